@@ -66,4 +66,5 @@ STEPS = {
     "drift": Step("python -m docs.numbers.drift bert,gpt2,minilm"),
     "itself": Step("python -m docs.numbers.itself"),
     "known_model": Step("python -m docs.numbers.known_model"),
+    "pins": Step("python -m docs.numbers.pins"),
 }

@@ -42,7 +42,7 @@ def read(encoder: TransformerEncoder) -> np.ndarray:
 def test_prepacked_layers_give_the_plain_vectors(kind: str, tmp_path: Path) -> None:
     checkpoint = tiny_models.make(kind, tmp_path)
     plain, prepacked = encoder(checkpoint), encoder(checkpoint, linear="prepacked")
-    linear = [m for m in prepacked._model.modules() if type(m).__name__ in ("Linear", "Conv1D")]
+    linear = [m for m in prepacked.model.modules() if type(m).__name__ in ("Linear", "Conv1D")]
     assert set(prepacked._forward.linear) == set(linear)
     assert plain._forward.linear == {}
     assert bool(plain._forward.gelu) == (kind == "gpt2")

@@ -150,7 +150,7 @@ def test_final_norm_is_an_explicit_switch(folder: Folder, kind: str) -> None:
     (a,), (b,) = with_norm.encode(SENTENCES[:1]), without.encode(SENTENCES[:1])
     np.testing.assert_allclose(a.layers[:-1], b.layers[:-1], rtol=0, atol=2e-6)
     assert np.abs(a.layers[-1] - b.layers[-1]).max() > 1e-2
-    norm = with_norm._model.get_submodule(with_norm.details["final_norm_module"])
+    norm = with_norm.model.get_submodule(with_norm.details["final_norm_module"])
     with torch.no_grad():
         np.testing.assert_allclose(norm(torch.from_numpy(b.layers[-1])).numpy(), a.layers[-1], atol=1e-5)
     assert "final_norm=False" in without.name
@@ -173,7 +173,7 @@ def test_long_sentences_are_read_in_windows(folder: Folder, kind: str) -> None:
     for start in starts:
         ids = [*piece.ids[:before], *text[start : start + size], *piece.ids[len(piece.ids) - after :]]
         with torch.no_grad():
-            out = made._model(input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states
+            out = made.model(input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states
         outputs.append(torch.stack(out)[:, 0].numpy())
     expected = np.stack([outputs[w][:, before + i - starts[w]] for i, w in enumerate(chosen)], axis=1)
     encoded = list(made.encode([SENTENCES[0], long, SENTENCES[0]]))
@@ -237,7 +237,7 @@ def test_untrained_weights_of_half_precision_are_those_of_float32_rounded(folder
     (half / "config.json").write_text(json.dumps(settings | {"dtype": "float16"}))
     torch.random.manual_seed(5)  # the seed alone decides
     full, rounded = (
-        dict(bert.bert(weights="untrained", checkpoint=str(place), device="cpu", seed=1)._model.named_parameters())
+        dict(bert.bert(weights="untrained", checkpoint=str(place), device="cpu", seed=1).model.named_parameters())
         for place in (folder("bert"), half)
     )
     for name, weight in full.items():

@@ -116,7 +116,7 @@ def test_every_window_of_a_long_sentence_begins_with_it(folder: Folder, kind: st
         ids = torch.tensor([[*before, *text[start : start + size], *after]])
         assert ids.shape == (1, 40)
         with torch.no_grad():
-            outputs.append(torch.stack(made._model(input_ids=ids, output_hidden_states=True).hidden_states)[:, 0])
+            outputs.append(torch.stack(made.model(input_ids=ids, output_hidden_states=True).hidden_states)[:, 0])
     expected = np.stack([outputs[w][:, len(before) + i - starts[w]].numpy() for i, w in enumerate(chosen)], axis=1)
     (encoded,) = made.encode([long])
     np.testing.assert_allclose(encoded.layers, expected, atol=1e-5)
@@ -206,7 +206,7 @@ def test_no_sentence_vector_has_a_part_of_it(folder: Folder, kind: str, prefix: 
             continue
         with torch.no_grad():
             ids = torch.from_numpy(read.ids[None].astype(np.int64))
-            states = torch.stack(made._model(input_ids=ids, output_hidden_states=True).hidden_states)[:, 0].numpy()
+            states = torch.stack(made.model(input_ids=ids, output_hidden_states=True).hidden_states)[:, 0].numpy()
         own = made._read.prefix
         kept = [i for i in range(len(read.ids)) if not own.begin <= i < own.end]
         expected = {"mean": states[:, kept].mean(1), "cls": states[:, 0], "last": states[:, -1]}

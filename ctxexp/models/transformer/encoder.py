@@ -32,7 +32,8 @@ class TransformerEncoder(Encoder):
 
     Layer 0 is what enters the first block (`hidden_states[0]`), layer L the last block's output: with
     `final_norm=True` after the model's final norm, as `hidden_states[-1]` is; with `False` before it (R02).
-    `options` say how text becomes vectors. `title` is the label in figures of a model that no config named.
+    `options` say how text becomes vectors. `title` is the label in figures of a model that no config named. `model` and
+    `tokenizer` (the fast one, which neither cuts nor pads) are for what inspects them, not to be changed.
     """
 
     allows_prefetch = True  # pieces are read by `lengths`, and only taken by `encode`
@@ -40,39 +41,39 @@ class TransformerEncoder(Encoder):
     def __init__(
         self, checkpoint: Checkpoint, options: TransformerOptions, loaded: LoadedModel, *, title: str = ""
     ) -> None:
-        self.checkpoint, self.options, self._model, self.has_pooler = checkpoint, options, loaded.model, loaded.pooler
+        self.checkpoint, self.options, self.model, self.has_pooler = checkpoint, options, loaded.model, loaded.pooler
         self.dtype, self.title = options.dtype, title or label_of(checkpoint.source)
         self._device = loaded.model.device
         self._out = torch.float32 if options.dtype == "float32" else torch.float16
-        self._versions = versions(self._model) if loaded.is_shared else []
+        self._versions = versions(self.model) if loaded.is_shared else []
         self._read = PieceReader(
             loaded.tokenizer,
             pooling=options.pooling,
             source=checkpoint.source,
-            rows=table_rows(self._model),
+            rows=table_rows(self.model),
             prefix=options.prefix,
         )
-        self.start = self._read.prefix.start
+        self.start, self.tokenizer = self._read.prefix.start, self._read.backend
         self._waiting = PieceCache(self._read)
         self._linear: LinearKernel = "plain" if options.quantization else options.linear
-        self._forward = ForwardPass(self._model, self._linear)
+        self._forward = ForwardPass(self.model, self._linear)
         self._before_norm: list[torch.Tensor] = []
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
-        self.n_layers, self.dim, self.causal, norm = probe(self._model, checkpoint.source, self._device)
+        self.n_layers, self.dim, self.causal, norm = probe(self.model, checkpoint.source, self._device)
         self.layers = layer_selection(options.layers, self.n_layers, checkpoint.source)
         if not options.final_norm:
             self._catch_before(norm)
-        own = window_size(self._model, loaded.tokenizer, checkpoint.source)  # pieces at once, special ones included
+        own = window_size(self.model, loaded.tokenizer, checkpoint.source)  # pieces at once, special ones included
         narrowed = options.window is not None and (own is None or options.window < own)
         self.window = options.window if narrowed else own
         self._check_window()
         self._check_stride()
         weights, identity = checkpoint.weights_hash, checkpoint.identity
         if loaded.untrained:
-            weights = state_hash(self._model)
+            weights = state_hash(self.model)
             identity = f"untrained:{weights}:{checkpoint.content_hash}"
         self._name = (
-            f"{type(self._model).__name__} {identity}"
+            f"{type(self.model).__name__} {identity}"
             + (f" dequantized={loaded.dequantized}" if loaded.dequantized else "")
             + (f" quantized={quantization_label(options)}" if options.quantization else "")
             + f" pooling={options.pooling}"
@@ -100,7 +101,7 @@ class TransformerEncoder(Encoder):
             **({"quantized": quantization_label(options)} if options.quantization else {}),
             **({"device_map": options.device_map} if options.device_map else {}),
             **({"tokenizer_doubt": loaded.tokenizer_doubt} if loaded.tokenizer_doubt else {}),
-            "architecture": type(self._model).__name__,
+            "architecture": type(self.model).__name__,
             "layers": self.n_layers - 1,
             "width": self.dim,
             "pooling": options.pooling,
@@ -111,7 +112,7 @@ class TransformerEncoder(Encoder):
             "long": options.long,
             "window": self.window or 0,
             "causal": bool(self.causal),
-            "attention": self._model.config._attn_implementation or "-",
+            "attention": self.model.config._attn_implementation or "-",
             "device": str(self._device),
             "dtype": options.dtype,
             "untrained": loaded.untrained,
@@ -122,17 +123,17 @@ class TransformerEncoder(Encoder):
         """Keep what enters the final norm; raises ModelError for a model without one."""
         if norm is None:
             raise ModelError(
-                f"final_norm=false: {type(self._model).__name__} ({self.checkpoint.source}) has no final norm after "
+                f"final_norm=false: {type(self.model).__name__} ({self.checkpoint.source}) has no final norm after "
                 "its last block, so there is nothing to leave out; leave final_norm=true"
             )
-        module = self._model.get_submodule(norm)
+        module = self.model.get_submodule(norm)
         module.register_forward_pre_hook(lambda _, args: self._before_norm.append(args[0]))
 
     @property
     def name(self) -> str:  # type: ignore[override]  # read only: it looks at the weights
         """The vectors' cache key. Raises EncodingError if the caller has changed the weights of a model in memory
         since."""
-        if self._versions and versions(self._model) != self._versions:
+        if self._versions and versions(self.model) != self._versions:
             raise EncodingError(
                 f"the weights of {self.title} have changed since it was taken, and its vectors with them; take it anew "
                 "with ctxexp.from_transformers"
@@ -219,7 +220,7 @@ class TransformerEncoder(Encoder):
     def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
         """The input embedding, and the output embedding where it is another matrix; piece counts of `sentences`."""
         untrained = bool(self.details["untrained"])
-        return transformer_tables(self._model, self._read, self.checkpoint, sentences, untrained=untrained)
+        return transformer_tables(self.model, self._read, self.checkpoint, sentences, untrained=untrained)
 
     def _embed(self, group: Sequence[Pieces], length: int) -> torch.Tensor:  # (n_layers, units of the group, dim)
         if not any(len(pieces.at) for pieces in group):

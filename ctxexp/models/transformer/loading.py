@@ -257,14 +257,24 @@ def versions(model: PreTrainedModel) -> list[int]:
 
 
 def state_hash(model: PreTrainedModel) -> str:
-    """sha256 (16 hex digits) of every tensor; torch's quantised layers hold theirs packed, with their bias and type."""
+    """sha256 (16 hex digits) of every tensor."""
     digest = hashlib.sha256()
-    for name, entry in sorted(model.state_dict().items()):
+    for name, parts in state_bytes(model):
         digest.update(name.encode())
-        for value in entry if isinstance(entry, tuple) else (entry,):
-            if not isinstance(value, torch.Tensor):
-                digest.update(repr(value).encode())
-                continue
-            tensor = value.dequantize() if value.is_quantized else value.detach()
-            digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        for part in parts:
+            digest.update(part)
     return digest.hexdigest()[:16]
+
+
+def state_bytes(model: PreTrainedModel) -> Iterator[tuple[str, list[bytes]]]:
+    """The name and the bytes of each entry of the model's state, by name; torch's quantised layers hold several tensors
+    in one, packed, with their bias and type."""
+    for name, entry in sorted(model.state_dict().items()):
+        parts = []
+        for value in entry if isinstance(entry, tuple) else (entry,):
+            if isinstance(value, torch.Tensor):
+                tensor = value.dequantize() if value.is_quantized else value.detach()
+                parts.append(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+            else:
+                parts.append(repr(value).encode())
+        yield name, parts

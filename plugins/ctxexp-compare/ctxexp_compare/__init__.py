@@ -13,6 +13,9 @@ from ctxexp_compare.linearity import Linearity
 from ctxexp_compare.measure import ComparisonScore, NullDistribution, Sample, TwoSpaces
 from ctxexp_compare.model_card import Card, card
 from ctxexp_compare.neighbours import MutualNeighbours, NeighbourhoodOverlap, label_overlap
+from ctxexp_compare.pins.check import PinCheck, check
+from ctxexp_compare.pins.make import pin
+from ctxexp_compare.pins.pin import Pin
 from ctxexp_compare.shape import ShapeDistance
 from ctxexp_compare.space import Space
 
@@ -28,15 +31,19 @@ __all__ = [
     "MutualNeighbours",
     "NeighbourhoodOverlap",
     "NullDistribution",
+    "Pin",
+    "PinCheck",
     "Sample",
     "ShapeDistance",
     "Similarities",
     "Space",
     "TwoSpaces",
     "card",
+    "check",
     "compare",
     "diff",
     "label_overlap",
+    "pin",
     "similarities",
 ]
 
@@ -50,8 +57,10 @@ def register_comparisons(register: Register) -> None:
 @ctxexp.hookimpl
 def register_commands(register: Register) -> None:
     register("card", "ctxexp_compare.card_command:card")
+    register("check", "ctxexp_compare.pins.command:check")
     register("compare", "ctxexp_compare.command:compare")
     register("diff", "ctxexp_compare.card_command:diff")
+    register("pin", "ctxexp_compare.pins.command:pin")
 
 
 @ctxexp.hookimpl

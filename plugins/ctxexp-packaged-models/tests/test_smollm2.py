@@ -46,8 +46,8 @@ def language_model(encoder: Any, text: str) -> tuple[Any, Any]:
 
     ids = torch.tensor(encoder._read.backend.encode(text).ids)
     with torch.inference_mode():
-        states = encoder._model(ids[None]).last_hidden_state[0]
-        return ids, states @ encoder._model.get_input_embeddings().weight.T
+        states = encoder.model(ids[None]).last_hidden_state[0]
+        return ids, states @ encoder.model.get_input_embeddings().weight.T
 
 
 def test_shape_and_name(encoder: Any) -> None:
@@ -111,7 +111,7 @@ def test_layers_are_those_of_transformers_pooled_by_hand(
     so sums in another order differ by up to that."""
     one = encoder
     if (linear, layers) != ("plain", None):  # the same weights, as loading them takes seconds
-        one = ctxexp.from_transformers(encoder._model, by_hand.tokenizer, linear=linear, layers=layers)
+        one = ctxexp.from_transformers(encoder.model, by_hand.tokenizer, linear=linear, layers=layers)
     kept = range(31) if layers is None else sorted(layers)
     assert list(one.layer_numbers) == list(kept)
     for text, encoded in zip(TEXTS, one.encode([Sentence.of(text.split()) for text in TEXTS]), strict=True):
@@ -138,7 +138,7 @@ def test_what_stands_first_is_the_sink_whatever_it_is(encoder: Any, by_hand: ByH
     layers = tuple(SINK)
 
     def curve(prefix: str, control: str, transform: str) -> dict[int, float]:
-        model = ctxexp.from_transformers(encoder._model, by_hand.tokenizer, layers=layers, prefix=prefix)
+        model = ctxexp.from_transformers(encoder.model, by_hand.tokenizer, layers=layers, prefix=prefix)
         metrics, options = ["intra_sentence_similarity"], ["bootstrap=0", "figures.explorer=0"]
         found = ctxexp.measure(
             model, text, metrics=metrics, options=options, control=control, transform=transform, progress=False
@@ -151,7 +151,7 @@ def test_what_stands_first_is_the_sink_whatever_it_is(encoder: Any, by_hand: ByH
     for condition, expected in AWAY.items():
         assert curve(*condition) == pytest.approx(expected, abs=0.02), condition
     for prefix, low, high in (("as_tokenizer", 100, 200), ("bos", 0.7, 1.3), (".", 0.7, 1.3)):
-        model = ctxexp.from_transformers(encoder._model, by_hand.tokenizer, layers=[12], prefix=prefix)
+        model = ctxexp.from_transformers(encoder.model, by_hand.tokenizer, layers=[12], prefix=prefix)
         rows = [np.linalg.norm(one.layers[0], axis=1) for one in model.encode(text[:40])]
         ratio = np.median([norms[0] for norms in rows]) / np.median(np.concatenate(rows))
         assert low < ratio < high, prefix

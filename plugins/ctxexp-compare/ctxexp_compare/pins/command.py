@@ -1,0 +1,81 @@
+"""`ctxexp pin MODEL` and `ctxexp check FILE`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from ctxexp.command.arguments import model_args
+from ctxexp.errors import ConfigError
+from ctxexp.files.paths import user_path
+from ctxexp.files.tables import write_csv
+from ctxexp.progress import show
+from ctxexp_compare.pins.check import check as check_pin
+from ctxexp_compare.pins.make import ROWS, default_file
+from ctxexp_compare.pins.make import pin as make_pin
+from ctxexp_compare.pins.pin import Pin
+
+STATUS = {"same": 0, "moved": 1}  # 2 is the command's own for what can't be compared
+
+
+def pin(
+    model: str,
+    *,
+    out: Path | None = None,
+    options: str = "",
+    text: Path | None = None,
+    dtypes: str = "",
+    occurrences: int = ROWS,
+    seed: int = 0,
+) -> None:
+    """Keep what a model gives, layer by layer, in a small file, with the noise of the engine: `ctxexp check` compares.
+
+    model: a model, quoted with its arguments: "minilm", "huggingface model.checkpoint=./model"
+    out: the file; null: MODEL.pin
+    options: further arguments for the model
+    text: sentences to take occurrences from, one a line; null: ctxexp's own
+    dtypes: types whose rounding counts as noise beside the model's own, by comma: bfloat16
+    occurrences: vectors that are kept in each layer, about
+    seed: of the random projections
+    """
+    name, args = model_args(model)
+    types = [one.strip() for one in dtypes.split(",") if one.strip()]
+    made = make_pin(
+        name, text=text, options=[*shlex.split(options), *args], dtypes=types, occurrences=occurrences, seed=seed,
+        progress=True,
+    )  # fmt: skip
+    path = user_path(str(out)) if out is not None else default_file(made.title)
+    size = made.save(path)
+    noise = ", ".join(f"{dtype} {values.max():.2g}" for dtype, values in made.noise.items())
+    show(
+        f"{path}: {len(made.rows)} vectors in {len(made.layers)} layers, {size / 1000:,.0f} kB; "
+        f"noise of {len(made.reruns)} reruns at most {noise} of a vector's length"
+    )
+
+
+def check(file: Path, model: str = "", *, options: str = "", out: Path | None = None) -> int:
+    """Say in a line whether a model still gives what its pin holds: layer, distance, noise, tokenizer, likely cause.
+
+    The exit status is 0 where it does, 1 where a layer, the tokenizer or a setting moved, and 2 where the two can't be
+    compared.
+
+    file: a file that `ctxexp pin` wrote
+    model: another model than the pinned one, quoted with its arguments: "huggingface model.checkpoint=./new"
+    options: further arguments for the model
+    out: a CSV with every layer
+    """
+    pinned = Pin.load(file)
+    if not model and not pinned.model:
+        raise ConfigError(f'{file} is of a model in memory: name one, as in ctxexp check {file.name} "minilm"')
+    name, args = model_args(model) if model else (pinned.model, list(pinned.options))
+    from ctxexp.command.build import Built  # what loads models
+    from ctxexp.command.face import configured
+
+    outcome = check_pin(pinned, Built(configured(name, options=[*args, *shlex.split(options)])).encoder)
+    if out is not None:
+        write_csv(outcome.frame, user_path(str(out)))
+    show(outcome.sentence)
+    if outcome.verdict == "moved" and outcome.environment:
+        show(f"note: the environment differs too: {', '.join(outcome.environment)}", sys.stderr)
+    return STATUS[outcome.verdict]

@@ -1,0 +1,90 @@
+"""A pin's rows from an encoder, without the vector cache: what the engine gives now is the question."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from ctxexp.dataset import Sentence
+from ctxexp.errors import EncodingError
+from ctxexp.model import EncodedSentence, Encoder, check_encoded
+from ctxexp_compare.pins.text import PinRows
+
+BATCH = 32  # sentences at once, where nothing else is asked for
+
+
+def encode(encoder: Encoder, sentences: Sequence[Sentence], *, batch: int = BATCH) -> list[EncodedSentence]:
+    """Each sentence's vectors; those of like length go through the model together, at most `batch` at once."""
+    order = list(range(len(sentences)))
+    encoded: dict[int, EncodedSentence] = {}
+    with _without_warnings():
+        if encoder.sequential:
+            batch = len(sentences)
+        else:
+            lengths = encoder.lengths(sentences)
+            order.sort(key=lambda i: lengths[i])
+        for at in range(0, len(order), batch):
+            numbers = order[at : at + batch]
+            given = list(encoder.encode([sentences[i] for i in numbers]))
+            if len(given) != len(numbers):
+                raise EncodingError(f"encoder {encoder.name!r} gave {len(given)} results for {len(numbers)} sentences")
+            for i, one in zip(numbers, given, strict=True):
+                check_encoded(encoder, i, one)
+                encoded[i] = one
+    return [encoded[i] for i in range(len(sentences))]
+
+
+class EncodedText:
+    """A text as an encoder gives it: its words' vectors, and those of its sentences by `pooling` where it has any."""
+
+    def __init__(self, encoder: Encoder, sentences: Sequence[Sentence], pooling: str, *, batch: int = BATCH) -> None:
+        self.words = encode(encoder, sentences, batch=batch)
+        pooled = encoder.sentence_encoder() if pooling else None
+        given = encode(pooled, sentences, batch=batch) if pooled is not None else []
+        self.pooled = {
+            i: one.layers[:, one.units.index(pooling)] for i, one in enumerate(given) if pooling in one.units
+        }
+
+    def vectors(self, rows: PinRows) -> np.ndarray:
+        """(layers, n, dim) of the rows; NaN where it has no such unit."""
+        layers, dim = self.words[0].layers.shape[0], self.words[0].layers.shape[2]
+        vectors = np.full((layers, len(rows), dim), np.nan, np.float32)
+        for i, (sentence, unit, whole) in enumerate(
+            zip(rows.sentence.tolist(), rows.unit.tolist(), rows.is_sentence.tolist(), strict=True)
+        ):
+            if whole and sentence in self.pooled:
+                vectors[:, i] = self.pooled[sentence]
+            elif not whole and unit < len(self.words[sentence].units):
+                vectors[:, i] = self.words[sentence].layers[:, unit]
+        return vectors
+
+
+@contextmanager
+def threads(n: int | None) -> Iterator[None]:
+    """torch with so many threads, where it is loaded; None: as it is."""
+    torch = sys.modules.get("torch")
+    if n is None or torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Without the warning of a text that is cut: one is in the pin to see where."""
+    log = logging.getLogger("ctxexp")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)

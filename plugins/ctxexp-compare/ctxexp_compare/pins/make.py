@@ -1,0 +1,202 @@
+"""Making a pin: the reference vectors, and how far reruns of the same model lie from them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ctxexp.command.face import Text, configured
+from ctxexp.dataset import Sentence
+from ctxexp.errors import ConfigError, CtxexpError
+from ctxexp.model import Encoder
+from ctxexp.progress import Progress, Silent
+from ctxexp.vectors.device import DTYPES
+from ctxexp_compare.pins import facts
+from ctxexp_compare.pins.encoding import BATCH, EncodedText, threads
+from ctxexp_compare.pins.pin import Pin
+from ctxexp_compare.pins.sketch import column_count, most_layers, root_mean_square, row_moves, sketch
+from ctxexp_compare.pins.text import choose_rows, evenly, own_text
+from ctxexp_compare.pins.tokens import tokenizer_digest
+from ctxexp_compare.pins.weights import weight_digests, weight_precision
+from ctxexp_compare.space import evenly_spaced
+
+if TYPE_CHECKING:
+    from ctxexp.command.build import Built
+
+ROWS = 200
+FEWEST = 20  # rows: with fewer a change of one word may weigh as much as one of the model
+
+
+class Rerun(NamedTuple):
+    """A way to compute the same vectors; `threads` None: as many as torch takes."""
+
+    batch: int = BATCH
+    threads: int | None = None
+
+
+RERUNS = (Rerun(1), Rerun(8, 1), Rerun(64, 2))
+
+
+def pin(
+    model: str | Encoder,
+    *,
+    text: Text | None = None,
+    options: Sequence[str] = (),
+    dtypes: Sequence[str] = (),
+    occurrences: int = ROWS,
+    seed: int = 0,
+    reruns: Sequence[Rerun] = RERUNS,
+    progress: bool | Progress = False,
+) -> Pin:
+    """Pin a model: keep what it gives, and how much of a difference is noise.
+
+    Args:
+        model: A name that the command knows, or an encoder.
+        text: Sentences, as in `ctxexp.measure`; None: ctxexp's own.
+        options: Further arguments of the command line for the model.
+        dtypes: Types, beside the model's own, whose rounding is to count as noise; of a model by name.
+        occurrences: How many vectors are kept in each layer, about.
+        seed: Of the random projections.
+        reruns: Ways to compute the same that measure the noise; another library's kernels are tried too.
+        progress: Whether to show progress, or where.
+
+    Returns:
+        The pin, to be saved, or checked against.
+
+    Raises:
+        ConfigError: Too few or too many occurrences, an unknown dtype, or dtypes of an encoder in memory.
+
+    Example:
+        >>> from ctxexp import from_arrays
+        >>> from ctxexp_compare import check, pin
+        >>> words = [[f"w{i}" for i in range(30)]]
+        >>> x = np.random.default_rng(0).normal(size=(2, 30, 8))
+        >>> pinned = pin(from_arrays([x], words), occurrences=30)
+        >>> check(pinned, from_arrays([x], words)).verdict
+        'same'
+        >>> x[1] = x[1] @ np.linalg.qr(x[0, :8])[0]  # turned
+        >>> check(pinned, from_arrays([x], words)).sentence[:22], check(pinned, from_arrays([x], words)).cause[:7]
+        ('moved at layer 1 by 1.', 'rotated')
+    """
+    if not FEWEST <= occurrences <= 1000:
+        raise ConfigError(f"occurrences={occurrences}: expected {FEWEST} to 1,000")
+    if wrong := [name for name in dtypes if name not in DTYPES]:
+        raise ConfigError(f"dtypes={wrong[0]}: expected some of {', '.join(DTYPES)}")
+    if dtypes and not isinstance(model, str):
+        raise ConfigError("dtypes: an encoder in memory computes in its own dtype; name the model instead")
+    stages = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
+    source = _Source(model, tuple(options))
+    encoder = source.encoder()
+    sentences = source.sentences(encoder, text)
+    pooling = facts.sentence_pooling(encoder)
+    reference = EncodedText(encoder, sentences, pooling)
+    rows = choose_rows(_pieces(encoder, sentences, reference), list(reference.pooled), occurrences)
+    layers = evenly_spaced(encoder.layer_numbers, most_layers(len(rows)))
+    kept = [encoder.layer_numbers.index(number) for number in layers]
+    k = column_count(len(layers), len(rows))
+    first = sketch(reference.vectors(rows)[kept], k, seed)
+    noise: dict[str, np.ndarray] = {}
+    labels: list[str] = []
+    kinds = [encoder.dtype, *(name for name in dict.fromkeys(dtypes) if name != encoder.dtype)]
+    with stages.stage("reruns", len(kinds) * (len(reruns) + 1), "run") as stage:
+        for dtype in kinds:
+            own = encoder if dtype == encoder.dtype else source.encoder(f"dtype={dtype}")
+            moves = [np.zeros(len(layers))]
+            for label, run, one in _reruns(source, own, reruns, is_reference=own is encoder):
+                with threads(run.threads):
+                    again = EncodedText(one, sentences, pooling, batch=run.batch).vectors(rows)[kept]
+                moves.append(root_mean_square(row_moves(first, sketch(again, k, seed))))
+                labels.append(f"{dtype}, {label}")
+                stage.advance(1)
+            noise[dtype] = np.max(moves, axis=0)
+    weights = weight_digests(encoder)
+    title = source.built().title if source.name else encoder.title or "encoder"
+    return Pin(
+        title=title,
+        model=source.name,
+        options=source.options,
+        n_layers=encoder.n_layers,
+        dim=encoder.dim,
+        layers=tuple(layers),
+        seed=seed,
+        pooling=pooling,
+        sentences=tuple(sentences),
+        lengths=tuple(map(int, encoder.lengths(sentences))),
+        rows=rows,
+        sketch=first,
+        noise=noise,
+        reruns=tuple(labels),
+        tokenizer=tokenizer_digest(encoder, sentences, reference.words),
+        settings=facts.settings(encoder),
+        environment=facts.environment(encoder),
+        weights=weights,
+        precision=weight_precision(encoder, weights),
+    )
+
+
+class _Source:
+    """The model by its name and arguments, or in memory."""
+
+    def __init__(self, model: str | Encoder, options: tuple[str, ...]) -> None:
+        self.model, self.options = model, options
+        self.name = model if isinstance(model, str) else ""
+
+    def built(self, *more: str, text: Text | None = None) -> Built:
+        """What the model's config builds, with more arguments of the command line."""
+        from ctxexp.command.build import Built  # with what checks configs: not at `import ctxexp_compare`
+
+        return Built(configured(self.model, text, [*self.options, *more]))
+
+    def encoder(self, *more: str) -> Encoder:
+        """The encoder, with more arguments of the command line."""
+        return self.built(*more).encoder if isinstance(self.model, str) else self.model
+
+    def prepacked(self, encoder: Encoder) -> Encoder | None:
+        """The same model by another library's products, where it has the choice."""
+        if not self.name or encoder.details.get("linear") != "plain" or encoder.details.get("device") != "cpu":
+            return None
+        try:
+            own = self.encoder("model.linear=prepacked", f"dtype={encoder.dtype}")
+            return own if getattr(own, "model", None) is not None else None
+        except CtxexpError:  # a half type, or a build of torch without it
+            return None
+
+    def sentences(self, encoder: Encoder, text: Text | None) -> list[Sentence]:
+        """The pin's text: the given one, the arrays' own, or ctxexp's."""
+        if text is None and encoder.corpus is None:
+            words = self.built().config.words
+            return own_text(encoder, words.tokenizer, lower=words.lower)
+        sentences = evenly(self.built(text=text).corpus.sentences)
+        if sum(map(len, sentences)) < FEWEST:
+            raise ConfigError(f"text: expected {FEWEST} words or more in it, got {sum(map(len, sentences))}")
+        return sentences
+
+
+def _reruns(
+    source: _Source, encoder: Encoder, reruns: Sequence[Rerun], *, is_reference: bool
+) -> Iterable[tuple[str, Rerun, Encoder]]:
+    """Ways to compute the same, each with a label: the first run too where it isn't the reference itself."""
+    for run in (*(() if is_reference else (Rerun(),)), *reruns):
+        label = f"batches of {run.batch}" + (f", {run.threads} threads" if run.threads else "")
+        yield label, run, encoder
+    if (other := source.prepacked(encoder)) is not None:
+        yield "other kernels (oneDNN)", Rerun(), other
+
+
+def _pieces(encoder: Encoder, sentences: Sequence[Sentence], text: EncodedText) -> list[np.ndarray]:
+    """The number of pieces that are pooled in each unit of each sentence; 1 where the encoder has none."""
+    spans = list(encoder.token_spans(sentences))
+    return [
+        span[:, 1] if len(span) == len(one.units) else np.ones(len(one.units), np.int64)
+        for span, one in zip(spans, text.words, strict=True)
+    ]
+
+
+def default_file(title: str) -> Path:
+    """Where a model's pin goes: NAME.pin, without what a file's name can't have."""
+    name = "".join(c if c.isalnum() or c in "._-" else "-" for c in title.rpartition(os.sep)[2]) or "model"
+    return Path(f"{name}.pin")

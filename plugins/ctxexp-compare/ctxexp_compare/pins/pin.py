@@ -1,0 +1,141 @@
+"""A pin: a model's reference vectors with all that a later check needs, and its file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ctxexp.dataset import Sentence
+from ctxexp.errors import DataError, error_text
+from ctxexp.files.arrays import NO_ARCHIVE, read_npz
+from ctxexp.files.seals import seal, unseal
+from ctxexp.files.writing import atomic_write
+from ctxexp_compare.pins.sketch import Sketch
+from ctxexp_compare.pins.text import PinRows
+from ctxexp_compare.pins.tokens import TokenizerDigest
+
+FORMAT = 1  # of the file
+MAX_BYTES = 200_000
+PLAIN_KEYS = (
+    "title", "model", "n_layers", "dim", "seed", "pooling", "precision", "options", "layers", "lengths", "reruns",
+)  # fmt: skip
+Fact = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Pin:
+    """What a model gave when it was pinned.
+
+    `model` and `options` are the arguments of the command line that name it, empty for one in memory. `layers` are the
+    numbers of the layers that are kept. `pooling` is that of sentence vectors, empty without any. `lengths` are the
+    model's own tokens of each sentence. `noise` (layers,) by
+    dtype is how far reruns moved at most, root mean square over rows in lengths of a vector: other batch sizes, threads
+    and kernels, and dtypes that were pinned as equal. `settings` decide vectors, `environment` doesn't, or hardly.
+    `weights` is a digest by tensor, `precision` what their values are rounded to.
+    """
+
+    title: str
+    model: str
+    options: tuple[str, ...]
+    n_layers: int
+    dim: int
+    layers: tuple[int, ...]
+    seed: int
+    pooling: str
+    sentences: tuple[Sentence, ...]
+    lengths: tuple[int, ...]
+    rows: PinRows
+    sketch: Sketch
+    noise: Mapping[str, np.ndarray]
+    reruns: tuple[str, ...]
+    tokenizer: TokenizerDigest
+    settings: Mapping[str, Fact]
+    environment: Mapping[str, Fact]
+    weights: Mapping[str, str]
+    precision: str
+
+    def save(self, path: Path) -> int:
+        """Write the file, atomically; its size in bytes. Raises DataError if it is larger than MAX_BYTES."""
+        stream = io.BytesIO()
+        arrays: dict[str, Any] = {
+            "meta": np.frombuffer(seal(self._meta()).encode(), np.uint8),
+            **self.sketch._asdict(),
+            "rows": np.stack(list(self.rows)).astype(np.int32),
+            "noise": np.stack(list(self.noise.values())),
+        }
+        np.savez_compressed(stream, **arrays)
+        size = stream.getbuffer().nbytes
+        if size > MAX_BYTES:
+            raise DataError(
+                f"the pin would take {size:,} bytes, more than {MAX_BYTES:,}: take fewer occurrences "
+                f"(occurrences={len(self.rows) // 2}), or a text of shorter sentences"
+            )
+        with atomic_write(path) as part:
+            part.write_bytes(stream.getvalue())
+        return size
+
+    def _meta(self) -> dict[str, object]:
+        return {
+            "format": FORMAT,
+            **{key: getattr(self, key) for key in PLAIN_KEYS},
+            "sentences": [[one.text, one.spans] for one in self.sentences],
+            "dtypes": list(self.noise),
+            "tokenizer": asdict(self.tokenizer),
+            "settings": dict(self.settings),
+            "environment": dict(self.environment),
+            "weights": dict(self.weights),
+        }
+
+    @classmethod
+    def load(cls, path: Path) -> Pin:
+        """The pin of a file. Raises DataError for one that is missing, damaged, or of another format."""
+        try:
+            arrays = read_npz(path)
+            meta = unseal(arrays["meta"].tobytes())
+            if meta["format"] != FORMAT:
+                raise ValueError(f"it is of format {meta['format']}, this version reads {FORMAT}")
+            pin = cls._of(meta, arrays)
+        except FileNotFoundError:
+            raise DataError(f"no pin at {path}; make one: ctxexp pin MODEL out={path.name}") from None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, *NO_ARCHIVE) as error:
+            raise DataError(f"{path} is no pin, or damaged ({error_text(error)}); make it anew by ctxexp pin") from None
+        return pin
+
+    @classmethod
+    def _of(cls, meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Pin:
+        rows, n_layers = arrays["rows"], len(meta["layers"])
+        sketch = Sketch(*(arrays[name] for name in Sketch._fields))
+        shapes = {sketch.lengths.shape, sketch.cosines.shape, sketch.projections.shape[:2], (n_layers, rows.shape[1])}
+        if (
+            len(shapes) > 1
+            or arrays["noise"].shape != (len(meta["dtypes"]), n_layers)
+            or len(rows) != len(PinRows._fields)
+        ):
+            raise ValueError("its arrays don't fit each other")
+        sentence, unit, is_sentence, n_pieces = rows.astype(np.int64)
+        if sentence.max(initial=-1) >= len(meta["sentences"]) or min(sentence.min(initial=0), unit.min(initial=0)) < 0:
+            raise ValueError("its rows name sentences that it hasn't got")
+        tokenizer: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in meta["tokenizer"].items()}
+        sentences = tuple(
+            Sentence(text, tuple(text[a:b] for a, b in spans), tuple((a, b) for a, b in spans))
+            for text, spans in meta["sentences"]
+        )
+        plain: dict[str, Any] = {
+            key: tuple(meta[key]) if isinstance(meta[key], list) else meta[key] for key in PLAIN_KEYS
+        }
+        return cls(
+            **plain,
+            sentences=sentences,
+            rows=PinRows(sentence, unit, is_sentence.astype(bool), n_pieces),
+            sketch=sketch,
+            noise=dict(zip(meta["dtypes"], arrays["noise"], strict=True)),
+            tokenizer=TokenizerDigest(**tokenizer),
+            settings=meta["settings"],
+            environment=meta["environment"],
+            weights=meta["weights"],
+        )

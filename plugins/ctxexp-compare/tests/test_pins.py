@@ -1,0 +1,258 @@
+"""Pins: planted changes are found and named, reruns aren't, files are whole, the commands say so by their status."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ctxexp_compare import Pin, check, pin
+from ctxexp_compare.pins.check import RESOLUTION, tolerance
+from ctxexp_compare.pins.make import Rerun
+from ctxexp_compare.pins.sketch import (
+    Sketch,
+    column_count,
+    directions,
+    most_layers,
+    root_mean_square,
+    row_moves,
+    sketch,
+)
+from ctxexp_compare.pins.text import choose_rows
+from ctxexp_compare.pins.weights import _levels
+
+import ctxexp
+from ctxexp.command.cli import run_command_line
+from ctxexp.errors import ConfigError, DataError
+from ctxexp.models import minis
+from docs.numbers.marked import marked
+from docs.numbers.pins import checks, planted, planted_table, rerun_table
+from docs.numbers.planted_changes import Original, changes
+
+README = Path(__file__).parents[1] / "README.md"
+HOW_TO = Path(__file__).parents[3] / "docs" / "how-to" / "ship-a-model-its-card-and-a-gate.md"
+TRIED = (  # of each kind, the smallest
+    "two columns by .2 radians", "2 and 3", "weights 2% larger, norm 7", "epsilon .1, norm 1", "accents dropped",
+    "two pieces' numbers swapped", "the last block", "of pieces: last", "100 pieces",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def original() -> Original:
+    return Original(str(minis.folder("bert")))
+
+
+@pytest.fixture(scope="module")
+def pinned(original: Original) -> Pin:
+    return pin(original.encoder(), reruns=(Rerun(1),))
+
+
+def arrays(layers: np.ndarray) -> ctxexp.Encoder:
+    """Vectors (layers, 40, d) of four sentences."""
+    words = [[f"w{i}" for i in range(j, j + 10)] for j in range(0, 40, 10)]
+    return ctxexp.from_arrays(np.split(layers, 4, axis=1), words)
+
+
+def test_planted_changes_are_found_and_named(original: Original, pinned: Pin) -> None:
+    tried = [change for change in changes(original) if change.label in TRIED]
+    assert len(tried) == len(TRIED)
+    found = list(planted(pinned, tried))
+    assert all(one.found and one.named for one in found), [one.sentence for one in found if not one.named]
+    assert "blocks 2 and 3 are swapped" in "".join(one.sentence for one in found)
+
+
+def test_reruns_raise_no_alarm() -> None:
+    found = list(checks(6, ["gpt2"], most_threads=2))  # and with other kernels
+    assert {run.dtype for run in found} == {"float32", "bfloat16"}
+    assert not any(run.alarm for run in found)
+    assert max(run.of_tolerance for run in found) > 0  # something was computed otherwise
+
+
+def test_a_pin_is_small_and_read_back_whole(pinned: Pin, original: Original, tmp_path: Path) -> None:
+    file = tmp_path / "bert.pin"
+    assert pinned.save(file) < 100_000
+    read = Pin.load(file)
+    assert read.rows.sentence.tolist() == pinned.rows.sentence.tolist()
+    assert replace(read, sketch=0, rows=0, noise=0) == replace(pinned, sketch=0, rows=0, noise=0)  # type: ignore[arg-type]
+    assert check(read, original.encoder()).sentence.startswith("same: no layer moved by more than ")
+    data = file.read_bytes()
+    for damaged in (data[:-200], data[:5000] + b"\0" * 100 + data[5100:], b"", b"no archive"):
+        file.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"bert.pin is no pin, or damaged .* make it anew"):
+            Pin.load(file)
+    with pytest.raises(DataError, match=r"no pin at .*other.pin; make one: ctxexp pin MODEL"):
+        Pin.load(tmp_path / "other.pin")
+
+
+def test_projections_are_as_long_as_vectors_and_the_same_everywhere() -> None:
+    assert np.sign(directions(3, 4, 0)).astype(int).tolist() == [[1, -1, -1, 1], [1, 1, -1, -1], [1, -1, 1, -1]]
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1, 50, 30)) * rng.uniform(0, 3, size=30)
+    lengths = np.mean([np.square(sketch(x, 4, seed).projections).sum(axis=2) for seed in range(400)], axis=0)
+    assert lengths == pytest.approx(np.square(x).sum(axis=2), rel=0.2)
+    one = sketch(x, 4, 0)
+    assert one.lengths[0] == pytest.approx(np.linalg.norm(x[0], axis=1))
+    pair = x[0, 49] @ x[0, 0] / np.linalg.norm(x[0, 49]) / np.linalg.norm(x[0, 0])
+    assert one.cosines[0, 49] == pytest.approx(pair, abs=1e-6)
+    moved = row_moves(one, sketch(1.1 * x, 4, 0))
+    assert moved == pytest.approx(np.linalg.norm(0.1 * x[0] @ directions(30, 4, 0), axis=1) / one.lengths, rel=1e-4)
+    assert root_mean_square(np.array([[3.0, 4.0]])) == pytest.approx([12.5**0.5])
+    zero = Sketch(np.zeros((1, 1, 2)), np.zeros((1, 1)), np.zeros((1, 1)))
+    assert row_moves(zero, zero)[0, 0] == 0
+    assert row_moves(zero, Sketch(np.array([[[3.0, 4.0]]]), np.array([[5.0]]), np.zeros((1, 1))))[0, 0] == 1
+
+
+def test_any_depth_has_room() -> None:
+    """Deep models keep fewer projections, then fewer layers."""
+    for depth in (1, 7, 31, 49, 81, 200):
+        layers = min(depth, most_layers(200))
+        k = column_count(layers, 200)
+        assert 2 <= k <= 16
+        assert 4 * 200 * layers * (k + 2) <= 150_000
+
+
+def test_rows_are_of_every_kind() -> None:
+    rng = np.random.default_rng(0)
+    pieces = [rng.integers(1, 4, size=n) for n in (8, 300, 12, *[9] * 30)]
+    rows = choose_rows(pieces, range(len(pieces)), 200)
+    assert len(rows) == 200
+    assert len({*zip(*map(np.ndarray.tolist, rows[:3]), strict=True)}) == 200
+    word = ~rows.is_sentence
+    assert word.sum() == 200 - 33
+    assert (rows.unit[word & (rows.sentence == 1)].min(), rows.unit[word & (rows.sentence == 1)].max()) == (0, 299)
+    assert 1 in rows.sentence[rows.is_sentence]
+    assert (rows.n_pieces[word] > 1).sum() >= 40
+    assert (rows.n_pieces[word] == 1).sum() >= 20
+
+
+def test_what_vectors_alone_show() -> None:
+    x = np.random.default_rng(0).normal(size=(5, 40, 16)).astype(np.float32)
+    reference = pin(arrays(x), occurrences=40)
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(16, 16)))[0]
+    lengths = np.linalg.norm(x, axis=2, keepdims=True)
+    cases = {
+        "rotated: lengths and cosines": x @ turn,
+        "scaled by 2: cosines": 2 * x,
+        "normalised: each vector has the length 1": x / lengths,
+        "lengths changed, cosines didn't": x / np.sqrt(lengths),
+        "layers are shifted by +1: layer 0 is what layer 1 was": x[[1, 2, 3, 4, 4]],
+        "layer 1 is what layer 3 was; layer 3 is what layer 1 was": x[[0, 3, 2, 1, 4]],
+        "layer 4 alone, the last": np.concatenate([x[:4], x[4:] + x[:1]]),
+        "layer 2 alone: what is given out": np.concatenate([x[:2], x[2:3] + x[:1], x[3:]]),
+        "from block 2 on": np.concatenate([x[:2], x[2:] + x[:1]]),
+        "from the input layer on": x + x[::-1] * 0.1,
+    }
+    for cause, changed in cases.items():
+        outcome = check(reference, arrays(changed.astype(np.float32)))
+        assert outcome.verdict == "moved"
+        assert cause in outcome.sentence, (cause, outcome.sentence)
+    assert check(reference, arrays(x * np.float32(1 + 1e-6))).verdict == "same"
+
+
+def test_what_counts_is_said(pinned: Pin, original: Original) -> None:
+    outcome = check(pinned, original.encoder(pooling="first"))
+    frame = outcome.frame
+    assert list(frame.columns) == ["layer", "moved_by", "noise", "tolerance", "moved"]
+    first = frame[frame.moved].iloc[0]
+    assert outcome.sentence.startswith(f"moved at layer {first.layer} by {first.moved_by:.2g}".replace("by 0.", "by ."))
+    assert (tolerance(np.array([0, 1e-4]), "float32") == [RESOLUTION["float32"], 4e-4]).all()
+    other = replace(pinned.tokenizer, settings="0", library="0.1")
+    assert check(replace(pinned, tokenizer=other), original.encoder()).verdict == "same"  # as another version writes it
+    other = replace(pinned.tokenizer, settings="0")
+    outcome = check(replace(pinned, tokenizer=other), original.encoder())
+    assert outcome.sentence.startswith("changed: no layer moved by more than ")
+    assert "tokenizer changed: other settings" in outcome.sentence
+
+
+def test_rounded_weights_are_known() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 192)).astype(np.float32)
+    assert _levels(x) == 0
+    scale = np.abs(x).max(axis=1, keepdims=True) / 127
+    assert 100 < _levels(np.round(x / scale) * scale) <= 255
+    assert _levels(np.round(x / scale / 20) * scale * 20) <= 15
+
+
+def test_mistakes_are_answered(pinned: Pin, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 40, 16)).astype(np.float32)
+    with pytest.raises(ConfigError, match=r"with 5 layers of 192, and this model has 2 of 16: no vector"):
+        check(pinned, arrays(x))
+    with pytest.raises(ConfigError, match="occurrences=5: expected 20 to 1,000"):
+        pin(arrays(x), occurrences=5)
+    with pytest.raises(ConfigError, match="dtypes=int8: expected some of float32, bfloat16, float16"):
+        pin("bert", dtypes=["int8"])
+    with pytest.raises(ConfigError, match="an encoder in memory computes in its own dtype"):
+        pin(arrays(x), dtypes=["bfloat16"])
+    pinned.save(tmp_path / "bert.pin")
+    assert run_command_line(["check", str(tmp_path / "bert.pin")]) == 2
+    assert "is of a model in memory: name one" in capfd.readouterr().err
+
+
+def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("The bank of the river was wet.\nA bank lends money to Zoë's uncle, you know.\n" * 2)
+    assert run_command_line(["pin", "gpt2", "text=text.txt", "occurrences=20", "dtypes=float32"]) == 0
+    assert re.search(
+        r"gpt2.pin: 20 vectors in 5 layers, \d+ kB; noise of 6 reruns at most float32 \d", capfd.readouterr().out
+    )
+    assert run_command_line(["check", "gpt2.pin"]) == 0
+    assert capfd.readouterr().out.startswith("same: no layer moved by more than ")
+    assert run_command_line(["check", "gpt2.pin", "options=model.final_norm=false", "out=check.csv"]) == 1
+    said = capfd.readouterr().out
+    assert said.startswith("moved at layer 4 by ")
+    assert "tokenizer unchanged; final_norm True -> False; layer 4 alone, the last" in said
+    assert len(Path("check.csv").read_text().splitlines()) == 6
+    assert run_command_line(["check", "gpt2.pin", "gpt2 dtype=bfloat16"]) == 2
+    assert "pin with dtypes=float32,bfloat16, or check with dtype=float32" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_lines_of_the_action_catch_a_changed_checkpoint(tmp_path: Path) -> None:
+    """As a runner types them, in processes of their own with other threads."""
+    block = next(
+        text for text in re.findall(r"```yaml\n(.*?)```", HOW_TO.read_text(), re.DOTALL) if "ctxexp check" in text
+    )
+    lines = re.findall(r"run: (python -m ctxexp check .*)", block)
+    assert len(lines) == 1
+    shutil.copytree(minis.folder("bert"), tmp_path / "model")
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+    def run(line: str, threads: int) -> subprocess.CompletedProcess[str]:
+        own = {**env, "OMP_NUM_THREADS": str(threads)}
+        return subprocess.run(["bash", "-ec", line], cwd=tmp_path, env=own, capture_output=True, text=True, timeout=300)
+
+    made = run('python -m ctxexp pin "huggingface model.checkpoint=./model" out=model.pin', 1)
+    assert made.returncode == 0, made.stderr
+    passed = run(lines[0], 2)
+    assert (passed.returncode, passed.stdout[:5]) == (0, "same:"), passed.stderr
+    from safetensors.numpy import load_file, save_file
+
+    weights = load_file(tmp_path / "model" / "model.safetensors")
+    name = next(name for name in sorted(weights) if name.endswith("layer.2.output.LayerNorm.weight"))
+    weights[name] = weights[name] * np.array(1.01, weights[name].dtype)
+    save_file(weights, tmp_path / "model" / "model.safetensors", metadata={"format": "pt"})
+    failed = run(lines[0], 2)
+    assert failed.returncode == 1
+    assert failed.stdout.startswith("moved at layer 3 by ")
+    assert "weights of a norm changed (encoder.layer.2.output.LayerNorm.weight)" in failed.stdout
+
+
+def test_the_table_of_the_readme_says_what_is_promised() -> None:
+    """100 planted changes or more, all found; 1,000 reruns, no alarm."""
+    text = marked(README, "pins")
+    planted_rows, rerun_rows = (
+        [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines()[2:]]
+        for part in text.split("\n\n")
+    )
+    asked = [row for row in planted_rows if row[0] != "small"]
+    assert sum(int(row[1]) for row in asked) >= 100
+    assert all(row[1] == row[2] for row in planted_rows)
+    assert sum(int(row[1].replace(",", "")) for row in rerun_rows) >= 1000
+    assert all(row[2] == "0" for row in rerun_rows)
+    head = planted_table([])[:60], rerun_table([], {})[:60]
+    assert all(part.startswith(start) for part, start in zip(text.split("\n\n"), head, strict=True))
