@@ -7,6 +7,8 @@ from ctxexp.plugins import Register
 from ctxexp_compare.cka import Cka
 from ctxexp_compare.engine import Matrix, Similarities, similarities
 from ctxexp_compare.face import compare
+from ctxexp_compare.floors.floor import Floor
+from ctxexp_compare.floors.make import floor
 from ctxexp_compare.gate import CurveDifference, Gate, diff
 from ctxexp_compare.imbalance import InformationImbalance
 from ctxexp_compare.linearity import Linearity
@@ -24,6 +26,7 @@ __all__ = [
     "Cka",
     "ComparisonScore",
     "CurveDifference",
+    "Floor",
     "Gate",
     "InformationImbalance",
     "Linearity",
@@ -42,6 +45,7 @@ __all__ = [
     "check",
     "compare",
     "diff",
+    "floor",
     "label_overlap",
     "pin",
     "similarities",
@@ -60,6 +64,7 @@ def register_commands(register: Register) -> None:
     register("check", "ctxexp_compare.pins.command:check")
     register("compare", "ctxexp_compare.command:compare")
     register("diff", "ctxexp_compare.card_command:diff")
+    register("floor", "ctxexp_compare.floors.command:floor")
     register("pin", "ctxexp_compare.pins.command:pin")
 
 

@@ -84,7 +84,7 @@ def test_a_pin_is_small_and_read_back_whole(pinned: Pin, original: Original, tmp
     data = file.read_bytes()
     for damaged in (data[:-200], data[:5000] + b"\0" * 100 + data[5100:], b"", b"no archive"):
         file.write_bytes(damaged)
-        with pytest.raises(DataError, match=r"bert.pin is no pin, or damaged .* make it anew"):
+        with pytest.raises(DataError, match=r"bert.pin is no pin, or damaged .* make it anew: ctxexp pin MODEL"):
             Pin.load(file)
     with pytest.raises(DataError, match=r"no pin at .*other.pin; make one: ctxexp pin MODEL"):
         Pin.load(tmp_path / "other.pin")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,15 +10,13 @@ from typing import Any
 import numpy as np
 
 from ctxexp.dataset import Sentence
-from ctxexp.errors import DataError, error_text
-from ctxexp.files.arrays import NO_ARCHIVE, read_npz
-from ctxexp.files.seals import seal, unseal
-from ctxexp.files.writing import atomic_write
+from ctxexp.errors import DataError
+from ctxexp_compare.archive import read_archive, write_archive
 from ctxexp_compare.pins.sketch import Sketch
 from ctxexp_compare.pins.text import PinRows
 from ctxexp_compare.pins.tokens import TokenizerDigest
 
-FORMAT = 1  # of the file
+KIND, FORMAT = "pin", 1  # of the file
 MAX_BYTES = 200_000
 PLAIN_KEYS = (
     "title", "model", "n_layers", "dim", "seed", "pooling", "precision", "options", "layers", "lengths", "reruns",
@@ -61,27 +58,22 @@ class Pin:
 
     def save(self, path: Path) -> int:
         """Write the file, atomically; its size in bytes. Raises DataError if it is larger than MAX_BYTES."""
-        stream = io.BytesIO()
-        arrays: dict[str, Any] = {
-            "meta": np.frombuffer(seal(self._meta()).encode(), np.uint8),
+        arrays = {
             **self.sketch._asdict(),
             "rows": np.stack(list(self.rows)).astype(np.int32),
             "noise": np.stack(list(self.noise.values())),
         }
-        np.savez_compressed(stream, **arrays)
-        size = stream.getbuffer().nbytes
+        size = write_archive(path, KIND, FORMAT, self._meta(), arrays)
         if size > MAX_BYTES:
+            path.unlink()
             raise DataError(
                 f"the pin would take {size:,} bytes, more than {MAX_BYTES:,}: take fewer occurrences "
                 f"(occurrences={len(self.rows) // 2}), or a text of shorter sentences"
             )
-        with atomic_write(path) as part:
-            part.write_bytes(stream.getvalue())
         return size
 
     def _meta(self) -> dict[str, object]:
         return {
-            "format": FORMAT,
             **{key: getattr(self, key) for key in PLAIN_KEYS},
             "sentences": [[one.text, one.spans] for one in self.sentences],
             "dtypes": list(self.noise),
@@ -94,17 +86,7 @@ class Pin:
     @classmethod
     def load(cls, path: Path) -> Pin:
         """The pin of a file. Raises DataError for one that is missing, damaged, or of another format."""
-        try:
-            arrays = read_npz(path)
-            meta = unseal(arrays["meta"].tobytes())
-            if meta["format"] != FORMAT:
-                raise ValueError(f"it is of format {meta['format']}, this version reads {FORMAT}")
-            pin = cls._of(meta, arrays)
-        except FileNotFoundError:
-            raise DataError(f"no pin at {path}; make one: ctxexp pin MODEL out={path.name}") from None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, *NO_ARCHIVE) as error:
-            raise DataError(f"{path} is no pin, or damaged ({error_text(error)}); make it anew by ctxexp pin") from None
-        return pin
+        return read_archive(path, KIND, FORMAT, cls._of)
 
     @classmethod
     def _of(cls, meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Pin:

@@ -1,0 +1,45 @@
+"""Files of this distribution: NumPy's archive of arrays with a sealed description, whole or an error."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ctxexp.errors import DataError, error_text
+from ctxexp.files.arrays import NO_ARCHIVE, read_npz
+from ctxexp.files.seals import seal, unseal
+from ctxexp.files.writing import atomic_write
+
+Content = TypeVar("Content")
+
+
+def write_archive(path: Path, kind: str, version: int, meta: Mapping[str, object], arrays: Mapping[str, Any]) -> int:
+    """Write the file, atomically; its size in bytes."""
+    stream = io.BytesIO()
+    description = seal({**meta, "kind": kind, "format": version}).encode()
+    np.savez_compressed(stream, **arrays, meta=np.frombuffer(description, np.uint8))
+    with atomic_write(path) as part:
+        part.write_bytes(stream.getvalue())
+    return stream.getbuffer().nbytes
+
+
+def read_archive(
+    path: Path, kind: str, version: int, make: Callable[[dict[str, Any], dict[str, np.ndarray]], Content]
+) -> Content:
+    """What `make` makes of the file's description and arrays. Raises DataError for a file that is missing, damaged, of
+    another kind or format, and where `make` raises ValueError, KeyError or TypeError."""
+    hint = f"ctxexp {kind} MODEL out={path.name}"
+    try:
+        arrays = read_npz(path)
+        meta = unseal(arrays.pop("meta").tobytes())
+        if (meta["kind"], meta["format"]) != (kind, version):
+            raise ValueError(f"it is a {meta['kind']} of format {meta['format']}, expected {kind} of format {version}")
+        return make(meta, arrays)
+    except FileNotFoundError:
+        raise DataError(f"no {kind} at {path}; make one: {hint}") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, *NO_ARCHIVE) as error:
+        raise DataError(f"{path} is no {kind}, or damaged ({error_text(error)}); make it anew: {hint}") from None

@@ -1,0 +1,81 @@
+"""`ctxexp floor MODEL`."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from ctxexp.command.arguments import model_args
+from ctxexp.errors import ConfigError
+from ctxexp.files.paths import user_path
+from ctxexp.files.tables import write_csv
+from ctxexp.progress import show
+from ctxexp.report.sweep_tables import SweepTable, markdown
+from ctxexp_compare.floors.floor import Floor
+from ctxexp_compare.floors.make import SENTENCES, default_floor_file, domain_sentences
+from ctxexp_compare.floors.make import floor as make_floor
+
+MOST = 5  # layers that are printed, evenly spaced
+
+
+def floor(
+    model: str,
+    *,
+    out: Path | None = None,
+    options: str = "",
+    text: str = "",
+    sentences: int = SENTENCES,
+    seed: int = 0,
+    bert_score: Path | None = None,
+    csv: Path | None = None,
+) -> None:
+    """Measure what cosines unrelated words and sentences have in each layer: what a high one is.
+
+    In Python: `ctxexp_compare.Floor.load("minilm.floor").probability(0.83, length=(12, 20))`.
+
+    model: a model, quoted with its arguments: "minilm", "huggingface model.checkpoint=./model"
+    out: the file; null: MODEL.floor
+    options: further arguments for the model
+    text: sentences, one a line; several files by comma are domains, in each of which pairs are drawn; empty: the
+        embedded ones, of ten registers
+    sentences: how many are taken at most
+    seed: of sentences and pairs
+    bert_score: a file of bert_score's baselines too, of up to 1,000 pairs
+    csv: every kind and layer as a table
+    """
+    name, args = model_args(model)
+    arguments = [*shlex.split(options), *args]
+    files = [word.strip() for word in text.split(",") if word.strip()]
+    domains = {Path(file).stem: Path(file) for file in files}
+    if len(domains) < len(files):
+        raise ConfigError(f"text={text}: two files have one name, by which domains are known; rename one")
+    made = make_floor(name, domains or None, options=arguments, sentences=sentences, seed=seed)
+    path = user_path(str(out)) if out is not None else default_floor_file(made.title)
+    size = made.save(path)
+    if csv is not None:
+        write_csv(made.frame, user_path(str(csv)))
+    if bert_score is not None:
+        from ctxexp_compare.floors import bert_score as files_of
+
+        encoder, every, _ = domain_sentences(name, domains or None, arguments)
+        values = files_of.baseline(encoder, files_of.unrelated_texts(every, seed))
+        files_of.write_baseline(user_path(str(bert_score)), values)
+    show(f"{table(made)}\n{path}: {size / 1000:,.0f} kB")
+
+
+def table(made: Floor) -> str:
+    """Words and the model's own pooling in some layers."""
+    frame = made.frame
+    shown = frame[frame["kind"].isin(made.kinds[:2])]
+    layers = sorted({made.layers[round(i * (len(made.layers) - 1) / (MOST - 1))] for i in range(MOST)})
+    cells = [
+        [row.kind, str(row.layer), *(f"{row[key]:.3f}" for key in frame.columns[2:])]
+        for _, row in shown[shown["layer"].isin(layers)].iterrows()
+    ]
+    columns = ["pairs of", "layer", "median", "5% reach", "1% reach", "error, held out", "in one domain"]
+    low, high = made.lengths
+    notes = [
+        f"sentences of {(low * high) ** 0.5:.0f} words, {low} to {high} are known; text: {made.text}",
+        "errors: of a probability, at most, on sentences that it wasn't fitted to, and in a single domain of the text",
+    ]
+    return markdown(SweepTable(f"Cosines of unrelated pairs, {made.title}", frame, columns, cells, notes))

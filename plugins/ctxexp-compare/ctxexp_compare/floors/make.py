@@ -1,0 +1,106 @@
+"""Making a floor of a model: a text's domains, their sentences, and the vectors of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp.command.face import Text, configured
+from ctxexp.dataset import Sentence
+from ctxexp.datasets.polysemy import DATA
+from ctxexp.datasets.words import tokenizer
+from ctxexp.errors import ConfigError
+from ctxexp.model import Encoder
+from ctxexp_compare.floors.fit import fit_rows
+from ctxexp_compare.floors.floor import Floor
+from ctxexp_compare.floors.sample import PAIRS, collect, sampled
+from ctxexp_compare.pins.facts import sentence_pooling
+
+SENTENCES = 1500
+SKIPPED = ("pooler",)  # poolings of one layer
+
+
+def floor(
+    model: str | Encoder,
+    text: Text | Mapping[str, Text] | None = None,
+    *,
+    options: Sequence[str] = (),
+    sentences: int = SENTENCES,
+    seed: int = 0,
+) -> Floor:
+    """Measure the cosines of unrelated words and sentences in each layer of a model.
+
+    Args:
+        model: A name that the command knows, or an encoder.
+        text: Sentences, as in `ctxexp.measure`, or several texts by name: domains, in each of which pairs are drawn.
+            None: the embedded sentences, of ten registers.
+        options: Further arguments of the command line for the model.
+        sentences: How many are taken at most.
+        seed: Of sentences and pairs.
+
+    Returns:
+        The floor.
+
+    Raises:
+        DataError: A text of fewer than 40 distinct sentences.
+
+    Example:
+        >>> from ctxexp import from_arrays
+        >>> rng = np.random.default_rng(0)
+        >>> words = [[f"w{10 * i + j}" for j in range(5)] for i in range(50)]
+        >>> arrays = from_arrays(list(rng.normal(size=(50, 1, 5, 16))), words)
+        >>> floor(arrays).probability(0.9)
+        0.0005
+    """
+    encoder, domains, title = domain_sentences(model, text, options)
+    chosen = sampled(domains, sentences, seed)
+    rows = collect(encoder, chosen, _poolings(encoder), np.random.default_rng(seed))
+    label = "embedded sentences" if text is None and encoder.corpus is None else ", ".join(domains)
+    fit = fit_rows(rows, len(domains), most=PAIRS, seed=seed)
+    return Floor(title, label, tuple(encoder.layer_numbers), tuple(rows), tuple(domains), *fit)
+
+
+def domain_sentences(
+    model: str | Encoder, text: Text | Mapping[str, Text] | None, options: Sequence[str]
+) -> tuple[Encoder, Mapping[str, Sequence[Sentence]], str]:
+    """The model, the text's sentences by domain, and the model's name."""
+    from ctxexp.command.build import Built  # with what checks configs: not at `import ctxexp_compare`
+
+    built = Built(configured(model, None if isinstance(text, Mapping) else text, options))
+    encoder, words = built.encoder, built.config.words
+    title = built.title if isinstance(model, str) else encoder.title or "encoder"
+    if isinstance(text, Mapping):
+        texts = {str(name): Built(configured(model, own, options)).corpus.sentences for name, own in text.items()}
+        if not texts:
+            raise ConfigError("text: expected a text or more, got none")
+        return encoder, texts, title
+    if text is None and encoder.corpus is None:
+        return encoder, registers(words.tokenizer, lower=words.lower), title
+    return encoder, {built.corpus.name: built.corpus.sentences}, title
+
+
+def registers(words: str, *, lower: bool = False) -> dict[str, list[Sentence]]:
+    """The embedded sentences by register."""
+    read = tokenizer(words, lower=lower)
+    by_register: dict[str, list[Sentence]] = {}
+    for line in (DATA / "sentences.tsv").read_text(encoding="utf-8").splitlines():
+        _, _, register, sentence = line.split("\t")
+        by_register.setdefault(register, []).append(read(sentence))
+    return by_register
+
+
+def _poolings(encoder: Encoder) -> list[str]:
+    """The encoder's poolings, its own way first."""
+    pooled = encoder.sentence_encoder()
+    if pooled is None:
+        return []
+    own = sentence_pooling(encoder)
+    return [own, *(name for name in pooled.poolings if name != own and name not in SKIPPED)]
+
+
+def default_floor_file(title: str) -> Path:
+    """Where a model's floor goes: NAME.floor."""
+    name = "".join(c if c.isalnum() or c in "._-" else "-" for c in title.rpartition("/")[2]) or "model"
+    return Path(f"{name}.floor")
