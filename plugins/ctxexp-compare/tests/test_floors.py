@@ -1,0 +1,184 @@
+"""Floors: probabilities against a naive count, lengths, domains, files, and bert_score's baseline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ctxexp_compare import Floor, floor
+from ctxexp_compare.floors.bert_score import baseline, greedy_match, unrelated_texts, write_baseline
+from ctxexp_compare.floors.command import table
+from ctxexp_compare.floors.fit import calibration_error, fit_rows, probabilities
+from ctxexp_compare.floors.make import registers
+from ctxexp_compare.floors.null import TAILS, cells_of, fit_quantiles, quantiles, tail_probability
+from ctxexp_compare.floors.sample import Rows
+
+import ctxexp
+from ctxexp.command.build import Built
+from ctxexp.command.cli import run_command_line
+from ctxexp.command.face import configured
+from ctxexp.errors import ConfigError, DataError, UnknownName
+
+
+def sentence_rows(rng: np.random.Generator, n: int, *, dim: int = 30, shift: float = 0.5, domains: int = 1) -> Rows:
+    """Means of as many vectors as each has words, around a common mean that is larger in later domains."""
+    length = rng.integers(3, 30, size=n)
+    domain = np.arange(n) % domains
+    x = rng.normal(size=(1, n, dim)) / np.sqrt(length)[None, :, None]
+    x[..., 0] += shift + 0.3 * domain
+    return Rows(x.astype(np.float32), np.arange(n), domain, length, np.full(n, -1))
+
+
+def test_without_lengths_a_probability_is_the_share_of_pairs() -> None:
+    cosines = np.random.default_rng(0).normal(0.2, 0.1, size=20_000)
+    at = quantiles(fit_quantiles(cosines), None)
+    for x in (0.0, 0.2, 0.37, 0.45):
+        assert tail_probability(np.array(x), at) == pytest.approx((cosines >= x).mean(), abs=0.005)
+    assert (tail_probability(np.array([-2.0, 2.0]), at) == [TAILS[0], TAILS[-1]]).all()
+    assert (np.diff(at) >= 0).all()
+
+
+def test_lengths_are_followed_and_held_out_sentences_foretold() -> None:
+    """Longer sentences are more alike; at each length the error on other sentences is below .02."""
+    rng = np.random.default_rng(0)
+    fitted, other = (sentence_rows(rng, 1500) for _ in range(2))
+    own = Floor("x", "x", (0,), ("mean",), ("own",), *fit_rows({"mean": fitted}, 1, most=40_000))
+    assert own.lengths == (3, 29)
+    assert own.threshold(0.5, length=5) + 0.1 < own.threshold(0.5, length=(5, 25)) < own.threshold(0.5, length=25) - 0.1
+    assert own.probability(0.5, length=(5, 25)) == own.probability(0.5, length=(25, 5))
+    pairs = other.pairs(np.random.default_rng(1), 40_000)
+    cosines, sizes = other.cosines(0, pairs), other.lengths(pairs)
+    every = np.ones(len(cosines), bool)
+    assert calibration_error(own.coefficients[0, 0], cosines, sizes, every) < 0.02
+    assert own.held_out[0, 0] < 0.04  # of half as many sentences
+    for low, high in ((3, 8), (8, 16), (16, 30)):
+        inside = ((sizes >= low) & (sizes < high)).all(axis=1)
+        assert calibration_error(own.coefficients[0, 0], cosines, sizes, inside) < 0.04
+    one = probabilities(own.coefficients[0, 0], cosines[:5], sizes[:5])
+    said = [own.probability(c, length=tuple(n)) for c, n in zip(cosines[:5].tolist(), sizes[:5].tolist(), strict=True)]
+    assert one.tolist() == pytest.approx(said)
+    assert own.probability(0.3, length=1000) == own.probability(0.3, length=29)  # no further than it was measured
+
+
+def test_domains_are_told_apart() -> None:
+    rows = sentence_rows(np.random.default_rng(0), 900, domains=3)
+    names = ("low", "middle", "high")
+    own = Floor("x", "x", (0,), ("mean",), names, *fit_rows({"mean": rows}, 3, most=40_000))
+    low, pooled, high = (own.probability(0.7, length=12, domain=name) for name in ("low", None, "high"))
+    assert low < pooled < high
+    assert own.domain_range(0.7, length=12) == (low, high)
+    assert own.domain_error(pooling="mean") > 0.2
+    x = rows.vectors[0, rows.domain == 2]
+    adapted = own.adapt(x, rows.length[rows.domain == 2].tolist(), pooling="mean")
+    assert adapted.probability(0.7, length=12) == pytest.approx(high, abs=0.06)
+    assert (adapted.title, adapted.layers, adapted.kinds) == ("x", (0,), ("mean",))
+
+
+def test_pairs_are_of_two_sentences_of_one_domain_and_two_words() -> None:
+    rng = np.random.default_rng(0)
+    n = 60
+    rows = Rows(rng.normal(size=(1, n, 4)), np.arange(n) // 3, np.arange(n) % 2, np.full(n, 5), np.arange(n) % 7)
+    for most in (100, 10_000):
+        pairs = rows.pairs(np.random.default_rng(0), most)
+        assert (rows.sentence[pairs.first] != rows.sentence[pairs.second]).all()
+        assert (rows.word[pairs.first] != rows.word[pairs.second]).all()
+        assert (rows.domain[pairs.first] == pairs.domain).all()
+        assert (rows.domain[pairs.second] == pairs.domain).all()
+        both = np.stack(pairs[:2])
+        assert len(np.unique(both, axis=1).T) == both.shape[1] <= most
+    a, b = rows.vectors[0, pairs.first[7]], rows.vectors[0, pairs.second[7]]
+    assert rows.cosines(0, pairs)[7] == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def test_cells_hold_every_pair_once() -> None:
+    lengths = np.random.default_rng(0).integers(1, 40, size=(5000, 2))
+    cells = cells_of(lengths)
+    assert sorted(np.concatenate(cells).tolist()) == list(range(5000))
+    assert min(map(len, cells)) >= 200
+    assert len(cells) == 12
+    assert len(cells_of(np.full((5000, 2), 9))) == 1
+
+
+@pytest.fixture(scope="module")
+def made() -> Floor:
+    rng = np.random.default_rng(0)
+    words = [[f"w{10 * i + j}" for j in range(5)] for i in range(60)]
+    return floor(ctxexp.from_arrays(list(rng.normal(size=(60, 2, 5, 16))), words))
+
+
+def test_a_file_is_read_back_whole(made: Floor, tmp_path: Path) -> None:
+    file = tmp_path / "arrays.floor"
+    assert made.save(file) < 20_000
+    read = Floor.load(file)
+    assert (read.kinds, read.layers, read.text) == (("words",), (0, 1), made.text)
+    assert read.probability(0.3) == pytest.approx(made.probability(0.3), abs=1e-6)
+    assert read.probability([0.1, 0.2]).shape == (2,)
+    assert "| words | 1 |" in table(read)
+    file.write_bytes(file.read_bytes()[:-50])
+    with pytest.raises(DataError, match=r"arrays.floor is no floor, or damaged .* make it anew: ctxexp floor MODEL"):
+        Floor.load(file)
+
+
+def test_mistakes_are_answered(made: Floor) -> None:
+    with pytest.raises(UnknownName, match=r"no pooling 'cls'"):
+        made.probability(0.3, length=5, pooling="cls")
+    with pytest.raises(ConfigError, match=r"layer=7: the floor of .* has layers \[0, 1\]"):
+        made.probability(0.3, layer=7)
+    with pytest.raises(ConfigError, match=r"probability=1e-05: expected 0.0005 to 0.9995"):
+        made.threshold(1e-5)
+    with pytest.raises(ConfigError, match=r"expected finite vectors \(n, dim\) of 40 sentences or more"):
+        Floor.of_vectors(np.ones((3, 4)), [1, 2, 3])
+    own = Floor.of_vectors(np.random.default_rng(0).normal(size=(50, 4)), [5] * 50)
+    with pytest.raises(ConfigError, match=r"sentences need lengths in words, as in length=\(12, 20\)"):
+        own.probability(0.3)
+    with pytest.raises(ConfigError, match=r"length=0: expected words, 1 or more"):
+        own.probability(0.3, length=0)
+
+
+def test_the_command_writes_a_floor_and_bert_score_s_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, sentences in list(registers("english").items())[:2]:
+        Path(f"{name}.txt").write_text("".join(f"{one.text}\n" for one in sentences[:45]), encoding="utf-8")
+    texts = ",".join(f"{path.name}" for path in sorted(Path().glob("*.txt")))
+    assert run_command_line(["floor", "gpt2", f"text={texts}", "bert_score=gpt2.tsv", "csv=floor.csv"]) == 0
+    said = capfd.readouterr().out
+    assert "Cosines of unrelated pairs, gpt2" in said
+    own = Floor.load("gpt2.floor")
+    assert own.kinds[:2] == ("words", "mean")
+    assert len(own.domains) == 2
+    assert own.layers == (0, 1, 2, 3, 4)
+    lines = Path("gpt2.tsv").read_text().splitlines()
+    assert (lines[0], len(lines)) == ("LAYER,P,R,F", 6)
+    assert len(Path("floor.csv").read_text().splitlines()) == 1 + len(own.kinds) * 5
+    Path("few.txt").write_text("One line.\n")
+    assert run_command_line(["floor", "gpt2", "text=few.txt"]) == 2
+    assert "few has 1 distinct sentences: expected 40 or more" in capfd.readouterr().err
+
+
+def test_the_greedy_match_is_bert_score_s(tmp_path: Path) -> None:
+    """By its definition, one piece at a time; special pieces are matched with, and not counted."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(1, 4, 6)), rng.normal(size=(1, 5, 6))
+    own_a, own_b = np.array([0, 1, 1, 0], bool), np.array([0, 1, 1, 1, 0], bool)
+
+    def cosine(x: np.ndarray, y: np.ndarray) -> float:
+        return float(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
+
+    precision = np.mean([max(cosine(x, y) for y in b[0]) for x in a[0, 1:3]])
+    recall = np.mean([max(cosine(x, y) for x in a[0]) for y in b[0, 1:4]])
+    scores = greedy_match(a, b, own_a, own_b)[:, 0]
+    assert scores.tolist() == pytest.approx([precision, recall, 2 * precision * recall / (precision + recall)])
+    pairs = unrelated_texts({"one": registers("english")["sport"]}, 0)
+    assert len({text for pair in pairs for text in pair}) == 2 * len(pairs)
+    encoder = Built(configured("bert")).encoder
+    values = baseline(encoder, pairs[:3])
+    assert values.shape == (5, 3)
+    assert (values[:, 2] <= 1).all()
+    write_baseline(tmp_path / "bert.tsv", values)
+    read = np.loadtxt(tmp_path / "bert.tsv", delimiter=",", skiprows=1)
+    assert read[:, 1:] == pytest.approx(values, abs=1e-7)
+    with pytest.raises(ConfigError, match="takes models of transformers"):
+        baseline(ctxexp.from_arrays([np.zeros((1, 2, 3))], [["a", "b"]]), pairs)
