@@ -222,4 +222,5 @@ if __name__ == "__main__":
     for label, status, line in processes():
         print(label, status, line, flush=True)
         statuses[label] = status
-    write_marked(README, "pins", f"{planted_table(all_found)}\n\n{rerun_table(all_runs, statuses)}")
+    write_marked(README, "pins", planted_table(all_found))
+    write_marked(README, "reruns", rerun_table(all_runs, statuses))

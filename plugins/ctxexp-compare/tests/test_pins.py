@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from ctxexp_compare import Pin, check, pin
 from ctxexp_compare.pins.check import RESOLUTION, tolerance
 from ctxexp_compare.pins.make import Rerun
@@ -26,13 +27,14 @@ from ctxexp_compare.pins.sketch import (
 )
 from ctxexp_compare.pins.text import choose_rows
 from ctxexp_compare.pins.weights import _levels
+from safetensors.numpy import load_file, save_file
 
 import ctxexp
 from ctxexp.command.cli import run_command_line
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.models import minis
 from docs.numbers.marked import marked
-from docs.numbers.pins import checks, planted, planted_table, rerun_table
+from docs.numbers.pins import checks, planted, planted_table
 from docs.numbers.planted_changes import Original, changes
 
 README = Path(__file__).parents[1] / "README.md"
@@ -68,7 +70,7 @@ def test_planted_changes_are_found_and_named(original: Original, pinned: Pin) ->
 
 
 def test_reruns_raise_no_alarm() -> None:
-    found = list(checks(6, ["gpt2"], most_threads=2))  # and with other kernels
+    found = list(checks(3, ["bert"], most_threads=2))  # and with other kernels
     assert {run.dtype for run in found} == {"float32", "bfloat16"}
     assert not any(run.alarm for run in found)
     assert max(run.of_tolerance for run in found) > 0  # something was computed otherwise
@@ -198,7 +200,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: py
     Path("text.txt").write_text("The bank of the river was wet.\nA bank lends money to Zoë's uncle, you know.\n" * 2)
     assert run_command_line(["pin", "gpt2", "text=text.txt", "occurrences=20", "dtypes=float32"]) == 0
     assert re.search(
-        r"gpt2.pin: 20 vectors in 5 layers, \d+ kB; noise of 6 reruns at most float32 \d", capfd.readouterr().out
+        r"gpt2.pin: 20 vectors in 5 layers, \d+ kB; noise of 4 reruns at most float32 \d", capfd.readouterr().out
     )
     assert run_command_line(["check", "gpt2.pin"]) == 0
     assert capfd.readouterr().out.startswith("same: no layer moved by more than ")
@@ -212,47 +214,43 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: py
 
 
 @pytest.mark.slow
-def test_the_lines_of_the_action_catch_a_changed_checkpoint(tmp_path: Path) -> None:
-    """As a runner types them, in processes of their own with other threads."""
+def test_the_lines_of_the_action_catch_a_changed_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An unchanged one passes as a runner types it, in a process of its own with other threads."""
     block = next(
         text for text in re.findall(r"```yaml\n(.*?)```", HOW_TO.read_text(), re.DOTALL) if "ctxexp check" in text
     )
     lines = re.findall(r"run: (python -m ctxexp check .*)", block)
     assert len(lines) == 1
     shutil.copytree(minis.folder("bert"), tmp_path / "model")
-    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["pin", "huggingface model.checkpoint=./model", "out=model.pin"]) == 0
 
-    def run(line: str, threads: int) -> subprocess.CompletedProcess[str]:
-        own = {**env, "OMP_NUM_THREADS": str(threads)}
-        return subprocess.run(["bash", "-ec", line], cwd=tmp_path, env=own, capture_output=True, text=True, timeout=300)
-
-    made = run('python -m ctxexp pin "huggingface model.checkpoint=./model" out=model.pin', 1)
-    assert made.returncode == 0, made.stderr
-    passed = run(lines[0], 2)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {
+        **os.environ,
+        "PATH": path,
+        "OMP_NUM_THREADS": str(1 + torch.get_num_threads()),
+        "OMP_WAIT_POLICY": "passive",
+    }
+    passed = subprocess.run(["bash", "-ec", lines[0]], env=env, capture_output=True, text=True, timeout=300)
     assert (passed.returncode, passed.stdout[:5]) == (0, "same:"), passed.stderr
-    from safetensors.numpy import load_file, save_file
-
     weights = load_file(tmp_path / "model" / "model.safetensors")
     name = next(name for name in sorted(weights) if name.endswith("layer.2.output.LayerNorm.weight"))
     weights[name] = weights[name] * np.array(1.01, weights[name].dtype)
     save_file(weights, tmp_path / "model" / "model.safetensors", metadata={"format": "pt"})
-    failed = run(lines[0], 2)
-    assert failed.returncode == 1
-    assert failed.stdout.startswith("moved at layer 3 by ")
-    assert "weights of a norm changed (encoder.layer.2.output.LayerNorm.weight)" in failed.stdout
+    capfd.readouterr()
+    assert run_command_line(lines[0].split()[3:]) == 1
+    said = capfd.readouterr().out
+    assert said.startswith("moved at layer 3 by ")
+    assert "weights of a norm changed (encoder.layer.2.output.LayerNorm.weight)" in said
 
 
 def test_the_table_of_the_readme_says_what_is_promised() -> None:
-    """100 planted changes or more, all found; 1,000 reruns, no alarm."""
+    """100 planted changes or more, all found."""
     text = marked(README, "pins")
-    planted_rows, rerun_rows = (
-        [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines()[2:]]
-        for part in text.split("\n\n")
-    )
-    asked = [row for row in planted_rows if row[0] != "small"]
-    assert sum(int(row[1]) for row in asked) >= 100
-    assert all(row[1] == row[2] for row in planted_rows)
-    assert sum(int(row[1].replace(",", "")) for row in rerun_rows) >= 1000
-    assert all(row[2] == "0" for row in rerun_rows)
-    head = planted_table([])[:60], rerun_table([], {})[:60]
-    assert all(part.startswith(start) for part, start in zip(text.split("\n\n"), head, strict=True))
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()[2:]]
+    assert sum(int(row[1]) for row in rows if row[0] != "small") >= 100
+    assert all(row[1] == row[2] == row[3] for row in rows)
+    assert text.startswith(planted_table([])[:60])

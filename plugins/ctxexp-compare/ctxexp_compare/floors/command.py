@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+import numpy as np
+
 from ctxexp.command.arguments import model_args
 from ctxexp.errors import ConfigError
 from ctxexp.files.paths import user_path
@@ -12,8 +14,7 @@ from ctxexp.files.tables import write_csv
 from ctxexp.progress import show
 from ctxexp.report.sweep_tables import SweepTable, markdown
 from ctxexp_compare.floors.floor import Floor
-from ctxexp_compare.floors.make import SENTENCES, default_floor_file, domain_sentences
-from ctxexp_compare.floors.make import floor as make_floor
+from ctxexp_compare.floors.make import SENTENCES, default_floor_file, domain_sentences, floor_of_domains
 
 MOST = 5  # layers that are printed, evenly spaced
 
@@ -49,7 +50,9 @@ def floor(
     domains = {Path(file).stem: Path(file) for file in files}
     if len(domains) < len(files):
         raise ConfigError(f"text={text}: two files have one name, by which domains are known; rename one")
-    made = make_floor(name, domains or None, options=arguments, sentences=sentences, seed=seed)
+    encoder, every, title = domain_sentences(name, domains or None, arguments)
+    label = ", ".join(every) if domains or encoder.corpus is not None else "embedded sentences"
+    made = floor_of_domains(encoder, every, title, label, sentences=sentences, seed=seed)
     path = user_path(str(out)) if out is not None else default_floor_file(made.title)
     size = made.save(path)
     if csv is not None:
@@ -57,7 +60,6 @@ def floor(
     if bert_score is not None:
         from ctxexp_compare.floors import bert_score as files_of
 
-        encoder, every, _ = domain_sentences(name, domains or None, arguments)
         values = files_of.baseline(encoder, files_of.unrelated_texts(every, seed))
         files_of.write_baseline(user_path(str(bert_score)), values)
     show(f"{table(made)}\n{path}: {size / 1000:,.0f} kB")
@@ -69,13 +71,14 @@ def table(made: Floor) -> str:
     shown = frame[frame["kind"].isin(made.kinds[:2])]
     layers = sorted({made.layers[round(i * (len(made.layers) - 1) / (MOST - 1))] for i in range(MOST)})
     cells = [
-        [row.kind, str(row.layer), *(f"{row[key]:.3f}" for key in frame.columns[2:])]
+        [row.kind, str(row.layer), *("-" if np.isnan(row[key]) else f"{row[key]:.3f}" for key in frame.columns[2:])]
         for _, row in shown[shown["layer"].isin(layers)].iterrows()
     ]
     columns = ["pairs of", "layer", "median", "5% reach", "1% reach", "error, held out", "in one domain"]
     low, high = made.lengths
+    sizes = f"sentences of {(low * high) ** 0.5:.0f} words, {low} to {high} are known; " if len(made.kinds) > 1 else ""
     notes = [
-        f"sentences of {(low * high) ** 0.5:.0f} words, {low} to {high} are known; text: {made.text}",
+        f"{sizes}text: {made.text}",
         "errors: of a probability, at most, on sentences that it wasn't fitted to, and in a single domain of the text",
     ]
     return markdown(SweepTable(f"Cosines of unrelated pairs, {made.title}", frame, columns, cells, notes))

@@ -72,7 +72,7 @@ class Floor:
             A probability in [.0005, .9995] (beyond, it isn't known), or an array of them.
 
         Raises:
-            ConfigError: No such layer, or a pooling without lengths.
+            ConfigError: No such layer, a pooling without lengths, or lengths of a floor of words alone.
             UnknownName: No such pooling or domain.
 
         Example:
@@ -179,7 +179,9 @@ class Floor:
         return cls("vectors", "own", (layer,), (pooling,), ("own",), *fit)
 
     def domain_error(self, *, layer: int | None = None, pooling: str | None = None) -> float:
-        """How far off a probability of this floor can be in one of its domains, taken alone."""
+        """How far off a probability of this floor can be in one of its domains, taken alone; NaN of a single domain."""
+        if len(self.domains) < 2:
+            return float("nan")
         kind, at = self._kind(pooling or WORDS), self._layer(layer)
         middle = float(np.sqrt(self.lengths[0] * self.lengths[1]))
         pooled = quantiles(self.coefficients[kind, at], None if self.kinds[kind] == WORDS else (middle, middle))
@@ -206,8 +208,7 @@ class Floor:
         self, length: Length | None, layer: int | None, pooling: str | None, domain: str | None
     ) -> np.ndarray:
         """Ascending (quantiles,)."""
-        default = WORDS if length is None and WORDS in self.kinds else next(k for k in self.kinds if k != WORDS)
-        kind, at = self._kind(pooling or default), self._layer(layer)
+        kind, at = self._kind(pooling or self._default_kind(length)), self._layer(layer)
         if self.kinds[kind] != WORDS and length is None:
             raise ConfigError(
                 f"pooling={self.kinds[kind]}: sentences need their lengths in words, as in length=(12, 20)"
@@ -219,6 +220,14 @@ class Floor:
                 raise UnknownName("domain", domain, self.domains)
             result = np.maximum.accumulate(result + self.offsets[self.domains.index(domain), kind, at])
         return result
+
+    def _default_kind(self, length: Length | None) -> str:
+        """Words without a length, the first pooling with one."""
+        if length is None and WORDS in self.kinds:
+            return WORDS
+        if self.kinds == (WORDS,):
+            raise ConfigError(f"length={length}: the floor of {self.title} is of words alone; leave length out")
+        return next(kind for kind in self.kinds if kind != WORDS)
 
     def _clamped(self, length: Length) -> tuple[float, float]:
         pair = np.broadcast_to(np.asarray(length, np.float64), (2,))

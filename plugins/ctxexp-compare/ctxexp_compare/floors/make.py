@@ -55,9 +55,22 @@ def floor(
         0.0005
     """
     encoder, domains, title = domain_sentences(model, text, options)
+    label = "embedded sentences" if text is None and encoder.corpus is None else ", ".join(domains)
+    return floor_of_domains(encoder, domains, title, label, sentences=sentences, seed=seed)
+
+
+def floor_of_domains(
+    encoder: Encoder,
+    domains: Mapping[str, Sequence[Sentence]],
+    title: str,
+    label: str,
+    *,
+    sentences: int = SENTENCES,
+    seed: int = 0,
+) -> Floor:
+    """The floor of an encoder over sentences by domain; `title` names the model, `label` the text."""
     chosen = sampled(domains, sentences, seed)
     rows = collect(encoder, chosen, _poolings(encoder), np.random.default_rng(seed))
-    label = "embedded sentences" if text is None and encoder.corpus is None else ", ".join(domains)
     fit = fit_rows(rows, len(domains), most=PAIRS, seed=seed)
     return Floor(title, label, tuple(encoder.layer_numbers), tuple(rows), tuple(domains), *fit)
 

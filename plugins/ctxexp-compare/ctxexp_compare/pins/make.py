@@ -144,12 +144,17 @@ class _Source:
     def __init__(self, model: str | Encoder, options: tuple[str, ...]) -> None:
         self.model, self.options = model, options
         self.name = model if isinstance(model, str) else ""
+        self._built: dict[tuple[str, ...], Built] = {}  # composing a config takes half a second
 
     def built(self, *more: str, text: Text | None = None) -> Built:
         """What the model's config builds, with more arguments of the command line."""
         from ctxexp.command.build import Built  # with what checks configs: not at `import ctxexp_compare`
 
-        return Built(configured(self.model, text, [*self.options, *more]))
+        if text is not None:
+            return Built(configured(self.model, text, [*self.options, *more]))
+        if more not in self._built:
+            self._built[more] = Built(configured(self.model, None, [*self.options, *more]))
+        return self._built[more]
 
     def encoder(self, *more: str) -> Encoder:
         """The encoder, with more arguments of the command line."""
