@@ -118,11 +118,13 @@ def _itself(encoder: Encoder) -> Encoder:
     return encoder
 
 
-def checks(n: int, models: Iterable[str] = MODELS, *, most_threads: int = 4) -> Iterator[Rerun]:
+def checks(
+    n: int, models: Iterable[str] = MODELS, *, most_threads: int = 4, sentences: int = SENTENCES
+) -> Iterator[Rerun]:
     """Checks of unchanged models, with random batch sizes, threads, kernels and dtypes."""
     rng = np.random.default_rng(0)
     every = list(models)
-    text = [one.text for one in polysemy().sentences[:: 1493 // SENTENCES]]
+    text = [one.text for one in polysemy().sentences[:: 1493 // sentences]]
     pins = {model: pin(model, text=text, dtypes=DTYPES, occurrences=60) for model in every}
     kinds = [(model, dtype, "plain") for model in every for dtype in DTYPES]
     kinds += [(model, "float32", "prepacked") for model in every if model != "elmo"]
