@@ -282,8 +282,8 @@ class Floor:
 
     @classmethod
     def _of(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Floor:
-        given = {key: arrays[key].astype(np.float64) for key in ("coefficients", "offsets", "held_out")}
-        plain = {key: tuple(meta[key]) for key in ("layers", "kinds", "domains", "lengths")}
+        given: dict[str, Any] = {key: arrays[key].astype(np.float64) for key in ("coefficients", "offsets", "held_out")}
+        plain: dict[str, Any] = {key: tuple(meta[key]) for key in ("layers", "kinds", "domains", "lengths")}
         floor = cls(title=meta["title"], text=meta["text"], **plain, **given)
         shape = (len(floor.kinds), len(floor.layers))
         if (floor.coefficients.shape[:2], floor.held_out.shape) != (shape, shape) or floor.offsets.shape[:3] != (

@@ -46,7 +46,7 @@ def cells_of(lengths: np.ndarray) -> list[np.ndarray]:
     n = int(np.clip(len(lengths) // (2 * PER_CELL), 1, CELLS))
     edges = np.unique(np.quantile(total, np.linspace(0, 1, n + 1)[1:-1]))
     number = np.searchsorted(edges, total, side="right")
-    cells = []
+    cells: list[np.ndarray] = []
     for i in range(len(edges) + 1):
         (at,) = np.nonzero(number == i)
         far = ratio[at] > np.median(ratio[at]) if len(at) else np.zeros(0, bool)

@@ -95,7 +95,9 @@ def collect(
                 for i in rng.permutation(spoken)[:PER_SENTENCE].tolist():
                     word = vocabulary.setdefault(one.units[i].casefold(), len(vocabulary))
                     parts[WORDS].append((one.layers[:, i].copy(), number, at, length, word))
-                for name in poolings if view is not None and length else ():
+                if view is None or not length:
+                    continue
+                for name in poolings:
                     if name in view.units:
                         parts[name].append((view.layers[:, view.units.index(name)].copy(), number, at, length, -1))
     return {name: _rows(own) for name, own in parts.items() if len(own) > 1}
