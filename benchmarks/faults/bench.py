@@ -33,7 +33,7 @@ FULL = {
     "stores": 66,
     "archives": 600,
     "secrets": 56,
-    "guesses": 64,
+    "guesses": 102,
     "leases": 35,
     "tokenizers": 40,
     "tables": 48,

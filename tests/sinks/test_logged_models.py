@@ -69,6 +69,7 @@ def test_logging_again_changes_no_model(store: Path) -> None:
         sink.log(results, folder)
     client, [model] = stored(store)
     assert len(model.metrics) == 1
+    assert [point.step for point in client.get_metric_history(sink.run_id, "word_norm/raw")] == [0, 1]  # NaN
     assert len(client.get_run(sink.run_id).inputs.model_inputs) == 1
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ from ctxexp.sinks.mlflow.failures import tracking_errors
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import Metric
 
 DATABASE = "mlflow.db"
 KIND = {"mlflow.experimentKind": "custom_model_development"}  # else its page is about traces, in versions that ask it
@@ -128,3 +131,12 @@ def _ask(uri: str) -> None:
             client(uri).search_experiments(max_results=1)
         except ValueError as error:  # of a URI that can't be read
             raise OSError(f"{error}; in a user or a password write / @ ? # [ ] as %2F %40 %3F %23 %5B %5D") from error
+
+
+def without_known_nans(client: MlflowClient, run_id: str, metrics: Sequence[Metric]) -> list[Metric]:
+    """The metrics less the NaNs that the run has already: MLflow 3.5 takes one that is logged again for another, which
+    its database refuses."""
+    keys = {metric.key for metric in metrics if math.isnan(metric.value)}
+    points = [point for key in keys for point in client.get_metric_history(run_id, key) if math.isnan(point.value)]
+    known = {(point.key, point.step, point.timestamp) for point in points}
+    return [metric for metric in metrics if (metric.key, metric.step, metric.timestamp) not in known]

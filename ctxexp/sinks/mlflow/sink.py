@@ -10,6 +10,7 @@ import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("ctxexp")
 
 MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
+DUPLICATE = "(?i)unique|duplicate"  # what databases say of a row that is there
 
 
 class MlflowSink(Sink):
@@ -197,7 +199,7 @@ class MlflowSink(Sink):
                 self.client.log_inputs(self.run_id, datasets=data, models=models or None)
                 return
             except MlflowException as error:
-                if not left or not re.search(r"(?i)unique|duplicate", str(error)):
+                if not left or not re.search(DUPLICATE, str(error)):
                     raise
                 time.sleep(random.uniform(0, 0.1))
 
@@ -205,11 +207,17 @@ class MlflowSink(Sink):
         self, metrics: Sequence[Metric] = (), params: Sequence[Param] = (), tags: Sequence[RunTag] = ()
     ) -> None:
         """Log these in one batch, or in as many as the limits of MLflow's HTTP interface need."""
+        from mlflow.exceptions import MlflowException
+
         while metrics or params or tags:
             room = MAX_METRICS - len(params[:MAX_PARAMS]) - len(tags)
-            self.client.log_batch(
-                self.run_id, metrics=metrics[:room], params=params[:MAX_PARAMS], tags=tags, synchronous=True
-            )
+            log = partial(self.client.log_batch, self.run_id, params=params[:MAX_PARAMS], tags=tags, synchronous=True)
+            try:
+                log(metrics=metrics[:room])
+            except MlflowException as error:
+                if not re.search(DUPLICATE, str(error)):
+                    raise
+                log(metrics=database.without_known_nans(self.client, self.run_id, metrics[:room]))
             metrics, params, tags = metrics[room:], params[MAX_PARAMS:], ()
 
     def send_files(self, folder: Path) -> None:
