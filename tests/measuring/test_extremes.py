@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ctxexp_words.explorer.page_section import explorer_data
-from ctxexp_words.explorer.word_map import WordMap
+from ctxexp_words.explorer.word_map import FEW, WordMap, extremes
 from test_measure import DIM, Memory
 from test_occurrences import shelve
 
@@ -52,13 +52,13 @@ def openings() -> Corpus:
     return Corpus.of("openings", [[first[i % 3], *rng.choice(words, 9).tolist()] for i in range(120)])
 
 
-def run(encoder: Encoder, tmp_path: Path) -> Results:
+def run(encoder: Encoder, tmp_path: Path, most: int = 2000) -> Results:
     study = Study(
         corpus=openings(),
         encoder=encoder,
         metrics={"s": SelfSimilarity},
         words=WordFilter(min_contexts=5),
-        observers={"word_map": partial(WordMap, most=2000)},
+        observers={"word_map": partial(WordMap, most=most)},
     )
     return study.run(Vectors(cache=tmp_path / "cache"), folder=tmp_path / "run")
 
@@ -86,6 +86,15 @@ def test_without_causality_no_word_is_left_out(tmp_path: Path) -> None:
     assert set(results.tables["most_self_similar"]["word"]) >= {"Every", "Who"}
     told: Any = explorer_data([("either way", results)])
     assert told["models"][0]["constant"] == []
+
+
+def test_each_listed_word_has_points_where_there_is_room_for_few(tmp_path: Path) -> None:
+    results = run(EitherWay(), tmp_path, most=100)
+    listed = {word for words in extremes(results.tables, [0, 1]).values() for word in words}
+    points = results.tables["word_map"].groupby("word").size()
+    assert listed <= set(points.index)
+    assert len(listed) * FEW > 2 * 100  # with as many rows of a word as there are by default they had no room
+    assert points[list(listed)].min() >= 2
 
 
 def test_gpt2_lists_no_word_that_only_opens_sentences() -> None:

@@ -27,7 +27,7 @@ class WordMap:
     Rows are scaled to length one and centred on their mean in the layer, so that their spread is what self-similarity
     sees: its mean square is 1 - |mean|^2. A word has a plane of each layer's own, and one that all layers have in
     common, fitted on each layer's first `RANK` directions. Words with labelled senses come first, those with most
-    senses before, then words over the whole range of frequency; at most `most` rows of them, 48 of one word.
+    senses before, then words over the whole range of frequency; at most `most` rows of them, `each` of one word.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class WordMap:
         dim: int,
         most: int,
         words: Sequence[str] | None = None,
+        each: int = OCCURRENCES,
     ) -> None:
         self.store, self.occurrences, self.corpus, self.most = store, occurrences, corpus, most
         self.sense = {
@@ -46,10 +47,8 @@ class WordMap:
             for labels, rows in zip(occurrences.by_sense.labels, _split(occurrences.by_sense), strict=True)
             for row, label in zip(rows.tolist(), labels, strict=True)
         }
-        if words is None:
-            self.groups = _groups(occurrences, self.sense, _by_senses_and_frequency(occurrences), most)
-        else:
-            self.groups = _groups(occurrences, self.sense, words, most, each=FEW)
+        words = _by_senses_and_frequency(occurrences) if words is None else words
+        self.groups = _groups(occurrences, self.sense, words, most, each=each)
         self.dim, self.layers = dim, list[int]()
         self.own: list[np.ndarray] = []  # a layer each: (rows, 2)
         self.loads: list[np.ndarray] = []  # (rows, RANK) coordinates along the layer's directions, each of length 1
@@ -78,13 +77,14 @@ class WordMap:
 
     def follow_up(self, tables: Mapping[str, pd.DataFrame]) -> WordMap | None:
         """The map of the most and least self-similar words of each layer that this one leaves out, with at most as many
-        rows and `FEW` of a word; None if there are none."""
+        rows and `FEW` of a word, or fewer of each, so that all have some; None if there are none."""
         known = set(self.groups.keys)
         every = dict.fromkeys(word for words in extremes(tables, self.layers).values() for word in words)
         listed = [word for word in every if word not in known]
         if not listed:
             return None
-        return WordMap(self.store, self.occurrences, self.corpus, dim=self.dim, most=self.most, words=listed)
+        each = min(FEW, max(2, self.most // len(listed)))
+        return WordMap(self.store, self.occurrences, self.corpus, dim=self.dim, most=self.most, words=listed, each=each)
 
     def table(self) -> pd.DataFrame:
         """One row per occurrence: word, part of speech and sense ("": not known), the sentence's number and text, where
@@ -164,9 +164,7 @@ def _by_senses_and_frequency(occurrences: Occurrences) -> list[str]:
     return [*labelled, *(others[level] for level in levels.tolist() if others)]
 
 
-def _groups(
-    occurrences: Occurrences, sense: dict[int, str], words: Sequence[str], most: int, *, each: int = OCCURRENCES
-) -> Groups:
+def _groups(occurrences: Occurrences, sense: dict[int, str], words: Sequence[str], most: int, *, each: int) -> Groups:
     """At most `most` rows of these words, the first first, and `each` of one word, labelled ones before; each row once.
 
     They are returned by ascending number of rows.
