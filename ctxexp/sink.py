@@ -135,7 +135,7 @@ class Sink:
         """Return texts that identify the run at the destination, for the job's status.json.
 
         Returns:
-            Texts by name; `link` is for a person to open.
+            Texts by name; `link` is for a person to open, `hint` is printed behind it (what has to run first).
         """
         return {}
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Callable
+from functools import cache as computed_once
 from functools import partial
 from pathlib import Path
 
@@ -65,8 +67,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a model, whose files each test links."""
+    return shutil.copytree(minis.folder("gpt2"), tmp_path_factory.mktemp("model") / "gpt2")
+
+
 @pytest.fixture(autouse=True)
-def folder(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(cache: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, a home too: a text, a folder of texts and one of a model; no hub, and nothing is drawn."""
     from huggingface_hub import constants
 
@@ -81,7 +89,7 @@ def folder(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     for place in (tmp_path, tmp_path / "texts"):
         (place / "mine.txt").write_text("\n".join(SENTENCES))
     (tmp_path / "path" / "to").mkdir(parents=True)
-    shutil.copytree(minis.folder("gpt2"), tmp_path / "path" / "to" / "model")
+    shutil.copytree(model, tmp_path / "path" / "to" / "model", copy_function=os.link)
     return tmp_path
 
 
@@ -112,8 +120,13 @@ def in_memory(**keywords: object) -> ctxexp.Results:
     return measured(model, SENTENCES, **({"tokenizer": tokenizer} if keywords.pop("tokenizer", True) else {}))
 
 
+@computed_once
+def of_bert() -> ctxexp.Results:
+    return measured("bert", "mine.txt")
+
+
 def saved() -> ctxexp.Results:
-    results = measured("bert", "mine.txt")
+    results = of_bert()
     results.save("x.csv")
     assert Path("x.csv").read_text().startswith("measure,")
     results.save("x")
@@ -121,7 +134,7 @@ def saved() -> ctxexp.Results:
 
 
 PYTHON: list[tuple[str, Callable[[], ctxexp.Results], str]] = [  # what is typed, and the title of the results
-    ('measure("bert", "mine.txt")', partial(measured, "bert", "mine.txt"), "bert"),
+    ('measure("bert", "mine.txt")', of_bert, "bert"),
     ('measure("bert", ["The bank ...", ...])', partial(measured, "bert", SENTENCES), "bert"),
     ('measure("path/to/model", "mine.txt")', partial(measured, "path/to/model", "mine.txt"), "model"),
     ('measure(Path("path/to/model"), Path("mine.txt"))', partial(measured, Path("path/to/model"), Path("mine.txt")),
@@ -142,8 +155,8 @@ REFUSED: list[tuple[str, Callable[[], object], str]] = [
     ('load("nope")', partial(ctxexp.load, "nope"), "no folder nope: expected a run's"),
     ('compare("bert", "gpt2")', lambda: ctxexp.compare("bert", "gpt2"),  # type: ignore[arg-type]
      r"expected results, got str; measure each first: ctxexp\.compare\("),
-    ('results.plot("nope")', lambda: measured("bert", "mine.txt").plot("nope"), r"no measure 'nope' .*anisotropy"),
-    ('results.curve("anisotropi")', lambda: measured("bert", "mine.txt").curve("anisotropi"),
+    ('results.plot("nope")', lambda: of_bert().plot("nope"), r"no measure 'nope' .*anisotropy"),
+    ('results.curve("anisotropi")', lambda: of_bert().curve("anisotropi"),
      "did you mean 'anisotropy'"),
 ]  # fmt: skip
 

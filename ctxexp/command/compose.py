@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_search_path import ConfigSearchPath
@@ -51,6 +52,7 @@ MAX_CHECKED = 64  # jobs of a sweep that are composed and checked before the fir
 OmegaConf.register_new_resolver("ctxexp.folder", lambda folder: str(user_path(folder)), replace=True)
 
 _stored: set[tuple[str, str]] = set()  # (group, name) of the options that `prepare` made
+_listed_options: WeakKeyDictionary[ConfigLoader, dict[str, list[str]]] = WeakKeyDictionary()  # by group
 
 
 def read_overrides(words: Sequence[str]) -> list[str]:
@@ -288,6 +290,9 @@ def _options(group: str) -> list[str]:
     if group == COMMAND:
         return registry().names(COMMAND)
     loader = GlobalHydra.instance().config_loader()
-    inner = loader.get_group_options(group, results_filter=ObjectType.GROUP)
-    names = loader.get_group_options(group) + [f"{i}/{name}" for i in inner for name in _options(f"{group}/{i}")]
-    return [str(name) for name in names if ":" not in name]  # no locations of a sweep
+    listed = _listed_options.setdefault(loader, {})
+    if group not in listed:  # Hydra reads its config and every folder anew each time
+        inner = loader.get_group_options(group, results_filter=ObjectType.GROUP)
+        names = loader.get_group_options(group) + [f"{i}/{name}" for i in inner for name in _options(f"{group}/{i}")]
+        listed[group] = [str(name) for name in names if ":" not in name]  # no locations of a sweep
+    return listed[group]

@@ -130,11 +130,12 @@ def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Jo
 
 
 def describe_sinks(folder: Path, sinks: Sinks) -> str:
-    """Note in status.json how the sinks describe the run; returns the first link to it, empty if none has one."""
+    """Note in status.json how the sinks describe the run; returns the first link to it, with the sink's hint on how to
+    open it; empty if none has one."""
     descriptions = sinks.descriptions()
-    link = next((about["link"] for about in descriptions.values() if about.get("link")), "")
-    write_state(folder, sinks=descriptions, link=link)
-    return link
+    first = next((about for about in descriptions.values() if about.get("link")), {})
+    write_state(folder, sinks=descriptions, link=first.get("link", ""))
+    return first.get("link", "") + first.get("hint", "")
 
 
 def _finish(sinks: Sinks, folder: Path, status: Status, error: str | None) -> None:

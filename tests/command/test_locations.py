@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 from pathlib import Path
 
@@ -24,8 +25,14 @@ MODELS = ("bert", "elmo", "gpt2", "huggingface", "minilm", "random_words", "sent
 TEXTS = ("huggingface", "polysemy", "sick_r", "sts", "sts_2012_2016", "sts_b", "text", "wic")
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a model, whose files each test links."""
+    return shutil.copytree(minis.folder("gpt2"), tmp_path_factory.mktemp("model") / "gpt2")
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, with a text, a table and two folders of models in it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
@@ -35,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "texts").mkdir()
     shutil.copy(tmp_path / "mine.txt", tmp_path / "texts")
     for name in ("gpt", "b\u00e9rt, 2"):
-        shutil.copytree(minis.folder("gpt2"), tmp_path / name)
+        shutil.copytree(model, tmp_path / name, copy_function=os.link)
     (tmp_path / "results").mkdir()
     (tmp_path / "hub" / "hub" / "models--distilgpt2").mkdir(parents=True)
     return tmp_path

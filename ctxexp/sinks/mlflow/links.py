@@ -40,6 +40,13 @@ def ui_address(uri: str) -> str | None:
     return address
 
 
+def ui_hint(uri: str) -> str:
+    """A line to follow a link of a store that nothing serves yet: what serves it; empty where something does."""
+    if uri.startswith("http") or ui_address(uri):
+        return ""
+    return "\n            after `make ui` (or `ctxexp ui`), which serves it"
+
+
 def run_link(uri: str, experiment_id: str, run_id: str, tab: str = "") -> str:
     """A run's page, or the page of one of its tabs (`model-metrics`: the curves, `artifacts`: the files)."""
     page = f"{run_id}/{tab}" if tab else run_id

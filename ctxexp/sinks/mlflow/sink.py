@@ -24,7 +24,7 @@ from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
 from ctxexp.sinks.mlflow import database, doctor, sweeps, views
 from ctxexp.sinks.mlflow.failures import tracking_errors
-from ctxexp.sinks.mlflow.links import run_filter, run_link, short_link, sweep_link, ui_address
+from ctxexp.sinks.mlflow.links import run_filter, run_link, short_link, sweep_link, ui_hint
 from ctxexp.sinks.mlflow.models import dataset_inputs, logged_model
 from ctxexp.sinks.mlflow.notes import experiment_note, job_note
 from ctxexp.sinks.mlflow.sqlite import sqlite_file
@@ -252,7 +252,8 @@ class MlflowSink(Sink):
             return {}
         uri = redact(self.uri or "")
         link = run_link(uri, self.experiment_id, self.run_id)
-        return {"run_id": self.run_id, "link": link, "uri": uri, "experiment": self.experiment}
+        facts = {"run_id": self.run_id, "link": link, "uri": uri, "experiment": self.experiment}
+        return facts | ({"hint": hint} if (hint := ui_hint(uri)) else {})
 
     def read(self) -> Iterable[tuple[str, int, float]]:
         with self._tracking_errors("read"):
@@ -268,14 +269,9 @@ class MlflowSink(Sink):
         if not self.experiment_id:
             return ""
         uri = self.uri or ""
-        hint = (
-            ""
-            if uri.startswith("http") or ui_address(uri)
-            else "\n            after `make ui` (or `ctxexp ui`), which serves them"
-        )
         with tracking_errors(f"cannot read {redact(uri)}"):
             tags = self.client.get_experiment(self.experiment_id).tags
-        return (short_link(uri, sweep.id) or sweep_link(uri, self.experiment_id, sweep.id, tags)) + hint
+        return (short_link(uri, sweep.id) or sweep_link(uri, self.experiment_id, sweep.id, tags)) + ui_hint(uri)
 
     def fetch(self, run: Run, folder: Path) -> bool:
         self._connect(run.tracking_folder, prepared=bool(run.sweep))
