@@ -45,6 +45,7 @@ PUBLISHED_CHECKPOINTS = {
     "bert-base-uncased": PublishedCheckpoint(
         ids=("google-bert/bert-base-uncased", "bert-base-uncased"),
         revision="86b5e0934494bd15c9632b12f734a8a67f723594",
+        weights_sha256="68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3",
         special_pieces=_BERT_PIECES,
         vocabulary_sha256=_UNCASED,
     ),

@@ -30,4 +30,6 @@ def register_metrics(register: Register) -> None:
 def register_reports(register: Register) -> None:
     register("table_league", "ctxexp_calibration.league.table:table_league")
     register("table_li_2020", "ctxexp_calibration.li_2020.table:table_li_2020")
+    register("table_li_2020_nli", "ctxexp_calibration.li_2020.table:table_li_2020_nli")
+    register("table_li_2020_qnli", "ctxexp_calibration.li_2020.qnli_table:table_li_2020_qnli")
     register("isotropy_against_spearman", "ctxexp_calibration.league.figure:league_figure")

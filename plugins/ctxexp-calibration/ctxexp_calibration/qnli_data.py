@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
 
 from ctxexp.dataset import Corpus, Pair, Sentence
+from ctxexp.datasets.download import cache_folder, download
 from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError
+from ctxexp.files.archives import members
 from ctxexp.files.paths import user_path
 from ctxexp.files.text_lines import text_lines
+from ctxexp.files.writing import atomic_write
 
 HEADER = ("index", "question", "sentence", "label")
+# GLUE's archive of 2018 and its digest, which public projects quote beside either address; not fetched by us so far.
+URLS = ("https://dl.fbaipublicfiles.com/glue/data/QNLIv2.zip",)
+SHA256 = "e634e78627a29adaecd4f955359b22bf5e70f2cbd93b493f2d624138a0c0e5f5"
 GOLD = {"entailment": 1.0, "not_entailment": 0.0}
 
 
@@ -20,14 +28,12 @@ def qnli(
     """QNLI: pairs of question and sentence, gold 1 if the sentence holds the answer (entailment), else 0.
 
     `path` is GLUE's dev.tsv (or train.tsv; plain or .gz), with the columns index, question, sentence, label, or the
-    folder that holds dev.tsv; quotes are text. `limit` takes the first pairs only. GLUE's test.tsv has no labels.
-    Raises ConfigError (no path), DataError naming file and line.
+    folder that holds dev.tsv; quotes are text. Without one GLUE's archive is downloaded once and checked. `limit` takes
+    the first pairs only. GLUE's test.tsv has no labels. Raises ConfigError, DataError naming file and line.
     """
-    if not path:
-        raise ConfigError("dataset=qnli needs GLUE's file: add dataset.path=<folder or file of QNLI's dev.tsv>")
     if limit is not None and limit < 1:
         raise ConfigError(f"dataset.limit={limit}: expected a positive number of pairs, or null for all")
-    file = _file(user_path(path))
+    file = _file(user_path(path)) if path else fetch_qnli()
     tokenize = make_tokenizer(tokenizer, lower=lower)
     sentence_of: dict[str, Sentence] = {}
     sentences: list[Sentence] = []
@@ -62,6 +68,29 @@ def qnli(
         raise DataError(f"{file} has no pair: expected a line for each after the header")
     choices = {"file": file.name, "limit": str(limit), "tokenizer": tokenizer, "lower": str(lower).lower()}
     return Corpus("qnli", tuple(sentences), tuple(pairs), choices=choices)
+
+
+def fetch_qnli(urls: Sequence[str] = URLS, *, sha256: str = SHA256, cache: Path | None = None) -> Path:
+    """QNLI's dev.tsv in the user's cache, downloaded first if need be; there whole or not at all.
+
+    Raises DataError if the archive can't be had, or isn't the one that is expected.
+    """
+    target = (cache or cache_folder()) / "datasets" / "qnli" / "dev.tsv"
+    if target.is_file():
+        return target
+    archive = download(urls, "qnli")
+    digest = hashlib.sha256(archive).hexdigest()
+    if digest != sha256:
+        raise DataError(
+            f"dataset qnli: the archive from {urls[0]} has the SHA-256 {digest[:16]}..., expected {sha256[:16]}...; "
+            "give the original dev.tsv with dataset.path=<folder>"
+        )
+    for name, data in members(urls[0], archive):
+        if PurePosixPath(name).name == "dev.tsv" and "__MACOSX" not in name:
+            with atomic_write(target) as part:
+                part.write_bytes(data)
+            return target
+    raise DataError(f"dataset qnli: the archive from {urls[0]} has no dev.tsv")
 
 
 def _file(given: Path) -> Path:

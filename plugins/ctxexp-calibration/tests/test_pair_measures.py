@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 from ctxexp_calibration.edit_distance import UNITS, EditDistance, Units
 from ctxexp_calibration.qnli import QNLI
-from ctxexp_calibration.qnli_data import qnli
+from ctxexp_calibration.qnli_data import fetch_qnli, qnli
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
@@ -149,14 +151,37 @@ def test_qnli_reads_glues_file(tmp_path: Path) -> None:
     assert isinstance(corpus, Corpus)
 
 
+def test_qnli_is_downloaded_once_and_checked(tmp_path: Path) -> None:
+    def archive(name: str, *files: str) -> tuple[str, str]:
+        path = tmp_path / name
+        with zipfile.ZipFile(path, "w") as packed:
+            for file in files:
+                packed.writestr(file, GLUE)
+        return path.as_uri(), hashlib.sha256(path.read_bytes()).hexdigest()
+
+    url, digest = archive("QNLIv2.zip", "__MACOSX/QNLI/dev.tsv", "QNLI/train.tsv", "QNLI/dev.tsv")
+    with pytest.raises(DataError, match=r"has the SHA-256 .*, expected e634e78627a29ada\.\.\."):
+        fetch_qnli([url], cache=tmp_path)
+    assert not (tmp_path / "datasets").exists()
+    got = fetch_qnli([url], sha256=digest, cache=tmp_path)
+    assert got.read_bytes() == GLUE.encode()
+    (tmp_path / "QNLIv2.zip").unlink()
+    assert fetch_qnli([url], sha256=digest, cache=tmp_path) == got
+    with pytest.raises(
+        DataError, match=r"dataset qnli is not in .*give the original files with dataset\.path=<folder>"
+    ):
+        fetch_qnli([url], sha256=digest, cache=tmp_path / "other")
+    url, digest = archive("empty.zip", "QNLI/train.tsv")
+    with pytest.raises(DataError, match=r"empty\.zip has no dev\.tsv"):
+        fetch_qnli([url], sha256=digest, cache=tmp_path / "other")
+
+
 def test_qnli_errors_say_file_and_line(tmp_path: Path) -> None:
     def file(text: str | bytes) -> str:
         path = tmp_path / "x.tsv"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return str(path)
 
-    with pytest.raises(ConfigError, match=r"add dataset\.path=<folder or file of QNLI's dev\.tsv>"):
-        qnli()
     with pytest.raises(ConfigError, match=r"dataset\.limit=0: expected a positive number of pairs"):
         qnli(path=file(GLUE), limit=0)
     with pytest.raises(DataError, match=r"no such file or folder: .*nowhere"):

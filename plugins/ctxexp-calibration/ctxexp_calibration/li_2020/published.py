@@ -1,10 +1,11 @@
-"""Published sentence similarity without supervision: Table 2 of the BERT-flow paper (Li et al. 2020)."""
+"""Published tables of the BERT-flow paper (Li et al. 2020): sentence similarity without and with NLI, and QNLI."""
 
 from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ctxexp.errors import UnknownName
 
@@ -14,7 +15,9 @@ SOURCE = "Li et al. 2020 (BERT-flow), Table 2, doi:10.18653/v1/2020.emnlp-main.7
 TASKS = ("STS-B", "SICK-R", "STS12", "STS13", "STS14", "STS15", "STS16")
 """The columns, in the paper's order."""
 
-_FILE = Path(__file__).with_suffix(".csv")
+NLI_SOURCE = "Li et al. 2020 (BERT-flow), Table 3, doi:10.18653/v1/2020.emnlp-main.733"
+QNLI_SOURCE = "Li et al. 2020 (BERT-flow), Table 4, doi:10.18653/v1/2020.emnlp-main.733"
+_FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class PublishedRow:
     """One row as printed: Spearman x 100 by task, and how the sub-sets of STS12-16 were put together."""
 
     name: str
-    model: str  # bert-base, bert-large (uncased), glove
+    model: str  # bert-base, bert-large (uncased), glove; of Table 3 bert-base-nli ...
     method: str  # avg, cls, last2avg (the first block and the last, as released), flow-nli, flow-target
     reported_by: str  # whose figures: three rows are copied from Sentence-BERT
     aggregation: str  # all or wmean; the two don't compare
@@ -35,10 +38,9 @@ class PublishedRow:
         return sum(self.scores.values()) / len(self.scores)
 
 
-def table() -> tuple[PublishedRow, ...]:
-    """The table's rows, in the paper's order."""
-    with _FILE.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+def table(name: Literal["published", "published_nli"] = "published") -> tuple[PublishedRow, ...]:
+    """The rows of Table 2, or of Table 3 (`published_nli`), in the paper's order."""
+    rows = _rows(name)
     return tuple(
         PublishedRow(
             name=row["row"],
@@ -51,6 +53,16 @@ def table() -> tuple[PublishedRow, ...]:
         )
         for row in rows
     )
+
+
+def qnli_table() -> tuple[tuple[str, str, str, float], ...]:
+    """Table 4: name, model, method and area under the ROC curve x 100 of each row, in the paper's order."""
+    return tuple((row["row"], row["model"], row["method"], float(row["auc"])) for row in _rows("published_qnli"))
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    with (_FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def find(name: str) -> PublishedRow:

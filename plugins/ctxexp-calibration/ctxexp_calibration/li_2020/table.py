@@ -1,9 +1,9 @@
-"""Table 2 of BERT-flow (Li et al. 2020), sentence similarity without supervision: published figures and ours."""
+"""Tables 2 and 3 of BERT-flow (Li et al. 2020), sentence similarity: published figures and ours."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ctxexp.report.sweep_tables import Cells, SweepTable
@@ -17,8 +17,10 @@ TITLE = "Sentence similarity without supervision (Li et al. 2020, Table 2), Spea
 AGGREGATIONS = ("all", "wmean")  # of a task's sub-sets: the published rows are of either kind
 POOLINGS = ("mean", "cls")  # as published: over all pieces, and the first piece
 PAPER_MIX, TRUE_MIX = "flow_paper_last2", "last2"
+NLI_TITLE = "Sentence similarity of models trained on NLI (Li et al. 2020, Table 3), Spearman × 100"
 _MODELS = {"bert-base": "bert-base-uncased", "bert-large": "bert-large-uncased"}
-_METHODS = {
+NLI_MODELS = {"bert-base-nli": "bert-base-nli-mean-tokens", "bert-large-nli": "bert-large-nli-mean-tokens"}
+METHODS = {
     "avg": "mean of the last layer",
     "cls": "CLS vector of the last layer",
     "last2avg": "mean of the first and the last block (flow_paper_last2)",
@@ -49,15 +51,33 @@ def table_li_2020(runs: Sequence[LabelledResults]) -> SweepTable | None:
     of a method, a task each (`dataset.tasks`), make one row. Without a run on its weights a published row is followed
     by `not run`.
     """
+    ours = [row for row in _own(runs) if row.checkpoint not in NLI_MODELS]
+    return _table(ours, li_2020.table(), TITLE, _notes(ours, li_2020.SOURCE)) if ours else None
+
+
+def table_li_2020_nli(runs: Sequence[LabelledResults]) -> SweepTable | None:
+    """Table 3 likewise, of models that were trained on natural-language inference; None without a run on one."""
+    ours = [row for row in _own(runs) if row.checkpoint in NLI_MODELS]
+    notes = [
+        "the paper's own weights were not published: ours are Sentence-BERT's, trained on the same data by others",
+        *_notes(ours, li_2020.NLI_SOURCE),
+    ]
+    return _table(ours, li_2020.table("published_nli"), NLI_TITLE, notes) if ours else None
+
+
+def _own(runs: Sequence[LabelledResults]) -> list[OwnRow]:
+    """The rows that the runs make, if any of them measured the mix that the paper averaged."""
+    has_mix = any(PAPER_MIX in r.info.pooling.mixes and _pooling(r) in POOLINGS for _, r in runs)
+    return own_rows(runs) if has_mix else []
+
+
+def _table(
+    ours: Sequence[OwnRow], published: Sequence[li_2020.PublishedRow], title: str, notes: Iterable[str]
+) -> SweepTable:
     import pandas as pd
 
-    if not any(PAPER_MIX in r.info.pooling.mixes and _pooling(r) in POOLINGS for _, r in runs):
-        return None
-    ours = own_rows(runs)
-    if not ours:
-        return None
     rows: list[Cells] = []
-    for paper_row in li_2020.table():
+    for paper_row in published:
         rows.append(
             {"source": "published", "row": paper_row.name, "model": paper_row.model, "method": paper_row.method}
             | {"fitted_on": paper_row.method.partition("-")[2], "reported_by": paper_row.reported_by}
@@ -67,7 +87,7 @@ def table_li_2020(runs: Sequence[LabelledResults]) -> SweepTable | None:
             mine = [m for m in ours if m.checkpoint == paper_row.model and m.method == paper_row.method]
             rows += [row for m in mine for row in _rows(m)] or [_not_run(paper_row.model, paper_row.method)]
     rest = [m for m in ours if not any(row["source"] == "ours" and row["row"] == _name(m) for row in rows)]
-    rest.sort(key=lambda m: (m.model, list(_METHODS).index(m.method)))
+    rest.sort(key=lambda m: (m.model, list(METHODS).index(m.method)))
     rows += [row for m in rest for row in _rows(m)]
     for model in dict.fromkeys(m.model for m in ours if not m.checkpoint):
         missing = {"flow-target", "flow-nli"} - {m.method for m in ours if m.model == model}
@@ -84,7 +104,7 @@ def table_li_2020(runs: Sequence[LabelledResults]) -> SweepTable | None:
         for row in rows
     ]
     columns = ["source", "row", "fitted on", "sub-sets", *li_2020.TASKS, "mean"]
-    return SweepTable(TITLE, numbers, columns, lines, list(_notes(ours)))
+    return SweepTable(title, numbers, columns, lines, list(notes))
 
 
 def own_rows(runs: Sequence[LabelledResults]) -> list[OwnRow]:
@@ -95,10 +115,10 @@ def own_rows(runs: Sequence[LabelledResults]) -> list[OwnRow]:
         label = measure_of(results, "sts")
         if label is None or _pooling(results) not in POOLINGS:
             continue
-        for method, at in _methods(results):
-            fitted = _fitted(results) if method.startswith("flow") else ""
-            model = _plain_name(results)
-            row = row_by_key.setdefault((model, method, fitted), OwnRow(model, _checkpoint(results), method, fitted))
+        for method, at in methods(results):
+            fitted = fitted_on(results) if method.startswith("flow") else ""
+            model = plain_name(results)
+            row = row_by_key.setdefault((model, method, fitted), OwnRow(model, checkpoint_of(results), method, fitted))
             for task in tasks(results, label):
                 for kind in AGGREGATIONS:
                     score = value(results, Key(label, kind, task), at)
@@ -106,10 +126,10 @@ def own_rows(runs: Sequence[LabelledResults]) -> list[OwnRow]:
     return [row for row in row_by_key.values() if any(task in li_2020.TASKS for task, _ in row.scores)]
 
 
-def _methods(results: Results) -> Iterator[tuple[str, int | str]]:
+def methods(results: Results) -> Iterator[tuple[str, int | str]]:
     """Yields the table's methods that a run measured, each with its layer or mix."""
     transform, mixes = transform_name(results).partition(" fitted on ")[0], results.info.pooling.mixes
-    text = _fitted(results)
+    text = fitted_on(results)
     last = results.n_layers - 1
     if transform == "none":
         if _pooling(results) == "cls":
@@ -136,25 +156,27 @@ def _rows(row: OwnRow) -> list[Cells]:
 
 
 def _not_run(model: str, method: str) -> Cells:
-    weights = f"no run with the weights of {_MODELS[model]}" if model in _MODELS else ""
+    name = (_MODELS | NLI_MODELS).get(model)
+    weights = f"no run with the weights of {name}" if name else ""
     nli = "" if method != "flow-nli" else "no run with fit_on=nli:<path>"
     return {
-        "source": "ours", "row": f"{model}, {_METHODS[method]}: not run", "model": model, "method": method,
+        "source": "ours", "row": f"{model}, {METHODS[method]}: not run", "model": model, "method": method,
         "fitted_on": "", "reported_by": "", "aggregation": "", "note": "; ".join(filter(None, (weights, nli))),
     }  # fmt: skip
 
 
 def _name(row: OwnRow) -> str:
-    return f"{row.model}, {_METHODS[row.method]}"
+    return f"{row.model}, {METHODS[row.method]}"
 
 
-def _notes(ours: Sequence[OwnRow]) -> Iterator[str]:
-    yield f"published: {li_2020.SOURCE}; the rows from Reimers 2019 are by `all`, the paper's own by `wmean`"
+def _notes(ours: Sequence[OwnRow], source: str) -> Iterator[str]:
+    yield f"published: {source}; the rows from Reimers 2019 are by `all`, the paper's own by `wmean`"
     yield (
         "sub-sets of STS12 to STS16: all = one correlation over all pairs; wmean = correlations of the sub-sets "
         "weighted by their numbers of pairs; the two don't compare. STS-B and SICK-R have one set of pairs"
     )
-    yield from dict.fromkeys(f"{row.name}: {row.note}" for row in li_2020.table() if row.note)
+    if source == li_2020.SOURCE:
+        yield from dict.fromkeys(f"{row.name}: {row.note}" for row in li_2020.table() if row.note)
     if any(row.method.startswith("flow") for row in ours):
         yield "fitted on: target = the measured sentences, all = those of all splits; the paper's target is all splits"
         yield (
@@ -175,22 +197,22 @@ def _pooling(results: Results) -> str:
     return one_line(results.info.pooling.name)
 
 
-def _fitted(results: Results) -> str:
+def fitted_on(results: Results) -> str:
     fit = results.info.transform.fit
     return one_line(fit.text) if fit else "target"
 
 
-def _plain_name(results: Results) -> str:
+def plain_name(results: Results) -> str:
     """The model with its weights, less the fitted text, which is the row's."""
     return model_name(results).partition(" fitted on ")[0]
 
 
-def _checkpoint(results: Results) -> str:
-    """The paper's model whose weights a run used, by the checkpoint's name; "" for another."""
+def checkpoint_of(results: Results) -> str:
+    """The paper's model (of Table 3 the nearest to it) whose weights a run used, by the checkpoint's name; or ""."""
     names = [one_line(results.info.model.weights), *map(str, results.info.model.details.values())]
     if names[0].startswith("untrained"):
         return ""
-    for name, checkpoint in _MODELS.items():
+    for name, checkpoint in (_MODELS | NLI_MODELS).items():
         if any(text == checkpoint or text.endswith(f"/{checkpoint}") for text in names):
             return name
     return ""
