@@ -1,11 +1,20 @@
-"""Components of variance: their figure, numbers and a table of them."""
+"""Components of variance: their figure, numbers and a table of them.
+
+`python -m docs.numbers.what_is_context` draws the figure of the kept numbers anew, where only its drawing has changed.
+"""
 
 from __future__ import annotations
 
-import pandas as pd
-from ctxexp_senses.components.figure import DECIMALS, below_zero
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from docs.numbers.part import Part, markdown, one_run_each
+import pandas as pd
+from ctxexp_senses.components.figure import DECIMALS, below_zero, drawing
+
+from ctxexp.controls.no_sinks import NoSinks
+from ctxexp.report.frame import save_figure
+from docs.numbers.marked import write_small
+from docs.numbers.part import ROOT, Part, markdown, one_run_each
 
 HEAD = ["model", "text", "context: layer 0", "highest", "last layer", "of which document", "sentence", "rest",
         "position, highest above layer 0", "sense of ambiguous words, highest", "below 0"]  # fmt: skip
@@ -56,3 +65,19 @@ PART = Part(
     table=table,
     figures={"what_is_context.png": "what_is_context.png"},
 )
+
+
+def draw(root: Path = ROOT) -> None:
+    """Draw the figure of the kept numbers, as the step does of those that it measures but for the models' sizes."""
+    figure = drawing(
+        PART.read(root),
+        f"control: {NoSinks().label}",
+        ["One training run a model; numbers: the CSV beside this figure."],
+    )
+    with TemporaryDirectory() as folder:
+        (picture,) = save_figure(figure, Path(folder), "what_is_context", kinds=("png",))
+        write_small(picture, root / "docs" / "what_is_context.png")
+
+
+if __name__ == "__main__":
+    draw()

@@ -108,6 +108,13 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     numbers = frame(runs)
     if numbers.empty:
         return None
+    labelled = models(runs)
+    by_encoder = {results.info.model.encoder: (label, results) for label, results in labelled}
+    return drawing(numbers, controls(labelled), run_facts.encoder_lines(list(by_encoder.values())))
+
+
+def drawing(numbers: pd.DataFrame, control: str, feet: Sequence[str]) -> Figure:
+    """The figure of a frame of numbers: `control` names the runs' control ("" for none), `feet` are its last lines."""
     names = list(dict.fromkeys(numbers.model))
     kinds = list(dict.fromkeys(zip(numbers.corpus, numbers.words, strict=True)))
     canvas = empty_figure(max(6.4, 2.9 * len(names) + 0.8), 2.5 * len(kinds) + 0.3)
@@ -124,11 +131,9 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     facts += [SCALED.format(excess / (1 + excess))] if excess > ROUNDING else []
     facts += [BELOW] if any(below_zero(row) for row in numbers.to_dict("records")) else []
     title = "Of all that varies in a layer's word vectors, how much is context?"
-    labelled = models(runs)
-    facts.append(controls(labelled))
-    labelled = list({results.info.model.encoder: (label, results) for label, results in labelled}.values())
+    facts.append(control)
     names = [PARTS[part][1] for part in there]
-    add_captions(canvas, title, facts, handles, names, run_facts.encoder_lines(labelled), finding=finding(numbers))
+    add_captions(canvas, title, facts, handles, names, feet, finding=finding(numbers))
     return canvas
 
 
