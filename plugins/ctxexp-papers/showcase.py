@@ -23,10 +23,10 @@ REQUIREMENTS = {  # distribution: the arguments that install it; neither needs w
 FIGURE = "first_word.png"
 MODELS = ("smollm2", "gpt2", "bert")
 COST = {  # with SmolLM2, with sentence vectors: minutes on two processor cores, GB of vectors (each prefix is encoded)
-    (True, False): (5, 5.9),
-    (True, True): (12, 12.8),
-    (False, False): (2, 0.6),
-    (False, True): (4, 1.3),
+    (True, False): (4, 5.9),
+    (True, True): (10, 12.8),
+    (False, False): (1, 0.6),
+    (False, True): (2, 1.3),
 }
 DOWNLOAD = "download"
 
