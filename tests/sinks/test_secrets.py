@@ -42,7 +42,7 @@ class Leaky(Watch):
         raise ValueError(f"no such key: {self.pin}, {self.pin!r}, key{self.pin}_v2")
 
     def metadata(self):
-        return {"link": f"https://host/runs?id={self.pin}"}
+        return {"link": f"https://host/runs?id={self.pin}", "hint": f", served by key{self.pin}_v2"}
 
 @ctxexp.hookimpl
 def register_sinks(register):
@@ -180,7 +180,7 @@ def test_a_link_is_printed_without_the_key(
     watch.write_text(watch.read_text().replace("raise ValueError", "print"))
     monkeypatch.setenv("MYKEY", "hunter22")
     assert not typed([*RUN, "sink=leaky", "sink.leaky.pin=${oc.env:MYKEY}"], monkeypatch)
-    assert "run:        https://host/runs?id=***\n" in capfd.readouterr().out
+    assert "run:        https://host/runs?id=***, served by key***_v2\n" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("flags", [["--cfg", "job", "--resolve"], ["--info", "config"]], ids=["resolved", "info"])

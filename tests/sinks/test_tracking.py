@@ -397,6 +397,19 @@ def test_foreign_run_id_variable_changes_nothing(store: Path, monkeypatch: pytes
     assert sorted(run.info.run_name for run in runs(store)) == ["bert", "gpt2"]
 
 
+def test_a_link_to_a_store_that_nothing_serves_says_what_would(store: Path) -> None:
+    sink = MlflowSink()
+    assert sink.metadata() == {}
+    sink.start(new_run(store / "results" / "0", store, name="bert", key="k", params={}, config="", sweep="s"))
+    assert sink.metadata()["link"].startswith("http://127.0.0.1:5000/#/experiments/")
+    assert sink.metadata()["hint"].endswith("after `make ui` (or `ctxexp ui`), which serves it")
+    with socket.create_server(("127.0.0.1", 0)) as served:
+        address = f"http://127.0.0.1:{served.getsockname()[1]}"
+        (store / "mlflow.ui").write_text(address)
+        assert sink.metadata()["link"].startswith(f"{address}/#/")
+        assert "hint" not in sink.metadata()
+
+
 # how jobs end
 
 
