@@ -11,10 +11,13 @@ from ctxexp_compare.floors.floor import Floor
 from ctxexp_compare.floors.make import floor
 from ctxexp_compare.gate import CurveDifference, Gate, diff
 from ctxexp_compare.imbalance import InformationImbalance
+from ctxexp_compare.layer_choice.choice import Candidate, LayerChoice, ScoreTable, choose
+from ctxexp_compare.layer_choice.encoder import LayerEncoder
 from ctxexp_compare.linearity import Linearity
 from ctxexp_compare.measure import ComparisonScore, NullDistribution, Sample, TwoSpaces
 from ctxexp_compare.model_card import Card, card
 from ctxexp_compare.neighbours import MutualNeighbours, NeighbourhoodOverlap, label_overlap
+from ctxexp_compare.passport.command import passport_of
 from ctxexp_compare.pins.check import PinCheck, check
 from ctxexp_compare.pins.make import pin
 from ctxexp_compare.pins.pin import Pin
@@ -22,6 +25,7 @@ from ctxexp_compare.shape import ShapeDistance
 from ctxexp_compare.space import Space
 
 __all__ = [
+    "Candidate",
     "Card",
     "Cka",
     "ComparisonScore",
@@ -29,6 +33,8 @@ __all__ = [
     "Floor",
     "Gate",
     "InformationImbalance",
+    "LayerChoice",
+    "LayerEncoder",
     "Linearity",
     "Matrix",
     "MutualNeighbours",
@@ -37,16 +43,19 @@ __all__ = [
     "Pin",
     "PinCheck",
     "Sample",
+    "ScoreTable",
     "ShapeDistance",
     "Similarities",
     "Space",
     "TwoSpaces",
     "card",
     "check",
+    "choose",
     "compare",
     "diff",
     "floor",
     "label_overlap",
+    "passport_of",
     "pin",
     "similarities",
 ]
@@ -65,6 +74,8 @@ def register_commands(register: Register) -> None:
     register("compare", "ctxexp_compare.command:compare")
     register("diff", "ctxexp_compare.card_command:diff")
     register("floor", "ctxexp_compare.floors.command:floor")
+    register("layer", "ctxexp_compare.layer_choice.command:layer")
+    register("passport", "ctxexp_compare.passport.command:passport")
     register("pin", "ctxexp_compare.pins.command:pin")
 
 

@@ -1,0 +1,60 @@
+"""Every layer's vectors of every token of a sentence, special ones included, and what the final norm does to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+
+from ctxexp.dataset import Sentence
+from ctxexp.errors import ModelError
+from ctxexp.model import Encoder
+
+if TYPE_CHECKING:
+    pass
+
+
+class TokenStates(NamedTuple):
+    """A sentence's tokens as a transformer's layers have them.
+
+    `layers` is (layers, tokens, dim) float32, as transformers' `hidden_states`; `before_norm` (tokens, dim) what enters
+    the final norm, `normed` (layers, tokens, dim) the final norm of each layer; None for a model without one. `words`
+    are (words, 2), each word's first token and number of tokens.
+    """
+
+    ids: np.ndarray
+    layers: np.ndarray
+    before_norm: np.ndarray | None
+    normed: np.ndarray | None
+    words: np.ndarray
+
+
+def token_states(encoder: Encoder, sentence: Sentence) -> TokenStates:
+    """The token states of one sentence. Raises ModelError for a model that is no transformer of this package's, and for
+    a sentence longer than its window."""
+    from ctxexp.models.lazy import LazyEncoder
+    from ctxexp.models.transformer.encoder import TransformerEncoder
+
+    base = encoder._whole if isinstance(encoder, LazyEncoder) else encoder
+    if not isinstance(base, TransformerEncoder):
+        raise ModelError(f"{encoder.name}: expected a transformer, whose tokens have hidden states; got {type(base)}")
+    (pieces,) = base._read([sentence])
+    if base.window is not None and len(pieces.ids) > base.window:
+        raise ModelError(
+            f"{sentence.text[:60]!r} has {len(pieces.ids)} pieces, the model takes {base.window}; shorten it"
+        )
+    entering: list[torch.Tensor] = []
+    norm = None if (name := base.details["final_norm_module"]) == "-" else base.model.get_submodule(str(name))
+    hook = norm.register_forward_pre_hook(lambda _, args: entering.append(args[0])) if norm is not None else None
+    with torch.inference_mode():
+        try:
+            out = base._forward(torch.from_numpy(pieces.ids[None]).to(base._device, torch.long)).hidden_states
+        finally:
+            if hook is not None:
+                hook.remove()
+        layers = torch.stack([layer[0].float().cpu() for layer in out]).numpy()
+        normed = None if norm is None else torch.stack([norm(layer)[0].float().cpu() for layer in out]).numpy()
+    before = entering[-1][0].float().cpu().numpy() if entering else None
+    (words,) = base.token_spans([sentence])
+    return TokenStates(pieces.ids, layers, before, normed, np.asarray(words))

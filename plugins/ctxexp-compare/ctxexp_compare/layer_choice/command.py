@@ -1,0 +1,86 @@
+"""`ctxexp layer MODEL tasks=...`: which layer should I use?"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Literal
+
+from ctxexp.command.arguments import model_args
+from ctxexp.errors import ConfigError, DiskError
+from ctxexp.files.tables import write_csv
+from ctxexp.files.writing import write_text
+from ctxexp.progress import Progress, show
+from ctxexp_compare.layer_choice.choice import NONE, choose
+from ctxexp_compare.layer_choice.measured import load_model, measured_table
+from ctxexp_compare.layer_choice.report import as_json, frame, report
+from ctxexp_compare.layer_choice.score_file import score_file_table
+from ctxexp_compare.layer_choice.tasks import parse_tasks
+
+
+def layer(
+    model: str,
+    *,
+    tasks: str = "STS-B,SICK-R",
+    transforms: str = NONE,
+    over: Literal["auto", "tasks", "items"] = "auto",
+    pooling: str = "",
+    twin: str = "auto",
+    scores: Path | None = None,
+    sts: Path | None = None,
+    wic: Path | None = None,
+    semcor: Path | None = None,
+    options: str = "",
+    bootstrap: int = 1000,
+    seed: int = 0,
+    out: Path = Path("layer"),
+) -> None:
+    """Say which layer of a model to use, and after which transform, by its scores on tasks.
+
+    The gain over the last layer, the input layer, the better of both, the mean of the layers and the untrained twin has
+    an interval that knows of the choice. Where it spans 0 the answer is that this data can show no difference.
+
+    model: a model, quoted with its words: "minilm dtype=bfloat16"; with scores=, its name in that file
+    tasks: by comma: sts (its seven sets), STS12 to STS16, STS-B, SICK-R, WiC, SemCor
+    transforms: by comma, such as none,whitening: chosen together with the layer
+    over: what intervals draw anew: tasks (for a task like these; eight or more) or the items of these very tasks
+    pooling: of sentences, as sentence.pooling=; empty: mean, else mean_words
+    twin: auto: the same network with weights drawn anew; none; with scores=, its name in that file
+    scores: a CSV of scores by layer, in place of tasks: columns model, task, layer, score
+    sts: folder of the STS sets; null: downloaded
+    wic: folder of WiC; null: downloaded
+    semcor: folder of SemCor; null: downloaded
+    options: further words for all runs
+    bootstrap: resamples of each task's items
+    seed: of resamples and of the untrained twin
+    out: the folder for layer.json and layer.csv
+    """
+    if scores is not None:
+        table = score_file_table(scores, model, "" if twin in ("auto", "none") else twin)
+    else:
+        if twin not in ("auto", "none"):
+            raise ConfigError(f"twin={twin}: expected auto or none; a name goes with scores=")
+        name, words = model_args(model)
+        names = [one.strip() for one in transforms.split(",") if one.strip()]
+        of_model = load_model(name, [*shlex.split(options), *words], twin=twin == "auto", seed=seed)
+        table = measured_table(
+            of_model,
+            parse_tasks(tasks),
+            folders={"sts": sts, "wic": wic, "semcor": semcor},
+            transforms=names,
+            pooling=pooling,
+            options=[*shlex.split(options), *(word for word in words if not word.startswith("model."))],
+            seed=seed,
+            bootstrap=bootstrap,
+            progress=Progress(),
+        )
+    choice = choose(table, over=over, seed=seed)
+    try:
+        write_text(out / "layer.json", json.dumps(as_json(choice), indent=1, ensure_ascii=False) + "\n")
+        write_csv(frame(choice), out / "layer.csv")
+    except OSError as error:
+        raise DiskError(f"{error} (out=)") from error
+    show(report(choice))
+    for file in ("layer.json", "layer.csv"):
+        print(out / file)

@@ -1,0 +1,127 @@
+"""`ctxexp passport FILE MODEL text=...`: which layers of the checkpoint are the vectors of this file?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from ctxexp.command.arguments import model_args
+from ctxexp.command.face import configured
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.datasets.words import tokenizer
+from ctxexp.errors import DataError, DiskError
+from ctxexp.files.text_lines import text_lines
+from ctxexp.files.writing import write_text
+from ctxexp.model import Encoder
+from ctxexp.models.memory import ArrayEncoder
+from ctxexp.models.transformer.token_states import token_states
+from ctxexp.progress import show
+from ctxexp_compare.passport.files import read_vectors
+from ctxexp_compare.passport.match import Passport, make_passport
+from ctxexp_compare.passport.report import describe
+
+
+class EngineVectors(ArrayEncoder):
+    """Vectors of another engine as a model of their own words, with the numbers of the layers that they are."""
+
+    def __init__(self, vectors: list[np.ndarray], corpus: Corpus, name: str, passport: Passport) -> None:
+        super().__init__(vectors, corpus, name)
+        plain = [one.layer for one in passport.layers if one.is_plain and one.layer is not None]
+        self.n_layers = passport.n_layers
+        self.layers = tuple(sorted(plain)) if len(plain) < passport.n_layers else None
+        self.details = {"architecture": "vectors of another engine", "passport": describe(passport)}
+
+
+def passport(
+    file: Path,
+    model: str,
+    *,
+    text: Path,
+    sentences: int = 20,
+    out: Path | None = None,
+) -> int:
+    """Say which hidden states of a checkpoint the vectors are that another engine wrote.
+
+    Layers that are one too high, missing, normed or not, scaled, or transposed are named. The exit status is 0 where
+    every layer is a hidden state as transformers gives it and none is missing, else 1.
+
+    file: .npz, .parquet, .safetensors (or a folder of them, as of vLLM), .json of llama.cpp, .onnx, or .xml of OpenVINO
+    model: the same checkpoint, quoted with its words: "huggingface model.checkpoint=./mine"
+    text: the text that was encoded, a sentence a line, in the same order
+    sentences: how many of its first sentences are compared, at most
+    out: a JSON file for the passport
+    """
+    found, _ = passport_of(file, model, read_sentences(text), most=sentences)
+    show(describe(found))
+    if out is not None:
+        try:
+            write_text(out, json.dumps({"passport": describe(found), **asdict(found)}, indent=1) + "\n")
+        except OSError as error:
+            raise DiskError(f"{error} (out=)") from error
+    in_place = all(one.is_plain and one.layer == one.name for one in found.layers)
+    return 0 if in_place and not found.missing and not found.arrangement.notes else 1
+
+
+def read_sentences(path: Path) -> list[str]:
+    """The lines of a text that aren't empty."""
+    if not path.is_file():
+        raise DataError(f"no text {path} (text=): expected the sentences that were encoded, one a line")
+    lines = [line.rstrip("\n") for _, line in text_lines(path) if line.strip()]
+    if not lines:
+        raise DataError(f"{path} is empty (text=): expected the sentences that were encoded, one a line")
+    return lines
+
+
+def passport_of(
+    file: Path, model: str, texts: list[str], *, most: int | None = None, name: str = ""
+) -> tuple[Passport, EngineVectors | None]:
+    """The passport of a file of vectors, and the vectors as a model that `ctxexp.measure` takes.
+
+    Args:
+        file: The vectors.
+        model: The checkpoint, with its words.
+        texts: The sentences, in the file's order.
+        most: How many of them are compared; None: all.
+        name: What figures call the model; empty: the file's name.
+
+    Returns:
+        The passport, and the model of the layers that are hidden states as they are; None where there are none.
+
+    Raises:
+        DataError: The file isn't of these sentences.
+    """
+    from ctxexp.command.build import Built
+
+    model_name, words = model_args(model)
+    encoder: Encoder = Built(configured(model_name, None, words)).encoder
+    tokenize = tokenizer("english")
+    sentences = [tokenize(line) for line in texts]
+    states = [token_states(encoder, sentence) for sentence in sentences]
+    vectors, names = read_vectors(file, states)
+    if len(vectors) != len(states):
+        raise DataError(f"{file} has vectors of {len(vectors)} sentences, the text {len(states)} sentences (text=)")
+    few = slice(None, most)
+    found = make_passport(vectors[few], states[few], names)
+    return found, _as_model(found, vectors, sentences, [s.words for s in states], name or file.stem)
+
+
+def _as_model(
+    found: Passport, vectors: list[np.ndarray], sentences: list[Sentence], spans: list[np.ndarray], name: str
+) -> EngineVectors | None:
+    """The plain layers of word vectors: tokens of a word averaged."""
+    from ctxexp_compare.passport.match import arrange
+
+    plain = {one.layer: i for i, one in enumerate(found.layers) if one.is_plain and one.layer is not None}
+    if not plain or found.arrangement.shift or any(len(s) != len(w) for s, w in zip(sentences, spans, strict=True)):
+        return None
+    arrays: dict[Sentence, np.ndarray] = {}
+    for sentence, of, words in zip(sentences, vectors, spans, strict=True):
+        x = arrange(of, found.arrangement)[[plain[i] for i in sorted(plain)]]
+        if found.arrangement.rows != "words":
+            first = int(words[0, 0]) if found.arrangement.rows == "text" else 0
+            x = np.stack([x[:, a - first : a - first + n].mean(axis=1) for a, n in words.tolist()], axis=1)
+        arrays.setdefault(sentence, x.astype(np.float32))
+    return EngineVectors(list(arrays.values()), Corpus(name, tuple(arrays)), name, found)

@@ -1,0 +1,139 @@
+"""Vectors that other engines wrote: an array a sentence, whatever its axes, and the numbers of its layers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ctxexp.errors import CtxexpError, DataError, error_text
+from ctxexp.models.transformer.token_states import TokenStates
+from ctxexp_compare.passport.engines import run_onnx, run_openvino
+
+Vectors = tuple[list[np.ndarray], list[int] | None]
+EXPECTED = (
+    "expected .npz, .parquet, .json (llama.cpp), .onnx, .xml (OpenVINO), .safetensors, or a folder of these (vLLM), "
+    "one a sentence"
+)
+
+
+def read_vectors(path: Path, states: Sequence[TokenStates]) -> Vectors:
+    """The arrays of a file, one for each sentence, and the numbers of their layers where the file says them.
+
+    Args:
+        path: `.npz` with an array (layers, tokens, columns) for each sentence, in the order of their keys, or with
+            `layers` and `lengths`, or with an array (tokens, columns) for each layer, its number last in the key;
+            `.parquet` with columns sentence, layer, vector; `.json` as llama.cpp's `--embd-output-format json` writes
+            with `--pooling none`; `.safetensors` with `hidden_states` (tokens, layers, columns) and `token_ids`, as
+            vLLM's extracted hidden states are documented, or a folder of them in the order of their names; `.onnx` and
+            `.xml`, models whose outputs are run here.
+        states: The checkpoint's own token states, of the same sentences.
+
+    Returns:
+        Arrays with three axes each, and numbers.
+
+    Raises:
+        DataError: The file can't be read, or isn't of these sentences.
+    """
+    if not path.exists():
+        raise DataError(f"no such file or folder: {path}; {EXPECTED}")
+    readers: Mapping[str, Any] = {
+        ".npz": _npz, ".parquet": _parquet, ".json": _llama_cpp, ".onnx": run_onnx, ".xml": run_openvino,
+    }  # fmt: skip
+    try:
+        if path.is_dir() or path.suffix == ".safetensors":
+            return _safetensors(path, states)
+        if path.suffix not in readers:
+            raise DataError(f"{path.name}: {EXPECTED}")
+        vectors, names = readers[path.suffix](path, states)
+    except CtxexpError:
+        raise
+    except Exception as error:  # each library has its own
+        raise DataError(f"{path} can't be read: {error_text(error)}; {EXPECTED}") from None
+    if any(not np.isfinite(x).all() for x in vectors):
+        raise DataError(f"{path} holds NaN or infinite numbers")
+    return vectors, names
+
+
+def _npz(path: Path, states: Sequence[TokenStates]) -> Vectors:
+    with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+        arrays = {key: file[key] for key in file.files}
+    lengths = arrays.pop("lengths", None)
+    vectors = {key: x for key, x in arrays.items() if np.issubdtype(x.dtype, np.floating)}
+    if not vectors:
+        raise DataError(f"{path} holds no array of floats; it has {', '.join(arrays) or 'nothing'}")
+    keys = sorted(vectors, key=lambda key: (_number(key), key))
+    if all(vectors[key].ndim == 2 for key in keys):
+        whole, names = np.stack([vectors[key] for key in keys]), [_number(key) for key in keys]
+        return _split(whole, lengths, path), (names if -1 not in names else None)
+    if len(keys) == 1:
+        return _split(vectors[keys[0]], lengths, path), None
+    return [vectors[key] for key in keys], None
+
+
+def _split(x: np.ndarray, lengths: np.ndarray | None, path: Path) -> list[np.ndarray]:
+    """An array of all sentences, cut along the axis that holds their rows."""
+    if lengths is None:
+        return [x]
+    axes = [i for i, size in enumerate(x.shape) if size == int(lengths.sum())]
+    if not axes:
+        raise DataError(f"{path}: lengths add up to {int(lengths.sum())}, but the array has shape {x.shape}")
+    return np.split(x, np.cumsum(lengths)[:-1], axis=axes[0])
+
+
+def _number(key: str) -> int:
+    """The last whole number in a key; -1 for none."""
+    found = re.findall(r"\d+", key)
+    return int(found[-1]) if found else -1
+
+
+def _parquet(path: Path, states: Sequence[TokenStates]) -> Vectors:
+    import pandas as pd
+
+    table = pd.read_parquet(path)
+    if missing := [name for name in ("sentence", "layer", "vector") if name not in table.columns]:
+        raise DataError(f"{path}: no column {', '.join(missing)}; expected sentence, layer, vector, a row a token")
+    layers = sorted(int(i) for i in table["layer"].unique())
+    vectors = []
+    for _, rows in table.groupby("sentence", sort=True):
+        by_layer = [np.stack(rows.loc[rows["layer"] == i, "vector"].to_list()) for i in layers]
+        if len({len(x) for x in by_layer}) > 1:
+            raise DataError(f"{path}: layers have other numbers of rows in one sentence; expected one a token in each")
+        vectors.append(np.stack(by_layer))
+    return vectors, layers
+
+
+def _llama_cpp(path: Path, states: Sequence[TokenStates]) -> Vectors:
+    entries = json.loads(path.read_text(encoding="utf-8"))["data"]
+    vectors = [np.array(entry["embedding"], np.float64) for entry in sorted(entries, key=lambda e: e["index"])]
+    if any(x.ndim != 2 for x in vectors):
+        raise DataError(f"{path} holds one vector a text; expected one a token: run llama.cpp with --pooling none")
+    return [x[None] for x in vectors], None
+
+
+def _safetensors(path: Path, states: Sequence[TokenStates]) -> Vectors:
+    from safetensors import safe_open
+
+    files = sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
+    vectors = []
+    for file, own in zip(files, states, strict=False):
+        with safe_open(file, framework="pt") as tensors:  # bfloat16, which NumPy lacks
+            keys = list(tensors.keys())
+            if "hidden_states" not in keys:
+                raise DataError(f"{file}: no tensor hidden_states; it has {', '.join(keys)}")
+            x = tensors.get_tensor("hidden_states").float().numpy()
+            ids = tensors.get_tensor("token_ids").numpy().ravel() if "token_ids" in keys else own.ids
+        n = len(own.ids)
+        if not np.array_equal(ids[:n], own.ids):
+            raise DataError(
+                f"{file}: its token_ids begin {ids[:5].tolist()}, the checkpoint's tokenizer gives "
+                f"{own.ids[:5].tolist()} for this sentence; expected the same text in the same order"
+            )
+        vectors.append(x[:n] if len(ids) > n else x)  # generated tokens stand behind the text's
+    if len(files) != len(states):
+        raise DataError(f"{path} has {len(files)} files of sentences, the text {len(states)} sentences")
+    return vectors, None

@@ -1,0 +1,364 @@
+"""The choice of a layer: its interval covers, its verdicts follow from it, and its scores are those of the measures."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ctxexp_compare.layer_choice import winners
+from ctxexp_compare.layer_choice.choice import MEAN, Candidate, ScoreTable, choose
+from ctxexp_compare.layer_choice.command import layer
+from ctxexp_compare.layer_choice.encoder import LayerEncoder
+from ctxexp_compare.layer_choice.mean_layer import WithMeanLayer
+from ctxexp_compare.layer_choice.measured import load_model, measured_table
+from ctxexp_compare.layer_choice.report import answer, report
+from ctxexp_compare.layer_choice.score_file import score_file_table
+from ctxexp_compare.layer_choice.sense_neighbours import SenseNeighbours, neighbour_hits
+from ctxexp_compare.layer_choice.tasks import parse_tasks
+
+import ctxexp
+from benchmarks.layer_choice import WORLDS, sample
+from ctxexp.errors import ConfigError, DataError, MetricError, ModelError, UnknownName
+from ctxexp.measuring.groups import Block, Group
+
+
+def table(scores: np.ndarray, **choices: object) -> ScoreTable:
+    names = tuple(f"task {i}" for i in range(len(scores)))
+    return ScoreTable("mine", names, tuple(map(Candidate, range(scores.shape[1]))), scores, **choices)  # type: ignore[arg-type]
+
+
+def test_truncation_is_where_the_winner_changes() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        means, root = rng.normal(size=5), rng.normal(size=(5, 5))
+        covariance = root @ root.T
+        best = int(means.argmax())
+        contrast = np.eye(5)[best] - np.eye(5)[(best + 1) % 5]
+        lost = [(j, best) for j in range(5) if j != best]
+        low, high = winners.truncation(means, covariance, contrast, lost)
+        slope = covariance @ contrast / (contrast @ covariance @ contrast)
+        value = contrast @ means
+        assert low <= value <= high
+        for at, still in ((low, False), (high, False), ((max(low, -9) + value) / 2, True)):
+            if np.isfinite(at):
+                outwards = at + (0.001 if at == high else -0.001 if at == low else 0)
+                moved = means + slope * (outwards - value)  # what is independent of the contrast stays
+                assert (int(moved.argmax()) == best) is still
+
+
+def test_an_interval_without_a_choice_is_the_normal_one() -> None:
+    means, covariance = np.array([3.0, 1.0]), np.array([[1.0, 0.3], [0.3, 2.0]])
+    found = winners.winner_gain(means, covariance, [0], [1], np.random.default_rng(0))
+    error = np.sqrt(1 + 2 - 0.6)
+    assert found.value == pytest.approx(2.0, abs=1e-6)
+    # the hybrid interval spends a tenth of its 5% elsewhere
+    assert (found.low, found.high) == pytest.approx((2 - 1.96 * error, 2 + 1.96 * error), abs=0.06)
+
+
+@pytest.mark.parametrize("world", ["all alike", "a plateau"])
+def test_coverage_where_the_plain_interval_errs(world: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(winners, "DRAWS", 400)
+    truth, rng = WORLDS[world], np.random.default_rng(3)
+    values = np.append(truth, truth.mean())
+    covered, plain = [], []
+    for seed in range(150):
+        scores = sample(truth, 16, False, rng)
+        means = scores.scores.mean(axis=0)
+        covariance = np.cov(scores.scores.T) / 16
+        best = int(means[:10].argmax())
+        found = winners.winner_gain(means, covariance, range(10), [10], np.random.default_rng(seed))
+        true = values[best] - values[10]
+        covered.append(found.low <= true <= found.high)
+        error = np.sqrt(covariance[best, best] + covariance[10, 10] - 2 * covariance[best, 10])
+        plain.append(abs(found.plain - true) <= 2.13 * error)
+    assert np.mean(covered) > 0.9
+    assert np.mean(plain) < np.mean(covered) - 0.03
+
+
+def test_regret_bound_of_two_is_the_one_sided_interval() -> None:
+    covariance = np.array([[1.0, 0.2], [0.2, 1.0]])
+    error = np.sqrt(1.6)
+    most, may = winners.regret_bound(np.array([5.0, 4.0]), covariance, [0, 1], np.random.default_rng(0))
+    assert most == pytest.approx(4 - 5 + 1.645 * error, abs=0.1)
+    assert may == [0, 1]
+    assert winners.regret_bound(np.array([9.0, 1.0]), covariance, [0, 1], np.random.default_rng(0)) == (0.0, [0])
+
+
+def test_held_out_scores_are_those_of_the_other_tasks_choice() -> None:
+    scores = np.random.default_rng(1).normal(50, 3, (9, 5))
+    chosen = choose(table(scores))
+    own, gains = [], []
+    for i in range(9):
+        others = np.delete(scores, i, axis=0).mean(axis=0)
+        own.append(scores[i, others.argmax()])
+        gains.append(own[-1] - scores[i, 0 if others[0] > others[4] else 4])
+    assert chosen.held_out == pytest.approx(np.mean(own))
+    assert chosen.gains["ends"].held_out == pytest.approx(np.mean(gains))
+    assert set(chosen.gains) == {"last", "input", "ends"}
+
+
+def test_answers_say_no_more_than_the_data_allow() -> None:
+    rng = np.random.default_rng(0)
+    noise, shape = rng.normal(0, 1, (12, 4)), np.array([0.0, 6.0, 1.0, 2.0])
+    assert answer(choose(table(shape + noise))).startswith("use layer 1: +")
+    assert answer(choose(table(np.sort(shape) + noise))).startswith("use the last layer, layer 3")
+    assert answer(choose(table(noise[:, [3, 0, 1, 2]]))).startswith("no difference that this data can show: layer ")
+    ends = answer(choose(table(np.array([6.0, 6.2, 1.0, 2.0]) + noise)))
+    assert "rather than the last" in ends or ends.startswith("use layer 0: +")
+    assert "task 0, task 1" not in report(choose(table(shape + noise)))  # twelve tasks aren't listed
+
+
+def test_items_give_the_interval_where_tasks_are_few() -> None:
+    covariance = np.stack([np.eye(3) * 4.0] * 2)
+    chosen = choose(table(np.array([[50.0, 60.0, 55.0]] * 2), covariance=covariance))
+    assert chosen.over == "items"
+    gain = chosen.gains["last"].estimate
+    assert gain.high - gain.low == pytest.approx(2 * 1.96 * np.sqrt(4 / 2 * 2), rel=0.1)
+    with pytest.raises(MetricError, match=r"over=tasks: 2 tasks; expected 8 or more"):
+        choose(table(np.ones((2, 3)), covariance=covariance), over="tasks")
+    with pytest.raises(MetricError, match="mine: 2 tasks by their scores alone; expected 8 or more"):
+        choose(table(np.ones((2, 3))))
+    with pytest.raises(MetricError, match="task 1 has no score at layer 2; leave the task out"):
+        choose(table(np.array([[1.0, 2.0, 3.0], [1.0, 2.0, np.nan]]), covariance=covariance))
+
+
+def test_sense_neighbours_against_loops() -> None:
+    rng = np.random.default_rng(2)
+    x, labels = rng.normal(size=(14, 3)).astype(np.float32), np.array(list("aaaaabbbbbcccd"))
+
+    def naive(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        u = x.astype(float) / np.linalg.norm(x.astype(float), axis=1)[:, None]
+        right = []
+        for i in range(len(x)):
+            others = [j for j in range(len(x)) if j != i]
+            right.append(labels[i] == labels[max(others, key=lambda j: u[i] @ u[j])])
+        return np.array(right, float)
+
+    kept = labels != "d"  # a sense of one occurrence is no one's neighbour
+    assert neighbour_hits(x, labels)[0].tolist() == naive(x[kept], labels[kept]).tolist()
+    metric = SenseNeighbours()
+    group = Group("bank", x, labels=tuple(labels))
+    metric.update_block(Block.of(group))
+    metric.update(Group("one sense", x[:3], labels=("a", "a", "a")))
+    statistics = metric.compute()
+    assert statistics["raw"] == pytest.approx(naive(x[kept], labels[kept]).mean())
+    assert statistics["undefined"] == 1
+    left = np.array([naive(np.delete(x[kept], i, 0), np.delete(labels[kept], i)).mean() for i in range(13)])
+    expected = (left.mean() - left) * np.sqrt(12 / 13)
+    assert metric.row_influence(Block.of(group))[0][kept] == pytest.approx(expected)
+    with pytest.raises(MetricError, match=r"word 'bank' has 3 rows and 0 labels"):
+        metric.update(Group("bank", x[:3]))
+
+
+def test_the_mean_layer_is_the_mean_of_the_layers() -> None:
+    base = ctxexp.from_arrays([np.arange(12.0).reshape(3, 2, 2)], [["a", "bank"]])
+    (one,) = WithMeanLayer(base).encode(base.corpus.sentences)
+    assert one.layers.shape == (4, 2, 2)
+    assert one.layers[3].tolist() == one.layers[:3].mean(axis=0).tolist()
+    assert WithMeanLayer(base).layer_numbers == (0, 1, 2, 3)
+
+
+WORDS = [*"abcdefghijklmnop"]
+
+
+def stsb(folder: Path, n: int = 60) -> Path:
+    """A tiny STS benchmark: the more words two sentences share, the higher the score."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for i in range(n):
+        first = list(rng.choice(WORDS, 7))
+        shared = int(rng.integers(0, 6))
+        second = first[:shared] + list(rng.choice(WORDS, 7 - shared))
+        lines.append(f"main\tmade\t2026\t{i:04}\t{shared}.0\t{' '.join(first)} {i}\t{' '.join(second)}\n")
+    (folder / "STSbenchmark").mkdir(parents=True)
+    (folder / "STSbenchmark" / "sts-test.csv").write_text("".join(lines))
+    return folder
+
+
+def test_measured_scores_are_those_of_runs(tmp_path: Path) -> None:
+    folder = stsb(tmp_path)
+    model = load_model("bert", [], twin=True)
+    found = measured_table(model, ["STS-B"], folders={"sts": folder}, bootstrap=100)
+    options = ["dataset=sts", "dataset.tasks=[STS-B]", f"dataset.path={folder}", "sentence.pooling=mean"]
+    options += ["sentence.mixes=[scalar_mix]", "bootstrap=0"]
+    at = {candidate: i for i, candidate in enumerate(found.candidates)}
+    for twin, words in ((False, []), (True, ["weights=untrained"])):
+        run = ctxexp.measure("bert", metrics="sts", options=[*options, *words], progress=False)
+        curve = run.values("sts", "all")
+        assert curve is not None
+        assert found.scores[0][[at[Candidate(i, twin=twin)] for i in range(5)]] == pytest.approx(curve, abs=1e-4)
+        mix = run.values("sts", "all", place="scalar_mix")
+        assert found.scores[0][at[Candidate(MEAN, twin=twin)]] == pytest.approx(mix, abs=0.5)
+    spread = np.sqrt(np.diagonal(found.covariance[0]))  # type: ignore[index]
+    assert (spread > 1).all()
+    chosen = choose(found)
+    assert set(chosen.gains) == {"last", "input", "ends", "mean", "twin"}
+    assert chosen.over == "items"
+    with pytest.raises(ConfigError, match="bootstrap=5: expected 100 or more"):
+        measured_table(model, ["STS-B"], folders={"sts": folder}, bootstrap=5)
+    with pytest.raises(ConfigError, match="pooling=pooler gives vectors in the last layer only"):
+        measured_table(model, ["STS-B"], folders={"sts": folder}, pooling="pooler")
+
+
+def test_a_twin_has_the_same_shape_and_other_weights() -> None:
+    assert load_model("bert", ["weights=untrained"], twin=True).why_no_twin == "it is untrained itself"
+    assert "no weights to draw anew" in load_model("random_words", [], twin=True).why_no_twin
+    assert load_model("bert", [], twin=False).twin is None
+
+
+def scores_csv(path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    rows = ["model,task,layer,score"]
+    for model, top in (("mine", 2), ("drawn", 0)):
+        for task in range(10):
+            rows += [f"{model},t{task},{i},{0.5 + 0.1 * (i == top) + rng.normal(0, 0.01):.4f}" for i in range(4)]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def test_the_verb_writes_what_it_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    layer("mine", scores=scores_csv(tmp_path / "scores.csv"), twin="drawn", out=tmp_path / "out")
+    shown = capsys.readouterr().out
+    saved = json.loads((tmp_path / "out" / "layer.json").read_text())
+    assert saved["answer"] in shown
+    assert saved["answer"].startswith("use layer 2: +")
+    assert saved["best"] == {"layer": 2, "transform": "none", "twin": False}
+    assert saved["gains"]["twin"]["verdict"] in ("better", "no difference that this data can show")
+    assert len((tmp_path / "out" / "layer.csv").read_text().splitlines()) == 1 + 10 * 8
+
+
+def test_bad_score_files_are_refused_in_a_line(tmp_path: Path) -> None:
+    good = scores_csv(tmp_path / "scores.csv")
+    with pytest.raises(UnknownName, match=r"no model in scores.csv 'mime'; did you mean 'mine'"):
+        score_file_table(good, "mime")
+    with pytest.raises(ConfigError, match=r"no file .*none.csv \(scores=\): expected a CSV with columns model, task"):
+        score_file_table(tmp_path / "none.csv", "mine")
+    broken = tmp_path / "broken.csv"
+    broken.write_text("model,task,layer\nmine,a,0\n")
+    with pytest.raises(DataError, match="no column score; expected model, task, layer, score, or family"):
+        score_file_table(broken, "mine")
+    broken.write_text("model,task,layer,score\nmine,a,0,0.5\nmine,a,1,much\n")
+    with pytest.raises(DataError, match=r"line 3: score='much'; expected a finite number"):
+        score_file_table(broken, "mine")
+    broken.write_text("model,task,layer,score\nmine,a,0,0.5\nmine,b,1,0.5\n")
+    with pytest.raises(DataError, match="mine has 0 layers with scores of all its 2 tasks"):
+        score_file_table(broken, "mine")
+    broken.write_text("model,task,layer,score\nmine,a,0.5,0.5\n")
+    with pytest.raises(DataError, match="layers from 0, the input layer, counted in whole numbers"):
+        score_file_table(broken, "mine")
+    broken.write_text("model,task,layer,score\nmine,a,0,1\nmine,a,1,1\nx,b,0,1\nx,b,1,1\n")
+    with pytest.raises(DataError, match="mine and x have no task in common"):
+        score_file_table(broken, "mine", "x")
+    broken.write_bytes(b"\x1f\x8b\xff\xfe\x00")
+    with pytest.raises(DataError, match="is no CSV that can be read"):
+        score_file_table(broken, "mine")
+
+
+def test_task_names() -> None:
+    assert parse_tasks("sts, wic")[:3] == ["STS12", "STS13", "STS14"]
+    assert parse_tasks("sts-b,STS-B,semcor") == ["STS-B", "SemCor"]
+    with pytest.raises(UnknownName, match="no task 'stsb'; did you mean 'sts'"):
+        parse_tasks("stsb")
+    with pytest.raises(ConfigError, match="tasks=: expected some of sts, STS12"):
+        parse_tasks(" , ")
+    with pytest.raises(ConfigError, match="twin=drawn: expected auto or none"):
+        layer("bert", twin="drawn")
+
+
+def test_released_scores_give_the_published_gain() -> None:
+    shared = Path(os.environ.get("CTXEXP_SHARED") or Path(__file__).resolve().parents[4] / "shared")
+    file = shared / "data" / "released" / "skean_2025" / "mteb_by_layer.csv.xz"
+    if not file.exists():
+        pytest.skip("needs the released results of Skean et al. 2025")
+    chosen = choose(score_file_table(file, "pythia-410m", "pythia-410m@step1"))
+    assert chosen.best == Candidate(17)
+    assert round(chosen.gains["last"].held_out, 2) == 5.06  # as the claims on that paper have it
+    assert chosen.gains["last"].verdict == "better"
+    small = choose(score_file_table(file, "pythia-70m"))
+    assert answer(small).startswith("no difference that this data can show: layer 0")
+
+
+TEXTS = ["A bank by the river.", "The bank lent us money.", "Cats sleep.", "It rains in April, they say."]
+
+
+def test_the_exported_encoder_gives_the_layers_vectors(tmp_path: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    from ctxexp.models import minis
+
+    folder = minis.folder("bert")
+    model, tokenizer = AutoModel.from_pretrained(folder, dtype="float32").eval(), AutoTokenizer.from_pretrained(folder)
+    encoder = LayerEncoder("bert", 2)
+    for text, row in zip(TEXTS, encoder.encode(TEXTS), strict=True):
+        hidden = model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True).hidden_states[2]
+        assert row == pytest.approx(hidden[0].mean(0).detach().numpy(), abs=1e-5)
+    batches = [{"text": TEXTS[:3]}, {"text": TEXTS[3:]}]  # as mteb's loaders give them
+    assert np.array_equal(encoder.encode(batches, normalize_embeddings=False, batch_size=2), encoder.encode(TEXTS))
+    assert np.array_equal(encoder.encode(TEXTS[0]), encoder.encode(TEXTS)[0])
+    assert np.linalg.norm(encoder.encode(TEXTS, normalize_embeddings=True), axis=1) == pytest.approx(np.ones(4))
+    cosines = encoder.similarity(encoder.encode(TEXTS), encoder.encode(TEXTS)).numpy()
+    assert cosines.diagonal() == pytest.approx(np.ones(4), abs=1e-6)
+    pairs = encoder.similarity_pairwise(encoder.encode(TEXTS), encoder.encode(TEXTS[::-1])).numpy()
+    assert pairs == pytest.approx(cosines[range(4), range(3, -1, -1)], abs=1e-6)
+    centred = LayerEncoder("bert", 2, transform="center", fit_on=TEXTS)
+    assert centred.encode(TEXTS).mean(axis=0) == pytest.approx(np.zeros(192), abs=1e-6)
+    assert np.array_equal(LayerEncoder.load(centred.save(tmp_path).parent).encode(TEXTS), centred.encode(TEXTS))
+    words = LayerEncoder("bert", 1, pooling="mean_words")
+    assert words.encode(["river bank"]).shape == (1, 192)
+
+
+def test_encoders_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="layer=9: bert has layers 0, 1, 2, 3, 4"):
+        LayerEncoder("bert", 9)
+    with pytest.raises(DataError, match="transform=whitening is fitted on texts: give two or more with fit_on="):
+        LayerEncoder("bert", 2, transform="whitening")
+    with pytest.raises(ModelError, match="holds no layer encoder"):
+        LayerEncoder.load(tmp_path)
+    encoder = LayerEncoder("bert", 2)
+    with pytest.raises(DataError, match="expected texts, or batches with texts under 'text', got int"):
+        encoder.encode([3])
+    saved = json.loads(encoder.save(tmp_path).read_text())
+    (tmp_path / "layer_encoder.json").write_text(json.dumps({**saved, "encoder": "another"}))
+    with pytest.raises(ModelError, match="was saved of 'another'"):
+        LayerEncoder.load(tmp_path)
+
+
+def test_sentence_transformers_takes_the_encoder(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers", reason="needs sentence-transformers")
+    encoder = LayerEncoder("bert", 2)
+    model = encoder.as_sentence_transformer()
+    assert model.encode(TEXTS) == pytest.approx(encoder.encode(TEXTS), abs=1e-6)
+    assert model.get_embedding_dimension() == 192
+    model.save(str(tmp_path))
+    again = type(model)(str(tmp_path), device="cpu", trust_remote_code=True)
+    assert again.encode(TEXTS) == pytest.approx(model.encode(TEXTS), abs=1e-6)
+
+
+def test_without_sentence_transformers_it_says_what_to_install() -> None:
+    try:
+        import sentence_transformers  # noqa: F401
+    except ModuleNotFoundError:
+        with pytest.raises(ModelError, match="pip install sentence-transformers"):
+            LayerEncoder("bert", 2).as_sentence_transformer()
+    else:
+        pytest.skip("sentence-transformers is installed")
+
+
+def test_empty_texts_have_no_word_vectors() -> None:
+    from ctxexp.errors import EncodingError
+
+    with pytest.raises(EncodingError, match=r"no vector for the text '\.\.\.', which has no piece to pool"):
+        LayerEncoder("bert", 2, pooling="mean_words").encode(["..."])
+
+
+def test_the_page_says_what_its_table_says() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "how-to" / "choose-a-layer.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1:-1] for line in page.splitlines() if "| normal |" in line or "| t4 |" in line]
+    assert len(rows) == 30
+    covered = [float(cell) for row in rows for cell in row[3:6] if cell.strip()]
+    assert f"holds it in {min(covered):.3f} to {max(covered):.3f}".replace("0.", ".") in page
+    assert 0.18 < 1 - min(float(row[6]) for row in rows) < 0.2
+    assert f"{max(float(row[7]) for row in rows):.2f} points below".removeprefix("0") in page

@@ -1,0 +1,309 @@
+"""Every planted off-by-one, norm, gap and transpose is named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ctxexp_compare.passport.command import passport, passport_of
+from ctxexp_compare.passport.match import Passport, make_passport
+from ctxexp_compare.passport.report import describe
+
+import ctxexp
+from ctxexp.command.build import Built
+from ctxexp.command.face import configured
+from ctxexp.datasets.words import tokenizer
+from ctxexp.errors import DataError, ModelError
+from ctxexp.models.transformer.token_states import TokenStates, token_states
+
+TEXTS = ["The bank of the river was unbelievably wet.", "A bank lent us money.", "We sat on the bank, quietly."]
+LAST = 4
+
+
+def states_of(model: str) -> list[TokenStates]:
+    encoder = Built(configured(model)).encoder
+    return [token_states(encoder, tokenizer("english")(text)) for text in TEXTS]
+
+
+@pytest.fixture(scope="module")
+def gpt2() -> list[TokenStates]:
+    return states_of("gpt2")
+
+
+@pytest.fixture(scope="module")
+def bert() -> list[TokenStates]:
+    return states_of("bert")
+
+
+Plant = Callable[[TokenStates], np.ndarray]
+
+
+def layers(*numbers: int) -> Plant:
+    return lambda s: s.layers[list(numbers)]
+
+
+def with_last(change: Callable[[TokenStates], np.ndarray]) -> Plant:
+    return lambda s: np.concatenate([s.layers[:LAST], change(s)[None]])
+
+
+def before(s: TokenStates) -> np.ndarray:
+    assert s.before_norm is not None
+    return s.before_norm
+
+
+def normed(s: TokenStates, *numbers: int) -> np.ndarray:
+    assert s.normed is not None
+    return s.normed[list(numbers)]
+
+
+def unit(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def noise(x: np.ndarray, share: float) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=x.shape)
+    return x + share * unit(z) * np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+WHOLE = "layers 0 to 4 here are hidden_states[0] to hidden_states[4]"
+PLANTED: dict[str, tuple[Plant, str]] = {
+    "as it is": (lambda s: s.layers, WHOLE),
+    "input layer missing": (
+        layers(1, 2, 3, 4),
+        "layers 0 to 3 here are hidden_states[1] to hidden_states[4]; layer 0 is missing",
+    ),
+    "two missing": (
+        layers(2, 3, 4),
+        "layers 0 to 2 here are hidden_states[2] to hidden_states[4]; layers 0 and 1 are missing",
+    ),
+    "last missing": (
+        layers(0, 1, 2, 3),
+        "layers 0 to 3 here are hidden_states[0] to hidden_states[3]; layer 4 is missing",
+    ),
+    "both ends missing": (
+        layers(1, 2, 3),
+        "layers 0 to 2 here are hidden_states[1] to hidden_states[3]; layers 0 and 4 are missing",
+    ),
+    "gap": (layers(0, 1, 3, 4), "layers 2 to 3 here are hidden_states[3] to hidden_states[4]; layer 2 is missing"),
+    "every other": (
+        layers(0, 2, 4),
+        "layer 1 here is hidden_states[2]; layer 2 here is hidden_states[4]; layers 1 and 3 are missing",
+    ),
+    "one layer": (layers(2), "layer 0 here is hidden_states[2]; layers 0, 1, 3 and 4 are missing"),
+    "reversed": (layers(4, 3, 2, 1, 0), "layer 0 here is hidden_states[4]; layer 1 here is hidden_states[3]"),
+    "two swapped": (layers(0, 2, 1, 3, 4), "layer 1 here is hidden_states[2]; layer 2 here is hidden_states[1]"),
+    "one twice": (layers(0, 1, 1, 3, 4), "layer 2 here is hidden_states[1]; layers 3 to 4"),
+    "no final norm": (with_last(before), "layer 4 here is hidden_states[4] before the final norm"),
+    "only the last, unnormed": (
+        lambda s: before(s)[None],
+        "layer 0 here is hidden_states[4] before the final norm; layers 0 to 3 are missing",
+    ),
+    "final norm on every layer": (
+        lambda s: normed(s, 0, 1, 2, 3),
+        "layers 0 to 3 here are hidden_states[0] to hidden_states[3] after the final norm; layer 4 is missing",
+    ),
+    "final norm on a middle layer": (
+        lambda s: np.concatenate([s.layers[:2], normed(s, 2), s.layers[3:]]),
+        "layer 2 here is hidden_states[2] after the final norm",
+    ),
+    "off by one and no final norm": (
+        lambda s: np.concatenate([s.layers[1:LAST], before(s)[None]]),
+        "layer 3 here is hidden_states[4] before the final norm; layer 0 is missing",
+    ),
+    "rows of length 1": (lambda s: unit(s.layers), f"{WHOLE}, scaled to length 1"),
+    "last row-normalized": (
+        with_last(lambda s: unit(s.layers[LAST])),
+        "layer 4 here is hidden_states[4], scaled to length 1",
+    ),
+    "unnormed and scaled": (
+        with_last(lambda s: unit(before(s))),
+        "layer 4 here is hidden_states[4] before the final norm, scaled to length 1",
+    ),
+    "tokens first": (lambda s: s.layers.transpose(1, 0, 2), f"{WHOLE}; its axes are tokens, layers, columns"),
+    "columns before tokens": (lambda s: s.layers.transpose(0, 2, 1), f"{WHOLE}; its axes are layers, columns, tokens"),
+    "columns first": (lambda s: s.layers.transpose(2, 1, 0), f"{WHOLE}; its axes are columns, tokens, layers"),
+    "tokens, columns, layers": (
+        lambda s: s.layers.transpose(1, 2, 0),
+        f"{WHOLE}; its axes are tokens, columns, layers",
+    ),
+    "the other memory order": (
+        lambda s: np.ascontiguousarray(s.layers.transpose(0, 2, 1)).reshape(s.layers.shape),
+        f"{WHOLE}; tokens and columns were read in the other memory order",
+    ),
+    "transposed and off by one": (
+        lambda s: s.layers[1:].transpose(1, 0, 2),
+        "layers 0 to 3 here are hidden_states[1] to hidden_states[4]; layer 0 is missing; its axes are tokens, layers",
+    ),
+    "rows a token late": (lambda s: np.roll(s.layers, 1, axis=1), f"{WHOLE}; row 1 here is token 0"),
+    "rows a token early": (lambda s: np.roll(s.layers, -1, axis=1), f"{WHOLE}; row 0 here is token 1"),
+    "words": (
+        lambda s: np.stack([s.layers[:, a : a + n].mean(axis=1) for a, n in s.words.tolist()], axis=1),
+        f"{WHOLE}; rows are words",
+    ),
+    "rounding of one percent": (lambda s: noise(s.layers, 0.01), f"{WHOLE} (rows differ by 0.0"),
+    "another model's": (
+        lambda s: np.random.default_rng(1).normal(size=s.layers.shape),
+        "layer 0 here is no hidden state of this checkpoint (nearest: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_faults_are_named(name: str, gpt2: list[TokenStates]) -> None:
+    plant, expected = PLANTED[name]
+    found = make_passport([plant(s) for s in gpt2], gpt2)
+    if found.arrangement.rows == "words" and name != "words":
+        pytest.fail("read as words")
+    assert expected in describe(found)
+
+
+def test_every_kind_is_planted_and_only_the_whole_passes_plainly(gpt2: list[TokenStates]) -> None:
+    assert len(PLANTED) == 30
+    plain = [n for n, (plant, _) in PLANTED.items() if _is_clean(make_passport([plant(s) for s in gpt2], gpt2))]
+    assert plain == ["as it is", "rounding of one percent"]
+
+
+def _is_clean(found: Passport) -> bool:
+    in_order = [one.layer for one in found.layers] == [one.name for one in found.layers]
+    return in_order and all(one.is_plain for one in found.layers) and not (found.missing or found.arrangement.notes)
+
+
+def test_states_are_those_of_transformers(bert: list[TokenStates]) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    from ctxexp.models import minis
+
+    folder = minis.folder("bert")
+    model, own = AutoModel.from_pretrained(folder, dtype="float32").eval(), AutoTokenizer.from_pretrained(folder)
+    out = model(**own(TEXTS[0], return_tensors="pt"), output_hidden_states=True).hidden_states
+    assert bert[0].layers == pytest.approx(np.stack([x[0].detach().numpy() for x in out]), abs=1e-5)
+    assert bert[0].before_norm is None  # BERT has no final norm
+    text_only = [s.layers[:, 1:-1] for s in bert]  # without [CLS] and [SEP]
+    assert describe(make_passport(text_only, bert)) == f"{WHOLE}; special tokens are left out"
+
+
+def save_all(folder: Path, states: list[TokenStates]) -> dict[str, Path]:
+    """The same vectors in every format, by their documented layouts."""
+    import pandas as pd
+    from safetensors.numpy import save_file
+
+    files = {"npz": folder / "own.npz", "joined": folder / "joined.npz", "by layer": folder / "by_layer.npz"}
+    np.savez(files["npz"], **{f"sentence_{i}": s.layers for i, s in enumerate(states)})
+    joined = np.concatenate([s.layers for s in states], axis=1)
+    lengths = np.array([len(s.ids) for s in states])
+    np.savez(files["joined"], layers=joined, lengths=lengths)
+    np.savez(files["by layer"], lengths=lengths, **{f"layer_{i}": joined[i] for i in (1, 2, 4)})
+    rows = [(i, k, row) for i, s in enumerate(states) for k, layer in enumerate(s.layers) for row in layer]
+    files["parquet"] = folder / "own.parquet"
+    pd.DataFrame(rows, columns=["sentence", "layer", "vector"]).to_parquet(files["parquet"])
+    files["llama.cpp"] = folder / "last.json"
+    data = [{"object": "embedding", "index": i, "embedding": s.layers[-1].tolist()} for i, s in enumerate(states)]
+    files["llama.cpp"].write_text(json.dumps({"object": "list", "data": data}))
+    files["vllm"] = folder / "vllm"
+    files["vllm"].mkdir()
+    for i, s in enumerate(states):  # layers 1 to 3 and the last, which vLLM gives before the norm
+        x = np.concatenate([s.layers[1:LAST], before(s)[None]]).transpose(1, 0, 2)
+        ids = s.ids.astype(np.int64)
+        save_file({"hidden_states": np.ascontiguousarray(x), "token_ids": ids}, files["vllm"] / f"{i}.safetensors")
+    return files
+
+
+def test_formats_are_read_by_their_layouts(
+    tmp_path: Path, gpt2: list[TokenStates], capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(TEXTS) + "\n")
+    files = save_all(tmp_path, gpt2)
+    shown = {}
+    for name, file in files.items():
+        status = passport(file, "gpt2", text=text, out=tmp_path / "passport.json")
+        shown[name] = capsys.readouterr().out.strip()
+        assert status == (0 if shown[name] == WHOLE else 1)
+        assert json.loads((tmp_path / "passport.json").read_text())["passport"] == shown[name]
+    assert [shown[name] for name in ("npz", "joined", "parquet")] == [WHOLE] * 3
+    assert shown["by layer"].startswith("layers 1 to 2 here are hidden_states[1] to hidden_states[2]; layer 4 here is")
+    assert shown["llama.cpp"] == "layer 0 here is hidden_states[4]; layers 0 to 3 are missing"
+    assert "layer 3 here is hidden_states[4] before the final norm; layer 0 is missing" in shown["vllm"]
+
+
+def test_vectors_of_another_engine_measure_as_the_model_does(tmp_path: Path, gpt2: list[TokenStates]) -> None:
+    file = tmp_path / "most.npz"
+    np.savez(file, **{f"s{i}": s.layers[1:] for i, s in enumerate(gpt2)})
+    _, model = passport_of(file, "gpt2", TEXTS)
+    assert model is not None
+    assert model.layer_numbers == (1, 2, 3, 4)
+    options = ["min_contexts=2", "bootstrap=0"]
+    ours = ctxexp.measure(model, metrics="self_similarity", options=options, progress=False)
+    direct = ctxexp.measure("gpt2", TEXTS, metrics="self_similarity", options=options, progress=False)
+    assert ours.curve("self_similarity", "raw").to_numpy()[1:] == pytest.approx(
+        direct.curve("self_similarity", "raw").to_numpy()[1:], abs=1e-5
+    )
+
+
+def test_what_cannot_be_read_is_said_in_a_line(tmp_path: Path, gpt2: list[TokenStates]) -> None:
+    files = save_all(tmp_path, gpt2)
+    with pytest.raises(DataError, match="no such file or folder"):
+        passport_of(tmp_path / "none.npz", "gpt2", TEXTS)
+    (tmp_path / "own.txt").write_text("x")
+    with pytest.raises(DataError, match=r"own.txt: expected .npz, .parquet"):
+        passport_of(tmp_path / "own.txt", "gpt2", TEXTS)
+    (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04")
+    with pytest.raises(DataError, match=r"broken.npz can't be read"):
+        passport_of(tmp_path / "broken.npz", "gpt2", TEXTS)
+    with pytest.raises(DataError, match="vectors of 3 sentences, the text 2 sentences"):
+        passport_of(files["npz"], "gpt2", TEXTS[:2])
+    with pytest.raises(
+        DataError, match=r"arrays of shape \(5, \d+, 192\); expected axes of layers, tokens and columns"
+    ):
+        passport_of(files["npz"], "gpt2", ["Another text altogether, which is far longer.", *TEXTS[1:]])
+    with pytest.raises(DataError, match="its token_ids begin"):
+        passport_of(files["vllm"], "gpt2", [TEXTS[1], TEXTS[0], TEXTS[2]])
+    with pytest.raises(DataError, match=r"no text .*text=\): expected the sentences"):
+        passport(files["npz"], "gpt2", text=tmp_path / "none.txt")
+    with pytest.raises(ModelError, match="expected a transformer"):
+        passport_of(files["npz"], "random_words", TEXTS)
+    np.savez(tmp_path / "nan.npz", **{f"s{i}": s.layers * np.nan for i, s in enumerate(gpt2)})
+    with pytest.raises(DataError, match="holds NaN or infinite numbers"):
+        passport_of(tmp_path / "nan.npz", "gpt2", TEXTS)
+    pooled = {"data": [{"index": i, "embedding": [1.0, 2.0]} for i in range(3)]}
+    (tmp_path / "pooled.json").write_text(json.dumps(pooled))
+    with pytest.raises(DataError, match=r"run llama.cpp with --pooling none"):
+        passport_of(tmp_path / "pooled.json", "gpt2", TEXTS)
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_exported_models_are_run(engine: str, tmp_path: Path, bert: list[TokenStates]) -> None:
+    pytest.importorskip(engine, reason=f"needs {engine}")
+    pytest.importorskip("onnxscript", reason="needs onnxscript to export")
+    import torch
+    from transformers import AutoModel
+
+    from ctxexp.models import minis
+
+    class Layers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = AutoModel.from_pretrained(minis.folder("bert"), dtype=torch.float32).eval()
+
+        def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            out = self.model(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=True)
+            return tuple(out.hidden_states[1:])
+
+    ids = torch.from_numpy(bert[0].ids[None]).long()
+    file = tmp_path / "model.onnx"
+    dynamic = {"input_ids": {1: "tokens"}, "attention_mask": {1: "tokens"}}
+    names = ["input_ids", "attention_mask"]
+    torch.onnx.export(
+        Layers(), (ids, torch.ones_like(ids)), str(file), input_names=names, dynamic_axes=dynamic, dynamo=False
+    )
+    if engine == "openvino":
+        import openvino
+
+        file = tmp_path / "model.xml"
+        openvino.save_model(openvino.convert_model(str(tmp_path / "model.onnx")), str(file), compress_to_fp16=False)
+    found, _ = passport_of(file, "bert", TEXTS)
+    assert describe(found) == "layers 0 to 3 here are hidden_states[1] to hidden_states[4]; layer 0 is missing"
