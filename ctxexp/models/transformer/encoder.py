@@ -56,11 +56,11 @@ class TransformerEncoder(Encoder):
         self.start, self.tokenizer = self._read.prefix.start, self._read.backend
         self._waiting = PieceCache(self._read)
         self._linear: LinearKernel = "plain" if options.quantization else options.linear
-        self._forward = ForwardPass(self.model, self._linear)
         self._before_norm: list[torch.Tensor] = []
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
         self.n_layers, self.dim, self.causal, norm = probe(self.model, checkpoint.source, self._device)
         self.layers = layer_selection(options.layers, self.n_layers, checkpoint.source)
+        self._forward = ForwardPass(self.model, self._linear, self.layers)
         if not options.final_norm:
             self._catch_before(norm)
         own = window_size(self.model, loaded.tokenizer, checkpoint.source)  # pieces at once, special ones included
@@ -177,6 +177,10 @@ class TransformerEncoder(Encoder):
         for read in self._read(sentences):
             ends = np.cumsum(read.counts)[:-1]
             yield [tuple(ids.tolist()) for ids in np.split(read.ids[read.at], ends)] if len(read.counts) else []
+
+    def read_pieces(self, sentences: Sequence[Sentence]) -> list[Pieces]:
+        """Each sentence's pieces as the model reads them, special ones and the prefix among them."""
+        return self._read(sentences)
 
     def sentence_encoder(self) -> TransformerSentences:
         """The same model, giving sentence vectors: one unit a pooling."""

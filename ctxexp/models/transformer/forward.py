@@ -7,7 +7,7 @@ one that `torch.compile` freezes models with; it is private, so it is a choice a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,17 +28,19 @@ Forwards = Mapping[nn.Module, Callable[[torch.Tensor], torch.Tensor]]  # what st
 class ForwardPass:
     """Calls a model, which is left as it is, by other forwards of some layers: `gelu` always, `linear` if prepacked.
 
-    Raises ConfigError where prepacked layers can't be had.
+    `layers` are the numbers of the hidden states that are kept until the end; None: all. A model, or a version of
+    transformers, that knows no such list keeps all. Raises ConfigError where prepacked layers can't be had.
     """
 
-    def __init__(self, model: PreTrainedModel, linear: LinearKernel) -> None:
+    def __init__(self, model: PreTrainedModel, linear: LinearKernel, layers: Sequence[int] | None = None) -> None:
         self.model, self.gelu = model, fused_gelu(model)
+        self.kept: list[int] | bool = True if layers is None else list(layers)
         self.linear: Forwards = prepacked(model) if linear == "prepacked" else {}
 
     def __call__(self, ids: torch.Tensor) -> ModelOutput:
-        """The model's output for `ids` (sentences, length), with hidden states."""
+        """The model's output for `ids` (sentences, length), with hidden states: None in place of those not kept."""
         with _replaced({**self.gelu, **self.linear}):
-            return self.model(input_ids=ids, output_hidden_states=True)
+            return self.model(input_ids=ids, output_hidden_states=self.kept)
 
 
 def prepacked(model: PreTrainedModel) -> Forwards:

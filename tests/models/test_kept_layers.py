@@ -1,0 +1,91 @@
+"""A model keeps the hidden states of the layers that are asked for, and no others: less memory, the same vectors."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+from transformers import AutoConfig, AutoModel
+
+from ctxexp.dataset import Sentence
+from ctxexp.models.huggingface import huggingface
+from ctxexp.models.transformer.forward import ForwardPass
+
+ROOT = Path(__file__).parents[2]
+TEXT = [Sentence.of(["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"])] * 3
+
+
+@pytest.fixture
+def traced(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    from live_bytes import PeakBytes
+
+    return PeakBytes
+
+
+def test_traced_bytes_are_those_alive_at_once(traced: Any) -> None:
+    outside = torch.zeros(10_000)
+    with traced() as own:
+        a = torch.zeros(1000)
+        outside.add_(1)
+        view = a.view(10, 100)
+        del a
+        b = torch.zeros(500)
+        del view
+        c = b + 1
+    assert own.peak == 4 * 1500
+    assert len(c) == 500
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "llama"])
+def test_only_the_layers_that_are_asked_for_are_kept(kind: str, tmp_path: Path) -> None:
+    folder = str(tiny_models.make(kind, tmp_path))
+    full, last = (huggingface(checkpoint=folder, device="cpu", layers=layers) for layers in (None, (2,)))
+    assert np.array_equal(next(last.encode(TEXT)).layers[0], next(full.encode(TEXT)).layers[2])
+    assert kept(last._forward(torch.arange(3, 9)[None])) in ([2], [0, 1, 2])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "llama"])
+def test_memory_doesn_t_grow_with_layers_that_aren_t_asked_for(kind: str, traced: Any) -> None:
+    """Of 8 blocks, seven hidden states less at the peak, but those that a block itself needs."""
+    settings = tiny_models.config(kind, 50).to_dict()
+    settings |= {"num_hidden_layers": 8, "n_layer": 8}
+    model = AutoModel.from_config(AutoConfig.for_model(**settings)).eval()
+    ids, peaks = torch.arange(3, 11).repeat(64, 1), []
+    for layers in (None, (8,)):
+        forward = ForwardPass(model, "plain", layers)
+        with traced() as own, torch.inference_mode():
+            out = forward(ids)
+        peaks.append(own.peak)
+    if kept(out) != [8]:
+        pytest.skip(f"this version of transformers takes no list of layers for {kind}: all are kept")
+    state = out.last_hidden_state.numel() * 4
+    assert 5 * state <= peaks[0] - peaks[1] <= 8 * state
+
+
+def kept(out: Any) -> list[int]:
+    return [i for i, one in enumerate(out.hidden_states) if one is not None]
+
+
+def test_the_benchmark_of_gpus_runs_on_a_processor(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import gpu
+
+    gpu.main(["--tiny", "--minutes", "0.01", "--sentences", "30", "--device", "cpu"])
+    said = capsys.readouterr().out
+    for line in ("bare forward pass, pieces a second", "overlap", "the last layer alone", "one pass", "default sweep"):
+        assert said.count(line) >= 2, line
+    shape = gpu.SHAPES["12 x 768"]
+    assert shape.products(128) == pytest.approx(12 * (12 * 768**2 + 2 * 128 * 768))
+    if not torch.cuda.is_available():
+        with pytest.raises(SystemExit):
+            gpu.main(["--device", "cuda"])
+        assert "sees no GPU here" in capsys.readouterr().err
+    assert "gpu" in sys.modules
