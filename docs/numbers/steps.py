@@ -67,4 +67,5 @@ STEPS = {
     "itself": Step("python -m docs.numbers.itself"),
     "known_model": Step("python -m docs.numbers.known_model"),
     "pins": Step("python -m docs.numbers.pins"),
+    "sinks": Step("python -m docs.numbers.sinks"),
 }

@@ -22,6 +22,10 @@ from ctxexp_compare.pins.check import PinCheck, check
 from ctxexp_compare.pins.make import pin
 from ctxexp_compare.pins.pin import Pin
 from ctxexp_compare.shape import ShapeDistance
+from ctxexp_compare.sinks.find import sinks
+from ctxexp_compare.sinks.found import Sinks
+from ctxexp_compare.sinks.mask import WithoutSinks
+from ctxexp_compare.sinks.scores import sink_mask
 from ctxexp_compare.space import Space
 
 __all__ = [
@@ -46,8 +50,10 @@ __all__ = [
     "ScoreTable",
     "ShapeDistance",
     "Similarities",
+    "Sinks",
     "Space",
     "TwoSpaces",
+    "WithoutSinks",
     "card",
     "check",
     "choose",
@@ -58,6 +64,8 @@ __all__ = [
     "passport_of",
     "pin",
     "similarities",
+    "sink_mask",
+    "sinks",
 ]
 
 
@@ -77,6 +85,7 @@ def register_commands(register: Register) -> None:
     register("layer", "ctxexp_compare.layer_choice.command:layer")
     register("passport", "ctxexp_compare.passport.command:passport")
     register("pin", "ctxexp_compare.pins.command:pin")
+    register("sinks", "ctxexp_compare.sinks.command:sinks")
 
 
 @ctxexp.hookimpl

@@ -1,0 +1,130 @@
+"""`ctxexp sinks MODEL`."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ctxexp.command.arguments import model_args
+from ctxexp.command.build import Built
+from ctxexp.command.face import configured
+from ctxexp.errors import MetricError
+from ctxexp.files.paths import user_path
+from ctxexp.files.tables import write_csv
+from ctxexp.progress import show
+from ctxexp.report.sweep_tables import SweepTable, markdown
+from ctxexp_compare.sinks.find import SENTENCES
+from ctxexp_compare.sinks.find import sinks as find_sinks
+from ctxexp_compare.sinks.found import Sinks
+from ctxexp_compare.sinks.mask import METRICS, effects
+from ctxexp_compare.sinks.scores import FACTOR, SHARE
+
+MOST_TOKENS = 5  # of a kind that are named
+
+
+def sinks(
+    model: str,
+    *,
+    text: Path | None = None,
+    options: str = "",
+    sentences: int = SENTENCES,
+    factor: float = FACTOR,
+    share: float = SHARE,
+    attention: bool = True,
+    curves: bool = True,
+    min_contexts: int = 3,
+    mask: Path | None = None,
+    out: Path | None = None,
+    csv: Path | None = None,
+) -> None:
+    """Find a model's sinks wherever they stand, by norm and by attention, and what leaving them out does to each curve.
+
+    model: a model of transformers, quoted with its arguments: "gpt2", "smollm2 model.prefix=bos"
+    text: sentences, one a line; null: the embedded ones
+    options: further arguments for the model
+    sentences: how many are read at most, the first of the text
+    factor: times a layer's median norm from which on a piece is a sink
+    share: attention drawn beyond an even share from which on it is one, mean over heads and the pieces that see it
+    attention: whether attention is asked for too, with its plain kernel, which takes more time
+    curves: whether the default metrics are measured with the sinks and without
+    min_contexts: distinct sentences that a word needs in these
+    mask: an .npz with every piece's sentence, place, characters and flags, for any tool that reads NumPy's files
+    out: a CSV with a row a sink
+    csv: a CSV of the curves with and without
+    """
+    name, args = model_args(model)
+    arguments = [*shlex.split(options), *args]
+    found = find_sinks(
+        name, text, options=arguments, sentences=sentences, factor=factor, share=share, attention=attention
+    )
+    said = [table(found)]
+    if mask is not None:
+        found.save_mask(user_path(str(mask)))
+    if out is not None:
+        write_csv(found.pieces, user_path(str(out)))
+    if curves and (found.units[found.is_sink] >= 0).any():
+        encoder = Built(configured(name, None, arguments)).encoder
+        measured = effects(encoder, found, options=[f"min_contexts={min_contexts}"])
+        said.append(effect_table(found, measured))
+        if csv is not None:
+            write_csv(measured, user_path(str(csv)))
+    elif curves:
+        said.append("No word has a sink among its pieces: leaving them out changes no curve of words.\n")
+    show("\n".join(said))
+
+
+def table(found: Sinks) -> str:
+    """A row a kind of place, in words below it which tokens."""
+    frame = found.frame
+    cells = [
+        [row.kind, f"{row.pieces:,}", f"{row.by_norm:,}", f"{row.by_attention:,}", f"{row.both:,}", row.layers_by_norm,
+         row.layers_by_attention, f"{row.largest_ratio:.1f}",
+         "-" if np.isnan(row.most_attention) else f"{row.most_attention:.2f}"]
+        for row in frame.itertuples()
+    ]  # fmt: skip
+    columns = [
+        "place",
+        "pieces",
+        "by norm",
+        "by attention",
+        "both",
+        "in layers",
+        "drawn to in",
+        "norm / median",
+        "drawn",
+    ]
+    notes = [
+        f"{len(found.sentences):,} sentences; by norm: above {found.factor:g} times a layer's median; by attention: "
+        f"above {found.share:g} beyond an even share, mean over heads and the pieces that see it"
+    ]
+    if found.attention is None:
+        notes.append("the model gives no attention, or none was asked for")
+    for kind in frame.loc[frame["by_norm"] + frame["by_attention"] > 0, "kind"]:
+        own = found.tokens[(found.kinds == kind) & found.is_sink].tolist()
+        common = pd.Series(own).value_counts()[:MOST_TOKENS]
+        notes.append(f"{kind}: " + ", ".join(f"{token!r} {n}" for token, n in common.items()))
+    return markdown(SweepTable(f"Sinks of {found.title}", frame, columns, cells, notes))
+
+
+def effect_table(found: Sinks, measured: pd.DataFrame) -> str:
+    """A row a metric: the layer in which leaving sinks out changes it most."""
+    cells = []
+    for metric in METRICS:
+        own = measured[measured["metric"] == metric]
+        if not own["difference"].notna().any():
+            continue
+        most = own.loc[own["difference"].abs().idxmax()]
+        rest = own["difference"].abs().median()
+        cells.append([metric, str(int(most["layer"])), f"{most['with']:.3f}", f"{most['without']:.3f}",
+                      f"{most['difference']:+.3f}", f"{rest:.3f}"])  # fmt: skip
+    if not cells:
+        raise MetricError("no curve is defined on this text; give a longer one, or curves=false")
+    columns = ["curve", "layer", "with sinks", "without", "change", "median change, all layers"]
+    words = {
+        pair for pair in zip(found.sentence[found.is_sink], found.units[found.is_sink], strict=True) if pair[1] >= 0
+    }
+    notes = [f"adjusted; {len(words):,} words have a sink among their pieces; the layer is the one that changes most"]
+    return markdown(SweepTable("Without its sinks", measured, columns, cells, notes))

@@ -1,0 +1,96 @@
+"""Leaving sinks out: a control over what was found, and what it does to each curve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import ctxexp
+from ctxexp.control import Control
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.model import Encoder
+from ctxexp_compare.sinks.found import Sinks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ctxexp.measuring.occurrences import Occurrences
+    from ctxexp.model import TextStart
+    from ctxexp.vectors.layers import Layers
+
+METRICS = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance")
+
+
+class WithoutSinks(Control):
+    """Words with a sink among their pieces are encoded but not measured.
+
+    Args:
+        sinks: What was found.
+        sentences: The measured text, in order; None: the text that the sinks were looked for in. Words of sentences
+            that weren't looked at stay.
+
+    Example:
+        >>> from ctxexp_compare import sinks
+        >>> text = ["The bank of the river was wet.", "A bank lends money to the river."]
+        >>> without = WithoutSinks(sinks("gpt2", text))
+        >>> chosen = ["bootstrap=0", "min_contexts=2"]
+        >>> results = ctxexp.measure(
+        ...     "gpt2", text, metrics="word_norm", control=without, options=chosen, progress=False
+        ... )
+        >>> len(results.curve("word_norm"))
+        5
+    """
+
+    name = "without_sinks"
+    label = "without sinks"
+
+    def __init__(self, sinks: Sinks, sentences: Sequence[Sentence] | None = None) -> None:
+        self.sinks, self.sentences = sinks, tuple(sinks.sentences if sentences is None else sentences)
+
+    def note(self, start: TextStart | None) -> str:
+        n, total = int(self.sinks.is_sink.sum()), len(self.sinks.place)
+        return f"{n} of {total} pieces are sinks of {self.sinks.title}, by norm or attention: it selects on the outcome"
+
+    def left_out(self, store: Layers, occurrences: Occurrences) -> np.ndarray:
+        out = np.zeros(len(occurrences.places), bool)
+        groups = occurrences.by_sentence
+        for i, key in enumerate(groups.keys):
+            rows = groups.rows[groups.starts[i] : groups.starts[i + 1]]
+            words = self.sinks.units_left_out(self.sentences[int(str(key))])
+            out[rows[np.isin(occurrences.places[rows], words)]] = True
+        return out
+
+
+def effects(
+    encoder: Encoder, sinks: Sinks, *, metrics: Sequence[str] = METRICS, options: Sequence[str] = ()
+) -> pd.DataFrame:
+    """What leaving the sinks out does to each curve.
+
+    Args:
+        encoder: The model in which they were found.
+        sinks: What was found.
+        metrics: Names of metrics, as on the command line.
+        options: Further arguments of the command line, `min_contexts=3` say.
+
+    Returns:
+        A row a metric and layer: `adjusted` with and without the sinks (`raw` of a metric without a baseline), and
+        their difference.
+    """
+    import pandas as pd
+
+    corpus = Corpus("text", sinks.sentences)
+    chosen = ["bootstrap=0", "figures.explorer=0", *options]
+    with_sinks, without = (
+        ctxexp.measure(encoder, corpus, metrics=metrics, options=chosen, progress=False, control=control)
+        for control in ("none", WithoutSinks(sinks))
+    )
+    rows = [
+        {"metric": metric, "layer": layer, "with": a, "without": b, "difference": b - a}
+        for metric in metrics
+        for layer, (a, b) in enumerate(
+            zip(with_sinks.curve(metric).tolist(), without.curve(metric).tolist(), strict=True)
+        )
+    ]
+    return pd.DataFrame(rows)
