@@ -68,4 +68,5 @@ STEPS = {
     "known_model": Step("python -m docs.numbers.known_model"),
     "pins": Step("python -m docs.numbers.pins"),
     "sinks": Step("python -m docs.numbers.sinks"),
+    "floors": Step("python -m docs.numbers.floors", needs=("STS",)),
 }

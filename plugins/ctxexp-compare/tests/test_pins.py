@@ -34,7 +34,7 @@ from ctxexp.command.cli import run_command_line
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.models import minis
 from docs.numbers.marked import marked
-from docs.numbers.pins import checks, planted, planted_table
+from docs.numbers.pins import checks, planted, planted_table, rerun_table
 from docs.numbers.planted_changes import Original, changes
 
 README = Path(__file__).parents[1] / "README.md"
@@ -79,7 +79,7 @@ def test_reruns_raise_no_alarm() -> None:
 def test_a_pin_is_small_and_read_back_whole(pinned: Pin, original: Original, tmp_path: Path) -> None:
     file = tmp_path / "bert.pin"
     assert pinned.save(file) < 100_000
-    read = Pin.load(file)
+    read = Pin.load(str(file))
     assert read.rows.sentence.tolist() == pinned.rows.sentence.tolist()
     assert replace(read, sketch=0, rows=0, noise=0) == replace(pinned, sketch=0, rows=0, noise=0)  # type: ignore[arg-type]
     assert check(read, original.encoder()).sentence.startswith("same: no layer moved by more than ")
@@ -247,10 +247,15 @@ def test_the_lines_of_the_action_catch_a_changed_checkpoint(
     assert "weights of a norm changed (encoder.layer.2.output.LayerNorm.weight)" in said
 
 
-def test_the_table_of_the_readme_says_what_is_promised() -> None:
-    """100 planted changes or more, all found."""
-    text = marked(README, "pins")
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()[2:]]
-    assert sum(int(row[1]) for row in rows if row[0] != "small") >= 100
-    assert all(row[1] == row[2] == row[3] for row in rows)
-    assert text.startswith(planted_table([])[:60])
+def test_the_tables_of_the_readme_say_what_is_promised() -> None:
+    """100 planted changes or more, all found; 1,000 reruns, no alarm."""
+    planted_rows, rerun_rows = (
+        [[cell.strip() for cell in line.strip("|").split("|")] for line in marked(README, name).splitlines()[2:]]
+        for name in ("pins", "reruns")
+    )
+    assert sum(int(row[1]) for row in planted_rows if row[0] != "small") >= 100
+    assert all(row[1] == row[2] == row[3] for row in planted_rows)
+    assert marked(README, "pins").startswith(planted_table([])[:60])
+    assert sum(int(row[1].replace(",", "")) for row in rerun_rows) >= 1000
+    assert all(row[2] == "0" for row in rerun_rows)
+    assert marked(README, "reruns").startswith(rerun_table([], {})[:60])

@@ -56,13 +56,14 @@ class Pin:
     weights: Mapping[str, str]
     precision: str
 
-    def save(self, path: Path) -> int:
+    def save(self, path: Path | str) -> int:
         """Write the file, atomically; its size in bytes. Raises DataError if it is larger than MAX_BYTES."""
         arrays = {
             **self.sketch._asdict(),
             "rows": np.stack(list(self.rows)).astype(np.int32),
             "noise": np.stack(list(self.noise.values())),
         }
+        path = Path(path)
         size = write_archive(path, KIND, FORMAT, self._meta(), arrays)
         if size > MAX_BYTES:
             path.unlink()
@@ -84,9 +85,9 @@ class Pin:
         }
 
     @classmethod
-    def load(cls, path: Path) -> Pin:
+    def load(cls, path: Path | str) -> Pin:
         """The pin of a file. Raises DataError for one that is missing, damaged, or of another format."""
-        return read_archive(path, KIND, FORMAT, cls._of)
+        return read_archive(Path(path).expanduser(), KIND, FORMAT, cls._of)
 
     @classmethod
     def _of(cls, meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Pin:

@@ -50,7 +50,7 @@ def sinks(
     Example:
         >>> found = sinks("gpt2", ["The bank of the river was wet.", "A bank lends money."])
         >>> found.kinds.tolist()[:2], len(found.is_sink)
-        (['first', 'later'], 13)
+        (['first', 'later'], 14)
     """
     if not factor > 1 or not 0 < share < 1:
         raise ConfigError(f"factor={factor}, share={share}: expected a factor above 1 and a share between 0 and 1")
