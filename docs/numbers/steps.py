@@ -60,6 +60,21 @@ STEPS = {
         "ctxexp probe use=frozen,mix,all weights=untrained out=probe/untrained",
         "probe",
     ),
+    "contrastive": Step(
+        'ctxexp train objective=contrastive folder=trained text="$CORPUS"\n'
+        'ctxexp train objective=contrastive contrastive.untrained=true steps=100 folder=untrained text="$CORPUS"\n'
+        "python -m ctxexp -m dataset=sts_b metric=[sts,sentence_geometry] sentence.pooling=mean "
+        'model=bert weights=mini,untrained transform=none,whitening,flow dataset.path="$STS"\n'
+        "python -m ctxexp -m dataset=sts_b metric=[sts,sentence_geometry] sentence.pooling=mean "
+        'model=trained/export,untrained/export transform=none,whitening,flow dataset.path="$STS"',
+        "mlruns",
+        ("CORPUS", "STS"),
+    ),
+    "distil": Step(
+        'ctxexp distil minilm out=distil/minilm path="$STS"\nctxexp distil bert out=distil/bert path="$STS"',
+        "distil",
+        ("STS",),
+    ),
     "softmax_link": Step("ctxexp link gpt2 bert", "link"),
     "label_probe": Step("ctxexp probe model=bert,gpt2,elmo labels=pos,sense", SWEEP),
     "atlas": Step("python -m docs.numbers.atlas all"),

@@ -42,6 +42,15 @@ class TextSource:
         order = np.random.default_rng(self.seed).permutation(len(rows))
         return [rows[i] for i in order]
 
+    def lines(self) -> Iterator[str]:
+        """Lines of the training files, in file order, blank ones between documents; no limit and no skip is kept."""
+        for name in self.files:
+            yield from _lines(_existing_file(self.folder / f"{name}.txt.xz"))
+
+    def held_out_lines(self) -> Iterator[str]:
+        """Lines of the held-out file."""
+        yield from _lines(_existing_file(self.folder / f"{self.held_out}.txt.xz"))
+
     def held_out_segments(self) -> list[str]:
         """Held-out segments, in file order."""
         return list(_segments([self.folder / f"{self.held_out}.txt.xz"], None))

@@ -47,6 +47,10 @@ class Learner(Protocol):
 def learner(cfg: DictConfig) -> Learner:
     """The untrained model that `cfg.model` describes, with its text."""
     text = TextSource(Path(cfg.text), tuple(cfg.files), cfg.held_out, cfg.words, cfg.seed, cfg.skip)
+    if cfg.contrastive is not None:
+        from ctxexp_train.contrastive import Contrastive
+
+        return Contrastive(cfg, text)
     if cfg.model.name == "elmo":
         from ctxexp_train.bilm import Bilm, WordStreams
 
@@ -240,7 +244,7 @@ class TrainingRun:
             "minutes": round(self.seconds / 60, 1),
             "held_out": losses,
             "recipe": recipe_of(self.cfg) | {"steps": self.steps},
-            "went_on_from": self.cfg.start and json.loads((Path(self.cfg.start) / "run.json").read_text()),
+            "went_on_from": self.cfg.start and record_of(str(self.cfg.start)),
             "torch": torch.__version__,
         }
 
@@ -271,6 +275,12 @@ class TrainingRun:
 def is_kept(step: int, first: int) -> bool:
     """Whether a checkpoint is kept at `step`: 0, `first` and its doublings. They hold for any length of the run."""
     return step == 0 or (step % first == 0 and (step // first).bit_count() == 1)
+
+
+def record_of(start: str) -> object:
+    """The record of the training whose export `start` is, or the name of a network that was trained elsewhere."""
+    file = Path(start) / "run.json"
+    return json.loads(file.read_text()) if file.is_file() else start
 
 
 def write_json(path: Path, record: dict[str, object]) -> None:

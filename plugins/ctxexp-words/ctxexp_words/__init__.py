@@ -65,3 +65,4 @@ def register_reports(register: Register) -> None:
 @ctxexp.hookimpl
 def register_commands(register: Register) -> None:
     register("bench-words", bench_words)
+    register("distil", "ctxexp_words.distil_command:distil")

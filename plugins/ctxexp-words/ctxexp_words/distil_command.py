@@ -1,0 +1,208 @@
+"""`ctxexp distil MODEL`: what static vectors cost and keep of a model, way by way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.errors import ConfigError, DataError, DiskError, ModelError, UnknownName
+from ctxexp.files.tables import write_csv
+from ctxexp.model import Encoder
+from ctxexp.progress import show
+from ctxexp.report.sweep_tables import SweepTable, markdown
+from ctxexp_words.distil import (
+    WAYS,
+    DistilledScore,
+    StaticTable,
+    mean_vectors,
+    occurrence_table,
+    pair_cosines,
+    post_process,
+    scores,
+    timed,
+)
+
+
+class Network(NamedTuple):
+    """A transformers model with its tokenizer."""
+
+    model: Any
+    tokenizer: Any
+    longest: int
+
+    @property
+    def bytes(self) -> int:
+        """Of its weights, float32."""
+        return 4 * sum(int(parameter.numel()) for parameter in self.model.parameters())
+
+
+def distil(
+    model: str,
+    *,
+    path: Path | None = None,
+    options: str = "",
+    ways: list[str] = list(WAYS),  # noqa: B006  # read only
+    components: int = 256,
+    bootstrap: int = 200,
+    seed: int = 0,
+    out: Path = Path("distil"),
+) -> None:
+    """Set ways of making static vectors of a model beside it: bytes, words a second, Spearman with people's scores.
+
+    model: bert, minilm, a folder or a hub name, quoted with its arguments
+    path: the folder that holds STSbenchmark; null: downloaded
+    options: arguments such as "dataset=sick_r dataset.path=FOLDER", for other gold pairs
+    ways: singly (each piece alone, PCA, Zipf weights: model2vec's recipe), mean and first_pc (of a word's vectors in
+        the measured sentences), input (the model's own embedding table), random (the control)
+    components: of singly's PCA, at most the model's width
+    bootstrap: resamples of the pairs behind each interval
+    seed: of the resamples and of random
+    out: the folder for distil.csv
+    """
+    for way in ways:
+        if way not in WAYS:
+            raise UnknownName("way of distilling", way, WAYS)
+    if components < 1:
+        raise ConfigError(f"components={components}: expected at least 1")
+    encoder, corpus = _opened(model, path, options)
+    result = table(measure(encoder, corpus, ways, components=components, replicates=bootstrap, seed=seed), corpus)
+    show(markdown(result))
+    try:
+        write_csv(result.numbers, out / "distil.csv")
+    except OSError as error:
+        raise DiskError(f"{error} (out=)") from error
+    print(out / "distil.csv")
+
+
+def _opened(text: str, path: Path | None, options: str) -> tuple[Encoder, Corpus]:
+    from ctxexp.command.arguments import model_args
+    from ctxexp.command.build import Built
+    from ctxexp.command.face import configured
+
+    name, args = model_args(text)
+    words = [*args, *options.split()]
+    pairs = [] if any(word.startswith("dataset=") for word in words) else ["dataset=sts_b"]
+    pairs += [] if path is None else [f"dataset.path={path}"]
+    study = Built(configured(name, None, (*pairs, "metric=sts", *words))).study
+    if not study.corpus.pairs:
+        raise DataError(f"dataset {study.corpus.name} has no gold pairs; use dataset=sts_b, sick_r or sts_2012_2016")
+    return study.encoder, study.corpus
+
+
+def measure(
+    encoder: Encoder, corpus: Corpus, ways: Sequence[str], *, components: int, replicates: int, seed: int
+) -> list[DistilledScore]:
+    """The model's score, then one a way."""
+    network = _network(encoder)
+    sentences = corpus.sentences
+    n_words = sum(map(len, sentences))
+    pairs = np.array([(pair.first, pair.second) for pair in corpus.pairs])
+    gold = np.array([pair.gold for pair in corpus.pairs])
+    own, seconds = timed(
+        lambda: mean_vectors(network.model, network.tokenizer, [s.text for s in sentences], network.longest)
+    )
+    measured = {"the model": (pair_cosines(own, pairs), network.bytes, n_words / seconds)}
+    for way in ways:
+        made = static_table(way, encoder, network, sentences, components=components, seed=seed)
+        vectors, seconds = timed(lambda made=made: made.sentences(sentences))  # type: ignore[misc]
+        measured[way] = pair_cosines(vectors, pairs), made.vectors.size * 4, n_words / seconds
+    return scores(measured, gold, replicates=replicates, seed=seed)
+
+
+def static_table(
+    way: str, encoder: Encoder, network: Network, sentences: Sequence[Sentence], *, components: int, seed: int
+) -> StaticTable:
+    """The table of one way: of pieces, or (mean, first_pc) of the sentences' words."""
+    if way in ("mean", "first_pc"):
+        encoded = [(one.units, one.layers[-1]) for one in encoder.encode(list(dict.fromkeys(sentences)))]
+        by_word = occurrence_table(encoded, first_pc=way == "first_pc")
+        rows = {word: i for i, word in enumerate(by_word)}
+        return StaticTable(rows, np.stack(list(by_word.values())).astype(np.float32), _words)
+    vocabulary = network.tokenizer.get_vocab()
+    special = set(network.tokenizer.all_special_tokens)
+    tokens = [token for token in sorted(vocabulary, key=vocabulary.__getitem__) if token not in special]
+    weight = network.model.get_input_embeddings().weight.detach().float().numpy()
+    if way == "input":
+        vectors = weight[[vocabulary[token] for token in tokens]]
+    elif way == "random":
+        vectors = np.random.default_rng(seed).normal(size=(len(tokens), weight.shape[1])).astype(np.float32)
+    else:
+        vectors = post_process(_singly(network, [vocabulary[token] for token in tokens]), components=components)
+    return StaticTable({token: i for i, token in enumerate(tokens)}, vectors, lambda some: _pieces(network, some))
+
+
+def _singly(network: Network, ids: Sequence[int]) -> np.ndarray:
+    """(n, d) the mean over each piece between the model's special pieces, passed by itself."""
+    import torch
+
+    before, after = _around(network)
+    parts = []
+    for start in range(0, len(ids), 512):
+        rows = [[*before, i, *after] for i in ids[start : start + 512]]
+        with torch.inference_mode():
+            parts.append(network.model(input_ids=torch.tensor(rows)).last_hidden_state.mean(1).float().numpy())
+    result: np.ndarray = np.concatenate(parts)
+    return result
+
+
+def _around(network: Network) -> tuple[list[int], list[int]]:
+    """The special pieces that the tokenizer puts before and after a text."""
+    read = network.tokenizer("a", return_special_tokens_mask=True)
+    ids, mask = read["input_ids"], read["special_tokens_mask"]
+    inside = [i for i, is_special in enumerate(mask) if not is_special]
+    return list(ids[: inside[0]]), list(ids[inside[-1] + 1 :])
+
+
+def _words(sentences: Sequence[Sentence]) -> list[list[str]]:
+    return [list(sentence.words) for sentence in sentences]
+
+
+def _pieces(network: Network, sentences: Sequence[Sentence]) -> list[list[str]]:
+    texts = [sentence.text for sentence in sentences]
+    read = network.tokenizer(texts, add_special_tokens=False, truncation=True, max_length=network.longest)
+    return [network.tokenizer.convert_ids_to_tokens(ids) for ids in read["input_ids"]]
+
+
+def _network(encoder: Encoder) -> Network:
+    from transformers import AutoTokenizer
+
+    checkpoint, model = getattr(encoder, "checkpoint", None), getattr(encoder, "model", None)
+    if checkpoint is None or model is None or checkpoint.is_gguf:
+        raise ModelError(
+            f"encoder {encoder.name!r}: static vectors are distilled from models that transformers loads from a folder "
+            "or the hub, such as bert and minilm"
+        )
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint.folder, local_files_only=True)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    positions = getattr(model.config, "max_position_embeddings", None) or 512
+    return Network(model.float().eval(), tokenizer, min(int(tokenizer.model_max_length), int(positions)))
+
+
+def table(measured: Sequence[DistilledScore], corpus: Corpus) -> SweepTable:
+    """A row a way."""
+    import pandas as pd
+
+    lines = [
+        [
+            one.way,
+            f"{one.bytes_kept / 1e6:,.1f}",
+            f"{one.words_per_second:,.0f}",
+            f"{one.spearman:.1f} [{one.low:.1f}, {one.high:.1f}]",
+            f"{one.kept:.0%} [{one.kept_low:.0%}, {one.kept_high:.0%}]",
+            f"{one.covered:.1%}",
+        ]
+        for one in measured
+    ]
+    columns = ["sentence vectors of", "MB", "words a second", "Spearman × 100 [95%]", "of the model's", "pairs covered"]
+    notes = [
+        f"{corpus.name}, {len(corpus.pairs):,} pairs: a sentence is the mean of its pieces' (or words') vectors",
+        "mean and first_pc are made of the measured sentences themselves (never of their scores)",
+        "words a second: one run, on this machine as it was; with the tokenizer, which mean and first_pc don't need",
+        "intervals: the same resamples of the pairs in all rows",
+    ]
+    return SweepTable("What static vectors cost and keep", pd.DataFrame(map(vars, measured)), columns, lines, notes)

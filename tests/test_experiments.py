@@ -1,0 +1,117 @@
+"""The page of sixty experiments: each line's command exists and composes, and what is only partly there says why."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+STATES = ("works", "partly")
+
+
+class Line(NamedTuple):
+    number: int
+    what: str
+    source: str
+    command: str
+    state: str
+    outcome: str
+
+
+def lines() -> list[Line]:
+    page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| (.+?) \| (.+?) \| `(.+?)` \| (\w+) \| (.+) \|$", page, flags=re.MULTILINE)
+    return [Line(int(row[0]), *row[1:]) for row in rows]
+
+
+def test_sixty_lines_are_numbered_and_none_is_absent() -> None:
+    assert [line.number for line in lines()] == list(range(1, 61))
+    assert len({line.what for line in lines()}) == 60
+    assert {line.state for line in lines()} == set(STATES)
+    for line in lines():
+        assert ("need" in line.outcome) == (line.state == "partly"), line
+
+
+@pytest.mark.parametrize("line", lines(), ids=lambda line: str(line.number))
+def test_each_command_composes(line: Line) -> None:
+    words = shlex.split(line.command)
+    words = words[3:] if words[:3] == ["python", "-m", "ctxexp"] else words[1:]
+    first = words[0]
+    if first == "-m" or "=" in first:
+        composes(words)
+    elif first == "train":
+        trains(words[1:])
+    elif first == "probe" and any(word.startswith("model=") for word in words):
+        from ctxexp_train import probe_sweep
+
+        composes(probe_sweep(words[1:]))
+    else:
+        takes(first, words[1:])
+
+
+def composes(words: list[str]) -> None:
+    """Every job is composed, those of an experiment's own sweep too."""
+    from ctxexp.command import compose
+
+    if "glove" in " ".join(words):
+        pytest.importorskip("ctxexp_packaged_models", reason="model=glove comes with the plugin of packaged models")
+    compose.prepare()
+    compose.check_command([word for word in words if word != "-m"], multirun="-m" in words)
+
+
+def trains(words: list[str]) -> None:
+    import ctxexp_train
+    from ctxexp_train.recipe import check_options
+    from hydra import compose, initialize_config_dir
+
+    with initialize_config_dir(str(Path(ctxexp_train.__file__).parent / "conf"), version_base="1.3"):
+        check_options(compose("train", overrides=words))
+
+
+def takes(verb: str, words: list[str]) -> None:
+    import ctxexp_train
+
+    from ctxexp.command.arguments import arguments_of, parameters
+    from ctxexp.command.names import registry
+    from ctxexp.plugins import COMMAND
+
+    factory = ctxexp_train._uses if verb == "probe" else registry().find(COMMAND, verb).factory
+    params = parameters(factory)
+    bare, keywords = arguments_of(verb, params, words)
+    assert bare or keywords
+
+
+def test_what_the_docs_quote_of_distilled_tables_is_what_was_measured() -> None:
+    numbers = pd.read_csv(ROOT / "docs" / "distil.csv").set_index(["model", "way"])
+    page = (ROOT / "docs" / "how-to" / "distil-static-vectors-benchmark-any-vectors.md").read_text(encoding="utf-8")
+    kept, mini = numbers.loc["minilm"].kept, numbers.loc["bert"].spearman
+    text = " ".join(page.split())
+    assert (
+        f"the mean of each word's vectors in the measured sentences keeps {kept['mean']:.0%} of the score, model2vec's "
+        f"recipe {kept['singly']:.0%}, and vectors drawn at random {kept['random']:.0%}"
+    ) in text
+    assert f"its own mean vectors score {mini['the model']:.1f}, and random vectors {mini['random']:.1f}" in text
+    (line,) = [line for line in lines() if "ctxexp distil" in line.command]
+    assert line.outcome == (
+        f"of MiniLM's score {kept['mean']:.0%} by words' means, {kept['singly']:.0%} by model2vec's recipe, "
+        f"{kept['random']:.0%} by random vectors"
+    )
+
+
+def test_what_the_docs_quote_of_contrast_is_what_was_measured() -> None:
+    scores = pd.read_csv(ROOT / "docs" / "contrastive.csv").set_index(["model", "transform"]).spearman
+    page = ROOT / "docs" / "how-to" / "does-isotropy-help-the-calibration-league.md"
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    mini, trained = scores["the mini"], scores["contrastive, from the mini"]
+    assert (
+        f"from {mini['none']:.1f} to {trained['none']:.1f}, between its flow ({mini['flow']:.1f}) and its whitening "
+        f"({mini['whitening']:.1f}), and whitening on top to {trained['whitening']:.1f}. But an untrained network "
+        f"scores {scores['untrained']['none']:.1f}, and {scores['untrained']['whitening']:.1f} whitened"
+    ) in text
+    assert mini["flow"] < trained["none"] < mini["whitening"]
+    assert scores["contrastive, from untrained weights"]["none"] < scores["untrained"]["none"]
