@@ -23,6 +23,11 @@ STEPS = {
     "card": Step('python -m docs.numbers.card --sts "$STS" --write', needs=("STS",)),
     "gallery": Step("python -m docs.numbers.gallery"),
     "explorer": Step("python -m docs.numbers.explorer"),
+    "court": Step(
+        'python -m ctxexp claims released="$RELEASED" model=gpt2,bert,elmo,smollm2,minilm,glove out=claims',
+        "claims",
+        ("RELEASED", "STS", "BENCHMARKS"),
+    ),
     "precision": Step("python -m docs.numbers.precision"),
     "notebooks": Step("python tests/test_notebooks.py"),
     "multiverse": Step("python -m ctxexp -m experiment=multiverse", SWEEP),

@@ -12,6 +12,8 @@ from ctxexp_papers.papers.razzhigaev_2024_shape import ALL, LATER
 from benchmarks.claims.planted import LAYERS, Truth, draw
 from benchmarks.claims.worlds import World
 
+DEPTH = 13
+
 
 def bell(height: float, *, rest: float = 0.0) -> Truth:
     """A middle layer that exceeds both ends by so much; the others by `rest`."""
@@ -34,4 +36,20 @@ def planted(model: str, null: float, true: float, false: float) -> World:
     )
 
 
-WORLDS = {"decoders-bell": planted("gpt2", 0.0, 0.3, -0.1), "encoders-flat": planted("bert", NONE, -0.1, 0.3)}
+def walk(rng: np.random.Generator) -> Samples:
+    """Shares that walk over layers by steps that go alike: many have some bell."""
+    steps = rng.normal(size=DEPTH)
+    for i in range(1, DEPTH):
+        steps[i] += 0.8 * steps[i - 1]
+    return shaped(0.3 + 0.02 * steps.cumsum(), rng)
+
+
+def shaped(curve: np.ndarray, rng: np.random.Generator) -> Samples:
+    return draw({(ALL, LATER): curve}, rng, models=("smollm2",), layers=DEPTH)
+
+
+BELL = np.sin(np.linspace(0, np.pi, DEPTH))
+WORLDS = {
+    "decoders-bell": World(null=walk, true=partial(shaped, BELL), false=partial(shaped, -BELL)),
+    "encoders-flat": planted("bert", NONE, -0.1, 0.3),
+}

@@ -793,6 +793,7 @@ FIGURES = {  # claim -> (on which side, in how many layers or benchmarks and how
     "same-word-closer": ("agree", "ELMo: 2 of 2; BERT: 12 of 12; GPT-2: 12 of 12"),
     "self-similarity-falls": (
         "open", "ELMo: -1.00 (72.0% of walks); BERT: -0.96 (37.0% of walks); GPT-2: -0.94 (60.8% of walks)"),
+    "upper-more-contextual": ("agree", "ELMo: -0.081; BERT: -0.265; GPT-2: -0.115"),
     "always-more-anisotropic": (
         "open", "ELMo: -0.50 (100.0% of walks); BERT: -0.55 (74.1% of walks); GPT-2: 0.48 (31.1% of walks)"),
     "gpt2-most-contextual": ("agree", "GPT-2: -0.271, -0.169, -0.499, -0.315"),
@@ -1021,7 +1022,7 @@ def test_what_cannot_be_reported_is_said_in_a_line(
 def test_runs_that_failed_are_no_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finished_folder(tmp_path, status="FAILED")
     assert run_command_line(["claims", f"folder={tmp_path}"]) == 0
-    assert re.search(r"ethayarajh_2019 +31 +0 +0 +0 +31\n", capsys.readouterr().out)
+    assert re.search(r"ethayarajh_2019 +32 +0 +0 +0 +32\n", capsys.readouterr().out)
 
 
 def test_runs_are_read_from_mlflow_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

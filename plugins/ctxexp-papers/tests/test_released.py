@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.court import Trial, papers, try_paper
 from ctxexp_papers.claims.source import Inputs
 
@@ -20,6 +21,12 @@ def trial(name: str) -> Trial:
 
 def words(of: Trial) -> dict[str, str]:
     return {verdict.claim.id: verdict.words for verdict in of.verdicts}
+
+
+def finding_of(of: Trial, claim: str) -> tuple[Check, ...]:
+    verdict = next(v for v in of.verdicts if v.claim.id == claim)
+    assert verdict.finding
+    return verdict.finding.checks
 
 
 def effects(of: Trial, claim: str, variant: str = "") -> dict[str, tuple[bool | None, float, float, float]]:
@@ -46,7 +53,14 @@ def test_single_words_of_ethayarajh_2019() -> None:
     assert said["elmo-lowest-words"] == "holds"
     lowest = effects(made, "elmo-lowest-words")["elmo"]
     assert lowest[1] == pytest.approx(1 / 6870)  # of the others "54" alone is lower
-    assert sum(words(made)[c] != "not run" for c in said) == 4
+    assert sum(words(made)[c] != "not run" for c in said) == 24
+    last = [check for check in finding_of(made, "gpt2-last-layer") if check.passed is False]
+    assert [round(check.effect, 3) for check in last] == [0.985]  # raw: GPT-2's words are alike, whatever the context
+    assert said["gpt2-last-layer"] == "fails"
+    assert said["anisotropic"] == "open"  # by the bound on what 1,000 pairs can have erred by
+    sides = {check.model: check.passed for check in finding_of(made, "anisotropic")}
+    assert sides == {"elmo": None, "bert": True, "gpt2": True}
+    assert said["variance-raw"].startswith("open: holds only under the released code")
 
 
 def test_middle_layers_of_skean_2025() -> None:
@@ -72,7 +86,11 @@ def test_middle_layers_of_skean_2025() -> None:
         "middle-above-last": "holds",
         "middle-above-ends": "open: fails under English test sets, 1 other not decided",
         "nearly-every-task": "open",
+        "gain-2-to-16": "open",
+        "best-at-mid-depth": "open",
         "gain-is-learned": "fails",
+        "entropy-foretells": "not run",
+        "curvature-foretells": "not run",
     }
 
 

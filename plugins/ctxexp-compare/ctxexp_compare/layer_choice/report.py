@@ -23,17 +23,17 @@ RIVALS = {
 
 def report(choice: LayerChoice) -> str:
     """The gains over each rival, notes, and the answer in its last line."""
-    rows = [["its score", "", span(choice.score, choice.held_out, sign=""), ""]]
+    rows = [["its score", "", span(choice.score, sign=""), number(choice.held_out, sign=""), ""]]
     for name, gain in choice.gains.items():
         if gain.rival == choice.best:
-            rows.append([f"above {RIVALS[name]}", str(gain.rival), "it is that layer", ""])
+            rows.append([f"above {RIVALS[name]}", str(gain.rival), "it is that layer", "", ""])
             continue
-        cells = [span(gain.estimate, gain.held_out), gain.verdict]
+        cells = [span(gain.estimate), number(gain.held_out), gain.verdict]
         rows.append([f"above {RIVALS[name]}", str(gain.rival), *cells])
     n = len(choice.table.tasks)
     tasks = ", ".join(choice.table.tasks) if n <= SHOWN_TASKS else f"{n} tasks"
     title = f"{choice.table.model}: {choice.best}, chosen on {tasks}"
-    columns = [f"points, of {n} task{'s' * (n > 1)}", "rival", "value [95%]", ""]
+    columns = [f"points, of {n} task{'s' * (n > 1)}", "rival", "95%", "held out", ""]
     return "\n".join([markdown(SweepTable(title, frame(choice), columns, rows, _notes(choice))), answer(choice)])
 
 
@@ -44,7 +44,7 @@ def answer(choice: LayerChoice) -> str:
     regret = f"no other choice is better {most}" if len(choice.may_be_best) > 1 else "every other choice is worse"
     if last.rival == choice.best:
         return f"use the last layer, {last.rival}: {regret}"
-    gain = f"{span(last.estimate, last.held_out)} points"
+    gain = f"{last.estimate.value:+.1f} [{last.estimate.low:+.1f}, {last.estimate.high:+.1f}] points"
     if last.verdict != "better":
         return f"no difference that this data can show: {choice.best} is {gain} from the last layer ({regret})"
     if ends is not None and ends.rival not in (choice.best, last.rival) and ends.verdict != "better":
@@ -93,19 +93,20 @@ def as_json(choice: LayerChoice) -> dict[str, object]:
     }
 
 
-def span(estimate: WinnerEstimate, held_out: float, sign: str = "+") -> str:
-    """The held-out value, that of a single task the median-unbiased one, with the interval."""
-    value = estimate.value if math.isnan(held_out) else held_out
-    return f"{value:{sign}.1f} [{estimate.low:{sign}.1f}, {estimate.high:{sign}.1f}]"
+def span(estimate: WinnerEstimate, sign: str = "+") -> str:
+    """An estimate with its interval."""
+    return f"{estimate.value:{sign}.1f} [{estimate.low:{sign}.1f}, {estimate.high:{sign}.1f}]"
+
+
+def number(value: float, sign: str = "+") -> str:
+    return "" if math.isnan(value) else f"{value:{sign}.1f}"
 
 
 def _notes(choice: LayerChoice) -> list[str]:
     over = "other tasks like these" if choice.over == "tasks" else "other items of these very tasks, not of other tasks"
     notes = [f"intervals speak of {over}; they know that the layer was chosen by the same scores"]
     if len(choice.table.tasks) > 1:
-        notes.append("values are held out: on each task by the layers that are best on the other tasks")
-    else:
-        notes.append("values are median-unbiased: as often too large as too small, whichever layer won")
+        notes.append("held out: on each task by the layers that are best on the other tasks")
     if len(choice.may_be_best) > 1:
         notes.append(f"may be the best as well: {', '.join(str(c) for c in choice.may_be_best if c != choice.best)}")
     if any(c.transform != "none" for c in choice.table.candidates):

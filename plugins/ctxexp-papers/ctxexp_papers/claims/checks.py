@@ -171,8 +171,8 @@ def trend(evidence: Evidence, key: Key, *, rises: bool, least: float = NONE, way
     rho_ends, change_ends = (rho, rho), (change, change)
     if not evidence.points:
         replicates = spans.redrawn(DRAWS)
-        rho_ends = _middle(spearman_rows(replicates, layers))
-        change_ends = _middle(_change(replicates))
+        rho_ends = _middle(spearman_rows(replicates, layers), rho)
+        change_ends = _middle(_change(replicates), change)
     order, size = (side(sign, rho_ends, 0.0), side(sign, change_ends, least))
     passed = False if False in (order, size) else None if None in (order, size) else True
     passed = beyond_chance(passed, p, ways)
@@ -204,7 +204,7 @@ def accompanied(evidence: Evidence, one: Key, other: Key, *, guard: Key, ways: i
     rho, p = spearman(a.value, b.value), association_p(a.value, b.value, _rng())
     ends = (rho, rho)
     if not evidence.points:
-        ends = _middle(spearman_rows(a.redrawn(DRAWS), b.redrawn(DRAWS, part=1)))
+        ends = _middle(spearman_rows(a.redrawn(DRAWS), b.redrawn(DRAWS, part=1)), rho)
     passed = beyond_chance(side(-1, ends, 0.0), p, ways)
     text = f"rho over {len(layers)} layers with {other.name}; {chance(p)}"
     if passed is False and not _rises_too(evidence, a, guard, ways):
@@ -288,6 +288,7 @@ def _change(values: np.ndarray) -> np.ndarray:
     return np.asarray(values @ x / (x @ x))
 
 
-def _middle(replicates: np.ndarray) -> tuple[float, float]:
+def _middle(replicates: np.ndarray, estimate: float) -> tuple[float, float]:
+    """Their middle 95% and the estimate: noise that is added to a curve brings its rho nearer to 0."""
     low, high = np.nanquantile(replicates, [0.025, 0.975])
-    return float(low), float(high)
+    return min(float(low), estimate), max(float(high), estimate)

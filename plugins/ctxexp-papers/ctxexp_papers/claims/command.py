@@ -24,8 +24,9 @@ def claims(
 ) -> None:
     """Test papers' claims: a row a paper with counts of verdicts, or, with paper=, every verdict with its tests.
 
-    A verdict comes from a paper's own protocol or its authors' released results alone; finished runs and models that
-    depart from it go through the same tests and are reported as such.
+    A verdict comes from a paper's own protocol or its authors' released results; one on offered models, of which the
+    paper speaks in general, is told and counted apart; other runs go through the same tests and are reported as such.
+    Without any option theorems and claims on measures, whose instances are drawn in seconds, aren't tried.
 
     paper: names of papers, several with commas; null: a row for each
     model: models to test the claims on, several with commas; null: those of the finished runs
@@ -41,9 +42,10 @@ def claims(
     names = [word.strip() for word in paper.split(",")] if paper else []
     chosen = court.papers(names)
     models = check_models([word.strip() for word in model.split(",")] if model else [])
-    inputs = Inputs(finished_runs(folder, uri, experiment), check_released(released), models)
+    has_draws = bool(names or models or released or out)
+    inputs = Inputs(finished_runs(folder, uri, experiment), check_released(released), models, has_draws)
     trials = [court.try_paper(one, inputs) for one in chosen]
-    show("\n\n".join(map(report.text, trials)) if paper else report.table(trials))
+    show("\n\n".join(map(report.text, trials)) if paper else report.table(trials, has_draws=has_draws))
     if out:
         try:
             for path in write(trials, out):

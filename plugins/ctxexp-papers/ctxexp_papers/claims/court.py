@@ -24,6 +24,11 @@ class Trial:
         counts = Counter(verdict.ruling for verdict in self.verdicts)
         return {ruling: counts[ruling] for ruling in RULINGS}
 
+    def counts_on_models(self) -> dict[str, int]:
+        """Of those not run: how many hold, fail and are open on the offered models."""
+        counts = Counter(verdict.ruling_on_models for verdict in self.verdicts)
+        return {ruling: counts[ruling] for ruling in RULINGS[:-1]}
+
 
 def evaluate(paper: Paper, source: Source) -> tuple[Finding, ...]:
     """A finding for each of the paper's claims on this source, in their order."""

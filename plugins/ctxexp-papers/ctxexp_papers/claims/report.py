@@ -10,7 +10,7 @@ from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.court import Trial
 from ctxexp_papers.claims.paper import Claim, Paper
-from ctxexp_papers.claims.source import Source
+from ctxexp_papers.claims.source import Source, model_label
 from ctxexp_papers.claims.verdict import RULINGS, Finding, Verdict, reasons
 
 TONE = (
@@ -19,17 +19,42 @@ TONE = (
     "published with a release."
 )
 HERE = "measured here, not a verdict"
+ON_MODELS = "on your models, counted apart"
+NOT_DRAWN = (
+    "theorems and claims on measures are tried on drawn instances with any of paper=, model=, released= and out="
+)
 
 
-def table(trials: Sequence[Trial]) -> str:
-    """For a terminal: a row a paper with its counts."""
-    rows: list[tuple[str, ...]] = [("paper", "claims", *RULINGS)]
-    rows += [(t.paper.name, str(len(t.verdicts)), *map(str, t.counts().values())) for t in trials]
+def table(trials: Sequence[Trial], *, has_draws: bool = True) -> str:
+    """For a terminal: a row a paper with its counts, those on offered models apart."""
+    rows = _count_rows(trials)
     width = max(len(row[0]) for row in rows)
     lines = [f"{name:<{width}}  " + "  ".join(f"{cell:>7}" for cell in cells) for name, *cells in rows]
-    totals = [sum(t.counts()[ruling] for t in trials) for ruling in RULINGS]
-    lines.append(f"{'all':<{width}}  " + "  ".join(f"{n:>7}" for n in (sum(totals), *totals)))
-    return "\n".join([*lines, "", "each paper's verdicts, tests and needs: ctxexp claims paper=NAME", TONE])
+    lines += ["", decided(trials)]
+    lines += [] if has_draws else [NOT_DRAWN]
+    return "\n".join([*lines, "each paper's verdicts, tests and needs: ctxexp claims paper=NAME", TONE])
+
+
+def _count_rows(trials: Sequence[Trial]) -> list[tuple[str, ...]]:
+    """Head, a row a paper, and a row of sums: verdicts on the protocol, then those on offered models where any are."""
+    apart = any(sum(t.counts_on_models().values()) for t in trials)
+    head = (*RULINGS, *(f"model:{ruling}" for ruling in RULINGS[:-1] if apart))
+    counts = [(*t.counts().values(), *(t.counts_on_models().values() if apart else ())) for t in trials]
+    rows = [(t.paper.name, len(t.verdicts), *row) for t, row in zip(trials, counts, strict=True)]
+    rows.append(("all", *(sum(column) for column in list(zip(*rows, strict=True))[1:])))
+    return [("paper", "claims", *head), *(tuple(map(str, row)) for row in rows)]
+
+
+def decided(trials: Sequence[Trial]) -> str:
+    """How many claims are decided, and on what, in a sentence."""
+    own = [sum(t.counts()[r] for r in RULINGS[:-1]) for t in trials]
+    models = [sum(t.counts_on_models().values()) for t in trials]
+    every = sum(len(t.verdicts) for t in trials)
+    text = f"{sum(own)} of {every} claims, of {sum(map(bool, own))} papers, are decided on the paper's own protocol"
+    apart = (
+        f"; {sum(models)} more, of {sum(map(bool, models))} papers, on the offered models alone" if any(models) else ""
+    )
+    return f"{text}, its released results or instances that need no model{apart}. Open counts as decided."
 
 
 def says(paper: Paper, finding: Finding) -> str:
@@ -39,7 +64,8 @@ def says(paper: Paper, finding: Finding) -> str:
     by_name: dict[str, list[str]] = {}
     for check in finding.checks:
         if check.is_measured and check.variant == reading and check.brief:
-            by_name.setdefault(paper.labels.get(check.model, check.model), []).append(check.brief)
+            label = paper.labels[check.model] if check.model in paper.labels else model_label(check.model)
+            by_name.setdefault(label, []).append(check.brief)
     return "; ".join(f"{name}: {', '.join(briefs)}" if name else ", ".join(briefs) for name, briefs in by_name.items())
 
 
@@ -49,9 +75,19 @@ def figures(paper: Paper, verdict: Verdict) -> str:
     return "; ".join(filter(None, (says(paper, finding) for finding in points)))
 
 
+def on_models(paper: Paper, verdict: Verdict) -> str:
+    """The verdict on offered models, where there is none on the protocol; else empty."""
+    finding = verdict.on_models
+    if finding is None:
+        return ""
+    values = says(paper, finding)
+    return f"{finding.on_models} ({finding.source.title}{': ' if values else ''}{values})"
+
+
 def beside(paper: Paper, verdict: Verdict) -> str:
     """What came out on the nearest evidence that gives no verdict; empty where nothing was measured."""
-    other = next((f for f in verdict.beside if f.source.kind == "other" and f.is_measured), None)
+    others = (f for f in verdict.beside if f.source.kind == "other" and f.is_measured and f is not verdict.on_models)
+    other = next(others, None)
     if other is None:
         return ""
     values = says(paper, other)
@@ -77,7 +113,8 @@ def text(trial: Trial) -> str:
     for verdict in trial.verdicts:
         claim = verdict.claim
         lines.append(f"  {_starred(paper, claim):<{width + 1}}  {verdict.words:<9} {claim.statement} ({claim.place})")
-        notes = [f"({lacks(trial, verdict)})"] if lacks(trial, verdict) else []
+        notes = [f"{ON_MODELS}: {said}"] if (said := on_models(paper, verdict)) else []
+        notes += [f"({lacks(trial, verdict)})"] if lacks(trial, verdict) else []
         notes += [f"{HERE}: {here}"] if (here := beside(paper, verdict)) else []
         notes += [f"released figures: {said}"] if (said := figures(paper, verdict)) else []
         lines += [f"  {'':<{width + 1}}  {'':<9} {note}" for note in notes]
@@ -109,16 +146,18 @@ def _tests(findings: Sequence[Finding], width: int) -> list[str]:
 
 def markdown(trials: Sequence[Trial]) -> str:
     """For a repository or a note: the same as tables, with statements, tests and links."""
-    lines = ["# Papers' claims, tested", "", TONE, "", *counts_table(trials)]
+    lines = ["# Papers' claims, tested", "", TONE, "", decided(trials), "", *counts_table(trials)]
     for trial in trials:
         lines += ["", *_paper_lines(trial)]
     return "\n".join([*lines, ""])
 
 
 def counts_table(trials: Sequence[Trial]) -> list[str]:
-    """A Markdown table: a row a paper with its counts."""
-    lines = ["| paper | " + " | ".join(RULINGS) + " |", "|---|" + "---|" * len(RULINGS)]
-    return lines + [f"| `{t.paper.name}` | " + " | ".join(map(str, t.counts().values())) + " |" for t in trials]
+    """A Markdown table: a row a paper with its counts, those on offered models apart."""
+    head, *rows = _count_rows(trials)
+    names = [name.replace("model:", "on models: ") for name in head]
+    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+    return lines + ["| " + " | ".join((f"`{name}`" if name != "all" else name, *cells)) + " |" for name, *cells in rows]
 
 
 def _paper_lines(trial: Trial) -> list[str]:
@@ -126,17 +165,15 @@ def _paper_lines(trial: Trial) -> list[str]:
     lines = [f"## {paper.title}", "", f"{paper.citation}. <{paper.url}>", "", f"Protocol: {paper.protocol.scope}.", ""]
     lines += [paper.rule, ""] if paper.rule else []
     lines += [
-        f"| claim | place | statement | verdict | why | the released figures | {HERE} |",
-        "|---|---|---|---|---|---|---|",
+        f"| claim | place | statement | verdict | on what | why | {ON_MODELS} | the released figures | {HERE} |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for verdict in trial.verdicts:
         claim = verdict.claim
-        cells = (claim.place, claim.statement, verdict.words, lacks(trial, verdict), figures(paper, verdict))
-        lines.append(
-            f"| `{claim.id}`{'*' * (claim.id in paper.abstract)} | "
-            + " | ".join(map(_cell, (*cells, beside(paper, verdict))))
-            + " |"
-        )
+        on = verdict.finding.source.title if verdict.finding else ""
+        words = (claim.place, claim.statement, verdict.words, on, lacks(trial, verdict), on_models(paper, verdict))
+        cells = [*words, figures(paper, verdict), beside(paper, verdict)]
+        lines.append(f"| `{claim.id}`{'*' * (claim.id in paper.abstract)} | " + " | ".join(map(_cell, cells)) + " |")
     lines += ["", "\\* in the abstract", ""] if paper.abstract else [""]
     lines += [
         "| claim | test | null | threshold | what would change the verdict | quote |",

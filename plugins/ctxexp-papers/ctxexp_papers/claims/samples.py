@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import t as student
 
-from ctxexp.errors import ConfigError
 from ctxexp.measuring.streams import Stream
-from ctxexp_papers.claims.checks import Bound, Check
-from ctxexp_papers.claims.source import Inputs, Source
+from ctxexp_papers.claims.checks import LEVEL, Bound, Check
+from ctxexp_papers.claims.source import Inputs, Source, has_twin
 from ctxexp_papers.claims.statistics.best_layer import best_layer_gain
 from ctxexp_papers.claims.statistics.control import excess
 from ctxexp_papers.claims.statistics.paired import paired_difference
+from ctxexp_papers.claims.statistics.walks import hump_p, trend_p
 
 if TYPE_CHECKING:
     from ctxexp_compare.space import Space
@@ -59,9 +59,9 @@ def has_measures() -> bool:
     return all(find_spec(name) for name in ("ctxexp_compare", "ctxexp_isotropy", "ctxexp_frequency"))
 
 
-def drawn_if_possible(draw: Callable[[], Samples]) -> list[Samples]:
-    """The drawn instances, none where the measures that they are of aren't installed."""
-    return [draw()] if has_measures() else []
+def drawn_if_possible(inputs: Inputs, draw: Callable[[], Samples]) -> list[Samples]:
+    """The drawn instances; none where they aren't asked for, or the measures that they are of aren't installed."""
+    return [draw()] if inputs.has_draws and has_measures() else []
 
 
 Statistics = Callable[[np.ndarray, TextSample], Mapping[str, float]]
@@ -143,12 +143,7 @@ def measured(
 
 
 def _twin(inputs: Inputs, model: str, options: Sequence[str], sentences: int | None) -> Space | None:
-    if "weights=" in model:
-        return None
-    try:
-        return inputs.space(model, *options, "weights=untrained", sentences=sentences)
-    except ConfigError:  # a model without untrained weights
-        return None
+    return inputs.space(model, *options, "weights=untrained", sentences=sentences) if has_twin(model) else None
 
 
 def _sampled(
@@ -242,6 +237,18 @@ def peaks(member: Sampled, values: np.ndarray, *, ways: int = 1) -> Check:
     text = f"layer {at}; any middle layer: [{gain.least:+.3f}, {gain.most:+.3f}]"
     brief = f"{gain.value:+.3f}"
     return Check(member.model, "", gain.passed, gain.value, gain.low, gain.high, len(values), text, brief=brief)
+
+
+def beyond_walks(check: Check, curve: np.ndarray) -> Check:
+    """The check of a hump, which holds only where fewer than 5% of walks have as clear a one. It fails only where a
+    walk would as rarely be as clearly otherwise: sunk in the middle (2.5%), or a trend from end to end (1.25%)."""
+    rng = np.random.default_rng([0, Stream.CLAIMS, 15])
+    p, sunk, trend = hump_p(curve, rng), hump_p(-curve, rng), trend_p(curve, rng)
+    is_otherwise = sunk < LEVEL / 2 or trend < LEVEL / 4
+    beyond = p < LEVEL if check.passed else is_otherwise
+    passed = check.passed if beyond else None
+    text = f"{check.text}; {p:.1%} of walks have as clear a hump, {sunk:.1%} a hollow, {trend:.1%} a trend"
+    return replace(check, passed=passed, text=text)
 
 
 def always(member: Sampled, statistic: str) -> Check:

@@ -53,6 +53,7 @@ class Inputs:
     runs: Sequence[LinkedResults] = ()
     released: Path | None = None
     models: tuple[str, ...] = ()
+    has_draws: bool = True  # whether instances of theorems and of claims on measures are drawn, which takes seconds
     _results: dict[tuple[object, ...], Results] = field(default_factory=dict, repr=False)
     _spaces: dict[tuple[object, ...], Space | None] = field(default_factory=dict, repr=False)
 
@@ -94,6 +95,33 @@ class Inputs:
             text = _some_sentences(sentences) if sentences else None
             self._spaces[key] = Space.of_model(name, text, options=(*args, *options))
         return self._spaces[key]
+
+
+MINIS = ("gpt2", "bert", "elmo")
+"""Models whose shipped weights are minis: a name alone, or `weights=mini`, is no model of that paper."""
+
+
+def is_mini(model: str) -> bool:
+    """Whether a model as it was typed ("gpt2", "bert weights=published") is one of the shipped minis.
+
+    Example:
+        >>> is_mini("gpt2"), is_mini("gpt2 weights=published"), is_mini("smollm2")
+        (True, False, False)
+    """
+    name, *options = model.split() or [""]
+    weights = [option.removeprefix("weights=") for option in options if option.startswith("weights=")]
+    return name in MINIS and weights in ([], ["mini"]) and all("=" in option for option in options)  # not of a pair
+
+
+def has_twin(model: str) -> bool:
+    """Whether a model as it was typed can be had untrained. Others take `weights=untrained` without a word: their twin
+    would be themselves."""
+    return bool(model.split()) and model.split()[0] in MINIS and "weights=" not in model
+
+
+def model_label(model: str) -> str:
+    """An offered model's name in reports: a mini is called one."""
+    return f"{model} (mini)" if is_mini(model) else model
 
 
 def _some_sentences(n: int) -> Text:

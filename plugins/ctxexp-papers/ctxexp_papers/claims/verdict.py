@@ -8,7 +8,7 @@ from typing import Literal
 
 from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.paper import Claim
-from ctxexp_papers.claims.source import Kind, Source
+from ctxexp_papers.claims.source import Kind, Source, is_mini, model_label
 
 Outcome = Literal["pass", "only", "fail", "open", "none"]
 OUTCOME_TEXTS: dict[Kind, dict[Outcome, str]] = {
@@ -63,6 +63,19 @@ class Finding:
     def is_measured(self) -> bool:
         return any(check.is_measured for check in self.checks)
 
+    @property
+    def is_on_models(self) -> bool:
+        """Whether it is a verdict on offered models, of which the paper speaks in general."""
+        return self.source.kind == "other" and bool(self.claim.general) and self.outcome != "none"
+
+    @property
+    def on_models(self) -> str:
+        """Such a verdict in words, with the models that it is on: "fails on gpt2 (mini), smollm2"."""
+        models = dict.fromkeys(model_label(c.model) for c in _counted(self.claim, self.source, self.checks) if c.model)
+        words = OUTCOME_TEXTS["protocol"][self.outcome]
+        choice = f" {' or '.join(self.variants)}" if self.outcome == "only" else ""
+        return f"{words}{choice} on {', '.join(models)}"
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -76,6 +89,18 @@ class Verdict:
     beside: tuple[Finding, ...] = ()
     why: str = ""
     is_split: bool = False  # the paper's own sources decide differently
+
+    @property
+    def on_models(self) -> Finding | None:
+        """The verdict on offered models where there is none on the paper's protocol."""
+        if self.outcome != "none":
+            return None
+        return next((finding for finding in self.beside if finding.is_on_models), None)
+
+    @property
+    def ruling_on_models(self) -> str:
+        """holds, fails or open, on offered models; empty without such a verdict."""
+        return RULING_OF[self.on_models.outcome] if self.on_models else ""
 
     @property
     def outcome(self) -> Outcome:
@@ -101,7 +126,8 @@ def judge(claim: Claim, source: Source, known: Sequence[Finding] = ()) -> Findin
     if claim.needs:
         return _follow(claim, source, known)
     checks = tuple(claim.check(source)) if isinstance(source, claim.on) else ()
-    models = claim.models or tuple(dict.fromkeys(check.model for check in checks))
+    counted = _counted(claim, source, checks)
+    models = claim.models or tuple(dict.fromkeys(check.model for check in counted))
     passed: list[str] = []
     failed: list[str] = []
     open_: list[str] = []
@@ -145,6 +171,14 @@ def reasons(checks: Sequence[Check]) -> list[str]:
         if not check.is_measured and check.text:
             by_reason.setdefault(check.text, {})[check.model] = None
     return [": ".join(filter(None, [", ".join(models), why])) for why, models in by_reason.items()]
+
+
+def _counted(claim: Claim, source: Source, checks: Sequence[Check]) -> Sequence[Check]:
+    """The checks that decide: on offered models those of instances, a model that says nothing left out."""
+    if source.kind != "other" or not claim.general:
+        return checks
+    measured = {check.model for check in checks if check.is_measured}
+    return [c for c in checks if c.model in measured and (claim.minis or not is_mini(c.model))]
 
 
 def _state(checks: Sequence[Check], model: str, variant: str) -> bool | None:

@@ -14,6 +14,7 @@ from ctxexp_papers.claims import report
 from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.court import Trial
 from ctxexp_papers.claims.figure import forest
+from ctxexp_papers.claims.source import model_label
 from ctxexp_papers.claims.verdict import RULINGS, Finding, Verdict
 
 
@@ -36,6 +37,7 @@ def _paper(trial: Trial) -> dict[str, Any]:
         "url": paper.url,
         "protocol": paper.protocol.scope,
         "counts": trial.counts(),
+        "counts_on_models": trial.counts_on_models(),
         "claims": [_claim(trial, verdict) for verdict in trial.verdicts],
     }
 
@@ -55,6 +57,9 @@ def _claim(trial: Trial, verdict: Verdict) -> dict[str, Any]:
         "contradicts": list(claim.contradicts),
         "verdict": verdict.ruling,
         "words": verdict.words,
+        "verdict_on_models": verdict.ruling_on_models or None,
+        "words_on_models": verdict.on_models.on_models if verdict.on_models else None,
+        "general": claim.general or None,
         "why": report.lacks(trial, verdict),
         "decided_by": _finding(verdict.finding) if verdict.finding else None,
         "not_verdicts": [_finding(finding) for finding in verdict.beside],
@@ -88,25 +93,29 @@ def page(trials: Sequence[Trial]) -> str:
         title=trials[0].paper.title if len(trials) == 1 else "Papers' claims, tested",
         tone=report.TONE,
         totals=totals,
+        decided=report.decided(trials),
         trials=trials,
         rows=rows,
         here=report.HERE,
+        apart=report.ON_MODELS,
     )
 
 
 def _row(trial: Trial, verdict: Verdict) -> dict[str, Any]:
     """What a row shows and unfolds to."""
-    decided = verdict.finding
+    decided = verdict.finding or verdict.on_models
     shown = decided or next((finding for finding in verdict.beside if finding.is_measured), None)
     checks = [check for check in shown.checks if check.is_measured] if shown else []
+    labels = {check.model: model_label(check.model) for check in checks} | trial.paper.labels
     return {
         "on": decided.source.title if decided else "",
+        "apart": verdict.on_models.on_models if verdict.on_models else "",
         "effect": report.says(trial.paper, decided) if decided else "",
         "interval": _interval(checks) if decided else "",
         "why": report.lacks(trial, verdict),
         "figures": report.figures(trial.paper, verdict),
         "beside": report.beside(trial.paper, verdict),
-        "figure": forest(checks, trial.paper.labels),
+        "figure": forest(checks, labels),
         "figure_of": "" if shown is None or decided else f"{report.HERE}: {shown.source.title}",
         "checks": [(report.check_cells(check), check.link) for check in checks],
         "command": (decided or shown).source.command if shown else "",

@@ -82,6 +82,7 @@ claim = partial(
     evidence=f"the paper's models (GPT, GPT-2, BERT, DistilBERT, XLM and others) on its texts of WikiText and PTB; "
     f"model= gives the same tests of a model ({NEEDED})",
     variants=(ALL, LATER),
+    general="contextual models",
 )
 CLAIMS = (
     claim(

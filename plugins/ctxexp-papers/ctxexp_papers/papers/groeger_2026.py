@@ -59,7 +59,7 @@ def drawn(samples: int = 16) -> Samples:
 
 def sources(inputs: Inputs) -> list[Source]:
     """Drawn noise, and pairs of the offered models."""
-    return [*drawn_if_possible(drawn), *pairs(inputs, "groeger_2026")]
+    return [*drawn_if_possible(inputs, drawn), *pairs(inputs, "groeger_2026")]
 
 
 def inflates(source: Samples, what: str, sizes: tuple[int, ...]) -> list[Check]:
@@ -99,6 +99,7 @@ of_noise = partial(
 )
 of_pairs = partial(
     claim,
+    general="pairs of models",
     evidence=f"the paper's vision and language models; two or more model= give the same tests of pairs ({NEEDED})",
     null="rows in random order within words",
 )

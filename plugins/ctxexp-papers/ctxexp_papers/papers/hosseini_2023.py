@@ -73,6 +73,7 @@ def sources(inputs: Inputs) -> list[Source]:
 claim = partial(
     Claim,
     on=(Samples,),
+    general="autoregressive Transformers",
     variants=(ALL, LATER),
     evidence=f"GPT-2 of several sizes and its untrained twin on the paper's UD sentences; model= gives the same tests "
     f"of a decoder ({NEEDED})",

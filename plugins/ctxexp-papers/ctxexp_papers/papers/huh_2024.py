@@ -11,7 +11,7 @@ from ctxexp_papers.claims.checks import Bound, Check
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
 from ctxexp_papers.claims.samples import KINDS, NEEDED, NOT_OWN, Sampled, Samples, has_measures, in_layers, learned
-from ctxexp_papers.claims.source import Inputs, Source
+from ctxexp_papers.claims.source import Inputs, Source, has_twin, model_label
 
 ABSTRACT = "the abstract, arXiv 2405.07987"
 LOCAL, GLOBAL = "mutual_knn", "cka"
@@ -28,17 +28,14 @@ def pairs(inputs: Inputs, paper: str) -> list[Source]:
         found = _compared(inputs, one, other, ())
         if found is None:
             continue
-        both = {KINDS[m.split()[0]] for m in (one, other)} and all(m.split()[0] in WITH_TWIN for m in (one, other))
+        both = {KINDS[m.split()[0]] for m in (one, other)} and all(map(has_twin, (one, other)))
         twin = _compared(inputs, one, other, ("weights=untrained",)) if both else None
-        members.append(Sampled(f"{one}-{other}", found, (), twin or {}))
+        members.append(Sampled(f"{model_label(one)}-{model_label(other)}", found, (), twin or {}))
     if not members:
         return []
     command = f"python -m ctxexp claims paper={paper} model='{','.join(models)}'"
     departures = {m.model: [NOT_OWN] for m in members}
     return [Samples("other", "middle layers over the same words of the run's text", departures, [], command, members)]
-
-
-WITH_TWIN = ("gpt2", "bert", "elmo")
 
 
 def _compared(inputs: Inputs, one: str, other: str, options: tuple[str, ...]) -> dict[str, np.ndarray] | None:
@@ -88,6 +85,7 @@ claim = partial(
     Claim,
     on=(Samples,),
     variants=MEASURES,
+    general="pairs of models",
     quote_source=ABSTRACT,
     evidence=f"the paper's language and vision models on its image captions; two or more model= give the same tests of "
     f"pairs of language models ({NEEDED})",

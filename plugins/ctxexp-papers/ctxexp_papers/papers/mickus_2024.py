@@ -100,7 +100,7 @@ def sources(inputs: Inputs) -> list[Source]:
     """Drawn clusters, and words of the offered models' layers."""
     title = "words of the run's text as clusters, whitened"
     return [
-        *drawn_if_possible(drawn),
+        *drawn_if_possible(inputs, drawn),
         *measured(inputs, "mickus_2024", statistics, title=title, layers=5, kinds=("decoder", "encoder")),
     ]
 
@@ -171,6 +171,7 @@ CLAIMS = (
         reason="0: the paper says at odds, not how much",
         reversal="layers in which whitening parts words",
         models=(),
+        general="contextual models",
         variants=("",),
         evidence=f"the paper's models and labels; model= gives the same test with words as labels ({NEEDED})",
         check=words_lose,

@@ -136,6 +136,8 @@ def beyond_chance(source: Samples) -> list[Check]:
 claim = partial(
     Claim,
     on=(Samples,),
+    general="Transformers",
+    minis=False,
     quote_source=ABSTRACT,
     evidence=f"the paper's decoders (GPT, LLaMA, OPT, BLOOM); model= gives the same tests of a decoder ({NEEDED})",
 )

@@ -67,7 +67,10 @@ def drawn(samples: int = 12) -> Samples:
 
 def sources(inputs: Inputs) -> list[Source]:
     """Drawn clouds, and the offered models' layers."""
-    return [*drawn_if_possible(drawn), *measured(inputs, "rudman_2022", statistics, title="the run's text", layers=7)]
+    return [
+        *drawn_if_possible(inputs, drawn),
+        *measured(inputs, "rudman_2022", statistics, title="the run's text", layers=7),
+    ]
 
 
 def every(source: Samples, statistic: str, bound: Bound) -> list[Check]:
@@ -146,6 +149,7 @@ CLAIMS = (
         test="taking a layer's mean away changes IsoScore by less than .01 and the mean cosine by more than .05: "
         "intervals over samples of sentences, every layer",
         models=(),
+        general="contextual models",
         evidence="the paper's models on WikiText-2; model= gives the same tests of a model",
         check=mean_is_all,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,6 +17,7 @@ from ctxexp_papers.claims.source import Inputs, Source
 ABSTRACT = "the abstract, arXiv 2402.17762"
 TIMES = 1000.0  # the median, from which on an activation is massive
 FEW, MOST, CONSTANT = 10.0, 0.9, 0.25
+PREFIXES = {"BOS in front": "bos", "a dot in front": "."}
 SENTENCES = 400
 
 
@@ -65,23 +67,49 @@ def is_learned(source: Samples) -> list[Check]:
 
 
 def sources(inputs: Inputs) -> list[Source]:
-    return [
-        *measured(
-            inputs,
-            "sun_2024",
-            statistics,
-            title="words by their first pieces, sentence by sentence, as tokenized",
-            kinds=("decoder",),
-            twins=True,
-            sentences=SENTENCES,
-            options=("model.pooling=first",),
-        )
-    ]
+    """Offered decoders as tokenized, with their twins, and with a BOS or a dot in front."""
+    found = _measured(inputs, twins=True)
+    if not found:
+        return []
+    members = found[0].members
+    for name, prefix in PREFIXES.items():
+        with_prefix = _measured(inputs, f"model.prefix={prefix}")[0].members
+        pairs = zip(members, with_prefix, strict=True)
+        members = [replace(m, values={**m.values, f"log ratio, {name}": p.values["log ratio"]}) for m, p in pairs]
+    return [replace(found[0], members=members)]
+
+
+def _measured(inputs: Inputs, *options: str, twins: bool = False) -> list[Samples]:
+    return measured(
+        inputs,
+        "sun_2024",
+        statistics,
+        title="words by their first pieces, sentence by sentence, as tokenized",
+        kinds=("decoder",),
+        twins=twins,
+        sentences=SENTENCES,
+        options=("model.pooling=first", *options),
+    )
+
+
+def leave_words(source: Samples) -> list[Check]:
+    """Whether words have massive activations as tokenized, and none with another token in front."""
+    checks = []
+    for name in PREFIXES:
+        members = source.of("decoder", statistic=f"log ratio, {name}")
+        for m in members:
+            for statistic, bound in (("log ratio", Bound(above=3.0)), (f"log ratio, {name}", Bound(below=3.0))):
+                values = m.values[statistic][:, [middle(m)]]
+                check = in_layers(Sampled(m.model, {}), values, bound, ways=2 * len(members))
+                checks.append(replace(check, text=statistic).under(name))
+    return checks
 
 
 claim = partial(
     Claim,
     on=(Samples,),
+    general="large language models",
+    minis=False,
     evidence=f"LLaMA2, Mixtral and others on the paper's sequences; model=smollm2 gives the same tests ({NEEDED})",
     quote_source=ABSTRACT,
     null="a value on the line, in the middle layer, which is fixed beforehand",
@@ -117,6 +145,19 @@ CLAIMS = (
         reason="nine in ten: the paper names delimiters beside the start",
         reversal="massive activations in words between",
         check=partial(at_middle, statistic="first", bound=Bound(above=MOST)),
+    ),
+    claim(
+        id="leave-the-words",
+        section="2",
+        statement="They belong to whatever token comes first: with one in front of the text no word has any.",
+        quote="",
+        quote_source="",
+        test="log10 of a sentence's largest activation over its median, among words alone: above 3 as tokenized, below "
+        "3 with a BOS or a dot in front, which is encoded and not measured: intervals over samples",
+        reason="a thousand times the median, as above",
+        reversal="decoders whose words keep theirs behind another token",
+        check=leave_words,
+        variants=tuple(PREFIXES),
     ),
     claim(
         id="constant",

@@ -101,6 +101,32 @@ def association_p(a: np.ndarray, b: np.ndarray, rng: np.random.Generator) -> flo
     return max(own, _smooth_share(a, b), _smooth_share(b, a))
 
 
+def hump_p(curve: np.ndarray, rng: np.random.Generator) -> float:
+    """How often a walk has as clear a hump as the curve has: a middle layer above both ends.
+
+    A hump's clearness is the least height of its top above the ends, as a share of the curve's whole range: 1 where
+    both ends are equally low. Of walks through 13 layers four in ten have some hump, so that only an even one says
+    anything. For a valley take the curve with its sign turned.
+
+    Args:
+        curve: (n,) values by layer, three at the least.
+        rng: see `walks_of`.
+
+    Returns:
+        The larger of two shares, in [0, 1]: of walks of the curve's own steps, and of smooth walks.
+    """
+    curve = np.asarray(curve, np.float64)
+    own = _clearness(curve[None])[0]
+    walks = (walks_of(curve, rng), smooth_walks(len(curve)))
+    return float(max((_clearness(w) >= own - EQUAL).mean() for w in walks))
+
+
+def _clearness(curves: np.ndarray) -> np.ndarray:
+    """(c,) of curves (c, n): at most 1, not above 0 without a hump."""
+    height = curves[:, 1:-1].max(axis=1) - np.maximum(curves[:, 0], curves[:, -1])
+    return np.asarray(height / np.maximum(np.ptp(curves, axis=1), np.finfo(np.float64).tiny))
+
+
 def _share(rhos: np.ndarray, rho: float) -> float:
     """The share of correlations as far from 0; undefined ones are not."""
     return float((np.abs(np.nan_to_num(rhos)) >= abs(rho) - EQUAL).mean())

@@ -7,10 +7,10 @@ from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp_papers.claims.evidence import families
 from ctxexp_papers.claims.paper import Paper
 from ctxexp_papers.claims.source import Inputs, Source
-from ctxexp_papers.papers.ethayarajh_2019 import contexts, per_word, polysemy, released, static, words
+from ctxexp_papers.papers.ethayarajh_2019 import contexts, halves, per_word, polysemy, released, static, words
 from ctxexp_papers.papers.ethayarajh_2019.protocol import PROTOCOL
 
-CLAIMS = (*contexts.CLAIMS, *words.CLAIMS, polysemy.CLAIM, *static.CLAIMS)
+CLAIMS = (*contexts.CLAIMS, halves.CLAIM, *words.CLAIMS, polysemy.CLAIM, *static.CLAIMS)
 """Every claim, in the paper's order."""
 
 RULE = (
