@@ -21,6 +21,7 @@ def run_title(config: Config, control: Control) -> str:
     parts = [config.model.name]
     if checkpoint := _checkpoint_name(config):
         parts = [checkpoint] if config.model.arguments.get("checkpoint") else [*parts, checkpoint]
+        parts += [str(revision)] if (revision := config.model.arguments.get("revision")) else []
         parts += ["(untrained)"] if choice == "untrained" else []
     elif choice not in (None, "mini"):
         parts.append(f"({choice})")

@@ -70,7 +70,7 @@ def add_captions(
     small = textwrap.wrap("; ".join(whole), int(width * 14))
     feet = [line for note in notes for line in textwrap.wrap(note, int(width * 15.5), break_on_hyphens=False)]
     room, lengths = int(width * 12), [len(name) + 7 for name in names]
-    columns = len(names) if sum(lengths) <= room else max(1, room // max(lengths))
+    columns = max(1, len(names) if sum(lengths) <= room else room // max(lengths))
     head = 0.2 + 0.24 * len(heads) + 0.19 * len(shows) + 0.17 * len(small)
     legend, foot = 0.08 + 0.22 * -(-len(names) // columns), 0.15 * len(feet)
     height = head + body + legend + foot + 0.06

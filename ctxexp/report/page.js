@@ -166,6 +166,14 @@ const unseen = () =>
   new Set([...document.querySelectorAll("[data-model]:not(:checked)")].map(box => box.dataset.model));
 const draw = () => plots.forEach(show);
 document.querySelector(".controls").addEventListener("change", draw);
+// Models' checkpoints one training step at a time; the slider's end shows all. Other models stay as they are
+by("step")?.addEventListener("input", ({ target }) => {
+  const steps = [...new Set(Object.values(data.steps))].sort((a, b) => a - b), step = steps[target.value];
+  for (const box of document.querySelectorAll("[data-model]"))
+    if (box.dataset.model in data.steps) box.checked = step === undefined || data.steps[box.dataset.model] === step;
+  by("step").lastElementChild.textContent = step === undefined ? "all" : step.toLocaleString("en");
+  draw();
+});
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 draw();
 

@@ -28,6 +28,7 @@ from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.palette import PALETTE
 from ctxexp.report.seeds import average_seeds
 from ctxexp.report.side_by_side import AT, side_by_side
+from ctxexp.report.training_steps import trainings
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
 from ctxexp.results.values import Key
@@ -128,6 +129,7 @@ def write_report(
         source=f"{reference.SOURCE}; {reference.CAVEAT}",
         more=any(not chart["headline"] for chart in data["charts"]),
         side=data["side"],
+        steps=len(set(data["steps"].values())),
         seeds=any(results.info.seeds for _, results in runs),
         explorer=explorer,
         labels=[model["label"] for model in data["models"]],
@@ -172,6 +174,7 @@ def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> di
             for name, chart in chart_entries.items()
         ],
         "published": any(line["published"] for view in views for line in view["lines"]),
+        "steps": {run.label: run.step for of_model in trainings(runs).values() for run in of_model},
         "side": [
             {**row._asdict(), "cells": [{at: cell._asdict() for at, cell in cells.items()} for cells in row.cells]}
             for row in side_by_side(runs)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ctxexp.errors import ModelError
 from ctxexp.files.paths import user_path
+from ctxexp.models.training_steps import training_of, training_step
 from ctxexp.models.transformer.gguf_files import check_gguf
 from ctxexp.models.transformer.papers import published_checkpoint
 
@@ -24,6 +25,7 @@ class Checkpoint:
     weights (16 hex digits; of the single file, or of the shards' hashes), `content_hash` that of every file that can
     change a vector. `folder` is the file itself where that is GGUF. `weights_sha256` is the digest of the single file's
     content, 64 hex digits; empty where that wasn't read: the hub's cache names files by digests that anyone may write.
+    `revision_name` is the branch, tag or commit of the hub that was asked for, if any was.
     """
 
     source: str
@@ -32,6 +34,7 @@ class Checkpoint:
     weights_hash: str
     content_hash: str
     weights_sha256: str = ""
+    revision_name: str = ""
 
     @property
     def is_gguf(self) -> bool:
@@ -48,13 +51,19 @@ class Checkpoint:
 
 
 def label_of(source: str) -> str:
-    """A model's label in figures: the last part of its hub id, folder or file name, without `.gguf`."""
-    return (Path(source).name or Path(source).resolve().name).removesuffix(".gguf")
+    """A model's label in figures: the last part of its hub id, folder or file name, without `.gguf`; of a checkpoint
+    that is named by its step, `step8`, the training's name too."""
+    name = (Path(source).name or Path(source).resolve().name).removesuffix(".gguf")
+    return f"{training_of(Path(source))} {name}".strip() if training_step(name) is not None else name
 
 
 def resolve(checkpoint: str, revision: str | None = None) -> Checkpoint:
     """The checkpoint of that folder, GGUF file or hub id, downloaded if not cached and the hub answers; else
     `ModelError`."""
+    return replace(_resolve(checkpoint, revision), revision_name=revision or "")
+
+
+def _resolve(checkpoint: str, revision: str | None) -> Checkpoint:
     path = local_path(checkpoint, revision)
     if path is None:
         paper = published_checkpoint(checkpoint)

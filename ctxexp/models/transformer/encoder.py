@@ -94,6 +94,7 @@ class TransformerEncoder(Encoder):
         return {
             "checkpoint": checkpoint.source,
             "revision": checkpoint.revision or "-",
+            **({"revision_name": checkpoint.revision_name} if checkpoint.revision_name else {}),
             "weights_hash": weights,
             "content_hash": checkpoint.content_hash,
             **({"weights_sha256": read} if (read := checkpoint.weights_sha256) and not loaded.untrained else {}),

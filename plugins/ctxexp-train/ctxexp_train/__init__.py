@@ -22,6 +22,13 @@ def _train(*words: str) -> int:
     return main(list(words))
 
 
+def _steps(*words: str) -> int:
+    """Measure a training's checkpoints, layers by training steps: steps outputs/minis/gpt2/checkpoints."""
+    from ctxexp_train.steps.command import main
+
+    return main(words)
+
+
 def _probe(*words: str) -> int:
     """Probe a model's layers for labels: model=bert labels=pos dataset=semcor; or ELMo's ways: use=frozen,mix,all."""
     from ctxexp.command.arguments import call
@@ -93,3 +100,10 @@ def _uses(
 def register_commands(register: Register) -> None:
     register("train", _train)
     register("probe", _probe)
+    register("steps", _steps)
+
+
+@ctxexp.hookimpl
+def register_reports(register: Register) -> None:
+    register("table_training_steps", "ctxexp_train.steps.figure:table")
+    register("training_steps", "ctxexp_train.steps.figure:figure")
