@@ -9,8 +9,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from ctxexp.errors import ConfigError, UnknownName, short
 from ctxexp.vectors.device import check_device
+from ctxexp_train.penalties import MEASURES
 
 PRECISIONS = ("bf16", "float32")
+PENALTIES = ("cosine_penalty", "context_penalty")
 PLACES = ("text", "cache", "folder", "start", "tracking", "stop_after", "minutes", "hydra")  # no part of the recipe
 LEAST = {
     "steps": 1, "keep": 1, "warmup": 0, "log_every": 1, "held_out_every": 1, "held_out_limit": 1, "stop_after": 0,
@@ -31,6 +33,11 @@ def check_options(cfg: DictConfig) -> None:
         value = cfg[key]
         if value is not None and (type(value) is not int or value < least):
             raise ConfigError(f"{key}={short(value)}: expected a whole number from {least} on")
+    for key in PENALTIES:
+        if cfg[key] and cfg.model.name == "elmo":
+            raise ConfigError(f"{key}={cfg[key]} is of model=bert and gpt2, whose training has it; not of elmo")
+    if cfg.context_measure not in MEASURES:
+        raise UnknownName("context_measure", str(cfg.context_measure), MEASURES)
     if cfg.precision not in PRECISIONS:
         raise UnknownName("precision", str(cfg.precision), PRECISIONS)
     check_device(str(cfg.device))

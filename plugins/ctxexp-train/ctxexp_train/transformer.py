@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from ctxexp.errors import ConfigError
 from ctxexp.vectors.device import resolve_device
 from ctxexp_train.data import BOUNDARY, CLS, MASK, PAD, SEP, SPECIAL, PieceStreams, windows
 from ctxexp_train.initialise import extrapolated, local_attention, sinusoids
+from ctxexp_train.penalties import APART, context_penalty, mean_cosine
 
 # Where each stock class keeps its parts. Pre-norm BERT is RobertaPreLayerNorm, post-norm GPT is GPT-1's.
 _BASE = {
@@ -72,6 +73,18 @@ def build(objective: str, shape: dict[str, Any], *, norm: str, tied: bool, atten
     return t.OpenAIGPTLMHeadModel(c)
 
 
+class Prediction(NamedTuple):
+    """A network's output for windows x (rows, width): logits (n, vocabulary) and targets (n,) of the n predicted pieces
+    on its device, and a mask of x that marks these; in a training with a penalty also the vectors of layers 1 to L,
+    (rows, width, d) each, and a mask of those that are of a piece of text."""
+
+    logits: Tensor
+    target: Tensor
+    is_predicted: Tensor
+    states: tuple[Tensor, ...]
+    is_text: Tensor
+
+
 class Transformer:
     """A network with its training loss and held-out loss; `masked` share of pieces, or None for a causal model."""
 
@@ -91,6 +104,17 @@ class Transformer:
         self.unigram = pieces.unigram(self.size)  # (vocabulary,) float64
         if cfg.model.local is not None:
             self._start_local(list(cfg.model.local), shape["width"])
+        self._check_windows()
+
+    def _check_windows(self) -> None:
+        """Raise ConfigError for batches without two windows that are far enough apart for the penalty."""
+        m = self.cfg.model
+        least = min(m.rows, m.rows * m.window // m.long if m.long_share else m.rows)
+        if self.cfg.context_penalty and self.cfg.context_measure == "cosine" and least <= APART:
+            raise ConfigError(
+                f"context_penalty={self.cfg.context_penalty} compares windows that are {APART} or more apart, but a "
+                f"batch has {least}: raise model.rows={m.rows}"
+            )
 
     def _start_local(self, offsets: list[int], d: int) -> None:
         if len(offsets) != self.cfg.model.shape.heads:
@@ -148,24 +172,33 @@ class Transformer:
             self._extend_positions()
         x = torch.from_numpy(self.batch(step, steps))
         if self.masked is None:
-            logits, target, _ = self._predict(x, None, 0.0)
+            made = self._predict(x, None, 0.0)
         else:
             draw = torch.Generator().manual_seed(self.cfg.seed * 1_000_003 + step)
-            logits, target, _ = self._predict(x, draw, self.masked)
-        loss = functional.cross_entropy(logits.float(), target)
+            made = self._predict(x, draw, self.masked)
+        loss = functional.cross_entropy(made.logits.float(), made.target)
         if self.cfg.cosine_penalty:
             loss = loss + self.cfg.cosine_penalty * mean_cosine(self.network.get_output_embeddings().weight)
+        if self.cfg.context_penalty:
+            fine = context_penalty(made.states, made.is_text, self.cfg.context_measure)
+            loss = loss + self.cfg.context_penalty * fine
         return loss
 
-    def _predict(self, x: Tensor, draw: torch.Generator | None, share: float) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits (n, vocabulary) and targets (n,) on the device, and a mask of x (rows, width) that marks the n
-        predicted pieces. Draws are made on the CPU: they are the same for every device."""
+    def _read(self, ids: Tensor) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
+        """The last layer's vectors, those of layers 1 to L where a penalty wants them, and the mask of text."""
+        out = self.base(ids, output_hidden_states=bool(self.cfg.context_penalty))
+        return out.last_hidden_state, (out.get("hidden_states") or ())[1:], ids >= len(SPECIAL)
+
+    def _predict(self, x: Tensor, draw: torch.Generator | None, share: float) -> Prediction:
+        """Predictions in windows x; of all but their first pieces without `draw`, else of a `share` drawn on the CPU,
+        which makes draws the same for every device."""
         if draw is None:
             there = x.to(self.device)
-            hidden = self.base(there).last_hidden_state[:, :-1]
+            last, *states = self._read(there)
             is_predicted = torch.zeros_like(x, dtype=torch.bool)
             is_predicted[:, 1:] = True
-            return self.network.lm_head(hidden).flatten(0, 1), there[:, 1:].flatten(), is_predicted
+            logits = self.network.lm_head(last[:, :-1]).flatten(0, 1)
+            return Prediction(logits, there[:, 1:].flatten(), is_predicted, *states)
         x = torch.where(x == BOUNDARY, SEP, x)
         x[:, 0] = CLS
         score = torch.rand(x.shape, generator=draw).masked_fill(x < len(SPECIAL), -1.0)
@@ -178,9 +211,10 @@ class Transformer:
         replacement = torch.where(how < 0.8, MASK, torch.where(how < 0.9, random, x))
         read = torch.where(is_predicted, replacement, x).to(self.device)
         rows = is_predicted.flatten().nonzero().squeeze(1).to(self.device)  # found on the CPU: a GPU isn't waited for
-        hidden = self.base(read).last_hidden_state.flatten(0, 1).index_select(0, rows)
+        last, *states = self._read(read)
         head = self.network.cls if hasattr(self.network, "cls") else self.network.lm_head
-        return head(hidden), x[is_predicted].to(self.device), is_predicted
+        logits = head(last.flatten(0, 1).index_select(0, rows))
+        return Prediction(logits, x[is_predicted].to(self.device), is_predicted, *states)
 
     @torch.no_grad()
     def held_out(self, limit: int | None) -> dict[str, float]:
@@ -216,7 +250,7 @@ class Transformer:
             some = min(rows, (n - start) // (width - 1))
             x = torch.from_numpy(windows(self.pieces.held_out, start, some, width))
             draw = None if self.masked is None else torch.Generator().manual_seed(i)
-            logits, target, is_predicted = self._predict(x, draw, 0.15)
+            logits, target, is_predicted, *_ = self._predict(x, draw, 0.15)
             nats = functional.cross_entropy(logits.float(), target, reduction="none").double()
             yield nats.cpu(), (logits.argmax(1) == target).cpu(), target.cpu(), is_predicted.nonzero()[:, 1]
 
@@ -235,10 +269,3 @@ class Transformer:
         from ctxexp_train.export import save_transformer
 
         save_transformer(self.network, self.pieces.tokenizer_file, folder, masked=self.masked is not None)
-
-
-def mean_cosine(w: Tensor) -> Tensor:
-    """Mean cosine over ordered pairs i != j of rows, in [-1, 1]: the regulariser of Gao et al. 2019 (equation 4 with
-    its 1/N^2), in O(N) because the sum over pairs is the squared norm of the sum of unit rows, less N."""
-    u = functional.normalize(w.float(), dim=1)
-    return (u.sum(0).square().sum() - len(u)) / len(u) ** 2
