@@ -25,6 +25,8 @@ def run_title(config: Config, control: Control) -> str:
         parts += ["(untrained)"] if choice == "untrained" else []
     elif choice not in (None, "mini"):
         parts.append(f"({choice})")
+    if (point := config.model.arguments.get("point", "residual")) != "residual":
+        parts.append(str(point))
     if prefix := _prefix(config):
         parts.append(f"(prefix {prefix})")
     if control.label:

@@ -23,6 +23,7 @@ LongTexts = Literal["window", "refuse"]
 ElmoState = Literal["reset", "carry"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 LinearKernel = Literal["plain", "prepacked"]
+Point = Literal["residual", "attention", "mlp"]
 DeviceMap = Literal["auto", "balanced", "sequential"]
 Quantization = Literal["torchao_int8", "bitsandbytes_8bit", "bitsandbytes_4bit"]
 AS_TOKENIZER = "as_tokenizer"  # the default of `model.prefix`
@@ -37,6 +38,7 @@ class TransformerOptions:
     prefix: what stands before each text, never measured: as_tokenizer (what the tokenizer adds by itself), none, bos
       (the tokenizer's start token), or a text.
     layers: the numbers of the layers to encode and measure, as in [0,6,12]; null: all.
+    point: where in each block: residual (the stream behind it), or what its attention or its mlp adds to that stream.
     final_norm: whether the last layer is taken after the model's final norm, as transformers' last hidden state is.
     long: window (overlapping windows, each piece from where it has most context) or refuse.
     stride: pieces from one window's start to the next; null is half a window.
@@ -51,6 +53,7 @@ class TransformerOptions:
     pooling: Pooling = "mean"
     prefix: str = AS_TOKENIZER
     layers: Sequence[int] | None = None
+    point: Point = "residual"
     final_norm: bool = True
     long: LongTexts = "window"
     stride: int | None = None
@@ -65,6 +68,7 @@ class TransformerOptions:
         check_pooling(self.pooling)
         check_prefix(self.prefix)
         check_layers(self.layers)
+        check_point(self.point, self.layers)
         if self.long not in get_args(LongTexts):
             raise UnknownName("policy for long sentences", self.long, get_args(LongTexts))
         if self.linear not in get_args(LinearKernel):
@@ -100,6 +104,7 @@ def check_arguments(given: Mapping[str, object]) -> None:
     checks: tuple[Callable[..., None], ...] = (
         check_prefix,
         check_layers,
+        check_point,
         check_loading,
         check_stride,
         check_slots,
@@ -129,9 +134,25 @@ def check_layers(layers: Sequence[int] | None = None, **_others: object) -> None
         )
 
 
-def layer_selection(layers: Sequence[int] | None, n_layers: int, source: str) -> tuple[int, ...] | None:
-    """The requested layers, ascending; None for all. Raises `ConfigError` for one that the model doesn't have."""
+def check_point(point: str = "residual", layers: Sequence[int] | None = None, **_others: object) -> None:
+    """Raise `UnknownName` or `ConfigError` for a point that no block has, or one inside a block asked of layer 0."""
+    if point not in get_args(Point):
+        raise UnknownName("point of a block", point, get_args(Point))
+    if point != "residual" and layers is not None and 0 in layers:
+        raise ConfigError(
+            f"model.layers={list(layers)}: layer 0 is what enters the first block, so it has no {point}; "
+            f"model.point={point} is of layers from 1 on"
+        )
+
+
+def layer_selection(
+    layers: Sequence[int] | None, n_layers: int, source: str, point: Point = "residual"
+) -> tuple[int, ...] | None:
+    """The requested layers, ascending; None for all, which inside a block begin with 1. Raises `ConfigError` for one
+    that the model doesn't have."""
     check_layers(layers)
+    if layers is None and point != "residual":
+        layers = range(1, n_layers)
     if layers is None or len(layers) == n_layers == max(layers) + 1:
         return None
     if beyond := [i for i in layers if i >= n_layers]:

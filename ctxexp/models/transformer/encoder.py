@@ -18,6 +18,7 @@ from ctxexp.models.transformer.forward import ForwardPass
 from ctxexp.models.transformer.loading import LoadedModel, probe, state_hash, versions, window_size
 from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces
 from ctxexp.models.transformer.placing import quantization_label
+from ctxexp.models.transformer.points import block_points
 from ctxexp.models.transformer.sentences import TransformerSentences
 from ctxexp.models.transformer.tables import transformer_tables
 from ctxexp.vectors.align import best_window, windows
@@ -59,19 +60,18 @@ class TransformerEncoder(Encoder):
         self._before_norm: list[torch.Tensor] = []
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
         self.n_layers, self.dim, self.causal, norm = probe(self.model, checkpoint.source, self._device)
-        self.layers = layer_selection(options.layers, self.n_layers, checkpoint.source)
+        self._points = block_points(self.model, options.point, checkpoint.source)
+        self.layers = layer_selection(options.layers, self.n_layers, checkpoint.source, options.point)
         self._forward = ForwardPass(self.model, self._linear, self.layers)
-        if not options.final_norm:
+        if not options.final_norm and not self._points:
             self._catch_before(norm)
         own = window_size(self.model, loaded.tokenizer, checkpoint.source)  # pieces at once, special ones included
         narrowed = options.window is not None and (own is None or options.window < own)
         self.window = options.window if narrowed else own
         self._check_window()
         self._check_stride()
-        weights, identity = checkpoint.weights_hash, checkpoint.identity
-        if loaded.untrained:
-            weights = state_hash(self.model)
-            identity = f"untrained:{weights}:{checkpoint.content_hash}"
+        weights = state_hash(self.model) if loaded.untrained else checkpoint.weights_hash
+        identity = f"untrained:{weights}:{checkpoint.content_hash}" if loaded.untrained else checkpoint.identity
         self._name = (
             f"{type(self.model).__name__} {identity}"
             + (f" dequantized={loaded.dequantized}" if loaded.dequantized else "")
@@ -79,7 +79,7 @@ class TransformerEncoder(Encoder):
             + f" pooling={options.pooling}"
             + str(self._read.prefix)
             + (" units=text" if options.pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
-            + f" final_norm={options.final_norm} long={options.long}"
+            + f" final_norm={options.final_norm} long={options.long}{self._points or ''}"
             + (f" stride={options.stride}" if options.stride is not None else "")
             + (f" layers={','.join(map(str, self.layers))}" if self.layers is not None else "")
             + f" dtype={options.dtype}"
@@ -108,6 +108,7 @@ class TransformerEncoder(Encoder):
             "pooling": options.pooling,
             "prefix": options.prefix,
             "start": str(self.start),
+            **({"point": options.point} if self._points else {}),
             "final_norm": options.final_norm,
             "final_norm_module": norm or "-",
             "long": options.long,
@@ -241,9 +242,9 @@ class TransformerEncoder(Encoder):
         """Each given layer's vectors (sentences * length, dim) of `ids` (sentences, length)."""
         self._before_norm.clear()
         tensor = torch.from_numpy(ids).to(self._device, torch.long)
-        out = self._forward(tensor)
+        out = self._points.read(self._forward, tensor) if self._points else self._forward(tensor)
         self._pooled = out.get("pooler_output")
-        last = out.last_hidden_state if self.options.final_norm else self._before_norm.pop()
+        last = self._before_norm.pop() if self._before_norm else out.last_hidden_state
         layers = (*out.hidden_states[:-1], last)
         # under a map of devices each layer comes from its own
         return [layers[i].reshape(-1, self.dim).to(self._device) for i in self.layer_numbers]

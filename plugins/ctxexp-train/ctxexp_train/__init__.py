@@ -104,6 +104,11 @@ def register_commands(register: Register) -> None:
 
 
 @ctxexp.hookimpl
+def register_metrics(register: Register) -> None:
+    register("first_word_length", "ctxexp_train.steps.first_word_length:FirstWordLength")
+
+
+@ctxexp.hookimpl
 def register_reports(register: Register) -> None:
     register("table_training_steps", "ctxexp_train.steps.figure:table")
     register("training_steps", "ctxexp_train.steps.figure:figure")

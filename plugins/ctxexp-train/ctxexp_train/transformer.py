@@ -184,21 +184,21 @@ class Transformer:
             loss = loss + self.cfg.context_penalty * fine
         return loss
 
-    def _read(self, ids: Tensor) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
-        """The last layer's vectors, those of layers 1 to L where a penalty wants them, and the mask of text."""
+    def _read(self, ids: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The last layer's vectors, and those of layers 1 to L where a penalty wants them."""
         out = self.base(ids, output_hidden_states=bool(self.cfg.context_penalty))
-        return out.last_hidden_state, (out.get("hidden_states") or ())[1:], ids >= len(SPECIAL)
+        return out.last_hidden_state, (out.get("hidden_states") or ())[1:]
 
     def _predict(self, x: Tensor, draw: torch.Generator | None, share: float) -> Prediction:
         """Predictions in windows x; of all but their first pieces without `draw`, else of a `share` drawn on the CPU,
         which makes draws the same for every device."""
         if draw is None:
             there = x.to(self.device)
-            last, *states = self._read(there)
+            last, states = self._read(there)
             is_predicted = torch.zeros_like(x, dtype=torch.bool)
             is_predicted[:, 1:] = True
             logits = self.network.lm_head(last[:, :-1]).flatten(0, 1)
-            return Prediction(logits, there[:, 1:].flatten(), is_predicted, *states)
+            return Prediction(logits, there[:, 1:].flatten(), is_predicted, states, there >= len(SPECIAL))
         x = torch.where(x == BOUNDARY, SEP, x)
         x[:, 0] = CLS
         score = torch.rand(x.shape, generator=draw).masked_fill(x < len(SPECIAL), -1.0)
@@ -211,10 +211,11 @@ class Transformer:
         replacement = torch.where(how < 0.8, MASK, torch.where(how < 0.9, random, x))
         read = torch.where(is_predicted, replacement, x).to(self.device)
         rows = is_predicted.flatten().nonzero().squeeze(1).to(self.device)  # found on the CPU: a GPU isn't waited for
-        last, *states = self._read(read)
+        last, states = self._read(read)
         head = self.network.cls if hasattr(self.network, "cls") else self.network.lm_head
         logits = head(last.flatten(0, 1).index_select(0, rows))
-        return Prediction(logits, x[is_predicted].to(self.device), is_predicted, *states)
+        target = x[is_predicted].to(self.device)
+        return Prediction(logits, target, is_predicted, states, read >= len(SPECIAL))
 
     @torch.no_grad()
     def held_out(self, limit: int | None) -> dict[str, float]:

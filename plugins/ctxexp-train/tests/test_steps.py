@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_train.steps.checkpoints import StepCheckpoint, find_checkpoints, sampled_weights, wrong_checkpoints
-from ctxexp_train.steps.command import main, sweep
-from ctxexp_train.steps.figure import figure, half_step, table
+from ctxexp_train.steps.command import is_source, main, sweep
+from ctxexp_train.steps.figure import farthest, figure, half_step, table
+from ctxexp_train.steps.first_word_length import FirstWordLength
 from ctxexp_train.steps.order import distances, misplaced
 from ctxexp_train.train import train
 from tiny_recipes import config
@@ -26,6 +27,7 @@ from ctxexp.report.page import page_data, write_report
 from ctxexp.report.training_steps import equal_weights, trainings
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.run_info import MeasureInfo, ModelInfo, RunInfo
+from ctxexp.testing import check_metric
 from tests.made import results_with
 
 STEPS = (0, 8, 16, 32, 64, 128, 256, 512)
@@ -113,6 +115,11 @@ def test_wrong_ones_are_named(copied: Path) -> None:
     assert wrong_checkpoints(find_checkpoints(str(copied), []))[0] == "step1 says in its run.json that it is step 7"
 
 
+def test_a_sweep_s_folder_may_have_an_equals_sign(copied: Path) -> None:
+    folder = copied.rename(copied.with_name("gpt2-seed=1"))
+    assert [is_source(word) for word in (str(folder), "e/pythia", "seed=1", "-m")] == [True, True, False, False]
+
+
 def test_the_verb_refuses_wrong_checkpoints(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(copied / "step4" / "model.safetensors", copied / "step2")
     with pytest.raises(DataError, match=r"step2 and step4 have the same weights. With check=false they are measured"):
@@ -157,6 +164,18 @@ def test_sweeps_are_of_folders_or_of_revisions() -> None:
     assert sweep([folders], [])[2:] == ["model.checkpoint='a b/step1',c/step8"]
     revisions = [StepCheckpoint(1, "e/pythia", "step1"), StepCheckpoint(8, "e/pythia", "step8")]
     assert sweep([revisions], ["seed=1"])[2:] == ["model.checkpoint=e/pythia", "model.revision=step1,step8", "seed=1"]
+
+
+# --- when the sink appears ---------------------------------------------------------------------------------------
+
+
+def test_the_first_word_s_length_is_the_definition_s() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(3, 6, 4)) * np.array([9.0, 1, 1, 1, 1, 1])[:, None]
+    naive = [np.linalg.norm(one[0]) / np.median([np.linalg.norm(row) for row in one[1:]]) for one in x]
+    np.testing.assert_allclose(FirstWordLength().score(x), naive)
+    assert np.isnan(FirstWordLength().score(np.zeros((1, 3, 4)))).all()
+    check_metric(FirstWordLength)
 
 
 # --- the report -----------------------------------------------------------------------------------------------------
@@ -218,11 +237,18 @@ def test_the_table_says_when_half_of_the_change_is_made() -> None:
     shown = table(runs(values))
     assert shown is not None
     [row] = shown.shown
-    assert row == ["gpt2", "self_similarity", "1", "0: 1.000 [0.990, 1.010]", "512: 0.500 [0.490, 0.510]", "32"]
-    flat = table(runs(np.full((8, 2), 0.5) + np.arange(8)[:, None] * 1e-4))
-    assert flat is not None
-    assert flat.shown[0][-1] == "no change"
+    last = "512: 0.500 [0.490, 0.510]"
+    assert row == ["gpt2", "self_similarity", "1", "0: 1.000 [0.990, 1.010]", "64: 0.500 [0.490, 0.510]", last, "32"]
+    for noise in (np.arange(8) * 1e-4, np.array([0, 5, -3, 4, 1, -6, 2, 1]) * 1e-4):
+        flat = table(runs(np.full((8, 2), 0.5) + noise[:, None]))
+        assert flat is not None
+        assert flat.shown[0][-1] == "no change"
     assert half_step([0, 1, 2], [0.0, -1.0, -2.0]) == 1
+    assert half_step([0, 1, 2], [0.3, 0.7, 0.2]) is None
+    assert farthest([0, 1, 2], [0.3, 0.7, 0.2]) == (1, 0.7)
+    turning = table(runs(np.array([3, 3, 4, 7, 5, 4, 3, 2])[:, None] / 10 * [1, 1]))
+    assert turning is not None
+    assert turning.shown[0][4:] == ["32: 0.700 [0.690, 0.710]", "512: 0.200 [0.190, 0.210]", "turns"]
 
 
 def test_the_page_has_a_slider_over_steps(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ctxexp.command.arguments import HELP
 from ctxexp.command.cli import run_or_help
 from ctxexp.errors import ConfigError, DataError, line
+from ctxexp.files.paths import user_path
 from ctxexp.progress import show
 from ctxexp_train.steps.checkpoints import StepCheckpoint, find_checkpoints, wrong_checkpoints
 
@@ -29,8 +30,8 @@ def main(words: Sequence[str]) -> int:
     if HELP & set(words):
         show(USAGE)
         return 0
-    sources = [word for word in words if "=" not in word and not word.startswith("-")]
-    given = {word.partition("=")[0]: word.partition("=")[2] for word in words if "=" in word}
+    sources = [word for word in words if is_source(word)]
+    given = {word.partition("=")[0]: word.partition("=")[2] for word in words if word not in sources}
     revisions = [one for one in given.get("revision", "").strip("[]").split(",") if one]
     if not sources or (revisions and len(sources) > 1):
         raise ConfigError(line(USAGE.partition("\n\n")[0]))
@@ -42,8 +43,13 @@ def main(words: Sequence[str]) -> int:
         raise DataError(f"{'; '.join(wrong)}. With check=false they are measured as they are called")
     for text in wrong:
         show(f"warning: {text}", sys.stderr)
-    rest = [word for word in words if "=" in word and word.partition("=")[0] not in ("revision", "check")]
+    rest = [word for word in words if word not in sources and word.partition("=")[0] not in ("revision", "check")]
     return run_or_help(sweep(by_source, rest))
+
+
+def is_source(word: str) -> bool:
+    """Whether a word is a folder or a hub id. A sweep's folders have an equals sign too: `gpt2-seed=1`."""
+    return not word.startswith("-") and ("=" not in word or user_path(word).is_dir())
 
 
 def sweep(by_source: Sequence[Sequence[StepCheckpoint]], rest: Sequence[str]) -> list[str]:

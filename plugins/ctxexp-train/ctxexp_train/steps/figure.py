@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 COLOURS = "cividis"  # even in lightness, also to the colour-blind
 MANY = 180  # cells of a map up to which each has its number
+TURN = 0.1  # of the change between the ends: by how much values may lie beyond these
 LABELLED = 14  # steps of a map that are all written
 
 
@@ -44,16 +46,17 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
             image = _map(axes, values[name], at, (float(finite.min()), float(finite.max())))
             if row is grid[0]:
                 axes.set_title(name, loc="left", fontsize=10.5, color=INK, parse_math=False)
-        title = wording.title(key.measure, [run.results for at in found.values() for run in at], key.task)
-        row[0].set_ylabel(f"{title}\nlayer", fontsize=8.5, parse_math=False)
+        title = wording.full_title(key.measure, key.task, [run.results for at in found.values() for run in at])
+        row[0].set_ylabel(f"{textwrap.fill(title, 30)}\nlayer", fontsize=8.5, parse_math=False)
         bar = canvas.colorbar(image, ax=list(row), fraction=0.02, pad=0.01)
         bar.ax.tick_params(labelsize=7.5)
-        bar.set_label(wording.axis_label(key.measure, key.name, [found_run(found)]), fontsize=7.5)
+        bar.set_label(textwrap.fill(wording.axis_label(key.measure, key.name, [found_run(found)]), 26), fontsize=7.5)
         bar.outline.set_visible(False)
     for axes in grid[-1]:
         axes.set_xlabel("training step", fontsize=9)
     facts = ["rows: layers, 0 = input layer; steps are evenly spaced on the page, not in time"]
-    facts += run_facts.shared_facts([(run.label, run.results) for at in found.values() for run in at])
+    shared = run_facts.shared_facts([(run.label, run.results) for at in found.values() for run in at])
+    facts += [fact for fact in shared if not fact.endswith("kinds of weights")]  # the steps are
     notes = [f"{line}." for at in found.values() for line in equal_weights(at)]
     title = "When in training does context come about?"
     add_captions(canvas, title, facts, [], [], notes, finding=" ".join(_sentence(found, keys[0])))
@@ -95,7 +98,7 @@ def _map(axes: Axes, values: np.ndarray, at: Sequence[RunAtStep], limits: tuple[
         for i, j in np.ndindex(values.shape):
             if np.isfinite(values[i, j]):
                 dark = values[i, j] < low + 0.55 * (high - low)
-                text = f"{values[i, j]:.2f}" if abs(values[i, j]) < 10 else f"{values[i, j]:.0f}"
+                text = f"{values[i, j]:.2f}" if abs(values[i, j]) < 10 else f"{values[i, j]:.3g}"
                 text = text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
                 axes.text(j, i, text, ha="center", va="center", fontsize=6, color="white" if dark else INK)
     return image
@@ -116,10 +119,20 @@ def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def half_step(steps: Sequence[int], values: Sequence[float]) -> int:
-    """The first step by which half of the whole change is made."""
-    half = abs(values[-1] - values[0]) / 2
-    return next(step for step, value in zip(steps, values, strict=True) if abs(value - values[0]) >= half)
+def half_step(steps: Sequence[int], values: Sequence[float]) -> int | None:
+    """The first step by which half of the whole change is made; None where values go far beyond it, by more than a
+    tenth of the change, so that the ends don't tell what happens between them."""
+    change = [value - values[0] for value in values]
+    ends = sorted([0.0, change[-1]])
+    slack = TURN * abs(change[-1])
+    if min(change) < ends[0] - slack or max(change) > ends[1] + slack:
+        return None
+    return next(step for step, moved in zip(steps, change, strict=True) if abs(moved) >= abs(change[-1]) / 2)
+
+
+def farthest(steps: Sequence[int], values: Sequence[float]) -> tuple[int, float]:
+    """The step whose value is the farthest from the first one's, and that value."""
+    return max(zip(steps, values, strict=True), key=lambda at: abs(at[1] - values[0]))
 
 
 def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
@@ -132,12 +145,24 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
         last = rows[rows.layer == rows.layer.max()]
         first, end = last.iloc[0], last.iloc[-1]
         steps, values = last.step.tolist(), last.value.tolist()
-        by = f"{half_step(steps, values):,}" if is_change(first, end) else "no change"
+        far, half = last.iloc[steps.index(farthest(steps, values)[0])], half_step(steps, values)
+        if half is None:
+            by = "turns" if is_change(first, far) and is_change(far, end) else "no change"
+        else:
+            by = f"{half:,}" if is_change(first, end) else "no change"
         curve = Key(measure, "", task).curve_name
-        lines.append([name, curve, str(end.layer), _cell(first), _cell(end), by])
+        lines.append([name, curve, str(end.layer), _cell(first), _cell(far), _cell(end), by])
     found = trainings(runs)
-    columns = ["training", "measure", "layer", "first step", "last step", "half of the change by step"]
-    notes = ["no change: the intervals of the first and the last step overlap"]
+    columns = [
+        "training",
+        "measure",
+        "layer",
+        "first step",
+        "farthest from it",
+        "last step",
+        "half of the change by step",
+    ]
+    notes = ["no change: the intervals of the first and the last step overlap; turns: values lie beyond both ends"]
     notes += [line for at in found.values() for line in equal_weights(at)]
     return SweepTable("The last layer in training", numbers, columns, lines, notes)
 
@@ -158,12 +183,13 @@ def _sentence(found: Mapping[str, Sequence[RunAtStep]], key: Key) -> list[str]:
     """A sentence a training on the first measure's last layer."""
     sentences = []
     for name, at in found.items():
-        values = [float(run.results.by_key[key].value[-1]) for run in at]
+        steps, values = [run.step for run in at], [float(run.results.by_key[key].value[-1]) for run in at]
         title = wording.title(key.measure, [run.results for run in at], key.task)
         if np.isfinite(values).all() and values[0] != values[-1]:
-            half = half_step([run.step for run in at], values)
+            half, (far, value) = half_step(steps, values), farthest(steps, values)
+            way = f", half of that by step {half:,}" if half is not None else f", by way of {value:.2f} at step {far:,}"
             sentences.append(
-                f"{name}: {title.lower()} in the last layer goes from {values[0]:.2f} at step {at[0].step:,} to "
-                f"{values[-1]:.2f} at step {at[-1].step:,}, half of that by step {half:,}."
+                f"{name}: {title.lower()} in the last layer goes from {values[0]:.2f} at step {steps[0]:,} to "
+                f"{values[-1]:.2f} at step {steps[-1]:,}{way}."
             )
     return sentences

@@ -1,0 +1,154 @@
+"""Points inside a block: what attention and the feed-forward network add, as transformers' own modules give it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+from torch import nn
+
+from ctxexp.dataset import Sentence
+from ctxexp.errors import ConfigError, CtxexpError, ModelError
+from ctxexp.model import Encoder
+from ctxexp.models.huggingface import huggingface
+from ctxexp.models.transformer.points import FAMILIES, BlockMap
+
+PRE_NORM = ("gpt2", "llama", "qwen2", "gpt_neox")  # whose last residual is before a final norm
+SENTENCES = [Sentence.of(text.split()) for text in ("the quick brown fox", "money in the bank", "unbelievable")]
+
+
+def neox(folder: Path) -> Path:
+    """GPT-NeoX with the tokenizer of the tiny GPT-2; its two parts read the same residual."""
+    from transformers import AutoModel, GPTNeoXConfig
+
+    tokenizer, special = tiny_models.TOKENIZERS["gpt2"]()
+    tiny_models.fast(tokenizer, special).save_pretrained(folder)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(3)
+        config = GPTNeoXConfig(
+            vocab_size=tokenizer.get_vocab_size(), bos_token_id=3, eos_token_id=3, **tiny_models.SHAPE
+        )
+        AutoModel.from_config(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    base, made = tmp_path_factory.mktemp("points"), {}
+
+    def make(kind: str) -> Path:
+        if kind not in made:
+            made[kind] = neox(base / kind) if kind == "gpt_neox" else tiny_models.make(kind, base / kind)
+        return made[kind]
+
+    return make
+
+
+def encoder(folder: Path, **options: object) -> Encoder:
+    return huggingface(checkpoint=str(folder), device="cpu", **options)  # type: ignore[arg-type]
+
+
+def read(folder: Path, point: str, *, final_norm: bool = True) -> list[torch.Tensor]:
+    """Layers of each sentence, (layers, pieces, dim)."""
+    encoded = encoder(folder, point=point, pooling="pieces", final_norm=final_norm)
+    return [torch.from_numpy(one.layers.copy()) for one in encoded.encode(SENTENCES)]
+
+
+FeedForward = Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor]
+Following = Callable[[Any, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+
+# Of a block's modules: what mlp makes of the residual x before the block and what attention added; the next residual.
+BY_HAND: dict[str, tuple[str, FeedForward, Following]] = {
+    "gpt2": ("h", lambda b, x, a: b.mlp(b.ln_2(x + a)), lambda b, x, a, m: x + a + m),
+    "llama": ("layers", lambda b, x, a: b.mlp(b.post_attention_layernorm(x + a)), lambda b, x, a, m: x + a + m),
+    "qwen2": ("layers", lambda b, x, a: b.mlp(b.post_attention_layernorm(x + a)), lambda b, x, a, m: x + a + m),
+    "gpt_neox": ("layers", lambda b, x, a: b.mlp(b.post_attention_layernorm(x)), lambda b, x, a, m: x + a + m),
+    "bert": (
+        "encoder.layer",
+        lambda b, x, a: b.output.dense(b.intermediate(b.attention.output.LayerNorm(x + a))),
+        lambda b, x, a, m: b.output.LayerNorm(b.attention.output.LayerNorm(x + a) + m),
+    ),
+    "distilbert": (
+        "transformer.layer",
+        lambda b, x, a: b.ffn(b.sa_layer_norm(x + a)),
+        lambda b, x, a, m: b.output_layer_norm(b.sa_layer_norm(x + a) + m),
+    ),
+}  # fmt: skip
+BY_HAND["roberta"] = BY_HAND["bert"]
+
+
+@pytest.mark.parametrize("kind", BY_HAND)
+def test_the_parts_are_the_modules_own_and_add_up(folder: Callable[[str], Path], kind: str) -> None:
+    from transformers import AutoModel
+
+    blocks, feed_forward, following = BY_HAND[kind]
+    model = AutoModel.from_pretrained(folder(kind)).eval()
+    modules = [*model.get_submodule(blocks)]
+    residual = read(folder(kind), "residual", final_norm=kind not in PRE_NORM)
+    for x, a, m in zip(residual, read(folder(kind), "attention"), read(folder(kind), "mlp"), strict=True):
+        assert len(a) == len(m) == len(x) - 1 == len(modules)
+        with torch.inference_mode():
+            for i, block in enumerate(modules):
+                torch.testing.assert_close(m[i], feed_forward(block, x[i], a[i]), atol=1e-4, rtol=1e-4)
+                torch.testing.assert_close(x[i + 1], following(block, x[i], a[i], m[i]), atol=1e-4, rtol=1e-4)
+
+
+def test_the_name_changes_only_inside_a_block(folder: Callable[[str], Path]) -> None:
+    plain, named = encoder(folder("gpt2")), encoder(folder("gpt2"), point="residual")
+    assert plain.name == named.name
+    assert "point" not in plain.name
+    assert "point" not in plain.details
+    attention, mlp = (encoder(folder("gpt2"), point=point) for point in ("attention", "mlp"))
+    assert "point=attention" in attention.name
+    assert len({plain.name, attention.name, mlp.name}) == 3
+    assert attention.details["point"] == "attention"
+    assert attention.layer_numbers == (1, 2)
+    assert encoder(folder("gpt2"), point="mlp", layers=[2]).layer_numbers == (2,)
+
+
+def test_prepacked_layers_give_the_same_points(folder: Callable[[str], Path]) -> None:
+    plain, packed = (encoder(folder("gpt2"), point="mlp", linear=linear) for linear in ("plain", "prepacked"))
+    for one, other in zip(plain.encode(SENTENCES), packed.encode(SENTENCES), strict=True):
+        np.testing.assert_allclose(one.layers, other.layers, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("t5", {"point": "mlp"}, "is of the family 't5', whose blocks have no map of their parts; known: bert"),
+        ("gpt2", {"point": "heads"}, "no point of a block 'heads'"),
+        ("gpt2", {"point": "mlp", "layers": [0, 1]}, "layer 0 is what enters the first block, so it has no mlp"),
+    ],
+)  # fmt: skip
+def test_what_has_no_such_point_is_refused(
+    folder: Callable[[str], Path], kind: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        encoder(folder(kind), **options)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (BlockMap("h", "attn", "ln_2"), "in block 1 residual + attention + mlp isn't the next residual"),
+        (BlockMap("h", "attention", "mlp"), "isn't built as its family is: GPT2Block has no attribute `attention`"),
+    ],
+)
+def test_a_map_that_does_not_fit_is_refused(
+    folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, wrong: BlockMap, message: str
+) -> None:
+    from transformers import AutoModel
+
+    from ctxexp.models.transformer.points import block_points
+
+    model: nn.Module = AutoModel.from_pretrained(folder("gpt2")).eval()
+    monkeypatch.setitem(FAMILIES, "gpt2", wrong)
+    with pytest.raises(CtxexpError, match=re.escape(message)) as raised:
+        block_points(model, "mlp", "mine")  # type: ignore[arg-type]
+    assert isinstance(raised.value, ModelError)
