@@ -187,8 +187,8 @@ def test_half_types_pool_in_full_precision(folder: Folder) -> None:
     half = encoder(folder("bert"), dtype="bfloat16")
     states: list[np.ndarray] = []
     with torch.inference_mode():
-        ids = half._read([SENTENCES[0]])[0].ids[None]
-        states = [layer.double().numpy() for layer in half._hidden(ids)]
+        ids = half.read_pieces([SENTENCES[0]])[0].ids[None]
+        states = [layer.double().numpy() for layer in half.hidden_states(ids)]
     (encoded,) = half.sentence_encoder().encode([SENTENCES[0]])
     assert encoded.layers.dtype == np.float32
     np.testing.assert_allclose(encoded.layers[:, 0], [s.mean(0) for s in states], rtol=1e-6, atol=1e-7)

@@ -1,4 +1,4 @@
-"""Static vectors of words for ctxexp: a metric, Table 1 of Ethayarajh (2019) and its nine benchmarks, and a verb."""
+"""Static vectors of words for ctxexp: a metric, Table 1 of Ethayarajh (2019) and its nine benchmarks, and verbs."""
 
 from __future__ import annotations
 
@@ -48,6 +48,29 @@ def bench_words(
     bench(File(vectors, format, shared_vocabulary), data, benchmarks, choices, out)
 
 
+def split_words(
+    *models: str,
+    words: int = 200,
+    untrained: bool = True,
+    prefix: str = "as_tokenizer",
+    seed: int = 0,
+    out: Path = Path("split_words"),
+) -> None:
+    """Find the layer in which a word that is split in two pieces meets the same word in one piece, after Kaplan et al.
+    2025, beside pieces of other words.
+
+    models: names of transformers: bert, gpt2, smollm2 ...
+    words: of each model at most so many, from the embedded sentences
+    untrained: measure the untrained twins of bert and gpt2 too
+    prefix: stands before each text: as_tokenizer, none, bos, or a text
+    seed: of words, splits and resamples
+    out: a folder for split_words.csv and split_words.png
+    """
+    from ctxexp_words.split_words.command import run
+
+    run(models, most=words, untrained=untrained, prefix=prefix, seed=seed, out=out)
+
+
 @ctxexp.hookimpl
 def register_metrics(register: Register) -> None:
     from ctxexp_words.metric import StaticVectors
@@ -66,3 +89,4 @@ def register_reports(register: Register) -> None:
 def register_commands(register: Register) -> None:
     register("bench-words", bench_words)
     register("distil", "ctxexp_words.distil_command:distil")
+    register("split-words", split_words)

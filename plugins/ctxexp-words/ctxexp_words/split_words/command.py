@@ -1,0 +1,71 @@
+"""`ctxexp split-words`: the study of several models, its table and figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ctxexp.command.config import component_of
+from ctxexp.command.names import registry
+from ctxexp.dataset import Sentence
+from ctxexp.datasets.polysemy import polysemy
+from ctxexp.errors import ConfigError
+from ctxexp.files.tables import write_csv
+from ctxexp.models.choices import AS_TOKENIZER
+from ctxexp.progress import show
+from ctxexp.report.frame import save_figure
+from ctxexp_words.split_words.study import find_words, recovered_shares, vectors
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REPLICATES = 4000
+WITH_WEIGHTS = ("bert", "gpt2")  # models that the group `weights` is of
+
+
+def encoders(models: Sequence[str], *, untrained: bool, prefix: str) -> dict[str, Any]:
+    """The transformers of these names by label, each followed by its untrained twin where it has one."""
+    made = {}
+    for name in models:
+        twins: list[dict[str, object]] = [{}, {"weights": "untrained"}] if untrained and name in WITH_WEIGHTS else [{}]
+        for choice in twins:
+            start = {} if prefix == AS_TOKENIZER else {"prefix": prefix}
+            arguments = {"name": name, **start, **choice}
+            encoder = component_of("model", "model", arguments, registry()).make()
+            if not hasattr(encoder, "hidden_states"):
+                raise ConfigError(f"split-words {name}: expected a transformer, which reads words as pieces")
+            made[f"{name} (untrained)" if choice else name] = encoder
+    return made
+
+
+def split_words_table(
+    encoders_by_label: dict[str, Any], sentences: Sequence[Sentence], *, most: int, seed: int
+) -> pd.DataFrame:
+    """A row for each model, layer and condition: share recovered, in [0, 1], its interval, words, chance (1/words)."""
+    import pandas as pd
+
+    rows = []
+    for label, encoder in encoders_by_label.items():
+        words = find_words(encoder, sentences, most, seed)
+        show(f"{label}: {len(words)} words, such as {', '.join(word.word for word in words[:4])}")
+        shares = recovered_shares(vectors(encoder, words, seed), replicates=REPLICATES, seed=seed)
+        rows += [{"model": label, **row, "words": len(words), "chance": 1 / len(words)} for row in shares]
+    return pd.DataFrame(rows)
+
+
+def run(models: Sequence[str], *, most: int, untrained: bool, prefix: str, seed: int, out: Path) -> None:
+    """Measure, print a line a model, and write split_words.csv and .png."""
+    from ctxexp_words.split_words.figure import figure, sentence
+
+    if not models:
+        raise ConfigError("split-words needs a model: ctxexp split-words gpt2 bert")
+    numbers = split_words_table(
+        encoders(models, untrained=untrained, prefix=prefix), polysemy().sentences, most=most, seed=seed
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    write_csv(numbers, out / "split_words.csv")
+    paths = save_figure(figure(numbers), out, "split_words", ("png",))
+    for label, of_model in numbers.groupby("model", sort=False):
+        show(sentence(str(label), of_model))
+    show(f"table: {out / 'split_words.csv'}\nfigure: {paths[0]}")

@@ -1,0 +1,173 @@
+"""Words in one piece, split in two, and behind another word's first piece: which of them a layer takes for the word.
+
+After Kaplan et al. 2025 (*From Tokens to Words: On the Inner Lexicon of LLMs*, ICLR): a word that a tokenizer knows as
+one piece is fed as two, and its last piece is looked for among words in one piece. Their random splits are kept; their
+readout (logit lens, Patchscopes) is replaced by the nearest of the words' vectors of the same layer in other sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctxexp.dataset import Sentence
+from ctxexp.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from ctxexp.models.transformer.encoder import TransformerEncoder
+    from ctxexp.models.transformer.pieces import PieceReader, Pieces
+
+MARKERS = "Ġ▁"  # of a word's start, in vocabularies; they belong to its first part
+SHORTEST = 4  # letters of a word that is split
+CONDITIONS = ("whole", "split", "mismatched")
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A piece at its place (`at`) among the ids of a sentence, (length,) int32."""
+
+    ids: np.ndarray
+    at: int
+
+
+@dataclass(frozen=True)
+class SplitWord:
+    """A word in one piece, in two sentences, and two pieces that spell it."""
+
+    word: str
+    one: Occurrence
+    other: Occurrence
+    parts: tuple[int, int]
+
+
+def find_words(encoder: TransformerEncoder, sentences: Sequence[Sentence], most: int, seed: int) -> list[SplitWord]:
+    """At most so many words of one piece that stand in two sentences and can be split in two pieces, drawn by seed.
+
+    Where a word can be split is drawn from the places whose two parts are in the vocabulary. Raises DataError for fewer
+    than ten words.
+    """
+    rng = np.random.default_rng(seed)
+    at: dict[int, list[Occurrence]] = {}
+    words: dict[int, str] = {}
+    for read in encoder.read_pieces(sentences):
+        if encoder.window is not None and len(read.ids) >= encoder.window:
+            continue
+        for word, place in _of_one_piece(read):
+            piece = int(read.ids[place])
+            seen = at.setdefault(piece, [])
+            if words.setdefault(piece, word) == word and (not seen or seen[-1].ids is not read.ids):
+                seen.append(Occurrence(read.ids, place))
+    several = sorted(piece for piece, places in at.items() if len(places) > 1)
+    found = []
+    for piece in rng.permutation(several).tolist():
+        parts = splits(encoder.read_pieces, piece)
+        if parts and len(found) < most:
+            one, other = (at[piece][i] for i in rng.choice(len(at[piece]), 2, replace=False))
+            found.append(SplitWord(words[piece], one, other, parts[rng.integers(len(parts))]))
+    if len(found) < 10:
+        raise DataError(
+            f"{encoder.title}: {len(found)} words of one piece and {SHORTEST} letters or more stand in two sentences "
+            "and can be split in two pieces; expected 10 or more"
+        )
+    return found
+
+
+def _of_one_piece(read: Pieces) -> list[tuple[str, int]]:
+    """The words of a sentence that are one piece, with its place among the ids."""
+    first = np.cumsum(read.counts) - read.counts
+    return [
+        (unit, int(read.at[i]))
+        for unit, i, n in zip(read.units, first.tolist(), read.counts.tolist(), strict=True)
+        if n == 1 and unit.isalpha() and unit.isascii() and len(unit) >= SHORTEST
+    ]
+
+
+def splits(reader: PieceReader, piece: int) -> list[tuple[int, int]]:
+    """All pairs of the vocabulary's pieces that spell a piece one after the other."""
+    text = reader.backend.id_to_token(piece) or ""
+    going_on = getattr(reader.backend.model, "continuing_subword_prefix", None) or ""
+    start = len(text) - len(text.lstrip(MARKERS))
+    pairs = [
+        (reader.backend.token_to_id(text[:i]), reader.backend.token_to_id(going_on + text[i:]))
+        for i in range(start + 1, len(text))
+    ]
+    return [(first, last) for first, last in pairs if first is not None and last is not None]
+
+
+def mismatched_parts(words: Sequence[SplitWord], seed: int) -> list[tuple[int, int]]:
+    """Each word's last piece behind another word's first piece, which isn't its own; every first piece is used once, as
+    far as that goes."""
+    rng = np.random.default_rng(seed)
+    firsts = [word.parts[0] for word in words]
+    order = rng.permutation(len(words)).tolist()
+    shifted = dict(zip(order, order[1:] + order[:1], strict=True))
+    pairs = []
+    for i, word in enumerate(words):
+        j = shifted[i]
+        while firsts[j] == word.parts[0]:
+            j = shifted[j]
+            if j == i:
+                raise ConfigError("all words are split behind the same first piece; give more words")
+        pairs.append((firsts[j], word.parts[1]))
+    return pairs
+
+
+def vectors(encoder: TransformerEncoder, words: Sequence[SplitWord], seed: int) -> dict[str, np.ndarray]:
+    """(layers, words, dim) float32 of each condition's last piece in a word's one sentence, and (`other`) of the word
+    in one piece in its other sentence."""
+    import torch
+
+    def layers(ids: np.ndarray, at: int) -> np.ndarray:
+        hidden = encoder.hidden_states(ids[None])
+        return np.stack([layer[at].float().cpu().numpy() for layer in hidden])
+
+    def replaced(word: SplitWord, parts: tuple[int, int]) -> np.ndarray:
+        ids, at = word.one.ids, word.one.at
+        return layers(np.concatenate([ids[:at], np.array(parts, ids.dtype), ids[at + 1 :]]), at + 1)
+
+    false_parts = mismatched_parts(words, seed)
+    with torch.inference_mode():
+        return {
+            "other": np.stack([layers(word.other.ids, word.other.at) for word in words], axis=1),
+            "whole": np.stack([layers(word.one.ids, word.one.at) for word in words], axis=1),
+            "split": np.stack([replaced(word, word.parts) for word in words], axis=1),
+            "mismatched": np.stack([replaced(*pair) for pair in zip(words, false_parts, strict=True)], axis=1),
+        }
+
+
+def is_recovered(x: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """Whether each row's nearest candidate by cosine is the one of its own number, (n,) bool; both (n, d).
+
+    Each cloud is centred first, so that what all words share, and what all split words share, counts for nothing.
+    Chance is 1/n. Where two candidates are equally near, a row isn't recovered.
+    """
+
+    def normalized(rows: np.ndarray) -> np.ndarray:
+        centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
+        return centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
+
+    cosines = normalized(x) @ normalized(candidates).T
+    own = np.diag(cosines).copy()
+    np.fill_diagonal(cosines, -np.inf)
+    is_nearest: np.ndarray = own > cosines.max(axis=1)
+    return is_nearest
+
+
+def recovered_shares(by_condition: Mapping[str, np.ndarray], *, replicates: int, seed: int) -> list[dict[str, object]]:
+    """A row for each layer and condition: the share of words recovered, with its 95% bootstrap interval over words; and
+    the `gain`, split less mismatched, whose intervals hold for all layers at once (Bonferroni)."""
+    rng = np.random.default_rng(seed)
+    n_layers, n = by_condition["other"].shape[:2]
+    draws = rng.multinomial(n, np.full(n, 1 / n), size=replicates) / n  # (replicates, n)
+    rows: list[dict[str, object]] = []
+    for layer, candidates in enumerate(by_condition["other"]):
+        hits = {name: is_recovered(by_condition[name][layer], candidates).astype(float) for name in CONDITIONS}
+        hits["gain"] = hits["split"] - hits["mismatched"]
+        for name, values in hits.items():
+            tail = 0.025 / (n_layers if name == "gain" else 1)
+            low, high = np.quantile(draws @ values, [tail, 1 - tail])
+            rows.append({"layer": layer, "condition": name, "share": values.mean(), "low": low, "high": high})
+    return rows
