@@ -11,6 +11,7 @@ from ctxexp.report.palette import FAINT, INK, PALETTE
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 LINES = {
     "whole": (PALETTE[3], "the word in one piece"),
@@ -30,7 +31,7 @@ def figure(numbers: pd.DataFrame) -> Figure:
     labels = list(dict.fromkeys(numbers.model))
     canvas = empty_figure(max(6.4, 2.6 * len(labels) + 0.8), 2.7)
     grid = canvas.subplots(1, len(labels), squeeze=False, sharey=True)[0]
-    handles = []
+    handles: list[Line2D] = []
     for axes, label in zip(grid, labels, strict=True):
         rows = numbers[numbers.model == label]
         axes.set_title(f"{label}, {rows.words.iloc[0]} words", loc="left", fontsize=10, color=INK, parse_math=False)

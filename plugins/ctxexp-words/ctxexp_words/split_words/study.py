@@ -61,7 +61,7 @@ def find_words(encoder: TransformerEncoder, sentences: Sequence[Sentence], most:
             if words.setdefault(piece, word) == word and (not seen or seen[-1].ids is not read.ids):
                 seen.append(Occurrence(read.ids, place))
     several = sorted(piece for piece, places in at.items() if len(places) > 1)
-    found = []
+    found: list[SplitWord] = []
     for piece in rng.permutation(several).tolist():
         parts = splits(encoder.read_pieces, piece)
         if parts and len(found) < most:
@@ -147,7 +147,8 @@ def is_recovered(x: np.ndarray, candidates: np.ndarray) -> np.ndarray:
 
     def normalized(rows: np.ndarray) -> np.ndarray:
         centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
-        return centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
+        normal: np.ndarray = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
+        return normal
 
     cosines = normalized(x) @ normalized(candidates).T
     own = np.diag(cosines).copy()
