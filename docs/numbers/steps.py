@@ -82,6 +82,16 @@ STEPS = {
     ),
     "softmax_link": Step("ctxexp link gpt2 bert", "link"),
     "label_probe": Step("ctxexp probe model=bert,gpt2,elmo labels=pos,sense", SWEEP),
+    "split_words": Step("ctxexp split-words gpt2 bert", "split_words"),
+    "training_steps": Step(
+        'ctxexp train -m model=bert,gpt2 size=quick tracking=null text="$TEXT"\n'
+        "ctxexp steps outputs/minis/bert/checkpoints outputs/minis/gpt2/checkpoints "
+        "metric=[anisotropy,self_similarity,first_word_length]",
+        SWEEP,
+        ("TEXT",),
+    ),
+    "penalty": Step("python -m docs.numbers.penalty", needs=("TEXT",)),
+    "points": Step("python -m docs.numbers.points"),
     "atlas": Step("python -m docs.numbers.atlas all"),
     "drift": Step("python -m docs.numbers.drift bert,gpt2,minilm"),
     "itself": Step("python -m docs.numbers.itself"),

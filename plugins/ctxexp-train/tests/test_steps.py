@@ -226,6 +226,7 @@ def test_the_heat_map_holds_the_values_layers_by_steps() -> None:
     assert drawn is not None
     first, second, _ = drawn.axes
     assert np.allclose(first.images[0].get_array(), values.T)
+    assert [axes.get_title(loc="left") for axes in (first, second)] == ["gpt2", "bert"]
     assert np.allclose(second.images[0].get_array(), values.T + 0.1)
     assert first.images[0].get_clim() == second.images[0].get_clim() == (pytest.approx(0.32), pytest.approx(1.1))
     assert [tick.get_text() for tick in first.get_xticklabels()] == [str(step) for step in STEPS]

@@ -39,12 +39,12 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     wide, high = max(3.4, 0.36 * steps + 1.2), max(1.7, 0.22 * _n_layers(found) + 0.8)
     canvas = empty_figure(wide * len(found) + 1.3, high * len(keys))
     grid = canvas.subplots(len(keys), len(found), squeeze=False)
-    for row, key in zip(grid, keys, strict=True):
+    for i, (row, key) in enumerate(zip(grid, keys, strict=True)):
         values = {name: _matrix(at, key) for name, at in found.items()}
         finite = np.concatenate([value[np.isfinite(value)] for value in values.values()])
         for axes, (name, at) in zip(row, found.items(), strict=True):
             image = _map(axes, values[name], at, (float(finite.min()), float(finite.max())))
-            if row is grid[0]:
+            if i == 0:
                 axes.set_title(name, loc="left", fontsize=10.5, color=INK, parse_math=False)
         title = wording.full_title(key.measure, key.task, [run.results for at in found.values() for run in at])
         row[0].set_ylabel(f"{textwrap.fill(title, 30)}\nlayer", fontsize=8.5, parse_math=False)

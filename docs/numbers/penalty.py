@@ -1,0 +1,131 @@
+"""A pair of small models trained with a penalty on contextual vectors and without: curves, losses, a table.
+
+`TEXT=FOLDER python -m docs.numbers.penalty [FOLDER OF THE TRAININGS]`: trains the four (a finished one isn't trained
+again), measures the last checkpoint of each, and the first as the untrained control, on the embedded sentences.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pandas as pd
+
+import ctxexp
+from ctxexp.datasets.polysemy import polysemy
+from ctxexp.report.frame import add_captions, empty_figure
+from ctxexp.report.palette import FAINT, INK, PALETTE
+from docs.numbers.marked import write_marked, write_small
+from docs.numbers.part import ROOT, markdown, one_run_each
+
+MODELS, WEIGHTS = ("bert", "gpt2"), (0, 1)
+TRAIN = 'ctxexp train -m model=bert,gpt2 context_penalty=0,1 text="$TEXT" size=quick tracking=null'
+CURVES = {
+    "anisotropy/mean_cosine": "cosine of unrelated words",
+    "self_similarity/adjusted": "self-similarity, less that",
+    "intra_sentence_similarity/adjusted": "intra-sentence similarity, less that",
+}
+MARK, PAGE = "penalty", ROOT / "docs" / "how-to" / "train-small-models.md"
+NUMBERS, PICTURE = ROOT / "docs" / "penalty.csv", ROOT / "docs" / "penalty.png"
+LINES = {"1": (PALETTE[1], "with the penalty"), "0": (PALETTE[0], "without"), "untrained": (FAINT, "untrained")}
+DECIMALS = 4
+HEAD = ["model", "context_penalty", "cosine of unrelated words: mean of layers above 0", "last layer",
+        "self-similarity less that: mean of layers above 0", "last layer", "loss on held-out text"]  # fmt: skip
+
+
+def measure(folder: Path) -> pd.DataFrame:
+    """Rows of model, penalty (0, 1, untrained), curve, x (layer, or step of the held-out loss), value, low, high."""
+    rows: list[dict[str, object]] = []
+    for model in MODELS:
+        for weight in WEIGHTS:
+            run = folder / "outputs" / "minis" / f"{model}-context_penalty={weight}"
+            losses = pd.read_csv(run / "held_out.csv")
+            rows += [
+                {"model": model, "penalty": str(weight), "curve": "held-out loss", "x": int(step), "value": loss}
+                for step, loss in zip(losses.step, losses.loss, strict=True)
+            ]
+            rows += _curves(model, str(weight), run / "checkpoints" / f"step{losses.step.max()}")
+        rows += _curves(
+            model, "untrained", folder / "outputs" / "minis" / f"{model}-context_penalty=0/checkpoints/step0"
+        )
+    return pd.DataFrame(rows).round(DECIMALS)
+
+
+def _curves(model: str, penalty: str, checkpoint: Path) -> list[dict[str, object]]:
+    metrics = [name.partition("/")[0] for name in CURVES]
+    frame = ctxexp.measure(str(checkpoint), polysemy(), metrics=metrics, progress=False).frame
+    rows: list[dict[str, object]] = []
+    for name in CURVES:
+        measure, _, statistic = name.partition("/")
+        of_curve = frame[(frame.measure == measure) & (frame.statistic == statistic)]
+        rows += [
+            {"model": model, "penalty": penalty, "curve": name, "x": int(one.layer), "value": one.value}
+            | {"low": one.low, "high": one.high}
+            for one in of_curve.itertuples()
+        ]
+    return rows
+
+
+def draw(numbers: pd.DataFrame, target: Path) -> None:
+    """A row a model: the curves by layer, and the loss by step."""
+    canvas = empty_figure(10.5, 4.6)
+    columns = [*CURVES, "held-out loss"]
+    grid = canvas.subplots(len(MODELS), len(columns), squeeze=False, sharey="col")
+    handles = []
+    for i, (row, model) in enumerate(zip(grid, MODELS, strict=True)):
+        for axes, curve in zip(row, columns, strict=True):
+            handles = []
+            for penalty, (colour, _) in LINES.items():
+                line = numbers[(numbers.model == model) & (numbers.penalty == penalty) & (numbers.curve == curve)]
+                handles += axes.plot(line.x, line.value, color=colour, linewidth=1.8)
+                axes.fill_between(line.x, line.low.astype(float), line.high.astype(float), color=colour, alpha=0.2)
+            axes.set_xlabel("layer" if curve in CURVES else "training step", fontsize=9)
+            axes.tick_params(labelsize=8.5)
+            axes.spines[["top", "right"]].set_visible(False)
+            if i == 0:
+                axes.set_title(CURVES.get(curve, "loss on held-out text, nats"), loc="left", fontsize=9.5, color=INK)
+        row[0].set_ylabel(model, fontsize=10)
+    facts = ["6 layers of 64, 512 steps of 2,016 pieces, one training each", "bands: 95% over sentences"]
+    title = "What does a penalty on the cosines of unrelated contextual vectors change?"
+    add_captions(canvas, title, facts, handles, [name for _, name in LINES.values()], [])
+    with TemporaryDirectory() as folder:
+        canvas.savefig(Path(folder) / "penalty.png", dpi=110)
+        write_small(Path(folder) / "penalty.png", target)
+
+
+def table(numbers: pd.DataFrame) -> str:
+    """A Markdown table: a row a training, and the untrained control."""
+    rows = []
+    for model in MODELS:
+        for penalty in ("untrained", "0", "1"):
+            mine = numbers[(numbers.model == model) & (numbers.penalty == penalty)]
+            cells = []
+            for curve in list(CURVES)[:2]:
+                of_curve = mine[mine.curve == curve].set_index("x").sort_index()
+                last = of_curve.iloc[-1]
+                cells += [f"{of_curve.value.loc[1:].mean():.3f}"]
+                cells += [f"{last.value:.3f} [{last.low:.3f}, {last.high:.3f}]"]
+            loss = mine[mine.curve == "held-out loss"]
+            cells.append(f"{loss.value.iloc[-1]:.3f}" if len(loss) else "")
+            rows.append([f"`{model}`", penalty, *cells])
+    return markdown(HEAD, rows) + one_run_each(MODELS)
+
+
+def make(folder: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(["bash", "-euc", TRAIN], cwd=folder, env={**os.environ, "PATH": path}, check=True)
+    measure(folder).to_csv(NUMBERS, index=False)
+    numbers = pd.read_csv(NUMBERS, dtype={"penalty": str})
+    draw(numbers, PICTURE)
+    write_marked(PAGE, MARK, table(numbers))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        make(Path(sys.argv[1]))
+    else:
+        with TemporaryDirectory() as temporary:
+            make(Path(temporary))

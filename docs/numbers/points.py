@@ -1,0 +1,97 @@
+"""Variance components and self-similarity inside the blocks of SmolLM2, beside a small GPT-2 and its untrained twin.
+
+`python -m docs.numbers.points [FOLDER]`, in a checkout that has the models' plugins: two sweeps over the first
+sentences of the embedded text, kept in the folder if one is given.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pandas as pd
+
+from ctxexp.datasets.polysemy import polysemy
+from docs.numbers.marked import write_marked, write_small
+from docs.numbers.part import ROOT, markdown, one_run_each
+
+SENTENCES = 105  # the first, which are of seven ambiguous words
+SHARED = (
+    "dataset=text dataset.path=sentences.txt model.point=residual,attention,mlp "
+    "metric=[variance_components,self_similarity,anisotropy]"
+)
+SWEEPS = {
+    "smollm2": f"python -m ctxexp -m model=smollm2 model.prefix=bos {SHARED}",
+    "gpt2": f"python -m ctxexp -m model=gpt2 weights=mini,untrained {SHARED}",
+}
+MARK, PAGE = "inside a block", ROOT / "docs" / "measures" / "inside-a-block.md"
+NUMBERS, PICTURE = ROOT / "docs" / "inside_a_block.csv", ROOT / "docs" / "inside_a_block.png"
+POINTS = ("residual", "attention", "mlp")
+DECIMALS = 4
+HEAD = ["model", "point", "context: first layer", "highest", "last layer", "self-similarity less chance: first layer",
+        "last layer", "chance: last layer"]  # fmt: skip
+
+
+def sweep(folder: Path, name: str) -> Path:
+    """The summary folder of a sweep in an own folder, which is made unless it is there."""
+    home = folder / name
+    home.mkdir(parents=True, exist_ok=True)
+    text = "\n".join(sentence.text for sentence in polysemy().sentences[:SENTENCES])
+    (home / "sentences.txt").write_text(text + "\n", encoding="utf-8")
+    if not [*home.glob("mlruns/results/*/summary")]:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        subprocess.run(["bash", "-euc", SWEEPS[name]], cwd=home, env={**os.environ, "PATH": path}, check=True)
+    (summary,) = home.glob("mlruns/results/*/summary")
+    return summary
+
+
+def collected(summary: Path) -> pd.DataFrame:
+    """Rows of model, point, layer: context and its parts, self-similarity less chance, chance."""
+    components = pd.read_csv(summary / "table_what_is_context.csv")
+    curves = pd.read_csv(summary / "comparison.csv")
+    curves = curves[(curves.measure == "self_similarity") & curves.statistic.isin(("adjusted", "baseline"))]
+    wide = curves.pivot_table(index=["run", "layer"], columns="statistic", values=["value", "low", "high"])
+    wide.columns = [f"self_similarity_{statistic}_{kind}" for kind, statistic in wide.columns]
+    joined = components.merge(wide.reset_index().rename(columns={"run": "model"}), on=["model", "layer"])
+    point = joined.model.str.extract(r"\b(attention|mlp)\b")[0].fillna("residual")
+    model = joined.model.str.extract(r"^(\w+(?: \(untrained\))?)")[0]
+    return joined.assign(model=model, point=point).drop(columns=["corpus", "words"])
+
+
+def table(numbers: pd.DataFrame) -> str:
+    """A Markdown table: a row a model and point."""
+    rows = []
+    for model, of_model in numbers.groupby("model", sort=False):
+        for point in POINTS:
+            by_layer = of_model[of_model.point == point].set_index("layer").sort_index()
+            first, last = by_layer.loc[1], by_layer.iloc[-1]
+            top = by_layer.loc[1:].context.idxmax()
+            highest = f"{percent(by_layer.loc[top])} (layer {top})"
+            alike = [f"{row.self_similarity_adjusted_value:.2f}" for row in (first, last)]
+            chance = f"{last.self_similarity_baseline_value:.2f}"
+            rows.append([f"`{model}`", point, percent(first), highest, percent(last), *alike, chance])
+    return markdown(HEAD, rows) + one_run_each(numbers.model)
+
+
+def percent(row: pd.Series) -> str:
+    """The share of context with its interval: `35.7% [35.4, 36.0]`."""
+    value, low, high = (round(100 * row[name], 1) + 0.0 for name in ("context", "context_low", "context_high"))
+    return f"{value:.1f}% [{low:.1f}, {high:.1f}]"
+
+
+def make(folder: Path) -> None:
+    summaries = {name: sweep(folder, name) for name in SWEEPS}
+    pd.concat(map(collected, summaries.values())).round(DECIMALS).to_csv(NUMBERS, index=False)
+    write_small(summaries["smollm2"] / "what_is_context.png", PICTURE)
+    write_marked(PAGE, MARK, table(pd.read_csv(NUMBERS)))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        make(Path(sys.argv[1]))
+    else:
+        with TemporaryDirectory() as temporary:
+            make(Path(temporary))
