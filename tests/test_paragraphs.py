@@ -20,8 +20,6 @@ from docs.numbers import (
     label_probe,
     league,
     multiverse,
-    penalty,
-    points,
     precision,
     probe,
     split_words,
@@ -82,18 +80,6 @@ def test_sentences_quote_numbers_of_their_table(part: Part, known: set[str]) -> 
     said = numbers_in(quoted(part.page, part.mark))
     assert said
     assert said - known <= numbers_in(part.said())
-
-
-@pytest.mark.parametrize("made", [penalty, points])
-def test_what_a_script_writes_is_made_of_its_numbers(made: ModuleType) -> None:
-    numbers = pd.read_csv(made.NUMBERS, dtype={"penalty": str})
-    assert marked(made.PAGE, made.MARK) == made.table(numbers)
-    page = str(made.PAGE.relative_to(ROOT))
-    said = numbers_in(quoted(page, made.MARK))
-    assert said
-    assert said - {"2", "2019"} <= numbers_in(made.table(numbers))
-    assert f"{made.PICTURE.name})" in made.PAGE.read_text(encoding="utf-8")
-    assert made.PICTURE.is_file()
 
 
 def test_the_joint_statistics_are_a_table() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pandas as pd
+from matplotlib.lines import Line2D
 
 import ctxexp
 from ctxexp.datasets.polysemy import polysemy
@@ -74,7 +75,7 @@ def draw(numbers: pd.DataFrame, target: Path) -> None:
     canvas = empty_figure(10.5, 4.6)
     columns = [*CURVES, "held-out loss"]
     grid = canvas.subplots(len(MODELS), len(columns), squeeze=False, sharey="col")
-    handles = []
+    handles: list[Line2D] = []
     for i, (row, model) in enumerate(zip(grid, MODELS, strict=True)):
         for axes, curve in zip(row, columns, strict=True):
             handles = []

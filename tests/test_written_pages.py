@@ -1,0 +1,25 @@
+"""Pages that scripts of docs/numbers write: their tables are made of the kept numbers, their sentences quote these."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pandas as pd
+import pytest
+
+from docs.numbers import penalty, points
+from docs.numbers.marked import marked
+from docs.numbers.part import ROOT
+from tests.test_paragraphs import numbers_in, quoted
+
+
+@pytest.mark.parametrize("made", [penalty, points])
+def test_what_a_script_writes_is_made_of_its_numbers(made: ModuleType) -> None:
+    numbers = pd.read_csv(made.NUMBERS, dtype={"penalty": str})
+    assert marked(made.PAGE, made.MARK) == made.table(numbers)
+    page = str(made.PAGE.relative_to(ROOT))
+    said = numbers_in(quoted(page, made.MARK))
+    assert said
+    assert said - {"2", "2019"} <= numbers_in(made.table(numbers))
+    assert f"{made.PICTURE.name})" in made.PAGE.read_text(encoding="utf-8")
+    assert made.PICTURE.is_file()
