@@ -48,12 +48,9 @@ class TransformerEncoder(Encoder):
         self._out = torch.float32 if options.dtype == "float32" else torch.float16
         self._versions = versions(self.model) if loaded.is_shared else []
         self.read_pieces = PieceReader(
-            loaded.tokenizer,
-            pooling=options.pooling,
-            source=checkpoint.source,
-            rows=table_rows(self.model),
-            prefix=options.prefix,
-        )
+            loaded.tokenizer, pooling=options.pooling, source=checkpoint.source,
+            rows=table_rows(self.model), prefix=options.prefix,
+        )  # fmt: skip
         self.start, self.tokenizer = self.read_pieces.prefix.start, self.read_pieces.backend
         self._waiting = PieceCache(self.read_pieces)
         self._linear: LinearKernel = "plain" if options.quantization else options.linear
@@ -76,14 +73,12 @@ class TransformerEncoder(Encoder):
             f"{type(self.model).__name__} {identity}"
             + (f" dequantized={loaded.dequantized}" if loaded.dequantized else "")
             + (f" quantized={quantization_label(options)}" if options.quantization else "")
-            + f" pooling={options.pooling}"
-            + str(self.read_pieces.prefix)
+            + f" pooling={options.pooling}{self.read_pieces.prefix}"
             + (" units=text" if options.pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
             + f" final_norm={options.final_norm} long={options.long}{self._points or ''}"
             + (f" stride={options.stride}" if options.stride is not None else "")
             + (f" layers={','.join(map(str, self.layers))}" if self.layers is not None else "")
-            + f" dtype={options.dtype}"
-            + (f" window={options.window}" if narrowed else "")
+            + f" dtype={options.dtype}{f' window={options.window}' if narrowed else ''}"
             + (f" linear={options.linear}" if options.linear != "plain" else "")
         )
         self.details = self._describe(loaded, weights, norm)
