@@ -162,7 +162,7 @@ def test_long_sentences_are_read_in_windows(folder: Folder, kind: str) -> None:
     made = encoder(folder(kind), pooling="pieces", stride=11)
     assert made.window == 40
     long = Sentence.of(["the quick brown fox jumps over the lazy dog"] * 7)
-    (piece,) = made.read_pieces([long])
+    (piece,) = made._read([long])
     assert len(piece.ids) > 60
     before, after = piece.n_before, piece.n_after
     text = piece.ids[before : len(piece.ids) - after]
@@ -547,7 +547,7 @@ def test_pieces_that_cover_nothing_are_refused() -> None:
 def test_unknown_pieces_are_counted(folder: Folder) -> None:
     made = encoder(folder("bert"))
     sentences = [Sentence.of(["the", "漢字", "dog"]), Sentence.of(["€"])]
-    pieces = [piece for s in sentences for piece in made.read_pieces.backend.encode(s.text).tokens]
+    pieces = [piece for s in sentences for piece in made._read.backend.encode(s.text).tokens]
     n_text = len([piece for piece in pieces if piece not in ("[CLS]", "[SEP]")])
     assert made.count_unknown(sentences) == (pieces.count("[UNK]"), n_text)
     assert pieces.count("[UNK]") == 3

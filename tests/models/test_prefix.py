@@ -102,8 +102,8 @@ def test_every_window_of_a_long_sentence_begins_with_it(folder: Folder, kind: st
     made = encoder(folder(kind), pooling="pieces", stride=11, prefix="the dog")
     assert made.window == 40
     long = Sentence.of(["the quick brown fox jumps over the lazy dog"] * 7)
-    (plain,), (read,) = encoder(folder(kind), pooling="pieces").read_pieces([long]), made.read_pieces([long])
-    added = made.read_pieces.backend.encode("the dog", add_special_tokens=False).ids
+    (plain,), (read,) = encoder(folder(kind), pooling="pieces")._read([long]), made._read([long])
+    added = made._read.backend.encode("the dog", add_special_tokens=False).ids
     n = plain.n_before
     assert read.ids.tolist() == [*plain.ids[:n], *added, *plain.ids[n:]]
     text = plain.ids[n : len(plain.ids) - plain.n_after]
@@ -173,7 +173,7 @@ def test_a_long_prefix_is_shown_by_its_beginning() -> None:
 
 def test_counts_are_of_the_text_alone(folder: Folder) -> None:
     plain, made = encoder(folder("gpt2")), encoder(folder("gpt2"), prefix="the dog")
-    n = len(made.read_pieces.backend.encode("the dog", add_special_tokens=False).ids)
+    n = len(made._read.backend.encode("the dog", add_special_tokens=False).ids)
     assert made.lengths(SENTENCES) == [length + n for length in plain.lengths(SENTENCES)]  # they cost time
     assert made.count_unknown(SENTENCES) == plain.count_unknown(SENTENCES)
     for a, b in zip(made.token_spans(SENTENCES), plain.token_spans(SENTENCES), strict=True):
@@ -200,14 +200,14 @@ def test_no_sentence_vector_has_a_part_of_it(folder: Folder, kind: str, prefix: 
     assert list(view.poolings) == poolings.split()
     empty = Sentence.of([])
     for sentence, encoded in zip([*SENTENCES, empty], view.encode([*SENTENCES, empty]), strict=True):
-        (read,) = made.read_pieces([sentence])
-        if len(read.ids) == made.read_pieces.prefix.end - made.read_pieces.prefix.begin:
+        (read,) = made._read([sentence])
+        if len(read.ids) == made._read.prefix.end - made._read.prefix.begin:
             assert encoded.units == ()  # nothing but the prefix
             continue
         with torch.no_grad():
             ids = torch.from_numpy(read.ids[None].astype(np.int64))
             states = torch.stack(made.model(input_ids=ids, output_hidden_states=True).hidden_states)[:, 0].numpy()
-        own = made.read_pieces.prefix
+        own = made._read.prefix
         kept = [i for i in range(len(read.ids)) if not own.begin <= i < own.end]
         expected = {"mean": states[:, kept].mean(1), "cls": states[:, 0], "last": states[:, -1]}
         if len(read.ids) > read.n_before + read.n_after:

@@ -187,7 +187,7 @@ def test_half_types_pool_in_full_precision(folder: Folder) -> None:
     half = encoder(folder("bert"), dtype="bfloat16")
     states: list[np.ndarray] = []
     with torch.inference_mode():
-        ids = half.read_pieces([SENTENCES[0]])[0].ids[None]
+        ids = half._read([SENTENCES[0]])[0].ids[None]
         states = [layer.double().numpy() for layer in half.hidden_states(ids)]
     (encoded,) = half.sentence_encoder().encode([SENTENCES[0]])
     assert encoded.layers.dtype == np.float32

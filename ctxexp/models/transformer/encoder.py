@@ -47,12 +47,12 @@ class TransformerEncoder(Encoder):
         self._device = loaded.model.device
         self._out = torch.float32 if options.dtype == "float32" else torch.float16
         self._versions = versions(self.model) if loaded.is_shared else []
-        self.read_pieces = PieceReader(
+        self._read = PieceReader(
             loaded.tokenizer, pooling=options.pooling, source=checkpoint.source,
             rows=table_rows(self.model), prefix=options.prefix,
         )  # fmt: skip
-        self.start, self.tokenizer = self.read_pieces.prefix.start, self.read_pieces.backend
-        self._waiting = PieceCache(self.read_pieces)
+        self.start, self.tokenizer = self._read.prefix.start, self._read.backend
+        self._waiting = PieceCache(self._read)
         self._linear: LinearKernel = "plain" if options.quantization else options.linear
         self._before_norm: list[torch.Tensor] = []
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
@@ -73,7 +73,7 @@ class TransformerEncoder(Encoder):
             f"{type(self.model).__name__} {identity}"
             + (f" dequantized={loaded.dequantized}" if loaded.dequantized else "")
             + (f" quantized={quantization_label(options)}" if options.quantization else "")
-            + f" pooling={options.pooling}{self.read_pieces.prefix}"
+            + f" pooling={options.pooling}{self._read.prefix}"
             + (" units=text" if options.pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
             + f" final_norm={options.final_norm} long={options.long}{self._points or ''}"
             + (f" stride={options.stride}" if options.stride is not None else "")
@@ -138,7 +138,7 @@ class TransformerEncoder(Encoder):
         return self._name
 
     def _check_window(self) -> None:
-        n = self.read_pieces.n_special
+        n = self._read.n_special
         if self.window is not None and n >= self.window:
             raise ConfigError(
                 f"model.prefix={self.options.prefix!r}: {n} pieces stand around each text, and "
@@ -146,7 +146,7 @@ class TransformerEncoder(Encoder):
             )
 
     def _check_stride(self) -> None:
-        size = None if self.window is None else self.window - self.read_pieces.n_special
+        size = None if self.window is None else self.window - self._read.n_special
         stride = self.options.stride
         if stride is None or (stride >= 1 and (size is None or stride <= size)):
             return
@@ -162,16 +162,16 @@ class TransformerEncoder(Encoder):
 
     def count_unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
         """How many pieces of the sentences' text are unknown to the tokenizer, and how many pieces there are."""
-        return self.read_pieces.count_unknown(self._waiting.peek(sentences))
+        return self._read.count_unknown(self._waiting.peek(sentences))
 
     def token_spans(self, sentences: Sequence[Sentence]) -> Iterator[np.ndarray]:
         """Of each sentence, its units' first pieces and how many pieces are pooled in each, (units, 2)."""
-        for read in self.read_pieces(sentences):
+        for read in self._read(sentences):
             yield np.stack([read.at[np.cumsum(read.counts) - read.counts], read.counts], axis=1)
 
     def unit_keys(self, sentences: Sequence[Sentence]) -> Iterator[list[tuple[int, ...]]]:
         """Of each sentence, the numbers of the pieces that are pooled in each of its units."""
-        for read in self.read_pieces(sentences):
+        for read in self._read(sentences):
             ends = np.cumsum(read.counts)[:-1]
             yield [tuple(ids.tolist()) for ids in np.split(read.ids[read.at], ends)] if len(read.counts) else []
 
@@ -216,12 +216,12 @@ class TransformerEncoder(Encoder):
     def piece_ids(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
         """The row in the embedding tables of each piece that gets a vector (pieces,), one array per sentence; special
         pieces get none."""
-        return [pieces.ids[pieces.at] for pieces in self.read_pieces(sentences)]
+        return [pieces.ids[pieces.at] for pieces in self._read(sentences)]
 
     def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
         """The input embedding, and the output embedding where it is another matrix; piece counts of `sentences`."""
         untrained = bool(self.details["untrained"])
-        return transformer_tables(self.model, self.read_pieces, self.checkpoint, sentences, untrained=untrained)
+        return transformer_tables(self.model, self._read, self.checkpoint, sentences, untrained=untrained)
 
     def _embed(self, group: Sequence[Pieces], length: int) -> torch.Tensor:  # (n_layers, units of the group, dim)
         if not any(len(pieces.at) for pieces in group):

@@ -39,9 +39,9 @@ class TransformerSentences(Encoder):
 
     def __init__(self, base: TransformerEncoder) -> None:
         self.base, self.n_layers, self.layers, self.dim = base, base.n_layers, base.layers, base.dim
-        (sample,) = base.read_pieces([Sentence.of(["a"])])
+        (sample,) = base._read([Sentence.of(["a"])])
         self.poolings = ("mean", "mean_text")
-        prefix = base.read_pieces.prefix
+        prefix = base._read.prefix
         is_added = prefix.begin == 0 < prefix.end  # the first piece is what model.prefix added, and no part of a vector
         if not is_added and (sample.n_before or not base.causal):
             self.poolings += ("cls",)
@@ -72,10 +72,10 @@ class TransformerSentences(Encoder):
 
     def count_unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
         """How many pieces of what is read are unknown to the tokenizer, and how many pieces there are."""
-        return self.base.read_pieces.count_unknown(self._waiting.peek(sentences))
+        return self.base._read.count_unknown(self._waiting.peek(sentences))
 
     def _read(self, sentences: Sequence[Sentence]) -> list[Pieces]:
-        read = self.base.read_pieces(sentences)
+        read = self.base._read(sentences)
         long = [i for i, p in enumerate(read) if self.limit is not None and len(p.ids) > self.limit]
         if long and self.base.options.long == "refuse":
             raise EncodingError(
@@ -107,7 +107,7 @@ class TransformerSentences(Encoder):
         done = [empty] * len(batch)
         with torch.inference_mode():
             for (length, before, after), members in groups.items():
-                if length <= self.base.read_pieces.prefix.end - self.base.read_pieces.prefix.begin:
+                if length <= self.base._read.prefix.end - self.base._read.prefix.begin:
                     continue
                 units = tuple(u for u in self.poolings if u != "mean_text" or before + after < length)
                 ids = np.stack([read[i].ids for i in members])
@@ -138,7 +138,7 @@ class TransformerSentences(Encoder):
 
     def _without_prefix(self, pieces: torch.Tensor) -> torch.Tensor:
         """Pieces (n, length, dim) less those that `model.prefix` added."""
-        prefix = self.base.read_pieces.prefix
+        prefix = self.base._read.prefix
         if prefix.begin == prefix.end:
             return pieces
         return torch.cat([pieces[:, : prefix.begin], pieces[:, prefix.end :]], dim=1)
@@ -153,7 +153,7 @@ def _limit(base: TransformerEncoder) -> int | None:
         own = json.loads(file.read_text(encoding="utf-8")).get("max_seq_length")
     except (OSError, ValueError, AttributeError) as error:
         raise ModelError(f"{file} is no JSON object: {error}") from None
-    if own is not None and (type(own) is not int or own <= base.read_pieces.n_special):
+    if own is not None and (type(own) is not int or own <= base._read.n_special):
         raise ModelError(f"{file} says max_seq_length={own!r}; expected a number of pieces, such as 256, or null")
     limits = [size for size in (own, base.window) if isinstance(size, int)]
     return min(limits, default=None)

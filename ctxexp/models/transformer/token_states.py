@@ -39,7 +39,7 @@ def token_states(encoder: Encoder, sentence: Sentence) -> TokenStates:
     base = encoder._whole if isinstance(encoder, LazyEncoder) else encoder
     if not isinstance(base, TransformerEncoder):
         raise ModelError(f"{encoder.name}: expected a transformer, whose tokens have hidden states; got {type(base)}")
-    (pieces,) = base.read_pieces([sentence])
+    (pieces,) = base._read([sentence])
     if base.window is not None and len(pieces.ids) > base.window:
         raise ModelError(
             f"{sentence.text[:60]!r} has {len(pieces.ids)} pieces, the model takes {base.window}; shorten it"

@@ -44,7 +44,7 @@ def language_model(encoder: Any, text: str) -> tuple[Any, Any]:
     """Ids of the text's pieces (n,), and logits behind each (n, vocabulary): the table is tied, so it is the head."""
     import torch
 
-    ids = torch.tensor(encoder.read_pieces.backend.encode(text).ids)
+    ids = torch.tensor(encoder._read.backend.encode(text).ids)
     with torch.inference_mode():
         states = encoder.model(ids[None]).last_hidden_state[0]
         return ids, states @ encoder.model.get_input_embeddings().weight.T
@@ -61,7 +61,7 @@ def test_it_goes_on_with_paris(encoder: Any) -> None:
     text = "The capital of France is"
     for expected in (" Paris", "."):
         _, logits = language_model(encoder, text)
-        goes_on = encoder.read_pieces.backend.decode([int(logits[-1].argmax())])
+        goes_on = encoder._read.backend.decode([int(logits[-1].argmax())])
         assert goes_on == expected
         text += goes_on
 

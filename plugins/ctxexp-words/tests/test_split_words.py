@@ -41,7 +41,7 @@ def words(gpt2: Any, sentences: Sequence[Sentence]) -> list[SplitWord]:
 
 
 def test_parts_spell_the_word_and_places_hold_it(gpt2: Any, words: list[SplitWord]) -> None:
-    backend = gpt2.read_pieces.backend
+    backend = gpt2.tokenizer
     assert len({word.word for word in words}) == len(words) == 30
     for word in words:
         assert backend.decode(list(word.parts)).strip() == word.word

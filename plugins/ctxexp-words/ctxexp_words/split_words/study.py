@@ -17,8 +17,10 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
     from ctxexp.models.transformer.encoder import TransformerEncoder
-    from ctxexp.models.transformer.pieces import PieceReader, Pieces
+    from ctxexp.models.transformer.pieces import Pieces
 
 MARKERS = "Ġ▁"  # of a word's start, in vocabularies; they belong to its first part
 SHORTEST = 4  # letters of a word that is split
@@ -63,7 +65,7 @@ def find_words(encoder: TransformerEncoder, sentences: Sequence[Sentence], most:
     several = sorted(piece for piece, places in at.items() if len(places) > 1)
     found: list[SplitWord] = []
     for piece in rng.permutation(several).tolist():
-        parts = splits(encoder.read_pieces, piece)
+        parts = splits(encoder.tokenizer, piece)
         if parts and len(found) < most:
             one, other = (at[piece][i] for i in rng.choice(len(at[piece]), 2, replace=False))
             found.append(SplitWord(words[piece], one, other, parts[rng.integers(len(parts))]))
@@ -85,13 +87,13 @@ def _of_one_piece(read: Pieces) -> list[tuple[str, int]]:
     ]
 
 
-def splits(reader: PieceReader, piece: int) -> list[tuple[int, int]]:
+def splits(tokenizer: Tokenizer, piece: int) -> list[tuple[int, int]]:
     """All pairs of the vocabulary's pieces that spell a piece one after the other."""
-    text = reader.backend.id_to_token(piece) or ""
-    going_on = getattr(reader.backend.model, "continuing_subword_prefix", None) or ""
+    text = tokenizer.id_to_token(piece) or ""
+    going_on = getattr(tokenizer.model, "continuing_subword_prefix", None) or ""
     start = len(text) - len(text.lstrip(MARKERS))
     pairs = [
-        (reader.backend.token_to_id(text[:i]), reader.backend.token_to_id(going_on + text[i:]))
+        (tokenizer.token_to_id(text[:i]), tokenizer.token_to_id(going_on + text[i:]))
         for i in range(start + 1, len(text))
     ]
     return [(first, last) for first, last in pairs if first is not None and last is not None]
