@@ -358,3 +358,9 @@ print("torch" in sys.modules)
     message, has_torch = done.stdout.splitlines()
     assert "all measured words stand in 1 (equal sentences count once)" in message
     assert has_torch == "False"
+
+
+def test_weights_that_a_model_does_not_take_are_refused() -> None:
+    """A twin that is the model itself would be a control that controls nothing."""
+    with pytest.raises(ConfigError, match="weights=untrained: model 'random_words' doesn't take it"):
+        ctxexp.measure("random_words", SENTENCES, options=["weights=untrained"])

@@ -114,6 +114,11 @@ def configured(
     options = _args(options)
     choices: dict[str, Any] = {"model": model, "metric": metrics, **parts}
     config = _compose(choices, text, options)
+    if isinstance(model, str) and "weights=untrained" in options and "weights" not in (config.model.signature() or {}):
+        raise ConfigError(
+            f"weights=untrained: model {config.model.name!r} doesn't take it, and would be the trained one; expected a "
+            "model with the option weights, as bert, gpt2 or elmo, with model.checkpoint=... for another one's shape"
+        )
     for kind, choice in choices.items():
         if kind == "metric" and isinstance(choice, Mapping):
             config = config.with_factories(kind, choice)

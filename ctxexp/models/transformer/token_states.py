@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
 from ctxexp.model import Encoder
 
 if TYPE_CHECKING:
-    pass
+    import torch
 
 
 class TokenStates(NamedTuple):
@@ -33,6 +32,8 @@ class TokenStates(NamedTuple):
 def token_states(encoder: Encoder, sentence: Sentence) -> TokenStates:
     """The token states of one sentence. Raises ModelError for a model that is no transformer of this package's, and for
     a sentence longer than its window."""
+    import torch  # not when plugins are registered
+
     from ctxexp.models.lazy import LazyEncoder
     from ctxexp.models.transformer.encoder import TransformerEncoder
 
