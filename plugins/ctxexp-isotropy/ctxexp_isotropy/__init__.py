@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctxexp
 from ctxexp.plugins import Register
 from ctxexp_isotropy.clusters import ClusterAdjustedSimilarity, mean_silhouette
+from ctxexp_isotropy.generalized_ratios import Gride, gride
 from ctxexp_isotropy.intrinsic import IntrinsicDimension, mle, neighbour_distances, two_nn
 from ctxexp_isotropy.partition import PartitionIsotropy, log_partition_ratio
 from ctxexp_isotropy.rogue import RogueDimensions, contributions
@@ -18,6 +19,7 @@ __all__ = [
     "Curvature",
     "EffectiveRank",
     "FirstComponent",
+    "Gride",
     "IntrinsicDimension",
     "IsoScore",
     "IsoScoreStar",
@@ -28,6 +30,7 @@ __all__ = [
     "Spectrum",
     "Symmetry",
     "contributions",
+    "gride",
     "isoscore_star",
     "log_partition_ratio",
     "mean_silhouette",
@@ -47,6 +50,7 @@ def register_metrics(register: Register) -> None:
     register("partition_isotropy", PartitionIsotropy)
     register("rogue_dimensions", RogueDimensions)
     register("intrinsic_dimension", IntrinsicDimension)
+    register("gride", Gride)
     register("cluster_adjusted_similarity", ClusterAdjustedSimilarity)
     register("first_component", FirstComponent)
     register("isoscore_star", IsoScoreStar)
