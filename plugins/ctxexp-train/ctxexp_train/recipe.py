@@ -36,6 +36,11 @@ def check_options(cfg: DictConfig) -> None:
     for key in PENALTIES:
         if cfg[key] and cfg.model.name == "elmo":
             raise ConfigError(f"{key}={cfg[key]} is of model=bert and gpt2, whose training has it; not of elmo")
+        if cfg[key] and cfg.contrastive is not None:
+            raise ConfigError(
+                f"{key}={cfg[key]} is a penalty on a language model's loss, which objective=contrastive hasn't: leave "
+                "one of the two out"
+            )
     if cfg.context_measure not in MEASURES:
         raise UnknownName("context_measure", str(cfg.context_measure), MEASURES)
     if cfg.precision not in PRECISIONS:

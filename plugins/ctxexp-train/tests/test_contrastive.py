@@ -132,13 +132,15 @@ def test_sentences_are_distinct_and_long_enough() -> None:
     [
         (["start=null"], ConfigError, "objective=contrastive goes on from a network"),
         (["model=elmo"], ConfigError, "objective=contrastive is for transformers"),
+        (["context_penalty=1"], ConfigError, r"context_penalty=1 is a penalty on a language model's loss"),
+        (["cosine_penalty=1"], ConfigError, r"cosine_penalty=1 is a penalty on a language model's loss"),
         (["contrastive.pooling=max"], UnknownName, "no pooling 'max'"),
         (["contrastive.temperature=0"], ConfigError, r"contrastive\.temperature=0: expected a number above 0"),
         (["contrastive.dropout=1"], ConfigError, r"contrastive\.dropout=1: expected a share above 0 and below 1"),
         (["model.rows=1"], ConfigError, r"model\.rows=1: expected 2 sentences a step or more"),
         (["contrastive.least_words=99"], DataError, "the training text has 0 sentences of 99 words or more"),
     ],
-    ids=["start", "elmo", "pooling", "temperature", "dropout", "rows", "sentences"],
+    ids=["start", "elmo", "context", "cosine", "pooling", "temperature", "dropout", "rows", "sentences"],
 )
 def test_what_cannot_be_contrasted_is_said(
     text: Path, tmp_path: Path, overrides: list[str], error: type[Exception], message: str
