@@ -9,8 +9,8 @@ WORLDS = {
     claim: world({name: 0.0}, {name: 0.3}, {name: -0.3}, noise=0.07)
     for claim, name in (("frequent-near-origin", "norm"), ("rare-lie-sparse", "distance"), ("sparse-by-angle", "angle"))
 } | {
-    "first-last-above-last": world(
-        {"first-last": 0.5, "last": 0.5}, {"first-last": 0.6, "last": 0.5}, {"first-last": 0.4, "last": 0.5}, **PAIRS
+    "last-two-above-last": world(
+        {"last two": 0.5, "last": 0.5}, {"last two": 0.6, "last": 0.5}, {"last two": 0.4, "last": 0.5}, **PAIRS
     ),
     "follows-edit-distance": world(
         {"edits": 0.3, "edits of ratings": 0.3},

@@ -10,6 +10,7 @@ from ctxexp_papers.claims.checks import NONE, Check
 from ctxexp_papers.claims.evidence import Family
 from ctxexp_papers.claims.paper import Claim
 
+ABSTRACT = "the abstract, arXiv 1909.00512"
 RUNS = "python -m ctxexp -m experiment=ethayarajh_2019 weights=published model=bert,gpt2,elmo"
 
 
@@ -74,8 +75,9 @@ def claim(
     shape: TestShape,
     needs: tuple[str, ...] = (),
     evidence: str = f"runs of the paper's weights on its text ({RUNS})",
+    quote: str = "",
 ) -> Claim:
-    """A claim of the paper on its runs."""
+    """A claim of the paper on its runs; `quote`: its abstract's words."""
     return Claim(
         id=id,
         section=section,
@@ -90,4 +92,6 @@ def claim(
         reversal=shape.reversal,
         on=(Family,),
         evidence=evidence,
+        quote=quote,
+        quote_source=ABSTRACT if quote else "",
     )

@@ -149,6 +149,8 @@ CLAIMS = [
         f"mean cosine of random occurrences: its interval is above {NONE} in every layer from 1",
         partial(_per_model, models=MODELS, key=ANISOTROPY, test=in_layers, bound=Bound(above=NONE)),
         MODELS,
+        quote="the contextualized representations of all words are not isotropic in any layer of the contextualizing "
+        "model",
         shape=BOUND,
     ),
     claim(
@@ -180,6 +182,8 @@ CLAIMS = [
         "adjusted self-similarity: its interval is above 0 in every layer from 1",
         partial(_per_model, models=MODELS, key=ADJUSTED, test=in_layers, bound=POSITIVE),
         MODELS,
+        quote="representations of the same word in different contexts still have a greater cosine similarity than "
+        "those of two different words",
         shape=BOUND,
     ),
     claim(
@@ -188,6 +192,7 @@ CLAIMS = [
         partial(_trends, keys=SCALES, rises=False),
         MANY_LAYERED,
         tuple(SCALES),
+        quote="this self-similarity is much lower in upper layers",
         shape=TREND,
     ),
     claim(

@@ -44,18 +44,15 @@ def _upper_below_lower(family: Family) -> list[Check]:
     return checks
 
 
-CLAIM = replace(
-    claim(
-        "upper-more-contextual",
-        "abstract",
-        "The upper half of each model's hidden layers is more context-specific than the lower half.",
-        "mean self-similarity of the upper half of the hidden layers less that of the lower half, adjusted and as a "
-        "share of the room above chance: the difference's interval below 0 in each model",
-        _upper_below_lower,
-        MODELS,
-        tuple(SCALES),
-        shape=DIFFERENCE,
-    ),
+CLAIM = claim(
+    "upper-more-contextual",
+    "abstract",
+    "The upper half of each model's hidden layers is more context-specific than the lower half.",
+    "mean self-similarity of the upper half of the hidden layers less that of the lower half, adjusted and as a "
+    "share of the room above chance: the difference's interval below 0 in each model",
+    _upper_below_lower,
+    MODELS,
+    tuple(SCALES),
     quote="upper layers of contextualizing models produce more context-specific representations",
-    quote_source="the abstract, arXiv 1909.00512",
+    shape=DIFFERENCE,
 )

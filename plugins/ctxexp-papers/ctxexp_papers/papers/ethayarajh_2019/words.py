@@ -184,6 +184,8 @@ CLAIMS = [
         _below_line,
         MODELS,
         tuple(READINGS),
+        quote="In all layers of ELMo, BERT, and GPT-2, on average, less than 5% of the variance in a word's "
+        "contextualized representations can be explained by a static embedding for that word",
         shape=BOUND,
     ),
     claim(
