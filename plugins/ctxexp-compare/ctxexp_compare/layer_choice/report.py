@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from ctxexp.report.sweep_tables import SweepTable, markdown
 from ctxexp_compare.layer_choice.choice import Candidate, LayerChoice
 from ctxexp_compare.layer_choice.winners import WinnerEstimate
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHOWN_TASKS = 9  # by name
 RIVALS = {
@@ -58,6 +60,8 @@ def answer(choice: LayerChoice) -> str:
 def frame(choice: LayerChoice) -> pd.DataFrame:
     """The score of every task and candidate: task, layer, transform, twin, score, and whether the candidate is the best
     of the other tasks."""
+    import pandas as pd
+
     rows = []
     for task, scores in zip(choice.table.tasks, choice.table.scores, strict=True):
         for candidate, score in zip(choice.table.candidates, scores.tolist(), strict=True):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from ctxexp.command.arguments import model_args
 from ctxexp.command.build import Built
@@ -21,6 +22,9 @@ from ctxexp_compare.sinks.find import sinks as find_sinks
 from ctxexp_compare.sinks.found import Sinks
 from ctxexp_compare.sinks.mask import METRICS, effects
 from ctxexp_compare.sinks.scores import FACTOR, SHARE
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_TOKENS = 5  # of a kind that are named
 
@@ -104,8 +108,8 @@ def table(found: Sinks) -> str:
         notes.append("the model gives no attention, or none was asked for")
     for kind in frame.loc[frame["by_norm"] + frame["by_attention"] > 0, "kind"]:
         own = found.tokens[(found.kinds == kind) & found.is_sink].tolist()
-        common = pd.Series(own).value_counts()[:MOST_TOKENS]
-        notes.append(f"{kind}: " + ", ".join(f"{token!r} {n}" for token, n in common.items()))
+        common = Counter(own).most_common(MOST_TOKENS)
+        notes.append(f"{kind}: " + ", ".join(f"{token!r} {n}" for token, n in common))
     return markdown(SweepTable(f"Sinks of {found.title}", frame, columns, cells, notes))
 
 
