@@ -66,7 +66,7 @@ def split_words(
     seed: of words, splits and resamples
     out: a folder for split_words.csv and split_words.png
     """
-    from ctxexp_words.split_words.command import run
+    from ctxexp_words.splits.command import run
 
     run(models, most=words, untrained=untrained, prefix=prefix, seed=seed, out=out)
 

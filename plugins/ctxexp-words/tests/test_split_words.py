@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from ctxexp_words.split_words.command import encoders, run
-from ctxexp_words.split_words.figure import figure, sentence
-from ctxexp_words.split_words.study import (
+from ctxexp_words.splits.command import encoders, run
+from ctxexp_words.splits.figure import figure, sentence
+from ctxexp_words.splits.study import (
     SplitWord,
     find_words,
     is_recovered,

@@ -15,7 +15,7 @@ from ctxexp.files.tables import write_csv
 from ctxexp.models.choices import AS_TOKENIZER
 from ctxexp.progress import show
 from ctxexp.report.frame import save_figure
-from ctxexp_words.split_words.study import find_words, recovered_shares, vectors
+from ctxexp_words.splits.study import find_words, recovered_shares, vectors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ def split_words_table(
 
 def run(models: Sequence[str], *, most: int, untrained: bool, prefix: str, seed: int, out: Path) -> None:
     """Measure, print a line a model, and write split_words.csv and .png."""
-    from ctxexp_words.split_words.figure import figure, sentence
+    from ctxexp_words.splits.figure import figure, sentence
 
     if not models:
         raise ConfigError("split-words needs a model: ctxexp split-words gpt2 bert")
