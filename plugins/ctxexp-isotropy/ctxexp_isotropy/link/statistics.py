@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ctxexp.maths.correlation import partial, percentiles
+from ctxexp.measuring.streams import Stream
 from ctxexp_isotropy.link.head import ContextStates
 
 Statistics = dict[str, float]
@@ -52,8 +53,10 @@ def link(
     rng = np.random.default_rng(seed)
     results: dict[str, LinkEstimate] = {}
     for name, grid in (("own", _own(states, pieces, rng)), ("counted", _counted(states, least))):
-        results |= _estimates(grid, replicates, np.random.default_rng([seed, len(name)]))
-    return results | _estimates(_second_order(states, spaces), replicates, np.random.default_rng([seed, 2]))
+        results |= _estimates(grid, replicates, np.random.default_rng([seed, Stream.RESAMPLE, len(name)]))
+    return results | _estimates(
+        _second_order(states, spaces), replicates, np.random.default_rng([seed, Stream.RESAMPLE, 2])
+    )
 
 
 @dataclass(frozen=True)
