@@ -32,7 +32,7 @@ from ctxexp.model import Encoder, contract_violation
 from ctxexp.models.choices import check_arguments
 from ctxexp.plugins.published import publisher
 from ctxexp.progress import Progress, Silent
-from ctxexp.report.explorer import TABLE, load_explorer
+from ctxexp.report.page.explorer import TABLE, load_explorer
 from ctxexp.results import Results
 from ctxexp.results.objective import Objective
 from ctxexp.transform import Calibration

@@ -61,7 +61,7 @@ def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Pa
     out: where to
     """
     from ctxexp.jobs.finished_runs import finished_jobs
-    from ctxexp.report.page import write_summary
+    from ctxexp.report.summary import write_summary
 
     results_by_label = list(runs(folder, sweep=sweep).items())[::-1]  # the first job first
     jobs = reversed(list(finished_jobs(folder, sweep=sweep)))  # of two with one name the newer has it without a number

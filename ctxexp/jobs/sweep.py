@@ -26,8 +26,8 @@ from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.findings import comparison_finding, finding
 from ctxexp.report.negative_controls import control_lines, training_runs
-from ctxexp.report.page import write_summary
 from ctxexp.report.seeds import average_seeds
+from ctxexp.report.summary import write_summary
 from ctxexp.report.sweep_tables import table_texts
 from ctxexp.report.terminal import comparison_table, fitted_markdown
 from ctxexp.results import RESULTS_FILE, Results

@@ -12,9 +12,10 @@ import numpy as np
 from ctxexp.errors import MetricError, near
 from ctxexp.files.paths import user_path
 from ctxexp.report.charts import sweep_charts
-from ctxexp.report.figures import overview_figure, sweep_figure
+from ctxexp.report.figures import overview_figure, run_figure, sweep_figure
 from ctxexp.report.frame import display_in_notebook
-from ctxexp.report.wording import chance_key, main_key
+from ctxexp.report.page import write_report
+from ctxexp.results.curves import chance_key, main_key
 from ctxexp.results.values import COLUMNS, Key, Values
 
 if TYPE_CHECKING:
@@ -65,8 +66,6 @@ class Comparison:
 
     def report(self, path: str | Path = "report.html") -> Path:
         """Write the interactive page of the runs, which fetches nothing; returns its path."""
-        from ctxexp.report.page import write_report
-
         published = any(results.info.published for _, results in self.runs)
         return write_report(self.runs, user_path(path).absolute(), published=published)
 
@@ -91,6 +90,25 @@ class Comparison:
         places = sorted(range(len(names)), key=lambda i: (order[list(rows)[i][0]], names[i][1] == "chance"))
         html: str = table.iloc[places].to_html(escape=False, na_rep="")
         return html
+
+
+def run_plot(results: Results, measure: str | None) -> Figure:
+    """One run's figure of a measure, with raw values and baseline; else as `Comparison.plot` of this run."""
+    figure = run_figure(results, measure) if measure else None
+    return display_in_notebook(figure) if figure else of_run(results).plot(measure)
+
+
+def run_html(results: Results) -> str:
+    """The run's facts and each measure's main curve by layer, as HTML for a notebook."""
+    comparison, info = of_run(results), results.info
+    ((label, _),) = comparison.runs
+    head = f"{label}, {info.corpus.name}: {results.n_layers} layers, baseline {info.baseline.name or 'none'}"
+    return f"<p>{escape(head)}</p>{comparison._repr_html_()}"
+
+
+def of_run(results: Results) -> Comparison:
+    """The comparison of one run alone, under its title."""
+    return Comparison(((results.info.title or "run", results),))
 
 
 def _html_cells(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[str]:

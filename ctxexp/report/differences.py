@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ctxexp.measuring.bootstrap import interval
-from ctxexp.results import Results
 from ctxexp.results.values import Key
+
+if TYPE_CHECKING:
+    from ctxexp.results import Results
 
 
 class Difference(NamedTuple):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ctxexp.report.charts import PAPER_MEASURES
-from ctxexp.report.wording import LabelledResults, chance_key, figure_name, full_title, main_key, unique_labels
-from ctxexp.results import Results
+from ctxexp.report.wording import LabelledResults, figure_name, full_title, unique_labels
+from ctxexp.results.curves import chance_key, main_key
 from ctxexp.results.values import Estimates, Key
+
+if TYPE_CHECKING:
+    from ctxexp.results import Results
 
 AT = ("last layer", "highest layer", "lowest layer")
 

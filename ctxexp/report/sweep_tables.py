@@ -12,11 +12,12 @@ from ctxexp.files.writing import write_text
 from ctxexp.plugins import REPORT, Registry
 from ctxexp.report.frame import save_figure
 from ctxexp.report.wording import LabelledResults, one_line
-from ctxexp.results import Results
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from ctxexp.results import Results
 
 FILES = "table_*.md"
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from ctxexp.report.side_by_side import AT, ComparisonCell, number, side_by_side
-from ctxexp.report.wording import LabelledResults, chance_key, main_keys, unique_labels
+from ctxexp.report.wording import LabelledResults, unique_labels
 from ctxexp.results import Results
+from ctxexp.results.curves import chance_key, main_keys
 from ctxexp.results.values import Key
 
 GAP = 2  # spaces between columns

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ctxexp.models.training_steps import training_of, training_step
 from ctxexp.report.wording import LabelledResults, one_line, unique_labels
-from ctxexp.results import Results
+
+if TYPE_CHECKING:
+    from ctxexp.results import Results
 
 
 class RunAtStep(NamedTuple):

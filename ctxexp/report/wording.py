@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ctxexp.results.run_info import SIZE_MATCHED, MeasureInfo
+from ctxexp.results.curves import main_key as main_key
+from ctxexp.results.curves import main_keys as main_keys
+from ctxexp.results.curves import measure_info as measure_info
+from ctxexp.results.run_info import SIZE_MATCHED
 from ctxexp.results.values import Key
 
 if TYPE_CHECKING:
@@ -43,11 +46,6 @@ def unique_labels(runs: Sequence[tuple[str, T]]) -> list[tuple[str, T]]:
 def one_line(text: object) -> str:
     """The text in one line, single spaces between its words."""
     return " ".join(str(text).split())
-
-
-def measure_info(results: Results, measure: str) -> MeasureInfo:
-    """The metadata of a measure as the run recorded it; blank where it recorded none."""
-    return results.info.measures.get(measure, MeasureInfo())
 
 
 def title(measure: str, runs: Iterable[Results], task: str = "") -> str:
@@ -88,34 +86,6 @@ def figure_name(measure: str, runs: Iterable[Results]) -> str:
     return next((info.name for r in runs if (info := measure_info(r, measure)).variant), measure)
 
 
-def main_statistics(results: Results, measure: str) -> tuple[str, ...]:
-    """The statistics that may stand for the measure, the first first: the one that its metric names, if it names one,
-    adjusted, raw."""
-    own = measure_info(results, measure).main
-    return (*([own] if own else []), "adjusted", "raw")
-
-
-def main_key(results: Results, measure: str, task: str = "", *, wanted: str = "") -> Key | None:
-    """The curve that stands for the measure: of `wanted`, its metric's choice, adjusted, raw and the others (no count,
-    spread or level) the first with a finite value, or else the first; None if there is none."""
-    others = [key.name for key in results.by_key if may_be_main(key)]
-    keys = [Key.of(measure, statistic, task) for statistic in (wanted, *main_statistics(results, measure), *others)]
-    keys = [key for key in keys if key in results.by_key]
-    return next((key for key in keys if np.isfinite(results.by_key[key].value).any()), next(iter(keys), None))
-
-
-def main_keys(results: Results) -> list[Key]:
-    """The curve of each measure and task that its metric names, or adjusted or raw, where it has one of these."""
-    keys = (main_key(results, *measure_task) for measure_task in results.measure_tasks())
-    return [key for key in keys if key and key.name in main_statistics(results, key.measure)]
-
-
-def chance_key(results: Results, key: Key) -> Key | None:
-    """The key of the level of chance that a curve's values are taken off from or stand beside; None: it has none."""
-    level = key._replace(statistic="baseline")
-    return level if key.statistic in ("adjusted", "corrected", "raw") and level in results.by_key else None
-
-
 def measure_definition(measure: str, results: Results, task: str = "") -> str:
     """The definition that the run states, of a task with the task; else an empty text."""
     sentence = one_line(measure_info(results, measure).definition)
@@ -151,14 +121,6 @@ def readable(key: Key) -> str:
     names = {"corrected": "chance-corrected", "mean_cosine": "mean"}
     name = names.get(key.statistic, key.statistic.replace("_", " "))
     return f"{name}, {key.baseline.replace('_', '-')}" if key.baseline else name
-
-
-def may_be_main(key: Key) -> bool:
-    """Whether a curve may stand for its measure: no count, no spread, no baseline, and nothing by a second baseline."""
-    return not key.baseline and key.statistic not in NEVER_MAIN
-
-
-NEVER_MAIN = ("n", "undefined", "sd", "baseline", "corrected", "corrected_undefined")
 
 
 def seeds_suffix(results: Results) -> str:

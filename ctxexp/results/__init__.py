@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from ctxexp.errors import MetricError, near
 from ctxexp.files.paths import user_path
-from ctxexp.files.tables import write_csv
 from ctxexp.results import files
-from ctxexp.results.files import FRAME as FRAME
-from ctxexp.results.files import REPLICATES as REPLICATES
-from ctxexp.results.files import RESULTS_FILE as RESULTS_FILE
+from ctxexp.results.curves import curve_series, named_curves
+from ctxexp.results.files import FRAME, REPLICATES, RESULTS_FILE
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Estimates, Key, Values
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+__all__ = ["FRAME", "REPLICATES", "RESULTS_FILE", "Results"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +34,7 @@ class Results:
     baseline, adjusted (raw - baseline), median, sd, n (groups with a score), undefined (groups without one); by each
     further baseline of the metric also <its name>_baseline and <its name>_adjusted. Of the cosine measures, beside each
     adjusted, corrected: adjusted / (1 - baseline), with corrected_undefined where a layer leaves no room above its
-    baseline. Of anisotropy: mean_cosine. Of word_norm: raw, sd, ...
-
-    `tables` are what metrics tell of words, sentences or sub-sets. `replicates` holds bootstrap replicates of some
+    baseline. `tables` are those of metrics, of words, sentences or sub-sets. `replicates` are bootstrap values of some
     curves, (n_layers, r) float32, and scalars, (r,): runs on the same text with the same seed drew the same resamples.
     `info` is the run's metadata.
 
@@ -75,28 +71,16 @@ class Results:
     @cached_property
     def by_key(self) -> dict[Key, Estimates]:
         """The frame's values and interval ends by key, in order of appearance."""
-        where: dict[Key, list[int]] = {}
-        few, n = self.info.model.layers, self.info.model.n_layers
-        names = (self.frame[column] for column in ("measure", "statistic", "task", "place"))
-        for row, key in enumerate(zip(*names, strict=True)):
-            where.setdefault(Key.of(*key), []).append(row)
-        numbers = self.frame[["value", "low", "high"]].to_numpy(np.float64)
-        estimates = {key: Estimates(*numbers[rows].T) for key, rows in where.items()}
-        return estimates if not few else Values(estimates).expand_layers(few, n).by_key
+        values, few = Values.of(self.frame), self.info.model.layers
+        return values.expand_layers(few, self.info.model.n_layers).by_key if few else values.by_key
 
     @cached_property
     def by_name(self) -> dict[str, np.ndarray]:
         """Every value under the name that sinks give it, (n_layers,) by layer and (1,) elsewhere.
 
-        `measure/task/statistic` or `measure.place/task/statistic`; the ends of intervals have `_ci_low` and `_ci_high`
-        behind it. Nobody takes a name apart.
+        `measure/task/statistic` or `measure.place/task/statistic`; `_ci_low`, `_ci_high` behind: ends of intervals.
         """
-        curves = {}
-        for key, estimates in self.by_key.items():
-            curves[str(key)] = estimates.value
-            if np.isfinite(estimates.low).any():
-                curves |= {f"{key}_ci_low": estimates.low, f"{key}_ci_high": estimates.high}
-        return curves
+        return named_curves(self.by_key)
 
     @property
     def n_layers(self) -> int:
@@ -214,20 +198,7 @@ class Results:
             >>> results.curve("self_similarity").tolist(), results.curve("self_similarity", "raw").tolist()
             ([0.75, 0.25], [0.9, 0.5])
         """
-        import pandas as pd
-
-        from ctxexp.report.wording import main_key
-
-        key = Key.of(measure, statistic, task)
-        if not statistic:
-            key = main_key(self, measure, task, wanted="adjusted") or key
-        if key not in self.by_key:
-            curves = [each for each in self.by_key if each.place == LAYER]
-            names = {str(each) if statistic else each.curve_name for each in curves}
-            name = str(key) if statistic else key.curve_name
-            raise MetricError(f"no curve {name!r} in these results{near(name, names)}")
-        values = self.by_key[key].value
-        return pd.Series(values, index=pd.RangeIndex(len(values), name="layer"), name=str(key))
+        return curve_series(self, measure, statistic, task)
 
     def plot(self, measure: str | None = None) -> Figure:
         """One measure by layer with its interval.
@@ -246,14 +217,9 @@ class Results:
             >>> values.set(Key("anisotropy", "mean_cosine"), np.array([0.5, 0.25]))
             >>> Results.of(values).plot("anisotropy").savefig("anisotropy.png")
         """
-        from ctxexp.report.comparison import Comparison
-        from ctxexp.report.figures import run_figure
-        from ctxexp.report.frame import display_in_notebook
+        from ctxexp.report.comparison import run_plot  # with all that draws figures
 
-        figure = run_figure(self, measure) if measure else None
-        if figure is None:
-            return Comparison(((self.info.title or "run", self),)).plot(measure)
-        return display_in_notebook(figure)
+        return run_plot(self, measure)
 
     def report(self, path: str | Path = "report.html") -> Path:
         """Write the interactive page of this run, which fetches nothing; `ctxexp.compare(...).report()` is of several.
@@ -265,25 +231,21 @@ class Results:
             Its path.
 
         Example:
-            >>> from tempfile import TemporaryDirectory
-            >>> with TemporaryDirectory() as folder:
-            ...     Results().report(Path(folder) / "mine.html").name
+            >>> Results().report("mine.html").name
             'mine.html'
         """
-        from ctxexp.report.comparison import Comparison
+        from ctxexp.report.comparison import of_run
 
-        return Comparison(((self.info.title or "run", self),)).report(path)
+        return of_run(self).report(path)
 
     def __repr__(self) -> str:
         return f"<Results of {self.info.title or 'run'}: {', '.join(self.measures())} by {self.n_layers} layers>"
 
     def _repr_html_(self) -> str:
         """The run's facts and each measure's main curve by layer, as HTML for a notebook."""
-        from ctxexp.report.comparison import Comparison
+        from ctxexp.report.comparison import run_html
 
-        label, info = self.info.title or "run", self.info
-        head = f"{label}, {info.corpus.name}: {self.n_layers} layers, baseline {info.baseline.name or 'none'}"
-        return f"<p>{escape(head)}</p>{Comparison(((label, self),))._repr_html_()}"
+        return run_html(self)
 
     def merge(self, others: Results) -> Results:
         """These results and others of parts of one run.
@@ -314,11 +276,7 @@ class Results:
             >>> Path("results.csv").read_text().strip()
             'measure,task,statistic,place,layer,value,low,high,n'
         """
-        folder = user_path(folder)
-        if folder.suffix.lower() == ".csv":
-            write_csv(self.frame, folder)
-            return
-        files.write(self, folder)
+        files.write(self, user_path(folder))
 
     @classmethod
     def load(cls, folder: Path) -> Results:
@@ -335,10 +293,8 @@ class Results:
                 version's format.
 
         Example:
-            >>> from tempfile import TemporaryDirectory
-            >>> with TemporaryDirectory() as folder:
-            ...     Results().save(folder)
-            ...     Results.load(Path(folder))
+            >>> Results().save("folder")
+            >>> Results.load(Path("folder"))
             <Results of run:  by 0 layers>
         """
         return cls(*files.read(folder))

@@ -33,7 +33,10 @@ MAX_NAME_BYTES = 200  # of a table: a file's name may have 255, with `.csv` and 
 
 
 def write(results: Results, folder: Path) -> None:
-    """Write the results into a folder, see `Results.save`."""
+    """Write the results into a folder, or their frame into a CSV file, see `Results.save`."""
+    if folder.suffix.lower() == ".csv":
+        write_csv(results.frame, folder)
+        return
     if odd := _name_error(results.tables):
         raise MetricError(odd)
     for name, table in results.tables.items():

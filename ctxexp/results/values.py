@@ -95,6 +95,16 @@ class Values:
         if replicates is not None and replicates.size:
             self.replicates[key] = replicates
 
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> Values:
+        """The values of a frame, the inverse of `frame()` where all layers were measured."""
+        where: dict[Key, list[int]] = {}
+        names = (frame[column] for column in ("measure", "statistic", "task", "place"))
+        for row, key in enumerate(zip(*names, strict=True)):
+            where.setdefault(Key.of(*key), []).append(row)
+        numbers = frame[["value", "low", "high"]].to_numpy(np.float64)
+        return cls({key: Estimates(*numbers[rows].T) for key, rows in where.items()})
+
     def expand_layers(self, layers: Sequence[int], n_layers: int) -> Values:
         """The same values for all `n_layers` layers: those of `layers`, which were measured, and NaN elsewhere."""
         expanded = Values()

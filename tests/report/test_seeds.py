@@ -12,7 +12,7 @@ import pytest
 from test_figures import results, texts
 
 from ctxexp.plugins import build_registry
-from ctxexp.report import charts, figures, page
+from ctxexp.report import charts, figures, summary
 from ctxexp.report.palette import FIXED
 from ctxexp.report.seeds import average_seeds
 from ctxexp.report.terminal import comparison_table
@@ -99,7 +99,7 @@ def test_figures_table_and_page_name_the_spread(tmp_path: Path) -> None:
     value, low, _ = (float(column[-1]) for column in shown[0][1].by_key[SELF])
     assert re.search(rf" {value:.3f} +± {value - low:.3f}", table)
     assert "  bert, mean of 3 seeds ± sd" in table
-    page.write_summary(runs, tmp_path, build_registry(installed=False))
+    summary.write_summary(runs, tmp_path, build_registry(installed=False))
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "mean of 3 seeds ± sd" in text
     assert "with the standard deviation over the seeds in its place" in text

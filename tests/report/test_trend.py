@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ctxexp.report.trend import Leg, certain_changes, certain_sign, trend
+from ctxexp.report.findings.trend import Leg, certain_changes, certain_sign, trend
 from ctxexp.results.values import Estimates
 
 EXACT = 0.01  # half an interval, small beside the planted changes

@@ -9,8 +9,9 @@ from pathlib import Path
 from ctxexp.report.findings import comparison_finding, finding, sweep_finding
 from ctxexp.report.page import REPORT
 from ctxexp.report.side_by_side import number
-from ctxexp.report.wording import LabelledResults, full_title, main_keys, readable
+from ctxexp.report.wording import LabelledResults, full_title, readable
 from ctxexp.results import Results
+from ctxexp.results.curves import main_keys
 from ctxexp.sink import SweepReport
 from ctxexp.sinks.mlflow.values import headline
 

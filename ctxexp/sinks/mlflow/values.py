@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from ctxexp.report.charts import PAPER_MEASURES
-from ctxexp.report.wording import definition_name, main_keys, main_statistics, may_be_main
+from ctxexp.report.wording import definition_name
 from ctxexp.results import Results
+from ctxexp.results.curves import main_keys, main_statistics, may_be_main
 from ctxexp.results.values import LAYER, Key
 
 MAX_VALUE, MAX_NAME = 6000, 250  # characters that MLflow takes

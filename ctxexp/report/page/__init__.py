@@ -1,4 +1,4 @@
-"""A sweep's comparison as files: one self-contained interactive page, the figures, and every curve as a CSV.
+"""One self-contained interactive page of runs: charts, tables, the runs.
 
 (Plotly draws each panel; its own page writer has no switch that shows or hides a run in all panels at once.)
 """
@@ -14,26 +14,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ctxexp.errors import plugin_call
-from ctxexp.files.tables import write_csv
 from ctxexp.files.templates import render_page
 from ctxexp.files.writing import write_text
-from ctxexp.plugins import Registry
-from ctxexp.report import charts, figures, run_facts, sweep_tables, wording
+from ctxexp.report import charts, run_facts, wording
 from ctxexp.report.charts import Line, Panel
-from ctxexp.report.comparison import Comparison
 from ctxexp.report.ethayarajh_2019 import released as reference
-from ctxexp.report.explorer import load_explorer
 from ctxexp.report.findings import change, change_of, comparison_finding, finding, finding_of
 from ctxexp.report.negative_controls import control_lines, training_runs
+from ctxexp.report.page.explorer import load_explorer
 from ctxexp.report.palette import PALETTE
-from ctxexp.report.seeds import average_seeds
 from ctxexp.report.side_by_side import AT, side_by_side
 from ctxexp.report.training_steps import trainings
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
 from ctxexp.results.values import Key
 
-REPORT, COMPARISON = "report.html", "comparison.csv"
+REPORT = "report.html"
 SPOKEN = 6  # runs of which the page's head has a sentence each
 _STATISTICS = ("adjusted", "raw", "baseline")
 
@@ -79,26 +75,6 @@ def _run_facts(info: RunInfo) -> dict[str, object]:
     }
 
 
-def write_summary(
-    runs: Sequence[LabelledResults], folder: Path, registry: Registry, *, links: Mapping[str, str] | None = None
-) -> list[Path]:
-    """Write the comparison of a sweep's runs (figures, report.html, tables, comparison.csv); return the paths.
-
-    `links` are where sinks show the runs, by label. Figures and page show means over seeds; tables and comparison.csv
-    have every run.
-    """
-    published = any(results.info.published for _, results in runs)
-    averages = average_seeds(runs)
-    paths = figures.sweep_figures(averages, folder, published=published)
-    paths += sweep_tables.write_tables(runs, folder, registry)
-    more = sweep_tables.write_figures(runs, folder, registry)
-    page = write_report(averages, folder / REPORT, published=published, links=links, pictures=more)
-    paths += [page, *more]
-    comparison = folder / COMPARISON
-    write_csv(Comparison(tuple(wording.unique_labels(runs))).frame, comparison)
-    return [*paths, comparison]
-
-
 def write_report(
     runs: Sequence[LabelledResults],
     path: Path,
@@ -118,7 +94,7 @@ def write_report(
     data = page_data(runs, published=published) | {"explorer": explorer and explorer.data}
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     page = render_page(
-        "ctxexp.report",
+        "ctxexp.report.page",
         "page.html",
         title=title or (f"{runs[0][0]}, layer by layer" if len(runs) == 1 else "Layer by layer: a comparison"),
         lead=comparison_finding(runs) if len(runs) > 1 else "".join(finding(results, label) for label, results in runs),

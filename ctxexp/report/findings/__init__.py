@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report.differences import share_resamples
+from ctxexp.report.findings.trend import Leg, Trend, certain_changes, certain_sign, trend
 from ctxexp.report.negative_controls import is_control
-from ctxexp.report.trend import Leg, Trend, certain_changes, certain_sign, trend
 from ctxexp.report.wording import (
     AVERAGE,
     LabelledResults,

@@ -1,0 +1,84 @@
+"""The curve of a measure: the one that stands for it, its level of chance, and the one that a user names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctxexp.errors import MetricError, near
+from ctxexp.results.run_info import MeasureInfo
+from ctxexp.results.values import LAYER, Estimates, Key
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ctxexp.results import Results
+
+NEVER_MAIN = ("n", "undefined", "sd", "baseline", "corrected", "corrected_undefined")
+
+
+def measure_info(results: Results, measure: str) -> MeasureInfo:
+    """The metadata of a measure as the run recorded it; blank where it recorded none."""
+    return results.info.measures.get(measure, MeasureInfo())
+
+
+def main_statistics(results: Results, measure: str) -> tuple[str, ...]:
+    """The statistics that may stand for the measure, the first first: the one that its metric names, if it names one,
+    adjusted, raw."""
+    own = measure_info(results, measure).main
+    return (*([own] if own else []), "adjusted", "raw")
+
+
+def main_key(results: Results, measure: str, task: str = "", *, wanted: str = "") -> Key | None:
+    """The curve that stands for the measure: of `wanted`, its metric's choice, adjusted, raw and the others (no count,
+    spread or level) the first with a finite value, or else the first; None if there is none."""
+    others = [key.name for key in results.by_key if may_be_main(key)]
+    keys = [Key.of(measure, statistic, task) for statistic in (wanted, *main_statistics(results, measure), *others)]
+    keys = [key for key in keys if key in results.by_key]
+    return next((key for key in keys if np.isfinite(results.by_key[key].value).any()), next(iter(keys), None))
+
+
+def main_keys(results: Results) -> list[Key]:
+    """The curve of each measure and task that its metric names, or adjusted or raw, where it has one of these."""
+    keys = (main_key(results, *measure_task) for measure_task in results.measure_tasks())
+    return [key for key in keys if key and key.name in main_statistics(results, key.measure)]
+
+
+def chance_key(results: Results, key: Key) -> Key | None:
+    """The key of the level of chance that a curve's values are taken off from or stand beside; None: it has none."""
+    level = key._replace(statistic="baseline")
+    return level if key.statistic in ("adjusted", "corrected", "raw") and level in results.by_key else None
+
+
+def may_be_main(key: Key) -> bool:
+    """Whether a curve may stand for its measure: no count, no spread, no baseline, and nothing by a second baseline."""
+    return not key.baseline and key.statistic not in NEVER_MAIN
+
+
+def curve_series(results: Results, measure: str, statistic: str, task: str) -> pd.Series:
+    """A curve by layer; statistic "": the one that stands for the measure. Raises MetricError, with the nearest name,
+    for one that wasn't measured."""
+    import pandas as pd
+
+    key = Key.of(measure, statistic, task)
+    if not statistic:
+        key = main_key(results, measure, task, wanted="adjusted") or key
+    if key not in results.by_key:
+        curves = [each for each in results.by_key if each.place == LAYER]
+        names = {str(each) if statistic else each.curve_name for each in curves}
+        name = str(key) if statistic else key.curve_name
+        raise MetricError(f"no curve {name!r} in these results{near(name, names)}")
+    values = results.by_key[key].value
+    return pd.Series(values, index=pd.RangeIndex(len(values), name="layer"), name=str(key))
+
+
+def named_curves(by_key: Mapping[Key, Estimates]) -> dict[str, np.ndarray]:
+    """The values under the names that sinks give them, and the ends of their intervals, see `Results.by_name`."""
+    curves = {}
+    for key, estimates in by_key.items():
+        curves[str(key)] = estimates.value
+        if np.isfinite(estimates.low).any():
+            curves |= {f"{key}_ci_low": estimates.low, f"{key}_ci_high": estimates.high}
+    return curves
