@@ -23,9 +23,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command import compose
 from ctxexp.command.build import Built
+from ctxexp.command.build.labels import plugins_used
 from ctxexp.command.callback import current_job
 from ctxexp.command.config import RESULT_NEUTRAL_KEYS, parse_config
-from ctxexp.command.labels import plugins_used
 from ctxexp.command.names import GROUPS, add_config_folder, config_folder, load_plugin_files, registry
 from ctxexp.command.options import MEANT
 from ctxexp.command.secrets import as_written, environment_texts

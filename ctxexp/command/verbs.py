@@ -18,6 +18,7 @@ from ctxexp.datasets.download import vector_folder
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
 from ctxexp.jobs.credentials import VARIABLE
+from ctxexp.models.listing import cached_models, registered_models
 from ctxexp.plugins import Register, hookimpl
 from ctxexp.plugins.listing import main as list_plugins
 from ctxexp.progress import show, terminal_width
@@ -113,8 +114,6 @@ def upload(folder: Path, *folders: Path, uri: str | None = None, experiment: str
 
 def models() -> None:
     """List the models that can be typed, with the size of their files and whether they are here."""
-    from ctxexp.models.listing import cached_models, registered_models
-
     offers = [registry().find("model", name) for name in registry().names("model")]
     rows = [*registered_models(offers), *cached_models()]
     width = max(len(row.typed) for row in rows)

@@ -11,8 +11,8 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
+from ctxexp.command.build.labels import plugins_used
 from ctxexp.command.config import RESULT_NEUTRAL_KEYS, Component, Config
-from ctxexp.command.labels import plugins_used
 from ctxexp.errors import ConfigError
 from ctxexp.files.paths import user_path
 from ctxexp.measuring.study import Study

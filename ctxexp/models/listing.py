@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ctxexp.errors import ModelError
+from ctxexp.models.elmo.locate import hub_cache
+from ctxexp.models.transformer.checkpoints import is_complete
 from ctxexp.plugins.arguments import arguments
 from ctxexp.plugins.offers import Offer
 
@@ -70,9 +72,6 @@ def cached_models() -> Iterator[ListedModel]:
     """The models in the hub's cache that are whole, by name."""
     from huggingface_hub import scan_cache_dir
     from huggingface_hub.errors import CacheNotFound
-
-    from ctxexp.models.elmo.locate import hub_cache
-    from ctxexp.models.transformer.checkpoints import is_complete
 
     try:
         repositories = scan_cache_dir(hub_cache()).repos

@@ -22,9 +22,9 @@ from ctxexp import errors
 from ctxexp.baseline import Baseline
 from ctxexp.command import cli, compose
 from ctxexp.command.build import Built, encoder_version
+from ctxexp.command.build.labels import plugins_used
 from ctxexp.command.config import Component, Config
 from ctxexp.command.help import help_of
-from ctxexp.command.labels import plugins_used
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sense
 from ctxexp.errors import (

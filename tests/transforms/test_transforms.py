@@ -16,7 +16,7 @@ from test_occurrences import shelve
 
 from ctxexp.baselines.drawn import Uniform
 from ctxexp.command.build import Built
-from ctxexp.command.labels import transform_label
+from ctxexp.command.build.labels import transform_label
 from ctxexp.dataset import Corpus
 from ctxexp.errors import CtxexpError, TransformError
 from ctxexp.jobs.key import job_key

@@ -12,7 +12,7 @@ from test_transforms import Space, place
 
 from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.command.build import Built
-from ctxexp.command.labels import transform_label
+from ctxexp.command.build.labels import transform_label
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity

@@ -19,7 +19,7 @@ from scipy import stats
 
 from ctxexp.command import compose
 from ctxexp.command.build import Built
-from ctxexp.command.labels import transform_label
+from ctxexp.command.build.labels import transform_label
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.errors import ConfigError, TrackingError, UnknownName
 from ctxexp.maths.correlation import percentiles
