@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
+from ctxexp_papers.claims.checks import NONE
 from ctxexp_papers.claims.samples import SAMPLES, Sampled, Samples
 
 from benchmarks.claims.worlds import World
@@ -59,6 +60,17 @@ def world(
         true=None if true is None else partial(make, true, twin=true_twin or twin),
         false=None if false is None else partial(make, false, twin=false_twin or twin),
     )
+
+
+def optimum(names: Sequence[str], variants: Sequence[str], models: Sequence[str]) -> World:
+    """Worlds of a model at its optimum: the share that a formula explains, and what it does beyond its rivals; on the
+    line, all of it, half of it."""
+
+    def truth(share: float, beyond: float) -> Truth:
+        return {f"{name}, {v}": share if name == names[0] else beyond for v in variants for name in names}
+
+    null, true, false = truth(1 - NONE, NONE), truth(1.0, 0.5), truth(0.5, 0.3)
+    return world(null, true, false, models=models, layers=1, samples=12, noise=0.01)
 
 
 def instances(statistic: str, models: Sequence[str]) -> World:

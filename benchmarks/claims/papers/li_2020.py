@@ -1,14 +1,17 @@
-"""Planted rank correlations of rarity."""
+"""Planted rank correlations of rarity, and shares that the link explains."""
 
 from __future__ import annotations
 
-from benchmarks.claims.planted import world
+from ctxexp_papers.papers.li_2020.optimum import FREE, TIED, WORDS
+
+from benchmarks.claims.planted import optimum, world
 
 PAIRS = {"models": ("bert",), "layers": 1}
 WORLDS = {
     claim: world({name: 0.0}, {name: 0.3}, {name: -0.3}, noise=0.07)
     for claim, name in (("frequent-near-origin", "norm"), ("rare-lie-sparse", "distance"), ("sparse-by-angle", "angle"))
 } | {
+    "softmax-link": optimum(("link", "beyond log p", "beyond narrow"), (FREE, TIED), tuple(WORDS)),
     "last-two-above-last": world(
         {"last two": 0.5, "last": 0.5}, {"last two": 0.6, "last": 0.5}, {"last two": 0.4, "last": 0.5}, **PAIRS
     ),

@@ -9,8 +9,9 @@ import pytest
 from ctxexp_compare.space import Space
 from ctxexp_papers.claims.checks import Bound, Check
 from ctxexp_papers.claims.court import papers, try_paper
+from ctxexp_papers.claims.drawn import always
 from ctxexp_papers.claims.paper import Paper
-from ctxexp_papers.claims.samples import Sampled, always, in_layers, text_samples
+from ctxexp_papers.claims.samples import Sampled, in_layers, text_samples
 from ctxexp_papers.claims.source import Inputs
 from ctxexp_papers.claims.statistics.paired import paired_difference
 

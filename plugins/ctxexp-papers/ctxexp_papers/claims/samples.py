@@ -34,7 +34,6 @@ KINDS = {"gpt2": "decoder", "smollm2": "decoder", "bert": "encoder", "minilm": "
 """Models by what a word sees; a model that isn't listed counts for no claim on one kind."""
 NOT_OWN = "neither the paper's models nor its text"
 NEEDED = "with ctxexp-compare, ctxexp-isotropy and ctxexp-frequency installed"
-INSTANCES = 60  # of which none may break a theorem: a share of 5% would be seen in 95% of cases
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,6 @@ class TextSample:
 def has_measures() -> bool:
     """Whether the distributions whose measures these papers' tests take are installed."""
     return all(find_spec(name) for name in ("ctxexp_compare", "ctxexp_isotropy", "ctxexp_frequency"))
-
-
-def drawn_if_possible(inputs: Inputs, draw: Callable[[], Samples]) -> list[Samples]:
-    """The drawn instances; none where they aren't asked for, or the measures that they are of aren't installed."""
-    return [draw()] if inputs.has_draws and has_measures() else []
 
 
 Statistics = Callable[[np.ndarray, TextSample], Mapping[str, float]]
@@ -249,15 +243,6 @@ def beyond_walks(check: Check, curve: np.ndarray) -> Check:
     passed = check.passed if beyond else None
     text = f"{check.text}; {p:.1%} of walks have as clear a hump, {sunk:.1%} a hollow, {trend:.1%} a trend"
     return replace(check, passed=passed, text=text)
-
-
-def always(member: Sampled, statistic: str) -> Check:
-    """Whether a theorem holds in every drawn instance (values 1 or 0): one that breaks it refutes it, and fewer than
-    INSTANCES prove nothing."""
-    held = member.values[statistic].ravel()
-    n, count = len(held), int((held > 0).sum())
-    passed = False if count < n else True if n >= INSTANCES else None
-    return Check(member.model, "", passed, count / n, n=n, text=f"{count} of {n} instances", brief=f"{count} of {n}")
 
 
 def learned(member: Sampled, values: np.ndarray, twin: np.ndarray | None) -> Check:

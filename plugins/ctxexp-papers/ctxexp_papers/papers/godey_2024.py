@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from ctxexp_papers.claims.checks import NONE, Bound, Check
+from ctxexp_papers.claims.drawn import drawn_if_possible
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
 from ctxexp_papers.claims.samples import (
@@ -15,7 +16,6 @@ from ctxexp_papers.claims.samples import (
     Sampled,
     Samples,
     TextSample,
-    drawn_if_possible,
     exceeds,
     in_layers,
     learned,

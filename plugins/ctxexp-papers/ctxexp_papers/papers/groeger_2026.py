@@ -7,11 +7,11 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.measuring.streams import Stream
 from ctxexp_papers.claims.checks import NONE, Bound, Check
+from ctxexp_papers.claims.drawn import draw_instances, drawn_if_possible
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import NEEDED, Sampled, Samples, drawn_if_possible, in_layers
+from ctxexp_papers.claims.samples import NEEDED, Sampled, Samples, in_layers
 from ctxexp_papers.claims.source import Inputs, Source
 from ctxexp_papers.papers.huh_2024 import GLOBAL, LOCAL, pairs
 
@@ -50,11 +50,7 @@ def noise(rng: np.random.Generator) -> Mapping[str, float]:
 
 def drawn(samples: int = 16) -> Samples:
     """Noise of several widths and depths."""
-    rng = np.random.default_rng([0, Stream.INSTANCES, 2026])
-    rows = [noise(rng) for _ in range(samples)]
-    values = {key: np.array([[row[key]] for row in rows]) for key in rows[0]}
-    command = "python -m ctxexp claims paper=groeger_2026"
-    return Samples("protocol", "independent noise, drawn here", command=command, members=[Sampled(NOISE, values)])
+    return draw_instances("groeger_2026", "independent noise, drawn here", {NOISE: (noise, (2026,))}, samples)
 
 
 def sources(inputs: Inputs) -> list[Source]:

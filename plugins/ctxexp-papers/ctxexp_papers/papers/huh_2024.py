@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from itertools import combinations
 
 import numpy as np
 
-from ctxexp_papers.claims.checks import Bound, Check
+from ctxexp_papers.claims.checks import NONE, Bound, Check
+from ctxexp_papers.claims.drawn import draw_instances, drawn_if_possible, within
+from ctxexp_papers.claims.fits import contrast_loss, explained, fit, kernel_products, softmax_loss
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
 from ctxexp_papers.claims.samples import KINDS, NEEDED, NOT_OWN, Sampled, Samples, has_measures, in_layers, learned
@@ -17,6 +20,10 @@ ABSTRACT = "the abstract, arXiv 2405.07987"
 LOCAL, GLOBAL = "mutual_knn", "cka"
 MEASURES = (LOCAL, GLOBAL)
 SAMPLES, ROWS = 20, 400
+EVENTS = {"12 events": 12, "30 events": 30}
+ENDLESS, BINARY = "InfoNCE, endless negatives", "binary contrast"
+DRAWS, NARROW, START = 12, 4, 0.3
+OWN_COMPANY = 30.0  # times as often as by chance an event is met beside itself
 
 
 def pairs(inputs: Inputs, paper: str) -> list[Source]:
@@ -65,6 +72,52 @@ def _compared(inputs: Inputs, one: str, other: str, options: tuple[str, ...]) ->
     return {name: np.array(column)[:, None] for name, column in values.items()}
 
 
+def instance(events: int, rng: np.random.Generator) -> Mapping[str, float]:
+    """Of a drawn distribution of pairs of events, each met beside itself the most, by variant (the objective): which
+    share of the variance of an optimal learner's kernel PMI explains, and what it explains beyond the log of how often
+    pairs meet, and beyond that of a kernel of a quarter of the width."""
+    noise = rng.normal(size=(events, events))
+    often = rng.permutation(1 / np.sqrt(np.arange(1, events + 1)))
+    joint = np.outer(often, often) * np.exp(0.3 * (noise + noise.T) / np.sqrt(2))
+    joint[np.diag_indices(events)] *= OWN_COMPANY
+    joint /= joint.sum()
+    log_p = np.log(joint.sum(axis=0))
+    pmi = np.log(joint) - log_p - log_p[:, None]
+    values = {}
+    for variant, loss in ((ENDLESS, softmax_loss(joint, log_p)), (BINARY, contrast_loss(joint))):
+        starts = [(START * rng.normal(size=(events, width)), np.zeros(1)) for width in (events, events // NARROW)]
+        wide, narrow = (fit(loss, kernel_products, start) for start in starts)
+        share = explained(wide, pmi)
+        values[f"kernel, {variant}"] = share
+        values[f"beyond joint, {variant}"] = share - explained(wide, np.log(joint))
+        values[f"beyond narrow, {variant}"] = share - explained(narrow, pmi)
+    return values
+
+
+def drawn(draws: int = DRAWS) -> Samples:
+    """Contrastive learners at their optimum."""
+    cases = {name: (partial(instance, n), (2024, n)) for name, n in EVENTS.items()}
+    return draw_instances("huh_2024", "contrastive learners fitted to distributions drawn here", cases, draws)
+
+
+def sources(inputs: Inputs) -> list[Source]:
+    """Drawn distributions, and pairs of the offered models."""
+    return [*drawn_if_possible(inputs, drawn), *pairs(inputs, "huh_2024")]
+
+
+def is_pmi(source: Samples) -> list[Check]:
+    """Whether an optimal kernel is the PMI, more than it is the joint probability's logarithm and than a narrow one."""
+    checks = []
+    for variant in (ENDLESS, BINARY):
+        bounds = {
+            f"kernel, {variant}": Bound(above=1 - NONE),
+            f"beyond joint, {variant}": Bound(above=NONE),
+            f"beyond narrow, {variant}": Bound(above=NONE),
+        }
+        checks += within(source, bounds, variant)
+    return checks
+
+
 def alike(source: Samples) -> list[Check]:
     """A check a pair of models and measure: whether they are alike beyond the words that they share."""
     members = source.of(statistic=LOCAL)
@@ -91,6 +144,27 @@ claim = partial(
     f"pairs of language models ({NEEDED})",
 )
 CLAIMS = (
+    Claim(
+        id="kernel-is-pmi",
+        section="4.2",
+        statement="A contrastive learner at its optimum has the pointwise mutual information of events as its kernel, "
+        "up to a constant.",
+        quote="A family of contrastive learners converge to a representation of",
+        quote_source="the section's title, arXiv 2405.07987",
+        test="kernels of one encoder, fitted to their optimum on drawn distributions of pairs in which each event is "
+        f"met beside itself the most ({OWN_COMPANY:g} times as often as by chance): the share of the kernel's variance "
+        f"that PMI explains, slope 1, above {1 - NONE}; more than the log of the joint probability does, and more than "
+        f"in a kernel of a quarter of the width, by {NONE}: intervals over draws, under both objectives",
+        null="a share on the line; how often pairs meet; a kernel too narrow for the distribution",
+        reason=f"{NONE} of the variance: an optimum is reached but for the descent's tolerance",
+        reversal="such distributions whose optimal kernel is another. Where events aren't their own best company PMI "
+        "may be no kernel at all, and nothing is said",
+        evidence="nothing but drawn distributions, which `ctxexp claims paper=huh_2024` makes",
+        check=is_pmi,
+        on=(Samples,),
+        models=tuple(EVENTS),
+        variants=(ENDLESS, BINARY),
+    ),
     claim(
         id="models-agree",
         section="3",
@@ -118,7 +192,7 @@ CLAIMS = (
 
 
 def paper() -> Paper:
-    """The paper's claims on pairs of models; that on growth with size needs models of several sizes."""
+    """The paper's claims on kernels and on pairs of models; that on growth with size needs models of several sizes."""
     return Paper(
         name="huh_2024",
         title="The claims of Huh et al. (2024), The Platonic Representation Hypothesis, tested",
@@ -127,8 +201,12 @@ def paper() -> Paper:
             "Representation Hypothesis. ICML"
         ),
         url="https://arxiv.org/abs/2405.07987",
-        protocol=Protocol("78 vision models and language models of several sizes, on image captions"),
+        protocol=Protocol(
+            "of the kernel: any such distribution; of models: 78 vision models and language models of several sizes, "
+            "on image captions"
+        ),
         claims=CLAIMS,
-        sources=partial(pairs, paper="huh_2024"),
+        sources=sources,
         abstract=("models-agree",),
+        rule="Of the kernel's claim the section's title could be checked; its conditions are from memory.",
     )

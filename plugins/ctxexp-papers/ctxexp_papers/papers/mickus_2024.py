@@ -13,11 +13,11 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.measuring.streams import Stream
 from ctxexp_papers.claims.checks import NONE, Bound, Check
+from ctxexp_papers.claims.drawn import draw_instances, drawn_if_possible
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import NEEDED, Sampled, Samples, TextSample, drawn_if_possible, in_layers, measured
+from ctxexp_papers.claims.samples import NEEDED, Sampled, Samples, TextSample, in_layers, measured
 from ctxexp_papers.claims.source import Inputs, Source
 
 ABSTRACT = "the abstract, ACL 2024 (2024.acl-short.7)"
@@ -87,13 +87,8 @@ def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
 
 def drawn(samples: int = 8) -> Samples:
     """Instances of the theorem."""
-    members = []
-    for number, variant in enumerate((FEWER, AS_MANY)):
-        rng = np.random.default_rng([0, Stream.INSTANCES, number])
-        rows = [instance(variant, rng) for _ in range(samples)]
-        members.append(Sampled(variant, {key: np.array([[row[key]] for row in rows]) for key in rows[0]}))
-    command = "python -m ctxexp claims paper=mickus_2024"
-    return Samples("protocol", "clusters drawn here, of known separation", command=command, members=members)
+    cases = {variant: (partial(instance, variant), (number,)) for number, variant in enumerate((FEWER, AS_MANY))}
+    return draw_instances("mickus_2024", "clusters drawn here, of known separation", cases, samples)
 
 
 def sources(inputs: Inputs) -> list[Source]:

@@ -12,19 +12,16 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.measuring.streams import Stream
 from ctxexp_papers.claims.checks import Bound, Check
+from ctxexp_papers.claims.drawn import INSTANCES, draw_instances, drawn_if_possible, theorem, theorem_claim
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
 from ctxexp_papers.claims.samples import (
-    INSTANCES,
     NEEDED,
     Sampled,
     Samples,
     TextSample,
-    always,
     beyond_walks,
-    drawn_if_possible,
     in_layers,
     measured,
     middle,
@@ -78,13 +75,8 @@ def instance(n: int, d: int, rng: np.random.Generator) -> Mapping[str, float]:
 
 def drawn(instances: int = INSTANCES) -> Samples:
     """Instances of the theorem."""
-    members = []
-    for name, (n, d) in SHAPES.items():
-        rng = np.random.default_rng([0, Stream.INSTANCES, n, d])
-        rows = [instance(n, d, rng) for _ in range(instances)]
-        members.append(Sampled(name, {key: np.array([[row[key]] for row in rows]) for key in rows[0]}))
-    command = "python -m ctxexp claims paper=queipo_2025"
-    return Samples("protocol", "rows drawn here, one of them massive", command=command, members=members)
+    cases = {name: (partial(instance, n, d), (n, d)) for name, (n, d) in SHAPES.items()}
+    return draw_instances("queipo_2025", "rows drawn here, one of them massive", cases, instances)
 
 
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
@@ -113,10 +105,6 @@ def sources(inputs: Inputs) -> list[Source]:
     ]
 
 
-def theorem(source: Samples, statistic: str) -> list[Check]:
-    return [always(m, statistic) for m in source.of(statistic=statistic)]
-
-
 def compressed_by_first(source: Samples) -> list[Check]:
     """Whether the middle layer's entropy rises without the first word, beyond without another."""
     members = source.of("decoder", statistic="gain")
@@ -141,10 +129,7 @@ def valley(source: Samples) -> list[Check]:
 
 claim = partial(Claim, on=(Samples,), general="large language models", minis=False)
 proven = partial(
-    claim,
-    general="",
-    null="a theorem has none: one drawn instance against it refutes it",
-    reason=f"all of {INSTANCES} drawn instances: a share of 5% that breaks it would be seen",
+    theorem_claim,
     reversal="rows for which it is otherwise",
     evidence="nothing but drawn rows, which `ctxexp claims paper=queipo_2025` makes",
     models=tuple(SHAPES),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
 
-from ctxexp.measuring.streams import Stream
 from ctxexp_papers.claims.checks import NONE, Bound, Check
+from ctxexp_papers.claims.drawn import draw_instances, drawn_if_possible, within
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import Sampled, Samples, TextSample, drawn_if_possible, in_layers, measured
+from ctxexp_papers.claims.samples import Samples, TextSample, measured
 from ctxexp_papers.claims.source import Inputs, Source
 
 ABSTRACT = "the abstract, arXiv 2108.07344"
@@ -56,13 +56,8 @@ def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
 
 def drawn(samples: int = 12) -> Samples:
     """The paper's own kind of test: clouds whose isotropy is known by their making."""
-    members = []
-    for name, d in WIDTHS.items():
-        rng = np.random.default_rng([0, Stream.INSTANCES, d])
-        rows = [clouds(d, rng) for _ in range(samples)]
-        members.append(Sampled(name, {key: np.array([[row[key]] for row in rows]) for key in rows[0]}))
-    command = "python -m ctxexp claims paper=rudman_2022"
-    return Samples("protocol", "Gaussian clouds of known isotropy, drawn here", command=command, members=members)
+    cases = {name: (partial(clouds, d), (d,)) for name, d in WIDTHS.items()}
+    return draw_instances("rudman_2022", "Gaussian clouds of known isotropy, drawn here", cases, samples)
 
 
 def sources(inputs: Inputs) -> list[Source]:
@@ -73,23 +68,18 @@ def sources(inputs: Inputs) -> list[Source]:
     ]
 
 
-def every(source: Samples, statistic: str, bound: Bound) -> list[Check]:
-    members = source.of(statistic=statistic)
-    return [in_layers(m, m.values[statistic], bound, ways=len(members)) for m in members]
+# The mean cosine calls an even cloud anisotropic, and an uneven one isotropic.
+MISLED = {
+    "cosine of shifted": Bound(above=NONE),
+    "cosine of uneven": Bound(within=NONE),
+    "isoscore of uneven": Bound(below=0.5),
+}
+# The mean decides the mean cosine of a model's layers, and nothing of IsoScore.
+ALL_BY_MEAN = {"isoscore": Bound(within=CLOSE), "cosine": Bound(above=NONE)}
 
 
-def cosine_misleads(source: Samples) -> list[Check]:
-    """Whether the mean cosine calls an even cloud anisotropic, and an uneven one isotropic."""
-    return [
-        *every(source, "cosine of shifted", Bound(above=NONE)),
-        *every(source, "cosine of uneven", Bound(within=NONE)),
-        *every(source, "isoscore of uneven", Bound(below=0.5)),
-    ]
-
-
-def mean_is_all(source: Samples) -> list[Check]:
-    """Whether the mean decides the mean cosine of a model's layers, and nothing of IsoScore."""
-    return [*every(source, "isoscore", Bound(within=CLOSE)), *every(source, "cosine", Bound(above=NONE))]
+def close(statistic: str) -> Callable[[Samples], list[Check]]:
+    return partial(within, bounds={statistic: Bound(within=CLOSE)})
 
 
 claim = partial(
@@ -111,28 +101,28 @@ CLAIMS = (
         quote_source=ABSTRACT,
         test="of an even Gaussian cloud shifted by 10 the mean cosine is above .05; of a centred one whose spreads "
         "differ tenfold it is within .05 of 0, though its IsoScore is below a half: intervals over draws",
-        check=cosine_misleads,
+        check=partial(within, bounds=MISLED),
     ),
     claim(
         id="mean-agnostic",
         section="4",
         statement="IsoScore doesn't see a cloud's mean.",
         test="IsoScore of an even cloud shifted by 10 less that without: its interval within .01 of 0",
-        check=partial(every, statistic="shifted", bound=Bound(within=CLOSE)),
+        check=close("shifted"),
     ),
     claim(
         id="scale-agnostic",
         section="4",
         statement="IsoScore doesn't see a cloud's scale.",
         test="IsoScore of a cloud of threefold spread less that without: its interval within .01 of 0",
-        check=partial(every, statistic="scaled", bound=Bound(within=CLOSE)),
+        check=close("scaled"),
     ),
     claim(
         id="rotation-agnostic",
         section="4",
         statement="IsoScore doesn't see a cloud's axes.",
         test="IsoScore of an uneven cloud in random axes less that in its own: its interval within .01 of 0",
-        check=partial(every, statistic="rotated", bound=Bound(within=CLOSE)),
+        check=close("rotated"),
     ),
     claim(
         id="counts-dimensions",
@@ -140,7 +130,7 @@ CLAIMS = (
         statement="IsoScore is the share of dimensions that a cloud uses evenly.",
         test="IsoScore of a cloud that uses half of its dimensions evenly less (d/2 - 1) / (d - 1): its interval "
         "within .01 of 0",
-        check=partial(every, statistic="half", bound=Bound(within=CLOSE)),
+        check=close("half"),
     ),
     claim(
         id="mean-makes-the-cosine",
@@ -151,7 +141,7 @@ CLAIMS = (
         models=(),
         general="contextual models",
         evidence="the paper's models on WikiText-2; model= gives the same tests of a model",
-        check=mean_is_all,
+        check=partial(within, bounds=ALL_BY_MEAN),
     ),
 )
 

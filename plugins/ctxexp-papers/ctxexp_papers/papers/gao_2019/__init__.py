@@ -8,22 +8,12 @@ from functools import partial
 import numpy as np
 
 from ctxexp_papers.claims.checks import NONE, Bound, Check
+from ctxexp_papers.claims.drawn import drawn_if_possible, theorem, theorem_claim
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import (
-    NEEDED,
-    NOT_OWN,
-    Sampled,
-    Samples,
-    TextSample,
-    always,
-    drawn_if_possible,
-    in_layers,
-    learned,
-    measured,
-)  # fmt: skip
+from ctxexp_papers.claims.samples import NEEDED, NOT_OWN, Sampled, Samples, TextSample, in_layers, learned, measured
 from ctxexp_papers.claims.source import Inputs, Source, has_twin
-from ctxexp_papers.papers.gao_2019.instances import INSTANCES, PARTS, UNSURE, WIDTHS, drawn, toy_models
+from ctxexp_papers.papers.gao_2019.instances import PARTS, UNSURE, WIDTHS, drawn, toy_models
 
 ABSTRACT = "the abstract, arXiv 1907.12009"
 
@@ -112,20 +102,12 @@ def hull_misses(source: Samples) -> list[Check]:
     return [in_layers(Sampled(m.model, {}), values, Bound(above=0.0), ways=len(members)) for m, values in last]
 
 
-def theorem(source: Samples, statistic: str) -> list[Check]:
-    return [always(m, statistic) for m in source.of(statistic=statistic)]
-
-
 claim = partial(Claim, on=(Samples,), quote_source=ABSTRACT, general="language models")
 proven = partial(
-    claim,
-    general="",
-    null="a theorem has none: one drawn instance against it refutes it",
-    reason=f"all of {INSTANCES} drawn instances: a share of 5% that breaks it would be seen",
+    theorem_claim,
     reversal="hidden states for which it is otherwise",
     evidence="nothing but drawn hidden states, which `ctxexp claims paper=gao_2019` makes",
     models=tuple(WIDTHS),
-    quote_source="",
 )
 CLAIMS = (
     proven(

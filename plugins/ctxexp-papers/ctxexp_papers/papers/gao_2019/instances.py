@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctxexp.measuring.streams import Stream
+from ctxexp_papers.claims.drawn import INSTANCES, draw_instances
 from ctxexp_papers.claims.samples import Sampled, Samples
 
 if TYPE_CHECKING:
     import torch
 
 WIDTHS = {"d = 2": 2, "d = 5": 5}
-INSTANCES, STEPS, PARTS = 60, 3000, 20
+STEPS, PARTS = 3000, 20
 BIGRAMS = "tied bigram models"
 UNSURE = 0.03  # margins of the hull below which the descent would take too long to tell
 
@@ -123,10 +125,5 @@ def toy_models(draws: int = 8) -> Samples:
 
 def drawn(instances: int = INSTANCES) -> Samples:
     """Instances of the theorems."""
-    members = []
-    for name, d in WIDTHS.items():
-        rng = np.random.default_rng([0, Stream.INSTANCES, d])
-        rows = [instance(d, rng) for _ in range(instances)]
-        members.append(Sampled(name, {key: np.array([[row[key]] for row in rows]) for key in rows[0]}))
-    command = "python -m ctxexp claims paper=gao_2019"
-    return Samples("protocol", "hidden states drawn here", command=command, members=members)
+    cases = {name: (partial(instance, d), (d,)) for name, d in WIDTHS.items()}
+    return draw_instances("gao_2019", "hidden states drawn here", cases, instances)

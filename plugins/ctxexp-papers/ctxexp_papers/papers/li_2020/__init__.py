@@ -8,13 +8,16 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from ctxexp_papers.claims.checks import Check
+from ctxexp_papers.claims.checks import NONE, Check
+from ctxexp_papers.claims.drawn import drawn_if_possible
 from ctxexp_papers.claims.pairs import RatedPairs, cosines, encode, parts_of, sentence_pairs
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
 from ctxexp_papers.claims.samples import NEEDED, SAMPLES, Sampled, Samples, TextSample, exceeds, has_measures, measured
 from ctxexp_papers.claims.source import Inputs, Source
+from ctxexp_papers.papers.li_2020.optimum import FREE, NARROW, TIED, WORDS, drawn, linked
 
+ABSTRACT = "the abstract, ACL Anthology 2020.emnlp-main.733"
 INPUT, LAST = "input layer", "last layer"
 PLACES = {INPUT: 0, LAST: -1}
 KINDS = ("decoder", "encoder", "recurrent")
@@ -100,7 +103,11 @@ def exceeds_other(source: Samples, one: str, other: str) -> list[Check]:
 
 def sources(inputs: Inputs) -> list[Source]:
     title = "an occurrence of each word of the run's text, by how often it stands there"
-    return [*measured(inputs, "li_2020", statistics, title=title, kinds=KINDS, by_word=True), *on_pairs(inputs)]
+    return [
+        *drawn_if_possible(inputs, drawn),
+        *measured(inputs, "li_2020", statistics, title=title, kinds=KINDS, by_word=True),
+        *on_pairs(inputs),
+    ]
 
 
 claim = partial(
@@ -123,6 +130,27 @@ of_pairs = partial(
     f"ctxexp-calibration, gives the same test ({NEEDED})",
 )
 CLAIMS = (
+    Claim(
+        id="softmax-link",
+        section="3.1",
+        statement="At a language model's optimum the product of a context and a word is PMI + log p(word) + a constant "
+        "of the context.",
+        quote="We first reveal the theoretical connection between the masked language model pre-training objective and "
+        "the semantic similarity task theoretically",
+        quote_source=ABSTRACT,
+        test="softmax models fitted to their optimum on drawn distributions, wide enough for any: the share of the "
+        f"products' variance within contexts that PMI + log p explains, slope 1, above {1 - NONE}; more than log p "
+        f"alone does, and more than in a model of a {NARROW}th of the width, by {NONE}: intervals over draws",
+        null="a share on the line; frequency alone; a model too narrow for the distribution",
+        reason=f"{NONE} of the variance: an optimum is reached but for the descent's tolerance",
+        reversal="distributions whose optimum has other products. Of narrow models, as language models are for their "
+        "vocabularies, nothing is said",
+        evidence="nothing but drawn distributions, which `ctxexp claims paper=li_2020` makes",
+        check=linked,
+        on=(Samples,),
+        models=tuple(WORDS),
+        variants=(FREE, TIED),
+    ),
     claim(
         id="frequent-near-origin",
         statement="Frequent words lie closer to the origin.",
@@ -176,9 +204,12 @@ def paper() -> Paper:
             "from Pre-trained Language Models. EMNLP, pp. 9119-9130"
         ),
         url="https://aclanthology.org/2020.emnlp-main.733",
-        protocol=Protocol("BERT-base and BERT-large, words by their rank in Wikipedia"),
+        protocol=Protocol(
+            "of the theorem: any distribution; of models: BERT-base and BERT-large, words by their rank in Wikipedia"
+        ),
         claims=CLAIMS,
         sources=sources,
+        abstract=("softmax-link",),
         rule="Only the abstract could be checked here: the statements are paraphrases, their sections from memory. The "
         "run's own text ranks words, whose sentences were chosen by word: its counts are no frequencies of the "
         "language, so that on single words nothing is decided here, on offered models neither.",
