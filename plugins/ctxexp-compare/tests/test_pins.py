@@ -213,6 +213,18 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: py
     assert "pin with dtypes=float32,bfloat16, or check with dtype=float32" in capfd.readouterr().err
 
 
+def test_waiting_threads_sleep_unless_the_environment_says_otherwise(
+    pinned: Pin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinned.save(tmp_path / "bert.pin")
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    assert run_command_line(["check", str(tmp_path / "bert.pin"), "bert"]) in (0, 1)
+    assert os.environ["OMP_WAIT_POLICY"] == "passive"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    assert run_command_line(["check", str(tmp_path / "bert.pin"), "bert"]) in (0, 1)
+    assert os.environ["OMP_WAIT_POLICY"] == "active"
+
+
 @pytest.mark.slow
 def test_the_lines_of_the_action_catch_a_changed_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

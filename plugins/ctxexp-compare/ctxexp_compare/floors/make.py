@@ -109,7 +109,7 @@ def _poolings(encoder: Encoder) -> list[str]:
     pooled = encoder.sentence_encoder()
     if pooled is None:
         return []
-    own = sentence_pooling(encoder)
+    own = sentence_pooling(encoder, pooled)
     return [own, *(name for name in pooled.poolings if name != own and name not in SKIPPED)]
 
 

@@ -86,8 +86,8 @@ def collect(
     for at, sentences in enumerate(domains.values()):
         for begin in range(0, len(sentences), CHUNK):
             chunk = sentences[begin : begin + CHUNK]
-            given = encode(encoder, chunk)
-            views = encode(pooled, chunk) if pooled is not None else [None] * len(chunk)
+            given, pooled_given = encode(encoder, pooled, chunk)
+            views = pooled_given if pooled is not None else [None] * len(chunk)
             for sentence, one, view in zip(chunk, given, views, strict=True):
                 number += 1
                 length = sum(not is_punctuation(word) for word in sentence.words)

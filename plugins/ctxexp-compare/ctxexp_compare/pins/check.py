@@ -91,7 +91,9 @@ def check(pin: Pin, encoder: Encoder, *, batch: int = BATCH) -> PinCheck:
         ConfigError: An encoder of other layers or width, or of a dtype that wasn't pinned.
     """
     _require_comparable(pin, encoder)
-    text = EncodedText(encoder, pin.sentences, facts.sentence_pooling(encoder) if pin.pooling else "", batch=batch)
+    view = encoder.sentence_encoder()
+    pooled = view if pin.pooling else None
+    text = EncodedText(encoder, pooled, pin.sentences, facts.sentence_pooling(encoder, pooled), batch=batch)
     tokens = tokenizer_digest(encoder, pin.sentences, text.words)
     vectors = text.vectors(pin.rows)
     kept = [encoder.layer_numbers.index(number) for number in pin.layers]
@@ -99,7 +101,7 @@ def check(pin: Pin, encoder: Encoder, *, batch: int = BATCH) -> PinCheck:
     now = sketch(np.nan_to_num(vectors[kept]), pin.sketch.n_columns, pin.seed)
     noise = pin.noise[encoder.dtype]
     moves = Moves(pin, now, row_moves(pin.sketch, now), usable, tolerance(noise, encoder.dtype))
-    settings = facts.differences(pin.settings, facts.settings(encoder))
+    settings = facts.differences(pin.settings, facts.settings(encoder, view))
     changes = pin.tokenizer.changes(tokens)
     if not np.isfinite(vectors[:, ~np.isin(pin.rows.sentence, pin.tokenizer.changed_sentences(tokens))]).all():
         settings.append("some vectors are missing")

@@ -12,6 +12,7 @@ from ctxexp.files.paths import user_path
 from ctxexp.files.tables import write_csv
 from ctxexp.progress import show
 from ctxexp_compare.pins.check import check as check_pin
+from ctxexp_compare.pins.encoding import spare_processor
 from ctxexp_compare.pins.make import ROWS, default_file
 from ctxexp_compare.pins.make import pin as make_pin
 from ctxexp_compare.pins.pin import Pin
@@ -39,6 +40,7 @@ def pin(
     occurrences: vectors that are kept in each layer, about
     seed: of the random projections
     """
+    spare_processor()
     name, args = model_args(model)
     types = [one.strip() for one in dtypes.split(",") if one.strip()]
     made = make_pin(
@@ -69,6 +71,7 @@ def check(file: Path, model: str = "", *, options: str = "", out: Path | None = 
     if not model and not pinned.model:
         raise ConfigError(f'{file} is of a model in memory: name one, as in ctxexp check {file.name} "minilm"')
     name, args = model_args(model) if model else (pinned.model, list(pinned.options))
+    spare_processor()
     from ctxexp.command.build import Built  # what loads models
     from ctxexp.command.face import configured
 

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError
 from ctxexp.model import EncodedSentence, Encoder, check_encoded
+from ctxexp.models.transformer.passes import shared_passes
 from ctxexp_compare.pins.text import PinRows
 
 BATCH = 32  # sentences at once, where nothing else is asked for
 
 
-def encode(encoder: Encoder, sentences: Sequence[Sentence], *, batch: int = BATCH) -> list[EncodedSentence]:
-    """Each sentence's vectors; those of like length go through the model together, at most `batch` at once."""
+def encode(
+    encoder: Encoder, view: Encoder | None, sentences: Sequence[Sentence], *, batch: int = BATCH
+) -> tuple[list[EncodedSentence], list[EncodedSentence]]:
+    """Each sentence's vectors, and those that a view of sentences gives (none without a view).
+
+    Sentences of like length go through the model together, at most `batch` at once, and through a transformer once for
+    both.
+    """
     order = list(range(len(sentences)))
-    encoded: dict[int, EncodedSentence] = {}
+    words, pooled = dict[int, EncodedSentence](), dict[int, EncodedSentence]()
     with _without_warnings():
         if encoder.sequential:
             batch = len(sentences)
@@ -29,22 +37,35 @@ def encode(encoder: Encoder, sentences: Sequence[Sentence], *, batch: int = BATC
             order.sort(key=lambda i: lengths[i])
         for at in range(0, len(order), batch):
             numbers = order[at : at + batch]
-            given = list(encoder.encode([sentences[i] for i in numbers]))
-            if len(given) != len(numbers):
-                raise EncodingError(f"encoder {encoder.name!r} gave {len(given)} results for {len(numbers)} sentences")
-            for i, one in zip(numbers, given, strict=True):
-                check_encoded(encoder, i, one)
-                encoded[i] = one
-    return [encoded[i] for i in range(len(sentences))]
+            own = [sentences[i] for i in numbers]
+            with shared_passes(encoder) if view is not None else nullcontext():
+                words |= zip(numbers, _encoded(encoder, own, numbers), strict=True)
+                if view is not None:
+                    pooled |= zip(numbers, _encoded(view, own, numbers), strict=True)
+    every = range(len(sentences))
+    return [words[i] for i in every], [pooled[i] for i in every if i in pooled]
+
+
+def _encoded(encoder: Encoder, sentences: Sequence[Sentence], numbers: Sequence[int]) -> list[EncodedSentence]:
+    """What the encoder gives for a batch; `numbers` are its sentences' for messages."""
+    given = list(encoder.encode(sentences))
+    if len(given) != len(sentences):
+        raise EncodingError(f"encoder {encoder.name!r} gave {len(given)} results for {len(sentences)} sentences")
+    for i, one in zip(numbers, given, strict=True):
+        check_encoded(encoder, i, one)
+    return given
 
 
 class EncodedText:
-    """A text as an encoder gives it: its words' vectors, and those of its sentences by `pooling` where it has any."""
+    """A text as an encoder gives it: its words' vectors, and those of its sentences by `pooling` where it has any.
 
-    def __init__(self, encoder: Encoder, sentences: Sequence[Sentence], pooling: str, *, batch: int = BATCH) -> None:
-        self.words = encode(encoder, sentences, batch=batch)
-        pooled = encoder.sentence_encoder() if pooling else None
-        given = encode(pooled, sentences, batch=batch) if pooled is not None else []
+    `view` is the encoder's own of sentences; None: sentences get no vectors.
+    """
+
+    def __init__(
+        self, encoder: Encoder, view: Encoder | None, sentences: Sequence[Sentence], pooling: str, *, batch: int = BATCH
+    ) -> None:
+        self.words, given = encode(encoder, view, sentences, batch=batch)
         self.pooled = {
             i: one.layers[:, one.units.index(pooling)] for i, one in enumerate(given) if pooling in one.units
         }
@@ -61,6 +82,12 @@ class EncodedText:
             elif not whole and unit < len(self.words[sentence].units):
                 vectors[:, i] = self.words[sentence].layers[:, unit]
         return vectors
+
+
+def spare_processor() -> None:
+    """Let torch's threads sleep while they wait for each other, where it isn't loaded yet and the environment says
+    nothing: beside other work, threads that spin take twice the processor time of a check."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 @contextmanager

@@ -16,12 +16,11 @@ LIBRARIES = ("ctxexp", "numpy", "torch", "transformers", "tokenizers")
 MODES = {"cls_token": "cls", "mean_tokens": "mean", "lasttoken": "last"}  # of sentence-transformers, by our names
 
 
-def settings(encoder: Encoder) -> dict[str, Fact]:
-    """The settings of an encoder, and of its sentence vectors."""
+def settings(encoder: Encoder, view: Encoder | None) -> dict[str, Fact]:
+    """The settings of an encoder, and of its view of sentences."""
     facts: dict[str, Fact] = {key: encoder.details[key] for key in SETTINGS if key in encoder.details}
-    pooled = encoder.sentence_encoder()
-    if pooled is not None:
-        facts |= {"sentence limit": pooled.details.get("window", 0), "sentence pooling": declared_pooling(encoder)}
+    if view is not None:
+        facts |= {"sentence limit": view.details.get("window", 0), "sentence pooling": declared_pooling(encoder)}
     return facts
 
 
@@ -36,14 +35,13 @@ def environment(encoder: Encoder) -> dict[str, Fact]:
     return {**facts, "machine": f"{platform.system()} {platform.machine()}"}
 
 
-def sentence_pooling(encoder: Encoder) -> str:
-    """The pooling of the sentence vectors that are pinned: the declared one where ctxexp has it; empty where the
-    encoder has none."""
-    pooled = encoder.sentence_encoder()
-    if pooled is None:
+def sentence_pooling(encoder: Encoder, view: Encoder | None) -> str:
+    """The pooling of the sentence vectors that are pinned: the declared one where the encoder's view of sentences has
+    it; empty without a view."""
+    if view is None:
         return ""
     declared = declared_pooling(encoder)
-    return declared if declared in pooled.poolings else pooled.poolings[0]
+    return declared if declared in view.poolings else view.poolings[0]
 
 
 def declared_pooling(encoder: Encoder) -> str:

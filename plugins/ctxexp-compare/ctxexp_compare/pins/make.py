@@ -92,8 +92,9 @@ def pin(
     source = _Source(model, tuple(options))
     encoder = source.encoder()
     sentences = source.sentences(encoder, text)
-    pooling = facts.sentence_pooling(encoder)
-    reference = EncodedText(encoder, sentences, pooling)
+    view = encoder.sentence_encoder()
+    pooling = facts.sentence_pooling(encoder, view)
+    reference = EncodedText(encoder, view, sentences, pooling)
     rows = choose_rows(_pieces(encoder, sentences, reference), list(reference.pooled), occurrences)
     layers = evenly_spaced(encoder.layer_numbers, most_layers(len(rows)))
     kept = [encoder.layer_numbers.index(number) for number in layers]
@@ -108,8 +109,8 @@ def pin(
             moves = [np.zeros(len(layers))]
             for label, run, one in _reruns(source, own, reruns, is_reference=own is encoder):
                 with threads(run.threads):
-                    again = EncodedText(one, sentences, pooling, batch=run.batch).vectors(rows)[kept]
-                moves.append(root_mean_square(row_moves(first, sketch(again, k, seed))))
+                    again = EncodedText(one, one.sentence_encoder(), sentences, pooling, batch=run.batch)
+                moves.append(root_mean_square(row_moves(first, sketch(again.vectors(rows)[kept], k, seed))))
                 labels.append(f"{dtype}, {label}")
                 stage.advance(1)
             noise[dtype] = np.max(moves, axis=0)
@@ -131,7 +132,7 @@ def pin(
         noise=noise,
         reruns=tuple(labels),
         tokenizer=tokenizer_digest(encoder, sentences, reference.words),
-        settings=facts.settings(encoder),
+        settings=facts.settings(encoder, view),
         environment=facts.environment(encoder),
         weights=weights,
         precision=weight_precision(encoder, weights),

@@ -1,0 +1,92 @@
+"""Words and sentence vectors of a batch by one pass of the model: the same to the bit, and nothing stays behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_models import make
+
+from ctxexp.dataset import Sentence
+from ctxexp.model import Encoder
+from ctxexp.models.huggingface import huggingface
+from ctxexp.models.transformer.passes import shared_passes
+
+TEXT = [
+    Sentence.of(words.split())
+    for words in ("the quick brown fox jumps", "over the lazy dog again", "the dog", "the quick", "over a fox")
+]
+LONG = Sentence.of(["dog"] * 60)  # is read in windows for words, and cut for its own vector
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The shapes of the pieces that models read."""
+    from ctxexp.models.transformer.forward import ForwardPass
+
+    shapes: list[tuple[int, ...]] = []
+    plain: Callable[..., Any] = ForwardPass.__call__
+
+    def counted(self: ForwardPass, ids: Any) -> Any:
+        shapes.append(tuple(ids.shape))
+        return plain(self, ids)
+
+    monkeypatch.setattr(ForwardPass, "__call__", counted)
+    return shapes
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("bert", {}),
+        ("gpt2", {"final_norm": False}),
+        ("llama", {"layers": (1, 2)}),
+        ("gpt2", {"point": "mlp"}),
+    ],
+)
+def test_a_batch_is_read_once_for_both(
+    kind: str, options: dict[str, Any], tmp_path: Any, passes: list[tuple[int, ...]]
+) -> None:
+    encoder = huggingface(checkpoint=str(make(kind, tmp_path)), device="cpu", **options)
+    view = encoder.sentence_encoder()
+    assert view is not None
+    passes.clear()
+    plain = vectors(encoder), vectors(view)
+    twice = sorted(passes)
+    passes.clear()
+    with shared_passes(encoder):
+        words, pooled = vectors(encoder), vectors(view)
+    assert twice == sorted(passes * 2)
+    for one, other in zip(plain, (words, pooled), strict=True):
+        assert all(map(np.array_equal, one, other))
+    passes.clear()
+    vectors(encoder)
+    vectors(view)
+    assert sorted(passes) == twice  # nothing is shared any more
+
+
+def test_what_isn_t_read_alike_is_read_twice(tmp_path: Any, passes: list[tuple[int, ...]]) -> None:
+    encoder = huggingface(checkpoint=str(make("gpt2", tmp_path)), device="cpu")
+    view = encoder.sentence_encoder()
+    assert view is not None
+    text = [*TEXT, LONG]
+    plain = vectors(encoder, text), vectors(view, text)
+    with shared_passes(encoder):
+        words, pooled = vectors(encoder, text), vectors(view, text)
+    for one, other in zip(plain, (words, pooled), strict=True):
+        assert all(map(np.array_equal, one, other))
+
+
+def test_what_is_no_transformer_passes(passes: list[tuple[int, ...]]) -> None:
+    from ctxexp import from_arrays
+
+    arrays = from_arrays([np.ones((2, 1, 3))], [["a"]])
+    with shared_passes(arrays):
+        assert vectors(arrays, arrays.corpus.sentences)[0].shape == (2, 1, 3)  # type: ignore[union-attr]
+    assert not passes
+
+
+def vectors(encoder: Encoder, sentences: Any = TEXT) -> list[np.ndarray]:
+    return [one.layers for one in encoder.encode(sentences)]
