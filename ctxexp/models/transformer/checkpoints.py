@@ -11,7 +11,7 @@ from pathlib import Path
 from ctxexp.errors import ModelError
 from ctxexp.files.paths import user_path
 from ctxexp.models.training_steps import training_of, training_step
-from ctxexp.models.transformer.gguf_files import check_gguf
+from ctxexp.models.transformer.gguf.files import check_gguf
 from ctxexp.models.transformer.papers import published_checkpoint
 
 HUB_SECONDS = 5.0  # how long the hub may take to answer before it counts as out of reach; HF_HUB_ETAG_TIMEOUT sets it

@@ -13,7 +13,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
 from ctxexp.model import EmbeddingTable
 from ctxexp.models.transformer.checkpoints import Checkpoint, weight_files
-from ctxexp.models.transformer.gguf_files import OUTPUT, read_matrix
+from ctxexp.models.transformer.gguf.files import OUTPUT, read_matrix
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.errors import ModelError, error_text
-from ctxexp.models.transformer.gguf_sizes import check_sizes
+from ctxexp.models.transformer.gguf.sizes import check_sizes
 
 if TYPE_CHECKING:
     from gguf import GGUFReader

@@ -1,0 +1,1 @@
+"""GGUF, the single-file format of llama.cpp."""
