@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ctxexp_words.explorer.page_section import explorer_data
-from ctxexp_words.explorer.word_map import FEW, WordMap, extremes
+from ctxexp_words.explorer.word_map import OCCURRENCES, WordMap, extremes
 from test_measure import DIM, Memory
 from test_occurrences import shelve
 
@@ -76,16 +76,18 @@ def test_words_always_first_in_causal_models_are_marked(tmp_path: Path) -> None:
     results.save(tmp_path / "kept")
     again = Results.load(tmp_path / "kept").tables["s"]
     assert set(again["word"][again["constant"]]) == {"Every", "Who"}
-    told: Any = explorer_data([("leftward", results)])
-    assert {told["words"][i] for i in told["models"][0]["constant"]} == {"Every", "Who"}
+    data: Any = explorer_data([("leftward", results)])
+    overview = data.overview
+    assert {overview["words"][i] for i in overview["models"][0]["constant"]} == {"Every", "Who"}
 
 
 def test_without_causality_no_word_is_left_out(tmp_path: Path) -> None:
     results = run(EitherWay(), tmp_path)
     assert "constant" not in results.tables["s"]
     assert set(results.tables["most_self_similar"]["word"]) >= {"Every", "Who"}
-    told: Any = explorer_data([("either way", results)])
-    assert told["models"][0]["constant"] == []
+    data: Any = explorer_data([("either way", results)])
+    overview = data.overview
+    assert overview["models"][0]["constant"] == []
 
 
 def test_each_listed_word_has_points_where_there_is_room_for_few(tmp_path: Path) -> None:
@@ -93,7 +95,7 @@ def test_each_listed_word_has_points_where_there_is_room_for_few(tmp_path: Path)
     listed = {word for words in extremes(results.tables, [0, 1]).values() for word in words}
     points = results.tables["word_map"].groupby("word").size()
     assert listed <= set(points.index)
-    assert len(listed) * FEW > 2 * 100  # with as many rows of a word as there are by default they had no room
+    assert len(listed) * OCCURRENCES > 2 * 100  # with as many rows of a word as there are by default they had no room
     assert points[list(listed)].min() >= 2
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -12,12 +14,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from ctxexp_words.explorer.page_section import excerpt, explorer_data, fitting, spread_layers
+from ctxexp_words.explorer.page_section import (
+    BLOCK_BYTES,
+    ExplorerData,
+    excerpt,
+    explorer_data,
+    fitting_blocks,
+    pack,
+    spread_layers,
+    unpack,
+)
 from ctxexp_words.explorer.word_map import WordMap
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from ctxexp.baselines import OnePerSentence
+from ctxexp.dataset import Corpus
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
@@ -63,54 +75,65 @@ def runs() -> list[tuple[str, Results]]:
     return found
 
 
-def unpacked(text: str, steps: int, *shape: int) -> np.ndarray:
+def data_of(labelled_runs: list[tuple[str, Results]]) -> ExplorerData:
+    data = explorer_data(labelled_runs)
+    assert data is not None
+    return data
+
+
+def integers(text: str, steps: int, *shape: int) -> np.ndarray:
     whole = np.frombuffer(base64.b64decode(text), "<i2").astype(np.float64)
     return np.where(whole == -(2**15), np.nan, whole / steps).reshape(shape)
 
 
-def test_the_page_is_told_what_the_tables_hold() -> None:
-    told: Any = explorer_data(runs())
-    unit, fine = told["steps"]
-    for (label, results), model in zip(runs(), told["models"], strict=True):
-        table = results.tables["word_map"]
+def test_the_page_has_what_the_tables_hold() -> None:
+    overview, blocks = data_of(runs())
+    words = overview["words"]
+    unit, fine = overview["steps"]
+    for i, ((label, results), model) in enumerate(zip(runs(), overview["models"], strict=True)):
         n = LAYERS[label]
         assert model["label"] == label
-        points = unpacked(model["common"], unit, len(table), n, 2)
-        np.testing.assert_allclose(points[:, n - 1, 0], table[f"common_x_{n - 1}"], atol=1 / unit)
-        adjusted = unpacked(model["adjusted"], fine, len(told["words"]), n)
+        adjusted = integers(model["adjusted"], fine, len(words), n)
         scores = results.tables["self_similarity"].set_index("word")
-        np.testing.assert_allclose(adjusted[:, 1], scores.loc[told["words"], "adjusted_1"], atol=1 / fine)
-        variance = unpacked(model["variance"], fine, len(told["words"]), n)
+        np.testing.assert_allclose(adjusted[:, 1], scores.loc[words, "adjusted_1"], atol=1 / fine)
+        variance = integers(model["variance"], fine, len(words), n)
         np.testing.assert_allclose(
-            variance[:, 0], results.tables["mev"].set_index("word").loc[told["words"], "raw_0"], atol=1 / fine
+            variance[:, 0], results.tables["mev"].set_index("word").loc[words, "raw_0"], atol=1 / fine
         )
-        half = unpacked(model["half"], fine, len(told["words"]), n)
-        errors = results.tables["self_similarity_errors"].set_index("word").loc[told["words"]]
+        half = integers(model["half"], fine, len(words), n)
+        errors = results.tables["self_similarity_errors"].set_index("word").loc[words]
         ends = np.minimum(errors["error_2"] * errors["listed_factor"], (2**15 - 1) / fine)
         np.testing.assert_allclose(half[:, 2], ends, atol=1 / fine)
-        for at, row in zip(model["at"], table.itertuples(), strict=True):
-            word, text, start, end, sense, _ = told["occurrences"][at]
-            assert (told["words"][word], told["texts"][text][start:end], sense) == (row.word, row.word, row.sense)
+        for word, table in results.tables["word_map"].groupby("word"):
+            block = unpack(blocks[f"word-{words.index(word)}"])
+            at, points = block["models"][i]["at"], integers(block["models"][i]["common"], unit, len(table), n, 2)
+            np.testing.assert_allclose(points[:, n - 1, 0], table[f"common_x_{n - 1}"], atol=1 / unit)
+            own = integers(block["models"][i]["own"], unit, len(table), n, 2)
+            np.testing.assert_allclose(own[:, 0, 1], table["own_y_0"], atol=1 / unit)
+            for number, row in zip(at, table.itertuples(), strict=True):
+                text, start, end, sense, sentence = block["occurrences"][number]
+                assert (text[start:end], sense, sentence) == (word, row.sense, row.sentence)
     tables = [results.tables["word_map"][["word", "text", "start"]] for _, results in runs()]
-    assert len(told["occurrences"]) == len(pd.concat(tables).drop_duplicates())  # one corpus: each is told once
-    assert len(set(told["texts"])) == len(told["texts"])
+    n_occurrences = sum(len(unpack(block)["occurrences"]) for block in blocks.values())
+    assert n_occurrences == len(pd.concat(tables).drop_duplicates())  # of one corpus: each stands there once
+    assert {f"word-{i}" for i, there in enumerate(overview["projected"]) if there} == set(blocks)
     counts = runs()[0][1].tables["self_similarity"].set_index("word")["count"]
-    assert told["counts"] == counts[told["words"]].tolist()
-    assert told["senses"][told["words"].index("bank")] == 2
-    assert told["pos"][told["words"].index("bank")] == "noun"
-    assert told["pos"][told["words"].index("the")] == ""
+    assert overview["counts"] == counts[words].tolist()
+    assert overview["senses"][words.index("bank")] == 2
+    assert overview["pos"][words.index("bank")] == "noun"
+    assert overview["pos"][words.index("the")] == ""
 
 
 def test_projected_and_extreme_words_of_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    every: Any = explorer_data(runs())
+    every = data_of(runs()).overview
     monkeypatch.setattr("ctxexp_words.explorer.page_section.MOST", 300)
-    told: Any = explorer_data(runs())
-    assert len(told["words"]) == 300
-    assert set(told["words"]) < set(every["words"])
-    assert set(told["words"]) >= {w for w, there in zip(every["words"], every["projected"], strict=True) if there}
+    overview = data_of(runs()).overview
+    assert len(overview["words"]) == 300
+    assert set(overview["words"]) < set(every["words"])
+    assert set(overview["words"]) >= {w for w, there in zip(every["words"], every["projected"], strict=True) if there}
     for label, results in runs():
         last = results.tables["self_similarity"].set_index("word")[f"adjusted_{LAYERS[label] - 1}"].sort_values()
-        assert set(told["words"]) >= {*last.index[:10], *last.index[-10:]}
+        assert set(overview["words"]) >= {*last.index[:10], *last.index[-10:]}
         # the ends of every layer's ranking are projected: those of the first choice, and what followed up
         projected = results.tables["word_map"].groupby("word").size()
         scores = results.tables["self_similarity"].set_index("word")
@@ -118,23 +141,64 @@ def test_projected_and_extreme_words_of_many_are_kept(monkeypatch: pytest.Monkey
             ranking = scores[f"adjusted_{layer}"].sort_values()
             assert set(projected.index) >= {*ranking.index[:10], *ranking.index[-10:]}
         assert projected.max() == 48
-        assert 12 in set(projected)  # as many of a word that is listed alone
+        # a word that is listed alone has as many: all that the text has, or more than the dozen that a glance takes
+        texts = results.tables["self_similarity"].set_index("word")["count"]
+        assert (projected >= np.minimum(texts[projected.index], 13)).all()
+
+
+def size(blocks: dict[str, str]) -> int:
+    return sum(map(len, blocks.values()))
 
 
 def test_many_models_and_long_texts_fit_the_page() -> None:
     _, results = runs()[0]
     table = results.tables["word_map"]
-    assert fitting([table], [range(5)])[0].equals(table)
-    some = fitting([table] * 12, [range(8)] * 12)
-    assert all(set(each["word"]) == set(table["word"]) for each in some)
-    assert 2 < some[0].groupby("word").size().max() < table.groupby("word").size().max()
-    long = table.assign(text=[f"{i} " + "x" * 9000 for i in range(len(table))])
-    assert len(fitting([long], [range(5)])[0]) < len(table)
+
+    def most(blocks: dict[str, str]) -> int:
+        return max(len(unpack(block)["models"][0]["at"]) for block in blocks.values())
+
+    assert most(fitting_blocks([table], [range(5)])) == table.groupby("word").size().max()
+    rng = np.random.default_rng(0)
+    columns = [name for name in table if name.startswith(("own", "common"))]
+    points = [rng.normal(scale=0.3, size=(len(table), len(columns))) for _ in range(16)]
+    some = fitting_blocks([table.assign(**dict(zip(columns, x.T, strict=True))) for x in points], [range(5)] * 16)
+    assert size(some) < BLOCK_BYTES
+    assert set(some) == set(table["word"])
+    assert 2 < most(some) < table.groupby("word").size().max()
+    texts = ["".join(map(chr, rng.integers(97, 123, 9000))) for _ in range(len(table))]
+    long = [table.assign(text=texts[i:] + texts[:i], start=4000, end=4004) for i in range(5)]
+    assert size(fitting_blocks(long, [range(5)] * 5)) < BLOCK_BYTES
     deep = [list(range(31))] * 8
     assert spread_layers(deep[:3]) == deep[:3]
     (layers,) = {tuple(some) for some in spread_layers(deep)}
     assert len(layers) == 12
     assert (layers[0], layers[-1]) == (0, 30)
+
+
+def test_a_block_is_the_same_whenever_it_is_packed() -> None:
+    block = {"occurrences": [["naïve <b>", 0, 5, "", 3]], "models": [{"at": [0], "own": "", "common": ""}]}
+    assert unpack(pack(block)) == block
+    assert pack(block) == pack(block)
+    assert re.fullmatch(r"[\w+/=]+", pack(block), re.ASCII)  # nothing that HTML would escape
+
+
+def test_the_page_of_a_large_text_and_deep_models_stays_below_8_mb(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    vocabulary = ["".join(map(chr, rng.integers(97, 123, 7))) for _ in range(3000)]
+    ranks = 1 / np.arange(1, 3001)
+    corpus = Corpus.of("large", [rng.choice(vocabulary, 40, p=ranks / ranks.sum()).tolist() for _ in range(2500)])
+    shelf = row_index(corpus)
+    occurrences = Occurrences.of(shelf, corpus, keep=str.isalpha)
+    store = Random(shelf.unit_codes, 25, 1)
+    points = WordMap(shelf, occurrences, corpus, dim=8, most=3072)
+    rows = WordRows(store, occurrences, OnePerSentence(exact=True), observers={"word_map": points})
+    results = measure([rows], {"self_similarity": SelfSimilarity, "mev": MaxExplainableVariance}, bootstrap=5)
+    assert len(results.tables["word_map"]) > 3072
+    many = [(f"model {i}", replace(results, info=RunInfo(model=ModelInfo(name=f"model {i}")))) for i in range(6)]
+    path = write_report(many, tmp_path / "report.html")
+    assert path.stat().st_size < 8e6
+    assert size(data_of(many).blocks) > 0.6 * BLOCK_BYTES  # and what fits is there
+    assert write_report(many[:1], path).stat().st_size < 8e6
 
 
 @pytest.mark.parametrize(
@@ -152,8 +216,8 @@ def test_a_run_without_points_has_no_explorer(tmp_path: Path) -> None:
     assert explorer_data(bare) is None
     page = write_report(bare, tmp_path / "report.html").read_text(encoding="utf-8")
     assert 'id="explorer"' not in page
-    mixed: Any = explorer_data([runs()[0], bare[1]])
-    assert [model["label"] for model in mixed["models"]] == ["bert"]
+    mixed = data_of([runs()[0], bare[1]])
+    assert [model["label"] for model in mixed.overview["models"]] == ["bert"]
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +265,7 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
         wait_until(lambda: run("return document.getElementById('at').textContent") == layer)
 
     # a takeaway against the table: of the other words, those that are less context-specific
-    words, word = explorer_data(runs())["words"], shown().split(" (")[0]  # type: ignore[index]
+    words, word = data_of(runs()).overview["words"], shown().split(" (")[0]
     last = runs()[0][1].tables["self_similarity"].set_index("word")["adjusted_4"].loc[words]
     share = round(100 * float((last.drop(word) > last[word]).mean()))
     takeaway = browser.find_element("css selector", "#takeaways li").text
@@ -278,3 +342,85 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
     assert len(bars[0]) == 20
     assert bars[0] == sorted(bars[0])
     assert max(bars[1]) > 0
+
+
+@pytest.mark.slow
+def test_a_word_is_unpacked_once_it_is_opened(browser: Any) -> None:
+    run = browser.execute_script
+
+    def marks() -> list[str]:
+        every = "[...document.querySelectorAll('#occurrences mark')]"
+        marked: list[str] = run(f"return {every}.map(mark => mark.textContent)")
+        return marked
+
+    run(
+        """window.unpacked = 0;
+        const Plain = DecompressionStream;
+        window.DecompressionStream = class extends Plain { constructor(form) { super(form); window.unpacked++; } };"""
+    )
+    wait_until(marks)
+    buttons = "const buttons = [...document.querySelectorAll('#bars .words button')];"
+    words = run(f"{buttons} return buttons.slice(0, 3).map(button => button.textContent)")
+    overview, blocks = data_of(runs())
+    for word in words:
+        run(f"{buttons} buttons.find(button => button.textContent === arguments[0]).click()", word)
+        n = len(unpack(blocks[f"word-{overview['words'].index(word)}"])["occurrences"])
+        wait_until(lambda word=word, n=n: marks() == [word] * n)
+    assert run("return window.unpacked") == len(set(words))
+    run(f"{buttons} buttons.find(button => button.textContent === arguments[0]).click()", words[0])
+    wait_until(lambda: set(marks()) == {words[0]})
+    assert run("return window.unpacked") == len(set(words))  # it was kept
+
+    # of two that are opened at once the second is shown
+    click = "const both = buttons.slice(5, 7); both.forEach(button => button.click());"
+    first, second = run(f"{buttons} {click} return both.map(button => button.textContent)")
+    wait_until(lambda: set(marks()) == {second})
+    assert first != second
+
+
+@pytest.mark.slow
+def test_a_browser_that_cannot_unpack_says_so_and_shows_the_measures(browser: Any) -> None:
+    run = browser.execute_script
+    wait_until(lambda: run("return document.querySelectorAll('#occurrences li').length"))
+    run("delete window.DecompressionStream; document.querySelectorAll('#bars .words button')[2].click()")
+    wait_until(lambda: "can't be unpacked" in browser.find_element("id", "sentence").text)
+    assert run("return document.querySelectorAll('#occurrences li').length") == 0
+    word = run("return document.querySelectorAll('#bars .words button')[2].textContent")
+    assert word in browser.find_element("css selector", "#takeaways li").text
+
+
+@pytest.mark.slow
+def test_the_explorer_fits_a_phone(page: Path, tmp_path: Path) -> None:
+    with headless(tmp_path) as browser:
+        phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+        browser.get(page.as_uri())
+        run = browser.execute_script
+        wait_until(lambda: run("return document.querySelectorAll('#occurrences li').length"))
+        assert run("return document.documentElement.scrollWidth") <= 390
+        run("document.querySelector('#bars .words').scrollIntoView()")
+        button = browser.find_element("css selector", "#bars .words button")
+        name = button.text
+        button.click()
+        wait_until(lambda: name in browser.find_element("css selector", "#takeaways li").text)
+        above = "const at = document.getElementById('explorer').getBoundingClientRect().top; return at > -5 && at < 200"
+        wait_until(lambda: run(above))
+        assert browser.get_log("browser") == []
+
+
+@pytest.mark.slow
+def test_the_page_works_in_the_frame_that_mlflow_shows_it_in(page: Path, tmp_path: Path) -> None:
+    # MLflow's viewer puts an artifact's text into a sandboxed frame, far from the files beside it
+    frame = tmp_path / "viewer.html"
+    text = json.dumps(page.read_text(encoding="utf-8")).replace("</", "<\\/")
+    frame.write_text(
+        f"""<iframe sandbox="allow-scripts" width="1200" height="900"></iframe><script>
+        document.querySelector("iframe").src = URL.createObjectURL(new Blob([{text}], {{ type: "text/html" }}));
+        </script>""",
+        encoding="utf-8",
+    )
+    with headless(tmp_path / "profile") as browser:
+        browser.get(frame.as_uri())
+        browser.switch_to.frame(0)
+        wait_until(lambda: browser.find_elements("css selector", "#occurrences li mark"))
+        assert browser.find_elements("css selector", "#clouds .plot .points path")

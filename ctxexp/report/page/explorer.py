@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any, NamedTuple, Protocol
 
@@ -16,11 +16,19 @@ TABLE = "word_map"  # among a run's results
 
 
 class PageSection(NamedTuple):
-    """A section of the page: its HTML, the script that draws it, and the data of that, in JSON's types."""
+    """A section of the page.
+
+    Args:
+        html: Its HTML.
+        script: The script that draws it.
+        data: The data that the script needs at once, in JSON's types.
+        blocks: Further data by the id of the element that holds it, as text; the script reads one when it needs it.
+    """
 
     html: str
     script: str
     data: dict[str, Any]
+    blocks: Mapping[str, str] = {}
 
 
 class Explorer(Protocol):

@@ -2,24 +2,33 @@ const explorer = data.explorer, missing = -32768;
 explore();
 
 function explore() {
-  const unpack = (text, steps) => {
-    const bytes = Uint8Array.from(atob(text), sign => sign.charCodeAt(0));
-    return Float32Array.from(new Int16Array(bytes.buffer), value => value === missing ? NaN : value / steps);
-  };
-  const [unit, fine] = explorer.steps, { words, counts, senses, pos, projected, texts } = explorer;
-  const occurrences = explorer.occurrences.map(
-    ([word, text, start, end, sense, sentence]) => ({ word, text: texts[text], start, end, sense, sentence }));
+  const bytes = text => Uint8Array.from(atob(text), sign => sign.charCodeAt(0));
+  const numbers = (text, steps) =>
+    Float32Array.from(new Int16Array(bytes(text).buffer), value => value === missing ? NaN : value / steps);
+  const [unit, fine] = explorer.steps, { words, counts, senses, pos, projected } = explorer;
   const models = explorer.models.map(model => {
-    const known = data.models.findIndex(each => each.label === model.label), rows = new Map();
-    model.at.forEach((id, row) => {
-      const word = occurrences[id].word;
-      rows.set(word, [...(rows.get(word) ?? []), [id, row]]);
-    });
-    const score = name => model[name] && unpack(model[name], fine);
-    return { ...model, rows, symbol: known, colour: data.models[known].colour,
-      own: unpack(model.own, unit), common: unpack(model.common, unit),
-      raw: score("raw"), adjusted: score("adjusted"), half: score("half"), constant: new Set(model.constant), variance: score("variance") };
+    const symbol = data.models.findIndex(each => each.label === model.label);
+    const score = name => model[name] && numbers(model[name], fine);
+    return { ...model, symbol, colour: data.models[symbol].colour, constant: new Set(model.constant),
+      raw: score("raw"), adjusted: score("adjusted"), half: score("half"), variance: score("variance") };
   });
+
+  // A word's occurrences are unpacked once it is opened, and kept. `rows`: of each model, pairs of an occurrence and the
+  // row of its point
+  const blocks = new Map(), none = { occurrences: [], models: models.map(() => ({ rows: [], own: [], common: [] })) };
+  async function load(i) {
+    if (!blocks.has(i)) {
+      const stream = new Blob([bytes(by(`word-${i}`).textContent)]).stream().pipeThrough(new DecompressionStream("gzip"));
+      const block = JSON.parse(await new Response(stream).text());
+      blocks.set(i, {
+        occurrences: block.occurrences.map(([text, start, end, sense, sentence]) => ({ text, start, end, sense, sentence })),
+        models: block.models.map(({ at, own, common }) =>
+          ({ rows: at.map((id, row) => [id, row]), own: numbers(own, unit), common: numbers(common, unit) })),
+      });
+    }
+    return blocks.get(i);
+  }
+  let block = none;  // of the chosen word
   const last = Math.max(...models.map(model => model.last));
   by("layer").max = by("layer").value = last;
   const depth = () => by("layer").value / Math.max(last, 1);
@@ -71,10 +80,9 @@ function explore() {
 
   // Senses by hue and marker; without senses, where in the text the sentence stands, from dark to light
   const kinds = () => {
-    const found = new Map();
-    models.forEach(model => (model.rows.get(word) ?? []).forEach(([id]) => found.set(occurrences[id].sense, 0)));
-    const named = [...found.keys()].filter(sense => sense).sort();
-    return found.has("") ? [...named, ""] : named;
+    const senses = new Set(block.occurrences.map(occurrence => occurrence.sense));
+    const named = [...senses].filter(sense => sense).sort();
+    return senses.has("") ? [...named, ""] : named;
   };
   const look = (sense, i) => sense ? { color: data.hues[i % data.hues.length], symbol: symbols[i % symbols.length] }
     : { color: ink("--faint"), symbol: "circle-open" };
@@ -91,10 +99,10 @@ function explore() {
       `(self-similarity ${y(word).toFixed(2)} above chance).`;
   }
 
-  function cloud(model, { part, note, plot }) {
+  function cloud(model, i, { part, note, plot }) {
     part.hidden = unseen().has(model.label);
-    const layer = indexOf(model), own = chosen("plane") === "own", points = own ? model.own : model.common;
-    const at = word * model.layers.length + layer, rows = model.rows.get(word) ?? [];
+    const layer = indexOf(model), own = chosen("plane") === "own", { occurrences } = block, { rows } = block.models[i];
+    const at = word * model.layers.length + layer, points = block.models[i][own ? "own" : "common"];
     plot.role = "img";
     plot.ariaLabel = `${rows.length} occurrences of ${words[word]}. ${takeaway(model)}`;
     const spread = points => rows.reduce((sum, [, row]) => {
@@ -107,7 +115,8 @@ function explore() {
     note.textContent = `layer ${model.layers[layer]}: self-similarity ${number(model.raw, at)} (${number(model.adjusted, at)} above chance), ` +
       `explained variance ${number(model.variance, at)}` +
       (Number.isFinite(share) && whole > 1e-4 ? `; the plane shows ${Math.round(100 * share)}% of the spread` : "") +
-      (rows.length ? `; ${rows.length} of ${counts[word]} occurrences` : "; its occurrences in this model aren't on the page");
+      (rows.length ? `; ${rows.length} of ${counts[word]} occurrences`
+        : block === none ? "" : "; its occurrences in this model aren't on the page");
     const value = (row, l, axis) => points[2 * (row * model.layers.length + l) + axis];
     const far = Math.max(1e-3, ...rows.flatMap(([, row]) => (own ? [layer] : [...model.layers.keys()])
       .flatMap(l => [0, 1].map(axis => Math.abs(value(row, l, axis))))));
@@ -142,12 +151,12 @@ function explore() {
   function attend(id) {
     if (id === focused) return;
     focused = id;
-    by("sentence").replaceChildren(...(id === null ? [] : marked(occurrences[id])));
+    by("sentence").replaceChildren(...(id === null ? [] : marked(block.occurrences[id])));
     for (const item of by("occurrences").children) item.classList.toggle("on", Number(item.dataset.id) === id);
     clouds.forEach(({ plot }, i) => {
-      const model = models[i], points = chosen("plane") === "own" ? model.own : model.common;
-      const found = (model.rows.get(word) ?? []).filter(([each]) => each === id);
-      const at = axis => found.map(([, row]) => points[2 * (row * model.layers.length + indexOf(model)) + axis]);
+      const model = models[i], points = block.models[i][chosen("plane")];
+      const rows = block.models[i].rows.filter(([each]) => each === id);
+      const at = axis => rows.map(([, row]) => points[2 * (row * model.layers.length + indexOf(model)) + axis]);
       if (plot.data) Plotly.restyle(plot, { x: [at(0)], y: [at(1)] }, [plot.data.length - 1]);
     });
   }
@@ -213,11 +222,18 @@ function explore() {
     by("word").focus({ preventScroll: true });
   }
 
-  function choose(i) {
+  async function choose(i) {
     word = i;
     focused = null;
     by("word").value = i;
-    const all = kinds(), ids = [...new Set(models.flatMap(model => (model.rows.get(word) ?? []).map(([id]) => id)))];
+    block = none;
+    by("sentence").textContent = "Unpacking the occurrences ...";
+    let opened = none, hint = "Point at a dot, or choose a sentence below.";
+    try { opened = await load(i); }
+    catch (error) { hint = `The occurrences can't be unpacked (${error.message}): a browser of 2023 or later can.`; }
+    if (word !== i) return;  // another word was chosen since
+    block = opened;
+    const { occurrences } = block, all = kinds(), ids = [...occurrences.keys()];
     ids.sort((a, b) => all.indexOf(occurrences[a].sense) - all.indexOf(occurrences[b].sense) || occurrences[a].sentence - occurrences[b].sentence);
     const sign = sense => sense ? mark(all.indexOf(sense), look(sense, all.indexOf(sense)).color) : "○";
     by("key").replaceChildren(...(all.some(sense => sense)
@@ -229,7 +245,7 @@ function explore() {
       item.dataset.id = id;
       return item;
     }));
-    by("sentence").textContent = "Point at a dot, or choose a sentence below.";
+    by("sentence").textContent = hint;
     move();
   }
 
@@ -238,7 +254,7 @@ function explore() {
       ? `${Math.round(100 * depth())}% of the depth` : by("layer").value;
     by("takeaways").replaceChildren(...models.filter(model => !unseen().has(model.label)).map(model =>
       make("li", {}, mark(model.symbol, model.colour), " ", takeaway(model))));
-    models.forEach((model, i) => { cloud(model, clouds[i]); scatter(model, scatters[i]); ranks(model, bars[i]); });
+    models.forEach((model, i) => { cloud(model, i, clouds[i]); scatter(model, scatters[i]); ranks(model, bars[i]); });
   }
   by("word").addEventListener("change", () => choose(Number(by("word").value)));
   let waiting = false;  // a drag asks more often than nine plots are drawn

@@ -1,11 +1,18 @@
-"""The page's section, with its data: points of words' occurrences and measures of all words, packed as numbers."""
+"""The page's section with its data: measures of all words as packed numbers, and a compressed block a word with its
+occurrences, which the page unpacks when the word is opened.
+
+Everything stays in one file: it works from a disk, in MLflow's viewer (which shows a page without its folder) and as an
+attachment of a mail.
+"""
 
 from __future__ import annotations
 
 import base64
+import gzip
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +25,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST = 2000  # words in the scatter
+FEWEST = 2  # occurrences of a word, however many models there are
 LAYERS = 96  # of all models together; of more, evenly spaced ones
-POINT_BYTES, SCORE_BYTES, TEXT_BYTES = 1_300_000, 900_000, 500_000  # of the page, which is to be sent by mail
+BLOCK_BYTES, SCORE_BYTES = 1_800_000, 900_000  # of the page, which is to be sent by mail
 AROUND = 150  # characters of a long text that are shown on either side of the word
 UNIT, FINE = 16000, 10000  # steps of one: of points, which are less than 2 from their mean, and of scores
 _MISSING = -(2**15)  # NaN
@@ -34,70 +42,123 @@ def section(runs: Sequence[LabelledResults]) -> PageSection | None:
     if data is None:
         return None
     html, script = (Path(__file__).with_name(f"explorer.{kind}").read_text(encoding="utf-8") for kind in ("html", "js"))
-    return PageSection(html, script, data)
+    return PageSection(html, script, data.overview, data.blocks)
 
 
-def explorer_data(runs: Sequence[LabelledResults]) -> Numbers | None:
-    """Of each run the points of the words that it projected, and every word's self-similarity and explained variance by
-    layer; sentences once. None where no run projected any."""
+class ExplorerData(NamedTuple):
+    """The explorer's data: `overview` in JSON's types, with every word's measures by layer and run, and of each
+    projected word a block with its occurrences (see `unpack`), by its element's id."""
+
+    overview: Numbers
+    blocks: dict[str, str]
+
+
+def explorer_data(runs: Sequence[LabelledResults]) -> ExplorerData | None:
+    """Every word's self-similarity and explained variance by layer, and of the words that a run projected their
+    occurrences with a point a run and layer. None where no run projected any."""
     labelled_runs = [(label, r) for label, r in unique_labels(runs) if len(r.tables.get(TABLE, ()))]
     if not labelled_runs:
         return None
     maps = [results.tables[TABLE] for _, results in labelled_runs]
     layers_of = spread_layers([_layers(table) for table in maps])
     scores = [_scores(results, layers) for (_, results), layers in zip(labelled_runs, layers_of, strict=True)]
-    maps = fitting(maps, layers_of)
     bytes_a_word = 8 / 3 * sum(frame.shape[1] for score in scores for frame in score.values())
     listed = [extremes(results.tables, layers) for (_, results), layers in zip(labelled_runs, layers_of, strict=True)]
     words = _explorer_words(maps, scores, listed, min(MOST, int(SCORE_BYTES / max(bytes_a_word, 1))))
     number = {word: i for i, word in enumerate(words)}
-    occurrences: dict[tuple[str, str, int, int], list[Any]] = {}
-    texts: dict[str, int] = {}
-    models = []
-    for (label, results), layers, table, score, by_layer in zip(
-        labelled_runs, layers_of, maps, scores, listed, strict=True
-    ):
-        at = []
-        columns = (table[name] for name in ("word", "text", "start", "end", "sense", "sentence"))
-        for word, text, start, end, sense, sentence in zip(*columns, strict=True):
-            text, start, end = excerpt(text, start, end)
-            entry = [len(occurrences), number[word], texts.setdefault(text, len(texts)), start, end, sense, sentence]
-            at.append(occurrences.setdefault((word, text, start, end), entry)[0])
-        models.append(
-            {
-                "label": label,
-                "layers": layers,
-                "last": results.n_layers - 1,
-                "at": at,
-                "constant": _constant(results, words),
-                "listed": [[number[word] for word in by_layer.get(layer, ())] for layer in layers],
-                **{name: _base64_integers(_points(table, name, layers), UNIT) for name in ("own", "common")},
-                **{name: _base64_integers(_in_order(x, words), FINE) for name, x in score.items()},
-            }
-        )
+    word_blocks = fitting_blocks(maps, layers_of)
+    models = [
+        {
+            "label": label,
+            "layers": layers,
+            "last": results.n_layers - 1,
+            "constant": _constant(results, words),
+            "listed": [[number[word] for word in by_layer.get(layer, ())] for layer in layers],
+            **{name: _base64(_integers(_in_order(x, words), FINE)) for name, x in score.items()},
+        }
+        for (label, results), layers, score, by_layer in zip(labelled_runs, layers_of, scores, listed, strict=True)
+    ]
     counts: dict[str, int] = {}
     for _, results in labelled_runs:
         for table in _tables(results, "self_similarity"):
             counts = dict(zip(table["word"], table["count"].tolist(), strict=True)) | counts
-    pos: dict[str, set[str]] = {}
-    for _, results in labelled_runs:
-        tags = results.tables[TABLE].reindex(columns=["word", "pos"]).fillna("").drop_duplicates()
-        for word, tag in tags.itertuples(index=False):
-            pos.setdefault(word, set()).update({tag} - {""})
-    senses: dict[str, set[str]] = {}
-    for _, word, *_, sense, _ in occurrences.values():
-        senses.setdefault(words[word], set()).update({sense} - {""})
-    return {
+    tags, senses = _by_word(maps, "pos"), _by_word(maps, "sense")
+    overview = {
         "words": words,
         "counts": [counts.get(word, 0) for word in words],
-        "pos": ["/".join(sorted(pos.get(word, ()))) for word in words],
+        "pos": ["/".join(sorted(tags.get(word, ()))) for word in words],
         "senses": [len(senses.get(word, ())) for word in words],
-        "projected": [word in senses for word in words],
-        "occurrences": [entry[1:] for entry in occurrences.values()],
-        "texts": list(texts),
+        "projected": [word in word_blocks for word in words],
         "models": models,
         "steps": [UNIT, FINE],
     }
+    return ExplorerData(overview, {f"word-{number[word]}": block for word, block in word_blocks.items()})
+
+
+def fitting_blocks(tables: Sequence[pd.DataFrame], layers_of: Sequence[Sequence[int]]) -> dict[str, str]:
+    """The block of each projected word, with its first occurrences of each run: of all words as many as fit on the
+    page."""
+    maps = [_MapRows.of(table, layers) for table, layers in zip(tables, layers_of, strict=True)]
+    words = dict.fromkeys(word for each in maps for word in each.of_word)
+    most = max((len(rows) for each in maps for rows in each.of_word.values()), default=0)
+    while True:
+        blocks = {word: pack(_block(maps, word, most)) for word in words}
+        room = BLOCK_BYTES / max(sum(map(len, blocks.values())), 1)
+        if room > 1 or most <= FEWEST:
+            return blocks
+        most = max(FEWEST, int(most * min(room, 0.95)))
+
+
+class _MapRows(NamedTuple):
+    """A run's table of points: its rows by word, what is said of each, and their points as integers."""
+
+    of_word: dict[str, np.ndarray]
+    columns: list[tuple[Any, ...]]  # text, start, end, sense, sentence
+    points: dict[str, np.ndarray]  # (rows, layers, 2) by plane
+
+    @classmethod
+    def of(cls, table: pd.DataFrame, layers: Sequence[int]) -> _MapRows:
+        columns = (table[name].tolist() for name in ("text", "start", "end", "sense", "sentence"))
+        points = {name: _integers(_points(table, name, layers), UNIT) for name in ("own", "common")}
+        by_word = table.groupby("word", sort=False).indices
+        return cls({str(word): rows for word, rows in by_word.items()}, list(zip(*columns, strict=True)), points)
+
+
+def pack(block: Numbers) -> str:
+    """The block as text: base64 of its compressed JSON, the same bytes whenever it is the same."""
+    text = json.dumps(block, ensure_ascii=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def unpack(text: str) -> Numbers:
+    """The block of a text that `pack` made: `occurrences`, each with its text, where the word starts and ends in it,
+    its sense and the sentence's number; and a model each the occurrences that it has (`at`), with their points on the
+    common plane and on each layer's own, (occurrences, layers, 2) as base64 of integers."""
+    block: Numbers = json.loads(gzip.decompress(base64.b64decode(text)))
+    return block
+
+
+def _block(maps: Sequence[_MapRows], word: str, most: int) -> Numbers:
+    """The first `most` occurrences of a word in each run as one block; those that runs share stand there once."""
+    occurrences: dict[tuple[str, int, int], list[Any]] = {}
+    models = []
+    for each in maps:
+        rows, at = each.of_word.get(word, np.zeros(0, int))[:most], []
+        for text, start, end, sense, sentence in (each.columns[row] for row in rows.tolist()):
+            entry = [len(occurrences), *excerpt(text, start, end), sense, sentence]
+            at.append(occurrences.setdefault((text, start, end), entry)[0])
+        models.append({"at": at, **{name: _base64(points[rows]) for name, points in each.points.items()}})
+    return {"occurrences": [entry[1:] for entry in occurrences.values()], "models": models}
+
+
+def _by_word(tables: Sequence[pd.DataFrame], column: str) -> dict[str, set[str]]:
+    """The values of a column of texts by word, empty ones left out."""
+    values: dict[str, set[str]] = {}
+    for table in tables:
+        pairs = table.reindex(columns=["word", column]).fillna("").drop_duplicates()
+        for word, value in pairs.itertuples(index=False):
+            values.setdefault(word, set()).update({value} - {""})
+    return values
 
 
 def spread_layers(layers_of: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -109,17 +170,6 @@ def spread_layers(layers_of: Sequence[Sequence[int]]) -> list[list[int]]:
         np.unique(np.linspace(0, len(layers) - 1, min(most, len(layers))).round().astype(int)) for layers in layers_of
     ]
     return [[layers[i] for i in some.tolist()] for layers, some in zip(layers_of, at, strict=True)]
-
-
-def fitting(tables: Sequence[pd.DataFrame], layers_of: Sequence[Sequence[int]]) -> list[pd.DataFrame]:
-    """The tables of points with the first occurrences of each word, as many as fit on the page with these layers."""
-    for most in (48, 32, 24, 16, 12, 8, 5, 3, 2):
-        some = [table[table.groupby("word").cumcount() < most] for table in tables]
-        points = sum(32 / 3 * len(table) * len(layers) for table, layers in zip(some, layers_of, strict=True))
-        texts = {text for table in some for text in table["text"]}
-        if points < POINT_BYTES and sum(min(len(text), 3 * AROUND) for text in texts) < TEXT_BYTES:
-            break
-    return some
 
 
 def excerpt(text: str, start: int, end: int) -> tuple[str, int, int]:
@@ -210,7 +260,11 @@ def _points(table: pd.DataFrame, name: str, layers: Sequence[int]) -> np.ndarray
     return result
 
 
-def _base64_integers(x: np.ndarray, steps: int) -> str:
-    """The numbers as base64 of little-endian int16, `steps` of which are one; NaN as the smallest."""
-    whole = np.clip(np.round(np.nan_to_num(x) * steps), -(2**15) + 1, 2**15 - 1)
-    return base64.b64encode(np.where(np.isnan(x), _MISSING, whole).astype("<i2").tobytes()).decode()
+def _integers(x: np.ndarray, steps: int) -> np.ndarray:
+    """The numbers as little-endian int16, `steps` of which are one; NaN as the smallest."""
+    rounded = np.clip(np.round(np.nan_to_num(x) * steps), -(2**15) + 1, 2**15 - 1)
+    return np.where(np.isnan(x), _MISSING, rounded).astype("<i2")
+
+
+def _base64(integers: np.ndarray) -> str:
+    return base64.b64encode(integers.tobytes()).decode()

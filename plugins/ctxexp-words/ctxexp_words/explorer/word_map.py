@@ -14,7 +14,7 @@ from ctxexp.measuring.reader import WordReader
 if TYPE_CHECKING:
     import pandas as pd
 
-OCCURRENCES, FEW = 48, 12  # of a word; of one that stands at the end of a list alone
+OCCURRENCES = 48  # of a word
 LISTED = 10  # words at each end of the page's lists
 RANK = 6  # directions of each layer that the common plane is fitted on
 LEVELS = 40  # unlabelled words from the most to the least frequent, denser where frequent
@@ -63,12 +63,12 @@ class WordMap:
             c = unit - unit.mean(axis=1, keepdims=True)  # (w, n, d)
             value, vector = np.linalg.eigh(np.matmul(c, c.transpose(0, 2, 1)))
             value = np.where(value > (NOISE * reader.eps) ** 2 * c.shape[1], value, 0)
-            kept = _turned(vector[:, :, : -RANK - 1 : -1]) * (value > 0)[:, None, : -RANK - 1 : -1]
-            kept = np.pad(kept, ((0, 0), (0, 0), (0, RANK - kept.shape[2])))  # 3 rows have 3 directions
-            moved = np.matmul(kept.transpose(0, 2, 1), c)  # (w, RANK, d)
-            own.append((kept * np.linalg.norm(moved, axis=2)[:, None])[:, :, :2].reshape(-1, 2))
-            loads.append(kept.reshape(-1, RANK))
-            directions.append(moved)
+            load = _turned(vector[:, :, : -RANK - 1 : -1]) * (value > 0)[:, None, : -RANK - 1 : -1]
+            load = np.pad(load, ((0, 0), (0, 0), (0, RANK - load.shape[2])))  # 3 rows have 3 directions
+            direction = np.matmul(load.transpose(0, 2, 1), c)  # (w, RANK, d)
+            own.append((load * np.linalg.norm(direction, axis=2)[:, None])[:, :, :2].reshape(-1, 2))
+            loads.append(load.reshape(-1, RANK))
+            directions.append(direction)
         assert reader.place.layer is not None
         self.layers.append(reader.place.layer)
         self.own.append(np.concatenate([np.zeros((0, 2), np.float32), *own]))
@@ -77,13 +77,13 @@ class WordMap:
 
     def follow_up(self, tables: Mapping[str, pd.DataFrame]) -> WordMap | None:
         """The map of the most and least self-similar words of each layer that this one leaves out, with at most as many
-        rows and `FEW` of a word, or fewer of each, so that all have some; None if there are none."""
-        known = set(self.groups.keys)
+        rows and `OCCURRENCES` of a word, or fewer of each, so that all have some; None if there are none."""
+        projected = set(self.groups.keys)
         every = dict.fromkeys(word for words in extremes(tables, self.layers).values() for word in words)
-        listed = [word for word in every if word not in known]
+        listed = [word for word in every if word not in projected]
         if not listed:
             return None
-        each = min(FEW, max(2, self.most // len(listed)))
+        each = min(OCCURRENCES, max(2, self.most // len(listed)))
         return WordMap(self.store, self.occurrences, self.corpus, dim=self.dim, most=self.most, words=listed, each=each)
 
     def table(self) -> pd.DataFrame:
@@ -170,20 +170,20 @@ def _groups(occurrences: Occurrences, sense: dict[int, str], words: Sequence[str
     They are returned by ascending number of rows.
     """
     groups, number = occurrences.by_word, {word: i for i, word in enumerate(occurrences.words)}
-    taken: dict[str, np.ndarray] = {}
+    rows_of: dict[str, np.ndarray] = {}
     for word in words:
         i = number[word]
         rows = np.unique(groups.rows[groups.starts[i] : groups.starts[i + 1]])
         if len(rows) > each:
-            known = np.array([row for row in rows.tolist() if row in sense], np.int64)[:each]
-            rest = np.setdiff1d(rows, known)
-            rest = rest[np.linspace(0, len(rest) - 1, each - len(known)).round().astype(int)]
-            rows = np.union1d(known, rest)
-        if len(rows) > 1 and sum(map(len, taken.values())) + len(rows) <= most:
-            taken[word] = rows
-    kept = sorted(taken, key=lambda word: (len(taken[word]), word))
-    starts = np.cumsum([0, *(len(taken[word]) for word in kept)])
-    return Groups(kept, starts, np.concatenate([groups.rows[:0], *(taken[word] for word in kept)]))
+            labelled = np.array([row for row in rows.tolist() if row in sense], np.int64)[:each]
+            rest = np.setdiff1d(rows, labelled)
+            rest = rest[np.linspace(0, len(rest) - 1, each - len(labelled)).round().astype(int)]
+            rows = np.union1d(labelled, rest)
+        if len(rows) > 1 and sum(map(len, rows_of.values())) + len(rows) <= most:
+            rows_of[word] = rows
+    order = sorted(rows_of, key=lambda word: (len(rows_of[word]), word))
+    starts = np.cumsum([0, *(len(rows_of[word]) for word in order)])
+    return Groups(order, starts, np.concatenate([groups.rows[:0], *(rows_of[word] for word in order)]))
 
 
 def _split(groups: Groups) -> list[np.ndarray]:
