@@ -25,7 +25,7 @@ from ctxexp.jobs.state import STATE, State, read_state, try_state, write_json
 from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.findings import comparison_finding, finding
-from ctxexp.report.negative_controls import control_lines, training_runs
+from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, training_runs
 from ctxexp.report.seeds import average_seeds
 from ctxexp.report.summary import write_summary
 from ctxexp.report.sweep_tables import table_texts
@@ -240,7 +240,7 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
         averages = average_seeds(report.compared)
         show(f"\n{comparison_table(averages, terminal_width())}\n")
         if controls := control_lines(averages, most=12):
-            show("\n".join(["without context:", *controls]))
+            show("\n".join([f"{NO_CONTEXT}:", *controls]))
         if sentence := training_runs(averages):
             show(f"{sentence}.")
     for table in table_texts(sweep.summary):

@@ -190,8 +190,8 @@ def sweep_panel(
     every = [results for _, results in runs]
     definition = next((d for results in every if (d := measure_definition(measure, results, task))), "")
     if name := next((name for results in every if (name := baseline_label(results, key))), ""):
-        matched = f"baseline of each {group_size_phrase(every, measure)}"
-        definition += f"; {matched if name == SIZE_MATCHED else f'{name} baseline'}"
+        own_size = f"chance at each {group_size_phrase(every, measure)}"
+        definition += f"; {own_size if name == SIZE_MATCHED else f'{name} chance'}"
     return Panel(
         measure=measure,
         task=task,

@@ -26,7 +26,7 @@ from ctxexp.report.charts import Chart, Line, Panel
 from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp.report.findings import chart_finding, finding_of, sweep_finding
 from ctxexp.report.frame import Style, add_captions, empty_figure, save_figure
-from ctxexp.report.negative_controls import control_lines, training_runs
+from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, training_runs
 from ctxexp.report.palette import FAINT, INK, colours
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.values import Key
@@ -93,7 +93,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
         y = charts.finite_curve(found.value if (found := results.by_key.get(other)) else None)
         if y is not None and other != key:
             handles += axes.plot(line.x, y[line.x], linewidth=1.1, markersize=3.5, zorder=2, **style)
-            names.append(wording.readable(other))
+            names.append(wording.readable(other, wording.level_word([results], measure)))
     model = charts.paper_model(label, results, all_published=published)
     paper_curve = charts.published_curve(model, results, key)
     if paper_curve is not None:
@@ -191,7 +191,7 @@ def _notes(runs: Sequence[LabelledResults], cite: bool, measures: Sequence[str] 
     curves come from."""
     source = f"Published curves (bert-base-cased, gpt2, the original ELMo): {reference.SOURCE}; {reference.CAVEAT}."
     control_sentences = control_lines(runs, measures, most=CONTROLS)
-    controls = [f"Without context: {line}." for line in control_sentences[:CONTROLS]]
+    controls = [f"{NO_CONTEXT}: {line}." for line in control_sentences[:CONTROLS]]
     if len(control_sentences) > CONTROLS:
         controls[-1] = f"{controls[-1][:-1]}; {control_sentences[-1]}."
     seeds = [f"{seed_sentence}."] if (seed_sentence := training_runs(runs)) else []

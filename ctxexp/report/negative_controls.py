@@ -24,6 +24,7 @@ ControlName = Literal["layer_0", "vector_a_word", "untrained", "shuffled"]
 UNTRAINED, SHUFFLED, RANDOM_WORDS = "untrained", "shuffled", "random_words"  # weights, control and model of such runs
 GROUP_OF_WEIGHTS = ("mini", "published")  # whose models have an untrained twin by name
 LABELS = {"untrained": "untrained twin", "vector_a_word": "a random vector a word"}
+NO_CONTEXT = "Negative controls (no context, or no training)"
 ONE_TRAINING_RUN = "Each model is one training run"
 """What every comparison of models says; its intervals know nothing of another training."""
 VECTOR_A_WORD = {  # exact whatever the vectors are, where all of a word's are one

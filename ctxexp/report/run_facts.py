@@ -59,7 +59,7 @@ def shared_facts(runs: Sequence[LabelledResults], measure: str | None = None, *,
         ("control:", "controls", controls),
         ("transform", "transforms", transform_names),
         ("fitted on", "fitted texts", fits),
-        ("baseline:", "baselines", chance),
+        ("chance:", "levels of chance", chance),
         ("intervals over:", "units of intervals", interval_sources),
     ):
         distinct = sorted(set(words) - {""})

@@ -95,7 +95,7 @@ def measure_definition(measure: str, results: Results, task: str = "") -> str:
 def axis_label(
     measure: str, statistic: str, results: Iterable[Results] = (), task: str = "", baseline: str = ""
 ) -> str:
-    """The axis label of a statistic by one of the baselines, with its unit: "cosine − baseline"."""
+    """The axis label of a statistic by one of the baselines, with its unit: "cosine − chance"."""
     runs = list(results)
     unit = unit_label(runs, measure)
     if unit == "score" and statistic:  # one of several benchmarks: which
@@ -107,18 +107,25 @@ def axis_label(
     else:
         baseline = baseline.replace("_", "-")
     which = f"{baseline} " if baseline else ""
+    level = level_word(runs, measure)
     forms = {
-        "adjusted": f"{{}} − {which}baseline",
+        "adjusted": f"{{}} − {which}{level}",
         "corrected": f"{{}} above {which}chance, as a share of the room above it",
-        "baseline": "{} of the baseline",
+        "baseline": f"{{}} of {level}",
         "raw": "{}" if alone else "{}, raw",
     }
     return forms.get(statistic, "{}").format(unit)
 
 
-def readable(key: Key) -> str:
-    """A statistic's name for a legend."""
-    names = {"corrected": "chance-corrected", "mean_cosine": "mean"}
+def level_word(runs: Iterable[Results], measure: str) -> str:
+    """The word for a measure's level without context: "chance", or "baseline" where the metric has one of its own."""
+    levels = {measure_info(each, measure).level for each in runs}
+    return "chance" if levels <= {"", "exact", "drawn", SIZE_MATCHED} else "baseline"
+
+
+def readable(key: Key, level: str = "chance") -> str:
+    """A statistic's name for a legend; `level`: the measure's word for its baseline (`level_word`)."""
+    names = {"corrected": "chance-corrected", "mean_cosine": "mean", "baseline": level}
     name = names.get(key.statistic, key.statistic.replace("_", " "))
     return f"{name}, {key.baseline.replace('_', '-')}" if key.baseline else name
 

@@ -16,6 +16,7 @@ from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.report import charts, figures, run_facts, wording
 from ctxexp.report.ethayarajh_2019 import released as reference
+from ctxexp.report.negative_controls import NO_CONTEXT
 from ctxexp.report.palette import colours
 from ctxexp.results import Results
 from ctxexp.results.metric_metadata import MetricMetadata, describe
@@ -175,13 +176,13 @@ def test_size_matched_levels_are_named_and_have_no_published_curve() -> None:
         raw = charts.sweep_panel([("bert", run)], f"{VARIANCE}_released", "", "raw", all_published=True)
         assert sum(line.published for line in raw.lines) == 1
         own = "random groups of each word's own size"
-        said = f"baseline: {own}" if about is by_size else "baseline: 1,000 occurrences, one per sentence"
+        said = f"chance: {own}" if about is by_size else "chance: 1,000 occurrences, one per sentence"
         assert said in run_facts.shared_facts([("bert", run)], f"{VARIANCE}_released")
         assert (f"one per sentence or {own}" in "; ".join(run_facts.shared_facts([("bert", run)]))) is (
             about is by_size
         )
-        assert ("size-matched baseline" in panel.y_label) is (about is by_size)
-        assert panel.definition.endswith("; baseline of each word's own size") is (about is by_size)
+        assert ("size-matched chance" in panel.y_label) is (about is by_size)
+        assert panel.definition.endswith("; chance at each word's own size") is (about is by_size)
 
 
 def test_panels_name_chance_and_direction_and_share_a_scale_in_a_row() -> None:
@@ -382,7 +383,7 @@ def test_the_foot_holds_identities_whole_or_not_at_all() -> None:
     for details, shown in (({}, name), ({"architecture": "GPT2Model"}, "GPT2Model")):
         run = results("gpt2", 3, encoder=name, details=details)
         foot = figures.run_figure(run, "self_similarity").texts[3].get_text()  # type: ignore[union-attr]
-        assert foot.replace("\n", " ").startswith(f"gpt2: {shown}, 3 layers of 16 Without context: gpt2, self_simi")
+        assert foot.replace("\n", " ").startswith(f"gpt2: {shown}, 3 layers of 16 {NO_CONTEXT}: gpt2, self_s")
     for long in ("a plugin's words " * 20, "/a" * 60):
         assert run_facts.encoder_lines([("theirs", results("theirs", 3, encoder=long))]) == ["theirs: 3 layers of 16"]
 
@@ -390,8 +391,8 @@ def test_the_foot_holds_identities_whole_or_not_at_all() -> None:
 def test_controls_fill_the_foot_and_the_rest_is_counted() -> None:
     runs = [(name, results(name, 3)) for name in "abcdef"]
     chart = next(c for c in charts.sweep_charts(runs) if c.name == "self_similarity")
-    (foot,) = (text.get_text() for text in figures.sweep_figure(chart, runs).texts if "Without" in text.get_text())
-    lines = " ".join(foot.split()).split("Without context: ")[1:]
+    (foot,) = (text.get_text() for text in figures.sweep_figure(chart, runs).texts if NO_CONTEXT in text.get_text())
+    lines = " ".join(foot.split()).split(f"{NO_CONTEXT}: ")[1:]
     assert [line[0] for line in lines] == ["a", "b", "c", "d"]
     assert "; and 2 more." in lines[-1]
 
@@ -399,10 +400,10 @@ def test_controls_fill_the_foot_and_the_rest_is_counted() -> None:
 def test_groups_of_matched_size_have_no_size_to_name() -> None:
     matched = [("bert", results("bert", 3, baseline="size_matched", baseline_matched=True))]
     for measure in ("self_similarity", VARIANCE, None):
-        assert "baseline: size matched" in run_facts.shared_facts(matched, measure), measure
-    assert "baseline: 1,000 occurrences, size matched" in run_facts.shared_facts(matched, "anisotropy")
+        assert "chance: size matched" in run_facts.shared_facts(matched, measure), measure
+    assert "chance: 1,000 occurrences, size matched" in run_facts.shared_facts(matched, "anisotropy")
     plain = [("bert", results("bert", 3))]
-    assert "baseline: 1,000 occurrences, one per sentence" in run_facts.shared_facts(plain, "self_similarity")
+    assert "chance: 1,000 occurrences, one per sentence" in run_facts.shared_facts(plain, "self_similarity")
 
 
 class Spread(GroupMean):
@@ -432,7 +433,7 @@ def test_an_authors_metric_has_its_title_and_panels() -> None:
     assert [panel.definition for panel in variants.panels] == [metrics["max_explainable_variance_x"].definition,
                                                                metrics["z"].definition]  # fmt: skip
     assert {panel.threshold for panel in variants.panels} == {0.2}
-    assert plain.panels[0].y_label == "share of variance − baseline"
+    assert plain.panels[0].y_label == "share of variance − chance"
     figure = figures.run_figure(run, "z")
     assert figure is not None
     assert 0.2 in rules(figure.axes[0])
