@@ -40,6 +40,13 @@ def test_the_wheel_holds_configs_data_and_weights(tmp_path: Path) -> None:
     assert not any("mlruns" in name or name.startswith("tests") for name in names)
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no checkout of git")
+def test_git_ignores_nothing_that_it_holds() -> None:
+    """The wheel leaves out what .gitignore names: a package called build, for one."""
+    command = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
+    assert subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout == ""
+
+
 @pytest.fixture(scope="module")
 def script() -> dict[str, Any]:
     """What `.ci/constraints.py` defines."""
