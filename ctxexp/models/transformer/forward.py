@@ -17,6 +17,7 @@ from torch import nn
 
 from ctxexp.errors import ConfigError
 from ctxexp.models.choices import LinearKernel
+from ctxexp.models.transformer.kept_layers import layer_hooks
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -28,19 +29,21 @@ Forwards = Mapping[nn.Module, Callable[[torch.Tensor], torch.Tensor]]  # what st
 class ForwardPass:
     """Calls a model, which is left as it is, by other forwards of some layers: `gelu` always, `linear` if prepacked.
 
-    `layers` are the numbers of the hidden states that are kept until the end; None: all. A model, or a version of
-    transformers, that knows no such list keeps all. Raises ConfigError where prepacked layers can't be had.
+    `layers` are the numbers of the hidden states that are kept until the end; None: all. Where a model, or a version of
+    transformers, knows no such list, hooks keep them; where these can't, all are kept. Raises ConfigError where
+    prepacked layers can't be had.
     """
 
     def __init__(self, model: PreTrainedModel, linear: LinearKernel, layers: Sequence[int] | None = None) -> None:
         self.model, self.gelu = model, fused_gelu(model)
         self.kept: list[int] | bool = True if layers is None else list(layers)
+        self.hooked = None if layers is None else layer_hooks(model, layers)
         self.linear: Forwards = prepacked(model) if linear == "prepacked" else {}
 
     def __call__(self, ids: torch.Tensor) -> ModelOutput:
         """The model's output for `ids` (sentences, length), with hidden states: None in place of those not kept."""
         with _replaced({**self.gelu, **self.linear}):
-            return self.model(input_ids=ids, output_hidden_states=self.kept)
+            return self.hooked(ids) if self.hooked else self.model(input_ids=ids, output_hidden_states=self.kept)
 
 
 def prepacked(model: PreTrainedModel) -> Forwards:
