@@ -9,9 +9,9 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from ctxexp.baseline import Baseline
-from ctxexp.command.config import Component, Config, component_of
 from ctxexp.command.build.corpus import load_corpus
 from ctxexp.command.build.labels import run_info, run_title
+from ctxexp.command.config import Component, Config, component_of
 from ctxexp.command.names import load_plugin_files, plugin_files, registry
 from ctxexp.command.options import SHARDS
 from ctxexp.control import Control
