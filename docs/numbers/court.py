@@ -50,11 +50,17 @@ def _row(paper: str, claim: Mapping[str, Any]) -> dict[str, Any]:
         "null": claim["null"],
         "decided_on": PROTOCOL if own else MODELS if models else NONE,
         "ruling": claim["verdict"] if own else models or NONE,
-        "words": claim["words"] if own else claim["words_on_models"] or NONE,
+        "words": claim["words"] if own else claim["words_on_models"] or _needs(claim),
         "source": finding["on"] if finding else "",
         "effect": _effect(checks),
         "command": finding["command"] if finding else "",
     }
+
+
+def _needs(claim: Mapping[str, Any]) -> str:
+    """That the claim wasn't run, and the evidence it needs."""
+    _, needs, what = claim["why"].partition("needs ")
+    return f"{NONE}: {needs}{what}" if needs else NONE
 
 
 def _effect(checks: list[Mapping[str, Any]]) -> str:

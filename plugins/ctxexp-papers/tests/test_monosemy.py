@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_papers.claims.statistics.matched import matched_difference, partial_ranks
-from ctxexp_papers.monosemy.metric import SelfSimilarityBySenses
+from ctxexp_papers.monosemy.metric import SelfSimilarityBySenses, balanced
 from ctxexp_papers.monosemy.words import count_senses, describe_words, rarefied
 from ctxexp_papers.papers.gari_soler_2021 import MONO, SAME, groups_of
 
@@ -100,6 +100,20 @@ def test_the_table_has_each_words_own_numbers(results: Results, tmp_path: Path) 
     assert groups["", MONO].shape == (WORDS // 2, 2)
     assert (groups["", MONO].mean(axis=0) - groups["poly-rand", "poly-rand"].mean(axis=0))[1] > 0.1
     assert groups[SAME, SAME].shape == (WORDS // 2, 2)
+    assert groups["poly-bal", "poly-bal"].shape == (WORDS // 2, 2)
+    assert ("poly-bal", "poly-bal") not in groups_of(table.drop(columns="balanced"))  # of runs before it
+
+
+def test_a_balanced_value_is_that_of_as_many_occurrences_of_each_sense() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(10, 8)) + 1.0
+    labels = ["a", "b"] * 5
+    assert balanced(x, labels) == pytest.approx(float(mean_cosine(x)))  # five of each: the ten themselves
+    more, of_more = np.concatenate([x, x[::2], x[::2]]), [*labels, *["a"] * 10]  # a's own mean cosine rises alone
+    own = float(mean_cosine(more[[label == "a" for label in of_more]])) - float(mean_cosine(x[::2]))
+    assert balanced(more, of_more) == pytest.approx(float(mean_cosine(x)) + 4 / 9 * own / 2)
+    assert balanced(x, ["a"] * 10) == pytest.approx(float(mean_cosine(x)))
+    assert np.isnan(balanced(x, ["a"] * 9 + ["b"]))  # nothing is known of a sense that stands once
 
 
 def test_labels_that_mean_nothing_give_nothing(tmp_path: Path) -> None:

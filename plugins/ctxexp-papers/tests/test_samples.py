@@ -96,7 +96,11 @@ def test_a_papers_claims_are_measured_on_a_model_and_give_no_verdict(paper: Pape
     others = [finding for source, found in trial.findings if source.kind == "other" for finding in found]
     measured = {finding.claim.id for finding in others if finding.is_measured}
     for verdict in trial.verdicts:
-        if "in the environment" in verdict.claim.evidence or "STS" in verdict.claim.test:  # needs ratings
+        needs = (
+            "in the environment",
+            "GloVe's vocabulary",
+        )  # ratings; words of the language, which planted ones aren't
+        if any(what in verdict.claim.evidence for what in needs) or "STS" in verdict.claim.test:
             continue
         assert verdict.claim.id in measured or verdict.ruling != "not run", verdict.claim.id
         assert verdict.ruling == "not run" or (verdict.finding and verdict.finding.source.kind == "protocol")

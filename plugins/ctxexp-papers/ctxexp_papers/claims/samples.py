@@ -19,7 +19,7 @@ from scipy.stats import t as student
 
 from ctxexp.measuring.streams import Stream
 from ctxexp_papers.claims.checks import LEVEL, Bound, Check
-from ctxexp_papers.claims.source import Inputs, Source, has_twin
+from ctxexp_papers.claims.source import UNTRAINED, Inputs, Source, has_twin
 from ctxexp_papers.claims.statistics.best_layer import best_layer_gain
 from ctxexp_papers.claims.statistics.control import excess
 from ctxexp_papers.claims.statistics.paired import paired_difference
@@ -39,7 +39,7 @@ NEEDED = "with ctxexp-compare, ctxexp-isotropy and ctxexp-frequency installed"
 @dataclass(frozen=True)
 class TextSample:
     """Rows of whole sentences, in their order: places in a layer, and each row's sentence, word form (numbers),
-    whether it is the first measured word of its sentence, and how often its word stands in the text; (n,) each."""
+    whether it is the first measured word of its sentence, and how frequent its word is; (n,) each."""
 
     rows: np.ndarray
     sentence: np.ndarray
@@ -58,6 +58,8 @@ def has_measures() -> bool:
     return all(find_spec(name) for name in ("ctxexp_compare", "ctxexp_isotropy", "ctxexp_frequency"))
 
 
+Counts = Callable[[Sequence[str]], np.ndarray]
+"""From word forms to how frequent each is, (n,)."""
 Statistics = Callable[[np.ndarray, TextSample], Mapping[str, float]]
 """From a sample's rows in a layer, (n, d) float64, to values by name."""
 
@@ -102,6 +104,7 @@ def measured(
     layers: int = LAYERS,
     sentences: int | None = None,
     options: Sequence[str] = (),
+    counts: Counts | None = None,
 ) -> list[Samples]:
     """The offered models' values, as evidence that gives no verdict; nothing without a model of these kinds.
 
@@ -118,6 +121,8 @@ def measured(
         layers: of a model, at the most, evenly spaced.
         sentences: at most so many are read.
         options: arguments for the models.
+        counts: of word forms, how frequent they are, NaN where that isn't known; None: as often as they stand in the
+            text.
     """
     members = []
     for model in inputs.models if has_measures() else ():
@@ -126,9 +131,9 @@ def measured(
         space = inputs.space(model, *options, sentences=sentences)
         if space is None:
             continue
-        members.append(_sampled(model, space, statistics, samples, rows, layers, by_word))
+        members.append(_sampled(model, space, statistics, samples, rows, layers, by_word, counts))
         if twins and (twin := _twin(inputs, model, options, sentences)) is not None:
-            untrained = _sampled(model, twin, statistics, samples, rows, layers, by_word)
+            untrained = _sampled(model, twin, statistics, samples, rows, layers, by_word, counts)
             members[-1] = Sampled(model, members[-1].values, members[-1].layers, untrained.values)
     if not members:
         return []
@@ -137,15 +142,22 @@ def measured(
 
 
 def _twin(inputs: Inputs, model: str, options: Sequence[str], sentences: int | None) -> Space | None:
-    return inputs.space(model, *options, "weights=untrained", sentences=sentences) if has_twin(model) else None
+    return inputs.space(model, *options, UNTRAINED, sentences=sentences) if has_twin(model) else None
 
 
 def _sampled(
-    model: str, space: Space, statistics: Statistics, samples: int, rows: int, layers: int, by_word: bool
+    model: str,
+    space: Space,
+    statistics: Statistics,
+    samples: int,
+    rows: int,
+    layers: int,
+    by_word: bool,
+    counts: Counts | None = None,
 ) -> Sampled:
     from ctxexp_compare.space import evenly_spaced
 
-    parts = text_samples(space, samples=samples, rows=rows, by_word=by_word)
+    parts = text_samples(space, samples=samples, rows=rows, by_word=by_word, counts=counts)
     numbers = evenly_spaced(space.layers.layer_numbers, layers)
     by_layer = []
     for number in numbers:
@@ -156,13 +168,15 @@ def _sampled(
     return Sampled(model, values, tuple(numbers))
 
 
-def text_samples(space: Space, *, samples: int, rows: int, by_word: bool = False) -> list[TextSample]:
+def text_samples(
+    space: Space, *, samples: int, rows: int, by_word: bool = False, counts: Counts | None = None
+) -> list[TextSample]:
     """Disjoint samples of a space's occurrences: whole sentences, dealt at random by a fixed seed."""
     every = np.lexsort([space.spans[:, 0], space.sentence])
-    words = np.unique(space.words(every), return_inverse=True)[1]
+    forms, words = np.unique(space.words(every), return_inverse=True)
     sentence = space.sentence[every]
     is_first = np.append(True, np.diff(sentence) > 0)
-    counts = np.bincount(words)
+    frequency = np.bincount(words) if counts is None else counts(forms.tolist())
     if by_word:
         chosen = np.unique(words, return_index=True)[1]
         every, words, sentence, is_first = every[chosen], words[chosen], sentence[chosen], is_first[chosen]
@@ -176,7 +190,7 @@ def text_samples(space: Space, *, samples: int, rows: int, by_word: bool = False
         last = at[rows] if len(at) > rows else None
         if last is not None:  # whole sentences alone
             at = at[units[at] < units[last]]
-        parts.append(TextSample(space.rows[every[at]], sentence[at], words[at], is_first[at], counts[words[at]]))
+        parts.append(TextSample(space.rows[every[at]], sentence[at], words[at], is_first[at], frequency[words[at]]))
     return parts
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ctxexp.errors import DataError
+from ctxexp.errors import ConfigError, DataError
 from ctxexp.results import Results
 
 if TYPE_CHECKING:
     from ctxexp_compare.space import Space
 
     from ctxexp.command.face import Text
+    from ctxexp.model import Encoder
 
 Kind = Literal["protocol", "points", "other"]
 """`protocol`: the paper's own experiment or its released results, which give a verdict; `points`: released figures
@@ -93,12 +94,21 @@ class Inputs:
         key = (name, *args, *options, sentences)
         if key not in self._spaces:
             text = _some_sentences(sentences) if sentences else None
-            self._spaces[key] = Space.of_model(name, text, options=(*args, *options))
+            if UNTRAINED in options:
+                others = [option for option in options if option != UNTRAINED]
+                self._spaces[key] = Space.of_model(untrained_encoder(model, others), text)
+            else:
+                self._spaces[key] = Space.of_model(name, text, options=(*args, *options))
         return self._spaces[key]
 
 
 MINIS = ("gpt2", "bert", "elmo")
 """Models whose shipped weights are minis: a name alone, or `weights=mini`, is no model of that paper."""
+PACKAGED = ("smollm2", "minilm")
+"""Models whose files come as packages: trained ones, whose untrained twins are drawn of their configs."""
+PRETRAINED = (*MINIS, "smollm2")
+"""Language models as their pre-training left them, or nearly: minilm was trained further, on pairs of sentences."""
+UNTRAINED = "weights=untrained"
 
 
 def is_mini(model: str) -> bool:
@@ -114,9 +124,22 @@ def is_mini(model: str) -> bool:
 
 
 def has_twin(model: str) -> bool:
-    """Whether a model as it was typed can be had untrained. Others take `weights=untrained` without a word: their twin
-    would be themselves."""
-    return bool(model.split()) and model.split()[0] in MINIS and "weights=" not in model
+    """Whether a model as it was typed can be had untrained: the same network with weights drawn anew."""
+    return bool(model.split()) and model.split()[0] in (*MINIS, *PACKAGED) and "weights=" not in model
+
+
+def untrained_encoder(model: str, options: Sequence[str] = ()) -> Encoder:
+    """The untrained twin of a model as it was typed: the same network, its weights drawn as the architecture begins.
+    Raises ConfigError for a model that has none."""
+    from ctxexp_compare.layer_choice.measured import load_model
+
+    from ctxexp.command.arguments import model_args
+
+    name, args = model_args(model)
+    loaded = load_model(name, [*args, *options], twin=True)
+    if loaded.twin is None:
+        raise ConfigError(f"model {model!r}: {loaded.why_no_twin}")
+    return loaded.twin
 
 
 def model_label(model: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from ctxexp_papers.claims.statistics.matched import matched_difference, partial_
 from ctxexp_papers.claims.statistics.paired import Interval, paired_difference
 from ctxexp_papers.monosemy.words import describe_words
 
+BALANCED = 10  # occurrences, as in Garí Soler & Apidianaki (2021)
 COUNTS = ("occurrences", "senses", "contexts", "variety")
 
 
@@ -36,7 +37,8 @@ class SelfSimilarityBySenses(Metric):
     and with the variety of contexts, each given the other and the frequency. Variety is the expected number of
     different words within five places of the word in five of its contexts. Intervals are over words, which are taken
     for independent. Senses that the text happens to show are fewer than a dictionary's, so that their correlation is
-    on the small side. The table has a row a word and layer.
+    on the small side. The table has a row a word and layer; its column `balanced` is the mean cosine of ten
+    occurrences of which each sense has as many, as expected.
 
     Garí Soler and Apidianaki 2021 (Let's Play Mono-Poly, arXiv 2104.14694) compare the same groups, of WordNet's senses
     and ten sentences each; Ethayarajh 2019 says that variety, not polysemy, drives a word's variation.
@@ -86,13 +88,18 @@ class SelfSimilarityBySenses(Metric):
         one_sense = float(mean_cosine(group.x[same])) if count >= self.least else float("nan")
         described = {name: float(value) for name, value in self._words.loc[group.key].items()}
         row = {"word": group.key, "occurrences": float(len(group.labels)), "senses": float(len(senses))}
-        self._rows.append(row | described | {"all": float(mean_cosine(group.x)), "one_sense": one_sense})
+        values = {
+            "all": float(mean_cosine(group.x)),
+            "one_sense": one_sense,
+            "balanced": balanced(group.x, group.labels),
+        }
+        self._rows.append(row | described | values)
 
     def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
         self._resample = rng, replicates
 
     def compute(self) -> dict[str, float | Estimate]:
-        table = pd.DataFrame(self._rows, columns=["word", *COUNTS, "all", "one_sense"])
+        table = pd.DataFrame(self._rows, columns=["word", *COUNTS, "all", "one_sense", "balanced"])
         table = table[np.isfinite(table["all"])].assign(is_one=lambda words: words["senses"] == 1)
         one_sense = table.assign(all=table["all"].where(table["is_one"], table["one_sense"])).dropna(subset=["all"])
         groups = {
@@ -128,6 +135,33 @@ class SelfSimilarityBySenses(Metric):
     def outputs(self) -> dict[str, list[dict[str, object]]]:
         """The table: a row a word."""
         return {"table": self._rows}
+
+
+def balanced(x: np.ndarray, labels: Sequence[str], drawn: int = BALANCED) -> float:
+    """The expected mean cosine over all pairs of so many occurrences, of which each sense has as many.
+
+    Args:
+        x: (n, d) vectors of a word's occurrences.
+        labels: their senses; of one with a single occurrence nothing is known, and it is left out.
+        drawn: how many.
+
+    Returns:
+        In [-1, 1]; NaN of a word of several senses of which fewer than two stand twice.
+    """
+    counts = Counter(labels)
+    if len(counts) == 1:
+        return float(mean_cosine(x))
+    kept = [label for label, count in counts.items() if count > 1]
+    k = len(kept)
+    if k < 2:
+        return float("nan")
+    u = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    of_sense = [u[[label == one for one in labels]] for label in kept]
+    means = np.array([rows.mean(axis=0, dtype=np.float64) for rows in of_sense])
+    within = float(np.mean([mean_cosine(rows) for rows in of_sense]))
+    across = float(((means.sum(axis=0) ** 2).sum() - (means**2).sum()) / (k * (k - 1)))
+    share = max(drawn / k - 1, 0.0) / (drawn - 1)  # of pairs of one sense
+    return share * within + (1 - share) * across
 
 
 def _estimate(interval: Callable[..., Interval], *columns: pd.Series[Any]) -> Estimate:

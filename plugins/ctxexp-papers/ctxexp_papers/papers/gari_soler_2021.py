@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +22,7 @@ from ctxexp.errors import DataError
 from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.source import Inputs, LinkedResults, Source
+from ctxexp_papers.claims.source import MINIS, Inputs, LinkedResults, Source
 from ctxexp_papers.claims.statistics.matched import within_strata
 from ctxexp_papers.claims.statistics.paired import MIN_UNITS, Interval, group_difference
 
@@ -36,6 +38,7 @@ OTHERS = ("fr-flaubertuncased", "fr-multicased", "es-betouncased", "es-multicase
 METRIC, SENSES = "self_similarity_by_senses", {"low": (2, 2), "mid": (3, 4), "high": (5, math.inf)}
 """The metric whose runs are evidence, and its bands: a text shows fewer senses than WordNet lists."""
 INVENTORY = "senses that the text shows, all labelled occurrences, frequency taken out"
+DOCUMENTS = 176  # of SemCor's 352
 RUN = f"python -m ctxexp -m metric={METRIC} dataset=semcor model=bert,gpt2"
 Values = Mapping[tuple[str, str, str], np.ndarray]
 
@@ -101,8 +104,9 @@ def _check(
 
 
 def sources(inputs: Inputs) -> list[Source]:
-    """The released means, where their folder is named, and runs of metric=self_similarity_by_senses."""
-    return [*_released(inputs), *_of_runs(inputs.runs)]
+    """The released means, where their folder is named, runs of metric=self_similarity_by_senses, and the offered models
+    on SemCor, where that is."""
+    return [*_released(inputs), *_of_runs(inputs.runs), *_of_models(inputs)]
 
 
 def _of_runs(runs: Sequence[LinkedResults]) -> list[Source]:
@@ -119,13 +123,36 @@ def _of_runs(runs: Sequence[LinkedResults]) -> list[Source]:
     return [SenseGroups("other", f"runs of metric={METRIC}", departures, command=RUN, values=values)] if values else []
 
 
+def _of_models(inputs: Inputs) -> list[Source]:
+    """The offered models of a mini's shape, on half of SemCor's documents; none where SEMCOR isn't in the environment,
+    and none of larger models, which would take hours."""
+    folder = os.environ.get("SEMCOR")
+    models = [model for model in inputs.models if model.split()[0] in MINIS]
+    if not folder or not models or not find_spec("ctxexp_senses"):
+        return []
+    from ctxexp.command.names import registry
+
+    text = registry().find("dataset", "semcor").factory(path=folder, documents=DOCUMENTS)
+    values: dict[tuple[str, str, str], np.ndarray] = {}
+    for model in models:
+        table = inputs.measure(model, text, metrics=METRIC, options=["bootstrap=0"]).tables[METRIC]
+        values |= {(model, *group): rows for group, rows in groups_of(table).items()}
+    departures = {model: [f"not the paper's experiment (half of SemCor, {INVENTORY})"] for model in models}
+    command = f"SEMCOR=<folder of semcor> python -m ctxexp claims paper=gari_soler_2021 model='{','.join(models)}'"
+    title = f"{DOCUMENTS} documents of SemCor, {INVENTORY}"
+    return [SenseGroups("other", title, departures, command=command, values=values)]
+
+
 def groups_of(table: pd.DataFrame) -> dict[tuple[str, str], np.ndarray]:
     """The metric's table by pool and group: (words, layers) each, less what goes with a word's frequency."""
-    every, same = (table.pivot(index="word", columns="layer", values=name) for name in ("all", "one_sense"))
-    every = every.dropna()
+    columns = {"poly-rand": "all", "poly-bal": "balanced", SAME: "one_sense"}
+    by_pool = {
+        pool: table.pivot(index="word", columns="layer", values=name) for pool, name in columns.items() if name in table
+    }
+    every = by_pool["poly-rand"].dropna()
     words = table.drop_duplicates("word").set_index("word").loc[every.index]
     frequency = every - within_strata(every.to_numpy(), words["contexts"].to_numpy()) - every.mean()
-    pools = {"poly-rand": every - frequency, SAME: (same.loc[every.index] - frequency).dropna()}
+    pools = {pool: (values.loc[every.index] - frequency).dropna() for pool, values in by_pool.items()}
     senses = words["senses"]
     groups = {("", MONO): pools["poly-rand"][senses == 1]}
     for pool, values in pools.items():
@@ -193,7 +220,9 @@ claim = partial(
     reason="0: the paper says above, not by how much",
     reversal="a layer of one model in which the order is the other way round beyond its interval",
     evidence="words' own self-similarities in the paper's models and sentences: the released ones are means by layer "
-    "(released=<clone of github.com/ainagari/monopoly>), on which only sides can be told",
+    "(released=<clone of github.com/ainagari/monopoly>), on which only sides can be told; model=gpt2,bert,elmo with "
+    "SEMCOR=<folder of semcor> in the environment gives the same tests of a model",
+    general="pre-trained language models of English",
 )
 TEST = "mean self-similarity of {} less that of {}: the interval over words (Welch) above 0 in every layer"
 CLAIMS = (
@@ -223,6 +252,7 @@ CLAIMS = (
     ),
     claim(
         id="other-languages",
+        general="",
         section="3",
         statement="Models of French, Spanish and Greek too tell monosemous words from polysemous ones, in all layers.",
         test=TEST.format("monosemous words", "polysemous ones"),

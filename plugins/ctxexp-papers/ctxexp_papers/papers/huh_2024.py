@@ -14,7 +14,7 @@ from ctxexp_papers.claims.fits import contrast_loss, explained, fit, kernel_prod
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
 from ctxexp_papers.claims.samples import KINDS, NEEDED, NOT_OWN, Sampled, Samples, has_measures, in_layers, learned
-from ctxexp_papers.claims.source import Inputs, Source, has_twin, model_label
+from ctxexp_papers.claims.source import UNTRAINED, Inputs, Source, has_twin, model_label
 
 ABSTRACT = "the abstract, arXiv 2405.07987"
 LOCAL, GLOBAL = "mutual_knn", "cka"
@@ -36,7 +36,7 @@ def pairs(inputs: Inputs, paper: str) -> list[Source]:
         if found is None:
             continue
         both = {KINDS[m.split()[0]] for m in (one, other)} and all(map(has_twin, (one, other)))
-        twin = _compared(inputs, one, other, ("weights=untrained",)) if both else None
+        twin = _compared(inputs, one, other, (UNTRAINED,)) if both else None
         members.append(Sampled(f"{model_label(one)}-{model_label(other)}", found, (), twin or {}))
     if not members:
         return []

@@ -11,8 +11,18 @@ from ctxexp_papers.claims.checks import NONE, Bound, Check
 from ctxexp_papers.claims.drawn import drawn_if_possible, theorem, theorem_claim
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import NEEDED, NOT_OWN, Sampled, Samples, TextSample, in_layers, learned, measured
-from ctxexp_papers.claims.source import Inputs, Source, has_twin
+from ctxexp_papers.claims.samples import (
+    NEEDED,
+    NOT_OWN,
+    Sampled,
+    Samples,
+    TextSample,
+    has_measures,
+    in_layers,
+    learned,
+    measured,
+)  # fmt: skip
+from ctxexp_papers.claims.source import Inputs, Source, has_twin, untrained_encoder
 from ctxexp_papers.papers.gao_2019.instances import PARTS, UNSURE, WIDTHS, drawn, toy_models
 
 ABSTRACT = "the abstract, arXiv 1907.12009"
@@ -32,10 +42,10 @@ def tables(inputs: Inputs) -> list[Source]:
     """Mean cosines of the offered models' tied embedding tables, in disjoint random parts, with their twins'."""
     members = []
     for model in inputs.models:
-        values = _table(model, ())
+        values = _table(model)
         if values is None:
             continue
-        twin = _table(model, ("weights=untrained",)) if has_twin(model) else None
+        twin = _table(model, untrained=True) if has_twin(model) and has_measures() else None
         members.append(Sampled(model, {"table": values}, (), {} if twin is None else {"table": twin}))
     if not members:
         return []
@@ -44,20 +54,17 @@ def tables(inputs: Inputs) -> list[Source]:
     return [Samples("other", "tied embedding tables", departures, [], command, members)]
 
 
-def _table(model: str, options: tuple[str, ...]) -> np.ndarray | None:
+def _table(model: str, *, untrained: bool = False) -> np.ndarray | None:
     """(parts, 1) mean cosines of the rows of a model's tied table that stand for text; None without such a table."""
     from ctxexp.command.arguments import model_args
     from ctxexp.command.build import Built
     from ctxexp.command.face import configured
-    from ctxexp.errors import ConfigError
     from ctxexp.maths.geometry import mean_cosine
 
     name, args = model_args(model)
-    try:
-        study = Built(configured(name, None, (*args, *options))).study
-    except ConfigError:  # a model without untrained weights
-        return None
-    for table in study.encoder.tables(study.corpus.running):
+    study = Built(configured(name, None, args)).study
+    encoder = untrained_encoder(model) if untrained else study.encoder
+    for table in encoder.tables(study.corpus.running):
         if table.tied:
             order = np.random.default_rng(0).permutation(len(table.vectors))
             parts = np.array_split(order, PARTS)
