@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 
 import numpy as np
@@ -132,14 +133,13 @@ def frequency(forms: Sequence[str], *, model: str) -> np.ndarray:
     """How frequent word forms are in the language, (n,): less the rank of the form in lower case in GloVe's vocabulary,
     which is in the order of frequency in Wikipedia and Gigaword; NaN of one that isn't in it, or isn't one piece of the
     model's tokenizer behind another word."""
-    from ctxexp_packaged_models.glove import load_vectors
-
     from ctxexp.command.arguments import model_args
     from ctxexp.command.build import Built
     from ctxexp.command.face import configured
 
     folded = [form.lower() for form in forms]
-    ranks = {word: rank for rank, word in enumerate(load_vectors(set(folded).__contains__).words)}
+    glove = import_module("ctxexp_packaged_models.glove")
+    ranks = {word: rank for rank, word in enumerate(glove.load_vectors(set(folded).__contains__).words)}
     found = np.array([-ranks[word] if word in ranks else np.nan for word in folded])
     name, args = model_args(model)
     encoder = Built(configured(name, None, args)).encoder
