@@ -284,6 +284,33 @@ def test_released_scores_give_the_published_gain() -> None:
 TEXTS = ["A bank by the river.", "The bank lent us money.", "Cats sleep.", "It rains in April, they say."]
 
 
+@pytest.mark.parametrize("transforms", ["none", "center"])
+def test_the_verb_writes_the_layer_as_an_encoder(
+    transforms: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    layer(
+        "bert dtype=float32",
+        tasks="STS-B",
+        sts=stsb(tmp_path),
+        transforms=transforms,
+        twin="none",
+        bootstrap=100,
+        out=out,
+    )
+    assert f"{out / 'layer_encoder.json'}" in capsys.readouterr().out
+    best = json.loads((out / "layer.json").read_text())["best"]
+    encoder = LayerEncoder.load(out)
+    assert (encoder.layer, encoder.transform, encoder.pooling) == (best["layer"], best["transform"], "mean")
+    direct = LayerEncoder("bert", best["layer"]).encode(TEXTS)
+    if encoder.transform == "none":
+        assert np.array_equal(encoder.encode(TEXTS), direct)
+    else:
+        assert encoder.fit_rows is not None
+        assert encoder.encode(TEXTS) == pytest.approx(direct - encoder.fit_rows.mean(axis=0), abs=1e-4)
+    assert json.loads((out / "layer_encoder.json").read_text())["model"] == "bert dtype=float32"
+
+
 def test_the_exported_encoder_gives_the_layers_vectors(tmp_path: Path) -> None:
     from transformers import AutoModel, AutoTokenizer
 

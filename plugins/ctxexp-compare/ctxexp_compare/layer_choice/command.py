@@ -13,6 +13,7 @@ from ctxexp.files.tables import write_csv
 from ctxexp.files.writing import write_text
 from ctxexp.progress import Progress, show
 from ctxexp_compare.layer_choice.choice import NONE, choose
+from ctxexp_compare.layer_choice.export import choice_encoder
 from ctxexp_compare.layer_choice.measured import load_model, measured_table
 from ctxexp_compare.layer_choice.report import as_json, frame, report
 from ctxexp_compare.layer_choice.score_file import score_file_table
@@ -54,8 +55,9 @@ def layer(
     options: further words for all runs
     bootstrap: resamples of each task's items
     seed: of resamples and of the untrained twin
-    out: the folder for layer.json and layer.csv
+    out: the folder for layer.json, layer.csv and, of measured scores, the layer as an encoder: LayerEncoder.load(out)
     """
+    files = ["layer.json", "layer.csv"]
     if scores is not None:
         table = score_file_table(scores, model, "" if twin in ("auto", "none") else twin)
     else:
@@ -63,11 +65,12 @@ def layer(
             raise ConfigError(f"twin={twin}: expected auto or none; a name goes with scores=")
         name, words = model_args(model)
         names = [one.strip() for one in transforms.split(",") if one.strip()]
-        of_model = load_model(name, [*shlex.split(options), *words], twin=twin == "auto", seed=seed)
+        args, folders = [*shlex.split(options), *words], {"sts": sts, "wic": wic, "semcor": semcor}
+        of_model = load_model(name, args, twin=twin == "auto", seed=seed)
         table = measured_table(
             of_model,
             parse_tasks(tasks),
-            folders={"sts": sts, "wic": wic, "semcor": semcor},
+            folders=folders,
             transforms=names,
             pooling=pooling,
             options=[*shlex.split(options), *(word for word in words if not word.startswith("model."))],
@@ -79,8 +82,11 @@ def layer(
     try:
         write_text(out / "layer.json", json.dumps(as_json(choice), indent=1, ensure_ascii=False) + "\n")
         write_csv(frame(choice), out / "layer.csv")
+        if scores is None:
+            encoder = choice_encoder(choice, of_model, args, tasks=parse_tasks(tasks), folders=folders, pooling=pooling)
+            files.append(encoder.save(out).name)
     except OSError as error:
         raise DiskError(f"{error} (out=)") from error
     show(report(choice))
-    for file in ("layer.json", "layer.csv"):
+    for file in files:
         print(out / file)
