@@ -20,6 +20,7 @@ from ctxexp.command.build import Built
 from ctxexp.command.cli import run_command_line
 from ctxexp.command.face import configured
 from ctxexp.errors import ConfigError, DataError, UnknownName
+from ctxexp.models import minis
 from docs.numbers.marked import marked
 
 README = Path(__file__).parents[1] / "README.md"
@@ -155,6 +156,7 @@ def test_the_command_writes_a_floor_and_bert_score_s_file(
     assert run_command_line(["floor", "gpt2", f"text={texts}", "bert_score=gpt2.tsv", "csv=floor.csv"]) == 0
     said = capfd.readouterr().out
     assert "Cosines of unrelated pairs, gpt2" in said
+    assert said.endswith(" kB; bert_score's baselines: gpt2.tsv; floor.csv\n")
     own = Floor.load("gpt2.floor")
     assert own.kinds[:2] == ("words", "mean")
     assert len(own.domains) == 2
@@ -200,3 +202,15 @@ def test_the_greedy_match_is_bert_score_s(tmp_path: Path) -> None:
     assert read[:, 1:] == pytest.approx(values, abs=1e-7)
     with pytest.raises(ConfigError, match="takes models of transformers"):
         baseline(ctxexp.from_arrays([np.zeros((1, 2, 3))], [["a", "b"]]), pairs)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_bert_score_itself_gives_the_same_means() -> None:
+    """It computes in the type of the checkpoint's file, the mini's in half precision."""
+    library = pytest.importorskip("bert_score", reason="needs bert_score")
+    pairs = unrelated_texts({"one": registers("english")["sport"]}, 0)[:12]
+    values = baseline(Built(configured("bert")).encoder, pairs)
+    for layer, tolerance in ((0, 1e-5), (4, 2e-4)):
+        scorer = library.BERTScorer(str(minis.folder("bert")), num_layers=layer, batch_size=8, device="cpu")
+        means = [float(x.mean()) for x in scorer.score(*map(list, zip(*pairs, strict=True)))]
+        assert means == pytest.approx(values[layer], abs=tolerance)

@@ -55,14 +55,17 @@ def floor(
     made = floor_of_domains(encoder, every, title, label, sentences=sentences, seed=seed)
     path = user_path(str(out)) if out is not None else default_floor_file(made.title)
     size = made.save(path)
-    if csv is not None:
-        write_csv(made.frame, user_path(str(csv)))
+    written = [f"{path}: {size / 1000:,.0f} kB"]
     if bert_score is not None:
         from ctxexp_compare.floors import bert_score as files_of
 
         values = files_of.baseline(encoder, files_of.unrelated_texts(every, seed))
         files_of.write_baseline(user_path(str(bert_score)), values)
-    show(f"{table(made)}\n{path}: {size / 1000:,.0f} kB")
+        written.append(f"bert_score's baselines: {bert_score}")
+    if csv is not None:
+        write_csv(made.frame, user_path(str(csv)))
+        written.append(str(csv))
+    show(f"{table(made)}\n{'; '.join(written)}")
 
 
 def table(made: Floor) -> str:

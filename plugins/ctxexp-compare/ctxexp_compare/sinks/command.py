@@ -69,7 +69,8 @@ def sinks(
         found.save_mask(user_path(str(mask)))
     if out is not None:
         write_csv(found.pieces, user_path(str(out)))
-    if curves and (found.units[found.is_sink] >= 0).any():
+    any_measured = curves and bool((found.units[found.is_sink] >= 0).any())
+    if any_measured:
         encoder = Built(configured(name, None, arguments)).encoder
         measured = effects(encoder, found, options=[f"min_contexts={min_contexts}"])
         said.append(effect_table(found, measured))
@@ -77,6 +78,8 @@ def sinks(
             write_csv(measured, user_path(str(csv)))
     elif curves:
         said.append("No word has a sink among its pieces: leaving them out changes no curve of words.\n")
+    written = {"a mask": mask, "a row a sink": out, "the curves": csv if any_measured else None}
+    said += [f"{path}: {what}" for what, path in written.items() if path is not None]
     show("\n".join(said))
 
 
