@@ -9,12 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
-from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.plugins.search_path_plugin import SearchPathPlugin
@@ -24,6 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command.build import Built
 from ctxexp.command.config import MISSING, Config, parse_config
+from ctxexp.command.group_options import group_options
 from ctxexp.command.help import option_names
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, load_plugin_files, plugin_files, registry
 from ctxexp.command.options import MEANT, RENAMED, RENAMED_ARGUMENTS
@@ -52,7 +51,6 @@ MAX_CHECKED = 64  # jobs of a sweep that are composed and checked before the fir
 OmegaConf.register_new_resolver("ctxexp.folder", lambda folder: str(user_path(folder)), replace=True)
 
 _stored: set[tuple[str, str]] = set()  # (group, name) of the options that `prepare` made
-_listed_options: WeakKeyDictionary[ConfigLoader, dict[str, list[str]]] = WeakKeyDictionary()  # by group
 
 
 def read_overrides(words: Sequence[str]) -> list[str]:
@@ -289,10 +287,4 @@ def _options(group: str) -> list[str]:
 
     if group == COMMAND:
         return registry().names(COMMAND)
-    loader = GlobalHydra.instance().config_loader()
-    listed = _listed_options.setdefault(loader, {})
-    if group not in listed:  # Hydra reads its config and every folder anew each time
-        inner = loader.get_group_options(group, results_filter=ObjectType.GROUP)
-        names = loader.get_group_options(group) + [f"{i}/{name}" for i in inner for name in _options(f"{group}/{i}")]
-        listed[group] = [str(name) for name in names if ":" not in name]  # no locations of a sweep
-    return listed[group]
+    return group_options(GlobalHydra.instance().config_loader(), group)

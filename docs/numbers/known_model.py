@@ -6,6 +6,7 @@ README but for paths, and its numbers lie beside the picture.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -21,13 +22,12 @@ WORDS = [MODEL, f"metric={METRIC}"]
 MARK = "known model"
 NUMBERS, PICTURE = ROOT / "docs" / "known_model.csv", ROOT / "docs" / "known_model.png"
 WIDTH = 100  # of a line in the README
-PATHS = ("results:", "run:", "report:")  # lines that end with a place on this machine
+PLACE = re.compile(r"^(results|run|report):.*\n(^  .*\n)?", re.M)  # a place on this machine, and a hint below it
 
 
 def shown(printed: str) -> str:
     """What the README shows of what was printed: no paths, lines broken at the page's width."""
-    kept = "\n".join(line for line in printed.splitlines() if not line.startswith(PATHS))
-    lines = kept.strip("\n").splitlines()
+    lines = PLACE.sub("", printed).strip("\n").splitlines()
     table = max(i for i, line in enumerate(lines) if line[:1] in ("", " ")) + 1
     return "\n".join([*lines[:table], *textwrap.wrap(" ".join(lines[table:]), WIDTH)])
 
