@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 
 import numpy as np
@@ -36,12 +36,24 @@ def worlds_of(paper: Paper) -> Mapping[str, World]:
     return worlds
 
 
-def share(claim: Claim, draw: Draw, outcomes: set[str], n: int, *, seed: int = 2) -> float:
-    """The share of n drawn worlds in which the claim's finding is one of these outcomes."""
+def share(claim: Claim, draw: Draw, outcomes: set[str], n: int, *, seed: int = 2, full: bool = False) -> float:
+    """The share of n drawn worlds in which the claim's finding is one of these outcomes; `full`: by as many resamples
+    as the claim's own test draws, where worlds have fewer."""
     rng = np.random.default_rng(seed)
-    return sum(judge(claim, draw(rng)).outcome in outcomes for _ in range(n)) / n
+    prepare = with_own_resamples if full else _as_it_is
+    return sum(judge(claim, prepare(draw(rng))).outcome in outcomes for _ in range(n)) / n
 
 
-def false_verdicts(claim: Claim, world: World, n: int) -> float:
+def with_own_resamples(source: Source) -> Source:
+    """The source with its class's number of resamples, where it has one."""
+    own = {field.name: field.default for field in fields(source) if field.name == "resamples"}
+    return replace(source, **own)
+
+
+def _as_it_is(source: Source) -> Source:
+    return source
+
+
+def false_verdicts(claim: Claim, world: World, n: int, *, full: bool = False) -> float:
     """The share of null worlds in which the claim holds, under any of its specifications, or fails."""
-    return share(claim, world.null, {"pass", "only", "fail"}, n)
+    return share(claim, world.null, {"pass", "only", "fail"}, n, full=full)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import tarfile
 from pathlib import Path
 
 import pytest
 from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.court import Trial, papers, try_paper
 from ctxexp_papers.claims.source import Inputs
+from ctxexp_papers.papers.ethayarajh_2019.polysemy import NO_PART
 
 FOLDER = Path(__file__).parents[3] / ".." / "shared" / "data" / "released"
 
@@ -110,3 +113,28 @@ def test_means_of_gari_soler_2021_tell_sides_and_give_no_verdict() -> None:
     assert {c.model for c in greek} == {"el-greekuncased", "el-multicased"}
     first = source.group("en-bert", "poly-same", "poly-same")  # type: ignore[attr-defined]
     assert first[0, 1] == pytest.approx(0.7719, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_the_numbers_on_variety_and_polysemy_that_the_page_quotes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    archive, sts = FOLDER.parent / "senses" / "google_wsd.tar.xz", FOLDER.parent / "sts"
+    if not archive.is_file() or not (sts / "STS2012-test").is_dir():
+        pytest.skip("no SemCor or no text of STS 2012 to 2016 beside the released results")
+    with tarfile.open(archive) as files:
+        files.extractall(tmp_path, [one for one in files if one.name.startswith("semcor/")], filter="data")
+    monkeypatch.setenv("SEMCOR", str(tmp_path))
+    monkeypatch.setenv("STS", str(sts))
+    made = trial("ethayarajh_2019")
+    assert words(made)["variety-not-polysemy"].startswith("open")
+    page = (Path(__file__).parents[3] / "docs" / "measures" / "claims.md").read_text(encoding="utf-8")
+    rows = {row[0]: row[1:] for row in re.findall(r"^\| (ELMo|BERT|GPT-2) \| (.*) \| (.*) \| (.*) \|$", page, re.M)}
+    checks = [check for check in finding_of(made, "variety-not-polysemy") if check.variant == NO_PART]
+    assert len(checks) == 2 * len(rows) == 6
+    for name, (variety, senses, n) in rows.items():
+        mine = [check for check in checks if check.model == name.replace("-", "").lower()]
+        for check, quoted in zip(mine, (variety, senses), strict=True):
+            values = [f"{value:.3f}".replace("0.", ".") for value in (check.effect, check.low, check.high)]
+            assert quoted == "{} [{}, {}]".format(*values), name
+            assert f"{check.n:,.0f}" == n
