@@ -1,7 +1,8 @@
 """The words of a verb, `ctxexp NAME word key=value`, as the arguments of its function; its docstring is its help.
 
 A verb is a plain function with types and defaults: bare words are its positional arguments, `key=value` its keyword
-ones. A docstring's lines `name: text` say what each is. A function of `*args: str` alone gets them as typed.
+ones. A docstring's lines `name: text` say what each is. A function of `*args: str` alone gets them as typed. A path
+called `out` is where the verb writes: it is tried before the verb begins.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from pathlib import Path
 from typing import Any, Literal, get_origin
 
 from ctxexp.command.help import columns
-from ctxexp.errors import ConfigError, line, near, short
+from ctxexp.errors import ConfigError, DiskError, line, near, short
 from ctxexp.files.paths import user_path
+from ctxexp.files.writing import check_writable
 from ctxexp.plugins.types import parse_value, type_text, value_text
 from ctxexp.progress import show
 
@@ -30,7 +32,7 @@ def call(name: str, verb: Verb, args: Sequence[str]) -> int:
     """Call the verb with these arguments of the command line; returns its exit status (None counts as 0).
 
     With `--help` its help is printed instead. Raises ConfigError for an argument that it doesn't take, and for one that
-    is missing.
+    is missing; DiskError where `out` can't be written.
     """
     params = parameters(verb)
     if len(params) == 1 and params[0].kind is params[0].VAR_POSITIONAL and params[0].annotation in (str, Any):
@@ -45,6 +47,12 @@ def call(name: str, verb: Verb, args: Sequence[str]) -> int:
         key = param.name.upper() if param.kind in BARE else f"{param.name}=..."
         hint = notes(verb)[1].get(param.name, type_text(param.annotation))
         raise ConfigError(f"ctxexp {name} needs {key}: {hint}")
+    out = keywords.get("out", next((p.default for p in params if p.name == "out"), None))
+    if isinstance(out, Path):  # what takes minutes to compute shall not be lost for want of a place
+        try:
+            check_writable(out)
+        except DiskError as error:
+            raise DiskError(f"{error} (out=)") from error
     return verb(*bare, **keywords) or 0
 
 

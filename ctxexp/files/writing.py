@@ -59,6 +59,22 @@ def write_text(path: Path, text: str) -> Path:
     return path
 
 
+def check_writable(path: Path) -> None:
+    """Raise `DiskError` unless a file or folder could be made at that path, or what is there be written; makes nothing.
+
+    Example:
+        >>> check_writable(Path("figures/layer_3.png"))
+    """
+    try:
+        there = next(place for place in (path, *path.parents) if place.exists())
+        if there != path and not there.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(there, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise DiskError(disk_error_message(error, path)) from error
+
+
 def is_disk_full(error: BaseException | None) -> bool:
     """Whether the error, or one that caused it, says that a disk or a quota is full."""
     while error is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from ctxexp.command import compose
 from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import help_of
 from ctxexp.command.overrides import parse
-from ctxexp.errors import ConfigError
+from ctxexp.errors import ConfigError, DiskError
 from ctxexp.jobs.state import write_state
 from ctxexp.plugins import Register, build_registry, hookimpl
 
@@ -117,3 +118,29 @@ def test_report_compares_what_is_on_disk(tmp_path: Path, capsys: pytest.CaptureF
         assert list(dict.fromkeys(row["run"] for row in csv.DictReader(file))) == ["bert", "gpt2"]
     assert run_command_line([*asked, "sweep=three"]) == 2
     assert capsys.readouterr().err == f"error: no finished run of sweep three in {tmp_path / 'results'}\n"
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"), [("file/below/it", "Not a directory"), ("locked/it", "Permission denied")]
+)
+def test_a_place_that_cannot_be_written_is_said_before_the_verb_begins(
+    place: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ctxexp.command.arguments import call
+
+    (tmp_path / "file").touch()
+    (tmp_path / "locked").mkdir()
+    access = os.access  # whoever is root may write everywhere
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path / "locked" and access(path, mode))
+    begun = []
+
+    def verb(*, out: Path = tmp_path / "here") -> None:
+        begun.append(out)
+
+    with pytest.raises(DiskError, match=rf"cannot write .*{place}: {reason}; choose a writable place \(out=\)$"):
+        call("verb", verb, [f"out={tmp_path / place}"])
+    assert begun == []
+    assert call("verb", verb, []) == 0
+    assert call("verb", verb, [f"out={tmp_path / 'new' / 'deep'}"]) == 0
+    assert begun == [tmp_path / "here", tmp_path / "new" / "deep"]
+    assert not (tmp_path / "new").exists()

@@ -1003,7 +1003,7 @@ def test_models_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         (["uri=sqlite:///{folder}/none.db"], "no tracking store at {folder}/none.db (uri=)"),
         (
             ["out={folder}/file/below"],
-            "cannot write {folder}/file/below/claims.md: Not a directory; choose a writable place (out=)",
+            "cannot write {folder}/file/below: Not a directory; choose a writable place (out=)",
         ),
     ],
     ids=["no folder", "unknown paper", "unknown model", "no released folder", "no store", "unwritable"],
