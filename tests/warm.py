@@ -29,9 +29,12 @@ from shlex import quote
 from typing import NoReturn
 
 LIBRARIES = (
-    "torch transformers transformers.models.bert transformers.models.gpt2 mlflow mlflow.store.db.utils "
-    "mlflow.store.tracking.sqlalchemy_store matplotlib.backends.backend_agg matplotlib.backends.backend_svg "
-    "plotly.graph_objects scipy.stats sklearn pandas h5py joblib"
+    "torch transformers transformers.modeling_utils transformers.models.bert.modeling_bert "
+    "transformers.models.gpt2.modeling_gpt2 torch._dynamo accelerate mlflow mlflow.store.db.utils "
+    "mlflow.store.tracking.sqlalchemy_store alembic.command matplotlib.figure matplotlib.backends.backend_agg "
+    "matplotlib.backends.backend_svg fontTools.subset mpl_toolkits.mplot3d plotly.graph_objects scipy.stats sklearn "
+    "pandas pyarrow h5py joblib hydra.main hydra.core.override_parser.overrides_parser hydra._internal.hydra "
+    "rich.console"
 )
 CLIENT = """
     import array, json, os, socket, sys
