@@ -266,13 +266,13 @@ def _explain(text: str, overrides: Sequence[str]) -> str:
         config = compose("config", overrides=group_choices, return_hydra_config=True)
         all_keys = flatten_keys(plain_values(config, resolve=False))
         place, _, last = key.rpartition(".")
-        chosen = f"={config.hydra.runtime.choices[place]}" if place in CONFIG_KINDS and place not in LISTS else ""
+        choice = f"={config.hydra.runtime.choices[place]}" if place in CONFIG_KINDS and place not in LISTS else ""
         siblings = [k.rpartition(".")[2] for k in all_keys if k.rpartition(".")[0] == place]
         close = [f"{place}.{k}" if place else k for k in suggestions(last, siblings)] or suggestions(key, all_keys)
         hint = "; did you mean " + " or ".join(map(repr, close)) + "?" if close else "."
         if RENAMED_ARGUMENTS.get(last) in siblings:
             hint = f": it is {place + '.' + RENAMED_ARGUMENTS[last]!r} now"
-        return f"no config key {key!r}{hint} ({place or 'top level'}{chosen}: {', '.join(siblings) or 'no such place'})"
+        return f"no config key {key!r}{hint} ({place or 'top level'}{choice}: {', '.join(siblings) or 'no such place'})"
     if match := re.search(r"Could not (?:find|load) '([^']+)'", text):
         group, _, name = match.group(1).rpartition("/")
         return f"no {group} {name!r}{install_hint(group, name)}{near(name, _options(group))}"

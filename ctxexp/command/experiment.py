@@ -49,8 +49,8 @@ def _parse_flags(argv: list[str]) -> Namespace:
             if equals:
                 message = message.replace(word, f"{key}=...").replace(repr(word)[1:-1], f"{key}=...")
         names = [re.sub("^-+|=.*", "", word).replace("-", "_") for word in argv if word.startswith("-")]
-        meant = [MEANT.get(name) or f"{name}=NAME" for name in names if name in MEANT or name in GROUPS]
-        hint = f"; did you mean {meant[0]}?" if meant else "; what is chosen is written key=value"
+        equivalents = [MEANT.get(name) or f"{name}=NAME" for name in names if name in MEANT or name in GROUPS]
+        hint = f"; did you mean {equivalents[0]}?" if equivalents else "; what is chosen is written key=value"
         raise ConfigError(f"{message}; ctxexp --help says what there is{hint}")
 
     parser = get_args_parser()

@@ -203,10 +203,10 @@ def compare(results: Mapping[str, Results] | Iterable[Results] | Results, *other
     """
     from ctxexp.report.comparison import Comparison  # with all that draws figures
 
-    given: Any = results  # whatever a user guesses
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        given = [given]
-    labelled = [*given.items()] if isinstance(given, Mapping) else [("", one) for one in given]
+    sources: Any = results  # whatever a user guesses
+    if isinstance(sources, str) or not isinstance(sources, Iterable):
+        sources = [sources]
+    labelled = [*sources.items()] if isinstance(sources, Mapping) else [("", one) for one in sources]
     labelled += [("", one) for one in others]
     if odd := [one for _, one in labelled if not isinstance(one, Results)]:
         raise ConfigError(

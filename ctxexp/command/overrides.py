@@ -76,16 +76,18 @@ def expand_locations(texts: Sequence[str], options: Options) -> tuple[list[str],
     texts = as_overrides(texts, options)
     if not any(re.match(r"\+*(dataset|experiment)=", text) for text in texts):
         texts = [_with_dataset(text, options) for text in texts]
-    given = {group: [text for text in texts if text.startswith(f"{group}.{key}=")] for group, key in ARGUMENTS.items()}
+    by_group = {
+        group: [text for text in texts if text.startswith(f"{group}.{key}=")] for group, key in ARGUMENTS.items()
+    }
     for text in texts:
         group = text.partition("=")[0]
         names = _values(text) if group in ARGUMENTS else []
         own = {name: place for name in names if (place := locate(group, name, options(group)))}
-        if own and given[group]:
-            raise ConfigError(f"{given[group][0]} and {line(text, 80)}: two of one {group}; leave one out")
+        if own and by_group[group]:
+            raise ConfigError(f"{by_group[group][0]} and {line(text, 80)}: two of one {group}; leave one out")
         locations += own.values()
         if own:
-            given[group].append(text)
+            by_group[group].append(text)
         if not own:
             overrides.append(text)
         elif len(own) == len(set(names)) and len({place.option for place in own.values()}) == 1:

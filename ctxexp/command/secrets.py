@@ -45,10 +45,10 @@ def mask_resolved(config: DictConfig) -> None:
     can't be resolved is left out: who needs it says so."""
     sinks = config.get("sink")
     for node in sinks.values() if isinstance(sinks, DictConfig) else ():
-        mask_values(_resolved(node), _declared_secrets())
+        mask_values(_resolve_each(node), _declared_secrets())
 
 
-def _resolved(node: object) -> dict[str, Any]:
+def _resolve_each(node: object) -> dict[str, Any]:
     """The arguments of a sink that can be resolved, each by itself, as plain values."""
     values: dict[str, Any] = {}
     if not isinstance(node, DictConfig):

@@ -19,7 +19,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence, TextStream
 from ctxexp.datasets.bound import CorpusBound
-from ctxexp.datasets.sketch import Limits, Sketch, digest
+from ctxexp.datasets.sketch import ContextSketch, Limits, digest
 from ctxexp.engine import Engine
 from ctxexp.engines.local import Local
 from ctxexp.errors import DataError
@@ -87,7 +87,7 @@ def bound_corpus(
     """
     shards = MemoryShards(text) if isinstance(text, Corpus) else text
     reading = partial(_each_part, shards, engine or Local(), progress or Silent())
-    sketch: Sketch | None = None
+    sketch: ContextSketch | None = None
     for part in reading(_SketchPart(shards, bounds), "choose contexts"):
         sketch = part if sketch is None else sketch.merge(part)
     if sketch is None or not sketch.n_sentences:
@@ -149,12 +149,12 @@ class _SketchPart:
     shards: TextStream
     bounds: BoundOptions
 
-    def __call__(self) -> Callable[[object], Sketch]:
+    def __call__(self) -> Callable[[object], ContextSketch]:
         return self.read
 
-    def read(self, part: object) -> Sketch:
+    def read(self, part: object) -> ContextSketch:
         b = self.bounds
-        sketch = Sketch(Limits(b.max_contexts, b.max_sentences, b.seed), b.form)
+        sketch = ContextSketch(Limits(b.max_contexts, b.max_sentences, b.seed), b.form)
         for document, text in self.shards.texts(part):
             sketch.add(_digest(text), self.shards.words(text).words)
             sketch.documents = document is not None

@@ -46,7 +46,7 @@ class SketchSample(NamedTuple):
     sentences: np.ndarray  # (m,) uint64, the sampled sentences
 
 
-class Sketch:
+class ContextSketch:
     """Of every measured word the `contexts` occurrences of smallest hash of (seed, word, sentence, place), and the
     `sentences` of smallest hash of (seed, sentence): simple random samples without replacement, whatever the order.
 
@@ -102,7 +102,7 @@ class Sketch:
         if len(self.code) > 2 * self.n_thinned + 4 * CHUNK_WORDS:
             self.settle()
 
-    def merge(self, other: Sketch) -> Sketch:
+    def merge(self, other: ContextSketch) -> ContextSketch:
         """Add the sketch of another part of the text, and return self."""
         self.flush()
         other.settle()
@@ -201,7 +201,7 @@ class Sketch:
 class _Codes(dict[str, int]):
     """The code of each unit, as it comes up."""
 
-    def __init__(self, sketch: Sketch) -> None:
+    def __init__(self, sketch: ContextSketch) -> None:
         self.sketch = sketch
         self.number = {form: i for i, form in enumerate(sketch.forms)}
 

@@ -63,8 +63,8 @@ def mask_values(arguments: Mapping[str, object], declared: Collection[str]) -> N
 
 def mask_text(secret: str) -> None:
     """Let `mask` know a secret, in this process and those that it starts."""
-    if secret and secret not in (known := _secret_values()):
-        os.environ[f"{_PREFIX}RESOLVED_{len(known)}_{os.getpid()}"] = secret
+    if secret and secret not in (secret_values := _secret_values()):
+        os.environ[f"{_PREFIX}RESOLVED_{len(secret_values)}_{os.getpid()}"] = secret
 
 
 def _texts(value: object) -> Iterator[str]:

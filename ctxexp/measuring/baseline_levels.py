@@ -136,8 +136,8 @@ class BaselineLevels:
         others = {
             name: self._of_groups(name, prototype.over) for name in prototype.baselines if name not in (RUN, first)
         }
-        found = {name: each for name, each in others.items() if each and each is not main}
-        return {FIRST: main, **found} if main else found
+        further_levels = {name: each for name, each in others.items() if each and each is not main}
+        return {FIRST: main, **further_levels} if main else further_levels
 
     def _of_groups(self, name: str, over: Over) -> GroupBaseline | None:
         """The named baseline of groups of a kind, drawn once; None where it gives groups none of their own."""

@@ -43,11 +43,11 @@ def units_of(corpus: Corpus, place: np.ndarray, rows: np.ndarray, sentence: np.n
     """`place` (n_sentences,): where each sentence first stands; `rows`, `sentence`: of the measured occurrences."""
     documents = corpus.documents
     first = place if documents is None else np.asarray(documents, np.int64)[place]
-    known, number = np.unique(first, return_inverse=True)
+    clusters, number = np.unique(first, return_inverse=True)
     of_sentence = number % MOST
     of_row = np.full(n_rows, -1, np.int64)
     of_row[rows[::-1]] = of_sentence[sentence[::-1]]
-    return Units("sentence" if documents is None else "document", len(known), of_sentence, of_row)
+    return Units("sentence" if documents is None else "document", len(clusters), of_sentence, of_row)
 
 
 @dataclass(frozen=True)

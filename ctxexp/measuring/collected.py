@@ -33,9 +33,9 @@ class Split:
             return self._last[2]
         blocks, n = self.units.of_row[rows], self.units.n_blocks
         part, of_row = np.unique(blocks + n * group, return_inverse=True)
-        found = Parts(blocks, of_row.astype(np.int32), part // n)
-        self._last = rows, group, found
-        return found
+        parts = Parts(blocks, of_row.astype(np.int32), part // n)
+        self._last = rows, group, parts
+        return parts
 
 
 class Parts(NamedTuple):
@@ -68,11 +68,11 @@ class ClusterInfluence:
             return
         sizes = np.concatenate([np.full(len(rows), rows.shape[1]) for rows, _ in self._taken])
         rows = np.concatenate([rows.ravel() for rows, _ in self._taken])
-        influence = np.concatenate([moved.ravel() for _, moved in self._taken])
+        influence = np.concatenate([of_block.ravel() for _, of_block in self._taken])
         self._taken.clear()
         parts = self.split.of(rows, np.repeat(np.arange(len(sizes)), sizes))
-        weighted = influence if weights is None else influence * np.repeat(weights, sizes)
-        self.total = self.split.units.summed(parts.blocks, weighted)
+        weighted_influence = influence if weights is None else influence * np.repeat(weights, sizes)
+        self.total = self.split.units.summed(parts.blocks, weighted_influence)
         squares = np.bincount(parts.of_row, influence) ** 2  # a group's rows in one unit move it together
         self.errors = np.sqrt(np.bincount(parts.group, squares, minlength=len(sizes)))
         self.clusters = np.bincount(parts.group, minlength=len(sizes))

@@ -46,8 +46,8 @@ def write(
 def _statistic(values: Values, label: str, statistic: str, found: Mapping[Place, float | Estimate | None]) -> None:
     """A curve over the layers, and a value at each other place; what a place lacks is NaN."""
     of = {place: one if isinstance(one, Estimate) else _bare(one) for place, one in found.items()}
-    drawn = [one.replicates for one in of.values() if one.replicates is not None]
-    missing = np.full(max(map(len, drawn), default=0), np.nan, np.float32)
+    all_replicates = [one.replicates for one in of.values() if one.replicates is not None]
+    missing = np.full(max(map(len, all_replicates), default=0), np.nan, np.float32)
     for name in dict.fromkeys(LAYER if place.layer is not None else place.name for place in of):
         here = [one for place, one in of.items() if name == (LAYER if place.layer is not None else place.name)]
         draws = [missing if one.replicates is None else np.asarray(one.replicates, np.float32) for one in here]

@@ -48,8 +48,8 @@ class TableRows(Rows):
 
     def info(self) -> RunInfo:
         tables = self.tables.values()
-        told = {t.name: TableInfo(rows=len(t.tokens), dim=t.vectors.shape[1], note=t.note, tied=t.tied) for t in tables}
-        return RunInfo(tables=told)
+        info = {t.name: TableInfo(rows=len(t.tokens), dim=t.vectors.shape[1], note=t.note, tied=t.tied) for t in tables}
+        return RunInfo(tables=info)
 
 
 def _check(who: str, table: EmbeddingTable) -> None:

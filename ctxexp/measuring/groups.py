@@ -97,11 +97,11 @@ class Block:
         return replace(self, keys=keys, x=self.x[which], rows=rows, labels=labels)
 
 
-def paired(group: Group) -> Pairs:
+def pairs_of(group: Group) -> Pairs:
     """The group's pairs; raises MetricError unless its rows (n, 2, d) and texts are as many."""
     if group.pairs is None or group.x.ndim != 3 or not len(group.x) == len(group.pairs) == len(group.pairs.texts):
-        known = "no pairs" if group.pairs is None else f"{len(group.pairs)} gold values, {len(group.pairs.texts)} texts"
+        size = "no pairs" if group.pairs is None else f"{len(group.pairs)} gold values, {len(group.pairs.texts)} texts"
         raise MetricError(
-            f"sub-set {group.key!r}: vectors of shape {group.x.shape} and {known}; expected (n, 2, d) and n of each"
+            f"sub-set {group.key!r}: vectors of shape {group.x.shape} and {size}; expected (n, 2, d) and n of each"
         )
     return group.pairs

@@ -109,15 +109,15 @@ class _Pass:
         for label, instance in instances.items():
             reader.call_metric(label, instance, "bind_text()", partial(self.rows.bind_text, instance))
         shares = {label: ClusterInfluence(self.split) for label in instances} if self.split else {}
-        fed = self._feed(reader, instances, shares)
+        with_groups = self._feed(reader, instances, shares)
         self.rows.measure_baselines(instances, influence=self.bootstrap > 0)
         for label, instance in instances.items():
-            said: dict[str, float | Estimate] = {}
-            if label in fed or reader.left_out is None:
-                said = self._computed(reader, label, instance)
+            outcome: dict[str, float | Estimate] = {}
+            if label in with_groups or reader.left_out is None:
+                outcome = self._computed(reader, label, instance)
             if reader.left_out is not None:
-                said["undefined"] = _number(said.get("undefined", 0.0)) + reader.left_out  # beside the metric's own
-            self.collected[label].take(place, said, instance, shares.get(label))
+                outcome["undefined"] = _number(outcome.get("undefined", 0.0)) + reader.left_out  # and its own
+            self.collected[label].take(place, outcome, instance, shares.get(label))
 
     def _feed(
         self, reader: Reader, instances: Mapping[str, Metric], shares: Mapping[str, ClusterInfluence]
@@ -127,7 +127,7 @@ class _Pass:
         by_kind: dict[str, dict[str, Metric]] = {}
         for label, metric in instances.items():
             by_kind.setdefault(str(self.rows.kind_of(metric)), {})[label] = metric
-        fed: set[str] = set()
+        with_groups: set[str] = set()
         for kinds in self.rows.kinds:
             if not by_kind.keys() & set(kinds):
                 continue
@@ -141,8 +141,8 @@ class _Pass:
                         if part := _subset(groups, self.indices[label], at[kind]):
                             self._update(reader, label, metric, kind, part, shares.get(label))
                     at[kind] += len(groups)
-                    fed |= users.keys()
-        return fed
+                    with_groups |= users.keys()
+        return with_groups
 
     def _update(
         self, reader: Reader, label: str, metric: Metric, kind: str, block: Block, shares: ClusterInfluence | None
@@ -161,7 +161,7 @@ class _Pass:
         """The metric's statistics at a place; its other outputs are written."""
         rng = np.random.default_rng([self.seed, Stream.PAIRS])
         reader.call_metric(label, metric, "set_resampling()", partial(metric.set_resampling, rng, self.bootstrap))
-        found = reader.call_metric(label, metric, "compute()", metric.compute)
+        values = reader.call_metric(label, metric, "compute()", metric.compute)
         place = reader.place
         for name, output in reader.call_metric(label, metric, "outputs()", metric.outputs).items():
             if isinstance(output, Output):
@@ -169,7 +169,7 @@ class _Pass:
             else:
                 layer = place.layer if place.layer is not None else place.name
                 self.collected[label].rows += [{"layer": layer, **row} for row in output]
-        return _statistics(label, found)
+        return _statistics(label, values)
 
     def _write(self, reader: Reader, label: str, metric: Metric, name: str, output: Output) -> None:
         """Write a place's output, and keep it where it is also written together with other places'."""

@@ -123,10 +123,10 @@ class Occurrences:
             form_of_row = np.where(measured, form_of_row, -1)
 
         rows, sentence = _every(stored_of, offsets)
-        kept = form_of_row[rows] >= 0
-        if not kept.any():
+        is_measured = form_of_row[rows] >= 0
+        if not is_measured.any():
             raise MetricError(f"corpus {corpus.name!r} has no unit to measure: all {len(rows)} are left out")
-        rows, sentence = rows[kept], sentence[kept]
+        rows, sentence = rows[is_measured], sentence[is_measured]
         form = form_of_row[rows]
 
         first: dict[Sentence, int] = {}  # a sentence's first place; a store may hold equal sentences apart
@@ -136,9 +136,9 @@ class Occurrences:
         pairs = np.unique((form * len(place) + place[sentence])[of_word])
         contexts = np.bincount(pairs // len(place), minlength=len(forms))
         counts = np.bincount(form[of_word], minlength=len(forms))
-        chosen = np.flatnonzero(contexts >= min_contexts)
-        chosen = chosen[np.argsort(counts[chosen], kind="stable")]  # forms are sorted: ties stay alphabetical
-        words = [forms[i] for i in chosen.tolist()]
+        order = np.flatnonzero(contexts >= min_contexts)
+        order = order[np.argsort(counts[order], kind="stable")]  # forms are sorted: ties stay alphabetical
+        words = [forms[i] for i in order.tolist()]
         top = int(np.lexsort([counts, contexts])[-1])
         everywhere = np.arange(len(place))
         once = of_text & (place == everywhere)[sentence]
@@ -146,9 +146,9 @@ class Occurrences:
         labelled[rows[of_word]] = form[of_word]
         return cls(
             words,
-            counts[chosen],
-            contexts[chosen],
-            _grouped(form[of_word], rows[of_word], chosen, words),
+            counts[order],
+            contexts[order],
+            _grouped(form[of_word], rows[of_word], order, words),
             _by_sense(store, corpus, labelled, forms),
             _by_size(sentence[of_text], rows[of_text], everywhere),
             _by_size(sentence[once], rows[once], everywhere),
@@ -213,8 +213,8 @@ def _bounds(corpus: Corpus, position: np.ndarray, sentence: np.ndarray) -> tuple
     if bound is None:
         return np.ones(len(sentence), bool), np.ones(len(sentence), bool)
     width = 1 + max(position.max(initial=0), bound.positions.max(initial=0))
-    chosen = np.repeat(np.arange(len(bound.is_fully_measured)), np.diff(bound.starts)) * width + bound.positions
-    return np.isin(sentence * width + position, chosen), bound.is_fully_measured[sentence]
+    codes = np.repeat(np.arange(len(bound.is_fully_measured)), np.diff(bound.starts)) * width + bound.positions
+    return np.isin(sentence * width + position, codes), bound.is_fully_measured[sentence]
 
 
 def _every(stored_of: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -227,10 +227,10 @@ def _every(stored_of: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.n
 
 def _forms(store: Shelf, keep: Callable[[str], bool], key: Callable[[str], str]) -> tuple[list[str], np.ndarray]:
     """The measured words, sorted, and the number of each row's (n_rows,), -1 where it isn't measured."""
-    kept = [keep(unit) for unit in store.vocabulary]
-    forms = sorted({key(unit) for unit, measured in zip(store.vocabulary, kept, strict=True) if measured})
+    of_unit = [keep(unit) for unit in store.vocabulary]
+    forms = sorted({key(unit) for unit, is_word in zip(store.vocabulary, of_unit, strict=True) if is_word})
     number = {form: i for i, form in enumerate(forms)}
-    of_code = [number[key(unit)] if measured else -1 for unit, measured in zip(store.vocabulary, kept, strict=True)]
+    of_code = [number[key(unit)] if is_word else -1 for unit, is_word in zip(store.vocabulary, of_unit, strict=True)]
     rows = np.asarray(store.unit_codes)
     return forms, np.array(of_code, np.int64)[rows] if forms else np.full(len(rows), -1)
 

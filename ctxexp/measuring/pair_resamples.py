@@ -26,7 +26,7 @@ def components(ends: np.ndarray) -> np.ndarray:
 
 
 def resampled_unit(strata: Sequence[np.ndarray]) -> str:
-    """What is drawn of strata of pairs (n, 2): `pair` if none shares a sentence, `group of pairs` if some do, and
+    """The unit that is drawn of strata of pairs (n, 2): `pair` if none shares a sentence, `group of pairs` if some do,
     `sentence` if one group holds most pairs of a stratum."""
     groups = [components(ends) for ends in strata if len(ends)]
     if any(np.bincount(group).max() > max(1, len(group) / 2) for group in groups):
@@ -45,15 +45,15 @@ def replicates_of(
     never below theirs.
     """
     if resampled_unit(strata) != "sentence":
-        return _collected(_by_group(strata, replicates, rng), statistics)
-    wide = _collected(_by_sentence(np.concatenate(strata), replicates, rng), statistics)
-    alone = _collected(resamples([len(ends) for ends in strata], replicates, rng), statistics)
+        return _concatenate(_by_group(strata, replicates, rng), statistics)
+    wide = _concatenate(_by_sentence(np.concatenate(strata), replicates, rng), statistics)
+    alone = _concatenate(resamples([len(ends) for ends in strata], replicates, rng), statistics)
     return {name: _narrowed(wide[name], alone[name]) for name in wide}
 
 
-def _collected(draws: Iterator[np.ndarray], statistics: Statistics) -> dict[str, np.ndarray]:
-    found = [statistics(counts) for counts in draws]
-    return {name: np.concatenate([each[name] for each in found]) for name in (found[0] if found else ())}
+def _concatenate(draws: Iterator[np.ndarray], statistics: Statistics) -> dict[str, np.ndarray]:
+    replicates = [statistics(counts) for counts in draws]
+    return {name: np.concatenate([each[name] for each in replicates]) for name in (replicates[0] if replicates else ())}
 
 
 def _by_group(strata: Sequence[np.ndarray], replicates: int, rng: np.random.Generator) -> Iterator[np.ndarray]:

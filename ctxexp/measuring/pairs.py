@@ -32,11 +32,11 @@ class Subset:
 
     def block(self, vectors: np.ndarray, defined: np.ndarray) -> Block:
         """The pairs whose sentences both have a vector."""
-        kept = np.flatnonzero(defined[self.ends].all(axis=1))
-        texts = self.texts if len(kept) == len(self.gold) else [self.texts[i] for i in kept.tolist()]
-        ends = self.ends[kept]
+        defined_pairs = np.flatnonzero(defined[self.ends].all(axis=1))
+        texts = self.texts if len(defined_pairs) == len(self.gold) else [self.texts[i] for i in defined_pairs.tolist()]
+        ends = self.ends[defined_pairs]
         x = read_only(vectors[ends.T].transpose(1, 0, 2))  # (n, 2, d), either side contiguous
-        return Block([self.name], x[None], pairs=Pairs(read_only(self.gold[kept]), texts, read_only(ends)))
+        return Block([self.name], x[None], pairs=Pairs(read_only(self.gold[defined_pairs]), texts, read_only(ends)))
 
 
 class PairReader(Reader):
@@ -100,8 +100,8 @@ class PairRows(Rows):
             fitted_on = x[self.once & defined]
         else:
             fitted_on = self._read(self.text, place)
-            if not (known := finite_rows(fitted_on)).all():
-                fitted_on = fitted_on[known]
+            if not (is_finite := finite_rows(fitted_on)).all():
+                fitted_on = fitted_on[is_finite]
         fitted = calibration.fit(fitted_on, str(place))
         del fitted_on
         y = x if defined.all() else x[defined]
@@ -136,18 +136,18 @@ def grouped(corpus: Corpus) -> list[Subset]:
         members.setdefault(pair.subset, []).append(i)
     subsets = []
     for name, which in members.items():
-        chosen = [corpus.pairs[i] for i in which]
-        ends = np.array([(p.first, p.second) for p in chosen], np.int64)
-        gold = np.array([p.gold for p in chosen], np.float64)
-        texts = [(corpus.sentences[p.first].text, corpus.sentences[p.second].text) for p in chosen]
+        own_pairs = [corpus.pairs[i] for i in which]
+        ends = np.array([(p.first, p.second) for p in own_pairs], np.int64)
+        gold = np.array([p.gold for p in own_pairs], np.float64)
+        texts = [(corpus.sentences[p.first].text, corpus.sentences[p.second].text) for p in own_pairs]
         subsets.append(Subset(name, ends, gold, texts))
     return subsets
 
 
 def distinct(corpus: Corpus) -> np.ndarray:
     """Whether each sentence is the first of its kind (n_sentences,): repeated ones count once in a fit."""
-    seen: dict[object, int] = {}
-    return np.array([seen.setdefault(s, i) == i for i, s in enumerate(corpus.sentences)], bool)
+    first_places: dict[object, int] = {}
+    return np.array([first_places.setdefault(s, i) == i for i, s in enumerate(corpus.sentences)], bool)
 
 
 def _all_equal(x: np.ndarray, defined: np.ndarray) -> bool:

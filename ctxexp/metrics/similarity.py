@@ -11,7 +11,7 @@ import numpy as np
 
 from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.maths.correlation import percentiles
-from ctxexp.measuring.groups import Group, Pairs, paired
+from ctxexp.measuring.groups import Group, Pairs, pairs_of
 from ctxexp.measuring.pair_resamples import Statistics, replicates_of
 from ctxexp.metric import Estimate, Metric, Over
 
@@ -84,8 +84,8 @@ class TaskStatistics:
         only."""
         estimates: dict[str, float | Estimate] = {name: float(value) for name, value in self.values.items()}
         for name, replicates in self.replicates.items():
-            kept = replicates if name == main else None
-            estimates[name] = Estimate(self.values[name], *percentiles(replicates), kept)
+            main_replicates = replicates if name == main else None
+            estimates[name] = Estimate(self.values[name], *percentiles(replicates), main_replicates)
         return estimates | {name: float(count) for name, count in self.counts.items()}
 
 
@@ -121,7 +121,7 @@ class SimilarityMetric(Metric):
         self._rng, self._draws = rng, replicates
 
     def update(self, group: Group) -> None:
-        subset, pairs = str(group.key), paired(group)
+        subset, pairs = str(group.key), pairs_of(group)
         if subset in self._parts:
             raise MetricError(f"sub-set {subset!r} came twice; expected all of its pairs in one update")
         n = len(pairs)

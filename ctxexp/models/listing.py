@@ -59,12 +59,12 @@ def registered_models(offers: Iterable[Offer]) -> Iterator[ListedModel]:
     for offer in offers:
         every: tuple[ModelFiles, ...] = () if offer.problem else getattr(offer.factory, "model_files", ())
         for files in every:
-            place = _found(files)
+            place = _locate(files)
             size, note = (_size(place), "") if place else (files.n_bytes, f": {files.fetch}")
             yield ListedModel(files.typed, size, place is not None, files.source + note)
         if not every:
-            taken = {} if offer.problem else arguments(offer.factory) or {}
-            needed = [f"model.{key}=..." for key, (_, default) in taken.items() if default is Parameter.empty]
+            parameters = {} if offer.problem else arguments(offer.factory) or {}
+            needed = [f"model.{key}=..." for key, (_, default) in parameters.items() if default is Parameter.empty]
             yield ListedModel(" ".join([offer.name, *needed]), 0, None, offer.summary)
 
 
@@ -82,7 +82,7 @@ def cached_models() -> Iterator[ListedModel]:
             yield ListedModel(one.repo_id, one.size_on_disk, True, "in the hub's cache")
 
 
-def _found(files: ModelFiles) -> Path | None:
+def _locate(files: ModelFiles) -> Path | None:
     try:
         return files.find()
     except ModelError:

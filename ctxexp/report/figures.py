@@ -90,7 +90,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     if key.statistic == "raw":  # medians are of raw scores: beside an adjusted mean they would read as adjusted medians
         beside[Key(measure, "median", task)] = {"linestyle": (0, (1, 2)), "color": INK, "marker": "."}
     for other, style in beside.items():
-        y = charts.finite_curve(found.value if (found := results.by_key.get(other)) else None)
+        y = charts.finite_curve(estimates.value if (estimates := results.by_key.get(other)) else None)
         if y is not None and other != key:
             handles += axes.plot(line.x, y[line.x], linewidth=1.1, markersize=3.5, zorder=2, **style)
             names.append(wording.readable(other, wording.level_word([results], measure)))
@@ -126,11 +126,11 @@ def sweep_figure(chart: Chart, runs: Sequence[LabelledResults] = ()) -> Figure:
     columns = {1: 1, 2: 2, 4: 2}.get(len(chart.panels), 3)
     rows = -(-len(chart.panels) // columns)
     figure = empty_figure(7.6 if columns == 1 else 4.3 * columns + 0.3, 3.7 * rows)
-    drawn = []
+    axes_and_panels = []
     for position, panel in enumerate(chart.panels, start=1):
         axes = figure.add_subplot(rows, columns, position)
         draw_panel(axes, panel)
-        drawn.append((axes, panel))
+        axes_and_panels.append((axes, panel))
         if len(chart.panels) > 1:
             heading = "\n".join(textwrap.wrap(panel.definition, 46))
             axes.set_title(heading, loc="left", fontsize=9.5, color=INK, parse_math=False)
@@ -138,9 +138,9 @@ def sweep_figure(chart: Chart, runs: Sequence[LabelledResults] = ()) -> Figure:
     if len(chart.panels) == 1:
         facts.insert(0, chart.panels[0].definition)
     measures = [panel.measure for panel in chart.panels]
-    share_scales(drawn, columns)
+    share_scales(axes_and_panels, columns)
     finding = chart_finding(runs, chart.panels[0].key)
-    _dress_sweep(figure, chart.title, facts, drawn, runs, measures, finding=finding)
+    _dress_sweep(figure, chart.title, facts, axes_and_panels, runs, measures, finding=finding)
     return figure
 
 
@@ -169,11 +169,11 @@ def overview_figure(all_charts: Sequence[Chart], runs: Sequence[LabelledResults]
     columns = min(len(headline_charts), 2)
     rows = -(-len(headline_charts) // columns)
     figure = empty_figure(5.2 * columns + 0.4, 3.3 * rows)
-    drawn = []
+    axes_and_panels = []
     for position, chart in enumerate(headline_charts, start=1):
         axes = figure.add_subplot(rows, columns, position)
         draw_panel(axes, chart.panels[0])
-        drawn.append((axes, chart.panels[0]))
+        axes_and_panels.append((axes, chart.panels[0]))
         style: Style = {"transform": axes.transAxes, "va": "bottom", "parse_math": False}
         under = textwrap.wrap(chart.panels[0].definition.replace("Definition ", "Definition\u00a0"), 76)
         pad = 8 + 12 * len(under)
@@ -181,8 +181,8 @@ def overview_figure(all_charts: Sequence[Chart], runs: Sequence[LabelledResults]
         axes.text(0, 1.025, "\n".join(under), fontsize=8.5, color=FAINT, **style)
     asks = any(chart.name in charts.PAPER_MEASURES for chart in headline_charts)
     heading = "How contextual are word vectors, layer by layer?" if asks else "What was measured, layer by layer"
-    share_scales(drawn, columns)
-    _dress_sweep(figure, heading, run_facts.shared_facts(runs), drawn, runs, finding=sweep_finding(runs))
+    share_scales(axes_and_panels, columns)
+    _dress_sweep(figure, heading, run_facts.shared_facts(runs), axes_and_panels, runs, finding=sweep_finding(runs))
     return figure
 
 

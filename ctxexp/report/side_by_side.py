@@ -78,8 +78,8 @@ def _cell(estimates: Estimates, chance: np.ndarray, layer: int, at: str, spread:
         text += f" ± {number((high - low) / 2)}" if spread else f" [{number(low)}, {number(high)}]"
     if at != AT[0]:
         text += f" (layer {layer})"
-    known = [end if np.isfinite(end) else None for end in (low, high, level)]
-    return ComparisonCell(layer, value, known[0], known[1], known[2], text)
+    numbers = [end if np.isfinite(end) else None for end in (low, high, level)]
+    return ComparisonCell(layer, value, numbers[0], numbers[1], numbers[2], text)
 
 
 def number(value: float) -> str:

@@ -57,7 +57,7 @@ def _lines(columns: Sequence[Sequence[str]], head: int, titles: Mapping[int, str
         yield (" " * GAP).join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip()
 
 
-def _joined(rows: Sequence[Sequence[str]]) -> list[str]:
+def _align_cells(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows of cells as one column, the cells right-aligned under each other; empty ones take no room."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     return [" ".join(cell.rjust(n) for cell, n in zip(row, widths, strict=True) if n) for row in rows]
@@ -88,7 +88,7 @@ def _curve_column(results: Results, key: Key, layers: Sequence[int], mixes: Sequ
     ]
     has_interval = any(interval for _, interval, _ in cells)
     heads = (key.name, "95% interval" if has_interval else "", "chance" if level else "")
-    return [key.curve_name, *_joined([heads, *cells])]
+    return [key.curve_name, *_align_cells([heads, *cells])]
 
 
 def _at(results: Results, key: Key | None, at: int) -> float:
@@ -114,7 +114,7 @@ def comparison_table(runs: Sequence[LabelledResults], width: int) -> str:
                 stub.append(f"  {label}")
                 for at, rows in columns.items():
                     rows.append(_comparison_cells(cells[at]) if at in cells else ("", "", ""))
-    texts = [_joined(rows) for rows in columns.values()]
+    texts = [_align_cells(rows) for rows in columns.values()]
     room = width - GAP - max(len(line) for text in texts for line in text)
     for i, label in enumerate(stub):
         if len(label) > room:  # it has a line of its own

@@ -26,19 +26,19 @@ def trainings(runs: Sequence[LabelledResults]) -> dict[str, list[RunAtStep]]:
 
     Runs that differ in more than the step are trainings of their own: text, control, transform, dtype.
     """
-    found: dict[tuple[Hashable, ...], tuple[str, list[RunAtStep]]] = {}
+    by_training: dict[tuple[Hashable, ...], tuple[str, list[RunAtStep]]] = {}
     for label, results in unique_labels(runs):
         info, details = results.info, results.info.model.details
-        source, asked = str(details.get("checkpoint", "")), str(details.get("revision_name", ""))
-        step = training_step(asked or Path(source).name)
+        source, revision = str(details.get("checkpoint", "")), str(details.get("revision_name", ""))
+        step = training_step(revision or Path(source).name)
         if step is None:
             continue
-        name, home = (source, source) if asked else (training_of(Path(source)), str(Path(source).parent))
+        name, home = (source, source) if revision else (training_of(Path(source)), str(Path(source).parent))
         state = info.corpus.fingerprint, info.control, info.transform.name, info.model.dtype
         others = [part for part in (info.control, info.transform.name) if part != "none"]
         title = one_line(" ".join([Path(name).name, *others]))
-        found.setdefault((home, *state), (title, []))[1].append(RunAtStep(step, label, results))
-    titled = unique_labels([(title, at) for title, at in found.values() if len({run.step for run in at}) > 1])
+        by_training.setdefault((home, *state), (title, []))[1].append(RunAtStep(step, label, results))
+    titled = unique_labels([(title, at) for title, at in by_training.values() if len({run.step for run in at}) > 1])
     return {title: sorted(at, key=lambda run: run.step) for title, at in titled}
 
 

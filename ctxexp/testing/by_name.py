@@ -44,8 +44,8 @@ def conform(name: str, values: Mapping[str, object]) -> str:
     """The report of a registered name under these arguments, as text; raises ConformanceError if a law is broken."""
     component = _component_of_name(name, values)
     is_sink, secrets = component.kind == "sink", component.offer.secrets
-    shown = {k: "***" if is_sink and names_secret(k, secrets) else v for k, v in component.arguments.items()}
-    title = f"{component.kind} {component.name}" + "".join(f" {k}={v}" for k, v in shown.items())
+    safe_arguments = {k: "***" if is_sink and names_secret(k, secrets) else v for k, v in component.arguments.items()}
+    title = f"{component.kind} {component.name}" + "".join(f" {k}={v}" for k, v in safe_arguments.items())
     title += f" of {component.source}" if component.source else ""
     files = values.get("plugins") or [str(file) for file in plugin_files()]
     values = {**component.arguments, "plugins": files}

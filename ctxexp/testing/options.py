@@ -22,13 +22,13 @@ def find_option(registry: Registry, name: str) -> Option:
     kinds = [kind] if kind in CONFIG_KINDS and rest else list(CONFIG_KINDS)
     option = rest if kinds == [kind] else name
     files = dict(_option_files(registry))
-    found = [k for k in kinds if (k, option) in registry.offers or (k, option) in files]
-    if len(found) > 1:
-        raise ConfigError(f"{name!r} is the name of several things; say {' or '.join(f'{k}/{option}' for k in found)}")
-    if found and (found[0], option) in registry.offers:
-        return found[0], {"name": option}
-    if found:
-        return found[0], _node(files[found[0], option])
+    hits = [k for k in kinds if (k, option) in registry.offers or (k, option) in files]
+    if len(hits) > 1:
+        raise ConfigError(f"{name!r} is the name of several things; say {' or '.join(f'{k}/{option}' for k in hits)}")
+    if hits and (hits[0], option) in registry.offers:
+        return hits[0], {"name": option}
+    if hits:
+        return hits[0], _node(files[hits[0], option])
     if kinds == [kind]:
         raise UnknownName(kind, option, {n for k, n in (*registry.offers, *files) if k == kind})
     every = {n for k, n in (*registry.offers, *files) if k in CONFIG_KINDS}

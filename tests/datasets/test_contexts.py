@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.deduplicate import deduplicate
-from ctxexp.datasets.sketch import Limits, Sketch, digest
+from ctxexp.datasets.sketch import ContextSketch, Limits, digest
 from ctxexp.datasets.text import Documents, Lines, text
 from ctxexp.errors import DataError
 from ctxexp.measuring.study import WordFilter
@@ -125,8 +125,8 @@ def test_memory_is_bounded_by_words_of_smallest_hash() -> None:
     """Of more words than are followed those of smallest hash are left, each with all that it would have alone."""
     rng = np.random.default_rng(0)
     lines = [[f"w{i}" for i in rng.zipf(1.5, 12) % 500] for _ in range(600)]
-    whole, small = (Sketch(Limits(5, 10, 0, n), str) for n in (10**6, 40))
-    parts = [Sketch(Limits(5, 10, 0, 40), str) for _ in range(3)]
+    whole, small = (ContextSketch(Limits(5, 10, 0, n), str) for n in (10**6, 40))
+    parts = [ContextSketch(Limits(5, 10, 0, 40), str) for _ in range(3)]
     for n, line in enumerate(lines):
         for sketch in (whole, small, parts[n % 3]):
             sketch.add(digest(" ".join(line)), line)
@@ -139,7 +139,7 @@ def test_memory_is_bounded_by_words_of_smallest_hash() -> None:
     assert (merge.n_words, merge.n_sentences) == (whole.n_words, whole.n_sentences)
 
 
-def _held(sketch: Sketch) -> dict[str, set[tuple[int, int]]]:
+def _held(sketch: ContextSketch) -> dict[str, set[tuple[int, int]]]:
     sketch.settle()
     held: dict[str, set[tuple[int, int]]] = defaultdict(set)
     for code, sentence, position in zip(sketch.code, sketch.sentence, sketch.position, strict=True):

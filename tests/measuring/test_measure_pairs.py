@@ -14,7 +14,7 @@ from test_measure import TextFile
 
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.errors import DataError, MetricError, TransformError
-from ctxexp.measuring.groups import Group, paired
+from ctxexp.measuring.groups import Group, pairs_of
 from ctxexp.measuring.pairs import _all_equal, require_pairs
 from ctxexp.metric import Estimate, Metric
 from ctxexp.results import Results
@@ -50,7 +50,7 @@ class Dot(Metric):
         self.seen: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     def update(self, group: Group) -> None:
-        pairs = paired(group)
+        pairs = pairs_of(group)
         assert group.key not in self.seen
         assert len(pairs.texts) == len(pairs) == len(group.x)
         self.seen[str(group.key)] = (group.x[:, 0].astype(float) * group.x[:, 1]).sum(1), pairs.gold
@@ -242,7 +242,7 @@ def test_errors_are_named_as_the_metrics() -> None:
             if self.at == "update" and group.key == "A/y":
                 raise ZeroDivisionError("oh")
             if self.at == "gold":  # the metrics after it would be held against this
-                paired(group).gold[:] = 0
+                pairs_of(group).gold[:] = 0
             if self.at == "vectors":
                 group.x[:] /= np.linalg.norm(group.x, axis=2, keepdims=True)
 

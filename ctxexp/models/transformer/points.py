@@ -50,7 +50,7 @@ FAMILIES = {
 
 
 class BlockPoints:
-    """What one part of each block adds to the residual stream, caught while the model reads.
+    """The vectors that one part of each block adds to the residual stream, caught while the model reads.
 
     Args:
         model: A transformers model of a known family.
@@ -83,7 +83,7 @@ class BlockPoints:
         return f" point={self.point}"
 
     def read(self, forward: Callable[[torch.Tensor], ModelOutput], ids: torch.Tensor) -> ModelOutput:
-        """What `forward` makes of `ids` (sentences, length), with the point's vectors in place of each block's."""
+        """The output of `forward` on `ids` (sentences, length), with the point's vectors in place of each block's."""
         with _calls(self._parts) as calls:
             out = forward(ids)
         parts = [calls[part].out for part in self._parts]

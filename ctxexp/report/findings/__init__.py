@@ -84,8 +84,8 @@ def change_of(results: Results, key: Key, label: str = "") -> str:
 
 
 def chart_finding(runs: Sequence[LabelledResults], key: Key) -> str:
-    """What a chart of runs shows of one curve: of one run with its numbers, of up to three their changes, of more their
-    order at the last layer."""
+    """The sentences on one curve of a chart of runs: of one run with its numbers, of up to three their changes, of
+    more their order at the last layer."""
     runs = [(label, results) for label, results in unique_labels(runs) if key in results.by_key]
     if runs and not any(_course(results, key).has_interval for _, results in runs):
         title = full_title(key.measure, key.task, [results for _, results in runs])
@@ -125,15 +125,15 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None) 
     parts = [f"{label} ({_number(v, values)})" for (label, _, _), v in zip(points, values, strict=True)]
     above = [i for i in range(len(points)) if order[lowest, i] > 0]
     beside = [i for i in range(len(points)) if i not in (lowest, *above)]
-    measured = f"({full_title(key.measure, key.task, every)}{', adjusted' if key.statistic == 'adjusted' else ''})"
+    measure_text = f"({full_title(key.measure, key.task, every)}{', adjusted' if key.statistic == 'adjusted' else ''})"
     if not above:
-        known = all(_course(results, key).has_interval for results in every)
-        why = "these data can't tell the models apart" if known else "without intervals no order of models is claimed"
-        return f"At the last measured layer {measured} {why}: {_listed(parts)}."
+        has_ci = all(_course(results, key).has_interval for results in every)
+        why = "these data can't tell the models apart" if has_ci else "without intervals no order of models is claimed"
+        return f"At the last measured layer {measure_text} {why}: {_listed(parts)}."
     meaning = f"{info.subject} are {info.lower}" if info.subject else "values are lower"
     rest = f"; these data can't tell {_listed([parts[i] for i in beside])} from it" if beside else ""
     than = _listed([parts[i] for i in above])
-    return f"At the last measured layer {measured} {meaning} in {parts[lowest]} than in {than}{rest}."
+    return f"At the last measured layer {measure_text} {meaning} in {parts[lowest]} than in {than}{rest}."
 
 
 def certain_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -143,18 +143,18 @@ def certain_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarra
     if any(results.info.seeds for results, _, _ in points):
         ends[1:] = np.nan
     draws = [results.replicates[key][at] for results, key, at in points if key in results.replicates]
-    paired = len({len(draw) for draw in draws}) == 1 and len(draws) == len(points)
-    paired = paired and all(share_resamples(points[0][0], results) for results, _, _ in points)
-    return ends[0], certain_changes(Estimates(*ends), np.stack(draws) if paired else None)
+    is_paired = len({len(draw) for draw in draws}) == 1 and len(draws) == len(points)
+    is_paired = is_paired and all(share_resamples(points[0][0], results) for results, _, _ in points)
+    return ends[0], certain_changes(Estimates(*ends), np.stack(draws) if is_paired else None)
 
 
 def sweep_finding(runs: Sequence[LabelledResults]) -> str:
-    """What runs show of the leading measure that all of them have: their changes by layer, where they are few, and
+    """The sentences on the leading measure that all runs have: their changes by layer, where they are few, and
     their order at the last."""
     every = [_keys(results) for _, results in runs]
     key = next((key for key in (every[0] if every else []) if all(key in keys for keys in every)), None)
-    shown = [chart_finding(runs, key), comparison_finding(runs, key)] if key else []
-    return " ".join(dict.fromkeys(filter(None, shown)))
+    sentences = [chart_finding(runs, key), comparison_finding(runs, key)] if key else []
+    return " ".join(dict.fromkeys(filter(None, sentences)))
 
 
 def _keys(results: Results) -> list[Key]:
@@ -219,8 +219,8 @@ def _chance(results: Results, key: Key, layer: int, n: int) -> str:
     value, chance = (_number(each, pair) for each in pair.tolist())
     unit = unit_label([results], key.measure)
     y, low, high = (float(part[layer]) for part in results.by_key[key])
-    known = np.isfinite([low, high]).all() and not results.info.seeds
-    sign = certain_sign(y, low, high, n) if known else None
+    has_ci = np.isfinite([low, high]).all() and not results.info.seeds
+    sign = certain_sign(y, low, high, n) if has_ci else None
     at = f"; at layer {layer}"
     if sign == -1:
         return f"{at} the {unit} of {value} is below the {chance} that chance alone gives"

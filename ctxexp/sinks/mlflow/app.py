@@ -91,7 +91,7 @@ def _with_entry(send: Send) -> Send:
 
 @cache
 def _entry() -> bytes:
-    """What MLflow's page does before anything else."""
+    """The script that MLflow's page runs before anything else."""
     telemetry = os.environ.get("MLFLOW_DISABLE_TELEMETRY", "").lower() not in ("true", "1")
     return render_page("ctxexp.sinks.mlflow", "entry.html", telemetry=telemetry).encode()
 

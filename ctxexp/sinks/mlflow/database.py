@@ -138,5 +138,5 @@ def without_known_nans(client: MlflowClient, run_id: str, metrics: Sequence[Metr
     its database refuses."""
     keys = {metric.key for metric in metrics if math.isnan(metric.value)}
     points = [point for key in keys for point in client.get_metric_history(run_id, key) if math.isnan(point.value)]
-    known = {(point.key, point.step, point.timestamp) for point in points}
-    return [metric for metric in metrics if (metric.key, metric.step, metric.timestamp) not in known]
+    existing_points = {(point.key, point.step, point.timestamp) for point in points}
+    return [metric for metric in metrics if (metric.key, metric.step, metric.timestamp) not in existing_points]

@@ -1,5 +1,5 @@
-"""What a run measured, as MLflow knows it: a data set, and a LoggedModel for each model as it was measured, so that the
-Models tab is a table of models by texts."""
+"""Text and model of a run, as MLflow knows them: a data set, and a LoggedModel for each model as it was measured, so that
+the Models tab is a table of models by texts."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def logged_model(client: MlflowClient, experiment_id: str, run_id: str, info: Ru
     identity = "\n".join((info.model.encoder, info.control, info.transform.name, fit))
     key = hashlib.sha256(identity.encode()).hexdigest()[:32]
     with _alone(client.tracking_uri):
-        if found := _oldest(client, experiment_id, key):
-            return found
+        if oldest_model := _oldest(client, experiment_id, key):
+            return oldest_model
         sizes = {"n_layers": info.model.n_layers or None, "dim": info.model.dim or None}
         facts = {"encoder": info.model.encoder, "weights": info.model.weights, **sizes}
-        made = client.create_logged_model(
+        new_model = client.create_logged_model(
             experiment_id,
             name=re.sub(r"[/:.%\"']+", "-", info.title or info.model.encoder)[:250],  # characters that MLflow refuses
             source_run_id=run_id,
@@ -66,10 +66,10 @@ def logged_model(client: MlflowClient, experiment_id: str, run_id: str, info: Ru
             params=flat(facts),
             model_type="encoder",
         )
-        client.finalize_logged_model(made.model_id, "READY")
+        client.finalize_logged_model(new_model.model_id, "READY")
         first = _oldest(client, experiment_id, key)
-        if first != made.model_id:  # of a server, where another process made it meanwhile
-            client.delete_logged_model(made.model_id)
+        if first != new_model.model_id:  # of a server, where another process made it meanwhile
+            client.delete_logged_model(new_model.model_id)
         return first
 
 

@@ -21,13 +21,13 @@ COMPARE = "MLflow's own *Compare* page shows last layers alone; the chart icon a
 def experiment_note(kind: str, runs: Sequence[LabelledResults], experiment_id: str, run_id: str) -> str:
     """What the last sweep or run (`kind`) of an experiment showed, the sentence that compares its runs first: MLflow's
     page shows the first line. `run_id` has the report."""
-    shown, order = sweep_finding(runs), comparison_finding(runs)
+    summary, order = sweep_finding(runs), comparison_finding(runs)
     report = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{REPORT}"
-    return f"[Last {kind}]({report}): {order}\n\n{shown.removesuffix(order)}".replace(": \n\n", ": ").strip()
+    return f"[Last {kind}]({report}): {order}\n\n{summary.removesuffix(order)}".replace(": \n\n", ": ").strip()
 
 
 def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) -> str:
-    """What a job shows in a sentence, its main curves as a Markdown table, a row a layer, and links to the figures in
+    """A job's finding in a sentence, its main curves as a Markdown table, a row a layer, and links to the figures in
     its `folder`."""
     keys, lines = main_keys(results), []
     if keys:
@@ -48,8 +48,8 @@ def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) ->
 
 def sweep_note(report: SweepReport, run_ids: Sequence[str], link: str) -> str:
     """The jobs as a Markdown table, shown on the summary run's page."""
-    shown = sweep_finding(report.compared)
-    lines = [*([shown, ""] if shown else []), f"[Curves of all jobs](#{link.partition('#')[2]}). {COMPARE}", ""]
+    summary = sweep_finding(report.compared)
+    lines = [*([summary, ""] if summary else []), f"[Curves of all jobs](#{link.partition('#')[2]}). {COMPARE}", ""]
     lines += ["| job | status | run | error |", "|---|---|---|---|"]
     for row, run_id in zip(report.rows, run_ids, strict=True):
         error = headline(row.error or "").replace("|", "/")

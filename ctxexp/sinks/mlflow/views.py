@@ -92,16 +92,16 @@ def _headlines(runs: Sequence[LabelledResults]) -> list[ViewChart]:
     room = 0.04 * (high - low)
     shared = {"yMin": round(low - room, 4), "yMax": round(high + room, 4)}
     charts = []
-    for key, drawn in lines.items():
-        bottom, top = (low, high) if key in bounded else _limits(drawn)
-        band = _widest_interval(drawn)
+    for key, chart_lines in lines.items():
+        bottom, top = (low, high) if key in bounded else _limits(chart_lines)
+        band = _widest_interval(chart_lines)
         charts.append(
             ViewChart(
                 metric_name(str(key)),
                 ", ".join(filter(None, [_title(key, every), direction(every, key.measure)])),
                 has_interval=band > 0,
                 band=tuple(map(metric_name, interval_names(key))) if band > THIN * (top - bottom) else (),
-                is_log=scale(every, key.measure, drawn) == LOG,
+                is_log=scale(every, key.measure, chart_lines) == LOG,
                 range=shared if key in bounded else {},
             )
         )
@@ -114,11 +114,11 @@ def _widest_interval(lines: Sequence[Line]) -> float:
 
 
 def _heading(charts: Sequence[ViewChart]) -> str:
-    """What the axes and the dashes are, in two short lines."""
-    known = [chart for chart in charts if chart.has_interval]
-    drawn = [chart for chart in known if chart.band]
-    thin = "95% intervals are thinner than the lines" if known else "without intervals"
-    bands = f"dashes: 95% interval{'' if drawn == known else '; elsewhere thinner than lines'}" if drawn else thin
+    """Axes and dashes explained, in two short lines."""
+    certain = [chart for chart in charts if chart.has_interval]
+    visible = [chart for chart in certain if chart.band]
+    thin = "95% intervals are thinner than the lines" if certain else "without intervals"
+    bands = f"dashes: 95% interval{'' if visible == certain else '; elsewhere thinner than lines'}" if visible else thin
     return f"Layer by layer: step = layer; adjusted: 0 = chance\n{bands}"
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.maths.isotropy import Moments, effective_rank, isoscore, participation_ratio
-from ctxexp.measuring.groups import Group, paired
+from ctxexp.measuring.groups import Group, pairs_of
 from ctxexp.metric import Metric, Over
 
 
@@ -38,7 +38,7 @@ class SentenceGeometry(Metric):
         self._seen: set[bytes] = set()  # of sentences, by text and vector
 
     def update(self, group: Group) -> None:
-        pairs = paired(group)
+        pairs = pairs_of(group)
         for end in (0, 1):
             side = group.x[:, end]
             # The vector is part of what is "the same", so that the order of sub-sets can never matter.

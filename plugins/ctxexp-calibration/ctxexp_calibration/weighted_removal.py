@@ -55,8 +55,8 @@ class WeightedRemoval(Transform):
         variances, directions = principal_directions(cov, rounding_variance(cov, self.mean))
         self.directions = directions[:, :k]  # (d, k)
         n = self.directions.shape[1]  # fewer than k where the rows have fewer directions
-        given = self.given_weights
-        self.weights = np.sqrt(variances[:k] / variances[:1]) if given is None else given[:n]  # (n,)
+        weights = self.given_weights
+        self.weights = np.sqrt(variances[:k] / variances[:1]) if weights is None else weights[:n]  # (n,)
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:

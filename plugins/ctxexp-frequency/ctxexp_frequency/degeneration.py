@@ -68,11 +68,11 @@ class Degeneration(Metric):
         return (self._statistics or statistics(np.empty((0, 1)), rows=self.rows, seed=self.seed))[0]
 
     def outputs(self) -> dict[str, Output]:
-        return {"spectrum": Spectrum(self._statistics[1])} if self._statistics else {}
+        return {"spectrum": SpectrumOutput(self._statistics[1])} if self._statistics else {}
 
 
 @dataclass(frozen=True)
-class Spectrum(Output):
+class SpectrumOutput(Output):
     """Singular values (min(n, d),) in descending order."""
 
     values: np.ndarray

@@ -98,12 +98,12 @@ def _shown(rows: Sequence[Cells], names: Sequence[str]) -> tuple[list[str], list
 
 def _of_space(rows: Sequence[Cells], space: tuple[str, ...], statistic: str) -> dict[str, float]:
     """A statistic's bins in the rows of one space; {} where it has none."""
-    found = [
+    rows_of_runs = [
         row["bins"]
         for row in rows
         if (row["source"], row["model"], row["vectors"], row["statistic"]) == (*space, statistic)
     ]
-    return found[0] if found else {}
+    return rows_of_runs[0] if rows_of_runs else {}
 
 
 def table_degeneration(runs: Sequence[LabelledResults]) -> SweepTable | None:

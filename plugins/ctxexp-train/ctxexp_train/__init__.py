@@ -42,11 +42,11 @@ def _probe(*words: str) -> int:
 def probe_sweep(words: Sequence[str]) -> list[str]:
     """The sweep that measures `metric=probe` of the models that the words name, each beside its untrained twin where it
     has one."""
-    given = {word.partition("=")[0]: word.partition("=")[2] for word in words}
+    values = {word.partition("=")[0]: word.partition("=")[2] for word in words}
     options = [f"metric.probe.{word}" if word.partition("=")[0] in PROBE_OPTIONS else word for word in words]
-    has_twin = all(name in TWINS for name in given["model"].split(","))
-    twin = ["weights=mini,untrained"] if has_twin and "weights" not in given else []
-    return ["-m", *options, *twin, *(["metric=probe"] if "metric" not in given else [])]
+    has_twin = all(name in TWINS for name in values["model"].split(","))
+    twin = ["weights=mini,untrained"] if has_twin and "weights" not in values else []
+    return ["-m", *options, *twin, *(["metric=probe"] if "metric" not in values else [])]
 
 
 def _uses(

@@ -50,9 +50,9 @@ def swept_keys(argv: list[str]) -> list[str]:
 
 def folder_of(cfg: DictConfig, swept: list[str]) -> Path:
     """The training's folder: a sweep's each have one of their own, named by what tells them apart."""
-    chosen = HydraConfig.get().runtime.choices.model
-    varied = [key for key in swept if key != "model"]
-    name = "-".join([chosen, *(f"{key.rpartition('.')[2]}={OmegaConf.select(cfg, key)}" for key in varied)])
+    model_choice = HydraConfig.get().runtime.choices.model
+    other_keys = [key for key in swept if key != "model"]
+    name = "-".join([model_choice, *(f"{key.rpartition('.')[2]}={OmegaConf.select(cfg, key)}" for key in other_keys)])
     if cfg.folder is None:
         return OUTPUTS / name
     return Path(cfg.folder) / name if swept else Path(cfg.folder)

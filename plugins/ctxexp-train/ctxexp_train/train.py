@@ -235,7 +235,7 @@ class TrainingRun:
                  self.units / self.seconds, self.learner.unit)  # fmt: skip
 
     def _record(self, losses: dict[str, float], best_step: int) -> dict[str, object]:
-        """What run.json says of an exported network; `best_step` is its step."""
+        """The entry of an exported network in run.json; `best_step` is its step."""
         return {
             "steps": self.step,
             "best_step": best_step,

@@ -172,15 +172,15 @@ class Transformer:
             self._extend_positions()
         x = torch.from_numpy(self.batch(step, steps))
         if self.masked is None:
-            made = self._predict(x, None, 0.0)
+            prediction = self._predict(x, None, 0.0)
         else:
             draw = torch.Generator().manual_seed(self.cfg.seed * 1_000_003 + step)
-            made = self._predict(x, draw, self.masked)
-        loss = functional.cross_entropy(made.logits.float(), made.target)
+            prediction = self._predict(x, draw, self.masked)
+        loss = functional.cross_entropy(prediction.logits.float(), prediction.target)
         if self.cfg.cosine_penalty:
             loss = loss + self.cfg.cosine_penalty * mean_cosine(self.network.get_output_embeddings().weight)
         if self.cfg.context_penalty:
-            fine = context_penalty(made.states, made.is_text, self.cfg.context_measure)
+            fine = context_penalty(prediction.states, prediction.is_text, self.cfg.context_measure)
             loss = loss + self.cfg.context_penalty * fine
         return loss
 

@@ -13,7 +13,7 @@ import torch
 from ctxexp_train import _probe, probe_sweep
 from ctxexp_train.probe import SenseTask, Settings, folds_of, probe, table, word_bootstrap
 from ctxexp_train.probe.elmo_layers import OccurrenceLayers
-from ctxexp_train.probe.train import Probe, fit, right, tune
+from ctxexp_train.probe.train import SenseProbe, fit, right, tune
 
 from ctxexp.command.arguments import call
 from ctxexp.dataset import Corpus, Sense, Sentence
@@ -106,7 +106,7 @@ def test_a_constant_layer_is_no_division_by_zero() -> None:
 
 def test_only_the_words_own_senses_are_answers() -> None:
     task = planted()
-    found = Probe(vectors(task, 0), task.is_sense_of, mixed=False)
+    found = SenseProbe(vectors(task, 0), task.is_sense_of, mixed=False)
     with torch.no_grad():
         found.linear.bias.copy_(torch.randn(len(task.sense_labels), generator=torch.Generator().manual_seed(0)))
     logits = found(vectors(task, 0), torch.from_numpy(task.word_ids))

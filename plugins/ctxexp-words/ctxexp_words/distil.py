@@ -44,7 +44,7 @@ class StaticTable:
 
 @dataclass(frozen=True)
 class DistilledScore:
-    """What a way of making sentence vectors costs and gives.
+    """Cost and quality of a way of making sentence vectors.
 
     `bytes_kept` float32 of weights or table; `words_per_second` of making sentence vectors, tokenizer included, on one
     machine at one time; `spearman` x 100 with people's scores; `low`, `high` its 95% interval over pairs; `kept` the
@@ -99,10 +99,10 @@ def occurrence_table(encoded: Sequence[tuple[Sequence[str], np.ndarray]], *, fir
         for word, vector in zip(words, vectors, strict=True):
             rows.setdefault(word, []).append(vector)
     if first_pc:
-        made = {word: first_directions(np.stack(some)[None])[0] for word, some in rows.items()}
+        means = {word: first_directions(np.stack(some)[None])[0] for word, some in rows.items()}
     else:
-        made = {word: np.mean(some, axis=0, dtype=np.float64) for word, some in rows.items()}
-    return {word: vector for word, vector in made.items() if np.isfinite(vector).all()}
+        means = {word: np.mean(some, axis=0, dtype=np.float64) for word, some in rows.items()}
+    return {word: vector for word, vector in means.items() if np.isfinite(vector).all()}
 
 
 def pair_cosines(vectors: np.ndarray, pairs: np.ndarray) -> np.ndarray:
@@ -126,10 +126,10 @@ def scores(
     for way, (cosines, size, speed) in ways.items():
         is_covered = np.isfinite(cosines)
         value = 100 * spearman(cosines[is_covered], gold[is_covered])
-        drawn = np.array([_resampled(cosines, gold, row) for row in counts])
-        own = own or (value, drawn)
-        low, high = percentiles(drawn) if len(drawn) else (np.nan, np.nan)
-        share = drawn / own[1] if len(drawn) else drawn
+        draws = np.array([_resampled(cosines, gold, row) for row in counts])
+        own = own or (value, draws)
+        low, high = percentiles(draws) if len(draws) else (np.nan, np.nan)
+        share = draws / own[1] if len(draws) else draws
         kept_low, kept_high = percentiles(share) if len(share) else (np.nan, np.nan)
         result.append(
             DistilledScore(way, size, speed, value, float(low), float(high), value / own[0], float(kept_low),
@@ -144,7 +144,7 @@ def _resampled(cosines: np.ndarray, gold: np.ndarray, counts: np.ndarray) -> flo
 
 
 def timed(function: Callable[[], np.ndarray]) -> tuple[np.ndarray, float]:
-    """What the function gives, and the seconds that it took."""
+    """The function's value, and the seconds that it took."""
     start = time.perf_counter()
     result = function()
     return result, time.perf_counter() - start

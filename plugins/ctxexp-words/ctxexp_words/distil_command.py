@@ -105,12 +105,12 @@ def measure(
     own, seconds = timed(
         lambda: mean_vectors(network.model, network.tokenizer, [s.text for s in sentences], network.longest)
     )
-    measured = {"the model": (pair_cosines(own, pairs), network.bytes, n_words / seconds)}
+    rows = {"the model": (pair_cosines(own, pairs), network.bytes, n_words / seconds)}
     for way in ways:
-        made = static_table(way, encoder, network, sentences, components=components, seed=seed)
-        vectors, seconds = timed(lambda made=made: made.sentences(sentences))  # type: ignore[misc]
-        measured[way] = pair_cosines(vectors, pairs), made.vectors.size * 4, n_words / seconds
-    return scores(measured, gold, replicates=replicates, seed=seed)
+        table = static_table(way, encoder, network, sentences, components=components, seed=seed)
+        vectors, seconds = timed(lambda table=table: table.sentences(sentences))  # type: ignore[misc]
+        rows[way] = pair_cosines(vectors, pairs), table.vectors.size * 4, n_words / seconds
+    return scores(rows, gold, replicates=replicates, seed=seed)
 
 
 def static_table(
@@ -118,8 +118,8 @@ def static_table(
 ) -> StaticTable:
     """The table of one way: of pieces, or (mean, first_pc) of the sentences' words."""
     if way in ("mean", "first_pc"):
-        encoded = [(one.units, one.layers[-1]) for one in encoder.encode(list(dict.fromkeys(sentences)))]
-        by_word = occurrence_table(encoded, first_pc=way == "first_pc")
+        units_and_vectors = [(one.units, one.layers[-1]) for one in encoder.encode(list(dict.fromkeys(sentences)))]
+        by_word = occurrence_table(units_and_vectors, first_pc=way == "first_pc")
         rows = {word: i for i, word in enumerate(by_word)}
         return StaticTable(rows, np.stack(list(by_word.values())).astype(np.float32), _words)
     vocabulary = network.tokenizer.get_vocab()

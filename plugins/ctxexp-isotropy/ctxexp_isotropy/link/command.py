@@ -49,9 +49,9 @@ def softmax_link(
     rows: list[tuple[str, dict[str, LinkEstimate]]] = []
     for text in (model, *models):
         checkpoint, sentences, label = _opened(text, options)
-        for drawn in (None, seed) if untrained else (None,):
-            states = context_states(checkpoint, sentences, untrained=drawn, contexts=contexts, seed=seed)
-            name = f"{label}{', untrained' if drawn is not None else ''} ({states.kind})"
+        for twin_seed in (None, seed) if untrained else (None,):
+            states = context_states(checkpoint, sentences, untrained=twin_seed, contexts=contexts, seed=seed)
+            name = f"{label}{', untrained' if twin_seed is not None else ''} ({states.kind})"
             rows.append((name, link(states, pieces=pieces, least=least, replicates=bootstrap, seed=seed)))
     result = table(rows)
     show(markdown(result))

@@ -64,17 +64,17 @@ def context_states(
     if not places:
         raise ModelError(f"{checkpoint.source}: the text has no two pieces in sequence")
     order = np.random.default_rng(seed).permutation(len(places))[:contexts]
-    chosen = [places[i] for i in np.sort(order).tolist()]
+    sample = [places[i] for i in np.sort(order).tolist()]
     with _head_input(network) as states:
-        hidden = _states(network, kind, ids, chosen, tokenizer, states)
+        hidden = _states(network, kind, ids, sample, tokenizer, states)
     weight, bias = _matrix(network, checkpoint.source)
     size = len(weight) if len(tokenizer) > len(weight) else len(tokenizer)  # rows past the tokenizer's are padding
     following = [np.stack([each[:-1], each[1:]], axis=1) for each in own]
     return ContextStates(
         kind,
         np.c_[hidden, np.ones(len(hidden))],
-        np.array([ids[t][i - 1] for t, i in chosen]),
-        np.array([t for t, _ in chosen]),
+        np.array([ids[t][i - 1] for t, i in sample]),
+        np.array([t for t, _ in sample]),
         np.c_[weight, bias][:size],
         np.bincount(np.concatenate(own), minlength=size)[:size],
         np.concatenate(following),
@@ -118,7 +118,7 @@ def _positions(config: Any) -> int:
 
 @contextmanager
 def _head_input(network: Any) -> Iterator[list[Any]]:
-    """What the output matrix reads, a tensor a call, while the block runs."""
+    """The input of the output matrix, a tensor a call, while the block runs."""
     states: list[Any] = []
     hook = network.get_output_embeddings().register_forward_pre_hook(lambda _, args: states.append(args[0]))
     try:
@@ -146,27 +146,27 @@ def _states(
         for t, i in chosen:
             places.setdefault(t, []).append(i)
         jobs = list(places.items())
-    found: dict[tuple[int, int], np.ndarray] = {}
+    vectors: dict[tuple[int, int], np.ndarray] = {}
     by_length: dict[int, list[tuple[int, list[int]]]] = {}
-    for t, wanted in jobs:
-        by_length.setdefault(len(ids[t]), []).append((t, wanted))
+    for t, window in jobs:
+        by_length.setdefault(len(ids[t]), []).append((t, window))
     is_checked = False
     for some in by_length.values():
         for start in range(0, len(some), ROWS):
             part = some[start : start + ROWS]
             x = torch.from_numpy(np.stack([ids[t] for t, _ in part]))
             if kind == "masked":
-                x[torch.arange(len(part)), torch.tensor([wanted[0] for _, wanted in part])] = tokenizer.mask_token_id
+                x[torch.arange(len(part)), torch.tensor([window[0] for _, window in part])] = tokenizer.mask_token_id
             states.clear()
             with torch.inference_mode():
                 logits = network(x).logits
             if not is_checked:
                 _check_product(network, logits, states[0])
                 is_checked = True
-            for row, (t, wanted) in enumerate(part):
-                for i in wanted:
-                    found[t, i] = states[0][row, i if kind == "masked" else i - 1].double().numpy()
-    return np.stack([found[place] for place in chosen])
+            for row, (t, window) in enumerate(part):
+                for i in window:
+                    vectors[t, i] = states[0][row, i if kind == "masked" else i - 1].double().numpy()
+    return np.stack([vectors[place] for place in chosen])
 
 
 def _matrix(network: Any, source: str) -> tuple[np.ndarray, np.ndarray]:

@@ -74,13 +74,13 @@ def _estimates(part: _Part, replicates: int, rng: np.random.Generator) -> dict[s
     n, m = part.n
     point = part.values(np.ones(n), np.ones(m))
     number = int(part.clusters.max()) + 1 if n else 0
-    drawn: list[Statistics] = []
+    values: list[Statistics] = []
     for _ in range(replicates):
         weights = np.bincount(rng.integers(0, number, number), minlength=number)[part.clusters] if n else np.ones(0)
         other = weights if part.same else np.bincount(rng.integers(0, m, m), minlength=m) if m else np.ones(0)
-        drawn.append(part.values(weights.astype(float), other.astype(float)))
+        values.append(part.values(weights.astype(float), other.astype(float)))
     chance = [part.permuted(rng.permutation(m)) for _ in range(replicates)] if m else []
-    return {name: LinkEstimate(value, *_middle(drawn, name), *_middle(chance, name)) for name, value in point.items()}
+    return {name: LinkEstimate(value, *_middle(values, name), *_middle(chance, name)) for name, value in point.items()}
 
 
 def _middle(draws: list[Statistics], name: str) -> tuple[float, float]:

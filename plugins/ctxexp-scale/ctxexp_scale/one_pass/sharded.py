@@ -76,11 +76,11 @@ class ShardedText(StreamedCorpus):
     def read(self, shard: int) -> Iterator[Sentence]:
         """The sentences of a shard."""
         for share in self.shards[shard]:
-            seen = set(self.copies.get(share.part, np.empty(0, np.uint64)).tolist())
+            copies = set(self.copies.get(share.part, np.empty(0, np.uint64)).tolist())
             for one in _numbered(self.text, self.text.parts[share.part]):
-                if one.key not in seen and one.number % share.step == share.first:
+                if one.key not in copies and one.number % share.step == share.first:
                     yield self.text.words(one.text)
-                seen.add(one.key)
+                copies.add(one.key)
 
 
 class _PartSummary(NamedTuple):

@@ -147,8 +147,8 @@ def finding(
     for kind, title in TITLES.items():
         gaps: dict[tuple[str, str], list[float]] = {}
         for (_, measure, results), classes in zip(entries, curves, strict=True):
-            drawn = {name: one.curve for name, one in classes.get(kind, {}).items() if one.curve is not None}
-            names = [name for name, curve in drawn.items() if np.isfinite(curve.value).any()]
+            by_class = {name: one.curve for name, one in classes.get(kind, {}).items() if one.curve is not None}
+            names = [name for name, curve in by_class.items() if np.isfinite(curve.value).any()]
             if len(names) < 2:
                 continue
             keys = [Key(measure, of.statistic, f"{kind} {name}") for name in names]

@@ -69,17 +69,17 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
             axes.set_axis_off()
         line[0].set_ylabel("accuracy", fontsize=9.5)
     names = [name for name in LINES if any(results.values(m, name) is not None for _, results, m in probes)]
-    shown = [LINES[name] for name in names]
-    shown += [UNTRAINED] if any(_twin(results, m, runs) is not None for _, results, m in probes) else []
+    styles = [LINES[name] for name in names]
+    styles += [UNTRAINED] if any(_twin(results, m, runs) is not None for _, results, m in probes) else []
     facts = [*by_labels, "bands: 95% intervals; folds, control task and classifiers held"]
     facts += run_facts.shared_facts([(label, results) for label, results, _ in probes], probes[0][2])
-    handles = [_handle(colour, dash) for colour, dash, _ in shown]
+    handles = [_handle(colour, dash) for colour, dash, _ in styles]
     add_captions(
         canvas,
         "What does a linear probe read out of a layer?",
         facts,
         handles,
-        [name for *_, name in shown],
+        [name for *_, name in styles],
         run_facts.encoder_lines([(label, results) for label, results, _ in probes]),
     )
     return canvas

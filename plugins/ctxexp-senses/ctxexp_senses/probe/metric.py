@@ -1,4 +1,4 @@
-"""What a linear classifier reads out of a layer: `metric=probe`."""
+"""Labels that a linear classifier reads out of a layer: `metric=probe`."""
 
 from __future__ import annotations
 

@@ -83,24 +83,24 @@ def probe_task(text: Text, labels: str, *, folds: int, most: int | None, seed: i
             f"metric probe: {dropped:,} labelled words ({kind}) are left out: too few have their label, or it is the "
             "only one of their word"
         )
-    chosen = np.flatnonzero(keep)
-    if len(np.unique(of_row[chosen])) < 2:
+    usable = np.flatnonzero(keep)
+    if len(np.unique(of_row[usable])) < 2:
         raise DataError(
             f"corpus {text.corpus.name!r} has fewer than two labels ({kind}) with {least} measured words each; "
             "measure more text"
         )
-    if most is not None and len(chosen) > most:
-        chosen = np.sort(rng.choice(chosen, most, replace=False))
-        chosen = chosen[_frequent(of_row[chosen], problem_of[chosen], 2)]
-    names, label = np.unique(of_row[chosen].astype(str), return_inverse=True)
-    problem, word = (np.unique(of[chosen].astype(str), return_inverse=True)[1] for of in (problem_of, words))
+    if most is not None and len(usable) > most:
+        usable = np.sort(rng.choice(usable, most, replace=False))
+        usable = usable[_frequent(of_row[usable], problem_of[usable], 2)]
+    names, label = np.unique(of_row[usable].astype(str), return_inverse=True)
+    problem, word = (np.unique(of[usable].astype(str), return_inverse=True)[1] for of in (problem_of, words))
     lemma = np.array(tags_of_rows(text, "lemma", rows), object)
-    held = np.where(lemma == "", words, lemma)[chosen].astype(str)
-    cluster = text.occurrences.units.of_row[rows[chosen]]
+    groups = np.where(lemma == "", words, lemma)[usable].astype(str)
+    cluster = text.occurrences.units.of_row[rows[usable]]
     task = ProbeTask(
-        rows[chosen], tuple(names), label, label, problem, word,
+        rows[usable], tuple(names), label, label, problem, word,
         folds_of(label, cluster, folds, seed), cluster,
-        np.full(len(chosen), -1) if kind == SENSE else folds_of(label, held, folds, seed),
+        np.full(len(usable), -1) if kind == SENSE else folds_of(label, groups, folds, seed),
     )  # fmt: skip
     control = control_labels(task, rng)
     return replace(task, control=control, control_fold=folds_of(control, cluster, folds, seed))
@@ -141,9 +141,9 @@ def read_lexicon(path: Path) -> dict[str, str]:
 def _frequent(label: np.ndarray, problem: np.ndarray, least: int) -> np.ndarray:
     """(n,) bool: rows whose label at least `least` rows of their problem have, in problems of two such labels."""
     counts = Counter(zip(problem, label, strict=True))
-    known = {pair for pair, n in counts.items() if n >= least and pair[1] != ""}
-    several = Counter(which for which, _ in known)
-    return np.array([(p, y) in known and several[p] > 1 for p, y in zip(problem, label, strict=True)], bool)
+    frequent_pairs = {pair for pair, n in counts.items() if n >= least and pair[1] != ""}
+    several = Counter(which for which, _ in frequent_pairs)
+    return np.array([(p, y) in frequent_pairs and several[p] > 1 for p, y in zip(problem, label, strict=True)], bool)
 
 
 def folds_of(label: np.ndarray, group: np.ndarray, folds: int, seed: int) -> np.ndarray:

@@ -55,7 +55,7 @@ class ProbeScore:
     gamma: np.ndarray = field(default_factory=lambda: np.empty(0))  # (folds,)
 
 
-class Probe(nn.Module):
+class SenseProbe(nn.Module):
     """Logits (b, n_senses) of layers (n_layers, b, dim): a linear layer over gamma sum_j s_j h_j, others' senses -inf.
 
     Each layer is first brought to mean 0 and variance 1 by two numbers taken over `fitted`, the training rows: the
@@ -95,10 +95,10 @@ class Probe(nn.Module):
 
 def fit(
     task: SenseTask, layers: Tensor, train: np.ndarray, settings: Settings, *, mixed: bool, place: str = "probe"
-) -> Probe:
+) -> SenseProbe:
     """A probe of the frozen `layers` (k, n, dim), learnt from the rows `train`; its mix learns if `mixed`."""
     rows = torch.from_numpy(train)
-    model = Probe(layers[:, rows.to(layers.device)], task.is_sense_of, mixed=mixed)
+    model = SenseProbe(layers[:, rows.to(layers.device)], task.is_sense_of, mixed=mixed)
     _descend(model, lambda part: layers[:, part.to(layers.device)], task, rows, model.groups(settings.rate),
              settings.epochs, settings, place)  # fmt: skip
     return model
@@ -107,12 +107,12 @@ def fit(
 def tune(
     task: SenseTask,
     rows_of: OccurrenceLayers,
-    start: Probe,
+    start: SenseProbe,
     train: np.ndarray,
     settings: Settings,
     *,
     place: str = "probe",
-) -> tuple[Probe, ElmoNetwork]:
+) -> tuple[SenseProbe, ElmoNetwork]:
     """Probe and network trained together from `start`, a fitted mix; the given ones stay as they are.
 
     First the head, then everything (Kumar et al. 2022): a head that starts at 0 would first spoil the network.
@@ -135,7 +135,7 @@ def tune(
 
 
 def _descend(
-    model: Probe,
+    model: SenseProbe,
     layers_of: LayerSource,
     task: SenseTask,
     rows: Tensor,
@@ -163,7 +163,7 @@ def _descend(
 
 
 @torch.no_grad()
-def right(model: Probe, layers_of: LayerSource, task: SenseTask, rows: np.ndarray) -> np.ndarray:
+def right(model: SenseProbe, layers_of: LayerSource, task: SenseTask, rows: np.ndarray) -> np.ndarray:
     """(len(rows),) whether the likeliest sense is the labelled one."""
     device, guesses = model.own.device, []
     for part in torch.split(torch.from_numpy(rows), AT_ONCE):
@@ -191,7 +191,7 @@ def probe(task: SenseTask, network: ElmoNetwork, uses: Sequence[str], settings: 
     for k in range(settings.folds):
         train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
         place = f"probe, fold {k + 1} of {settings.folds}"
-        start: Probe | None = None
+        start: SenseProbe | None = None
         for use, layer in cases:
             inputs = layers[int(layer)][None] if use == "frozen" else layers
             source: LayerSource = _table(inputs)

@@ -47,17 +47,17 @@ def find_checkpoints(source: str, revisions: Sequence[str]) -> list[StepCheckpoi
         unknown = [revision for revision in revisions if training_step(revision) is None]
         if unknown:
             raise ConfigError(f"revision={unknown[0]}: expected a name that ends in its training step, as step1000")
-        found = [StepCheckpoint(training_step(revision) or 0, source, revision) for revision in revisions]
+        steps = [StepCheckpoint(training_step(revision) or 0, source, revision) for revision in revisions]
     elif not folder.is_dir():
         raise DataError(
             f"no folder {folder}: expected one of checkpoints, as step8, or revision=step1,step1000 of a hub id"
         )
     else:
         inside = [path for path in folder.iterdir() if (path / "config.json").is_file()]
-        found = [StepCheckpoint(step, str(path)) for path in inside if (step := training_step(path.name)) is not None]
-    if len(found) < 2:
-        raise DataError(f"{source} has {len(found)} checkpoints with their step in their name; expected two or more")
-    return sorted(found, key=lambda one: one.step)
+        steps = [StepCheckpoint(step, str(path)) for path in inside if (step := training_step(path.name)) is not None]
+    if len(steps) < 2:
+        raise DataError(f"{source} has {len(steps)} checkpoints with their step in their name; expected two or more")
+    return sorted(steps, key=lambda one: one.step)
 
 
 def wrong_checkpoints(checkpoints: Sequence[StepCheckpoint]) -> list[str]:

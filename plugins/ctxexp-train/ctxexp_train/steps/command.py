@@ -31,15 +31,15 @@ def main(words: Sequence[str]) -> int:
         show(USAGE)
         return 0
     sources = [word for word in words if is_source(word)]
-    given = {word.partition("=")[0]: word.partition("=")[2] for word in words if word not in sources}
-    revisions = [one for one in given.get("revision", "").strip("[]").split(",") if one]
+    values = {word.partition("=")[0]: word.partition("=")[2] for word in words if word not in sources}
+    revisions = [one for one in values.get("revision", "").strip("[]").split(",") if one]
     if not sources or (revisions and len(sources) > 1):
         raise ConfigError(line(USAGE.partition("\n\n")[0]))
-    if given.get("check", "true") not in ("true", "false"):
-        raise ConfigError(f"check={given['check']}: expected true or false")
+    if values.get("check", "true") not in ("true", "false"):
+        raise ConfigError(f"check={values['check']}: expected true or false")
     by_source = [find_checkpoints(source, revisions) for source in sources]
     wrong = [text for checkpoints in by_source for text in wrong_checkpoints(checkpoints)]
-    if wrong and given.get("check") != "false":
+    if wrong and values.get("check") != "false":
         raise DataError(f"{'; '.join(wrong)}. With check=false they are measured as they are called")
     for text in wrong:
         show(f"warning: {text}", sys.stderr)

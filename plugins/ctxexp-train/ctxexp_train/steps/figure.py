@@ -31,35 +31,35 @@ LABELLED = 14  # steps of a map that are all written
 
 def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     """Figure with a row for each measure and a column for each training: layers by steps; None without any."""
-    found = trainings(runs)
-    keys = curves(found)
+    runs_of = trainings(runs)
+    keys = curves(runs_of)
     if not keys:
         return None
-    steps = max(len(at) for at in found.values())
-    wide, high = max(3.4, 0.36 * steps + 1.2), max(1.7, 0.22 * _n_layers(found) + 0.8)
-    canvas = empty_figure(wide * len(found) + 1.3, high * len(keys))
-    grid = canvas.subplots(len(keys), len(found), squeeze=False)
+    steps = max(len(at) for at in runs_of.values())
+    wide, high = max(3.4, 0.36 * steps + 1.2), max(1.7, 0.22 * _n_layers(runs_of) + 0.8)
+    canvas = empty_figure(wide * len(runs_of) + 1.3, high * len(keys))
+    grid = canvas.subplots(len(keys), len(runs_of), squeeze=False)
     for i, (row, key) in enumerate(zip(grid, keys, strict=True)):
-        values = {name: _matrix(at, key) for name, at in found.items()}
+        values = {name: _matrix(at, key) for name, at in runs_of.items()}
         finite = np.concatenate([value[np.isfinite(value)] for value in values.values()])
-        for axes, (name, at) in zip(row, found.items(), strict=True):
+        for axes, (name, at) in zip(row, runs_of.items(), strict=True):
             image = _map(axes, values[name], at, (float(finite.min()), float(finite.max())))
             if i == 0:
                 axes.set_title(name, loc="left", fontsize=10.5, color=INK, parse_math=False)
-        title = wording.full_title(key.measure, key.task, [run.results for at in found.values() for run in at])
+        title = wording.full_title(key.measure, key.task, [run.results for at in runs_of.values() for run in at])
         row[0].set_ylabel(f"{textwrap.fill(title, 30)}\nlayer", fontsize=8.5, parse_math=False)
         bar = canvas.colorbar(image, ax=list(row), fraction=0.02, pad=0.01)
         bar.ax.tick_params(labelsize=7.5)
-        bar.set_label(textwrap.fill(wording.axis_label(key.measure, key.name, [found_run(found)]), 26), fontsize=7.5)
+        bar.set_label(textwrap.fill(wording.axis_label(key.measure, key.name, [found_run(runs_of)]), 26), fontsize=7.5)
         bar.outline.set_visible(False)
     for axes in grid[-1]:
         axes.set_xlabel("training step", fontsize=9)
     facts = ["rows: layers, 0 = input layer; steps are evenly spaced on the page, not in time"]
-    shared = run_facts.shared_facts([(run.label, run.results) for at in found.values() for run in at])
+    shared = run_facts.shared_facts([(run.label, run.results) for at in runs_of.values() for run in at])
     facts += [fact for fact in shared if not fact.endswith("kinds of weights")]  # the steps are
-    notes = [f"{line}." for at in found.values() for line in equal_weights(at)]
+    notes = [f"{line}." for at in runs_of.values() for line in equal_weights(at)]
     title = "When in training does context come about?"
-    add_captions(canvas, title, facts, [], [], notes, finding=" ".join(_sentence(found, keys[0])))
+    add_captions(canvas, title, facts, [], [], notes, finding=" ".join(_sentence(runs_of, keys[0])))
     return canvas
 
 
@@ -108,9 +108,9 @@ def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
     """Table with a row for each training, measure, step and layer."""
     import pandas as pd
 
-    found, rows = trainings(runs), []
-    for name, at in found.items():
-        for key in curves(found):
+    runs_of, rows = trainings(runs), []
+    for name, at in runs_of.items():
+        for key in curves(runs_of):
             for run in at:
                 value, low, high = run.results.by_key[key]
                 for layer in np.flatnonzero(np.isfinite(value)).tolist():
@@ -127,7 +127,7 @@ def half_step(steps: Sequence[int], values: Sequence[float]) -> int | None:
     slack = TURN * abs(change[-1])
     if min(change) < ends[0] - slack or max(change) > ends[1] + slack:
         return None
-    return next(step for step, moved in zip(steps, change, strict=True) if abs(moved) >= abs(change[-1]) / 2)
+    return next(step for step, difference in zip(steps, change, strict=True) if abs(difference) >= abs(change[-1]) / 2)
 
 
 def farthest(steps: Sequence[int], values: Sequence[float]) -> tuple[int, float]:
@@ -152,7 +152,7 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
             by = f"{half:,}" if is_change(first, end) else "no change"
         curve = Key(measure, "", task).curve_name
         lines.append([name, curve, str(end.layer), _cell(first), _cell(far), _cell(end), by])
-    found = trainings(runs)
+    runs_of = trainings(runs)
     columns = [
         "training",
         "measure",
@@ -163,7 +163,7 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
         "half of the change by step",
     ]
     notes = ["no change: the intervals of the first and the last step overlap; turns: values lie beyond both ends"]
-    notes += [line for at in found.values() for line in equal_weights(at)]
+    notes += [line for at in runs_of.values() for line in equal_weights(at)]
     return SweepTable("The last layer in training", numbers, columns, lines, notes)
 
 

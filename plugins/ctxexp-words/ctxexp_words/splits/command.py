@@ -26,7 +26,7 @@ WITH_WEIGHTS = ("bert", "gpt2")  # models that the group `weights` is of
 
 def encoders(models: Sequence[str], *, untrained: bool, prefix: str) -> dict[str, Any]:
     """The transformers of these names by label, each followed by its untrained twin where it has one."""
-    made = {}
+    by_model = {}
     for name in models:
         twins: list[dict[str, object]] = [{}, {"weights": "untrained"}] if untrained and name in WITH_WEIGHTS else [{}]
         for choice in twins:
@@ -35,8 +35,8 @@ def encoders(models: Sequence[str], *, untrained: bool, prefix: str) -> dict[str
             encoder = component_of("model", "model", arguments, registry()).make()
             if not hasattr(encoder, "hidden_states"):
                 raise ConfigError(f"split-words {name}: expected a transformer, which reads words as pieces")
-            made[f"{name} (untrained)" if choice else name] = encoder
-    return made
+            by_model[f"{name} (untrained)" if choice else name] = encoder
+    return by_model
 
 
 def split_words_table(

@@ -59,22 +59,22 @@ def find_words(encoder: TransformerEncoder, sentences: Sequence[Sentence], most:
             continue
         for word, place in _of_one_piece(read):
             piece = int(read.ids[place])
-            seen = at.setdefault(piece, [])
-            if words.setdefault(piece, word) == word and (not seen or seen[-1].ids is not read.ids):
-                seen.append(Occurrence(read.ids, place))
+            of_piece = at.setdefault(piece, [])
+            if words.setdefault(piece, word) == word and (not of_piece or of_piece[-1].ids is not read.ids):
+                of_piece.append(Occurrence(read.ids, place))
     several = sorted(piece for piece, places in at.items() if len(places) > 1)
-    found: list[SplitWord] = []
+    entries: list[SplitWord] = []
     for piece in rng.permutation(several).tolist():
         parts = splits(encoder.tokenizer, piece)
-        if parts and len(found) < most:
+        if parts and len(entries) < most:
             one, other = (at[piece][i] for i in rng.choice(len(at[piece]), 2, replace=False))
-            found.append(SplitWord(words[piece], one, other, parts[rng.integers(len(parts))]))
-    if len(found) < 10:
+            entries.append(SplitWord(words[piece], one, other, parts[rng.integers(len(parts))]))
+    if len(entries) < 10:
         raise DataError(
-            f"{encoder.title}: {len(found)} words of one piece and {SHORTEST} letters or more stand in two sentences "
+            f"{encoder.title}: {len(entries)} words of one piece and {SHORTEST} letters or more stand in two sentences "
             "and can be split in two pieces; expected 10 or more"
         )
-    return found
+    return entries
 
 
 def _of_one_piece(read: Pieces) -> list[tuple[str, int]]:
