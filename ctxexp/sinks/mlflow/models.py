@@ -1,5 +1,5 @@
-"""Text and model of a run, as MLflow knows them: a data set, and a LoggedModel for each model as it was measured, so that
-the Models tab is a table of models by texts."""
+"""Text and model of a run, as MLflow knows them: a data set, and a LoggedModel for each model as it was measured, so
+that the Models tab is a table of models by texts."""
 
 from __future__ import annotations
 
