@@ -19,8 +19,8 @@ COMPARE = "MLflow's own *Compare* page shows last layers alone; the chart icon a
 
 
 def experiment_note(kind: str, runs: Sequence[LabelledResults], experiment_id: str, run_id: str) -> str:
-    """The finding of the last sweep or run (`kind`) of an experiment, the sentence that compares its runs first: MLflow's
-    page shows the first line. `run_id` has the report."""
+    """The finding of the last sweep or run (`kind`) of an experiment, the sentence that compares its runs first:
+    MLflow's page shows the first line. `run_id` has the report."""
     summary, order = sweep_finding(runs), comparison_finding(runs)
     report = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{REPORT}"
     return f"[Last {kind}]({report}): {order}\n\n{summary.removesuffix(order)}".replace(": \n\n", ": ").strip()
