@@ -60,4 +60,4 @@ def _node(path: Path) -> dict[str, object]:
         raise ConfigError(f"{path} can't be read: {line(str(error))}") from error
     if not isinstance(node, dict) or not isinstance(node.get("name"), str):
         raise ConfigError(f"{path} is no option of one name, which the kit could check: expected a key `name`")
-    return {str(key): value for key, value in node.items()}
+    return {str(key): value for key, value in node.items() if key != "defaults"}  # Hydra's

@@ -89,5 +89,15 @@ def register_commands(register: Register) -> None:
 
 
 @ctxexp.hookimpl
+def register_models(register: Register) -> None:
+    register("vectors", "ctxexp_compare.passport.word_files:vectors")
+
+
+@ctxexp.hookimpl
+def register_datasets(register: Register) -> None:
+    register("vectors", "ctxexp_compare.passport.word_files:vectors_text")
+
+
+@ctxexp.hookimpl
 def register_sinks(register: Register) -> None:
     register("compare", "ctxexp_compare.sink:CompareSink")

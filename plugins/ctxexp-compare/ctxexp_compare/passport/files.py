@@ -42,7 +42,7 @@ def read_vectors(path: Path, states: Sequence[TokenStates]) -> Vectors:
     if not path.exists():
         raise DataError(f"no such file or folder: {path}; {EXPECTED}")
     readers: Mapping[str, Any] = {
-        ".npz": _npz, ".parquet": _parquet, ".json": _llama_cpp, ".onnx": run_onnx, ".xml": run_openvino,
+        ".npz": read_npz, ".parquet": read_parquet, ".json": _llama_cpp, ".onnx": run_onnx, ".xml": run_openvino,
     }  # fmt: skip
     try:
         if path.is_dir() or path.suffix == ".safetensors":
@@ -59,7 +59,8 @@ def read_vectors(path: Path, states: Sequence[TokenStates]) -> Vectors:
     return vectors, names
 
 
-def _npz(path: Path, states: Sequence[TokenStates]) -> Vectors:
+def read_npz(path: Path, states: Sequence[TokenStates]) -> Vectors:
+    """The arrays, by sentence where it has `lengths`, and the numbers of their layers where its keys say them."""
     with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
         arrays = {key: file[key] for key in file.files}
     lengths = arrays.pop("lengths", None)
@@ -91,7 +92,8 @@ def _number(key: str) -> int:
     return int(found[-1]) if found else -1
 
 
-def _parquet(path: Path, states: Sequence[TokenStates]) -> Vectors:
+def read_parquet(path: Path, states: Sequence[TokenStates]) -> Vectors:
+    """Arrays of a table of sentence, layer and vector, and the numbers of its layers."""
     import pandas as pd
 
     table = pd.read_parquet(path)
