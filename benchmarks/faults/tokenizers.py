@@ -196,7 +196,7 @@ def pinned(snapshot: Path, kind: str) -> papers.PublishedCheckpoint:
     """What would be on record if the paper's model were this one."""
     from transformers import AutoConfig, AutoTokenizer
 
-    from ctxexp.models.transformer.tokenizer_checks import vocabulary_sha256
+    from ctxexp.models.transformer.checks.tokenizer import vocabulary_sha256
 
     tokenizer = AutoTokenizer.from_pretrained(snapshot)
     pieces = {piece: tokenizer.get_vocab()[piece] for piece in tokenizer.all_special_tokens}

@@ -25,8 +25,8 @@ from ctxexp.model import Encoder, check_encoded
 from ctxexp.models import bert, gpt2
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer import checkpoints, papers
+from ctxexp.models.transformer.checks.tokenizer import check_tokenizer, vocabulary_sha256
 from ctxexp.models.transformer.papers import PublishedCheckpoint
-from ctxexp.models.transformer.tokenizer_checks import check_tokenizer, vocabulary_sha256
 from ctxexp.vectors.align import best_window, windows
 from ctxexp.vectors.device import resolve_device, resolve_dtype
 

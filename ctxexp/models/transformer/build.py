@@ -13,9 +13,9 @@ from ctxexp.errors import EncodingError
 from ctxexp.models.choices import Dtype, TransformerOptions
 from ctxexp.models.transformer.checkpoints import Checkpoint
 from ctxexp.models.transformer.checks import check_finite, check_vocabulary
+from ctxexp.models.transformer.checks.tokenizer import check_tokenizer, fast_tokenizer
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.loading import load, ready, state_hash
-from ctxexp.models.transformer.tokenizer_checks import check_tokenizer, fast_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

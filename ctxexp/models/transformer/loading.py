@@ -24,10 +24,10 @@ from ctxexp.models.transformer.checks import (
     damaged_file,
     weight_sizes,
 )
+from ctxexp.models.transformer.checks.tokenizer import check_tokenizer
 from ctxexp.models.transformer.gguf.files import isolated_file, language_model, stored_types
 from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS, published_checkpoint
 from ctxexp.models.transformer.placing import loading_arguments
-from ctxexp.models.transformer.tokenizer_checks import check_tokenizer
 from ctxexp.vectors.device import resolve_device, resolve_dtype
 
 if TYPE_CHECKING:

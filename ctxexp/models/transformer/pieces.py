@@ -12,8 +12,8 @@ import numpy as np
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
 from ctxexp.models.choices import AS_TOKENIZER
+from ctxexp.models.transformer.checks.tokenizer import fast_tokenizer
 from ctxexp.models.transformer.prefix import prefix_of
-from ctxexp.models.transformer.tokenizer_checks import fast_tokenizer
 from ctxexp.vectors.align import overlaps, reduce_pairs
 
 if TYPE_CHECKING:
