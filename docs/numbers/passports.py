@@ -53,7 +53,7 @@ def unit(x: np.ndarray) -> np.ndarray:
 def noise(x: np.ndarray, share: float) -> np.ndarray:
     rng = np.random.default_rng(0)
     z = rng.normal(size=x.shape)
-    return x + share * unit(z) * np.linalg.norm(x, axis=-1, keepdims=True)
+    return np.asarray(x + share * unit(z) * np.linalg.norm(x, axis=-1, keepdims=True))
 
 
 WHOLE = "layers 0 to 4 here are hidden_states[0] to hidden_states[4]"
