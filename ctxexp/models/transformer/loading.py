@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -97,14 +97,7 @@ def load(
                     f"weights=untrained draws weights of {source}'s shape in memory: leave model.device_map and "
                     "model.quantization out"
                 )
-            if checkpoint.initializer_range is not None:
-                config.initializer_range = checkpoint.initializer_range
-            check_room(draw, None, source)
-            with torch.random.fork_rng(devices=[]):
-                torch.default_generator.manual_seed(untrained)
-                # Half precision is drawn in float32 and rounded: what torch draws in it differs between versions.
-                file_dtype = getattr(config, "dtype", None) or torch.float32
-                model, pooled = draw(dtype=torch.float32).to(file_dtype).to(dtype), True
+            model, pooled = _untrained(checkpoint, config, draw, seed=untrained).to(dtype), True
         check_finite(model, source)
         check_vocabulary(tokenizer, model, source)
         doubt = _tokenizer_doubt(checkpoint, tokenizer, config)
@@ -114,6 +107,19 @@ def load(
     if doubt:
         log.warning("%s: %s; check that the tokenizer's files are this model's own", source, doubt)
     return loaded._replace(untrained=untrained is not None, dequantized=files.dequantized, tokenizer_doubt=doubt)
+
+
+def _untrained(
+    checkpoint: Checkpoint, config: PretrainedConfig, draw: Callable[..., PreTrainedModel], *, seed: int
+) -> PreTrainedModel:
+    """A model of the checkpoint's shape with weights drawn from the seed, in the file's dtype."""
+    if checkpoint.initializer_range is not None:
+        config.initializer_range = checkpoint.initializer_range
+    check_room(draw, None, checkpoint.source)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        # Half precision is drawn in float32 and rounded: what torch draws in it differs between versions.
+        return draw(dtype=torch.float32).to(getattr(config, "dtype", None) or torch.float32)
 
 
 def _tokenizer_doubt(checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig) -> str:
