@@ -116,10 +116,11 @@ def _untrained(
     if checkpoint.initializer_range is not None:
         config.initializer_range = checkpoint.initializer_range
     check_room(draw, None, checkpoint.source)
+    file_dtype = getattr(config, "dtype", None) or torch.float32  # read before the draw, which sets it
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         # Half precision is drawn in float32 and rounded: what torch draws in it differs between versions.
-        return draw(dtype=torch.float32).to(getattr(config, "dtype", None) or torch.float32)
+        return draw(dtype=torch.float32).to(file_dtype)
 
 
 def _tokenizer_doubt(checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig) -> str:
