@@ -10,6 +10,7 @@ import pytest
 from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.court import Trial, papers, try_paper
 from ctxexp_papers.claims.source import Inputs
+from ctxexp_papers.papers import gari_soler_2021
 from ctxexp_papers.papers.ethayarajh_2019.polysemy import NO_PART
 
 FOLDER = Path(__file__).parents[3] / ".." / "shared" / "data" / "released"
@@ -115,16 +116,43 @@ def test_means_of_gari_soler_2021_tell_sides_and_give_no_verdict() -> None:
     assert first[0, 1] == pytest.approx(0.7719, abs=1e-4)
 
 
+@pytest.fixture(scope="module")
+def semcor(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that holds SemCor."""
+    archive = FOLDER.parent / "senses" / "google_wsd.tar.xz"
+    if not archive.is_file():
+        pytest.skip(f"no {archive}, which holds SemCor")
+    folder = tmp_path_factory.mktemp("senses")
+    with tarfile.open(archive) as files:
+        files.extractall(folder, [one for one in files if one.name.startswith("semcor/")], filter="data")
+    return folder
+
+
+@pytest.mark.slow
+def test_gari_soler_2021_is_tried_on_minis_where_semcor_is(monkeypatch: pytest.MonkeyPatch, semcor: Path) -> None:
+    (paper,) = papers(["gari_soler_2021"])
+    assert not paper.sources(Inputs(models=("bert",)))
+    monkeypatch.setenv("SEMCOR", str(semcor))
+    monkeypatch.setattr(gari_soler_2021, "DOCUMENTS", 30)
+    made = try_paper(paper, Inputs(models=("bert", "minilm")))
+    ((source, findings),) = made.findings
+    assert source.models() == ["bert"]  # the others would take hours
+    rulings = {verdict.claim.id: verdict.ruling_on_models for verdict in made.verdicts}
+    assert rulings.pop("other-languages") == ""  # on models of other languages
+    assert set(rulings.values()) <= {"open", "holds", "fails"}
+    assert len(rulings) == 3
+    pools = {check.variant for finding in findings for check in finding.checks if check.is_measured}
+    assert pools == set(gari_soler_2021.POOLS)
+
+
 @pytest.mark.slow
 def test_the_numbers_on_variety_and_polysemy_that_the_page_quotes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, semcor: Path
 ) -> None:
-    archive, sts = FOLDER.parent / "senses" / "google_wsd.tar.xz", FOLDER.parent / "sts"
-    if not archive.is_file() or not (sts / "STS2012-test").is_dir():
-        pytest.skip("no SemCor or no text of STS 2012 to 2016 beside the released results")
-    with tarfile.open(archive) as files:
-        files.extractall(tmp_path, [one for one in files if one.name.startswith("semcor/")], filter="data")
-    monkeypatch.setenv("SEMCOR", str(tmp_path))
+    sts = FOLDER.parent / "sts"
+    if not (sts / "STS2012-test").is_dir():
+        pytest.skip(f"no text of STS 2012 to 2016 in {sts}")
+    monkeypatch.setenv("SEMCOR", str(semcor))
     monkeypatch.setenv("STS", str(sts))
     made = trial("ethayarajh_2019")
     assert words(made)["variety-not-polysemy"].startswith("open")
