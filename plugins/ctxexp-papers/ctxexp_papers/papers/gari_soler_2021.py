@@ -152,7 +152,7 @@ def groups_of(table: pd.DataFrame) -> dict[tuple[str, str], np.ndarray]:
     every = by_pool["poly-rand"].dropna()
     words = table.drop_duplicates("word").set_index("word").loc[every.index]
     frequency = every - within_strata(every.to_numpy(), words["contexts"].to_numpy()) - every.mean()
-    pools = {pool: (values.loc[every.index] - frequency).dropna() for pool, values in by_pool.items()}
+    pools = {pool: (values.loc[every.index] - frequency).dropna().round(6) for pool, values in by_pool.items()}
     senses = words["senses"]
     groups = {("", MONO): pools["poly-rand"][senses == 1]}
     for pool, values in pools.items():

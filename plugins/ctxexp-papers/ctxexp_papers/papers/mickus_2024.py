@@ -70,14 +70,19 @@ def instance(variant: str, rng: np.random.Generator) -> Mapping[str, float]:
 
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     """How much whitening lowers the silhouette of words (those that occur twice or more), beyond what it does to the
-    same rows with words exchanged at random."""
+    same rows with words exchanged at random; NaN where words are too few for the width, as in an input layer, where a
+    word is one point."""
+    from ctxexp.errors import TransformError
     from ctxexp.transforms.whitening import Whitening
 
     counts = np.bincount(sample.word)
     rows = counts[sample.word] > 1
     words = np.unique(sample.word[rows], return_inverse=True)[1]
     shuffled = np.random.default_rng(0).permutation(words)
-    white = Whitening(min(50, x.shape[1])).fit(x).apply(x)[rows]
+    try:
+        white = Whitening(min(50, x.shape[1])).fit(x).apply(x)[rows]
+    except TransformError:
+        return {"cost": np.nan, "kept": np.nan}
     own = silhouette(x[rows], words) - silhouette(white, words)
     return {
         "cost": own - (silhouette(x[rows], shuffled) - silhouette(white, shuffled)),

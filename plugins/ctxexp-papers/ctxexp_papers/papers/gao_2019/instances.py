@@ -114,7 +114,7 @@ def _mean_cosine(table: torch.Tensor) -> torch.Tensor:
     return result
 
 
-def toy_models(draws: int = 8) -> Samples:
+def toy_models(draws: int = 24) -> Samples:
     """Tied bigram models, trained twice each."""
     rows = [trained_cosines(seed) for seed in range(draws)]
     values = {key: np.array([[row[key]] for row in rows]) for key in rows[0]}
