@@ -11,9 +11,10 @@ from ctxexp_papers.claims.checks import Bound, Check
 from ctxexp_papers.claims.court import papers, try_paper
 from ctxexp_papers.claims.drawn import always
 from ctxexp_papers.claims.paper import Paper
-from ctxexp_papers.claims.samples import Sampled, in_layers, text_samples
+from ctxexp_papers.claims.samples import Sampled, TextSample, in_layers, text_samples
 from ctxexp_papers.claims.source import Inputs
 from ctxexp_papers.claims.statistics.paired import paired_difference
+from ctxexp_papers.papers import mickus_2024
 
 from ctxexp.vectors.layers import MemoryLayers
 
@@ -104,6 +105,16 @@ def test_a_papers_claims_are_measured_on_a_model_and_give_no_verdict(paper: Pape
             continue
         assert verdict.claim.id in measured or verdict.ruling != "not run", verdict.claim.id
         assert verdict.ruling == "not run" or (verdict.finding and verdict.finding.source.kind == "protocol")
+
+
+def test_words_too_few_to_whiten_are_undefined() -> None:
+    rng = np.random.default_rng(0)
+    words = np.repeat(np.arange(40), 3)
+    sample = TextSample(np.arange(120), np.arange(120) // 8, words, np.zeros(120, bool), np.full(120, 3))
+    static = rng.normal(size=(40, 60))[words]  # 40 points in 60 dimensions, as in an input layer
+    assert np.isnan(mickus_2024.statistics(static, sample)["cost"])
+    contextual = static[:, :10] + 0.3 * rng.normal(size=(120, 10))
+    assert np.isfinite(mickus_2024.statistics(contextual, sample)["cost"])
 
 
 def test_planted_massive_activations_are_found(inputs: PlantedInputs) -> None:
