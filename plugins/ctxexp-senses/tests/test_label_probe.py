@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_senses.corpora.tagged import tagged
-from ctxexp_senses.probe.figure import figure, table
+from ctxexp_senses.probe.figure import figure, finding, table
 from ctxexp_senses.probe.fit import majority, predictions
 from ctxexp_senses.probe.metric import Probe
 from ctxexp_senses.probe.task import ProbeTask, control_labels, folds_of, read_lexicon
@@ -318,4 +318,18 @@ def test_figure_and_table_show_the_twin(results: Results, tmp_path: Path) -> Non
     assert shown.shown[0][2] == "1 (most selective)"
     assert shown.numbers.untrained.tolist() == shown.numbers.raw.tolist()
     assert figure([("other", Results())]) is None
+
+
+def test_the_figure_says_which_layer_is_selective(results: Results) -> None:
+    """Layer 1 holds the label; with its interval brought below 0 no layer is certain, whatever its value."""
+    (measure,) = results.info.measures
+    gain = results.values(measure, "adjusted")
+    assert gain is not None
+    points = f"{100 * gain[1]:.0f}"
+    assert finding([("planted", results, measure)]) == (
+        f"Furthest above its control task: planted in layer 1, by {points} points."
+    )
+    frame = results.frame.assign(low=results.frame.low - 2)
+    unsure = replace(results, frame=frame)
+    assert finding([("planted", unsure, measure)]) == "Certainly above it in no layer: planted."
     assert table([("other", Results())]) is None

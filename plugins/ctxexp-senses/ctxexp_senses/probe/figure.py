@@ -81,8 +81,26 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
         handles,
         [name for *_, name in styles],
         run_facts.encoder_lines([(label, results) for label, results, _ in probes]),
+        finding=finding(probes),
     )
     return canvas
+
+
+def finding(probes: Sequence[tuple[str, Results, str]]) -> str:
+    """A sentence on where each probe is the most selective; on those that are certainly selective in no layer."""
+    best, none = [], []
+    for label, results, measure in probes:
+        gain, ends = results.values(measure, "adjusted"), results.interval(measure, "adjusted")
+        if gain is None or ends is None or not np.isfinite(gain).any():
+            continue
+        layer = int(np.nanargmax(np.where(ends[0] > 0, gain, np.nan))) if (ends[0] > 0).any() else None
+        if layer is None:
+            none.append(label)
+        else:
+            best.append(f"{label} in layer {layer}, by {100 * gain[layer]:.0f} points")
+    sentences = [f"Furthest above its control task: {'; '.join(best)}." if best else ""]
+    sentences.append(f"Certainly above it in no layer: {', '.join(none)}." if none else "")
+    return " ".join(filter(None, sentences))
 
 
 def _handle(colour: str, dash: object) -> object:
