@@ -15,6 +15,12 @@ WORLDS = {
     "last-two-above-last": world(
         {"last two": 0.5, "last": 0.5}, {"last two": 0.6, "last": 0.5}, {"last two": 0.4, "last": 0.5}, **PAIRS
     ),
+    "flow-gains": world(
+        {"flow": 0.5, "last two": 0.5}, {"flow": 0.6, "last two": 0.5}, {"flow": 0.4, "last two": 0.5}, **PAIRS
+    ),
+    "more-than-centring": world(
+        {"flow": 0.5, "centred": 0.5}, {"flow": 0.6, "centred": 0.5}, {"flow": 0.4, "centred": 0.5}, **PAIRS
+    ),
     "follows-edit-distance": world(
         {"edits": 0.3, "edits of ratings": 0.3},
         {"edits": 0.5, "edits of ratings": 0.3},

@@ -49,7 +49,7 @@ def test_the_page_counts_verdicts_on_models_apart(tmp_path: Path) -> None:
         base | {"claim": "b", "verdict": "not run", "words": "not run", "verdict_on_models": "fails", "quote": None,
                 "words_on_models": "fails on m", "decided_by": None, "not_verdicts": [finding | {"kind": "other"}]},
         base | {"claim": "c", "verdict": "not run", "words": "not run", "verdict_on_models": None,
-                "words_on_models": None, "decided_by": None, "not_verdicts": []},
+                "words_on_models": None, "decided_by": None, "not_verdicts": [], "why": "needs ratings"},
     ]  # fmt: skip
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "claims.json").write_text(json.dumps([{"paper": "p_2020", "claims": claims}]))
@@ -61,3 +61,4 @@ def test_the_page_counts_verdicts_on_models_apart(tmp_path: Path) -> None:
     assert "| on models: fails on m | 0.5 [0.4, 0.6] | a source |" in text
     assert 'It is. *"it is"* (section 1; abstract)' in text
     assert "It is. (section 1; a paraphrase, not checked)" in text
+    assert "| not run: needs ratings |" in text
