@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +16,6 @@ from ctxexp_compare.passport.word_files import read_word_vectors, vectors
 from safetensors.torch import save_file
 
 import ctxexp
-from ctxexp.command.cli import run_command_line
 from ctxexp.errors import DataError
 
 WORDS = [[f"w{j}" for j in range(i % 7, i % 7 + 4)] for i in range(1, 60)]
@@ -70,17 +71,22 @@ def test_a_file_gives_what_its_arrays_give(write: Callable[[Path], Path], tmp_pa
         assert found.curve(measure).tolist() == pytest.approx(expected.curve(measure).tolist(), nan_ok=True)
 
 
-def test_the_command_runs_the_default_sweep(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    npz(Path("mine"))
-    assert run_command_line(["model=vectors", "model.path=mine.npz", "sink=none", "bootstrap=0"]) == 0
-    assert "vectors mine.npz, mine: layers 0 to 2" in capfd.readouterr().out
-    assert run_command_line(["model=vectors", "sink=none"]) == 2
-    assert "model.path" in capfd.readouterr().err
-    assert run_command_line(["model=bert", "dataset=vectors", "sink=none"]) == 1
-    assert "dataset=vectors needs a file, as in dataset.path=mine.npz" in capfd.readouterr().err
+def test_the_command_runs_the_default_sweep(tmp_path: Path) -> None:
+    npz(tmp_path / "mine")
+
+    def typed(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "ctxexp", *words, "sink=none"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    done = typed("model=vectors", "model.path=mine.npz", "bootstrap=0")
+    assert done.returncode == 0, done.stderr
+    assert "vectors mine.npz, mine: layers 0 to 2" in done.stdout
+    done = typed("model=vectors")
+    assert done.returncode == 2
+    assert "model.path" in done.stderr
+    done = typed("model=bert", "dataset=vectors")
+    assert done.returncode == 1
+    assert "dataset=vectors needs a file, as in dataset.path=mine.npz" in done.stderr
 
 
 def test_layers_keep_the_numbers_of_the_file(tmp_path: Path) -> None:
