@@ -6,6 +6,7 @@ import math
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from types import MappingProxyType
 
 from ctxexp.report.side_by_side import AT, ComparisonCell, number, side_by_side
@@ -15,6 +16,7 @@ from ctxexp.results.curves import chance_key, main_keys
 from ctxexp.results.values import Key
 
 GAP = 2  # spaces between columns
+MIN_COLUMN = 20  # characters that a cell is not broken below, however narrow the terminal
 
 
 def stacked_table(
@@ -29,7 +31,7 @@ def stacked_table(
 
     Args:
         stub: The first column, (rows,).
-        columns: The others, (rows,) each.
+        columns: The others, (rows,) each; a cell may have several lines.
         width: Characters of a line; a column alone may be wider.
         head: Rows above the line that divides them from the others.
         titles: Lines that stand above a row, by its number.
@@ -38,7 +40,7 @@ def stacked_table(
     blocks: list[list[Sequence[str]]] = []
     left = 0
     for column in columns:
-        needed = GAP + max(map(len, column))
+        needed = GAP + _column_width(column)
         if not blocks or needed > left:
             blocks.append([stub])
             left = width - first
@@ -48,13 +50,18 @@ def stacked_table(
 
 
 def _lines(columns: Sequence[Sequence[str]], head: int, titles: Mapping[int, str]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in columns]
+    widths = [_column_width(column) for column in columns]
     for i, row in enumerate(zip(*columns, strict=True)):
         if i == head:
             yield "-" * (sum(widths) + GAP * (len(widths) - 1))
         if i in titles:
             yield titles[i]
-        yield (" " * GAP).join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip()
+        for parts in zip_longest(*(cell.split("\n") for cell in row), fillvalue=""):
+            yield (" " * GAP).join(part.ljust(n) for part, n in zip(parts, widths, strict=True)).rstrip()
+
+
+def _column_width(column: Sequence[str]) -> int:
+    return max(len(line) for cell in column for line in cell.split("\n"))
 
 
 def _align_cells(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -130,7 +137,8 @@ def _comparison_cells(cell: ComparisonCell) -> tuple[str, str, str]:
 
 
 def fitted_markdown(text: str, width: int) -> str:
-    """A table in Markdown as it stands, or, where it is wider, its columns in blocks below each other."""
+    """A table in Markdown as it stands, or, where it is wider, its columns in blocks below each other; a cell that is
+    too long for a line beside the first column is broken into several."""
     lines = text.splitlines()
     if max(map(len, lines), default=0) <= width:
         return text
@@ -144,4 +152,6 @@ def fitted_markdown(text: str, width: int) -> str:
     if not rows or len({len(row) for row in rows}) > 1:
         return "\n".join(notes)
     stub, *columns = zip(*(row for i, row in enumerate(rows) if i != 1), strict=True)
+    room = max(width - max(map(len, stub)) - GAP, MIN_COLUMN)
+    columns = [tuple("\n".join(textwrap.wrap(cell, room)) for cell in column) for column in columns]
     return "\n".join([*notes[:at], stacked_table(stub, columns, width, head=1), *notes[at:]])

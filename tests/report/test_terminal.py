@@ -95,3 +95,16 @@ def test_a_column_wider_than_the_terminal_stands_alone() -> None:
     assert stacked_table(["", "a"], [["head", "x" * 30], ["h", "y"]], 20, head=1).split("\n") == [
         *("   head", "-" * 33, "a  " + "x" * 30, "", "   h", "----", "a  y"),
     ]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_long_cell_is_broken_beside_the_name_of_its_row(width: int) -> None:
+    rows = [["one", "yes", "a long sentence " * 10], ["two", "no", "short"]]
+    text = markdown(SweepTable("A table", None, ["claim", "outcome", "says"], rows))  # type: ignore[arg-type]
+    lines = fitted_markdown(text, width).splitlines()
+    assert max(map(len, lines)) <= width
+    says = next(i for i, line in enumerate(lines) if line.endswith("says"))
+    assert lines[says + 2].startswith("one  ")
+    assert lines[says + 3].startswith("     ")
+    assert [line for line in lines if line.startswith("two")][-1].split()[-1] == "short"
+    assert "".join(lines).count("long") == 10

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from ctxexp_papers.claims.sweep_table import COLUMNS, table
+from ctxexp_papers.claims.sweep_table import COLUMNS, OF_RUNS, table
 
 from docs.numbers import court
 from tests.made import results_with
@@ -27,10 +27,17 @@ def test_a_sweep_for_a_papers_claims_has_a_table_of_them() -> None:
     made = table([("a", run)])
     assert made is not None
     assert list(made.columns) == COLUMNS
-    by_claim = {row[1]: row for row in made.shown}
-    assert by_claim["mono-above-poly"][3] == "as claimed only under poly-rand (1 other reading open or not measured)"
-    assert by_claim["mono-above-one-sense"][3] == "as claimed"
+    by_claim = {row[0]: row for row in made.shown}
+    assert by_claim["mono-above-poly"][1] == "as claimed only under poly-rand (1 other reading open or not measured)"
+    assert by_claim["mono-above-one-sense"][1] == "as claimed"
     assert {row[-1] for row in made.shown} == {"measured here, not a verdict"}
+    assert len(by_claim) == len(made.shown)
+
+
+def test_the_first_column_names_one_claim_even_of_several_papers() -> None:
+    ids = [claim.id for paper in OF_RUNS.values() for claim in paper().claims]
+    assert len(set(ids)) == len(ids)
+    assert COLUMNS[0] == "claim"
 
 
 def test_the_page_counts_verdicts_on_models_apart(tmp_path: Path) -> None:

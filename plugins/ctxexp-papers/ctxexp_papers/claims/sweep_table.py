@@ -19,6 +19,8 @@ OF_RUNS = {
     gari_soler_2021.METRIC: gari_soler_2021.paper,
 }
 """Papers by a measure that is only taken for them."""
+COLUMNS = ["claim", "outcome", "by model", "what it says", "paper", "is it a verdict"]
+"""The first names a row in each block of columns on a terminal: claims of `OF_RUNS` have different ids."""
 MOST_OPEN = "open tests are left out: `ctxexp claims` has them"
 
 
@@ -34,8 +36,9 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
             if finding is None or finding.outcome not in ("pass", "fail", "only"):
                 continue
             kind = "verdict" if verdict.finding else report.HERE
-            row = [trial.paper.name, verdict.claim.id, verdict.claim.statement, finding.words]
-            cells.append([*row, report.says(trial.paper, finding), kind])
+            claim = verdict.claim
+            row = [claim.id, finding.words, report.says(trial.paper, finding), claim.statement, trial.paper.name]
+            cells.append([*row, kind])
             rows.append(dict(zip(COLUMNS, cells[-1], strict=True)))
     if not cells:
         return None
@@ -46,6 +49,3 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
 
 def _has(run: Results, measure: str) -> bool:
     return measure in run.tables or any(key.measure == measure for key in run.by_key)
-
-
-COLUMNS = ["paper", "claim", "what it says", "outcome", "by model", "is it a verdict"]
