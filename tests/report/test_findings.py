@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ctxexp.maths.chance import chance_corrected
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.sts import STS
 from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.report.findings import chart_finding, comparison_finding, finding, findings
+from ctxexp.report.findings.trend import layer_changes
 from ctxexp.results import Results
 from ctxexp.results.metric_metadata import describe
-from ctxexp.results.values import Key
+from ctxexp.results.values import Estimates, Key
 from tests.made import results_with, told
 
 MEASURES = {
@@ -148,3 +150,86 @@ def test_shared_resamples_order_models_that_intervals_cannot() -> None:
     assert "can't tell" in comparison_finding([("a", run([0.9, 0.4], half=2.0)), ("b", run([0.9, 0.6], half=2.0))])
     assert "in a (0.15) than in b (0.35)" in comparison_finding([("a", resampled(0.4)), ("b", resampled(0.6))])
     assert "grow more context-specific" in finding(resampled(0.4))
+
+
+SHARE = " As a share of the room above chance, "
+
+
+def share_run(raw: list[float], chance: list[float], half: float = 0.02, **facts: Any) -> Results:
+    """A run with the share of the room above chance; `half`: half the length of its intervals."""
+    y, level = np.array(raw), np.array(chance)
+    curves = {"raw": y, "baseline": level, "adjusted": y - level, "corrected": chance_corrected(y - level, level)}
+    for name, width in (("adjusted", 0.02), ("corrected", half)):
+        curves |= {f"{name}_ci_low": curves[name] - width, f"{name}_ci_high": curves[name] + width}
+    info = told(**{"title": "gpt2", "measures": MEASURES, **facts})
+    return results_with({f"self_similarity/{name}": values for name, values in curves.items()}, info=info)
+
+
+def doubt(results: Results) -> str:
+    """What the finding says of the share; the empty text: nothing."""
+    return finding(results).partition(SHARE)[2]
+
+
+def test_a_change_that_the_share_of_the_room_contradicts_is_said_so() -> None:
+    rises = share_run([0.7, 0.96], [0.2, 0.9])  # adjusted .5, .06: it falls; of the room .625, .6
+    assert finding(rises) == (
+        "In gpt2, words grow more context-specific up to the last layer, 1 (0.50 above chance at layer 0, 0.06 at "
+        "layer 1); at layer 1 the cosine is 0.96, of which chance alone gives 0.90. As a share of the room above "
+        "chance, the change from layer 0 to 1 is uncertain."
+    )
+    assert doubt(share_run([0.7, 0.99], [0.2, 0.9])) == "the change from layer 0 to 1 goes the other way."
+    assert doubt(share_run([0.7, 0.92], [0.2, 0.9])) == ""
+    turn = share_run([0.7, 0.99, 0.7], [0.2, 0.9, 0.2])
+    assert doubt(turn) == "the changes from layer 0 to 1 and 1 to 2 go the other way."
+    assert doubt(share_run([0.7, 0.99, 0.99], [0.2, 0.9, 0.2])) == "the change from layer 0 to 1 goes the other way."
+    mixed = share_run([0.7, 0.99, 0.95], [0.2, 0.9, 0.3])
+    assert doubt(mixed) == (
+        "the change from layer 0 to 1 goes the other way; the change from layer 1 to 2 is uncertain."
+    )
+    assert chart_finding([("a", rises), ("b", turn), ("c", mixed)], Key("self_similarity", "adjusted")) == (
+        "In a, words grow more context-specific up to the last layer, 1. In b, words grow more context-specific up to "
+        "layer 1, then less context-specific up to the last layer, 2. In c, words grow more context-specific up to "
+        f"layer 1, then less context-specific up to the last layer, 2.{SHARE}the changes from layer 0 to 1 in b, 1 to "
+        "2 in b and 0 to 1 in c go the other way; the changes from layer 0 to 1 in a and 1 to 2 in c are uncertain."
+    )
+
+
+def test_the_share_is_asked_at_the_layers_of_the_change() -> None:
+    nan = np.nan
+    assert doubt(share_run([nan, 0.7, nan, 0.99], [nan, 0.2, nan, 0.9])) == (
+        "the change from layer 1 to 3 goes the other way."
+    )
+    assert doubt(share_run([nan, 0.7, nan, 0.5], [nan, 0.2, nan, 0.2])) == ""
+    assert doubt(share_run([0.7, 1.0], [0.2, 1.0])) == "the change from layer 0 to 1 is uncertain."  # no room at 1
+
+
+def test_layers_without_a_value_are_not_among_the_pairs() -> None:
+    y = np.array([1.0, *[np.nan] * 30, 0.93])
+    signs = layer_changes(Estimates(y, y - 0.02, y + 0.02))
+    assert (signs[0, -1], signs[-1, 0], np.abs(signs).sum()) == (-1, 1, 2)
+    flat = np.nan_to_num(y, nan=0.96)
+    assert not layer_changes(Estimates(flat, flat - 0.02, flat + 0.02))[0, -1]
+    assert not layer_changes(Estimates(*np.full((3, 4), np.nan))).any()
+
+
+def test_the_share_is_only_asked_where_a_change_less_chance_is_claimed() -> None:
+    rises = share_run([0.7, 0.99], [0.2, 0.9], half=2.0)
+    assert doubt(rises) == "the change from layer 0 to 1 is uncertain."
+    assert SHARE not in finding(share_run([0.7, 0.99], [0.2, 0.9], seeds=(0, 1)))  # a spread is no interval
+    assert SHARE not in finding(share_run([0.7, 0.7], [0.2, 0.21]))
+    raw = results_with({f"anisotropy/mean_cosine{end}": np.array([0.1, 0.5]) for end in ("", "_ci_low", "_ci_high")})
+    assert SHARE not in finding(raw)
+
+
+def test_an_order_of_models_that_the_share_of_the_room_does_not_show_is_said_so() -> None:
+    narrow = share_run([0.9, 0.99], [0.2, 0.9])  # .09 above chance, .9 of the room
+    wide, like, agrees = (share_run([0.9, at], [0.2, level]) for at, level in ((0.6, 0.2), (0.92, 0.2), (0.99, 0.5)))
+    assert comparison_finding([("a", narrow), ("b", wide)]) == (
+        "At the last measured layer (Self-similarity of words, adjusted) words are more context-specific in a (0.09) "
+        f"than in b (0.40).{SHARE}the difference from b goes the other way."
+    )
+    assert comparison_finding([("a", narrow), ("b", wide), ("c", wide), ("d", like)]).endswith(
+        f"{SHARE}the differences from b and c go the other way; the difference from d is uncertain."
+    )
+    assert comparison_finding([("a", narrow), ("b", agrees)]).endswith("than in b (0.49).")
+    assert comparison_finding([("a", narrow), ("b", run([0.9, 0.65]))]).endswith("than in b (0.40).")  # has no share

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report.differences import share_resamples
-from ctxexp.report.findings.trend import Leg, Trend, certain_changes, certain_sign, trend
+from ctxexp.report.findings.trend import Leg, Trend, certain_changes, certain_sign, layer_changes, trend
 from ctxexp.report.negative_controls import is_control
 from ctxexp.report.wording import (
     AVERAGE,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ctxexp.results import Results
 
 LEADING = "self_similarity"  # the measure that a run's one sentence is of, where it was measured
+SHARE = " As a share of the room above chance, "
 FEW = 3  # runs whose changes a chart says one by one
 
 
@@ -57,30 +58,64 @@ def finding_of(results: Results, key: Key, label: str = "") -> str:
     Returns:
         The sentence, with a full stop.
     """
-    course, opening = _course(results, key), change_of(results, key, label)[:-1]
+    course, opening = _course(results, key), _opening(results, key, label)
     if not course.layers:
         return f"{opening}."
     first, last = course.layers[0], course.layers[-1]
     legs = course.legs
     layers = [legs[0].start, *(leg.end for leg in legs)] if legs else list(dict.fromkeys([first, last]))
     chance = _chance(results, key, legs[0].end if legs else last, len(course.layers))
-    return f"{opening} ({_values(results, key, layers)}){chance}."
+    return f"{opening} ({_values(results, key, layers)}){chance}.{_share_doubt([(label, results)], key)}"
 
 
 def change_of(results: Results, key: Key, label: str = "") -> str:
     """The same without its numbers: "In bert, words grow more context-specific up to layer 3."; of a measure that says
     nothing of its direction "Rogue dimensions in bert: a fall up to layer 3."."""
+    return f"{_opening(results, key, label)}.{_share_doubt([(label, results)], key)}"
+
+
+def _opening(results: Results, key: Key, label: str) -> str:
+    """The certain changes of a curve, or why none is claimed, without a full stop."""
     course, info = _course(results, key), measure_info(results, key.measure)
     label = label or results.info.title or "this run"
     name = f"{full_title(key.measure, key.task, [results])} in {label}"
     if not course.legs:
-        return f"{name}: {_no_change(course)}."
+        return f"{name}: {_no_change(course)}"
     words = {1: info.higher, -1: info.lower} if info.subject else {1: "a rise", -1: "a fall"}
     clauses = ", then ".join(f"{words[leg.sign]} {_span(leg, course)}" for leg in course.legs)
     if not info.subject:
-        return f"{name}: {clauses}."
+        return f"{name}: {clauses}"
     which = ", ".join(filter(None, ["mean over tasks" if key.task == AVERAGE else key.task, info.variant]))
-    return f"In {label}, {info.subject}{f' ({which})' if which else ''} grow {clauses}."
+    return f"In {label}, {info.subject}{f' ({which})' if which else ''} grow {clauses}"
+
+
+def _share_doubt(runs: Sequence[LabelledResults], key: Key) -> str:
+    """A sentence on those changes of curves less chance that their share of the room above chance doesn't show.
+
+    Where chance rises the difference falls by itself, since there is less room for it. Empty where both agree, and of
+    curves without that share; labels name the runs of several.
+    """
+    share, agreements = key._replace(statistic="corrected"), []
+    for label, results in runs:
+        if key.statistic == "adjusted" and share in results.by_key:
+            signs = layer_changes(results.by_key[share], results.replicates.get(share))
+            where = f" in {label}" if len(runs) > 1 else ""
+            for leg in _course(results, key).legs:
+                agreements.append((f"{leg.start} to {leg.end}{where}", leg.sign * int(signs[leg.start, leg.end])))
+    return _doubt("change", "from layer", agreements)
+
+
+def _doubt(noun: str, preposition: str, agreements: Sequence[tuple[str, int]]) -> str:
+    """The sentence on the changes or differences (`noun`) that have another sign (-1) or no certain one (0) by the
+    share of the room above chance; empty where all have the same (1). The words of each stand behind the
+    preposition."""
+    verbs = (-1, "goes the other way", "go the other way"), (0, "is uncertain", "are uncertain")
+    parts = []
+    for agreement, one, several in verbs:
+        if which := [words for words, each in agreements if each == agreement]:
+            nouns, verb = (noun, one) if len(which) == 1 else (f"{noun}s", several)
+            parts.append(f"the {nouns} {preposition} {_listed(which)} {verb}")
+    return f"{SHARE}{'; '.join(parts)}." if parts else ""
 
 
 def chart_finding(runs: Sequence[LabelledResults], key: Key) -> str:
@@ -95,7 +130,8 @@ def chart_finding(runs: Sequence[LabelledResults], key: Key) -> str:
         return finding_of(runs[0][1], key, runs[0][0])
     if len(runs) > FEW:
         return comparison_finding(runs, key)
-    return " ".join(change_of(results, key, label) for label, results in runs)
+    sentences = " ".join(f"{_opening(results, key, label)}." for label, results in runs)
+    return f"{sentences}{_share_doubt(runs, key)}"
 
 
 def _range(results: Results, key: Key, label: str) -> str:
@@ -133,7 +169,18 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None) 
     meaning = f"{info.subject} are {info.lower}" if info.subject else "values are lower"
     rest = f"; these data can't tell {_listed([parts[i] for i in beside])} from it" if beside else ""
     than = _listed([parts[i] for i in above])
-    return f"At the last measured layer {measure_text} {meaning} in {parts[lowest]} than in {than}{rest}."
+    doubt = _order_doubt(points, key, lowest, above)
+    return f"At the last measured layer {measure_text} {meaning} in {parts[lowest]} than in {than}{rest}.{doubt}"
+
+
+def _order_doubt(points: Sequence[tuple[str, Results, int]], key: Key, lowest: int, above: Sequence[int]) -> str:
+    """A sentence on the models `above` the lowest that aren't certainly above it by their share of the room above
+    chance, since spaces differ in that room; empty where all are."""
+    share = key._replace(statistic="corrected")
+    if key.statistic != "adjusted" or any(share not in results.by_key for _, results, _ in points):
+        return ""
+    _, order = certain_order([(results, share, at) for _, results, at in points])
+    return _doubt("difference", "from", [(points[i][0], int(order[lowest, i])) for i in above])
 
 
 def certain_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarray, np.ndarray]:

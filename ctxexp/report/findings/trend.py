@@ -41,12 +41,11 @@ def trend(estimates: Estimates, replicates: np.ndarray | None = None) -> Trend:
     it, another on from it to where it goes farthest, each only if the change between its ends is certain.
     """
     layers = np.flatnonzero(np.isfinite(estimates.value))
-    rows = None if replicates is None or len(replicates) != len(estimates.value) else replicates[layers]
-    y, low, high = (part[layers] for part in estimates)
+    y, low, _ = (part[layers] for part in estimates)
     names = tuple(layers.tolist())
     if not np.isfinite(low).any() or len(layers) < 2:
         return Trend(names, bool(np.isfinite(low).any()))
-    signs = certain_changes(Estimates(y, low, high), rows)
+    signs = layer_changes(estimates, replicates)[np.ix_(layers, layers)]
     last = len(y) - 1
     extremes = int(y.argmin()), int(y.argmax())
     turn = max(extremes, key=lambda i: (abs(y[i] - y[0]) + abs(y[i] - y[last]), 0 < i < last))
@@ -67,6 +66,18 @@ def _leg(signs: np.ndarray, layers: tuple[int, ...], start: int, end: int) -> Le
     sign, within = int(signs[start, end]), np.triu(signs[start : end + 1, start : end + 1])
     settled = start + int(np.argmin((within == sign).any(axis=1)))
     return Leg(sign, layers[start], layers[end], layers[settled], bool((within == -sign).any()))
+
+
+def layer_changes(estimates: Estimates, replicates: np.ndarray | None = None) -> np.ndarray:
+    """The certain changes (n_layers, n_layers) between the layers of a curve (`certain_changes`); 0 where either layer
+    is undefined: those count neither as values nor among the pairs."""
+    n = len(estimates.value)
+    layers = np.flatnonzero(np.isfinite(estimates.value))
+    rows = None if replicates is None or len(replicates) != n else replicates[layers]
+    signs = np.zeros((n, n), int)
+    if len(layers):
+        signs[np.ix_(layers, layers)] = certain_changes(Estimates(*(part[layers] for part in estimates)), rows)
+    return signs
 
 
 def certain_changes(estimates: Estimates, replicates: np.ndarray | None = None) -> np.ndarray:
