@@ -6,7 +6,8 @@ import itertools
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from ctxexp.jobs.secret_forms import mask_cut, mask_secret
@@ -33,7 +34,7 @@ def with_credentials(uri: str) -> str:
     if redact(uri) != uri:
         os.environ[FULL_URI] = uri
         return uri
-    return next((candidate for candidate in _secret_uris() if redact(candidate) == uri), uri)
+    return next((candidate for candidate in _Environment.now().secret_uris if redact(candidate) == uri), uri)
 
 
 def keep_secret(key: str, value: str) -> str:
@@ -80,24 +81,37 @@ def _secret_values() -> list[str]:
     return [value for name, value in os.environ.items() if name.startswith(_PREFIX)]
 
 
-def _secret_uris() -> list[str]:
-    uris = [*(os.environ.get(name, "") for name in (FULL_URI, VARIABLE)), *_secret_values()]
-    return [uri for uri in uris if redact(uri) != uri]
+class _Environment(NamedTuple):
+    """What the variables hold that credentials come from."""
+
+    uris: tuple[str, ...]  # tracking URIs, with credentials in them or without
+    secrets: tuple[str, ...]  # of sinks: texts, and URIs with credentials in them
+    own: tuple[str, ...]  # MLflow's password and token
+
+    @classmethod
+    def now(cls) -> _Environment:
+        own = (os.environ.get(f"MLFLOW_TRACKING_{name}", "") for name in ("PASSWORD", "TOKEN"))
+        return cls((os.environ.get(FULL_URI, ""), os.environ.get(VARIABLE, "")), tuple(_secret_values()), tuple(own))
+
+    @property
+    def secret_uris(self) -> list[str]:
+        return [uri for uri in (*self.uris, *self.secrets) if redact(uri) != uri]
 
 
-def _secrets() -> Iterator[str]:
-    """Texts that must not be seen, in every form that a library may quote: whole, decoded, cut at a reserved
-    character."""
-    for uri in _secret_uris():
-        yield from (match[2] for match in _QUERY.finditer(uri))
+@lru_cache(maxsize=8)  # nearly all of a job's hundreds of texts are masked under one environment
+def _secrets(environment: _Environment) -> list[str]:
+    """Texts that must not be seen, the longest first, in every form that a library may quote: whole, decoded, cut at a
+    reserved character."""
+    secrets = {*environment.own, *(text for text in environment.secrets if redact(text) == text)}
+    for uri in environment.secret_uris:
+        secrets.update(match[2] for match in _QUERY.finditer(uri))
         if user := _USER.search(uri):
             name, _, password = user[0][3:-1].partition(":")
             secret = password or name
             for form in (secret, unquote(secret), quote(secret), quote(secret, safe="")):
                 cuts = [-1, *(match.start() for match in re.finditer(r"[/@?#:]", form)), len(form)]
-                yield from (form[a + 1 : b] for a, b in itertools.combinations(cuts, 2))
-    yield from (os.environ.get(f"MLFLOW_TRACKING_{name}", "") for name in ("PASSWORD", "TOKEN"))
-    yield from (value for value in _secret_values() if redact(value) == value)
+                secrets.update(form[a + 1 : b] for a, b in itertools.combinations(cuts, 2))
+    return sorted((secret for secret in secrets if len(secret) > 2), key=len, reverse=True)
 
 
 def mask(text: str) -> str:
@@ -108,10 +122,14 @@ def mask(text: str) -> str:
     only as a word of its own, and one of less than 3 nowhere. Not covered: other encodings (base64, hexadecimal),
     hashes, another case, and other parts of a credential.
     """
-    for uri in _secret_uris():
+    return _mask(text, _Environment.now())
+
+
+def _mask(text: str, environment: _Environment) -> str:
+    for uri in environment.secret_uris:
         text = text.replace(uri, redact(uri))
     text = _USER_IN_TEXT.sub("://", text) if "://" in text else text
-    secrets = sorted({s for s in _secrets() if len(s) > 2}, key=len, reverse=True)
+    secrets = _secrets(environment)
     for secret in secrets:
         text = mask_secret(text, secret)
     if "..." in text:
@@ -122,11 +140,16 @@ def mask(text: str) -> str:
 
 def mask_document(document: Any) -> Any:
     """A JSON document with every text in it masked."""
-    if isinstance(document, str):
-        return mask(document)
-    if isinstance(document, dict):
-        return {key: mask_document(value) for key, value in document.items()}
-    return [mask_document(value) for value in document] if isinstance(document, list | tuple) else document
+    environment = _Environment.now()
+
+    def mask_part(part: Any) -> Any:
+        if isinstance(part, str):
+            return _mask(part, environment)
+        if isinstance(part, dict):
+            return {key: mask_part(value) for key, value in part.items()}
+        return [mask_part(value) for value in part] if isinstance(part, list | tuple) else part
+
+    return mask_part(document)
 
 
 def info_as_written(info: RunInfo, texts: Mapping[str, str]) -> RunInfo:
