@@ -34,11 +34,12 @@ from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import job_folder, write_state
 from ctxexp.report.palette import FIXED
 from ctxexp.results import Results
-from ctxexp.sinks.mlflow import database, doctor, sqlite
+from ctxexp.sinks.mlflow import database, doctor, sqlite, views
 from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.sinks.mlflow.models import dataset_inputs
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.sweeps import finished_run
+from ctxexp.sinks.mlflow.tags import NOTE, OWN_NOTE
 from ctxexp.sinks.mlflow.upload import upload
 from ctxexp.sinks.mlflow.values import flat, headline, keys_to_compare, means, metric_name, metric_names
 from tests.made import results_with, saying, told
@@ -712,30 +713,40 @@ def test_a_resume_that_skips_everything_closes_dead_runs(store: Path) -> None:
     assert [path.name for path in folder.glob("*.part")] == [f"results.json.{os.getpid()}.part"]
 
 
-def test_parallel_jobs_name_one_data_set(store: Path) -> None:
-    """MLflow looks for a data set and then inserts it: whoever does so at once is refused, and asks again."""
+@pytest.mark.parametrize("what", ["data set", "note"])
+def test_parallel_jobs_name_one_data_set_and_note_the_experiment(store: Path, what: str) -> None:
+    """MLflow looks for a row and then inserts it: whoever does so at once is refused, and asks again."""
     uri = database.prepare(store)
     several = [MlflowSink(uri=uri, experiment="study") for _ in range(8)]
     for number, sink in enumerate(several):
         sink.start(new_run(store / str(number), store, name=str(number), key="k", params={}, config="", sweep="x"))
     together, refused = threading.Barrier(len(several)), []
 
-    def log(sink: MlflowSink, fingerprint: str) -> None:
-        found = saying(results(), fingerprint=fingerprint)
+    def log(sink: MlflowSink, round: int) -> None:
+        corpus = saying(results(), fingerprint=f"text {round}").info.corpus
         together.wait()
         try:
-            sink._log_inputs(dataset_inputs(found.info.corpus), [])
+            if what == "note":
+                views.describe(sink.client, experiments[round], "what the runs show")
+            else:
+                database.insert(lambda: sink.client.log_inputs(sink.run_id, datasets=dataset_inputs(corpus)))
         except Exception as error:
             refused.append(error)
 
+    experiments = [database.experiment(several[0].client, f"study {round}", store) for round in range(3)]
     for round in range(3):
-        threads = [threading.Thread(target=log, args=(sink, f"text {round}")) for sink in several]
+        threads = [threading.Thread(target=log, args=(sink, round)) for sink in several]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
     assert refused == []
-    assert {len(run.inputs.dataset_inputs) for run in runs(store)} == {3}
+    if what == "note":
+        for experiment in experiments:
+            tags = several[0].client.get_experiment(experiment).tags
+            assert tags[NOTE] == tags[OWN_NOTE] == "what the runs show"
+    else:
+        assert {len(run.inputs.dataset_inputs) for run in runs(store)} == {3}
 
 
 def test_importing_tracking_is_light() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+import random
+import re
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,3 +143,23 @@ def without_known_nans(client: MlflowClient, run_id: str, metrics: Sequence[Metr
     points = [point for key in keys for point in client.get_metric_history(run_id, key) if math.isnan(point.value)]
     existing_points = {(point.key, point.step, point.timestamp) for point in points}
     return [metric for metric in metrics if (metric.key, metric.step, metric.timestamp) not in existing_points]
+
+
+def insert(write: Callable[[], object], tries: int = 10) -> None:
+    """Do what makes rows that another process may make at the same time: MLflow looks for a row, then inserts it, so
+    that of two that do so at once one needs a second try."""
+    from mlflow.exceptions import MlflowException
+
+    for left in reversed(range(tries)):
+        try:
+            write()
+            return
+        except MlflowException as error:
+            if not left or not is_duplicate(error):
+                raise
+            time.sleep(random.uniform(0, 0.1))
+
+
+def is_duplicate(error: Exception) -> bool:
+    """Whether a database refused a row because it is there."""
+    return bool(re.search("(?i)unique|duplicate", str(error)))

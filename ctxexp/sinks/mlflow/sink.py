@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-import random
-import re
 import shlex
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -33,12 +30,11 @@ from ctxexp.sinks.mlflow.values import flat, headline, interval_ends, keys_to_co
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import DatasetInput, LoggedModelInput, Metric, Param, RunTag
+    from mlflow.entities import Metric, Param, RunTag
 
 _log = logging.getLogger("ctxexp")
 
 MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
-DUPLICATE = "(?i)unique|duplicate"  # what databases say of a row that is there
 
 
 class MlflowSink(Sink):
@@ -175,7 +171,8 @@ class MlflowSink(Sink):
             for key, mean in extra.items():  # a model's NaN would be stored as 0
                 metrics.append(Metric(names[key], mean, self._began_ms, 0, **subject if math.isfinite(mean) else {}))
             self._log_batches(metrics, [Param(k, v) for k, v in flat({"model": sizes}).items()], tags)
-            self._log_inputs(data, [LoggedModelInput(model)] if model else [])
+            models = [LoggedModelInput(model)] if model else None
+            database.insert(lambda: self.client.log_inputs(self.run_id, datasets=data, models=models))
             self.send_files(folder)
             if self._is_alone:
                 self._show_run(results)
@@ -189,20 +186,6 @@ class MlflowSink(Sink):
         note = experiment_note("run", runs, self.experiment_id, self.run_id)
         views.describe(self.client, self.experiment_id, note)
 
-    def _log_inputs(self, data: list[DatasetInput], models: list[LoggedModelInput], tries: int = 10) -> None:
-        """Log data set and model. MLflow looks for the data set, then inserts it: of jobs that do so at once, all but
-        one need a second try."""
-        from mlflow.exceptions import MlflowException
-
-        for left in reversed(range(tries)):
-            try:
-                self.client.log_inputs(self.run_id, datasets=data, models=models or None)
-                return
-            except MlflowException as error:
-                if not left or not re.search(DUPLICATE, str(error)):
-                    raise
-                time.sleep(random.uniform(0, 0.1))
-
     def _log_batches(
         self, metrics: Sequence[Metric] = (), params: Sequence[Param] = (), tags: Sequence[RunTag] = ()
     ) -> None:
@@ -215,7 +198,7 @@ class MlflowSink(Sink):
             try:
                 log(metrics=metrics[:room])
             except MlflowException as error:
-                if not re.search(DUPLICATE, str(error)):
+                if not database.is_duplicate(error):
                     raise
                 log(metrics=database.without_known_nans(self.client, self.run_id, metrics[:room]))
             metrics, params, tags = metrics[room:], params[MAX_PARAMS:], ()

@@ -12,6 +12,7 @@ import time
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +29,7 @@ from ctxexp.report.wording import (
 )
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key
-from ctxexp.sinks.mlflow.database import version_of
+from ctxexp.sinks.mlflow.database import insert, version_of
 from ctxexp.sinks.mlflow.tags import NOTE, OWN_NOTE, VIEW
 from ctxexp.sinks.mlflow.values import headline_keys, interval_names, keys_to_compare, metric_name
 
@@ -68,7 +69,7 @@ def install(
         name = f"{', '.join(label for label, _ in runs)[:80]} ({view})"
         text = json.dumps({"name": name, "createdAt": now, "updatedAt": now, "state": packed})
         if len(text) <= MAX_TAG:
-            client.set_experiment_tag(experiment_id, f"{VIEW}{view}", text)
+            insert(partial(client.set_experiment_tag, experiment_id, f"{VIEW}{view}", text))
             return
 
 
@@ -77,7 +78,7 @@ def describe(client: MlflowClient, experiment_id: str, note: str) -> None:
     tags = client.get_experiment(experiment_id).tags
     if tags.get(NOTE, "") in ("", tags.get(OWN_NOTE)):
         for tag in (OWN_NOTE, NOTE):
-            client.set_experiment_tag(experiment_id, tag, note[:MAX_TAG])
+            insert(partial(client.set_experiment_tag, experiment_id, tag, note[:MAX_TAG]))
 
 
 def _headlines(runs: Sequence[LabelledResults]) -> list[ViewChart]:
