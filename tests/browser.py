@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,13 @@ def headless(profile: Path, size: str = "1200,900") -> Iterator[Any]:
 
 
 def wait_until(true: Callable[[], object], seconds: float = 20) -> None:
-    """Return as soon as it is; AssertionError after that time."""
+    """Return as soon as it is; AssertionError after that time. What a page replaces while it is read isn't true yet."""
+    from selenium.common.exceptions import StaleElementReferenceException
+
     deadline = time.monotonic() + seconds
-    while not true():
+    while True:
+        with suppress(StaleElementReferenceException):
+            if true():
+                return
         assert time.monotonic() < deadline, "it never came true"
         time.sleep(0.05)
