@@ -57,12 +57,13 @@ def measure(
         mine = {label: factory for label, factory in metrics.items() if rows.kind_of(prototypes[label])}
         work = _Pass(rows, mine, prototypes, seed, bootstrap, folder, outputs)
         begun = (progress or Silent()).stage(rows.stage[0], len(rows.places), rows.stage[1])
-        with begun as stage, threadpool_limits(rows.threads, "blas"):
-            for place in rows.places:
-                work.measure(place)
-                stage.advance(1)
-        tables |= write(values, rows, work.collected, seed=seed, bootstrap=bootstrap)
-        tables |= rows.own_tables(tables)
+        with threadpool_limits(rows.threads, "blas"):
+            with begun as stage:
+                for place in rows.places:
+                    work.measure(place)
+                    stage.advance(1)
+            tables |= write(values, rows, work.collected, seed=seed, bootstrap=bootstrap)
+            tables |= rows.own_tables(tables)
         measures = {
             label: describe(label, prototype, rows.baseline_source(label))
             for label, prototype in work.prototypes.items()
