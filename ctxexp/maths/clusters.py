@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import numpy as np
 
 
@@ -12,10 +15,17 @@ def kmeans(x: np.ndarray, k: int, *, seed: int, starts: int = 1, rounds: int = 3
     for so many `rounds`. Fewer than k clusters where there are fewer different rows.
     """
     from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     if len(np.unique((x**2).sum(axis=1))) < k:  # else there are k different rows, and no need to look for equal ones
         k = min(k, len(np.unique(x, axis=0)))
-    with threadpool_limits(1):  # several threads add up in whatever order they end
+    with _libraries().limit(limits=1):  # several threads add up in whatever order they end
         model = KMeans(k, n_init=starts, max_iter=rounds, tol=0, random_state=seed).fit(x)
     return model.labels_, model.cluster_centers_
+
+
+@cache
+def _libraries() -> Any:
+    """The thread pools of the libraries that scikit-learn has loaded: looking for them takes as long as a small fit."""
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()

@@ -30,13 +30,24 @@ def spearman(x: np.ndarray, y: np.ndarray) -> float:
 
 def spearman_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """`spearman` of each row of x (m, n) with that of y (m, n), or with y (n,): (m,)."""
-    from scipy.stats import rankdata
-
     n = x.shape[1]
-    a, b = (rankdata(values, axis=-1) - (n + 1) / 2 for values in (x, y))
+    a, b = (_row_ranks(values) - (n + 1) / 2 for values in (x, y))
     scale = np.sqrt((a * a).sum(1) * (b * b).sum(-1))
     scale = np.where((scale > 0) & (n >= LEAST), scale, np.nan)
     return np.asarray(np.clip((a * b).sum(1) / scale, -1.0, 1.0))
+
+
+def _row_ranks(x: np.ndarray) -> np.ndarray:
+    """`midranks` of each row of x (..., n); NaN in a row that has any."""
+    order = np.argsort(x, axis=-1)
+    ordered = np.take_along_axis(x, order, axis=-1)
+    if (ordered[..., 1:] > ordered[..., :-1]).all():  # neither ties nor NaN
+        ranks = np.empty(x.shape)
+        np.put_along_axis(ranks, order, np.arange(1.0, x.shape[-1] + 1), axis=-1)
+        return ranks
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(x, axis=-1))
 
 
 def partial(xy: np.ndarray | float, xz: np.ndarray | float, yz: np.ndarray | float) -> np.ndarray:

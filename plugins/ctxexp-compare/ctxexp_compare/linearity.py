@@ -54,6 +54,12 @@ class LinearSide:
         total = float(((self.x - self.x.mean(axis=0)) ** 2).sum())
         return total / max(1, min(len(self.x) - 1, self.x.shape[1])) or 1.0
 
+    @cached_property
+    def inner_scales(self) -> tuple[np.ndarray, ...]:
+        """Of each inner fit, (penalties, r): by what a ridge multiplies each direction's loads."""
+        penalties = PENALTIES * self.unit
+        return tuple(np.array([_share(fit.s, penalty) / fit.s for penalty in penalties]) for fit in self.fits[1])
+
     @property
     def nbytes(self) -> int:
         """Bytes, those of the fits included, whether or not they are computed yet."""
@@ -107,8 +113,7 @@ class Linearity(TwoSpaces):
         their training rows (Nadeau & Bengio 2003: the variance times 1 + folds times held-out over training rows)."""
         n = len(a.x)
         wrong, all_of = np.zeros(n), np.zeros(n)
-        outer, inner = a.fits
-        for fit, penalty in zip(outer, _penalties(a, inner, b.x), strict=True):
+        for fit, penalty in zip(a.fits[0], _penalties(a, b.x), strict=True):
             loads, mean = _loads(fit, b.x)
             (test,), (along,) = fit.cell.tests, fit.along
             aim = b.x[test] - mean
@@ -118,7 +123,7 @@ class Linearity(TwoSpaces):
         if not all_of.sum() > 0:
             return ComparisonScore(float("nan"))
         value = 1 - float(wrong.sum() / all_of.sum())
-        trained = sum(len(fit.cell.train) for fit in outer) / len(outer)
+        trained = sum(len(cell.train) for cell in a.outer) / len(a.outer)
         influence = (all_of * (1 - value) - wrong) / all_of.sum() * np.sqrt(1 + n / trained)
         return ComparisonScore(value, influence - influence.mean())
 
@@ -184,17 +189,15 @@ def _share(s: np.ndarray, penalty: float) -> np.ndarray:
     return s**2 / (s**2 + penalty)  # 0 under an infinite one
 
 
-def _penalties(a: LinearSide, inner: tuple[Fit, ...], y: np.ndarray) -> np.ndarray:
+def _penalties(a: LinearSide, y: np.ndarray) -> np.ndarray:
     """(outer splits,) the penalty under which each one's inner splits predict y with the least squared error."""
-    penalties = PENALTIES * a.unit
     wrong = np.zeros((len(a.outer), len(PENALTIES)))
-    for fit in inner:
+    for fit, scales in zip(a.fits[1], a.inner_scales, strict=True):
         loads, mean = _loads(fit, y)
-        scales = np.array([_share(fit.s, penalty) / fit.s for penalty in penalties])  # (penalties, r)
         alike = loads @ loads.T
         for test, along, i in zip(fit.cell.tests, fit.along, fit.cell.chooses, strict=True):
             # |aim - along scale loads|^2 without |aim|^2, which no penalty changes
             met = np.einsum("ir,ri->r", along, loads @ (y[test] - mean).T)
             wrong[i] += np.einsum("pr,pr->p", scales @ (alike * (along.T @ along)), scales) - 2 * scales @ met
-    result: np.ndarray = penalties[wrong.argmin(axis=1)]
+    result: np.ndarray = (PENALTIES * a.unit)[wrong.argmin(axis=1)]
     return result

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from ctxexp.measuring.streams import Stream
 from ctxexp_papers.claims.checks import LEVEL, Bound, Check
@@ -277,6 +277,6 @@ def middle(member: Sampled) -> int:
 def _ends(values: np.ndarray, ways: int) -> tuple[np.ndarray, np.ndarray]:
     """The ends (layers,) of `paired_difference` of every layer's values (samples, layers)."""
     n = len(values)
-    half = float(student.ppf(1 - 0.025 / ways, n - 1)) * values.std(axis=0, ddof=1) / np.sqrt(n)
+    half = float(stdtrit(n - 1, 1 - 0.025 / ways)) * values.std(axis=0, ddof=1) / np.sqrt(n)
     mean = values.mean(axis=0)
     return mean - half, mean + half

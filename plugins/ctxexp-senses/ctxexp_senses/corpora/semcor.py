@@ -79,18 +79,23 @@ class _Read:
 
     def _sentence(self, document: int, words: list[ElementTree.Element]) -> None:
         text, spans, words_read = "", [], []
+        lemmas, pos = [], []
         for word in words:
-            spelled = (word.get("text") or "").strip()
-            text += " " if text and word.get("break_level") != "NO_BREAK" else ""
+            of = word.attrib
+            spelled = (of.get("text") or "").strip()
+            text += " " if text and of.get("break_level") != "NO_BREAK" else ""
             spans.append((len(text), len(text) + len(spelled)))
             text += spelled
             words_read.append(spelled)
-            if (sense := word.get("sense")) and (lemma := word.get("lemma")):
+            sense, lemma = of.get("sense"), of.get("lemma")
+            tag = of.get("pos") if sense and lemma else None
+            lemmas.append(lemma if tag and lemma else "")
+            pos.append(tag or "")
+            if sense and lemma:
                 self.senses.append(
                     Sense(len(self.sentences), len(words_read) - 1, f"{lemma}.{sense.rsplit('/', 1)[-1]}")
                 )
         self.sentences.append(Sentence(text, tuple(words_read), tuple(spans)))
         self.documents.append(document)
-        tagged = [word.get("sense") and word.get("lemma") and word.get("pos") for word in words]
-        self.lemmas.append(tuple((w.get("lemma") or "") if t else "" for w, t in zip(words, tagged, strict=True)))
-        self.pos.append(tuple(t or "" for t in tagged))
+        self.lemmas.append(tuple(lemmas))
+        self.pos.append(tuple(pos))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from ctxexp.maths.correlation import midranks, partial
 from ctxexp_papers.claims.statistics.paired import Interval
@@ -60,7 +60,7 @@ def matched_difference(values: np.ndarray, is_one: np.ndarray, frequency: np.nda
     value = float(d @ y) / scale
     leverage = np.minimum(d**2 / scale, 0.99)
     error = float(np.sqrt((d**2 * (y - value * d) ** 2 / (1 - leverage)).sum())) / scale
-    half = float(student.ppf(1 - 0.025 / ways, max(least - 1, 1))) * error
+    half = float(stdtrit(max(least - 1, 1), 1 - 0.025 / ways)) * error
     return Interval(value, value - half, value + half, least)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 MIN_UNITS = 5
 
@@ -75,14 +75,14 @@ def group_difference(one: np.ndarray, other: np.ndarray, *, ways: int = 1) -> In
     _check(min(len(a), len(b)))
     u, v = a.var(ddof=1) / len(a), b.var(ddof=1) / len(b)
     freedom = (u + v) ** 2 / (u**2 / (len(a) - 1) + v**2 / (len(b) - 1)) if u + v else 1.0
-    half = float(student.ppf(1 - 0.025 / ways, freedom) * np.sqrt(u + v))
+    half = float(stdtrit(freedom, 1 - 0.025 / ways) * np.sqrt(u + v))
     value = float(a.mean() - b.mean())
     return Interval(value, value - half, value + half, min(len(a), len(b)))
 
 
 def _mean(values: np.ndarray, ways: int) -> Interval:
     _check(n := len(values))
-    half = float(student.ppf(1 - 0.025 / ways, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    half = float(stdtrit(n - 1, 1 - 0.025 / ways) * values.std(ddof=1) / np.sqrt(n))
     value = float(values.mean())
     return Interval(value, value - half, value + half, n)
 

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.maths.correlation import spearman
+from ctxexp.maths.correlation import spearman, spearman_rows
 from ctxexp.measuring.streams import Stream
 from ctxexp_papers.claims.checks import LEVEL, Check, chance
 from ctxexp_papers.claims.pairs import RatedPairs, cosines, encode, parts_of, sentence_pairs
@@ -92,8 +92,9 @@ def _ends(one: np.ndarray, other: np.ndarray) -> tuple[float, float]:
     """The middle 95% of rho over resamples of the samples (samples, layers)."""
     rng = np.random.default_rng([0, Stream.CLAIMS, 17])
     n = len(one)
-    draws = [spearman(one[i].mean(axis=0), other[j].mean(axis=0)) for i, j in rng.integers(0, n, (RESAMPLES, 2, n))]
-    low, high = np.nanquantile(draws, [0.025, 0.975])
+    draws = rng.integers(0, n, (RESAMPLES, 2, n))
+    rhos = spearman_rows(one[draws[:, 0]].mean(axis=1), other[draws[:, 1]].mean(axis=1))
+    low, high = np.nanquantile(rhos, [0.025, 0.975])
     return float(low), float(high)
 
 
