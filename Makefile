@@ -52,6 +52,7 @@ setup: .venv/.ok
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ctxexp needs Python 3.11 or later: make PYTHON=python3.12")'
 	@echo 'Installing ctxexp, its plugins and what tests need into .venv (once: about a minute with uv, four with pip; a slow network adds to it):'
 	@$(INSTALL) -e '.[test,lint]' $(addprefix -e ,$(LIGHT)) pip
+	@$(BIN)/python -m compileall -q ctxexp plugins  # the installer compiles libraries, but nothing that is edited in place
 	@touch $@
 
 clean:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -13,6 +14,8 @@ from warm import Warm
 
 # Workers and commands side by side: with a thread a core each they would mostly wait for each other, at full load.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# As the command line does: libraries make 350,000 objects that stay.
+gc.set_threshold(100_000, 20, 100)
 
 ROOT = Path(__file__).resolve().parent.parent
 # Tests lend each other their worlds, across rooms.

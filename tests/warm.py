@@ -157,7 +157,9 @@ def end(code: object) -> NoReturn:
 
 
 if __name__ == "__main__":
+    gc.disable()  # while libraries make what stays
     load()
+    gc.enable()
     gc.freeze()  # what is shared stays shared
     asked = serve(sys.argv[1])
     try:
