@@ -33,6 +33,14 @@ def headless(profile: Path, size: str = "1200,900") -> Iterator[Any]:
         browser.quit()
 
 
+def texts(browser: Any, selector: str) -> list[str]:
+    """The texts of the elements that match, as they are seen, read in one step: a page that replaces them meanwhile
+    can't leave stale ones."""
+    script = "return [...document.querySelectorAll(arguments[0])].map(each => each.innerText)"
+    found: list[str] = browser.execute_script(script, selector)
+    return found
+
+
 def wait_until(true: Callable[[], object], seconds: float = 20) -> None:
     """Return as soon as it is; AssertionError after that time. What a page replaces while it is read isn't true yet."""
     from selenium.common.exceptions import StaleElementReferenceException

@@ -40,7 +40,7 @@ from ctxexp.report.page import write_report
 from ctxexp.results import Results
 from ctxexp.results.run_info import ModelInfo, RunInfo
 from ctxexp.testing.row_index import row_index
-from tests.browser import headless, wait_until
+from tests.browser import headless, texts, wait_until
 
 LAYERS = {"bert": 5, "gpt2": 5, "elmo": 3}  # of the models that ship
 
@@ -268,12 +268,13 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
     words, word = data_of(runs()).overview["words"], shown().split(" (")[0]
     last = runs()[0][1].tables["self_similarity"].set_index("word")["adjusted_4"].loc[words]
     share = round(100 * float((last.drop(word) > last[word]).mean()))
-    takeaway = browser.find_element("css selector", "#takeaways li").text
+    wait_until(lambda: texts(browser, "#takeaways li"))
+    takeaway = texts(browser, "#takeaways li")[0]
     assert f"more context-specific than {share}% of the {len(last) - 1} other words" in takeaway
     assert f"(self-similarity {last[word]:.2f} above chance)" in takeaway
 
     choose("bank")
-    assert "bank.money" in browser.find_element("id", "key").text
+    wait_until(lambda: "bank.money" in texts(browser, "#key")[0])  # once its occurrences are unpacked
     table = runs()[0][1].tables["word_map"]
     bank = table[table["word"] == "bank"]
     np.testing.assert_allclose(sorted(clouds()[0]), sorted(bank["common_x_4"]), atol=1e-4)
@@ -287,26 +288,27 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
     score = runs()[0][1].tables["self_similarity"].set_index("word").loc["bank", "raw_3"]
     assert f"layer 3: self-similarity {score:.3f}" in said
 
-    dot = browser.find_elements("css selector", "#clouds .plot .points path")[3]
-    ActionChains(browser).move_to_element(dot).perform()
-    sentence = browser.find_element("id", "sentence")
-    wait_until(lambda: sentence.find_elements("tag name", "mark"))
-    assert sentence.find_element("tag name", "mark").text == "bank"
-    assert sentence.text in set(bank["text"])
-    hover = "return document.querySelector('#clouds .hoverlayer').textContent.replace(/\\s/g, '')"
-    assert "".join(sentence.text.split()) in run(hover)
+    def hover() -> bool:  # its mark is of the sentence shown
+        dot = browser.find_elements("css selector", "#clouds .plot .points path")[3]
+        ActionChains(browser).move_to_element(dot).perform()
+        return texts(browser, "#sentence mark") == ["bank"]
+
+    wait_until(hover)
+    (sentence,) = texts(browser, "#sentence")
+    assert sentence in set(bank["text"])
+    hovered = "return document.querySelector('#clouds .hoverlayer').textContent.replace(/\\s/g, '')"
+    wait_until(lambda: "".join(sentence.split()) in run(hovered))
     browser.find_element("css selector", "#occurrences li:nth-child(2)").send_keys(Keys.NULL)  # as a tab would
     wait_until(lambda: "on" in run("return document.querySelector('#occurrences li:nth-child(2)').className"))
     rings = "return [...document.querySelectorAll('#clouds .plot')].map(p => p.data.at(-1).x.length)"
     assert run(rings) == [1, 1, 1]  # the same occurrence in every model
 
     before = shown()
-    dots = browser.find_elements("css selector", "#scatters .plot .points path")
     filled = run("return document.querySelector('#scatters .plot').data[0].x.length")  # those before aren't projected
+    dots = browser.find_elements("css selector", "#scatters .plot .points path")
     ActionChains(browser).move_to_element(dots[filled + 5]).click().perform()
     wait_until(lambda: shown() != before)
-    marks = {mark.text for mark in browser.find_elements("css selector", "#occurrences mark")}
-    assert marks == {shown().split(" (")[0]}
+    wait_until(lambda: set(texts(browser, "#occurrences mark")) == {shown().split(" (")[0]})
     browser.find_element("css selector", "[name=across][value=senses]").click()
     assert max(run("return [...document.querySelector('#scatters .plot').data[1].x]")) > 1.5
     browser.find_element("css selector", "[name=across][value=pos]").click()
@@ -335,8 +337,11 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
     name = button.text
     button.send_keys(Keys.ENTER)
     wait_until(lambda: shown().split(" (")[0] == name)
-    said = [each.text for each in browser.find_elements("css selector", "#takeaways li")]
-    assert [f"In {label}, layer" in one and name in one for label, one in zip(LAYERS, said, strict=True)] == [True] * 3
+
+    def on_it(label: str, takeaway: str) -> bool:
+        return f"In {label}, layer" in takeaway and name in takeaway
+
+    wait_until(lambda: [*map(on_it, LAYERS, texts(browser, "#takeaways li"))] == [True] * 3)
     slide("4")
     bars = run("const {x, error_x} = document.querySelector('#bars .plot').data[0]; return [x, error_x.array]")
     assert len(bars[0]) == 20
@@ -383,10 +388,10 @@ def test_a_browser_that_cannot_unpack_says_so_and_shows_the_measures(browser: An
     run = browser.execute_script
     wait_until(lambda: run("return document.querySelectorAll('#occurrences li').length"))
     run("delete window.DecompressionStream; document.querySelectorAll('#bars .words button')[2].click()")
-    wait_until(lambda: "can't be unpacked" in browser.find_element("id", "sentence").text)
+    wait_until(lambda: "can't be unpacked" in texts(browser, "#sentence")[0])
     assert run("return document.querySelectorAll('#occurrences li').length") == 0
     word = run("return document.querySelectorAll('#bars .words button')[2].textContent")
-    assert word in browser.find_element("css selector", "#takeaways li").text
+    wait_until(lambda: word in texts(browser, "#takeaways li")[0])
 
 
 @pytest.mark.slow
@@ -402,7 +407,7 @@ def test_the_explorer_fits_a_phone(page: Path, tmp_path: Path) -> None:
         button = browser.find_element("css selector", "#bars .words button")
         name = button.text
         button.click()
-        wait_until(lambda: name in browser.find_element("css selector", "#takeaways li").text)
+        wait_until(lambda: name in texts(browser, "#takeaways li")[0])
         above = "const at = document.getElementById('explorer').getBoundingClientRect().top; return at > -5 && at < 200"
         wait_until(lambda: run(above))
         assert browser.get_log("browser") == []
