@@ -91,10 +91,36 @@ def draw(numbers: pd.DataFrame, target: Path) -> None:
         row[0].set_ylabel(model, fontsize=10)
     facts = ["6 layers of 64, 512 steps of 2,016 pieces, one training each", "bands: 95% over sentences"]
     title = "What does a penalty on the cosines of unrelated contextual vectors change?"
-    add_captions(canvas, title, facts, handles, [name for _, name in LINES.values()], [])
+    labels = [name for _, name in LINES.values()]
+    add_captions(canvas, title, facts, handles, labels, [], finding=finding(numbers))
     with TemporaryDirectory() as folder:
         canvas.savefig(Path(folder) / "penalty.png", dpi=110)
         write_small(Path(folder) / "penalty.png", target)
+
+
+def finding(numbers: pd.DataFrame) -> str:
+    """A sentence on unrelated words (means over the layers above 0) and on the last held-out loss."""
+    cosines, losses = (
+        {model: (_summary(numbers, model, "1", curve), _summary(numbers, model, "0", curve)) for model in MODELS}
+        for curve in ("anisotropy/mean_cosine", "held-out loss")
+    )
+    ways = ["less alike" if first < second else "more alike" for first, second in cosines.values()]
+    way = ways[0] if len(set(ways)) == 1 else ", ".join(f"{w} in {m}" for w, m in zip(ways, MODELS, strict=True))
+    return (
+        f"With the penalty unrelated words are {way}: their mean cosine, over the layers above the input layer, is "
+        f"{_pairs(cosines)}. The loss on held-out text ends at {_pairs(losses)}."
+    )
+
+
+def _pairs(pairs: dict[str, tuple[float, float]]) -> str:
+    return ", ".join(f"{first:.2f} in place of {second:.2f} in {model}" for model, (first, second) in pairs.items())
+
+
+def _summary(numbers: pd.DataFrame, model: str, penalty: str, curve: str) -> float:
+    """The mean of the layers above 0; of the loss, the last one."""
+    mine = numbers[(numbers.model == model) & (numbers.penalty == penalty) & (numbers.curve == curve)].set_index("x")
+    values = mine.value.sort_index()
+    return float(values.loc[1:].mean() if curve in CURVES else values.iloc[-1])
 
 
 def table(numbers: pd.DataFrame) -> str:
