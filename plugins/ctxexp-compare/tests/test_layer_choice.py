@@ -199,6 +199,8 @@ def test_measured_scores_are_those_of_runs(tmp_path: Path) -> None:
     assert chosen.over == "items"
     with pytest.raises(ConfigError, match="bootstrap=5: expected 100 or more"):
         measured_table(model, ["STS-B"], folders={"sts": folder}, bootstrap=5)
+    with pytest.raises(DataError, match=r"no folder .*none \(sts\)"):
+        measured_table(model, ["STS-B"], folders={"sts": folder / "none"})
     with pytest.raises(ConfigError, match="pooling=pooler gives vectors in the last layer only"):
         measured_table(model, ["STS-B"], folders={"sts": folder}, pooling="pooler")
 

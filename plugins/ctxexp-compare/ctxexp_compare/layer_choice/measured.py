@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.command.face import configured, measure
-from ctxexp.errors import ConfigError, MetricError
+from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.model import Encoder
 from ctxexp.models.choices import TransformerOptions
 from ctxexp.models.transformer.checkpoints import Checkpoint
@@ -108,13 +108,16 @@ def measured_table(
         notes += [f"sentence vectors by pooling {pooling}"] if run.sentences else []
         common = [*run.options, *options, f"seed={seed}", f"bootstrap={bootstrap}", "figures.explorer=0"]
         common += [f"sentence.pooling={pooling}"] if run.sentences else []
-        results = [
-            measure(
-                WithMeanLayer(encoder), None, metrics=run.metrics, transform=name, options=common,
-                progress=progress or Silent(),
-            )
-            for name, encoder, _ in ways
-        ]  # fmt: skip
+        try:
+            results = [
+                measure(
+                    WithMeanLayer(encoder), None, metrics=run.metrics, transform=name, options=common,
+                    progress=progress or Silent(),
+                )
+                for name, encoder, _ in ways
+            ]  # fmt: skip
+        except DataError as error:  # which names the key of a run's config
+            raise DataError(str(error).replace("dataset.path", run.folder)) from error
         notes += run.notes
         for task in run.keys:
             scores[task], covariance[task] = _scores(run, task, results)

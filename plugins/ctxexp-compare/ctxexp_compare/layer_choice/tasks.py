@@ -21,7 +21,8 @@ ALL = (*STS_TASKS, WIC, SEMCOR)
 
 @dataclass(frozen=True)
 class TaskRun:
-    """A run that scores one task or several: its arguments, its metrics, and the key and factor of each score."""
+    """A run that scores one task or several: its arguments, its metrics, the key and factor of each score, and the
+    argument of `ctxexp layer` that names the folder of its data."""
 
     options: tuple[str, ...]
     metrics: str | Mapping[str, Callable[[], Metric]]
@@ -29,6 +30,7 @@ class TaskRun:
     points: float = 100.0  # per unit of the measure
     sentences: bool = False  # whether it needs one vector a sentence
     notes: tuple[str, ...] = field(default=())
+    folder: str = ""
 
 
 def parse_tasks(text: str) -> list[str]:
@@ -57,16 +59,17 @@ def task_runs(tasks: Sequence[str], folders: Mapping[str, Path | None]) -> list[
         options = ("dataset=sts", f"dataset.tasks=[{','.join(sts)}]", *_path(folders.get("sts")))
         keys = {task: Key("sts", "all", "" if len(sts) == 1 else task) for task in sts}
         overlap = ("STS-B holds pairs of STS12 to STS16, which count twice",) if "STS-B" in sts and len(sts) > 1 else ()
-        runs.append(TaskRun(options, "sts", keys, 1.0, sentences=True, notes=overlap))
+        runs.append(TaskRun(options, "sts", keys, 1.0, sentences=True, notes=overlap, folder="sts"))
     for task in (WIC, SEMCOR):
         if task in tasks and task.casefold() not in registry().names("dataset"):
             raise ConfigError(f"tasks: {task} needs the distribution ctxexp-senses: pip install ctxexp-senses")
     if WIC in tasks:
-        runs.append(TaskRun(("dataset=wic", *_path(folders.get("wic"))), "wic", {WIC: Key("wic", "accuracy", "test")}))
+        options = ("dataset=wic", *_path(folders.get("wic")))
+        runs.append(TaskRun(options, "wic", {WIC: Key("wic", "accuracy", "test")}, folder="wic"))
     if SEMCOR in tasks:
         options = ("dataset=semcor", f"dataset.documents={DOCUMENTS}", *_path(folders.get("semcor")))
         metrics = {"sense_neighbours": SenseNeighbours}
-        runs.append(TaskRun(options, metrics, {SEMCOR: Key("sense_neighbours", "raw")}))
+        runs.append(TaskRun(options, metrics, {SEMCOR: Key("sense_neighbours", "raw")}, folder="semcor"))
     return runs
 
 
