@@ -95,7 +95,9 @@ def with_transformer_options(factory: Callable[..., Encoder]) -> Callable[..., E
     documentation = cleandoc(TransformerOptions.__doc__ or "").partition("\n\n")[2]
     vars(build).update(__signature__=Signature(every, return_annotation=Encoder))
     build.__annotations__ = {p.name: p.annotation for p in every} | {"return": Encoder}
-    build.__doc__ = f"{cleandoc(factory.__doc__ or '')}\n{documentation}"
+    own_documentation = cleandoc(factory.__doc__ or "")
+    gap = "\n" if "\n\n" in own_documentation else "\n\n"  # the options are a paragraph of their own, or end one
+    build.__doc__ = f"{own_documentation}{gap}{documentation}"
     return build
 
 

@@ -14,6 +14,8 @@ from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import help_of, keys_of, option_names
 from ctxexp.command.names import GROUPS, config_folder, registry
 from ctxexp.errors import UnknownName
+from ctxexp.model import Encoder
+from ctxexp.models.choices import TransformerOptions, with_transformer_options
 from ctxexp.plugins import Offer
 
 
@@ -112,3 +114,25 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_docstring_of_one_paragraph_stays_one_beside_the_options_of_a_transformer() -> None:
+    """So that help says what the model is, and each option on its own line alone."""
+
+    @with_transformer_options
+    def tiny(*, options: TransformerOptions) -> Encoder:
+        """A model."""
+        raise NotImplementedError
+
+    @with_transformer_options
+    def sized(*, options: TransformerOptions, size: int = 3) -> Encoder:
+        """A model.
+
+        size: of it.
+        """
+        raise NotImplementedError
+
+    for factory, options in ((tiny, ""), (sized, "size: of it.\n")):
+        offer = Offer("model", "tiny", factory, "test")
+        assert offer.summary == "A model."
+        assert (factory.__doc__ or "").startswith(f"A model.\n\n{options}pooling: ")
