@@ -137,6 +137,26 @@ def test_models_are_ordered_only_where_intervals_allow() -> None:
     assert comparison_finding([("a", one), ("a", two), ("twin", control)]).count("twin") == 0
 
 
+def test_many_models_are_counted_and_not_named() -> None:
+    many = [(f"m{i}", run([0.9, 0.6 + i / 100])) for i in range(7)]
+    near = [(f"n{i}", run([0.9, 0.401 + i / 1000])) for i in range(7)]
+    low = ("a", run([0.9, 0.4]))
+    opening = "At the last measured layer (Self-similarity of words, adjusted) "
+    assert comparison_finding([low, *many]) == (
+        f"{opening}words are more context-specific in a (0.15) than in 7 others (0.35 to 0.41)."
+    )
+    assert comparison_finding([low, *many[:1], *near]) == (
+        f"{opening}words are more context-specific in a (0.150) than in m0 (0.350); these data can't tell 7 others "
+        "(0.151 to 0.157) from it."
+    )
+    assert comparison_finding([low, *near]) == (
+        f"{opening}these data can't tell the models apart: 8 runs (0.150 to 0.157)."
+    )
+    narrow = ("a", share_run([0.9, 0.99], [0.2, 0.9]))
+    wide = [(f"w{i}", share_run([0.9, 0.6 + i / 1000], [0.2, 0.2])) for i in range(7)]
+    assert comparison_finding([narrow, *wide]).endswith(f"{SHARE}the differences from 7 of them go the other way.")
+
+
 def test_shared_resamples_order_models_that_intervals_cannot() -> None:
     rng = np.random.default_rng(0)
     common = rng.normal(size=400)

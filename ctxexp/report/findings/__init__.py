@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 LEADING = "self_similarity"  # the measure that a run's one sentence is of, where it was measured
 SHARE = " As a share of the room above chance, "
 FEW = 3  # runs whose changes a chart says one by one
+MOST_LISTED = 2 * FEW  # runs that a sentence names
 
 
 def findings(results: Results, label: str = "") -> list[str]:
@@ -108,13 +109,14 @@ def _share_doubt(runs: Sequence[LabelledResults], key: Key) -> str:
 def _doubt(noun: str, preposition: str, agreements: Sequence[tuple[str, int]]) -> str:
     """The sentence on the changes or differences (`noun`) that have another sign (-1) or no certain one (0) by the
     share of the room above chance; empty where all have the same (1). The words of each stand behind the
-    preposition."""
+    preposition, or how many they are."""
     verbs = (-1, "goes the other way", "go the other way"), (0, "is uncertain", "are uncertain")
     parts = []
     for agreement, one, several in verbs:
         if which := [words for words, each in agreements if each == agreement]:
             nouns, verb = (noun, one) if len(which) == 1 else (f"{noun}s", several)
-            parts.append(f"the {nouns} {preposition} {_listed(which)} {verb}")
+            listed = f"{len(which)} of them" if len(which) > MOST_LISTED else _listed(which)
+            parts.append(f"the {nouns} {preposition} {listed} {verb}")
     return f"{SHARE}{'; '.join(parts)}." if parts else ""
 
 
@@ -124,7 +126,7 @@ def chart_finding(runs: Sequence[LabelledResults], key: Key) -> str:
     runs = [(label, results) for label, results in unique_labels(runs) if key in results.by_key]
     if runs and not any(_course(results, key).has_interval for _, results in runs):
         title = full_title(key.measure, key.task, [results for _, results in runs])
-        ranges = ", ".join(_range(results, key, label) for label, results in runs[: 2 * FEW])
+        ranges = ", ".join(_range(results, key, label) for label, results in runs[:MOST_LISTED])
         return f"{title}: {ranges}; without intervals no change is claimed."
     if len(runs) == 1:
         return finding_of(runs[0][1], key, runs[0][0])
@@ -146,7 +148,7 @@ def _range(results: Results, key: Key, label: str) -> str:
 
 def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None) -> str:
     """The sentence that lays runs side by side at their last layer, by one curve (None: the leading one that all have);
-    runs that are controls of others are left out. Empty for fewer than two."""
+    runs that are controls of others are left out, and many are counted, not named. Empty for fewer than two."""
     labelled = [(label, r) for label, r in unique_labels(runs) if not is_control(r.info)]
     keys = [key] if key else _keys(labelled[0][1]) if labelled else []
     shared = [key for key in keys if all(key in r.by_key for _, r in labelled)]
@@ -165,10 +167,10 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None) 
     if not above:
         has_ci = all(_course(results, key).has_interval for results in every)
         why = "these data can't tell the models apart" if has_ci else "without intervals no order of models is claimed"
-        return f"At the last measured layer {measure_text} {why}: {_listed(parts)}."
+        return f"At the last measured layer {measure_text} {why}: {_named(parts, values, 'runs')}."
     meaning = f"{info.subject} are {info.lower}" if info.subject else "values are lower"
-    rest = f"; these data can't tell {_listed([parts[i] for i in beside])} from it" if beside else ""
-    than = _listed([parts[i] for i in above])
+    others = [_named([parts[i] for i in at], values, "others", at) for at in (above, beside)]
+    than, rest = others[0], f"; these data can't tell {others[1]} from it" if beside else ""
     doubt = _order_doubt(points, key, lowest, above)
     return f"At the last measured layer {measure_text} {meaning} in {parts[lowest]} than in {than}{rest}.{doubt}"
 
@@ -285,6 +287,16 @@ def _number(value: float, beside: np.ndarray) -> str:
     while digits < 4 and len(set(np.round(finite, digits))) < len(set(finite)):
         digits += 1
     return f"{value:,.{digits}f}"
+
+
+def _named(parts: Sequence[str], values: np.ndarray, noun: str, at: Sequence[int] | None = None) -> str:
+    """The parts, or how many they are and the range of their values: "9 others (0.31 to 0.39)"; `at` are their places
+    among the values (None: all)."""
+    if len(parts) <= MOST_LISTED:
+        return _listed(parts)
+    own = values if at is None else values[list(at)]
+    low, high = (_number(float(end), values) for end in (own.min(), own.max()))
+    return f"{len(parts)} {noun} ({low} to {high})"
 
 
 def _listed(parts: Sequence[str]) -> str:
