@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ctxexp.errors import DataError
-from ctxexp.report.negative_controls import ONE_TRAINING_RUN
+from ctxexp.report.negative_controls import NO_CONTEXT, ONE_TRAINING_RUN
 from docs.numbers.atlas_row import HEADLINES, TEXTS, Row, cell, lowest, read_row
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown
@@ -80,15 +80,15 @@ def card_page(row: Row) -> str:
     """One card as a page of the site."""
     layers = [[str(i), *(cell(row, key, i) for key, _ in HEADLINES)] for i in range(row.run.model.n_layers)]
     facts = {k: v for k, v in row.run.model.details.items() if k in ("checkpoint", "revision", "content_hash")}
-    about = [f"{row.run.corpus.sentences:,} sentences of {row.text}", f"ctxexp {row.run.version}"]
+    about = [f"{row.run.corpus.sentences:,} sentences", f"ctxexp {row.run.version}"]
     parts = [
         "---\nsearch:\n  exclude: true\n---",
-        f"# {row.title} over {row.text}",
+        f"# {row.title} over {TEXTS[row.text].title}",
         f"```\n{row.command}\n```",
         "; ".join([*about, *(f"{key.replace('_', ' ')} {value}" for key, value in facts.items())]) + ".",
     ]
     lists = {"In words": row.findings, "Before you use these numbers": row.warnings, "Best layers": row.best}
-    for head, lines in {**lists, "Sinks": row.sinks, "Without context": row.controls}.items():
+    for head, lines in {**lists, "Sinks": row.sinks, NO_CONTEXT: row.controls}.items():
         if lines:
             parts += [f"**{head}**", "\n".join(f"- {line}" for line in lines)]
     parts += ["**By layer** (layer 0 is the input layer)", markdown(["layer", *(t for _, t in HEADLINES)], layers)]

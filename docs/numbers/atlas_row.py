@@ -15,16 +15,17 @@ from ctxexp.results.run_info import RunInfo
 
 
 class Text(NamedTuple):
-    """One of the atlas' texts: what is typed for it, and the digest of its sentences and words."""
+    """One of the atlas' texts: what is typed for it, the digest of its sentences and words, and its title."""
 
     typed: str
     fingerprint: str
+    title: str
 
 
 TEXTS = {
-    "embedded": Text("dataset=polysemy", "e5178d12e7fcdb665339b55c52ea29b9"),
-    "sts-b": Text("dataset=sts_b", "13478aac61790cf18ca8870dec438633"),
-    "semcor": Text("dataset=semcor_sample", "595a8cf8076da3019965d40c2a796cb2"),
+    "embedded": Text("dataset=polysemy", "e5178d12e7fcdb665339b55c52ea29b9", "the embedded sentences"),
+    "sts-b": Text("dataset=sts_b", "13478aac61790cf18ca8870dec438633", "STS-B"),
+    "semcor": Text("dataset=semcor_sample", "595a8cf8076da3019965d40c2a796cb2", "SemCor"),
 }
 HEADLINES = (  # curves that each row has, and how a column is called
     ("anisotropy/mean_cosine", "chance: cosine of unrelated words"),

@@ -12,7 +12,7 @@ import numpy as np
 from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.differences import difference
 from ctxexp.report.findings import findings
-from ctxexp.report.negative_controls import control_lines, controls_of_run
+from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, controls_of_run
 from ctxexp.report.run_facts import cluster_count, shared_facts
 from ctxexp.report.side_by_side import number
 from ctxexp.report.sweep_tables import SweepTable, markdown
@@ -107,7 +107,7 @@ class Card:
             ("Before you use these numbers", self.warnings),
             ("Best layers", self.best),
             ("Sinks", self.sinks),
-            ("Without context", self.controls),
+            (NO_CONTEXT, self.controls),
         ):
             if lines:
                 parts += [f"**{head}**", "\n".join(f"- {line}" for line in lines)]

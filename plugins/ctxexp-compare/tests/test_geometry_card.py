@@ -97,7 +97,7 @@ def test_what_there_is_without_context_stands_in_the_card(tmp_path: Path) -> Non
     made = card(run(), "m")
     assert "m, self_similarity/adjusted: layer 3 0.200; layer 0 0.500 [0.490, 0.510]" in made.controls
     text = made.markdown("card.svg")
-    assert "**Without context**" in text
+    assert "**Negative controls (no context, or no training)**" in text
     assert "It is of one training run: another of the same recipe may lie further off" in text
     assert made.json()["controls"] == made.controls
 

@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from ctxexp.report.negative_controls import ONE_TRAINING_RUN
+from ctxexp.report.negative_controls import NO_CONTEXT, ONE_TRAINING_RUN
 from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.court import Trial
 from ctxexp_papers.claims.paper import Claim, Paper
@@ -194,7 +194,7 @@ def _paper_lines(trial: Trial) -> list[str]:
                 link = f"[run]({check.link})" if check.link.startswith("http") else _cell(check.link)
                 lines.append("| " + " | ".join([*map(_cell, row), link]) + " |")
         if source.controls:
-            lines += ["", "Without context:", "", *(f"- {_cell(line)}" for line in source.controls)]
+            lines += ["", f"{NO_CONTEXT}:", "", *(f"- {_cell(line)}" for line in source.controls)]
     notes = [f"- {note}" for note in paper.notes()]
     return [*lines, "", "### Notes", "", *notes] if notes else lines
 
