@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack
 
 from ctxexp.command.arguments import model_args
-from ctxexp.command.face import Text
+from ctxexp.command.face import Text, configured
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.files.paths import user_path
 from ctxexp.model import Encoder
@@ -69,21 +70,28 @@ def compare(
     """
     display = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
     metrics = parse_measures(measures)
-    every_space = [space for one in spaces for space in _spaces(one, text, options)]
-    if not every_space:
+    factories = [factory for one in spaces for factory in _space_factories(one, text, options)]
+    if not factories:
         raise ConfigError("compare: expected at least one run or model, got none")
-    return similarities(every_space, metrics, progress=display, **choices)
+    return similarities([factory() for factory in factories], metrics, progress=display, **choices)
 
 
-def _spaces(one: str | Path | Encoder | Space, text: Text | None, options: Sequence[str]) -> list[Space]:
+def _space_factories(
+    one: str | Path | Encoder | Space, text: Text | None, options: Sequence[str]
+) -> list[Callable[[], Space]]:
+    """Functions that make the spaces. A name that is misspelt is refused at once, before any model encodes."""
+    from ctxexp.command.build import Built
+
     if isinstance(one, Space):
-        return [one]
+        return [lambda: one]
     if isinstance(one, Encoder):
-        return [Space.of_model(one, text, options=options)]
+        return [partial(Space.of_model, one, text, options=options)]
     if folders := run_folders(str(one)):
-        return [Space.of_run(folder) for folder in folders]
+        return [partial(Space.of_run, folder) for folder in folders]
     model, words = model_args(str(one))
-    return [Space.of_model(model, text, options=[*options, *words])]
+    config = configured(model, text, [*options, *words])
+    Built(config).check()
+    return [partial(Space.of_config, config)]
 
 
 def run_folders(name: str) -> list[Path]:

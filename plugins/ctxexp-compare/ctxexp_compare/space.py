@@ -46,12 +46,12 @@ class Space:
         """
         from ctxexp.command.compose import config_of_run  # Hydra's
 
-        return cls._of_config(config_of_run(user_path(folder)))
+        return cls.of_config(config_of_run(user_path(folder)))
 
     @classmethod
     def of_model(cls, model: str | Encoder, text: Text | None = None, *, options: Sequence[str] = ()) -> Space:
         """The space of a model by its name, or of an encoder, over a text as `ctxexp.measure` takes it."""
-        return cls._of_config(configured(model, text, options))
+        return cls.of_config(configured(model, text, options))
 
     @classmethod
     def of_arrays(
@@ -86,7 +86,8 @@ class Space:
         return cls(label, MemoryLayers(vectors), every, texts, every, spans, own, unit, words is not None)
 
     @classmethod
-    def _of_config(cls, config: Config) -> Space:
+    def of_config(cls, config: Config) -> Space:
+        """The space of the model and the text of a run's config."""
         from ctxexp.command.build import Built
 
         built = Built(config)

@@ -234,6 +234,19 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(
     assert words in str(refused.value)
 
 
+def test_a_misspelt_model_is_refused_before_another_one_encodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def encode(*_: object) -> None:
+        raise AssertionError("it encodes")
+
+    monkeypatch.setattr(Lettered, "encode", encode)
+    with pytest.raises(ConfigError, match="no model 'gtp2'; did you mean 'gpt2'"):
+        compare(Lettered("a"), "gtp2", text=SENTENCES, options=OPTIONS, progress=False)
+    with pytest.raises(CtxexpError, match=r"no folder nowhere .*checkpoint=\./nowhere"):
+        compare(
+            Lettered("a"), "huggingface model.checkpoint=./nowhere", text=SENTENCES, options=OPTIONS, progress=False
+        )
+
+
 def test_a_folder_whose_config_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("model: [")
     with pytest.raises(ConfigError, match=r"holds no run's config.yaml that can be read: "):
