@@ -30,7 +30,7 @@ TEXTS = {
 HEADLINES = (  # curves that each row has, and how a column is called
     ("anisotropy/mean_cosine", "chance: cosine of unrelated words"),
     ("self_similarity/adjusted", "self-similarity, adjusted"),
-    ("intra_sentence_similarity/size_matched_adjusted", "intra-sentence similarity, adjusted"),
+    ("intra_sentence_similarity/size_matched_adjusted", "intra-sentence similarity, length-matched"),
     ("max_explainable_variance/adjusted", "MEV, adjusted"),
     ("self_similarity/corrected", "self-similarity, corrected"),
 )
