@@ -21,6 +21,7 @@ AVERAGE = "avg"  # the task that is the mean over tasks
 LabelledResults = tuple[str, "Results"]
 """A chart label (usually the model) and what was measured."""
 
+MINUS = "\u2212"  # a hyphen is shorter than a plus sign
 LAYER_AXIS = "layer (0 = input layer)"
 _PLURALS = {"corpus": "corpora"}
 _UNITS = {"share": "share of variance"}  # a unit that says on an axis what it is of
@@ -46,6 +47,12 @@ def unique_labels(runs: Sequence[tuple[str, T]]) -> list[tuple[str, T]]:
 def one_line(text: object) -> str:
     """The text in one line, single spaces between its words."""
     return " ".join(str(text).split())
+
+
+def decimal(value: float, digits: int = 2, *, sign: bool = False) -> str:
+    """A number as figures and tables show it, on request with its sign: `0.24`, `+0.240`, with a real minus sign, and
+    none before a zero."""
+    return f"{value:{'+' if sign else ''}z.{digits}f}".replace("-", MINUS)
 
 
 def title(measure: str, runs: Iterable[Results], task: str = "") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ctxexp.report.wording import decimal
 from ctxexp_papers.first_word.effects import AS_TOKENIZED
 
 if TYPE_CHECKING:
@@ -81,9 +82,7 @@ def of(row: pd.Series) -> str:
 
 def number(value: float, metric: str, *, sign: bool = False) -> str:
     """With as many digits as are read, of a difference with its sign (`0.24`, `+0.240`); no minus before a zero."""
-    digits = _DIGITS[metric] + _MORE[metric] * sign
-    value = round(float(value), digits) + 0.0
-    return f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "\u2212")
+    return decimal(value, _DIGITS[metric] + _MORE[metric] * sign, sign=sign)
 
 
 def interval(row: pd.Series) -> str:
