@@ -86,7 +86,7 @@ def test_the_joint_statistics_are_a_table() -> None:
     joint = pd.DataFrame({"name": ["median effect", "share that falls"], "value": [-0.1234, 0.5], "p": [0.15, np.nan]})
     joint = joint.assign(null="untrained twin", expected=[-0.01, 0.25], verdict=np.nan)
     assert multiverse.table(joint).splitlines()[2:] == [
-        "| median effect | -0.123 | untrained twin | -0.010 | 0.150 |",
+        "| median effect | \u22120.123 | untrained twin | \u22120.010 | 0.150 |",
         "| share that falls | 50% | untrained twin | 25% |  |",
     ]
 

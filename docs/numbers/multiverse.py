@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from ctxexp.report.wording import decimal
 from docs.numbers.part import Part, markdown
 
 DECIMALS = 4
@@ -22,7 +23,7 @@ def table(numbers: pd.DataFrame) -> str:
 
 
 def _value(row: Any, value: float) -> str:
-    return f"{value:+.3f}" if row.name_ == "median effect" else f"{value:.0%}"
+    return decimal(value, 3, sign=True) if row.name_ == "median effect" else f"{value:.0%}"
 
 
 def _kept(summary: Path) -> pd.DataFrame:

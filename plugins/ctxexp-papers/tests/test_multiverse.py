@@ -70,12 +70,19 @@ def test_each_run_gives_a_specification_with_one_norm_under_cosines() -> None:
     assert first["definition"] == ["Self-similarity"]
     assert first["baseline"] == ["as configured"]
     assert first["centring"] == ["as it is"]
-    assert first["norm"] == ["as it is", "unit"]
+    assert first["norm"] == ["as it is", "normalized"]
     assert found[0].effect == pytest.approx(-0.203)
     assert found[0].low < -0.203 < found[0].high
-    assert set(differing_choices(found)) == {"definition", "centring", "norm", "first position", "unit", "baseline"}
+    assert set(differing_choices(found)) == {
+        "definition",
+        "centring",
+        "norm",
+        "first position",
+        "pieces of a word",
+        "baseline",
+    }
     assert differing_choices(found)["centring"] == ["as it is", "centred"]
-    assert frame(found).norm[0] == "as it is or unit"
+    assert frame(found).norm[0] == "as it is or normalized"
 
 
 def test_numbers_that_differ_a_little_are_kept_apart() -> None:
@@ -153,6 +160,12 @@ def test_figure_title_and_table_count_the_same() -> None:
     drawn = figure(every)
     assert drawn is not None
     assert len(drawn.axes[0].lines) == 2 * 32 + 2
+    matrix = drawn.axes[1]
+    names = [text.get_text().partition(" (")[0] for text in matrix.texts]
+    assert names == ["definition", "centring", "norm", "first position", "pieces of a word", "baseline"]
+    labels = {tick.get_text() for tick in matrix.get_yticklabels()}
+    assert {"normalized", "first", "mean"} < labels
+    assert "unit" not in labels  # a string that got a vector, and nothing else
     shown = table(every)
     assert shown is not None
     assert shown.title == title(found, together)
@@ -167,6 +180,18 @@ def test_figure_title_and_table_count_the_same() -> None:
     both = joint_table(every)
     assert both is not None
     assert len(both.shown) == len(both.numbers) == 4
+
+
+def test_numbers_below_zero_have_a_minus_sign() -> None:
+    down = [(label, without_raw(results)) for label, results in runs()]
+    found, together = specifications(down), joint(down)
+    assert together is not None
+    assert "changes by \u22120.003 from the first layer" in title(found, together)
+    assert "median effect \u22120.003 [" in together.sentence()
+    shown, both = table(down), joint_table(down)
+    assert shown is not None
+    assert both is not None
+    assert not any(cell.startswith(("-", "[-")) for row in (*shown.shown, *both.shown) for cell in row)
 
 
 def test_the_experiment_composes_and_sweeps_over_the_choices() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from ctxexp.report.frame import add_captions, empty_figure
 from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp.report.palette import FAINT, GRID, INK
-from ctxexp.report.wording import LabelledResults
+from ctxexp.report.wording import LabelledResults, decimal
 from ctxexp_papers.multiverse.joint import Joint, joint
 from ctxexp_papers.multiverse.specifications import Specification, differing_choices, specifications, variance_share
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 COLOUR = {"falls": "#0072b2", "rises": "#d55e00", "open": "#999999"}
 NAMES = {"falls": "falls, for certain", "rises": "rises, for certain", "open": "the interval holds 0"}
+BASELINE_NOTE = (
+    "Baseline: what is subtracted, the measure's value on unrelated occurrences: the run's own (as configured), that "
+    "of random groups of each word's own size (size-matched), or nothing."
+)
 
 
 def figure(runs: Sequence[LabelledResults]) -> Figure | None:
@@ -48,7 +52,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
         f"All together: {together.sentence()}.",
         "An effect is the measure in the last layer less that in the first, with its 95% interval on the same "
         "resamples, each by itself. Equal specifications are merged, and marked at each option. Percentages: the "
-        f"share of the effects' variance that hangs on that choice alone. {ONE_TRAINING_RUN}.",
+        f"share of the effects' variance that hangs on that choice alone. {BASELINE_NOTE} {ONE_TRAINING_RUN}.",
     ]
     text = {one.choices[1] for one in specs}
     add_captions(fig, title(specs, together), [f"text {', '.join(sorted(text))}"], handles, names, notes)
@@ -60,8 +64,9 @@ def title(specs: Sequence[Specification], together: Joint) -> str:
     counts = Counter(one.verdict for one in specs)
     models = ", ".join(sorted({one.choices[0] for one in specs}))
     median = together.statistics[0]
+    change = decimal(median.value, 3, sign=True)
     return (
-        f"{models}: how alike a word's vectors are changes by {median.value:+.3f} from the first layer to the last, "
+        f"{models}: how alike a word's vectors are changes by {change} from the first layer to the last, "
         f"the median of {len(specs)} ways to measure it (layers shuffled: p = {median.p:.2f}): "
         f"{counts['falls']} fall, {counts['rises']} rise, {counts['open']} are open"
     )

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report.wording import LabelledResults
+from ctxexp.report.wording import LabelledResults, decimal
 from ctxexp_papers.multiverse.specifications import Specification, all_paired, specifications
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _interval(replicates: np.ndarray) -> tuple[float, float]:
 
 
 def _format_value(value: float, name: str) -> str:
-    return f"{value:+.3f}" if name == "median effect" else f"{value:.0%}"
+    return decimal(value, 3, sign=True) if name == "median effect" else f"{value:.0%}"
 
 
 def _format_p(one: Statistic) -> str:

@@ -16,7 +16,7 @@ from ctxexp.results.values import Key
 if TYPE_CHECKING:
     import pandas as pd
 
-CHOICES = ("model", "text", "definition", "centring", "norm", "first position", "unit", "baseline")
+CHOICES = ("model", "text", "definition", "centring", "norm", "first position", "pieces of a word", "baseline")
 BASELINES = {"raw": "none", "adjusted": "as configured", "size_matched_adjusted": "size-matched"}
 MEASURES = ("self_similarity", "max_explainable_variance")  # that fall where words are more context-specific
 UNTRAINED = "untrained"  # the weights of a twin: the same shape with random weights
@@ -140,7 +140,7 @@ def variance_share(specs: Sequence[Specification], choice: str) -> float:
 
 
 def _of_run(results: Results) -> tuple[str, str, str, str, str, str]:
-    """Model, text, centring, norm, first position, unit: what a whole run has chosen."""
+    """Model, text, centring, norm, first position, pieces of a word: what a whole run has chosen."""
     info = results.info
     name = str(info.transform.arguments.get("name", info.transform.name))
     centred = name == "center" or (name == "unit_norm" and bool(info.transform.arguments.get("centred")))
@@ -149,14 +149,14 @@ def _of_run(results: Results) -> tuple[str, str, str, str, str, str]:
         one_line(info.model.name or info.model.encoder),
         one_line(info.corpus.name),
         other or ("centred" if centred else "as it is"),
-        "unit" if name == "unit_norm" else "as it is",
+        "normalized" if name == "unit_norm" else "as it is",
         "measured" if info.control == "none" else one_line(info.control),
         str(info.model.details.get("pooling") or "word"),
     )
 
 
 def _in_run(of: Sequence[str], results: Results) -> list[Specification]:
-    model, text, centring, norm, first, unit = of
+    model, text, centring, norm, first, pieces = of
     specs = []
     for label, about in results.info.measures.items():
         if about.name not in MEASURES:
@@ -172,7 +172,7 @@ def _in_run(of: Sequence[str], results: Results) -> list[Specification]:
                 continue
             change = difference(results, results, key, layers=[int(layers[-1])], others=[int(layers[0])])
             level = BASELINES["size_matched_adjusted"] if baseline_label(results, key) else baseline
-            choices = (model, text, title, centring, norm, first, unit, level)
+            choices = (model, text, title, centring, norm, first, pieces, level)
             replicates = results.replicates.get(key, np.empty((len(value), 0)))[layers].astype(np.float64)
             effect, low, high = (float(part[0]) for part in change)
             specs.append(Specification(choices, effect, low, high, value[layers], replicates, results))

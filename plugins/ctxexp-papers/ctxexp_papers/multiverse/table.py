@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ctxexp.report.sweep_tables import SweepTable
-from ctxexp.report.wording import LabelledResults
+from ctxexp.report.wording import LabelledResults, decimal
 from ctxexp_papers.multiverse.figure import title
-from ctxexp_papers.multiverse.joint import joint
+from ctxexp_papers.multiverse.joint import Statistic, joint
 from ctxexp_papers.multiverse.specifications import differing_choices, frame, specifications, variance_share
 
 
@@ -23,7 +23,7 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
         for option in options:
             with_option = [one for one in specs if option in one.options(name)]
             counts = [str(sum(one.verdict == kind for one in with_option)) for kind in ("falls", "open", "rises")]
-            median = f"{np.median([one.effect for one in with_option]):+.3f}"
+            median = decimal(float(np.median([one.effect for one in with_option])), 3, sign=True)
             cells.append([name, option, *counts, median, f"{variance_share(specs, name):.0%}"])
     columns = ["choice", "option", "falls", "open", "rises", "median effect", "variance that hangs on the choice"]
     notes = [
@@ -40,8 +40,8 @@ def joint_table(runs: Sequence[LabelledResults]) -> SweepTable | None:
     if together is None:
         return None
     cells = [
-        [one.name, f"{one.value:+.3f}", f"[{one.low:+.3f}, {one.high:+.3f}]" if np.isfinite(one.low) else "", one.null,
-         f"{one.expected:+.3f}", f"{one.p:.3f}" if np.isfinite(one.p) else ""]
+        [one.name, decimal(one.value, 3, sign=True), _interval(one), one.null, decimal(one.expected, 3, sign=True),
+         f"{one.p:.3f}" if np.isfinite(one.p) else ""]
         for one in together.statistics
     ]  # fmt: skip
     columns = ["all specifications", "value", "95% interval", "null", "expected", "p"]
@@ -53,3 +53,8 @@ def joint_table(runs: Sequence[LabelledResults]) -> SweepTable | None:
         "one draw of random weights.",
     ]
     return SweepTable("The specifications together, against chance", together.frame, columns, cells, notes)
+
+
+def _interval(one: Statistic) -> str:
+    low, high = (decimal(end, 3, sign=True) for end in (one.low, one.high))
+    return f"[{low}, {high}]" if np.isfinite(one.low) else ""
