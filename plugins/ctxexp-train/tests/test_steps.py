@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from ctxexp_train.steps.checkpoints import StepCheckpoint, find_checkpoints, sampled_weights, wrong_checkpoints
 from ctxexp_train.steps.command import is_source, main, sweep
-from ctxexp_train.steps.figure import farthest, figure, half_step, table
+from ctxexp_train.steps.figure import farthest, figure, half_step, overshoots, short_number, table
 from ctxexp_train.steps.first_word_length import FirstWordLength
 from ctxexp_train.steps.order import distances, misplaced
 from ctxexp_train.train import train
@@ -245,11 +245,74 @@ def test_the_table_says_when_half_of_the_change_is_made() -> None:
         assert flat is not None
         assert flat.shown[0][-1] == "no change"
     assert half_step([0, 1, 2], [0.0, -1.0, -2.0]) == 1
-    assert half_step([0, 1, 2], [0.3, 0.7, 0.2]) is None
-    assert farthest([0, 1, 2], [0.3, 0.7, 0.2]) == (1, 0.7)
+    assert half_step([0, 1, 2], [0.3, 0.7, 0.2]) == 2
+    assert overshoots([0.3, 0.7, 0.2])
+    assert not overshoots([0.0, -1.05, -1.0])
+    assert farthest([0.3, 0.7, 0.2]) == 1
     turning = table(runs(np.array([3, 3, 4, 7, 5, 4, 3, 2])[:, None] / 10 * [1, 1]))
     assert turning is not None
     assert turning.shown[0][4:] == ["32: 0.700 [0.690, 0.710]", "512: 0.200 [0.190, 0.210]", "turns"]
+    barely = table(runs(np.array([30, 30, 35, 45, 51, 52, 51, 50])[:, None] / 100 * [1, 1]))  # .52 isn't beyond .50
+    assert barely is not None
+    assert barely.shown[0][-1] == "32"
+
+
+def adjusted_runs(
+    values: np.ndarray, levels: np.ndarray, folder: str = "out/gpt2/checkpoints", level: str = "exact"
+) -> list[LabelledResults]:
+    """Runs at STEPS whose last layer's self-similarity less chance is values, with chance at levels; (steps,) each."""
+    out = []
+    for (label, one), value, chance in zip(runs(values[:, None], folder), values, levels, strict=True):
+        curves = {
+            "raw": value + chance, "baseline": chance, "adjusted": value, "adjusted_ci_low": value - 0.01,
+            "adjusted_ci_high": value + 0.01, "corrected": value / (1 - chance),
+        }  # fmt: skip
+        info = replace(
+            one.info, measures={"self_similarity": replace(one.info.measures["self_similarity"], level=level)}
+        )
+        out.append((label, results_with({f"self_similarity/{k}": np.array([v]) for k, v in curves.items()}, info=info)))
+    return out
+
+
+def test_the_figure_s_sentence_says_the_course_and_its_share_of_the_room() -> None:
+    """Where chance rises too, less of the room is left: a difference that falls is a larger share of it."""
+    values = np.array([34, 34, 34, 36, 70, 74, 61, 51]) / 100
+    levels = np.array([40, 40, 40, 39, 10, 13, 28, 42]) / 100
+    steady = adjusted_runs(np.linspace(0.1, 0.5, 8), np.full(8, 0.5), "out/bert/checkpoints")
+    flat = adjusted_runs(np.full(8, 0.5), np.full(8, 0.5), "out/elmo/checkpoints")
+    drawn = figure([*adjusted_runs(values, levels), *steady, *flat])
+    assert drawn is not None
+    title, said, facts, notes = (" ".join(text.get_text().split()) for text in drawn.texts)
+    assert title == "When in training does context come about?"
+    assert said == (
+        "Self-similarity in the last layer, less chance: in gpt2 from 0.34 at step 0 by way of 0.74 at step 128 to "
+        "0.51 at step 512 (shares of the room above chance: 0.57, 0.85, 0.88); in bert from 0.10 at step 0 to 0.50 at "
+        "step 512, half of that by step 64 (shares of the room above chance: 0.20, 1.00); in elmo from 0.50 at step 0 "
+        "to 0.50 at step 512, whose intervals overlap (shares of the room above chance: 1.00, 1.00)."
+    )
+    assert facts.endswith("not in time; chance: exact")
+    assert notes == "Each model is one training run."
+    assert drawn.axes[-1].get_ylabel() == "cosine \u2212 chance"
+    own = figure(adjusted_runs(values, levels, level="a level of the metric's own"))
+    assert own is not None
+    assert own.axes[-1].get_ylabel() == "cosine \u2212 baseline"  # no chance, and not called so
+
+
+def test_another_measure_s_sentence_has_its_own_question() -> None:
+    values = np.linspace(1, 0.4, 8)[:, None] * [1, 0.9]
+    norms = [(label, replace(r, frame=r.frame.assign(measure="word_norm"))) for label, r in runs(values)]
+    drawn = figure(norms)
+    assert drawn is not None
+    assert drawn.texts[0].get_text() == "Word norm: when in training does it change?"
+    assert drawn.texts[1].get_text().startswith("Word norm in the last layer: in gpt2 from 0.90 at step 0 to 0.36")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.238, ".24"), (-0.05, "\u2212.05"), (-0.004, ".00"), (0.999, "1.00"), (-1.2, "\u22121.20"), (34.49, "34.5")],
+)
+def test_cells_have_minus_signs_and_no_negative_zero(value: float, text: str) -> None:
+    assert short_number(value) == text
 
 
 def test_the_page_has_a_slider_over_steps(tmp_path: Path) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctxexp.metric import Estimate
 from ctxexp.report import run_facts, wording
+from ctxexp.report.findings import LEADING
 from ctxexp.report.frame import add_captions, empty_figure
+from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp.report.palette import INK
 from ctxexp.report.sweep_tables import Cells, SweepTable
 from ctxexp.report.training_steps import RunAtStep, equal_weights, trainings
@@ -50,16 +54,19 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
         row[0].set_ylabel(f"{textwrap.fill(title, 30)}\nlayer", fontsize=8.5, parse_math=False)
         bar = canvas.colorbar(image, ax=list(row), fraction=0.02, pad=0.01)
         bar.ax.tick_params(labelsize=7.5)
-        bar.set_label(textwrap.fill(wording.axis_label(key.measure, key.name, [found_run(runs_of)]), 26), fontsize=7.5)
+        run = found_run(runs_of)
+        labels = [wording.axis_label(key.measure, key.name, [run]), wording.direction([run], key.measure)]
+        bar.set_label("\n".join(textwrap.fill(label, 32) for label in labels if label), fontsize=7.5, parse_math=False)
         bar.outline.set_visible(False)
     for axes in grid[-1]:
         axes.set_xlabel("training step", fontsize=9)
     facts = ["rows: layers, 0 = input layer; steps are evenly spaced on the page, not in time"]
     shared = run_facts.shared_facts([(run.label, run.results) for at in runs_of.values() for run in at])
-    facts += [fact for fact in shared if not fact.endswith("kinds of weights")]  # the steps are
+    facts += [fact for fact in shared if not (fact.endswith("kinds of weights") or fact.startswith("intervals"))]
     notes = [f"{line}." for at in runs_of.values() for line in equal_weights(at)]
-    title = "When in training does context come about?"
-    add_captions(canvas, title, facts, [], [], notes, finding=" ".join(_sentence(runs_of, keys[0])))
+    notes += [f"{ONE_TRAINING_RUN}."] * (len(runs_of) > 1)
+    key = min(keys, key=lambda key: key.measure != LEADING)
+    add_captions(canvas, question(runs_of, key), facts, [], [], notes, finding=finding(runs_of, key))
     return canvas
 
 
@@ -97,11 +104,15 @@ def _map(axes: Axes, values: np.ndarray, at: Sequence[RunAtStep], limits: tuple[
     if values.size <= MANY:
         for i, j in np.ndindex(values.shape):
             if np.isfinite(values[i, j]):
-                dark = values[i, j] < low + 0.55 * (high - low)
-                text = f"{values[i, j]:.2f}" if abs(values[i, j]) < 10 else f"{values[i, j]:.3g}"
-                text = text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
-                axes.text(j, i, text, ha="center", va="center", fontsize=6, color="white" if dark else INK)
+                colour = "white" if values[i, j] < low + 0.55 * (high - low) else INK
+                axes.text(j, i, short_number(float(values[i, j])), ha="center", va="center", fontsize=6, color=colour)
     return image
+
+
+def short_number(value: float) -> str:
+    """A number for a cell of a map: `.24`, `−.05`, `1.20`, `34.5`."""
+    text = wording.decimal(value) if abs(value) < 10 else f"{value:.3g}".replace("-", wording.MINUS)
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
 def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
@@ -119,20 +130,61 @@ def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def half_step(steps: Sequence[int], values: Sequence[float]) -> int | None:
-    """The first step by which half of the whole change is made; None where values go far beyond it, by more than a
-    tenth of the change, so that the ends don't tell what happens between them."""
-    change = [value - values[0] for value in values]
-    ends = sorted([0.0, change[-1]])
+def half_step(steps: Sequence[int], values: Sequence[float]) -> int:
+    """The first step by which half of the whole change is made."""
+    change = np.asarray(values) - values[0]
+    return steps[int(np.argmax(change * np.sign(change[-1]) >= abs(change[-1]) / 2))]
+
+
+def overshoots(values: Sequence[float]) -> bool:
+    """Whether values lie beyond both ends by more than a tenth of the change, so that the ends don't tell what happens
+    between them."""
+    change = np.asarray(values) - values[0]
     slack = TURN * abs(change[-1])
-    if min(change) < ends[0] - slack or max(change) > ends[1] + slack:
-        return None
-    return next(step for step, difference in zip(steps, change, strict=True) if abs(difference) >= abs(change[-1]) / 2)
+    return bool(change.min() < min(0, change[-1]) - slack or change.max() > max(0, change[-1]) + slack)
 
 
-def farthest(steps: Sequence[int], values: Sequence[float]) -> tuple[int, float]:
-    """The step whose value is the farthest from the first one's, and that value."""
-    return max(zip(steps, values, strict=True), key=lambda at: abs(at[1] - values[0]))
+def farthest(values: Sequence[float]) -> int:
+    """The place of the value that is the farthest from the first one."""
+    return int(np.argmax(np.abs(np.asarray(values) - values[0])))
+
+
+@dataclass(frozen=True)
+class Course:
+    """A layer's course in training.
+
+    Args:
+        far: Place of the step whose value is the farthest from the first one.
+        turns: Whether that value certainly lies beyond both ends.
+        changes: Whether the ends certainly differ.
+        half: The first step by which half of the change is made.
+    """
+
+    far: int
+    turns: bool
+    changes: bool
+    half: int
+
+    @classmethod
+    def of(cls, steps: Sequence[int], estimates: Sequence[Estimate]) -> Course:
+        """The course of a layer's estimates at these steps, ascending."""
+        values = [estimate.value for estimate in estimates]
+        far = farthest(values)
+        first, middle, last = estimates[0], estimates[far], estimates[-1]
+        turns = overshoots(values) and is_change(first, middle) and is_change(middle, last)
+        return cls(far, turns, is_change(first, last), half_step(steps, values))
+
+    @property
+    def text(self) -> str:
+        """A cell of the table: `turns`, `no change`, or the step by which half of the change is made."""
+        return "turns" if self.turns else f"{self.half:,}" if self.changes else "no change"
+
+
+def is_change(first: Estimate, last: Estimate) -> bool:
+    """Whether the intervals of two values lie apart; without intervals, whether the values differ."""
+    if not np.isfinite([first.low, first.high, last.low, last.high]).all():
+        return first.value != last.value
+    return first.high < last.low or last.high < first.low
 
 
 def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
@@ -143,15 +195,11 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
     lines = []
     for (name, measure, task), rows in numbers.groupby(["training", "measure", "task"], sort=False):
         last = rows[rows.layer == rows.layer.max()]
-        first, end = last.iloc[0], last.iloc[-1]
-        steps, values = last.step.tolist(), last.value.tolist()
-        far, half = last.iloc[steps.index(farthest(steps, values)[0])], half_step(steps, values)
-        if half is None:
-            by = "turns" if is_change(first, far) and is_change(far, end) else "no change"
-        else:
-            by = f"{half:,}" if is_change(first, end) else "no change"
-        curve = Key(measure, "", task).curve_name
-        lines.append([name, curve, str(end.layer), _cell(first), _cell(far), _cell(end), by])
+        steps = last.step.tolist()
+        estimates = [Estimate(*ends) for ends in last[["value", "low", "high"]].itertuples(index=False)]
+        course = Course.of(steps, estimates)
+        cells = [_cell(steps[i], estimates[i]) for i in (0, course.far, -1)]
+        lines.append([name, Key(measure, "", task).curve_name, str(last.layer.iloc[0]), *cells, course.text])
     runs_of = trainings(runs)
     columns = [
         "training",
@@ -167,29 +215,52 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
     return SweepTable("The last layer in training", numbers, columns, lines, notes)
 
 
-def is_change(first: pd.Series, last: pd.Series) -> bool:
-    """Whether the intervals of two values lie apart; without intervals, whether the values differ."""
-    if not np.isfinite([first.low, first.high, last.low, last.high]).all():
-        return bool(first.value != last.value)
-    return bool(first.high < last.low or last.high < first.low)
+def _cell(step: int, estimate: Estimate) -> str:
+    value, low, high = (wording.decimal(x, 3) for x in (estimate.value, estimate.low, estimate.high))
+    return f"{step:,}: {value}" + (f" [{low}, {high}]" if np.isfinite(estimate.low) else "")
 
 
-def _cell(row: pd.Series) -> str:
-    interval = f" [{row.low:.3f}, {row.high:.3f}]" if np.isfinite(row.low) else ""
-    return f"{row.step:,}: {row.value:.3f}{interval}"
+def question(runs_of: Mapping[str, Sequence[RunAtStep]], key: Key) -> str:
+    """The figure's title: the question that the measure of its sentence answers."""
+    if key.measure == LEADING:
+        return "When in training does context come about?"
+    title = wording.full_title(key.measure, key.task, [run.results for at in runs_of.values() for run in at])
+    return f"{title}: when in training does it change?"
 
 
-def _sentence(found: Mapping[str, Sequence[RunAtStep]], key: Key) -> list[str]:
-    """A sentence a training on the first measure's last layer."""
-    sentences = []
-    for name, at in found.items():
-        steps, values = [run.step for run in at], [float(run.results.by_key[key].value[-1]) for run in at]
-        title = wording.title(key.measure, [run.results for run in at], key.task)
-        if np.isfinite(values).all() and values[0] != values[-1]:
-            half, (far, value) = half_step(steps, values), farthest(steps, values)
-            way = f", half of that by step {half:,}" if half is not None else f", by way of {value:.2f} at step {far:,}"
-            sentences.append(
-                f"{name}: {title.lower()} in the last layer goes from {values[0]:.2f} at step {steps[0]:,} to "
-                f"{values[-1]:.2f} at step {steps[-1]:,}{way}."
-            )
-    return sentences
+def finding(runs_of: Mapping[str, Sequence[RunAtStep]], key: Key) -> str:
+    """A sentence on a measure's last layer in each training; empty where that layer isn't known at each step.
+
+    Of a curve less chance it gives the share of the room above chance too: where chance rises, the difference falls by
+    itself, since there is less room for it.
+    """
+    phrases = [phrase for name, at in runs_of.items() if (phrase := _phrase(name, at, key))]
+    if not phrases:
+        return ""
+    runs = [run.results for at in runs_of.values() for run in at]
+    level = f", less {wording.level_word(runs, key.measure)}" if key.statistic == "adjusted" else ""
+    return f"{wording.full_title(key.measure, key.task, runs)} in the last layer{level}: {'; '.join(phrases)}."
+
+
+def _phrase(name: str, at: Sequence[RunAtStep], key: Key) -> str:
+    """The course of one training: "in bert from 0.34 at step 0 by way of 0.74 at step 128 to 0.51 at step 512"."""
+    steps, estimates = [run.step for run in at], _last_layer(at, key)
+    if not np.isfinite([estimate.value for estimate in estimates]).all():
+        return ""
+    course = Course.of(steps, estimates)
+    places = [0, course.far, -1] if course.turns else [0, -1]
+    first, *way, last = (f"{wording.decimal(estimates[i].value)} at step {steps[i]:,}" for i in places)
+    text = f"in {name} from {first}{''.join(f' by way of {one}' for one in way)} to {last}"
+    if not course.turns:
+        text += f", half of that by step {course.half:,}" if course.changes else ", whose intervals overlap"
+    share = key._replace(statistic="corrected")
+    if key.statistic == "adjusted" and all(share in run.results.by_key for run in at):
+        shares = _last_layer(at, share)
+        text += f" (shares of the room above chance: {', '.join(wording.decimal(shares[i].value) for i in places)})"
+    return text
+
+
+def _last_layer(at: Sequence[RunAtStep], key: Key) -> list[Estimate]:
+    """The curve's estimates in the last layer, step by step."""
+    curves_at = [run.results.by_key[key] for run in at]
+    return [Estimate(float(value[-1]), float(low[-1]), float(high[-1])) for value, low, high in curves_at]
