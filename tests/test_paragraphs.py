@@ -82,6 +82,18 @@ def test_sentences_quote_numbers_of_their_table(part: Part, known: set[str]) -> 
     assert said - known <= numbers_in(part.said())
 
 
+def test_bert_s_self_similarity_falls_only_as_a_difference() -> None:
+    """Its share of the room above chance, which is the anisotropy of the same layer, is larger in the end."""
+    said = quoted(training_steps.PART.page, training_steps.PART.mark)
+    assert "As a share of that room self-similarity is larger at step 512 than at step 128" in said
+    numbers = training_steps.PART.read()
+    last = numbers[(numbers.training == "bert") & (numbers.layer == numbers.layer.max())]
+    by_measure = last.pivot(index="step", columns="measure", values="value")
+    share = by_measure.self_similarity / (1 - by_measure.anisotropy)
+    assert by_measure.self_similarity[512] < by_measure.self_similarity[128]
+    assert share[512] > share[128] + 0.01
+
+
 def test_the_joint_statistics_are_a_table() -> None:
     joint = pd.DataFrame({"name": ["median effect", "share that falls"], "value": [-0.1234, 0.5], "p": [0.15, np.nan]})
     joint = joint.assign(null="untrained twin", expected=[-0.01, 0.25], verdict=np.nan)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ctxexp.report.wording import decimal
 from docs.numbers.part import Part, markdown, one_run_each
 
 DECIMALS = 4
@@ -25,7 +26,7 @@ def table(numbers: pd.DataFrame) -> str:
     for (training, measure), of_measure in numbers.groupby(["training", "measure"], sort=False):
         by_layer = of_measure.pivot(index="layer", columns="step", values="value")
         layer = by_layer[steps[-1]].abs().idxmax() if measure == "first_word_length" else by_layer.index[-1]
-        values = [f"{by_layer.loc[layer, step]:.2f}".replace("-0.00", "0.00") for step in steps]
+        values = [decimal(by_layer.loc[layer, step]) for step in steps]
         rows.append([f"`{training}`", measure.replace("_", " "), str(layer), *values])
     return markdown([*HEAD, *(f"step {step}" for step in steps)], rows) + one_run_each(numbers.training)
 
