@@ -22,7 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command.build import Built
 from ctxexp.command.config import MISSING, Config, parse_config
-from ctxexp.command.group_options import group_options
+from ctxexp.command.config_files import group_options, parse_once
 from ctxexp.command.help import option_names
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, load_plugin_files, plugin_files, registry
 from ctxexp.command.options import MEANT, RENAMED, RENAMED_ARGUMENTS
@@ -101,6 +101,8 @@ def _defaults(factory: Factory, kind: str) -> dict[str, object]:
 
 def _is_plain(value: object) -> bool:
     """Whether a config can hold the value; an argument whose default it can't hold is left to its factory."""
+    if value is None or isinstance(value, bool | int | float):
+        return True
     try:
         OmegaConf.create({"value": value})
     except OmegaConfBaseException:
@@ -220,7 +222,9 @@ def _hydra() -> Iterator[ConfigLoader]:
 
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(config_folder()), version_base="1.3"):
-        yield GlobalHydra.instance().config_loader()
+        loader = GlobalHydra.instance().config_loader()
+        parse_once(loader)
+        yield loader
     GlobalHydra.instance().clear()
 
 
