@@ -104,8 +104,8 @@ def install(python: Path, arguments: list[str]) -> int:
     uv = find_uv() if os.environ.get("INSTALLER") != "pip" else None
     if uv:
         settings = pip_settings(output_of([sys.executable, "-m", "pip", "config", "list"]) or "", os.environ)
-        command = [*uv, "pip", "install", "--python", str(python), "--compile-bytecode", *uv_options(settings)]
-        environ = {**os.environ, **uv_variables(settings, os.environ)}
+        command = [*uv, "pip", "install", "--python", str(python), *uv_options(settings)]
+        environ = {"UV_COMPILE_BYTECODE": "1", **os.environ, **uv_variables(settings, os.environ)}
     elif pip := find_pip():
         command, environ = [*pip, "--python", str(python), "install", "--disable-pip-version-check"], {**os.environ}
     else:

@@ -133,6 +133,9 @@ def test_uv_installs_from_where_pip_would_and_compiles(checkout: Path, script: d
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("installed with uv in ")
     assert greeting(checkout / "an environment") == "hello True"
+    done = run(checkout, "used once", "greeting", PATH=path, UV_COMPILE_BYTECODE="0")
+    assert done.returncode == 0, done.stderr
+    assert greeting(checkout / "used once") == "hello False"
 
     missing = run(checkout, "an environment", "-c", "constraints.txt", "no-such-thing", PATH=path)
     assert missing.returncode != 0
