@@ -140,6 +140,8 @@ def sweep_figure(chart: Chart, runs: Sequence[LabelledResults] = ()) -> Figure:
     measures = [panel.measure for panel in chart.panels]
     share_scales(axes_and_panels, columns)
     finding = chart_finding(runs, chart.panels[0].key)
+    if len(chart.panels) > 1 and finding:
+        finding = f"First panel: {finding}"
     _dress_sweep(figure, chart.title, facts, axes_and_panels, runs, measures, finding=finding)
     return figure
 
@@ -191,10 +193,12 @@ def _notes(runs: Sequence[LabelledResults], cite: bool, measures: Sequence[str] 
     curves come from."""
     source = f"Published curves (bert-base-cased, gpt2, the original ELMo): {reference.SOURCE}; {reference.CAVEAT}."
     control_sentences = control_lines(runs, measures, most=CONTROLS)
-    controls = [f"{NO_CONTEXT}: {line}." for line in control_sentences[:CONTROLS]]
+    controls = [f"{line}." for line in control_sentences[:CONTROLS]]
     if len(control_sentences) > CONTROLS:
         controls[-1] = f"{controls[-1][:-1]}; {control_sentences[-1]}."
-    seeds = [f"{seed_sentence}."] if (seed_sentence := training_runs(runs)) else []
+    if controls:
+        controls[0] = f"{NO_CONTEXT}: {controls[0]}"
+    seeds = [f"{seed_sentence}."] if (seed_sentence := training_runs(runs, measures)) else []
     return run_facts.encoder_lines(runs) + controls + seeds + [source] * cite
 
 

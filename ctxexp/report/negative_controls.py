@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from ctxexp.report.wording import LabelledResults, definition_name, main_keys, measure_info
+from ctxexp.report.wording import LabelledResults, decimal, definition_name, main_keys, measure_info
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Key
 
@@ -147,7 +147,7 @@ def control_lines(
             last = int(finite_layers[-1])
             control_values = ", ".join(f"{one.label} {_at(one, last)}" for one in controls)
             by_curve.setdefault(key, []).append(
-                f"{label}, {key}: layer {last} {results.by_key[key].value[last]:.3f}; {control_values}"
+                f"{label}, {key}: layer {last} {decimal(results.by_key[key].value[last], 3)}; {control_values}"
             )
     lines = [line for curve_lines in by_curve.values() for line in curve_lines]
     if most is not None and len(lines) > most:
@@ -156,10 +156,11 @@ def control_lines(
 
 
 def _at(control: NegativeControl, layer: int) -> str:
-    value = f"{control.values[layer]:.3f}"
+    value = decimal(control.values[layer], 3)
     if control.interval is None or not np.isfinite(control.interval[0][layer]):
         return value
-    return f"{value} [{control.interval[0][layer]:.3f}, {control.interval[1][layer]:.3f}]"
+    low, high = (decimal(end[layer], 3) for end in control.interval)
+    return f"{value} [{low}, {high}]"
 
 
 def controls_of_run(results: Results) -> str:
@@ -176,12 +177,17 @@ def controls_of_run(results: Results) -> str:
     return f"{prefix}further controls: its command with `-m {' '.join(arguments)}`, whose figures and report hold all"
 
 
-def training_runs(runs: Sequence[LabelledResults]) -> str:
-    """The sentence on seeds below a comparison of models; empty for one model, or where runs are means over seeds."""
+def training_runs(runs: Sequence[LabelledResults], measures: Iterable[str] = ()) -> str:
+    """The sentence on seeds below a comparison of models by these measures (none: by all); empty for one model, or
+    where runs are means over seeds."""
     models = {(r.info.model.name, r.info.model.weights, r.info.model.encoder) for _, r in runs}
     models = {model for model in models if model[0] != RANDOM_WORDS}  # which nothing trained
     if len(models) < 2 or any(r.info.seeds for _, r in runs) or len({r.info.seed for _, r in runs}) > 1:
         return ""
+    selection = set(measures)
+    curves = [(key, estimates) for _, results in runs for key, estimates in results.by_key.items()]
+    if not any(np.isfinite(e.low).any() for key, e in curves if not selection or key.measure in selection):
+        return f"{ONE_TRAINING_RUN} with one seed"
     return (
         f"{ONE_TRAINING_RUN} with one seed: how far another run of the same recipe would lie is not in these intervals"
     )

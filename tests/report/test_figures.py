@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -397,9 +398,18 @@ def test_controls_fill_the_foot_and_the_rest_is_counted() -> None:
     runs = [(name, results(name, 3)) for name in "abcdef"]
     chart = next(c for c in charts.sweep_charts(runs) if c.name == "self_similarity")
     (foot,) = (text.get_text() for text in figures.sweep_figure(chart, runs).texts if NO_CONTEXT in text.get_text())
-    lines = " ".join(foot.split()).split(f"{NO_CONTEXT}: ")[1:]
-    assert [line[0] for line in lines] == ["a", "b", "c", "d"]
-    assert "; and 2 more." in lines[-1]
+    _, named, controls = " ".join(foot.split()).partition(f"{NO_CONTEXT}: ")
+    assert named
+    assert re.findall(r"(?:^|\. )(\w), self_similarity", controls) == ["a", "b", "c", "d"]
+    assert controls.count("; and 2 more.") == 1
+
+
+def test_a_sentence_above_several_panels_says_which_it_is_of() -> None:
+    runs = [(name, results(name, 3)) for name in "ab"]
+    for chart in charts.sweep_charts(runs):
+        shown = [text.get_text() for text in figures.sweep_figure(chart, runs).texts]
+        assert any(text.startswith("First panel: ") for text in shown) is (len(chart.panels) > 1), chart.name
+    assert {len(chart.panels) > 1 for chart in charts.sweep_charts(runs)} == {True, False}
 
 
 def test_groups_of_matched_size_have_no_size_to_name() -> None:

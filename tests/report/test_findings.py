@@ -123,11 +123,11 @@ def test_variants_and_tasks_are_told_apart() -> None:
 def test_models_are_ordered_only_where_intervals_allow() -> None:
     one, two, three = run([0.9, 0.4]), run([0.9, 0.6]), run([0.9, 0.41])
     assert comparison_finding([("a", one), ("b", two), ("c", three)]) == (
-        "At the last measured layer (Self-similarity of words, adjusted) words are more context-specific in a (0.15) "
-        "than in b (0.35); these data can't tell c (0.16) from it."
+        "At the last measured layer (Self-similarity of words, less chance) words are more context-specific in a "
+        "(0.15) than in b (0.35); these data can't tell c (0.16) from it."
     )
     assert comparison_finding([("a", one), ("c", three)]) == (
-        "At the last measured layer (Self-similarity of words, adjusted) these data can't tell the models apart: "
+        "At the last measured layer (Self-similarity of words, less chance) these data can't tell the models apart: "
         "a (0.15) and c (0.16)."
     )
     bare = [(label, run(raw, half=None)) for label, raw in (("a", [0.9, 0.4]), ("b", [0.9, 0.6]))]
@@ -245,8 +245,8 @@ def test_an_order_of_models_that_the_share_of_the_room_does_not_show_is_said_so(
     narrow = share_run([0.9, 0.99], [0.2, 0.9])  # .09 above chance, .9 of the room
     wide, like, agrees = (share_run([0.9, at], [0.2, level]) for at, level in ((0.6, 0.2), (0.92, 0.2), (0.99, 0.5)))
     assert comparison_finding([("a", narrow), ("b", wide)]) == (
-        "At the last measured layer (Self-similarity of words, adjusted) words are more context-specific in a (0.09) "
-        f"than in b (0.40).{SHARE}the difference from b goes the other way."
+        "At the last measured layer (Self-similarity of words, less chance) words are more context-specific in a "
+        f"(0.09) than in b (0.40).{SHARE}the difference from b goes the other way."
     )
     assert comparison_finding([("a", narrow), ("b", wide), ("c", wide), ("d", like)]).endswith(
         f"{SHARE}the differences from b and c go the other way; the difference from d is uncertain."

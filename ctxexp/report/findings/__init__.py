@@ -163,7 +163,8 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None) 
     parts = [f"{label} ({_number(v, values)})" for (label, _, _), v in zip(points, values, strict=True)]
     above = [i for i in range(len(points)) if order[lowest, i] > 0]
     beside = [i for i in range(len(points)) if i not in (lowest, *above)]
-    measure_text = f"({full_title(key.measure, key.task, every)}{', adjusted' if key.statistic == 'adjusted' else ''})"
+    less_chance = ", less chance" if key.statistic == "adjusted" else ""
+    measure_text = f"({full_title(key.measure, key.task, every)}{less_chance})"
     if not above:
         has_ci = all(_course(results, key).has_interval for results in every)
         why = "these data can't tell the models apart" if has_ci else "without intervals no order of models is claimed"
