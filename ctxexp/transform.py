@@ -20,7 +20,7 @@ CHUNK_BYTES = 16 << 20  # rows that are transformed at a time
 
 T = TypeVar("T")
 Record = Mapping[str, Sequence[object]]
-"""What a fit leaves to look at, such as its loss: columns of equal length by name."""
+"""The curves that a fit leaves to look at, such as its loss: columns of equal length by name."""
 
 
 class Transform(ABC):

@@ -61,8 +61,8 @@ class _ParsedOnce(ConfigRepository):  # type: ignore[misc]  # Hydra is untyped t
 
 
 def _state(source: ConfigSource, config_path: str) -> object:
-    """What is another for another content: a file's time and size, or the object that Python stored; a module's files
-    stay as they are."""
+    """A value that differs where the content does: a file's time and size, or the object that Python stored; a module's
+    files stay as they are."""
     name = source._normalize_file_name(config_path)
     if source.scheme() == "file":
         file = Path(source.path, name).stat()

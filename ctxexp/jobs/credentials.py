@@ -82,7 +82,7 @@ def _secret_values() -> list[str]:
 
 
 class _Environment(NamedTuple):
-    """What the variables hold that credentials come from."""
+    """The values of the variables that credentials come from."""
 
     uris: tuple[str, ...]  # tracking URIs, with credentials in them or without
     secrets: tuple[str, ...]  # of sinks: texts, and URIs with credentials in them

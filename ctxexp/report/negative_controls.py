@@ -26,7 +26,7 @@ GROUP_OF_WEIGHTS = ("mini", "published")  # whose models have an untrained twin 
 LABELS = {"untrained": "untrained twin", "vector_a_word": "a random vector a word"}
 NO_CONTEXT = "Negative controls (no context, or no training)"
 ONE_TRAINING_RUN = "Each model is one training run"
-"""What every comparison of models says; its intervals know nothing of another training."""
+"""The note below every comparison of models, whose intervals know nothing of another training."""
 VECTOR_A_WORD = {  # exact whatever the vectors are, where all of a word's are one
     ("self_similarity", "raw"): 1.0,
     ("self_similarity", "corrected"): 1.0,

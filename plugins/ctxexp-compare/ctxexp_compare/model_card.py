@@ -38,7 +38,7 @@ class Card:
     results: Results
     title: str
     command: str = ""
-    """What was typed, where a model was measured for the card."""
+    """The command as typed, where a model was measured for the card."""
 
     @property
     def keys(self) -> list[Key]:

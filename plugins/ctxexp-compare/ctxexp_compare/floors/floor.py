@@ -26,7 +26,7 @@ ADAPT_PAIRS = 100_000
 
 @dataclass(frozen=True)
 class Floor:
-    """What cosines unrelated words, and unrelated sentences, have in each layer of a model.
+    """The cosines of unrelated words, and of unrelated sentences, in each layer of a model.
 
     Args:
         title: The model.

@@ -30,7 +30,7 @@ class Arrangement(NamedTuple):
 
     @property
     def notes(self) -> list[str]:
-        """What is unusual, a sentence each."""
+        """The unusual findings, a sentence each."""
         notes = []
         if self.axes != (0, 1, 2):
             notes.append(f"its axes are {', '.join(AXES[self.axes.index(i)] for i in range(3))}")
@@ -193,7 +193,7 @@ def _select(x: np.ndarray, states: TokenStates, arrangement: Arrangement) -> np.
 
 
 def _variants(states: Sequence[TokenStates], arrangement: Arrangement) -> list[tuple[Key, np.ndarray]]:
-    """What a layer may be: a hidden state, that before or after the final norm, and each at length 1."""
+    """The candidates for a layer: a hidden state, that before or after the final norm, and each at length 1."""
     last = states[0].layers.shape[0] - 1
     sources: list[tuple[int, Norm, list[np.ndarray]]] = [
         (i, "", [s.layers[i] for s in states]) for i in range(last + 1)

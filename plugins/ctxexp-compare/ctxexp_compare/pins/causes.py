@@ -1,4 +1,4 @@
-"""What kind of change the vectors show: which rows moved, in which layers, and what stayed."""
+"""The kind of change that vectors show: which rows moved, in which layers, and what stayed."""
 
 from __future__ import annotations
 

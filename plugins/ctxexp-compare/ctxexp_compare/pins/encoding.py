@@ -47,7 +47,7 @@ def encode(
 
 
 def _encoded(encoder: Encoder, sentences: Sequence[Sentence], numbers: Sequence[int]) -> list[EncodedSentence]:
-    """What the encoder gives for a batch; `numbers` are its sentences' for messages."""
+    """The encoder's answers for a batch; `numbers` are its sentences', for messages."""
     given = list(encoder.encode(sentences))
     if len(given) != len(sentences):
         raise EncodingError(f"encoder {encoder.name!r} gave {len(given)} results for {len(sentences)} sentences")

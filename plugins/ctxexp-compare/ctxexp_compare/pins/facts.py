@@ -1,4 +1,4 @@
-"""What decides a model's vectors beside its weights and tokenizer, and where they were computed."""
+"""Settings that decide a model's vectors beside its weights and tokenizer, and the place where they were computed."""
 
 from __future__ import annotations
 

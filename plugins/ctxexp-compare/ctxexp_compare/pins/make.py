@@ -148,7 +148,7 @@ class _Source:
         self._built: dict[tuple[str, ...], Built] = {}  # composing a config takes half a second
 
     def built(self, *more: str, text: Text | None = None) -> Built:
-        """What the model's config builds, with more arguments of the command line."""
+        """The run that the model's config builds, with more arguments of the command line."""
         from ctxexp.command.build import Built  # with what checks configs: not at `import ctxexp_compare`
 
         if text is not None:

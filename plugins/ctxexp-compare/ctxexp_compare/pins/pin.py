@@ -26,7 +26,7 @@ Fact = str | int | float | bool
 
 @dataclass(frozen=True)
 class Pin:
-    """What a model gave when it was pinned.
+    """The vectors of a model when it was pinned, in short.
 
     `model` and `options` are the arguments of the command line that name it, empty for one in memory. `layers` are the
     numbers of the layers that are kept. `pooling` is that of sentence vectors, empty without any. `lengths` are the

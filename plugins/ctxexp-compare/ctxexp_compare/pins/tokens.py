@@ -1,4 +1,4 @@
-"""What a tokenizer makes of the pin's text, and the tokenizer itself, as digests."""
+"""Digests of a tokenizer, and of the pieces that it makes of the pin's text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TokenizerDigest:
         return [i for i, equal in enumerate(same) if not equal]
 
     def changes(self, now: TokenizerDigest) -> list[str]:
-        """What differs, in words; settings as another version of the library writes them are no difference."""
+        """The differences, in words; settings as another version of the library writes them are none."""
         differences = []
         if changed := self.changed_sentences(now):
             differences.append(f"{len(changed)} of {len(self.pieces)} sentences have other pieces")

@@ -84,7 +84,7 @@ def _moved_blocks(then: Mapping[str, str], now: Mapping[str, str], changed: Sequ
 
 
 def weight_precision(encoder: Encoder, names: Iterable[str]) -> str:
-    """What the values of these matrices are rounded to beyond their own type, as far as they say; empty otherwise."""
+    """The type that the values of these matrices are rounded to, beyond their own; empty where they don't show one."""
     model: Any = getattr(encoder, "model", None)
     if not hasattr(model, "state_dict"):
         return ""

@@ -66,7 +66,7 @@ class WithoutSinks(Control):
 def effects(
     encoder: Encoder, sinks: Sinks, *, metrics: Sequence[str] = METRICS, options: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """What leaving the sinks out does to each curve.
+    """The change of each curve when the sinks are left out.
 
     Args:
         encoder: The model in which they were found.

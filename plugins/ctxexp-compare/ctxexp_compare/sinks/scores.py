@@ -1,4 +1,4 @@
-"""What makes a piece a sink: its norm beside the layer's median, and the attention that it draws beyond an even share.
+"""Signs of a sink: a piece's norm beside the layer's median, and the attention that it draws beyond an even share.
 
 Massive activations after Sun, Chen, Kolter & Liu (2024), attention sinks after Xiao et al. (2023) and Gu et al. (2025),
 who call a piece a head's sink where it draws more than .3 of the attention on average.

@@ -49,7 +49,7 @@ class Source:
 
 @dataclass
 class Inputs:
-    """What a user offers as evidence: finished runs, a folder of released results, models to measure."""
+    """Evidence that a user offers: finished runs, a folder of released results, models to measure."""
 
     runs: Sequence[LinkedResults] = ()
     released: Path | None = None

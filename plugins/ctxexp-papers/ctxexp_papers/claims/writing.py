@@ -102,7 +102,7 @@ def page(trials: Sequence[Trial]) -> str:
 
 
 def _row(trial: Trial, verdict: Verdict) -> dict[str, Any]:
-    """What a row shows and unfolds to."""
+    """The text of a row, and that which it unfolds to."""
     decided = verdict.finding or verdict.on_models
     shown = decided or next((finding for finding in verdict.beside if finding.is_measured), None)
     checks = [check for check in shown.checks if check.is_measured] if shown else []

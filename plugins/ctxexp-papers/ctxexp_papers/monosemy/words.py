@@ -1,4 +1,4 @@
-"""What may make a word vary: its number of senses, how often it occurs, how varied its contexts are."""
+"""Properties of a word that may make it vary: number of senses, frequency, variety of its contexts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the paper's claims have in common: the shapes of their tests, and the evidence they need."""
+"""The common part of the paper's claims: the shapes of their tests, and the evidence they need."""
 
 from __future__ import annotations
 
