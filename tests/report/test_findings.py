@@ -141,7 +141,7 @@ def test_many_models_are_counted_and_not_named() -> None:
     many = [(f"m{i}", run([0.9, 0.6 + i / 100])) for i in range(7)]
     near = [(f"n{i}", run([0.9, 0.401 + i / 1000])) for i in range(7)]
     low = ("a", run([0.9, 0.4]))
-    opening = "At the last measured layer (Self-similarity of words, adjusted) "
+    opening = "At the last measured layer (Self-similarity of words, less chance) "
     assert comparison_finding([low, *many]) == (
         f"{opening}words are more context-specific in a (0.15) than in 7 others (0.35 to 0.41)."
     )
