@@ -119,6 +119,24 @@ class Similarities:
         return "".join(tables)
 
 
+def check_options(
+    *,
+    sample: int = 2000,
+    layers: int | None = None,
+    bootstrap: int = 1000,
+    null: Null = "words",
+    rows: RowNorm = "unit_norm",
+    **_others: object,
+) -> None:
+    """Raise ConfigError for impossible options of `similarities`, which need no vectors to be seen."""
+    for key, number, least in (("sample", sample, 5), ("layers", layers or 2, 2), ("bootstrap", bootstrap, 0)):
+        if number < least:
+            raise ConfigError(f"{key}={number}: expected at least {least}")
+    for key, choice, choices in (("null", null, get_args(Null)), ("rows", rows, get_args(RowNorm))):
+        if choice not in choices:
+            raise ConfigError(f"{key}={choice}: expected {' or '.join(choices)}")
+
+
 def similarities(
     spaces: Sequence[Space],
     measures: Sequence[TwoSpaces],
@@ -140,12 +158,7 @@ def similarities(
     massive ones don't decide, or as they are. Raises DataError where the spaces have too few occurrences in common,
     ConfigError for impossible numbers.
     """
-    for key, number, least in (("sample", sample, 5), ("layers", layers or 2, 2), ("bootstrap", bootstrap, 0)):
-        if number < least:
-            raise ConfigError(f"{key}={number}: expected at least {least}")
-    for key, choice, choices in (("null", null, get_args(Null)), ("rows", rows, get_args(RowNorm))):
-        if choice not in choices:
-            raise ConfigError(f"{key}={choice}: expected {' or '.join(choices)}")
+    check_options(sample=sample, layers=layers, bootstrap=bootstrap, null=null, rows=rows)
     spaces = [replace(space, label=label) for label, space in unique_labels([(s.label, s) for s in spaces])]
     common_sample, rows_of, common = align(spaces, sample=sample, seed=seed, null=null)
     for one in measures:

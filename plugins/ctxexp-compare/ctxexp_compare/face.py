@@ -14,7 +14,7 @@ from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.files.paths import user_path
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent
-from ctxexp_compare.engine import Similarities, similarities
+from ctxexp_compare.engine import Similarities, check_options, similarities
 from ctxexp_compare.hooks import COMPARISON
 from ctxexp_compare.measure import Null, RowNorm, TwoSpaces
 from ctxexp_compare.space import Space
@@ -70,6 +70,7 @@ def compare(
     """
     display = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
     metrics = parse_measures(measures)
+    check_options(**choices)  # before any model encodes
     factories = [factory for one in spaces for factory in _space_factories(one, text, options)]
     if not factories:
         raise ConfigError("compare: expected at least one run or model, got none")

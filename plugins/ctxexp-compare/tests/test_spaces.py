@@ -234,7 +234,9 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(
     assert words in str(refused.value)
 
 
-def test_a_misspelt_model_is_refused_before_another_one_encodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_model_or_an_impossible_option_is_refused_before_any_model_encodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def encode(*_: object) -> None:
         raise AssertionError("it encodes")
 
@@ -245,6 +247,9 @@ def test_a_misspelt_model_is_refused_before_another_one_encodes(monkeypatch: pyt
         compare(
             Lettered("a"), "huggingface model.checkpoint=./nowhere", text=SENTENCES, options=OPTIONS, progress=False
         )
+    for choice, message in (({"sample": 2}, "sample=2: expected at least 5"), ({"layers": 1}, "layers=1: expected at")):
+        with pytest.raises(ConfigError, match=message):
+            compare(Lettered("a"), Lettered("b"), text=SENTENCES, options=OPTIONS, progress=False, **choice)
 
 
 def test_a_folder_whose_config_cannot_be_read_is_refused(tmp_path: Path) -> None:
