@@ -2,7 +2,8 @@
 
 A server imports the libraries once and forks for every command: the child takes over the caller's arguments, folder,
 environment and streams, runs the module as `python -m` would, and ends as any interpreter does. `Warm.folder` is for
-the front of a PATH: its `python` asks the server where ctxexp or a script is meant, and else is the interpreter itself.
+the front of a PATH: its `ctxexp` asks the server, and its `python` where ctxexp or a script is meant; else that is the
+interpreter itself.
 What has to be seen to start from nothing is run without it.
 """
 
@@ -66,6 +67,9 @@ class Warm:
         # A `#!` line ends at its first space and at 127 characters: the interpreter may lie anywhere, a shell doesn't.
         self.python.write_text(f'#!/bin/sh\nexec {quote(sys.executable)} -SE {quote(str(script))} "$@"\n')
         self.python.chmod(0o755)
+        command = self.folder / "ctxexp"
+        command.write_text(f'#!/bin/sh\nexec {quote(str(self.python))} -m ctxexp "$@"\n')
+        command.chmod(0o755)
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
         env = {**kept, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "error::UserWarning:ctxexp"}
         self._server = subprocess.Popen([sys.executable, __file__, address], env=env, stdout=subprocess.PIPE)

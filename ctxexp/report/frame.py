@@ -102,6 +102,7 @@ def save_figure(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = 
     stem = re.sub(r"[^\w.-]+", "_", name).strip("._") or "figure"
     paths = [folder / f"{stem}.{kind}" for kind in kinds]
     undated: Any = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    options: Any = {"png": {"pil_kwargs": {"compress_level": 3}}}  # no larger than 6 makes it, in half the time
     style: Any = {"svg.hashsalt": "ctxexp", "figure.autolayout": False, "figure.constrained_layout.use": False}
     with warnings.catch_warnings(), matplotlib.rc_context(style):
         # a label in a script that the bundled font lacks is drawn as boxes: no reason to fail a finished run
@@ -114,5 +115,5 @@ def save_figure(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = 
         figure.set_layout_engine(None)  # laid out once, for all: with an engine matplotlib draws each file twice
         for kind, path in zip(kinds, paths, strict=True):
             with atomic_write(path) as part:
-                figure.savefig(part, format=kind, dpi=150, metadata=undated.get(kind))
+                figure.savefig(part, format=kind, dpi=150, metadata=undated.get(kind), **options.get(kind, {}))
     return paths
