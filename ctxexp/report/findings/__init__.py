@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report.differences import share_resamples
+from ctxexp.report.findings.phrases import MOST_LISTED, listed, named_or_counted, number
 from ctxexp.report.findings.trend import Leg, Trend, certain_changes, certain_sign, layer_changes, trend
 from ctxexp.report.negative_controls import is_control
 from ctxexp.report.wording import (
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 LEADING = "self_similarity"  # the measure that a run's one sentence is of, where it was measured
 SHARE = " As a share of the room above chance, "
 FEW = 3  # runs whose changes a chart says one by one
-MOST_LISTED = 2 * FEW  # runs that a sentence names
 
 
 def findings(results: Results, label: str = "") -> list[str]:
@@ -115,8 +115,8 @@ def _doubt(noun: str, preposition: str, agreements: Sequence[tuple[str, int]]) -
     for agreement, one, several in verbs:
         if which := [words for words, each in agreements if each == agreement]:
             nouns, verb = (noun, one) if len(which) == 1 else (f"{noun}s", several)
-            listed = f"{len(which)} of them" if len(which) > MOST_LISTED else _listed(which)
-            parts.append(f"the {nouns} {preposition} {listed} {verb}")
+            subjects = f"{len(which)} of them" if len(which) > MOST_LISTED else listed(which)
+            parts.append(f"the {nouns} {preposition} {subjects} {verb}")
     return f"{SHARE}{'; '.join(parts)}." if parts else ""
 
 
@@ -142,7 +142,7 @@ def _range(results: Results, key: Key, label: str) -> str:
     if not np.isfinite(values).any():
         return f"undefined in {label}"
     ends = np.array([np.nanmin(values), np.nanmax(values)])
-    low, high = (_number(end, ends) for end in ends.tolist())
+    low, high = (number(end, ends) for end in ends.tolist())
     return f"{low} in {label}" if low == high else f"{low} to {high} in {label}"
 
 
@@ -160,7 +160,7 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None) 
     info = measure_info(every[0], key.measure)
     values, order = certain_order([(results, key, at) for _, results, at in points])
     lowest = int(np.argmin(values))
-    parts = [f"{label} ({_number(v, values)})" for (label, _, _), v in zip(points, values, strict=True)]
+    parts = [f"{label} ({number(v, values)})" for (label, _, _), v in zip(points, values, strict=True)]
     above = [i for i in range(len(points)) if order[lowest, i] > 0]
     beside = [i for i in range(len(points)) if i not in (lowest, *above)]
     less_chance = ", less chance" if key.statistic == "adjusted" else ""
@@ -168,9 +168,9 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None) 
     if not above:
         has_ci = all(_course(results, key).has_interval for results in every)
         why = "these data can't tell the models apart" if has_ci else "without intervals no order of models is claimed"
-        return f"At the last measured layer {measure_text} {why}: {_named(parts, values, 'runs')}."
+        return f"At the last measured layer {measure_text} {why}: {named_or_counted(parts, values, 'runs')}."
     meaning = f"{info.subject} are {info.lower}" if info.subject else "values are lower"
-    others = [_named([parts[i] for i in at], values, "others", at) for at in (above, beside)]
+    others = [named_or_counted([parts[i] for i in at], values, "others", at) for at in (above, beside)]
     than, rest = others[0], f"; these data can't tell {others[1]} from it" if beside else ""
     doubt = _order_doubt(points, key, lowest, above)
     return f"At the last measured layer {measure_text} {meaning} in {parts[lowest]} than in {than}{rest}.{doubt}"
@@ -254,7 +254,7 @@ def _values(results: Results, key: Key, layers: Sequence[int]) -> str:
     texts, side = [], ""
     for layer, value in zip(layers, curve.tolist(), strict=True):
         now = ("above chance" if value >= 0 else "below chance") if adjusted else ""
-        text = _number(abs(value) if adjusted else value, curve)
+        text = number(abs(value) if adjusted else value, curve)
         texts.append(f"{text}{f' {now}' if now != side else ''} at layer {layer}")
         side = now
     return ", ".join(texts)
@@ -266,7 +266,7 @@ def _chance(results: Results, key: Key, layer: int, n: int) -> str:
     if key.statistic != "adjusted" or raw is None or level is None or not np.isfinite(level.value[layer]):
         return ""
     pair = np.array([raw.value[layer], level.value[layer]])
-    value, chance = (_number(each, pair) for each in pair.tolist())
+    value, chance = (number(each, pair) for each in pair.tolist())
     unit = unit_label([results], key.measure)
     y, low, high = (float(part[layer]) for part in results.by_key[key])
     has_ci = np.isfinite([low, high]).all() and not results.info.seeds
@@ -279,26 +279,3 @@ def _chance(results: Results, key: Key, layer: int, n: int) -> str:
     if sign == 1 and pair[1] > 0:
         return f"{at} the {unit} is {value}, of which chance alone gives {chance}"
     return f"{at} the {unit} is {value}, and chance alone gives {chance}"
-
-
-def _number(value: float, beside: np.ndarray) -> str:
-    """The number with two decimals, or as many, up to four, as tell different numbers beside it apart."""
-    finite = np.abs(beside[np.isfinite(beside)])
-    digits = 1 if finite.max(initial=0) >= 10 else 2
-    while digits < 4 and len(set(np.round(finite, digits))) < len(set(finite)):
-        digits += 1
-    return f"{value:,.{digits}f}"
-
-
-def _named(parts: Sequence[str], values: np.ndarray, noun: str, at: Sequence[int] | None = None) -> str:
-    """The parts, or how many they are and the range of their values: "9 others (0.31 to 0.39)"; `at` are their places
-    among the values (None: all)."""
-    if len(parts) <= MOST_LISTED:
-        return _listed(parts)
-    own = values if at is None else values[list(at)]
-    low, high = (_number(float(end), values) for end in (own.min(), own.max()))
-    return f"{len(parts)} {noun} ({low} to {high})"
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
