@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 FILE = Path(__file__).with_suffix(".json")  # what pip is asked for, by kind and name; plugins/published.py writes it
@@ -28,14 +29,10 @@ def install_hint(kind: str, name: str) -> str:
     plugin = _requirement(kind, name)
     if not plugin:
         return ""
-    ways = [f"pip install {_quoted(plugin)}"]
+    ways = [f"pip install {shlex.quote(plugin)}"]
     if plugin.startswith("ctxexp-"):
-        ways.append(f"in a clone pip install {_quoted(f'plugins/{plugin}')}")
+        ways.append(f"in a clone pip install {shlex.quote(f'plugins/{plugin}')}")
     return f"; the plugin {plugin.partition('[')[0]} brings it: {', or '.join(ways)}"
-
-
-def _quoted(requirement: str) -> str:
-    return f"'{requirement}'" if "[" in requirement else requirement
 
 
 def publisher(kind: str, name: str) -> str:

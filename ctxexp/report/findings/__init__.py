@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report.differences import share_resamples
-from ctxexp.report.findings.phrases import MOST_LISTED, listed, named_or_counted, number
+from ctxexp.report.findings.phrases import MOST_LISTED, enumeration, name_or_count, number
 from ctxexp.report.findings.trend import Leg, Trend, certain_changes, certain_sign, layer_changes, trend
 from ctxexp.report.negative_controls import is_control
 from ctxexp.report.wording import (
@@ -115,7 +115,7 @@ def _doubt(noun: str, preposition: str, agreements: Sequence[tuple[str, int]]) -
     for agreement, one, several in verbs:
         if which := [words for words, each in agreements if each == agreement]:
             nouns, verb = (noun, one) if len(which) == 1 else (f"{noun}s", several)
-            subjects = f"{len(which)} of them" if len(which) > MOST_LISTED else listed(which)
+            subjects = f"{len(which)} of them" if len(which) > MOST_LISTED else enumeration(which)
             parts.append(f"the {nouns} {preposition} {subjects} {verb}")
     return f"{SHARE}{'; '.join(parts)}." if parts else ""
 
@@ -168,9 +168,9 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None) 
     if not above:
         has_ci = all(_course(results, key).has_interval for results in every)
         why = "these data can't tell the models apart" if has_ci else "without intervals no order of models is claimed"
-        return f"At the last measured layer {measure_text} {why}: {named_or_counted(parts, values, 'runs')}."
+        return f"At the last measured layer {measure_text} {why}: {name_or_count(parts, values, 'runs')}."
     meaning = f"{info.subject} are {info.lower}" if info.subject else "values are lower"
-    others = [named_or_counted([parts[i] for i in at], values, "others", at) for at in (above, beside)]
+    others = [name_or_count([parts[i] for i in at], values, "others", at) for at in (above, beside)]
     than, rest = others[0], f"; these data can't tell {others[1]} from it" if beside else ""
     doubt = _order_doubt(points, key, lowest, above)
     return f"At the last measured layer {measure_text} {meaning} in {parts[lowest]} than in {than}{rest}.{doubt}"

@@ -18,16 +18,16 @@ def number(value: float, beside: np.ndarray) -> str:
     return f"{value:,.{digits}f}"
 
 
-def named_or_counted(parts: Sequence[str], values: np.ndarray, noun: str, at: Sequence[int] | None = None) -> str:
+def name_or_count(parts: Sequence[str], values: np.ndarray, noun: str, at: Sequence[int] | None = None) -> str:
     """The parts, or how many they are and the range of their values: "9 others (0.31 to 0.39)"; `at` are their places
     among the values (None: all)."""
     if len(parts) <= MOST_LISTED:
-        return listed(parts)
+        return enumeration(parts)
     own = values if at is None else values[list(at)]
     low, high = (number(float(end), values) for end in (own.min(), own.max()))
     return f"{len(parts)} {noun} ({low} to {high})"
 
 
-def listed(parts: Sequence[str]) -> str:
+def enumeration(parts: Sequence[str]) -> str:
     """The parts as a sentence lists them: "a, b and c"."""
     return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
