@@ -26,9 +26,12 @@ _CLUSTERS = {  # what intervals draw anew
 }
 
 
-def shared_facts(runs: Sequence[LabelledResults], measure: str | None = None, *, transforms: bool = True) -> list[str]:
+def shared_facts(
+    runs: Sequence[LabelledResults], measure: str | None = None, *, transforms: bool = True, intervals: bool = True
+) -> list[str]:
     """Facts that the runs have in common, for below a title: weights, corpus, sentences' pooling, control, transform,
-    baseline; how many where runs differ. `transforms=False` leaves these out, for a figure that names them."""
+    baseline; how many where runs differ. `transforms=False` leaves these out, for a figure that names them,
+    `intervals=False` what is resampled, for one that shows none."""
     phrases = []
     chance = [baseline_phrase(r, measure) for _, r in runs if measure is None or _has_baseline(r, measure)]
     transform_names = [one_line(r.info.transform.name) for _, r in runs]
@@ -39,7 +42,8 @@ def shared_facts(runs: Sequence[LabelledResults], measure: str | None = None, *,
         fits = []
     if set(transform_names) == {"none"} or not transforms:
         transform_names = []
-    interval_sources = [interval_source(r) for _, r in runs if measure is None or _has_interval(r, measure)]
+    with_intervals = [r for _, r in runs if intervals and (measure is None or _has_interval(r, measure))]
+    interval_sources = [interval_source(r) for r in with_intervals]
     controls = [one_line(r.info.control) for _, r in runs]
     if set(controls) == {"none"}:
         controls = []

@@ -61,8 +61,9 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     for axes in grid[-1]:
         axes.set_xlabel("training step", fontsize=9)
     facts = ["rows: layers, 0 = input layer; steps are evenly spaced on the page, not in time"]
-    shared = run_facts.shared_facts([(run.label, run.results) for at in runs_of.values() for run in at])
-    facts += [fact for fact in shared if not (fact.endswith("kinds of weights") or fact.startswith("intervals"))]
+    every = [(run.label, run.results) for at in runs_of.values() for run in at]
+    shared = run_facts.shared_facts(every, intervals=False)
+    facts += [fact for fact in shared if not fact.endswith("kinds of weights")]  # the steps are
     notes = [f"{line}." for at in runs_of.values() for line in equal_weights(at)]
     notes += [f"{ONE_TRAINING_RUN}."] * (len(runs_of) > 1)
     key = min(keys, key=lambda key: key.measure != LEADING)
