@@ -84,7 +84,8 @@ def test_vectors_are_transformers_hidden_states_pooled_by_hand(folder: Folder, k
         check_encoded(made, i, encoded)
         units, vectors = by_hand(folder(kind), sentence)
         assert list(encoded.units) == units
-        np.testing.assert_allclose(encoded.layers, vectors, atol=1e-6, rtol=1e-6)
+        scale = np.abs(vectors).max()  # rounding of float32 grows with the values that are summed, whatever kernel sums
+        np.testing.assert_allclose(encoded.layers, vectors, atol=1e-6 * scale, rtol=0)
 
 
 @pytest.mark.parametrize("pooling", ["first", "last"])
