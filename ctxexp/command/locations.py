@@ -141,7 +141,8 @@ def _group_of(word: str, names: Names) -> str:
         path = user_path(word)
         if path.is_dir():
             has_texts = any(one.name.endswith(SUFFIXES) for one in path.iterdir())
-            return "model" if (path / "config.json").is_file() else "dataset" if has_texts else ""
+            is_model = any((path / name).is_file() for name in ("config.json", "adapter_config.json"))
+            return "model" if is_model else "dataset" if has_texts else ""
         is_file = path.is_file()
     except (ConfigError, OSError):
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -271,6 +272,8 @@ def _suggestion(word: str, options: Options) -> str:
     if close:
         return f"; did you mean {' or '.join(close)}?"
     place = re.search(r"[./]", name) and "; no such file or folder is here"
+    if place and os.path.isdir(os.path.expanduser(name)):  # noqa: PTH112, PTH111  # these raise nothing
+        place = "; this folder holds neither a model (config.json) nor texts"
     hub = re.fullmatch(HUB_NAME, name) and f", and model=huggingface model.checkpoint={name} is the hub's of that name"
     return f"{place or ''}; ctxexp --help lists what there is{hub or ''}"
 

@@ -31,10 +31,11 @@ def from_transformers(
     layers: Sequence[int] | None = None,
     prefix: str = AS_TOKENIZER,
 ) -> Encoder:
-    """All layers of a transformers model in memory, on the device and in the type that it has, set to `eval()`.
+    """All layers of a transformers model in memory, on the device and in the type that it has, read as by `eval()`.
 
     Its vectors are those of `model=huggingface` on the same checkpoint, to the last bit; their cache is keyed by a hash
     of weights, tokenizer and config. After further training call this again: the old encoder refuses changed weights.
+    Model and tokenizer stay as they are: training mode, `use_cache`, truncation and padding are the caller's.
     A pooler counts as the model's own, even one that was newly drawn on loading.
 
     Args:

@@ -148,7 +148,9 @@ def describe(folder: Path, *, source: str, revision: str = "", by_name: bool = F
     """The checkpoint in `folder`, hashed; `ModelError` if it has no config or no safetensors weights. `by_name`: the
     digests of the hub's cache, which names large files by them, are taken as they are."""
     if not (folder / "config.json").is_file():
-        raise ModelError(f"{folder} has no config.json, so it is no transformers checkpoint")
+        is_adapter = (folder / "adapter_config.json").is_file()
+        hint = "; it holds an adapter: merge it into its base model (merge_and_unload) and save that" * is_adapter
+        raise ModelError(f"{folder} has no config.json, so it is no transformers checkpoint{hint}")
     weights = weight_files(folder)
     if not weights:
         pickles = sorted(p.name for p in folder.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".ckpt"))

@@ -14,8 +14,9 @@ from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import LinearKernel, TransformerOptions, layer_selection
 from ctxexp.models.transformer.checkpoints import Checkpoint, label_of
 from ctxexp.models.transformer.checks import table_rows
+from ctxexp.models.transformer.facts import model_facts, window_size
 from ctxexp.models.transformer.forward import ForwardPass
-from ctxexp.models.transformer.loading import LoadedModel, probe, state_hash, versions, window_size
+from ctxexp.models.transformer.loading import LoadedModel, state_hash, versions
 from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces
 from ctxexp.models.transformer.placing import quantization_label
 from ctxexp.models.transformer.points import block_points
@@ -56,10 +57,11 @@ class TransformerEncoder(Encoder):
         self._linear: LinearKernel = "plain" if options.quantization else options.linear
         self._before_norm: list[torch.Tensor] = []
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
-        self.n_layers, self.dim, self.causal, norm = probe(self.model, checkpoint.source, self._device)
+        facts = model_facts(self.model, checkpoint.source)
+        self.n_layers, self.dim, self.causal, norm, sources = facts
         self._points = block_points(self.model, options.point, checkpoint.source)
         self.layers = layer_selection(options.layers, self.n_layers, checkpoint.source, options.point)
-        self._forward = ForwardPass(self.model, self._linear, self.layers)
+        self._forward = ForwardPass(self.model, self._linear, self.layers, sources=sources, n_layers=self.n_layers)
         if not options.final_norm and not self._points:
             self._catch_before(norm)
         own = window_size(self.model, loaded.tokenizer, checkpoint.source)  # pieces at once, special ones included

@@ -17,7 +17,8 @@ from torch import nn
 
 from ctxexp.errors import ConfigError
 from ctxexp.models.choices import LinearKernel
-from ctxexp.models.transformer.kept_layers import layer_hooks
+from ctxexp.models.transformer.kept_layers import LayerHooks, LayerSource, layer_hooks
+from ctxexp.models.transformer.reading import reading
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -30,19 +31,31 @@ class ForwardPass:
     """Calls a model, which is left as it is, by other forwards of some layers: `gelu` always, `linear` if prepacked.
 
     `layers` are the numbers of the hidden states that are kept until the end; None: all. Where a model, or a version of
-    transformers, knows no such list, hooks keep them; where these can't, all are kept. Raises ConfigError where
-    prepacked layers can't be had.
+    transformers, knows no such list, hooks keep them; where these can't, all are kept. `sources` and `n_layers` are of
+    a model whose layers aren't transformers' hidden states. Raises ConfigError where prepacked layers can't be had.
     """
 
-    def __init__(self, model: PreTrainedModel, linear: LinearKernel, layers: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        linear: LinearKernel,
+        layers: Sequence[int] | None = None,
+        *,
+        sources: Mapping[int, LayerSource] | None = None,
+        n_layers: int = 0,
+    ) -> None:
         self.model, self.gelu = model, fused_gelu(model)
         self.kept: list[int] | bool = True if layers is None else list(layers)
-        self.hooked = None if layers is None else layer_hooks(model, layers)
+        if sources:
+            kept = {layer: one for layer, one in sources.items() if layers is None or layer in {*layers, n_layers - 1}}
+            self.hooked: LayerHooks | None = LayerHooks(model, kept, n_layers)
+        else:
+            self.hooked = None if layers is None else layer_hooks(model, layers)
         self.linear: Forwards = prepacked(model) if linear == "prepacked" else {}
 
     def __call__(self, ids: torch.Tensor) -> ModelOutput:
         """The model's output for `ids` (sentences, length), with hidden states: None in place of those not kept."""
-        with _replaced({**self.gelu, **self.linear}):
+        with reading(self.model), _replaced({**self.gelu, **self.linear}):
             return self.hooked(ids) if self.hooked else self.model(input_ids=ids, output_hidden_states=self.kept)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import nn
+
+from ctxexp.models.transformer.reading import probe_pieces, reading
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -28,7 +30,7 @@ class LayerSource(NamedTuple):
 class LayerHooks:
     """Calls a model and keeps the hidden states of some layers, by their sources, and the last."""
 
-    def __init__(self, model: PreTrainedModel, sources: dict[int, LayerSource], n_layers: int) -> None:
+    def __init__(self, model: PreTrainedModel, sources: Mapping[int, LayerSource], n_layers: int) -> None:
         self.model, self.sources, self.n_layers = model, sources, n_layers
 
     def __call__(self, ids: torch.Tensor) -> ModelOutput:
@@ -41,17 +43,17 @@ class LayerHooks:
                     if is_input == self.sources[layer].is_input:
                         states[layer] = x
 
-                _watch(source.module, keep, hooks)
+                watch(source.module, keep, hooks)
             out = self.model(input_ids=ids, output_hidden_states=False)
-        states[-1] = out.last_hidden_state
-        return replace(out, hidden_states=tuple(states))
+        last = states[-1] = out.last_hidden_state if states[-1] is None else states[-1]
+        return replace(out, hidden_states=tuple(states), last_hidden_state=last)
 
 
 def layer_hooks(model: PreTrainedModel, layers: Sequence[int]) -> LayerHooks | None:
     """Hooks that keep these layers; None for a model that takes a list of them itself, and for one whose layers they
     wouldn't give, such as one that calls a block several times. Found by trying, on eight pieces."""
-    ids = torch.arange(3, 11, device=model.device)[None] % model.config.get_text_config().vocab_size
-    with torch.inference_mode():
+    ids = probe_pieces(model)[:1]
+    with torch.inference_mode(), reading(model):
         states = model(input_ids=ids, output_hidden_states=list(layers)).hidden_states
         if any(x is None for x in states):
             return None
@@ -59,7 +61,7 @@ def layer_hooks(model: PreTrainedModel, layers: Sequence[int]) -> LayerHooks | N
         seen: list[tuple[nn.Module, bool, torch.Tensor]] = []
         with ExitStack() as hooks:
             for module in model.modules():
-                _watch(module, lambda *call: seen.append(call), hooks)
+                watch(module, lambda *call: seen.append(call), hooks)
             states = model(input_ids=ids, output_hidden_states=True).hidden_states
         calls = Counter((module, is_input) for module, is_input, _ in seen)
         wanted = [layer for layer in layers if layer < n_layers - 1]
@@ -76,7 +78,7 @@ def layer_hooks(model: PreTrainedModel, layers: Sequence[int]) -> LayerHooks | N
     return hooked
 
 
-def _watch(module: nn.Module, seen: Watch, hooks: ExitStack) -> None:
+def watch(module: nn.Module, seen: Watch, hooks: ExitStack) -> None:
     """Let `seen` see the module's first input and first output, each time, until `hooks` close."""
 
     def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

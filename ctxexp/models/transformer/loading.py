@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -25,13 +25,13 @@ from ctxexp.models.transformer.checks import (
     weight_sizes,
 )
 from ctxexp.models.transformer.checks.tokenizer import check_tokenizer
+from ctxexp.models.transformer.facts import model_kind
 from ctxexp.models.transformer.gguf.files import isolated_file, language_model, stored_types
 from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS, published_checkpoint
 from ctxexp.models.transformer.placing import loading_arguments
 from ctxexp.vectors.device import resolve_device, resolve_dtype
 
 if TYPE_CHECKING:
-    from torch.utils.hooks import RemovableHandle
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 log = logging.getLogger("ctxexp")
@@ -82,15 +82,19 @@ def load(
             )
         if checkpoint.is_gguf and not config.architectures:
             config.architectures = language_model(config.model_type)
+        network = network_class(config, source)
         check_size(config, source)
         tokenizer = AutoTokenizer.from_pretrained(**where)
         check_tokenization(tokenizer, folder, source)
-        draw = partial(AutoModel.from_config, config, trust_remote_code=trust_remote_code)
+        if network is AutoModel:
+            draw = partial(AutoModel.from_config, config, trust_remote_code=trust_remote_code)
+        else:
+            draw = partial(network._from_config, config)
         placed = loading_arguments(options, device)
         if untrained is None:
             if not placed and getattr(config, "quantization_config", None) is None:
-                check_room(draw, files.weight_sizes, source)
-            model, pooled = _trained(source, config=config, dtype=dtype, **where, **placed)
+                check_room(lambda: text_encoder(draw()), files.weight_sizes, source)
+            model, pooled = _trained(network, source, config=config, dtype=dtype, **where, **placed)
         else:
             if placed:
                 raise ConfigError(
@@ -101,7 +105,7 @@ def load(
         check_finite(model, source)
         check_vocabulary(tokenizer, model, source)
         doubt = _tokenizer_doubt(checkpoint, tokenizer, config)
-    loaded = ready(model.requires_grad_(False), tokenizer, pooled=pooled)
+    loaded = ready(model.requires_grad_(False).eval(), tokenizer, pooled=pooled)
     if not placed:
         loaded.model.to(device)
     if doubt:
@@ -152,37 +156,61 @@ def _files(checkpoint: Checkpoint) -> Iterator[_Files]:
 
 
 def ready(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, pooled: bool = True) -> LoadedModel:
-    """The model's encoder half, set to read; `pooled`: its pooler, if it has one, has weights of its own."""
-    model = model.base_model
-    if model.config.is_encoder_decoder:
-        model = model.get_encoder()
-    model.config.use_cache = False
-    return LoadedModel(model.eval(), tokenizer, pooled and "pooler" in dict(model.named_children()))
+    """The part of the model that reads text; `pooled`: its pooler, if it has one, has weights of its own."""
+    model = text_encoder(model)
+    return LoadedModel(model, tokenizer, pooled and "pooler" in dict(model.named_children()))
 
 
-def _trained(source: str, **choices: object) -> tuple[PreTrainedModel, bool]:
+def text_encoder(model: PreTrainedModel) -> PreTrainedModel:
+    """The model without its heads; of an encoder-decoder, the encoder."""
+    while (base := model.base_model) is not model:
+        model = base
+    return model.get_encoder() if model.config.is_encoder_decoder else model
+
+
+def network_class(config: PretrainedConfig, source: str) -> Any:
+    """AutoModel, or the class of an encoder alone that the config names (T5EncoderModel, DPRContextEncoder): its
+    weights are others than those of AutoModel's choice. Raises ModelError for a kind of model that reads no text."""
+    import transformers
+    from transformers import MODEL_MAPPING
+
+    networks = MODEL_MAPPING.get(type(config), ())
+    for network in networks if isinstance(networks, tuple) else (networks,):
+        if network.main_input_name != "input_ids":
+            raise ModelError(
+                f"{source} is {model_kind(network)} ({network.__name__} reads {network.main_input_name}); expected a "
+                "model that reads text"
+            )
+    (name, *_) = config.architectures or ("",)
+    is_encoder = name.endswith(("EncoderModel", "Encoder")) and hasattr(transformers, name)
+    return getattr(transformers, name) if is_encoder else transformers.AutoModel
+
+
+def _trained(network: Any, source: str, **choices: object) -> tuple[PreTrainedModel, bool]:
     """The model with the checkpoint's weights, all of them its own, and whether its pooler has any."""
-    from transformers import AutoModel
-
     if "gguf_file" in choices:
         from transformers import GgufConfig
 
         choices["quantization_config"] = GgufConfig(dequantize=True)
     how = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
-    model, info = AutoModel.from_pretrained(**how, **choices)
+    model, info = network.from_pretrained(**how, **choices)
     for name, shape, expected_shape in sorted(info["mismatched_keys"]):
         raise ModelError(
             f"{source}: the weight {name} has shape {short(tuple(shape))} in its file, its config.json asks for "
             f"{tuple(expected_shape)}; do the two files match?"
         )
-    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
+    weights, own = dict(model.named_parameters()), set(map(id, text_encoder(model).parameters()))
+    pooler = [key for key in info["missing_keys"] if "pooler" in key]
+    missing = sorted(
+        key for key in set(info["missing_keys"]) - {*pooler} if key not in weights or id(weights[key]) in own
+    )
     if missing:
         raise ModelError(
             f"{source} lacks {len(missing)} weights of {type(model).__name__} "
             f"({', '.join(missing[:3])} ...), which would be random; it is incomplete or of another type"
         )
     check_layers(model, info["unexpected_keys"], source)
-    return model, len(info["missing_keys"]) == 0
+    return model, not pooler
 
 
 @contextmanager
@@ -199,65 +227,6 @@ def _quiet() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
-
-
-def probe(model: PreTrainedModel, source: str, device: torch.device) -> tuple[int, int, bool, str | None]:
-    """Layers, width, whether the model is causal, and the name of its final norm (None if it has none).
-
-    Found by trying, on eight pieces, since architectures name these things differently. A final norm is the norm whose
-    output is the last hidden state and which isn't part of a block.
-    """
-    outputs: list[tuple[str, torch.Tensor]] = []  # keeps the outputs, so that no two of them share an address
-    blocks = tuple(n + "." for n, m in model.named_modules() if isinstance(m, torch.nn.ModuleList))
-
-    def watch(name: str) -> RemovableHandle:
-        handle: RemovableHandle = model.get_submodule(name).register_forward_hook(
-            lambda _, __, out: outputs.append((name, out)) if isinstance(out, torch.Tensor) else None
-        )
-        return handle
-
-    norms = [n for n, m in model.named_modules() if "norm" in type(m).__name__.lower() and not n.startswith(blocks)]
-    hooks = [watch(name) for name in norms]
-    ids = torch.arange(3, 11, device=device)[None] % model.config.get_text_config().vocab_size
-
-    def failure(error: BaseException) -> str:
-        return f"{source} ({type(model).__name__}) doesn't read plain pieces: {error_text(error)}"
-
-    try:
-        with torch.inference_mode(), plugin_call("model", failure=failure, within=failure):
-            out = model(input_ids=ids, output_hidden_states=True)
-            other = model(input_ids=torch.cat([ids[:, :-1], ids[:, :1]], dim=1)).last_hidden_state
-    finally:
-        for hook in hooks:
-            hook.remove()
-    last, hidden = out.last_hidden_state, out.hidden_states
-    widths = {tuple(layer.shape) for layer in hidden or ()}
-    if widths != {tuple(last.shape)}:
-        raise ModelError(f"{source} ({type(model).__name__}) has layers of different shapes {sorted(widths)}")
-    final = [name for name, tensor in outputs if tensor.data_ptr() == last.data_ptr()]
-    causal = torch.equal(last[0, 0], other[0, 0])
-    return len(hidden), int(last.shape[-1]), causal, final[-1] if final else None
-
-
-def window_size(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str) -> int | None:
-    """Pieces that the model takes at once, special ones included; None without a limit."""
-    limits = [tokenizer.model_max_length]  # without a limit some 1e30, a float
-    whole = isinstance(limits[0], int) or (isinstance(limits[0], float) and limits[0].is_integer())
-    if not whole or not limits[0] > tokenizer.num_special_tokens_to_add():
-        raise ModelError(
-            f"{source}: its tokenizer says model_max_length={limits[0]!r}; expected a number of pieces, such as 512"
-        )
-    n_positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    if isinstance(n_positions, int) and n_positions > 0:
-        # RoBERTa and its kin count positions from padding_idx + 1, which shortens the table
-        lost = [
-            m.padding_idx + 1
-            for n, m in model.named_modules()
-            if isinstance(m, torch.nn.Embedding) and "position" in n and m.padding_idx is not None
-        ]
-        limits.append(n_positions - max(lost, default=0))
-    limit = min(limits)
-    return int(limit) if limit < 10**9 else None
 
 
 def versions(model: PreTrainedModel) -> list[int]:

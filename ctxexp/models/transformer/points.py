@@ -17,6 +17,7 @@ from torch import nn
 
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.choices import Point
+from ctxexp.models.transformer.reading import probe_pieces, reading
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -92,9 +93,9 @@ class BlockPoints:
     def _check(self, model: PreTrainedModel, names: BlockMap) -> None:
         """Raise ModelError unless each block's parts add up, on eight pieces."""
         parts = [names.attention, names.mlp, *(names.norms or ()), ""]
-        ids = torch.arange(3, 11, device=model.device)[None] % model.config.get_text_config().vocab_size
-        with torch.inference_mode(), _calls([b.get_submodule(part) for b in self._blocks for part in parts]) as calls:
-            model(input_ids=ids)
+        modules = [b.get_submodule(part) for b in self._blocks for part in parts]
+        with torch.inference_mode(), reading(model), _calls(modules) as calls:
+            model(input_ids=probe_pieces(model)[:1])
         for number, block in enumerate(self._blocks, 1):
             attention, mlp, *norms, whole = (calls[block.get_submodule(part)].on_cpu() for part in parts)
             if norms:  # what enters each norm, and what it is the sum of

@@ -1,0 +1,223 @@
+"""Facts about a model are found by what moves its vectors: what its layers are, what sees what, what it can't tell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+import transformers as tr
+
+import ctxexp
+from ctxexp.dataset import Sentence
+from ctxexp.errors import ConfigError, ModelError
+from ctxexp.models.huggingface import huggingface
+from ctxexp.models.transformer.facts import model_kind
+
+WORDS = [
+    "the",
+    "quick",
+    "brown",
+    "fox",
+    "jumps",
+    "over",
+    "the",
+    "lazy",
+    "dog",
+    "and",
+    "the",
+    "money",
+    "in",
+    "the",
+    "bank",
+    "by",
+    "the",
+    "river",
+]
+SHAPE: dict[str, Any] = {**tiny_models.SHAPE, "max_position_embeddings": 32}
+ENDS: dict[str, Any] = {"pad_token_id": 1, "bos_token_id": 3, "eos_token_id": 3}
+STATES = {"state_size": 8, "time_step_rank": 4, "hidden_size": 16, "num_hidden_layers": 2}
+RWKV = {"context_length": 32, "hidden_size": 16, "attention_hidden_size": 16, "num_hidden_layers": 2}
+OPT = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "ffn_dim": 32, "word_embed_proj_dim": 8}
+GPT2 = {"n_positions": 64, "n_embd": 16, "n_layer": 2, "n_head": 2}
+EXPERTS = {**SHAPE, "num_key_value_heads": 2, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+T5 = {"d_model": 16, "num_layers": 2, "num_heads": 2, "d_kv": 8, "d_ff": 32}
+LED = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "attention_window": 8}
+
+
+def network(kind: str, tokenizer: Callable[[], Any] = tiny_models.byte_level, **settings: Any) -> Any:
+    """A small model of that type with a row for each of the tokenizer's pieces."""
+    config = tr.AutoConfig.for_model(kind, vocab_size=tokenizer()[0].get_vocab_size(), **(ENDS | settings))
+    return tr.AutoModel.from_config(config)
+
+
+def save(network: Any, folder: Path, tokenizer: Callable[[], Any] = tiny_models.byte_level) -> Path:
+    """The network with large weights, all of which differ, beside the tokenizer."""
+    tiny_models.fast(*tokenizer()).save_pretrained(folder)
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for name, weight in network.named_parameters():
+            weight.add_(0.1 * torch.randn(weight.shape, generator=generator)) if weight.ndim == 1 else None
+            weight.mul_(3) if weight.ndim > 1 and "norm" not in name else None
+    network.eval().save_pretrained(folder)
+    return folder
+
+
+def read(encoder: Any, words: list[str] = WORDS) -> np.ndarray:
+    """Layers of each piece."""
+    (one,) = encoder.encode([Sentence.of(words)])
+    return np.asarray(one.layers)
+
+
+def hidden(model: Any, encoder: Any, words: list[str] = WORDS) -> np.ndarray:
+    """transformers' own hidden states of all pieces, the last one's in the place of the last layer."""
+    ids = torch.tensor([encoder.tokenizer.encode(" ".join(words)).ids])
+    with torch.no_grad():
+        out = model.eval()(input_ids=ids, output_hidden_states=True, return_dict=True)
+    states = list(out.get("hidden_states")[:-1]) + ([out[0]] if "last_hidden_state" in out else [out.hidden_states[-1]])
+    if states[-1].shape != states[0].shape:
+        return states[-1].numpy()
+    return torch.cat(states).numpy()
+
+
+def pieces(folder: Path, **choices: Any) -> Any:
+    return huggingface(checkpoint=str(folder), device="cpu", pooling="pieces", **choices)
+
+
+def relative(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.abs(a - b).max() / np.abs(b).max())
+
+
+@pytest.mark.parametrize(
+    ("kind", "stack", "settings"),
+    [
+        ("mamba", "layers", STATES),
+        ("rwkv", "blocks", RWKV | {"rescale_every": 0}),
+        ("opt", "decoder.layers", OPT | {"do_layer_norm_before": False}),
+    ],
+)
+def test_layers_are_what_enters_the_blocks(kind: str, stack: str, settings: dict[str, Any], tmp_path: Path) -> None:
+    model, seen = network(kind, **settings), list[torch.Tensor]()
+    encoder = pieces(folder := save(model, tmp_path))
+    for block in (blocks := model.get_submodule(stack)):
+        block.register_forward_pre_hook(lambda _, args: seen.append(args[0][0]))
+    blocks[-1].register_forward_hook(lambda _, __, out: seen.append((out if kind != "rwkv" else out[0])[0]))
+    last = hidden(model, encoder)[-1]
+    assert (last.shape == seen[-1].shape) == (kind != "opt")  # of the projection's width there
+    expected = [*seen[:-1], seen[-1] if kind == "opt" else torch.from_numpy(last)]
+    assert relative(read(encoder), torch.stack(expected).numpy()) < 1e-5
+    assert np.array_equal(read(pieces(folder, layers=[1])), read(encoder)[[1]])
+    assert np.array_equal(read(pieces(folder, layers=[0, 2])), read(encoder)[[0, 2]])
+
+
+@pytest.mark.parametrize(("kind", "experts"), [("mixtral", "num_local_experts"), ("qwen3_moe", "num_experts")])
+def test_experts_that_move_the_last_bits_are_causal(kind: str, experts: str, tmp_path: Path) -> None:
+    encoder = pieces(save(network(kind, **EXPERTS, **{experts: 4}), tmp_path))
+    assert encoder.causal
+    assert "cls" not in encoder.sentence_encoder().poolings
+
+
+def test_an_encoder_alone_is_read(tmp_path: Path) -> None:
+    t5 = tr.T5EncoderModel(network("t5", tiny_models.unigram, **T5).config)
+    dpr = tr.DPRContextEncoder(network("dpr", tiny_models.wordpiece, projection_dim=4, **SHAPE).config)
+    for model, tokenizer in ((t5, tiny_models.unigram), (dpr, tiny_models.wordpiece)):
+        encoder = pieces(folder := save(model, tmp_path / type(model).__name__, tokenizer))
+        kept = encoder.read_pieces([Sentence.of(WORDS)])[0].at
+        assert relative(read(encoder), hidden(getattr(model, "ctx_encoder", model), encoder)[:, kept]) < 1e-5
+        if model is t5:  # by the name of the whole: no decoder is asked for
+            file = folder / "config.json"
+            whole = {"architectures": ["T5ForConditionalGeneration"], "is_encoder_decoder": True}
+            file.write_text(json.dumps(json.loads(file.read_text()) | whole))
+            assert np.array_equal(read(pieces(folder)), read(encoder))
+
+
+LIMITS: dict[str, tuple[dict[str, Any], int]] = {
+    "led": (LED | {"max_encoder_position_embeddings": 32, "max_decoder_position_embeddings": 16}, 32),
+    "mpt": ({"d_model": 16, "n_heads": 2, "n_layers": 1, "max_seq_len": 32}, 32),
+    "ibert": (SHAPE | {"bos_token_id": 0, "eos_token_id": 2}, 30),
+    "rwkv": (RWKV, 32),
+    "opt": (OPT | {"max_position_embeddings": 32}, 32),
+    "xlm": ({"emb_dim": 16, "n_layers": 1, "n_heads": 2, "max_position_embeddings": 32}, 32),
+}
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_limits_are_found_whatever_they_are_called(kind: str, tmp_path: Path) -> None:
+    settings, limit = LIMITS[kind]
+    encoder = pieces(save(network(kind, **settings), tmp_path))
+    assert encoder.window == limit
+    assert read(encoder, ["the"] * 3 * limit).shape[1] >= limit
+
+
+def test_a_model_is_afterwards_what_it_was(tmp_path: Path) -> None:
+    """BigBird reads short texts with full attention, and would so read each long one behind the first."""
+    sparse = {"block_size": 4, "num_random_blocks": 1, "max_position_embeddings": 128}
+    encoder = pieces(save(model := network("big_bird", **(SHAPE | sparse)), tmp_path))
+    long, short = WORDS * 3, WORDS[:4]
+    first = read(encoder, long)
+    read(encoder, short)
+    assert np.array_equal(read(encoder, long), first)
+    assert encoder.model.attention_type == "block_sparse"
+    assert relative(first, hidden(model, encoder, long)) < 1e-5
+
+
+def test_the_caller_s_model_and_tokenizer_stay_as_they_are() -> None:
+    model, tokenizer = network("gpt2", **GPT2).train(), tiny_models.fast(*tiny_models.byte_level())
+    tokenizer.backend_tokenizer.enable_truncation(8)
+    tokenizer.backend_tokenizer.enable_padding(length=16)
+    before = tokenizer.backend_tokenizer.to_str()
+    encoder = ctxexp.from_transformers(model, tokenizer)
+    first = read(encoder)
+    assert np.array_equal(read(encoder), first)  # no dropout
+    with pytest.raises(ConfigError, match="no layer 9"):
+        ctxexp.from_transformers(model, tokenizer, layers=[9])
+    assert tokenizer.backend_tokenizer.to_str() == before
+    assert model.config.use_cache
+    assert all(module.training for module in model.modules())
+
+
+class Faulty(tr.GPT2Model):
+    """A model that reads as GPT-2 does, but for one fault."""
+
+    fault = ""
+
+    def forward(self, input_ids: torch.Tensor, **choices: Any) -> Any:
+        x = self.wte(input_ids)
+        if self.fault == "mixed":
+            x = x + x.roll(1, 1)
+        if self.fault == "beside":
+            x = x + x.mean(0, keepdim=True)
+        if self.fault == "alone":
+            return tr.modeling_outputs.BaseModelOutput(x, (x, x, x))
+        return super().forward(inputs_embeds=x, **choices)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("mixed", "what enters its first block depends on the pieces around"),
+        ("alone", "no piece's vector depends on the pieces before it"),
+        ("beside", "depend on the sentences beside it, or on chance"),
+    ],
+)
+def test_vectors_that_depend_on_the_wrong_things_are_refused(fault: str, words: str) -> None:
+    model, tokenizer = Faulty(network("gpt2", **GPT2).config), tiny_models.fast(*tiny_models.byte_level())
+    assert ctxexp.from_transformers(model, tokenizer).causal  # type: ignore[attr-defined]
+    model.fault = fault
+    with pytest.raises(ModelError, match=rf"\(Faulty, a text model\) can't be read: .*{words}"):
+        ctxexp.from_transformers(model, tokenizer)
+
+
+def test_a_model_that_can_t_be_read_is_named_with_its_kind(tmp_path: Path) -> None:
+    vit = network("vit", tiny_models.wordpiece, image_size=8, patch_size=4, **tiny_models.SHAPE)
+    canine = tr.CanineModel(tr.CanineConfig(num_hash_buckets=64, **SHAPE))
+    for model, words in ((vit, r"a vision model \(ViTModel reads pixel_values\)"), (canine, "has no table of pieces")):
+        with pytest.raises(ModelError, match=words):
+            pieces(save(model, tmp_path / type(model).__name__, tiny_models.wordpiece))
+    for one, kind in ((tr.Wav2Vec2Model, "an audio model"), (tr.CLIPModel, "a model of image and text")):
+        assert model_kind(one) == kind
