@@ -85,13 +85,11 @@ def explained_variance(x: np.ndarray | PreparedRows, *, definition: Definition =
     spread = rows.spread
     with np.errstate(invalid="ignore", divide="ignore"):
         if definition == "centred":
-            share = rows.centred_direction.value / spread.centred
+            share = spread.centred_direction.value / spread.centred
         elif definition == "uncentred":
-            share = rows.uncentred_direction.value / spread.total
+            share = spread.raw_direction.value / spread.total
         else:
-            variance = rows.released_direction.variance
-            assert variance is not None
-            share = variance / spread.centred
+            share = spread.raw_direction.variance / spread.centred
     result: np.ndarray = np.clip(share, 0.0, 1.0)
     return result
 

@@ -70,19 +70,18 @@ def of_explained_variance(x: np.ndarray | PreparedRows, *, definition: Definitio
     spread = rows.spread
     with np.errstate(invalid="ignore", divide="ignore"):
         if definition == "uncentred":
-            value, projections, _ = rows.uncentred_direction
+            value, projections, _ = spread.raw_direction
             squares, total = rows.norms**2, spread.total
             influence = projections**2 - (value / total)[:, None] * squares
         elif definition == "centred":
-            value, projections, _ = rows.centred_direction
+            value, projections, _ = spread.centred_direction
             total = spread.centred
-            influence = projections**2 - (value / total)[:, None] * spread.squares()
+            influence = projections**2 - (value / total)[:, None] * spread.squares
         else:
-            value, projections, variance = rows.released_direction
-            assert variance is not None
+            value, projections, variance = spread.raw_direction
             total = spread.centred
             mean = projections.mean(axis=1, keepdims=True)
-            influence = (projections - mean) ** 2 - (variance / total)[:, None] * spread.squares()
+            influence = (projections - mean) ** 2 - (variance / total)[:, None] * spread.squares
             influence += _turning(rows.x, value, projections, rows.row_sum)
         result: np.ndarray = _centred(influence / total[:, None]) * np.sqrt(n / (n - 1))
         return result

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from ctxexp.maths.spectra import ROWS, FirstDirection, Spread
+from ctxexp.maths.spectra import ROWS, Spread
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., object])
@@ -78,22 +78,6 @@ class PreparedRows:
     def spread(self) -> Spread:
         """Second moments of each group of rows (w, n, d)."""
         return Spread(self.x, self.row_sum, self.eps)
-
-    @cached_property
-    def centred_direction(self) -> FirstDirection:
-        """First direction of the rows about their mean."""
-        return self.spread.solve_centred()
-
-    @cached_property
-    def uncentred_direction(self) -> FirstDirection:
-        """First direction of the rows as they are, about the origin."""
-        return self.spread.solve_uncentred()
-
-    @cached_property
-    def released_direction(self) -> FirstDirection:
-        """First direction of the rows as they are, with their variance along it: what the paper's released code
-        uses."""
-        return self.spread.solve_uncentred(with_variance=True)
 
 
 class RoundedRows(np.ndarray):

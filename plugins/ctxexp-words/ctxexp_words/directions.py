@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ctxexp.maths.lanczos import lanczos
-from ctxexp.maths.spectra import FLOAT32
-
-SMALL = 24  # up to so many rows or columns LAPACK beats an iteration
-CHECKS = (6, 9, 13, 18, 25, 35, 50)  # steps of the iteration at which it is looked at
-TOLERANCE = 1e-9  # of a direction: a bound on its angle
+from ctxexp.maths.spectra import FLOAT32, leading
 
 
 def first_directions(x: np.ndarray, *, centred: bool = False) -> np.ndarray:
@@ -46,22 +41,10 @@ def _leading(x: np.ndarray) -> np.ndarray:
     """(w, d) unit first right singular vectors of x (w, n, d) float64, by the smaller of XX' and X'X."""
     _, n, d = x.shape
     across = x.transpose(0, 2, 1)
-    v = np.matmul(across, _top(np.matmul(x, across))[..., None])[..., 0] if n <= d else _top(np.matmul(across, x))
+    v = (
+        np.matmul(across, leading(np.matmul(x, across))[1][..., None])[..., 0]
+        if n <= d
+        else leading(np.matmul(across, x))[1]
+    )
     result: np.ndarray = v / np.sqrt(np.vecdot(v, v))[:, None]
     return result
-
-
-def _top(moment: np.ndarray) -> np.ndarray:
-    """(w, m) leading eigenvectors of (w, m, m), positive semi-definite and not zero."""
-    w, m, _ = moment.shape
-    converged, vectors = np.zeros(w, bool), np.zeros((w, m))
-    if m > SMALL:
-        start = np.broadcast_to(np.random.default_rng(m).standard_normal(m), (w, m))
-        scaled = moment / np.trace(moment, axis1=1, axis2=2)[:, None, None]
-        top = lanczos(
-            lambda v: np.matmul(scaled, v[..., None])[..., 0], start, checks=CHECKS, vectors=True, tolerance=TOLERANCE
-        )
-        converged, vectors = top.converged, top.vector
-    if not converged.all():
-        vectors[~converged] = np.linalg.eigh(moment[~converged])[1][..., -1]
-    return vectors
