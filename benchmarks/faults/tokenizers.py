@@ -1,4 +1,4 @@
-"""Tokenizers of other models, changed pieces and forged weights: refused or doubted aloud, and never in a verdict."""
+"""Changed pieces of a tokenizer and forged weights: refused or doubted aloud, and never in a verdict."""
 
 from __future__ import annotations
 
@@ -26,10 +26,6 @@ from . import Lost, Silent
 from .damage import heard
 
 KINDS = ("bert", "roberta", "gpt2", "qwen2", "llama", "t5")
-CLASSES = {
-    "bert": "BertTokenizer", "roberta": "RobertaTokenizer", "gpt2": "GPT2Tokenizer", "qwen2": "Qwen2Tokenizer",
-    "t5": "T5Tokenizer",
-}  # fmt: skip
 ROWS = 230  # of each table here: all vocabularies that are tried have from half of it to as many pieces
 FILES = ("tokenizer.json", "tokenizer_config.json")
 PAPERS = {"bert": bert.bert, "gpt2": gpt2.gpt2}
@@ -89,42 +85,6 @@ def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 
 Whole = Callable[[str], Path]
-
-# ------------------------------------------------------------------ another model's tokenizer
-
-
-def foreign(whole: Whole, own: Path, rng: np.random.Generator) -> None:
-    """The pieces of another kind of model beside the weights, as files of no class or of the class that is usual."""
-    kind, other = rng.permutation(KINDS)[:2]
-    while "qwen2" in (kind, other) and "gpt2" in (kind, other):  # whose tokenizers here are one
-        kind, other = rng.permutation(KINDS)[:2]
-    target = shutil.copytree(whole(kind), own / "model")
-    for name in FILES:
-        shutil.copy(whole(other) / name, target)
-    if rng.random() < 0.5 and other in CLASSES:
-        edit(target / FILES[1], lambda settings: settings.update(tokenizer_class=CLASSES[other]))
-    if rng.random() < 0.3 and kind in CLASSES:
-        edit(target / "config.json", lambda config: config.update(tokenizer_class=CLASSES[kind]))
-    require_doubt(target)
-
-
-def half(whole: Whole, own: Path, rng: np.random.Generator) -> None:
-    """Only one of the tokenizer's two files is another model's."""
-    kind, other = rng.permutation(["bert", "roberta", "llama", "t5"])[:2]
-    target = shutil.copytree(whole(kind), own / "model")
-    shutil.copy(whole(other) / FILES[0], target)
-    if kind in CLASSES:
-        edit(target / FILES[1], lambda settings: settings.update(tokenizer_class=CLASSES[kind]))
-    require_doubt(target)
-
-
-def mini_foreign(whole: Whole, own: Path, rng: np.random.Generator) -> None:
-    """The shipped models with each other's pieces, all or those that fit."""
-    kind, other = rng.permutation(["bert", "gpt2"])
-    target = shutil.copytree(minis.folder(kind), own / "model")
-    for name in FILES:
-        shutil.copy(minis.folder(other) / name, target)
-    require_doubt(target)
 
 
 def own_tokenizer(whole: Whole, own: Path, rng: np.random.Generator) -> None:
@@ -304,12 +264,9 @@ def doubtful(whole: Whole, own: Path, rng: np.random.Generator) -> None:
 
 
 CHANGES: dict[str, Callable[[Whole, Path, np.random.Generator], None]] = {
-    "another model's tokenizer": foreign,
     "its own tokenizer": own_tokenizer,
     "forged weights": forged,
     "another number of a special piece": numbers,
     "the paper's weights, changed pieces": paper_pieces,
-    "a shipped model's tokenizer": mini_foreign,
-    "half a tokenizer": half,
     "a doubted tokenizer": doubtful,
 }

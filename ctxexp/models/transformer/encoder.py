@@ -77,6 +77,7 @@ class TransformerEncoder(Encoder):
             + (f" quantized={quantization_label(options)}" if options.quantization else "")
             + f" pooling={options.pooling}{self._read.prefix}"
             + (" units=text" if options.pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
+            + ("" if options.lower is None else f" lower={options.lower}")
             + f" final_norm={options.final_norm} long={options.long}{self._points or ''}"
             + (f" stride={options.stride}" if options.stride is not None else "")
             + (f" layers={','.join(map(str, self.layers))}" if self.layers is not None else "")
@@ -104,6 +105,7 @@ class TransformerEncoder(Encoder):
             "width": self.dim,
             "pooling": options.pooling,
             "prefix": options.prefix,
+            **({} if options.lower is None else {"lower": options.lower}),
             "start": str(self.start),
             **({"point": options.point} if self._points else {}),
             "final_norm": options.final_norm,

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -19,12 +20,11 @@ from ctxexp.models.transformer.checks import (
     check_layers,
     check_room,
     check_size,
-    check_tokenization,
     check_vocabulary,
     damaged_file,
     weight_sizes,
 )
-from ctxexp.models.transformer.checks.tokenizer import check_tokenizer
+from ctxexp.models.transformer.checks.tokenizer import check_tokenizer, follow_files
 from ctxexp.models.transformer.facts import model_kind
 from ctxexp.models.transformer.gguf.files import isolated_file, language_model, stored_types
 from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS, published_checkpoint
@@ -61,7 +61,7 @@ def load(
 
     `untrained` is None, or the seed of weights drawn anew; `expect` the type that the checkpoint must be of.
     """
-    from transformers import AutoConfig, AutoModel, AutoTokenizer
+    from transformers import AutoConfig, AutoModel
 
     device, dtype = resolve_device(options.device), resolve_dtype(options.dtype)
     folder, source = checkpoint.folder, checkpoint.source
@@ -84,8 +84,8 @@ def load(
             config.architectures = language_model(config.model_type)
         network = network_class(config, source)
         check_size(config, source)
-        tokenizer = AutoTokenizer.from_pretrained(**where)
-        check_tokenization(tokenizer, folder, source)
+        tokenizer = _tokenizer(folder, where)
+        doubt = follow_files(tokenizer, folder, options.lower, source)
         if network is AutoModel:
             draw = partial(AutoModel.from_config, config, trust_remote_code=trust_remote_code)
         else:
@@ -104,7 +104,7 @@ def load(
             model, pooled = _untrained(checkpoint, config, draw, seed=untrained).to(dtype), True
         check_finite(model, source)
         check_vocabulary(tokenizer, model, source)
-        doubt = _tokenizer_doubt(checkpoint, tokenizer, config)
+        doubt = "; ".join(filter(None, (doubt, _tokenizer_doubt(checkpoint, tokenizer, config))))
     loaded = ready(model.requires_grad_(False).eval(), tokenizer, pooled=pooled)
     if not placed:
         loaded.model.to(device)
@@ -125,6 +125,17 @@ def _untrained(
         torch.default_generator.manual_seed(seed)
         # Half precision is drawn in float32 and rounded: what torch draws in it differs between versions.
         return draw(dtype=torch.float32).to(file_dtype)
+
+
+def _tokenizer(folder: Path, where: dict[str, object]) -> PreTrainedTokenizerBase:
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    try:
+        return AutoTokenizer.from_pretrained(**where)  # its class knows the special pieces that no file names
+    except Exception as error:  # a class that can't be built anew of what tokenizer.json holds
+        if not (folder / "tokenizer.json").is_file() or "trust_remote_code" in str(error):
+            raise
+        return PreTrainedTokenizerFast.from_pretrained(**where)
 
 
 def _tokenizer_doubt(checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig) -> str:

@@ -117,30 +117,10 @@ def table_rows(model: PreTrainedModel) -> int:
 
 def check_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, source: str) -> None:
     """Raise `ModelError` if the tokenizer's pieces are few for the model's embedding table: its files are missing."""
-    n, rows = len(tokenizer) - len(tokenizer.all_special_ids), table_rows(model)
+    n, rows = len(tokenizer) - len(set(tokenizer.all_special_ids)), table_rows(model)
     if n <= 0 or 2 * n < rows:
         raise ModelError(
             f"{source}: its tokenizer ({type(tokenizer).__name__}) knows {n:,} pieces besides its special ones, but "
             f"the model's embedding table has {rows:,} rows; the tokenizer's files (tokenizer.json, vocab.txt ...) are "
             "missing or another model's: save them there with AutoTokenizer.from_pretrained(original).save_pretrained"
-        )
-
-
-def check_tokenization(tokenizer: PreTrainedTokenizerBase, folder: Path, source: str) -> None:
-    """Raise `ModelError` if text is read otherwise than tokenizer.json says, where no tokenizer_config.json says how:
-    transformers then takes the defaults of the model's type, which lower-case the text of a cased BERT."""
-    from tokenizers import Tokenizer
-
-    file = folder / "tokenizer.json"
-    if not file.is_file() or (folder / "tokenizer_config.json").is_file():
-        return
-    sample, tokens = "The naïve Café's 42 dogs, RUNNING (in Zürich) — 漢字.", []
-    for backend in (tokenizer.backend_tokenizer, Tokenizer.from_file(str(file))):
-        backend.no_truncation()
-        backend.no_padding()
-        tokens.append(backend.encode(sample, add_special_tokens=False).tokens)
-    if tokens[0] != tokens[1]:
-        raise ModelError(
-            f"{source}: without a tokenizer_config.json it is read as {type(tokenizer).__name__}, which splits text "
-            "otherwise than its own tokenizer.json does; put the checkpoint's tokenizer_config.json beside it"
         )

@@ -1,9 +1,10 @@
-"""Whether a tokenizer is the model's own, as far as its files, config.json and what is known of papers' models say."""
+"""The tokenizer that a checkpoint's files describe, and whether it is the model's own."""
 
 from __future__ import annotations
 
 import hashlib
-import inspect
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxexp.errors import ModelError
@@ -14,13 +15,106 @@ if TYPE_CHECKING:
 
     from ctxexp.models.transformer.papers import PublishedCheckpoint
 
-_GENERAL = ("", "PreTrainedTokenizer", "TokenizersBackend", "PreTrainedTokenizerBase")  # of any model
-
 
 def fast_tokenizer(tokenizer: PreTrainedTokenizerBase) -> Tokenizer | None:
     """The quick tokenizer that it wraps; None for one that is slow."""
     backend: Tokenizer | None = getattr(tokenizer, "backend_tokenizer", None)
     return backend
+
+
+def follow_files(tokenizer: PreTrainedTokenizerBase, folder: Path, lower: bool | None, source: str) -> str:
+    """Make the tokenizer read text as the folder's tokenizer.json does, whatever class its settings name: transformers
+    builds some fifty classes anew from vocabulary and merges, and loses what else the file says. Without the file the
+    vocabulary tells whether capitals count. `lower` has the last word on these.
+
+    Returns a doubt, in a sentence: what was decided against a setting or a default of transformers; empty for nothing.
+    Raises `ModelError` where the settings contradict the vocabulary.
+    """
+    from tokenizers import Tokenizer
+
+    backend, doubt = fast_tokenizer(tokenizer), ""
+    if backend is None:
+        return ""
+    file = folder / "tokenizer_config.json"
+    settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    if not (folder / "tokenizer.json").is_file():
+        if lower is None and (reason := _unreachable(backend)):
+            if isinstance(settings.get("do_lower_case"), bool):
+                raise ModelError(
+                    f"{source}: {reason}, as its tokenizer_config.json says; expected one that fits its vocabulary: "
+                    "model.lower=false reads text as it is, model.lower=true in lower case"
+                )
+            lower = not _lowers(backend)
+            doubt = f"{reason} by default; it is read {'in lower case' if lower else 'as it is'}; model.lower decides"
+    elif type(tokenizer).__module__.startswith("transformers."):  # any other is code that the user trusts
+        backend = tokenizer._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        for role, piece in tokenizer.special_tokens_map.items():
+            if isinstance(piece, str) and backend.token_to_id(piece) is None:  # a default of the class
+                setattr(tokenizer, role, None)
+        doubt = _contradiction(tokenizer, backend, settings, lower)
+    if lower is not None:
+        tokenizer._tokenizer = _with_case(backend, lower, source)
+    return doubt
+
+
+def _unreachable(backend: Tokenizer) -> str:
+    """How the tokenizer hides its vocabulary's capitals by lower-casing, or has none for text that keeps its own; empty
+    where it does neither."""
+    vocabulary = backend.get_vocab().keys() - {piece.content for piece in backend.get_added_tokens_decoder().values()}
+    if "\u0120" in vocabulary:  # bytes are spelled as letters, most of them capitals
+        vocabulary = {piece for piece in vocabulary if piece.isascii()}
+    capitals = sorted(piece for piece in vocabulary if piece != piece.lower())
+    if _lowers(backend) and 100 * len(capitals) > len(vocabulary):  # a few are an uncased one's symbols
+        return f"{len(capitals):,} of its pieces have capitals ({capitals[-1]!r}), and its tokenizer lower-cases text"
+    if not _lowers(backend) and not capitals and any(piece != piece.upper() for piece in vocabulary):
+        return "none of its pieces has a capital, and its tokenizer doesn't lower-case text"
+    return ""
+
+
+def _lowers(backend: Tokenizer) -> bool:
+    return backend.normalizer is not None and backend.normalizer.normalize_str("A").endswith("a")
+
+
+def _with_case(backend: Tokenizer, lower: bool, source: str) -> Tokenizer:
+    """The same tokenizer, which lower-cases text or leaves it as it is."""
+    from tokenizers import Tokenizer
+
+    state = json.loads(backend.to_str())
+    own = state["normalizer"] or {"type": "Sequence", "normalizers": []}
+    steps = [step for step in own.get("normalizers", [own]) if step["type"] != "Lowercase"]
+    bert = [step for step in steps if step["type"] == "BertNormalizer"]
+    for step in bert:
+        step["lowercase"] = lower
+    if lower and not bert:
+        steps.insert(0, {"type": "Lowercase"})
+    state["normalizer"] = {"type": "Sequence", "normalizers": steps}
+    changed = Tokenizer.from_str(json.dumps(state))
+    if _lowers(changed) != lower:
+        raise ModelError(f"model.lower={lower}: the normaliser of {source} lower-cases by a table of its own")
+    return changed
+
+
+def _contradiction(
+    tokenizer: PreTrainedTokenizerBase, backend: Tokenizer, settings: dict[str, object], lower: bool | None
+) -> str:
+    """A setting that versions of transformers obey over tokenizer.json, where the two differ; empty if none does."""
+    from tokenizers.normalizers import BertNormalizer
+
+    read = backend.encode("a")
+    first = [*read.special_tokens_mask, 0].index(0)
+    after = [piece for piece, mask in zip(read.tokens, read.special_tokens_mask, strict=True) if mask][first:]
+    done = {"add_bos_token": tokenizer.bos_token in read.tokens[:first], "add_eos_token": tokenizer.eos_token in after}
+    words = [word for word, _ in backend.pre_tokenizer.pre_tokenize_str("a b")] if backend.pre_tokenizer else []
+    if "\u0120b" in words:
+        done["add_prefix_space"] = words[0] != "a"
+    if isinstance(bert := backend.normalizer, BertNormalizer):
+        done |= {"do_lower_case": bert.lowercase, "tokenize_chinese_chars": bert.handle_chinese_chars}
+    for name, does in done.items():
+        said = settings.get(name)
+        if isinstance(said, bool) and said != does and (name != "do_lower_case" or lower is None):
+            other = {"add_bos_token": "; model.prefix decides", "do_lower_case": "; model.lower decides"}.get(name, "")
+            return f"tokenizer_config.json says {name}={said}, and tokenizer.json, which is followed, does not{other}"
+    return ""
 
 
 def check_tokenizer(
@@ -32,22 +126,15 @@ def check_tokenizer(
     verified: bool = False,
 ) -> str:
     """Why the tokenizer may be another model's, in a sentence; empty where nothing speaks for it. Raises `ModelError`
-    where that is beyond doubt: it isn't of the class that config.json names, or its pieces aren't those of the `paper`
-    whose own weights it stands beside (`verified`).
+    where its pieces aren't those of the `paper` whose own weights it stands beside (`verified`).
 
     Sizes can't tell: GPT-2's 50,257 pieces fit many tables, and all its numbers below a table's rows have a vector.
     """
-    own, named = _tokenizer_class(tokenizer), str(getattr(config, "tokenizer_class", None) or "")
-    if own and _slow(named) not in ("", own):
-        raise ModelError(
-            f"{source}: config.json names the tokenizer {named}, but the tokenizer's files are of {own}; copy the "
-            "model's own tokenizer files there, or correct tokenizer_class in config.json"
-        )
     if paper and (wrong := _other_pieces(tokenizer, config, paper)):
         if verified:
             raise ModelError(f"{source}: {wrong}; copy the model's own tokenizer files there")
         return wrong
-    return _other_class(tokenizer, config, own) or _other_numbers(tokenizer, config)
+    return _other_numbers(tokenizer, config)
 
 
 def vocabulary_sha256(tokenizer: PreTrainedTokenizerBase, rows: int) -> str:
@@ -71,30 +158,6 @@ def _other_pieces(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig, 
     return ""
 
 
-def _other_class(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig, own: str) -> str:
-    from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES, tokenizer_class_from_name
-
-    usual = TOKENIZER_MAPPING_NAMES.get(config.model_type)
-    usual = usual[-1] or usual[0] if isinstance(usual, tuple) else usual
-    if not usual or _slow(usual) in _GENERAL:
-        return ""
-    if own and own != _slow(usual):
-        return f"its tokenizer is a {own}, models of type {config.model_type} have a {_slow(usual)} as a rule"
-    usual_class = tokenizer_class_from_name(usual)
-    algorithm = getattr(usual_class, "model", None)  # WordPiece, BPE or Unigram, as the class says
-    backend = fast_tokenizer(tokenizer)
-    if backend is None or not isinstance(algorithm, type) or isinstance(backend.model, algorithm):
-        return ""
-    roles = inspect.signature(usual_class.__init__).parameters
-    expected = [roles[f"{role}_token"].default for role in ("cls", "sep", "eos") if f"{role}_token" in roles]
-    if absent := [piece for piece in expected if isinstance(piece, str) and backend.token_to_id(piece) is None]:
-        return (
-            f"its tokenizer makes pieces by {type(backend.model).__name__} and has no {absent[0]}, models of type "
-            f"{config.model_type} have it, by {algorithm.__name__}, as a rule"
-        )
-    return ""
-
-
 def _other_numbers(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig) -> str:
     """Special pieces whose numbers config.json or the tokenizer's own template give otherwise."""
     for role in ("pad", "bos", "eos"):
@@ -109,14 +172,3 @@ def _other_numbers(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig)
         if (has := backend.token_to_id(piece)) not in (None, number):
             return f"its tokenizer puts {piece} with the number {number} around text, in its vocabulary it has {has}"
     return ""
-
-
-def _slow(name: str) -> str:
-    """A tokenizer's class without the suffix of its quick form."""
-    return name.removesuffix("Fast")
-
-
-def _tokenizer_class(tokenizer: PreTrainedTokenizerBase) -> str:
-    """The class that its files name, else its own; empty for one that any model may have."""
-    name = _slow(str(tokenizer.init_kwargs.get("tokenizer_class") or type(tokenizer).__name__))
-    return "" if name in _GENERAL else name
