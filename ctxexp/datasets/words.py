@@ -1,7 +1,7 @@
 """Text to words: the named tokenizers, shared by every model so that curves compare the same words.
 
-Each gives words with their character spans, so that a model's own tokenizer can be met by span. White space belongs
-to no word; every other character belongs to exactly one.
+Each gives words with their character spans, so that a model's own tokenizer can be met by span. White space, and
+invisible format characters outside of words, belong to no word; every other character belongs to exactly one.
 """
 
 from __future__ import annotations
@@ -13,23 +13,31 @@ import regex
 from ctxexp.dataset import Sentence
 from ctxexp.errors import UnknownName
 
+# A word goes on behind what Unicode's word boundaries (UAX 29) don't break at: join controls, soft hyphens and other
+# invisible format characters, the Catalan middle dot and gershayim between letters, a quotation mark or an apostrophe
+# between Hebrew ones. (Of the middle of words, UAX 29's colon and full stop are left out: "e.g.This" is no word.)
+_HIDDEN = r"\p{Word_Break=Format}\p{Word_Break=ZWJ}\u200c"
+_INSIDE = r"[\p{L}\p{M}\p{N}_\u05f3]"
+_JOINT = rf"""(?:[{_HIDDEN}]+|(?<=[\p{{L}}\p{{M}}])[\u00b7\u0387\u055f\u05f4\u2027](?=\p{{L}})
+      |(?<=\p{{Hebrew}})["'’](?=\p{{Hebrew}}))"""
+_REST = rf"{_INSIDE}*(?:{_JOINT}{_INSIDE}+)*"
+_OTHER = rf"(?![\s\u200b{_HIDDEN}])\X"
 # Clitics are words of their own ("do n't", "she 's"), as in the Penn Treebank and in the tokenizer that the paper used;
 # hyphenated words, numbers (3.5, 10:30, 2nd) and dotted abbreviations (U.S.) stay whole. What is left is taken by
 # grapheme cluster, so that an emoji with modifiers is one word and no combining mark is orphaned.
 _ENGLISH = regex.compile(
-    r"""
-      (?:\p{L}\.){2,}
-    | \p{L}+?(?=n['’]t\b)
+    rf"""
+      (?:\p{{L}}\.){{2,}}
+    | \p{{L}}+?(?=n['’]t\b)
     | n['’]t\b
     | ['’](?:s|re|ve|ll|d|m)\b
-    | \p{N}+(?:[.,:/]\p{N}+)*[\p{L}\p{M}]*
-    | \p{L}[\p{L}\p{M}\p{N}_]*
-      (?:-[\p{L}\p{N}][\p{L}\p{M}\p{N}_]*|['’](?!(?:s|re|ve|ll|d|m|t)\b)\p{L}[\p{L}\p{M}\p{N}_]*)*
-    | (?!\s)\X
+    | \p{{N}}+(?:[.,:/\u066b\u066c]\p{{N}}+)*[\p{{L}}\p{{M}}]*(?:{_JOINT}{_INSIDE}+)*
+    | \p{{L}}{_REST}(?:[-\u2010\u2011][\p{{L}}\p{{N}}]{_REST}|['’](?!(?:s|re|ve|ll|d|m|t)\b)\p{{L}}{_REST})*
+    | {_OTHER}
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )
-_UNICODE = regex.compile(r"[\p{L}\p{M}\p{N}_]+|(?!\s)\X")
+_UNICODE = regex.compile(rf"{_INSIDE}+(?:{_JOINT}{_INSIDE}+)*|{_OTHER}", regex.VERBOSE)
 _WHITESPACE = regex.compile(r"\S+")
 
 _PATTERNS = {"english": _ENGLISH, "unicode": _UNICODE, "whitespace": _WHITESPACE}

@@ -1,13 +1,16 @@
-"""Word tokenizers: spans are exact, and nothing but white space is lost."""
+"""Word tokenizers: spans are exact, and nothing but white space and invisible characters is lost."""
 
 from __future__ import annotations
 
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxexp.datasets.words import TOKENIZERS, is_punctuation, tokenizer
 from ctxexp.errors import UnknownName
+
+HIDDEN = set(regex.findall(r"[\p{Cf}\u200b]", "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))))
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
@@ -17,7 +20,7 @@ def test_spans_equal_the_surface_and_cover_all_but_white_space(name: str, text: 
     assert [text[a:b] for a, b in sentence.spans] == list(sentence.words)
     covered = {i for a, b in sentence.spans for i in range(a, b)}
     assert sum(b - a for a, b in sentence.spans) == len(covered)  # no overlap
-    assert all(text[i].isspace() for i in range(len(text)) if i not in covered)
+    assert all(text[i].isspace() or text[i] in HIDDEN for i in range(len(text)) if i not in covered)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +37,25 @@ def test_spans_equal_the_surface_and_cover_all_but_white_space(name: str, text: 
     ],
 )
 def test_english(text: str, words: list[str]) -> None:
+    assert list(tokenizer("english")(text).words) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("می\u200cخواهم کتاب\u200cها", ["می\u200cخواهم", "کتاب\u200cها"]),  # zero-width non-joiners
+        ("۱۰\u200cها ۳٫۱۴", ["۱۰\u200cها", "۳٫۱۴"]),
+        ("क्\u200dष क", ["क्\u200dष", "क"]),  # a joiner
+        ("Donau\u00addampf fährt", ["Donau\u00addampf", "fährt"]),  # a soft hyphen
+        ("a\u2060b c\ufeffd", ["a\u2060b", "c\ufeffd"]),  # word joiners
+        ("ארה״ב צה\"ל ג׳ירפה ג'ירפה", ["ארה״ב", 'צה"ל', "ג׳ירפה", "ג'ירפה"]),  # gershayim and geresh, typed either way
+        ("paral·lel a · b", ["paral·lel", "a", "·", "b"]),
+        ("well\u2010known co\u2011op", ["well\u2010known", "co\u2011op"]),  # hyphens
+        ("\u200fשלום\u200f, \ufeffa\u200c", ["שלום", ",", "a"]),  # marks around a word are none of it
+        ("ខ្ញុំ\u200bទៅ", ["ខ្ញុំ", "ទៅ"]),  # a zero-width space parts words
+    ],
+)
+def test_words_go_on_at_what_joins_them(text: str, words: list[str]) -> None:
     assert list(tokenizer("english")(text).words) == words
 
 
