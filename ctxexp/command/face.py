@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ctxexp.baseline import Baseline
-from ctxexp.command.locations import quote
+from ctxexp.command.locations import choose_text, quote
 from ctxexp.command.texts import Text as Text
 from ctxexp.command.texts import check_text, corpus_of
 from ctxexp.control import Control
@@ -47,6 +47,7 @@ def measure(
     text: Text | None = None,
     *,
     tokenizer: PreTrainedTokenizerBase | None = None,
+    column: str | None = None,
     metrics: str | Sequence[str] | Mapping[str, Callable[[], Metric]] | None = None,
     options: str | Sequence[str] = (),
     folder: str | Path | None = None,
@@ -58,9 +59,11 @@ def measure(
     Args:
         model: A name that the command knows (`gpt2`), a repository of the hub or a folder of a model, a transformers
             model in memory (with its `tokenizer`), or an encoder: of `from_arrays`, or your own.
-        text: Sentences (strings, or lists of words), a path (a sentence a line), or a Corpus; None: the arrays' own
-            words, else the command's data set.
+        text: Sentences (strings, or lists of words), a table (DataFrame, data set, columns or rows), a path (of a text
+            or a table, as on the command line), a data set's name, or a Corpus; None: the arrays' own words, else the
+            command's data set.
         tokenizer: The fast tokenizer of a model in memory; `from_transformers` takes more options of such a model.
+        column: The column of a table that holds its texts; None: `text`, else `sentence`.
         metrics: Names as on the command line, or factories by label; None: the command's defaults.
         options: Further arguments of the command line: `["min_contexts=3", "weights=untrained"]`.
         folder: Folder for files that metrics write; None: they are deleted.
@@ -87,7 +90,7 @@ def measure(
         if not hasattr(model, "config"):
             raise ConfigError(f"tokenizer= goes with a transformers model in memory, got {type(model).__name__}")
         model = from_transformers(model, tokenizer)
-    config = configured(model, text, options, metrics=metrics, **parts)
+    config = configured(model, text, options, column=column, metrics=metrics, **parts)
     stages = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
     with TemporaryDirectory() as own:
         return Built(config, stages).run(Path(folder or own))
@@ -98,6 +101,7 @@ def configured(
     text: Text | None = None,
     options: str | Sequence[str] = (),
     *,
+    column: str | None = None,
     metrics: str | Sequence[str] | Mapping[str, Callable[[], Metric]] | None = None,
     **parts: Unpack[PartChoices],
 ) -> Config:
@@ -113,6 +117,8 @@ def configured(
     assert isinstance(model, str | Encoder)
     options = _args(options)
     choices: dict[str, Any] = {"model": model, "metric": metrics, **parts}
+    if column is not None and isinstance(text, str | Path):
+        options = [f"dataset.column={quote(column)}", *options]
     config = _compose(choices, text, options)
     if isinstance(model, str) and "weights=untrained" in options and "weights" not in (config.model.signature() or {}):
         raise ConfigError(
@@ -127,7 +133,7 @@ def configured(
             config = config.with_factories(kind, {_name(choice): factory})
     if not isinstance(model, str):
         config = replace(config, dtype=model.dtype)  # type: ignore[arg-type]  # an encoder's own, whatever it is
-    if (corpus := corpus_of(model, text, config.words)) is not None:
+    if (corpus := corpus_of(model, text, config.words, column)) is not None:
         config = config.with_factories("dataset", {corpus.name: lambda: corpus})
     return config
 
@@ -226,6 +232,7 @@ def _compose(choices: Mapping[str, Any], text: Text | None, options: Sequence[st
     """The config that these choices make as arguments of a command line, where they are texts. Raises ConfigError for
     objects of the wrong kind."""
     from ctxexp.command import compose  # Hydra's
+    from ctxexp.command.help import option_names
 
     transform, metrics = choices.get("transform"), choices.get("metric")
     for name, factory in {"transform": transform, **(metrics if isinstance(metrics, Mapping) else {})}.items():
@@ -242,7 +249,7 @@ def _compose(choices: Mapping[str, Any], text: Text | None, options: Sequence[st
             )
         args.append(f"metric=[{','.join(metrics)}]")
     if isinstance(text, str | Path):
-        args += ["dataset=text", f"dataset.path={quote(str(text))}"]
+        args += choose_text(text, option_names("dataset"))
     return compose.config_of([*args, *options])
 
 

@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxexp.datasets.text import SUFFIXES
+from ctxexp.datasets.text import is_text_file
 from ctxexp.errors import ConfigError, suggestions
 from ctxexp.files.paths import user_path
 
 ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group
 _HUB = r"(?:https?://(?:huggingface\.co|hf\.co)/|hf://)"
 PAGES = {"model": rf"{_HUB}(?!datasets/)([\w./-]+?)/?", "dataset": rf"{_HUB}datasets/([\w./-]+?)/?"}  # by their address
-TABLES = (".parquet", ".jsonl", ".json", ".arrow", ".csv")  # of rows with a column of text, each also .gz or .zst
 
 Names = Callable[[str], Sequence[str]]
 """The names of a group: `Names("model")` -> ["bert", ...]."""
@@ -79,15 +78,18 @@ def locate(group: str, text: str, names: Sequence[str]) -> Location | None:
     if group == "model":
         is_model = is_path or path.suffix == ".gguf" or _is_repository(text, names) or _is_cached(text)
         return Location(group, "huggingface", text) if is_model else None
-    if path.name.endswith(SUFFIXES) or (is_path and not _is_table(path)):
+    if is_path or is_text_file(path):
         return Location(group, "text", text)
-    is_data = _is_table(path) or _is_repository(text, names)
-    return Location(group, "huggingface", text) if is_data and "huggingface" in names else None
+    return Location(group, "huggingface", text) if _is_repository(text, names) and "huggingface" in names else None
 
 
-def _is_table(path: Path) -> bool:
-    """Whether the name is one of a file of rows."""
-    return path.name.removesuffix(".gz").removesuffix(".zst").endswith(TABLES) and not path.is_dir()
+def choose_text(text: str | Path, names: Sequence[str]) -> list[str]:
+    """The overrides that choose a text given in Python: those of a command line, where it is one of the data sets'
+    `names` or a location, else those of a path."""
+    if isinstance(text, str) and text in names:
+        return [f"dataset={text}"]
+    place = locate("dataset", text, names) if isinstance(text, str) else None
+    return (place or Location("dataset", "text", str(text))).overrides
 
 
 def _is_repository(text: str, names: Sequence[str]) -> bool:
@@ -140,12 +142,12 @@ def _group_of(word: str, names: Names) -> str:
     try:
         path = user_path(word)
         if path.is_dir():
-            has_texts = any(one.name.endswith(SUFFIXES) for one in path.iterdir())
+            has_texts = any(is_text_file(one) and one.suffix != ".json" for one in path.iterdir())
             is_model = any((path / name).is_file() for name in ("config.json", "adapter_config.json"))
             return "model" if is_model else "dataset" if has_texts else ""
         is_file = path.is_file()
     except (ConfigError, OSError):
         return ""
-    if path.suffix != ".gguf" and (is_file or path.name.endswith(SUFFIXES) or _is_table(path)):
+    if path.suffix != ".gguf" and (is_file or is_text_file(path)):
         return "dataset"
     return "model" if locate("model", word, names("model")) else ""

@@ -1,13 +1,15 @@
-"""The text of `ctxexp.measure`: sentences in memory, a path, or a Corpus."""
+"""The text of `ctxexp.measure`: sentences or a table in memory, a path, the name of a data set, or a Corpus."""
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctxexp.dataset import Corpus, Sentence
+from ctxexp.datasets.tables import choose_column, table_cells, text_of
 from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError, line
 from ctxexp.files.paths import user_path
@@ -16,9 +18,11 @@ from ctxexp.model import Encoder
 if TYPE_CHECKING:
     from ctxexp.command.options import WordOptions
 
+log = logging.getLogger("ctxexp")
+
 MAX_YIELDED = 1_000_000  # sentences of a text that doesn't say how many it has
 
-Text = str | Path | Corpus | Iterable[str | Sequence[str] | Sentence]
+Text = str | Path | Corpus | Mapping[str, Any] | Iterable[str | Sequence[str] | Sentence | Mapping[str, Any]]
 
 
 def check_text(text: object) -> None:
@@ -31,8 +35,9 @@ def check_text(text: object) -> None:
         raise ConfigError(f"text: expected sentences, a file's path or a Corpus, got {type(text).__name__}")
 
 
-def corpus_of(model: str | Encoder, text: Text | None, words: WordOptions) -> Corpus | None:
-    """The text as a corpus; None where the config's data set is the text."""
+def corpus_of(model: str | Encoder, text: Text | None, words: WordOptions, column: str | None = None) -> Corpus | None:
+    """The text as a corpus; None where the config's data set is the text. `column` holds the texts of a table, or of
+    rows; None: `text`, else `sentence`."""
     if text is None:
         return model.corpus if isinstance(model, Encoder) else None
     if isinstance(text, str | Path):
@@ -41,25 +46,42 @@ def corpus_of(model: str | Encoder, text: Text | None, words: WordOptions) -> Co
         return text
     read = tokenizer(words.tokenizer, lower=words.lower)
     sentences: list[Sentence] = []
-    unbounded = not isinstance(text, Sized)
+    left_out = 0
+    for number, one in enumerate(_cells(text, column)):
+        if not isinstance(one, Sentence):
+            one = text_of(one, f"text: row {number}")
+        left_out += one is None
+        if one is not None:
+            sentences.append(read(one) if isinstance(one, str) else one)
+    if left_out:
+        log.warning("text: %s of %s rows have no text and are left out", f"{left_out:,}", f"{number + 1:,}")
+    if not sentences and not left_out:
+        raise ConfigError("text: expected at least one sentence, got none")
+    if not any(map(len, sentences)):  # before a model is loaded
+        raise ConfigError(f"text: expected words, got none in {len(sentences) + left_out:,} sentences")
+    return Corpus("sentences", tuple(sentences), choices={"tokenizer": words.tokenizer})
+
+
+def _cells(text: Any, column: str | None) -> Iterator[object]:
+    """The cells of a table's column of texts, or the sentences, or the cells of rows."""
+    if table := table_cells(text, column):
+        yield from table[1]
+        return
+    unbounded, name = not isinstance(text, Sized), ""
     for number, one in enumerate(text):
         if unbounded and number == MAX_YIELDED:
             raise ConfigError(
                 f"text: it yields more than {MAX_YIELDED:,} sentences, as a generator does that never ends; give a "
                 'list, or a file\'s path, which is streamed with options=["words.max_contexts=256"]'
             )
-        if isinstance(one, Sentence):
-            sentences.append(one)
-        elif isinstance(one, str):
-            sentences.append(read(one))
+        if isinstance(one, Mapping):
+            name = name or choose_column(one, column, "text")
+            yield one.get(name)
+        elif column is not None:
+            raise ConfigError(f"text: column={column!r} is of a table; got {type(one).__name__} at {number}")
         elif isinstance(one, Iterable):
-            sentences.append(Sentence.of(one))
+            yield one if isinstance(one, Sentence | str) else list(one)
         else:
             raise ConfigError(
                 f"text: expected sentences, each a string or a list of words, got {type(one).__name__} at {number}"
             )
-    if not sentences:
-        raise ConfigError("text: expected at least one sentence, got none")
-    if not any(map(len, sentences)):  # before a model is loaded
-        raise ConfigError(f"text: expected words, got none in {len(sentences):,} sentences")
-    return Corpus("sentences", tuple(sentences), choices={"tokenizer": words.tokenizer})

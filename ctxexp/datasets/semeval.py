@@ -30,6 +30,7 @@ YEARS = {
 TRAIN_2012 = ("STS2012-train", 3)
 BENCHMARK = {"train": "sts-train.csv", "dev": "sts-dev.csv", "test": "sts-test.csv"}
 SICK = {"train": "SICK_train.txt", "trial": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
+SICK_COLUMNS = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]  # where no header is
 
 
 def sts_2012_2016(
@@ -108,16 +109,21 @@ def sick_r(
     pairs: list[Scored] = []
     for name in names:
         file, lines = _lines(folder, name)
+        columns = SICK_COLUMNS
         for number, line in lines:
             fields = line.split("\t")
-            if number == 1 and fields[0] == "pair_ID":
+            if number == 1 and "pair_ID" in fields:
+                columns = fields
+                if missing := [name for name in SICK_COLUMNS[1:4] if name not in columns]:
+                    raise DataError(f"{file}, line 1: no column {', '.join(missing)}; it has {', '.join(columns)}")
                 continue
-            if len(fields) != 5:
+            if len(fields) != len(columns):
                 raise DataError(
-                    f"{file}, line {number}: {len(fields)} tab-separated fields; expected 5 (pair_ID, two sentences, "
-                    "score, label: the SemEval-2014 Task 1 release)"
+                    f"{file}, line {number}: {len(fields)} tab-separated fields; expected {len(columns)} "
+                    f"({', '.join(columns)})"
                 )
-            pairs.append((fields[1].strip(), fields[2].strip(), _score(fields[3], file, number), "SICK-R"))
+            first, second, score = (fields[columns.index(name)].strip() for name in SICK_COLUMNS[1:4])
+            pairs.append((first, second, _score(score, file, number), "SICK-R"))
     return _corpus("sick_r", pairs, tokenizer, lower, {"split": split})
 
 

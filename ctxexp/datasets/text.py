@@ -1,72 +1,128 @@
-"""UTF-8 text, one sentence per line: a file (plain or .gz) or a folder of them, in memory or streamed."""
+"""The user's own text, in memory or streamed: files of a sentence a line, tables with a column of texts, folders of
+either.
+
+Which file is read how is told by its name, and what a line is by `ctxexp.files.text_lines`; a kind of file that isn't
+known is refused.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
+
+import regex
 
 from ctxexp.dataset import Corpus, Sentence, TextStream
+from ctxexp.datasets.tables import READERS, choose_column, read_rows, text_of
 from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, near, short
 from ctxexp.files.paths import user_path
-from ctxexp.files.text_lines import lines_after_byte, text_lines
+from ctxexp.files.text_lines import COMPRESSED, is_compressed, lines_after_byte, suffix_of, text_lines
 
-Documents = Literal["none", "blank", "file"]
-SUFFIXES = (".txt", ".text", ".txt.gz", ".text.gz")
+log = logging.getLogger("ctxexp")
+
+Sentences = Literal["row", "line", "marks"]
+LINES = (".txt", ".text")
 PART_BYTES = 64 << 20  # bytes of a large file in one part
+OTHER_KINDS = {
+    ".conllu": "tagged text is read with dataset=tagged dataset.path={}",
+    ".xml": "of XML files SemCor's are read, with dataset=semcor dataset.path=<their folder>",
+    ".py": "a plugin is loaded with plugins=[{}]",
+    **dict.fromkeys(
+        (".safetensors", ".bin", ".pt", ".pth"), "a model is given by its folder: model=<the folder of {}>"
+    ),
+    ".gguf": "a model is given with model={}",
+    ".vec": "word vectors are read with model=word_vectors model.path={}",
+    **dict.fromkeys((".npz", ".npy", ".h5", ".hdf5"), "vectors of words are read with model=vectors model.path={}"),
+}
+"""What is no text, with the option that takes it."""
+_MARKS = regex.compile(r"(?<=[.!?…][\"'”’)\]]?)\s+(?=[\"'“‘(\[]?[\p{Lu}\p{N}])")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_CUTS: dict[str, Callable[[str], list[str]]] = {
+    "row": lambda text: [text],
+    "line": lambda text: [line.strip() for line in _LINE_END.split(text)],
+    "marks": lambda text: [one.strip() for line in _LINE_END.split(text) for one in _MARKS.split(line)],
+}
 
 
 def text(
     *,
     path: str | None = None,
+    column: str | None = None,
+    quotes: Literal["csv", "text"] | None = None,
     tokenizer: str = "english",
     lower: bool = False,
     limit: int | None = None,
-    documents: Documents = "none",
+    sentences: Sentences = "row",
+    documents: str = "none",
     stream: bool = False,
 ) -> Corpus | TextStream:
-    """A UTF-8 text file, or folder of .txt, .text, .txt.gz and .text.gz files, with one sentence per line.
+    """A UTF-8 text file with a sentence per line, a table with a text per row, or a folder of files of one kind.
 
-    Files of a folder are read in the order of their names, line by line; empty lines are skipped; `limit` takes the
-    first sentences only. `documents` says where a document ends, so that intervals resample documents: `blank`, at an
-    empty line (and at a file's end); `file`, at a file's end; `none`: not known. `stream`: the text is not held in
-    memory, but read whenever it is needed (without `limit` only). Raises DataError naming file and line where the bytes
-    are not UTF-8.
+    Files named .txt, .text or without a suffix have a sentence per line; .csv, .tsv, .jsonl, .ndjson, .json, .parquet,
+    .arrow and .feather are tables; any of them .gz, .bz2, .xz or .zst. Files of a folder are read in the order of their
+    names. Empty lines are skipped; rows without text are left out and counted. `column` holds a table's texts, or lists
+    of the words of a sentence; None: `text`, else `sentence`. `quotes`: whether quotation marks enclose the cells of
+    CSV and TSV (`csv`) or are text (`text`). `sentences`, how a line or a cell is cut: `row`: it is a sentence; `line`:
+    each of its lines; `marks`: at sentence-final punctuation (. ! ? and … with a closing quote or bracket, before white
+    space and a capital or a digit). `documents` says where a document ends, so that intervals resample documents:
+    `blank`, at an empty line (and at a file's end); `file`, at a file's end; `row`, at a row's; a column: where its
+    value changes; `none`: not known. `limit` takes the first sentences only. `stream`: the text is not held in memory,
+    but read whenever it is needed (without `limit` only). Raises DataError naming file and line.
     """
     if not path:
-        raise ConfigError("dataset=text needs a file or folder: add dataset.path=<file, a sentence a line>")
+        raise ConfigError(
+            "dataset=text needs a file or folder: add dataset.path=<a text, a table, or a folder of them>"
+        )
+    choices = {"documents": documents, "sentences": sentences, "column": str(column), "quotes": str(quotes)}
+    return read_stream(TextFiles(path, column, choices_of(choices, tokenizer, lower, limit)), limit, stream=stream)
+
+
+def choices_of(choices: Mapping[str, str], tokenizer: str, lower: bool, limit: int | None) -> dict[str, str]:
+    """The choices of a text as each run logs them. Raises ConfigError for one that can't be made."""
     if limit is not None and limit < 1:
         raise ConfigError(f"dataset.limit={limit}: expected a positive number of sentences, or null for all")
-    if documents not in get_args(Documents):
-        names = get_args(Documents)
-        raise ConfigError(f"dataset.documents={short(documents)}: no such choice{near(str(documents), names)}")
-    choices = {"tokenizer": tokenizer, "lower": str(lower).lower(), "limit": str(limit), "documents": documents}
-    lines = Lines(path, choices)
+    if choices["sentences"] not in _CUTS:
+        raise ConfigError(
+            f"dataset.sentences={short(choices['sentences'])}: no such choice{near(choices['sentences'], _CUTS)}"
+        )
+    return {"tokenizer": tokenizer, "lower": str(lower).lower(), "limit": str(limit), **choices}
+
+
+def read_stream(texts: TextStream, limit: int | None, *, stream: bool) -> Corpus | TextStream:
+    """The texts, in memory unless they are streamed. Raises DataError where there is no sentence."""
     if stream and limit is None:
-        return lines
-    corpus = lines.corpus(limit)
+        return texts
+    corpus = texts.corpus(limit)
     if not corpus.sentences:
-        raise DataError(f"{path} has no sentence: expected UTF-8 text, a sentence a line")
+        raise DataError(f"{texts.name} has no sentence: expected UTF-8 text, a sentence a line, or a table of texts")
     return corpus
 
 
-class CorpusShard(NamedTuple):
-    """The lines of a file that begin between two bytes; `end` None: all lines."""
+class Unit(NamedTuple):
+    """A line or a cell: the text, the place (for messages), and what tells its document (of one mark in a row)."""
 
-    path: Path
-    start: int = 0
-    end: int | None = None
+    text: object
+    where: str
+    mark: object
 
 
-class Lines(TextStream):
-    """The lines of text files; large files are read in parts, except where each file is a document."""
+class TextUnits(TextStream):
+    """Lines or cells, cut into sentences; those without text are left out, and of a table's counted."""
 
-    def __init__(self, path: str, choices: dict[str, str]) -> None:
-        self.name, self.choices, self.documents = Path(path).name, choices, choices["documents"]
-        self.parts: Sequence[CorpusShard] = [part for file in _files(user_path(path)) for part in self._parts(file)]
+    def __init__(self, name: str, choices: Mapping[str, str]) -> None:
+        self.name, self.choices = name, choices
+        self.reported: set[object] = set()
         self.tokenize("")  # a tokenizer that isn't installed is refused before anything is read
+
+    @abstractmethod
+    def units(self, part: object) -> Iterator[Unit]:
+        """The lines or cells of a part."""
 
     @cached_property
     def tokenize(self) -> Callable[[str], Sentence]:
@@ -75,31 +131,96 @@ class Lines(TextStream):
     def __getstate__(self) -> dict[str, object]:
         return {key: value for key, value in vars(self).items() if key != "tokenize"}
 
-    def _parts(self, file: Path) -> Iterator[CorpusShard]:
-        size = file.stat().st_size
-        if file.suffix == ".gz" or self.documents == "file" or size <= PART_BYTES:
-            yield CorpusShard(file)
-            return
-        for start in range(0, size, PART_BYTES):
-            yield CorpusShard(file, start, min(start + PART_BYTES, size))
-
-    def texts(self, part: object) -> Iterator[tuple[int | None, str]]:
-        assert isinstance(part, CorpusShard)
-        blank = 0
-        for line in _lines(part, blank=self.documents == "blank"):
-            if sentence := line.strip():
-                yield {"none": None, "file": 0, "blank": blank}[self.documents], sentence
-            else:
-                blank += 1
+    def texts(self, part: object) -> Iterator[tuple[int | None, str | Sentence]]:
+        cut = _CUTS[self.choices["sentences"]]
+        document, previous, rows, left_out = -1, object(), 0, 0
+        try:
+            for cell, where, mark in self.units(part):
+                rows += 1
+                if mark != previous:
+                    document, previous = document + 1, mark
+                number = None if self.choices["documents"] == "none" else document
+                content = text_of(cell, where)
+                if isinstance(content, str):
+                    yield from ((number, one) for one in cut(content) if one)
+                elif content is not None:
+                    yield number, content
+                left_out += content is None
+        finally:  # a limit may end the reading
+            if left_out and part not in self.reported:
+                self.reported.add(part)
+                log.warning("%s: %s of %s rows have no text and are left out", self.name, f"{left_out:,}", f"{rows:,}")
 
     def sentence(self, text: str) -> Sentence:
         return self.tokenize(text)
 
 
+class CorpusShard(NamedTuple):
+    """The lines of a file that begin between two bytes; `end` None: all lines, or rows."""
+
+    path: Path
+    start: int = 0
+    end: int | None = None
+
+
+class TextFiles(TextUnits):
+    """The lines or rows of files of one kind; large files of lines are read in parts, except where each file is a
+    document."""
+
+    def __init__(self, path: str, column: str | None, choices: Mapping[str, str]) -> None:
+        super().__init__(Path(path).name, choices)
+        self.column, self.documents = column, choices["documents"]
+        files = files_of(user_path(path))
+        self.is_table = suffix_of(files[0]) in READERS
+        known = ("none", "file", "row") if self.is_table else ("none", "blank", "file")
+        if self.documents not in known and not (self.is_table and self.documents != "blank"):
+            raise ConfigError(
+                f"dataset.documents={short(self.documents)}: no such choice of {self.name}{near(self.documents, known)}"
+            )
+        if not self.is_table and (column or choices["quotes"] != "None"):
+            raise ConfigError(
+                f"{path}: a text of lines has no columns and no cells: leave dataset.column and quotes out"
+            )
+        self.parts: Sequence[CorpusShard] = [part for file in files for part in self._parts(file)]
+
+    def _parts(self, file: Path) -> Iterator[CorpusShard]:
+        size = file.stat().st_size
+        if self.is_table or self.documents == "file" or size <= PART_BYTES or is_compressed(file):
+            yield CorpusShard(file)
+            return
+        for start in range(0, size, PART_BYTES):
+            yield CorpusShard(file, start, min(start + PART_BYTES, size))
+
+    def units(self, part: object) -> Iterator[Unit]:
+        assert isinstance(part, CorpusShard)
+        if self.is_table:
+            yield from self._rows(part.path)
+            return
+        blank = 0
+        for line in _lines(part, blank=self.documents == "blank"):
+            if sentence := line.strip():
+                yield Unit(sentence, "", blank if self.documents == "blank" else 0)
+            else:
+                blank += 1
+
+    def _rows(self, file: Path) -> Iterator[Unit]:
+        by_column = self.documents not in ("none", "file", "row")
+        column = ""
+
+        def choose(names: Sequence[str]) -> list[str]:
+            nonlocal column
+            column = choose_column(names, self.column, file)
+            return [column, choose_column(names, self.documents, file)] if by_column else [column]
+
+        quotes = None if self.choices["quotes"] == "None" else self.choices["quotes"]
+        for number, (where, cells) in enumerate(read_rows(file, choose, quotes)):
+            mark = cells[1] if by_column else number if self.documents == "row" else 0
+            yield Unit(cells[0], f"{where}: column {column!r}", mark)
+
+
 def _lines(part: CorpusShard, *, blank: bool) -> Iterator[str]:
     """The lines that begin in the part. With `blank`, the lines after the first blank line of the part (of a file's
-    first
-    part: all lines), up to the first blank line of the next part, so that no document is cut."""
+    first part: all lines), up to the first blank line of the next part, so that no document is cut."""
     if part.end is None:
         yield from (line for _, line in text_lines(part.path))
         return
@@ -115,13 +236,39 @@ def _lines(part: CorpusShard, *, blank: bool) -> Iterator[str]:
             inside = True
 
 
-def _files(path: Path) -> list[Path]:
-    """The file, or the text files of a folder in the order of their names."""
-    if path.is_dir():
-        inside = sorted(p for p in path.rglob("*") if p.is_file() and p.name.endswith(SUFFIXES))
-        if not inside:
-            raise DataError(f"no text file in {path}: expected files named {', '.join('*' + s for s in SUFFIXES)}")
-        return inside
-    if not path.is_file():
-        raise DataError(f"no such file or folder: {path} (dataset.path)")
-    return [path]
+def is_text_file(path: Path) -> bool:
+    """Whether the file's name is that of a text or a table."""
+    return suffix_of(path) in (*LINES, *READERS)
+
+
+def files_of(path: Path) -> list[Path]:
+    """The file, or the files of a folder in the order of their names, which are of one kind: texts, or tables of one
+    suffix (other than .json, which is more often a program's settings). Raises DataError for another kind."""
+    if not path.is_dir():
+        if not path.is_file():
+            raise DataError(f"no such file or folder: {path} (dataset.path)")
+        if (suffix := suffix_of(path)) and not is_text_file(path):
+            hint = OTHER_KINDS.get(suffix, "if it holds a sentence a line, name it .txt, or a link to it").format(path)
+            raise DataError(f"{path}: a file named *{suffix} isn't read as text: {hint}. {_expected()}")
+        return [path]
+    every = sorted(file for file in path.rglob("*") if file.is_file())
+    kinds = {file: ".txt" if suffix_of(file) in LINES else suffix_of(file) for file in every}
+    files = [file for file in every if is_text_file(file) and kinds[file] != ".json" and file.name[0] != "."]
+    if len(several := sorted({kinds[file] for file in files})) != 1:
+        found = (
+            f"files of several kinds ({', '.join(several)}) in {path}: give one file"
+            if several
+            else f"no text file in {path}"
+        )
+        raise DataError(f"{found}. {_expected()}")
+    if left := [file.relative_to(path).as_posix() for file in every if file not in files]:
+        names = ", ".join(left[:5]) + (", ..." if len(left) > 5 else "")
+        log.warning("%s: %d files are read, %d are not: %s", path, len(files), len(left), names)
+    return files
+
+
+def _expected() -> str:
+    return (
+        f"Expected a text, a sentence a line (*{', *'.join(LINES)}, or no suffix), or a table "
+        f"(*{', *'.join(READERS)}), plain or {', '.join(COMPRESSED)}"
+    )

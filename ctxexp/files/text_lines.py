@@ -1,41 +1,91 @@
-"""Lines of UTF-8 text files, plain or .gz; other files are refused with an error that names file, line and remedy."""
+"""Lines of UTF-8 text files, plain or compressed: one definition for every reader.
+
+A line ends at LF, CR LF or CR, as Python's text files have it, and at no other character (NEL, U+2028 and form feeds
+are white space inside a line). A byte order mark at the file's beginning belongs to no line. Compression (gz, bz2, xz,
+zst) is recognised by the file's first bytes, whatever its name. Other files are refused with an error that names file,
+line and remedy.
+"""
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
+import lzma
 import zlib
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
 from ctxexp.errors import DataError
+from ctxexp.files.paths import no_device
 
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks
+ARCHIVES = {b"PK": "a zip archive", b"7z\xbc\xaf": "a 7z archive", b"Rar!": "a rar archive", b"%PDF": "a PDF"}
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 MAX_LINE_BYTES = 1 << 26  # a sparse file, or a small compressed one, may hold one line of any length
+UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)  # a file that can't be read to its end
 
 
-def raw_lines(stream: IO[bytes], first_number: int = 1) -> Iterator[tuple[int, bytes]]:
-    """Yield (number from `first_number`, bytes with the line's end). Raises OSError for a line of more than
-    MAX_LINE_BYTES, unless it holds NUL, which callers refuse with a message of their own."""
-    for number, raw in enumerate(iter(partial(stream.readline, MAX_LINE_BYTES + 1), b""), first_number):
-        if len(raw) > MAX_LINE_BYTES and b"\0" not in raw:
-            raise OSError(f"line {number} has more than {MAX_LINE_BYTES:,} bytes; is it a text of lines?")
-        yield number, raw
+def suffix_of(path: Path) -> str:
+    """The last suffix of the name in lower case, that of its compression left out; empty for none."""
+    name = Path(path.name.lower())
+    return (name.with_suffix("") if name.suffix in COMPRESSED else name).suffix
 
 
-def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """(number from 1, text) of each line, without its end and without a byte order mark.
+def is_compressed(path: Path) -> bool:
+    """Whether the file's first bytes are those of a compression. Raises OSError for a file that can't be opened."""
+    with no_device(path).open("rb") as stream:
+        return _compression(stream.read(10)) != ""
+
+
+def _compression(head: bytes) -> str:
+    if head.startswith(b"BZh") and head[4:] == b"1AY&SY":
+        return "bz2"
+    magic = {b"\x1f\x8b": "gz", b"\xfd7zXZ\0": "xz", b"(\xb5/\xfd": "zst"}
+    return next((name for start, name in magic.items() if head.startswith(start)), "")
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The file's bytes, decompressed where they are compressed. Raises OSError."""
+    with no_device(path).open("rb") as stream:
+        compression = _compression(stream.read(10))
+    if compression == "zst":
+        import pyarrow as pa  # here: no library of Python's own reads it before 3.14
+
+        return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
+    openers = {"": Path.open, "gz": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+    return cast(IO[bytes], openers[compression](path, "rb"))  # type: ignore[operator]
+
+
+def raw_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield (number from 1, bytes with the line's end). Raises OSError for a line of more than MAX_LINE_BYTES, unless
+    it holds NUL, which callers refuse with a message of their own."""
+    number, rest = 0, b""
+    while chunk := stream.readline(MAX_LINE_BYTES + 1):
+        lines = (rest + chunk).splitlines(keepends=True)  # of bytes: at LF, CR LF and CR alone
+        rest = b"" if chunk.endswith(b"\n") or len(lines[-1]) > MAX_LINE_BYTES else lines.pop()
+        for raw in lines:
+            number += 1
+            if len(raw) > MAX_LINE_BYTES and b"\0" not in raw:
+                raise OSError(f"line {number} has more than {MAX_LINE_BYTES:,} bytes; is it a text of lines?")
+            yield number, raw
+    if rest:
+        yield number + 1, rest
+
+
+def text_lines(path: Path, *, keep_ends: bool = False) -> Iterator[tuple[int, str]]:
+    """(number from 1, text) of each line, without its end unless `keep_ends`.
 
     Raises DataError for a file that can't be read to its end, and for a line that isn't UTF-8 or holds NUL: UTF-16
     without a mark would pass for UTF-8 full of NULs.
     """
-    opener = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rb") as stream:
-            for number, raw in raw_lines(cast(IO[bytes], stream)):
-                yield number, _text(raw, path, number)
-    except (OSError, EOFError, zlib.error) as error:
+        with open_bytes(path) as stream:
+            for number, raw in raw_lines(stream):
+                text = _text(raw, path, number)
+                yield number, text if keep_ends else text.rstrip("\r\n")
+    except UNREADABLE as error:
         raise DataError(f"{path} can't be read to its end: {error}") from None
 
 
@@ -43,14 +93,11 @@ def lines_after_byte(path: Path, start: int) -> Iterator[tuple[int, str]]:
     """(byte offset of the line's beginning, text) of each line of a plain file that begins at byte `start` or later."""
     try:
         with path.open("rb") as stream:
-            size = path.stat().st_size
-            if start:
-                stream.seek(start - 1)
-                while not stream.readline(MAX_LINE_BYTES).endswith(b"\n") and stream.tell() < size:
-                    pass  # the rest of the line that begins before `start`
-            at = stream.tell()
+            at = max(0, start - 1)
+            stream.seek(at)
             for number, raw in raw_lines(stream):
-                yield at, _text(raw, path, number, start)
+                if number > 1 or not start:  # else the end of the line that begins before `start`
+                    yield at, _text(raw, path, number - bool(start), start).rstrip("\r\n")
                 at += len(raw)
     except OSError as error:
         raise DataError(f"{path} can't be read to its end: {error}") from None
@@ -59,14 +106,18 @@ def lines_after_byte(path: Path, start: int) -> Iterator[tuple[int, str]]:
 def _text(raw: bytes, path: Path, number: int, after: int = 0) -> str:
     where = f"{path}, line {number}" + (f" after byte {after:,}" if after else "")
     first = number == 1 and not after
-    if b"\0" in raw or (first and raw.startswith(UTF16_MARKS)):
+    kind = next((name for start, name in ARCHIVES.items() if first and raw.startswith(start)), "")
+    if kind and (b"\0" in raw or not raw.isascii() or kind == "a PDF"):
+        raise DataError(f"{path} is {kind}; expected UTF-8 text: unpack or convert it first")
+    if (first and raw.startswith(UTF16_MARKS)) or raw.count(0) > len(raw) // 4:
         kind = "UTF-16" if raw.startswith(UTF16_MARKS) else "UTF-16LE" if raw.find(b"\0") % 2 else "UTF-16BE"
         raise DataError(
             f"{where}: this looks like UTF-16, or like no text at all; expected UTF-8: convert it with "
             f"iconv -f {kind} -t UTF-8 {path.name} > new_file"
         )
+    if b"\0" in raw:
+        raise DataError(f"{where}: a byte 0, which no text has; expected UTF-8 text, plain or .gz, .bz2, .xz or .zst")
     try:
-        text = raw.decode("utf-8-sig" if first else "utf-8")
+        return raw.decode("utf-8-sig" if first else "utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{where}: not UTF-8 ({error}); convert the file first") from None
-    return text.removesuffix("\n").removesuffix("\r")

@@ -1,4 +1,4 @@
-"""Files of word vectors: GloVe text, word2vec text and binary, fastText .vec, safetensors; plain or .gz.
+"""Files of word vectors: GloVe text, word2vec text and binary, fastText .vec, safetensors; plain or compressed.
 
 Read once from front to back, keeping only the wanted words: a file of millions of words costs no more memory than the
 words that are asked for. `ctxexp.files.vector_exports` writes them.
@@ -6,20 +6,18 @@ words that are asked for. `ctxexp.files.vector_exports` writes them.
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, TypeVar, cast, get_args
+from typing import IO, Literal, TypeVar, get_args
 
 import numpy as np
 
 from ctxexp.errors import ConfigError, ModelError, error_text, near, short
-from ctxexp.files.text_lines import raw_lines
+from ctxexp.files.text_lines import UNREADABLE, open_bytes, raw_lines
 
 log = logging.getLogger("ctxexp")
 
@@ -27,6 +25,7 @@ Format = Literal["auto", "text", "binary"]
 T = TypeVar("T")
 Entry = tuple[int, bytes, bytes]  # the line or the place among the words, the word, its numbers as they stand
 _HEADER = re.compile(rb"\s*(\d+)[ \t]+(\d+)\s*")
+_MARK = b"\xef\xbb\xbf"  # a byte order mark
 _DIGITS = 18  # of a header's numbers
 _PEEK = 1 << 18  # bytes that are looked at to tell the formats apart
 _BLOCK = 1 << 20
@@ -57,7 +56,6 @@ class Layout:
     header: bool
     n: int | None  # words, where the header says it
     dim: int
-    separator: bytes = b" "
 
 
 def read_vectors(path: Path, *, wanted: Callable[[str], bool] | None = None, layout: Format = "auto") -> WordVectors:
@@ -65,8 +63,10 @@ def read_vectors(path: Path, *, wanted: Callable[[str], bool] | None = None, lay
 
     The format is told from the content: a first line of two whole numbers is a header (word2vec, fastText), binary if
     what follows is no text; without a header it is GloVe's text. `layout` settles it where that fails. A word that
-    stands there twice keeps its first vector, with one warning. Raises ModelError naming the file, the line or the
-    word's number, and what was expected there. Lines of words that are not wanted are only counted and split.
+    stands there twice keeps its first vector, with one warning. A word ends at the first tab of its line; without a tab
+    at the blank before the last numbers, as many as the header says, or as the first line has. Raises ModelError naming
+    the file, the line or the word's number, and what was expected there. Lines of words that are not wanted are only
+    counted and split.
     """
     if not path.is_file():
         raise ModelError(f"no file of word vectors at {path}; expected GloVe text, word2vec text or binary, or .vec")
@@ -77,13 +77,17 @@ def read_vectors(path: Path, *, wanted: Callable[[str], bool] | None = None, lay
     vectors = np.empty((0, shape.dim), np.float32)
     n_file = duplicates = 0
     with _opened(path) as stream:
-        if shape.header:
-            stream.readline(_PEEK)
-        entries: Iterator[Entry] = _text(path, stream, shape) if shape.kind == "text" else _binary(path, stream, shape)
-        separator = shape.separator if shape.kind == "text" else None
+        is_text = shape.kind == "text"
+        entries: Iterator[Entry] = _text(path, stream, shape) if is_text else _binary(path, stream, shape)
         for at, raw, numbers in _readable(path, entries):
             n_file += 1
-            word = raw.decode("utf-8", "replace")
+            try:
+                word = raw.decode()
+            except UnicodeDecodeError as error:
+                where = f"{path}, {'line' if is_text else 'word'} {at:,}"
+                raise ModelError(
+                    f"{where}: {raw[:40]!r} is not UTF-8 ({error.reason}); convert the file first"
+                ) from None
             if wanted is not None and not wanted(word):
                 continue
             if word in number:
@@ -92,7 +96,7 @@ def read_vectors(path: Path, *, wanted: Callable[[str], bool] | None = None, lay
             if len(number) == len(vectors):  # grows in place: no second copy of what is there
                 first = max(1, min(1024, _FIRST // (4 * shape.dim)))
                 vectors.resize((max(first, len(vectors) + 1, len(vectors) * 3 // 2), shape.dim), refcheck=False)
-            vectors[len(number)] = _numbers(path, at, word, numbers, separator)
+            vectors[len(number)] = _numbers(path, at, word, numbers, shape)
             number[word] = len(number)
     if not n_file:
         raise ModelError(f"{path} has no word vectors: expected a word and its numbers on each line")
@@ -119,8 +123,8 @@ def detect_layout(path: Path, layout: Format = "auto") -> Layout:
             ) from None
         return Layout("safetensors", False, n, dim)
     with _opened(path) as stream:
-        head = next(_readable(path, (stream.read(_PEEK) for _ in range(1))))
-    line, _, rest = head.partition(b"\n")
+        head = next(_readable(path, (stream.read(_PEEK) for _ in range(1)))).removeprefix(_MARK)
+    line, rest = re.match(rb"([^\r\n]*)(?:\r\n|\r|\n)?(.*)", head, re.DOTALL).groups()  # type: ignore[union-attr]
     if not head.strip():
         raise ModelError(f"{path} is empty: expected a word and its numbers on each line")
     if header := _HEADER.fullmatch(line):
@@ -130,18 +134,17 @@ def detect_layout(path: Path, layout: Format = "auto") -> Layout:
         n, dim = int(header[1]), int(header[2])
         if not dim:
             raise ModelError(f"{path}, line 1: the header says vectors of 0 numbers")
-        second = rest.partition(b"\n")[0]
+        second = re.split(rb"[\r\n]", rest, maxsplit=1)[0]
         binary = layout == "binary" or (layout == "auto" and _is_binary(path, second, rest, dim))
-        return Layout("binary" if binary else "text", True, n, dim, b"\t" if b" " not in second.strip() else b" ")
+        return Layout("binary" if binary else "text", True, n, dim)
     if layout == "binary":
         raise ModelError(f"{path}: a binary file begins with a line `words dimension`; this one with {line[:40]!r}")
-    line = line.strip(b" \t\r")
-    separator = b"\t" if b" " not in line else b" "
-    dim = line.count(separator)
+    line = line.strip(b" \t")
+    dim = len(line.partition(b"\t")[2].split()) or len(line.split()) - 1
     if not dim:
         start = line[:40].decode("utf-8", "replace")
         raise ModelError(f"{path}, line 1: expected a word and its numbers, got {start!r}")
-    return Layout("text", False, None, dim, separator)
+    return Layout("text", False, None, dim)
 
 
 def _is_binary(path: Path, second: bytes, rest: bytes, dim: int) -> bool:
@@ -164,44 +167,52 @@ def _is_binary(path: Path, second: bytes, rest: bytes, dim: int) -> bool:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    stream = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115  # the caller closes it
-    return cast(IO[bytes], stream)
+    try:
+        return open_bytes(path)
+    except UNREADABLE as error:
+        raise ModelError(f"{path} can't be read: {error}") from None
 
 
 def _readable(path: Path, entries: Iterator[T]) -> Iterator[T]:
     """Yield the entries; errors of the disk or gzip become a ModelError that names the file."""
     try:
         yield from entries
-    except (OSError, EOFError, zlib.error) as error:
+    except UNREADABLE as error:
         raise ModelError(f"{path} can't be read to its end: {error}") from None
 
 
 def _text(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
     """The entry of each line. A word may hold blanks, as some of GloVe's do."""
-    blank, separator, dim = 0, shape.separator, shape.dim
-    for number, raw in raw_lines(stream, first_number=2 if shape.header else 1):
-        line = raw.rstrip(b" \t\r\n")
+    blank, dim = 0, shape.dim
+    for number, raw in raw_lines(stream):
+        if shape.header and number == 1:
+            continue
+        line = raw.removeprefix(_MARK).rstrip(b" \t\r\n") if number == 1 else raw.rstrip(b" \t\r\n")
         if not line:
             blank = blank or number
             continue
         if blank:
             raise ModelError(f"{path}, line {blank}: empty; expected a word and {dim} numbers")
-        if number == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        if line.count(separator) == dim:
-            word, _, numbers = line.partition(separator)
-        else:
-            word = separator.join(line.split(separator)[:-dim])
-            numbers = line[len(word) + 1 :]
-            count = line.count(separator)
-            if count < dim or _is_number(word.rsplit(separator, 1)[1]):
-                start = line[:40].decode("utf-8", "replace")
-                raise ModelError(f"{path}, line {number}: expected a word and {dim} numbers, got {count}: {start!r}")
+        is_plain = line.count(b" ") == dim
+        word, _, numbers = line.partition(b"\t" if b"\t" in line else b" ")
+        if b"\t" in line:
+            count = len(numbers.split())
+        elif is_plain:
+            count = dim
+        else:  # a word with blanks
+            fields = line.rsplit(None, dim)
+            word, numbers, count = fields[0], b" ".join(fields[1:]), len(fields) - 1
+            if not shape.header and count == dim and _is_number(word.split()[-1]):
+                count = len(line.split()) - 1  # nothing says that the last of the word is none of the numbers
+        if count != dim:
+            start = line[:40].decode("utf-8", "replace")
+            raise ModelError(f"{path}, line {number}: expected a word and {dim} numbers, got {count}: {start!r}")
         yield number, word, numbers
 
 
 def _binary(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
     """Entries of 4 * dim bytes of numbers; a line end after them is optional, as it is in the wild."""
+    stream.readline(_PEEK)  # the header
     size, buffer, at = 4 * shape.dim, b"", 0
     for number in range(1, (shape.n or 0) + 1):
         while (end := buffer.find(b" ", at)) < 0 or len(buffer) < end + 1 + size:
@@ -227,14 +238,16 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
-def _numbers(path: Path, at: int, word: str, numbers: bytes, separator: bytes | None) -> np.ndarray:
-    """(dim,) float32 of text between separators, or of bytes without one."""
-    where = f"{path}, {'word' if separator is None else 'line'} {at}, {word!r}"
+def _numbers(path: Path, at: int, word: str, numbers: bytes, shape: Layout) -> np.ndarray:
+    """(dim,) float32 of text, or of bytes."""
+    where = f"{path}, {'word' if shape.kind == 'binary' else 'line'} {at}, {word!r}"
     try:
-        if separator is None:
+        if shape.kind == "binary":
             values = np.frombuffer(numbers, "<f4")
         else:
-            values = np.array([float(field) for field in numbers.split(separator)], np.float64)
+            values = np.array([float(field) for field in numbers.split()], np.float64)
+        if len(values) != shape.dim:
+            raise ValueError(f"{shape.dim} of them, got {len(values)}")
         with np.errstate(over="ignore"):
             values = values.astype(np.float32)
     except ValueError as error:

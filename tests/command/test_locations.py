@@ -58,8 +58,8 @@ def folder(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         ("model", "minilm-l6", "huggingface"), ("model", "no/such/model", "huggingface"),
         ("dataset", "mine.txt", "text"), ("dataset", "nope.txt", "text"), ("dataset", "texts", "text"),
         ("dataset", "a/b.text.gz", "text"), ("dataset", "/no/where", "text"), ("dataset", "~/x.txt", "text"),
-        ("dataset", "rows.jsonl", "huggingface"), ("dataset", "Salesforce/wikitext", "huggingface"),
-        ("dataset", "a.csv.gz", "huggingface"), ("dataset", "my-corpus", "huggingface"),
+        ("dataset", "rows.jsonl", "text"), ("dataset", "Salesforce/wikitext", "huggingface"),
+        ("dataset", "a.csv.gz", "text"), ("dataset", "my-corpus", "huggingface"),
         # names, and what is nearly one
         ("model", "bert", ""), ("model", "bret", ""), ("model", "gpt-2", ""), ("model", "BERT", ""),
         ("model", "random-words", ""), ("model", "sentence-transformers", ""), ("model", "word-vector", ""),

@@ -16,7 +16,7 @@ from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.deduplicate import deduplicate
 from ctxexp.datasets.sketch import ContextSketch, Limits, digest
-from ctxexp.datasets.text import Documents, Lines, text
+from ctxexp.datasets.text import TextFiles, text
 from ctxexp.errors import DataError
 from ctxexp.measuring.study import WordFilter
 
@@ -31,7 +31,7 @@ def bounds(m: int = 3, *, whole: int = 4, sample: int | None = None, seed: int =
     )
 
 
-def written(folder: Path, files: Sequence[Sequence[Sequence[str]]]) -> Lines:
+def written(folder: Path, files: Sequence[Sequence[Sequence[str]]]) -> TextFiles:
     """Files of documents of lines, as they are streamed."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
@@ -39,7 +39,7 @@ def written(folder: Path, files: Sequence[Sequence[Sequence[str]]]) -> Lines:
     for i, documents in enumerate(files):
         (folder / f"{i}.txt").write_text("\n\n".join("\n".join(lines) for lines in documents) + "\n", encoding="utf-8")
     made = text(path=str(folder), tokenizer="whitespace", documents="blank", stream=True)
-    assert isinstance(made, Lines)
+    assert isinstance(made, TextFiles)
     return made
 
 
@@ -171,14 +171,14 @@ def test_a_text_that_says_nothing_or_changes_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("choice", ["blank", "none"])
 def test_large_files_are_read_in_parts_that_cut_no_document(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: Documents
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: str
 ) -> None:
     documents = [[f"line {i} of {j} é" for i in range(1 + j % 4)] for j in range(40)]
     written(tmp_path, [documents])
     whole = text(path=str(tmp_path), documents=choice)
     monkeypatch.setattr("ctxexp.datasets.text.PART_BYTES", 90)
     made = text(path=str(tmp_path), documents=choice, stream=True)
-    assert isinstance(made, Lines)
+    assert isinstance(made, TextFiles)
     assert isinstance(whole, Corpus)
     assert len(made.parts) > 8
     assert made.corpus().sentences == whole.sentences
@@ -190,6 +190,6 @@ def test_a_part_that_is_not_utf8_names_its_place(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("ctxexp.datasets.text.PART_BYTES", 10)
     (tmp_path / "a.txt").write_bytes(b"good line\nanother\nbad \xff\n")
     made = text(path=str(tmp_path / "a.txt"), stream=True)
-    assert isinstance(made, Lines)
+    assert isinstance(made, TextFiles)
     with pytest.raises(DataError, match=r"line 2 after byte 10: not UTF-8"):
         made.corpus()

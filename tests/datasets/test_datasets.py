@@ -96,8 +96,7 @@ def test_text_errors_name_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no text file in .*\*\.txt"):
         text(path=str(tmp_path / "empty"))
     (tmp_path / "fake.txt.gz").write_text("no gzip")
-    with pytest.raises(DataError, match=r"fake\.txt\.gz can't be read to its end: Not a gzipped file"):
-        text(path=str(tmp_path / "fake.txt.gz"))
+    assert text(path=str(tmp_path / "fake.txt.gz")).sentences[0].text == "no gzip"  # a browser has unpacked it
     (tmp_path / "blank.txt").write_text("\n\n")
     with pytest.raises(DataError, match="has no sentence"):
         text(path=str(tmp_path / "blank.txt"))
@@ -171,8 +170,20 @@ def test_semeval_errors_say_file_line_and_remedy(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"expected 3 files named \*\.input\.<subset>\.txt \(or \.gz\), found none"):
         sts_2012_2016(path=str(tmp_path / "one"), years=[2013])
     (tmp_path / "SICK").mkdir()
-    (tmp_path / "SICK" / "SICK_test_annotated.txt").write_bytes(b"pair_ID\tA\r\n1\tA\tB\r\n")
-    with pytest.raises(DataError, match=r"line 2: 3 tab-separated fields; expected 5"):
+    (tmp_path / "SICK" / "SICK_test_annotated.txt").write_bytes(b"1\tA\tB\r\n")
+    with pytest.raises(DataError, match=r"line 1: 3 tab-separated fields; expected 5"):
+        sick_r(path=str(tmp_path))
+
+
+def test_columns_of_sick_are_those_of_its_header(tmp_path: Path) -> None:
+    (tmp_path / "SICK").mkdir()
+    file = tmp_path / "SICK" / "SICK_test_annotated.txt"
+    file.write_text("sentence_A\tpair_ID\tentailment\trelatedness_score\tsentence_B\nA cat.\t1\t2\t3.5\tA dog.\n")
+    corpus = sick_r(path=str(tmp_path))
+    assert [s.text for s in corpus.sentences] == ["A cat.", "A dog."]
+    assert corpus.pairs[0].gold == 3.5
+    file.write_text("pair_ID\tsentence_A\tsentence_B\n1\tA cat.\tA dog.\n")
+    with pytest.raises(DataError, match="line 1: no column relatedness_score; it has pair_ID, sentence_A, sentence_B"):
         sick_r(path=str(tmp_path))
 
 
@@ -300,5 +311,5 @@ def test_documents_end_at_empty_lines_or_file_ends(tmp_path: Path) -> None:
     assert text(path=str(tmp_path), documents="file").documents == (0, 0, 0, 1, 1)
     assert text(path=str(tmp_path)).documents is None
     assert text(path=str(tmp_path), documents="file").choices["documents"] == "file"
-    with pytest.raises(ConfigError, match=r"dataset.documents='files': no such choice; did you mean 'file'"):
+    with pytest.raises(ConfigError, match=r"dataset.documents='files': no such choice of .*; did you mean 'file'"):
         text(path=str(tmp_path), documents="files")  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
@@ -40,6 +41,8 @@ from ctxexp.vectors.cache import disk_limit
 from ctxexp.vectors.device import check_device
 from ctxexp.vectors.pool import POOLINGS
 from ctxexp.vectors.shards import EncodingWorkers
+
+log = logging.getLogger("ctxexp")
 
 
 class Built:
@@ -169,8 +172,12 @@ class Built:
         """A data set with a limit is read to its first sentence, of others the path must be there."""
         part = self.config.dataset
         if "limit" in (part.signature() or {}):
-            limit = part.arguments.get("limit")
-            part.make(limit=1 if limit is None else min(limit, 1))
+            limit, level = part.arguments.get("limit"), log.level
+            log.setLevel(logging.ERROR)  # the run itself warns
+            try:
+                part.make(limit=1 if limit is None else min(limit, 1))
+            finally:
+                log.setLevel(level)
         elif (path := part.arguments.get("path")) and not user_path(path).exists():
             raise DataError(f"no such file or folder: {user_path(path)} (dataset.path)")
 

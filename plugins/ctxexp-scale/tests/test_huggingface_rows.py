@@ -11,10 +11,11 @@ import pytest
 
 pytest.importorskip("datasets.load", reason="datasets isn't installed: pip install 'ctxexp-scale[huggingface]'")
 
-from ctxexp_scale.huggingface import RowStream, huggingface
+from ctxexp_scale.huggingface import huggingface
 
 from ctxexp.dataset import Corpus
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
+from ctxexp.datasets.text import TextFiles
 from ctxexp.engines.local import Local
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.measuring.study import WordFilter
@@ -56,8 +57,8 @@ def test_files_of_each_format_are_read(tmp_path: Path, write: Callable[..., None
     assert [s.text for s in corpus.sentences[:3]] == ["The bank 0 lent.", "It closed!", "A new line 0"]
     assert corpus.documents == tuple(i for i in range(40) for _ in range(3))
     stream = huggingface(path=str(tmp_path), sentences="marks", stream=True)
-    assert isinstance(stream, RowStream)
-    assert list(stream.parts) == [0, 1]
+    assert isinstance(stream, TextFiles)
+    assert len(stream.parts) == 2
     assert stream.corpus().sentences == corpus.sentences
 
 
@@ -95,12 +96,12 @@ def test_a_bound_is_the_same_however_rows_lie(tmp_path: Path) -> None:
 
 def test_what_isn_t_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jsonl(tmp_path, ROWS, "a")
-    with pytest.raises(DataError, match="row 0: no column 'body'; it has text, id, words"):
+    with pytest.raises(DataError, match="no column 'body'; it has 'text', 'id', 'words'"):
         huggingface(path=str(tmp_path), column="body")
     with pytest.raises(DataError, match="column 'id' holds 0; expected a text, or a list of words"):
         huggingface(path=str(tmp_path), column="id")
     parquet(tmp_path, ROWS, "b")
-    with pytest.raises(DataError, match=r"expected files of one kind .* found \.jsonl, \.parquet"):
+    with pytest.raises(DataError, match=r"files of several kinds \(\.jsonl, \.parquet\) in .*: give one"):
         huggingface(path=str(tmp_path))
     with pytest.raises(ConfigError, match=r"needs dataset\.path="):
         huggingface()
@@ -112,7 +113,7 @@ def test_what_isn_t_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         huggingface(path="nobody/nothing")
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "a.jsonl").write_text('{"text": " "}\n')
-    with pytest.raises(DataError, match="column 'text': no sentence"):
+    with pytest.raises(DataError, match="has no sentence: expected"):
         huggingface(path=str(tmp_path / "empty"))
 
 

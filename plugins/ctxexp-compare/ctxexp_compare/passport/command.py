@@ -11,9 +11,9 @@ import numpy as np
 from ctxexp.command.arguments import model_args
 from ctxexp.command.face import configured
 from ctxexp.dataset import Corpus, Sentence
+from ctxexp.datasets.text import text as read_text
 from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import DataError, DiskError
-from ctxexp.files.text_lines import text_lines
 from ctxexp.files.writing import write_text
 from ctxexp.model import Encoder
 from ctxexp.models.memory import ArrayEncoder
@@ -66,13 +66,12 @@ def passport(
 
 
 def read_sentences(path: Path) -> list[str]:
-    """The lines of a text that aren't empty."""
+    """The sentences of a text, as `dataset=text` reads it."""
     if not path.is_file():
         raise DataError(f"no text {path} (text=): expected the sentences that were encoded, one a line")
-    lines = [line.rstrip("\n") for _, line in text_lines(path) if line.strip()]
-    if not lines:
-        raise DataError(f"{path} is empty (text=): expected the sentences that were encoded, one a line")
-    return lines
+    corpus = read_text(path=str(path), tokenizer="whitespace")
+    assert isinstance(corpus, Corpus)
+    return [sentence.text for sentence in corpus.sentences]
 
 
 def passport_of(

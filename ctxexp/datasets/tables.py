@@ -1,0 +1,194 @@
+"""Cells of tables: CSV, TSV, JSON, Parquet and Arrow files, and tables in memory; a cell is what is written there.
+
+No column is an index by guess, no word means a missing value, and a number in CSV stays the text that it is. What is
+not read as Python's own `csv` and `json` read it is refused, with the place.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+from ctxexp.dataset import Sentence
+from ctxexp.errors import ConfigError, DataError, error_text, short, suggestions
+from ctxexp.files.text_lines import MAX_LINE_BYTES, UNREADABLE, open_bytes, suffix_of, text_lines
+
+COLUMNS = ("text", "sentence")  # the first of them that a table has is read, unless a column is named
+Row = tuple[str, Sequence[Any]]
+"""A row's place, for messages, and its cells of the chosen columns."""
+
+
+def choose_column(names: Iterable[object], column: str | None, where: object) -> str:
+    """The column of texts. Raises DataError, with the table's columns, where it isn't there once."""
+    columns = list(map(str, names))
+    wanted = [column] if column is not None else COLUMNS
+    if chosen := next((name for name in wanted if columns.count(name) == 1), None):
+        return chosen
+    there = ", ".join(map(repr, columns[:20])) + (", ..." if len(columns) > 20 else "")
+    close = suggestions(column or "", columns)
+    guess = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    guess = guess or "; say which holds the texts: column= (dataset.column=)"
+    separator = next((sep for sep in ";|\t" if any(sep in name for name in columns)), "")
+    parted = f"; cells are parted by commas in .csv and by tabs in .tsv, not by {separator!r}" if separator else ""
+    twice = " once" if any(columns.count(name) > 1 for name in wanted) else ""
+    raise DataError(
+        f"{where}: no column {' or '.join(map(repr, wanted))}{twice}; it has {there or 'none'}{guess}{parted}"
+    )
+
+
+def text_of(cell: object, where: str) -> str | Sentence | None:
+    """The text of a cell; of a list, the sentence of these words; None for a missing value and a cell without text.
+
+    Raises DataError, with the place, for other values and for lists of what isn't words.
+    """
+    if hasattr(cell, "tolist"):  # NumPy's
+        cell = cell.tolist()
+    if cell is None or (isinstance(cell, float) and cell != cell):
+        return None
+    if isinstance(cell, str):
+        return cell if cell.strip() else None
+    if not isinstance(cell, list | tuple) or not all(isinstance(word, str) for word in cell):
+        raise DataError(f"{where} holds {short(cell)}; expected a text, or a list of words")
+    if odd := next((word for word in cell if re.search(r"\S[ \t\r\n]+\S", word)), None):
+        raise DataError(
+            f"{where} holds a list with {short(odd)}: a list is the words of one sentence; where it holds sentences, "
+            "give each a row of its own (pandas: table.explode(column))"
+        )
+    words = [word for word in cell if word.strip()]
+    return Sentence.of(words) if words else None
+
+
+def table_cells(table: Any, column: str | None) -> tuple[str, Iterable[object]] | None:
+    """(name, cells) of the column of texts of a table in memory: a DataFrame, a data set or table with `column_names`,
+    a mapping of columns; None for what is no table. Raises DataError as `choose_column`."""
+    names = getattr(table, "column_names", None) or getattr(table, "columns", None)
+    if isinstance(table, Mapping):
+        if splits := [name for name, part in table.items() if hasattr(part, "column_names")]:
+            raise ConfigError(
+                f"text: a mapping of data sets ({', '.join(splits)}); give one, as in text[{splits[0]!r}]"
+            )
+        names = list(table)
+    if not isinstance(names, Iterable) or not hasattr(table, "__getitem__"):
+        return None
+    name = choose_column(names, column, "text")
+    cells: Any = table[name]
+    if hasattr(cells, "isna"):  # pandas' missing values, of any type
+        cells = cells.astype(object).where(cells.notna(), None).tolist()
+    if isinstance(cells, str) or not isinstance(cells, Iterable):
+        raise DataError(f"text: column {name!r} holds {short(cells)}; expected a list of texts")
+    return name, getattr(cells, "to_pylist", cells.__iter__)()
+
+
+def read_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]], quotes: str | None = None) -> Iterator[Row]:
+    """Rows of a file: the cells of the columns that `choose` takes of its columns' names.
+
+    `quotes`, of CSV and TSV: `csv`: quotation marks enclose cells; `text`: they are text; None: `csv` for CSV, and a
+    TSV with a cell that begins with one is refused. Raises DataError, with the place, for what isn't such a file.
+    """
+    import pyarrow as pa
+
+    try:
+        with open_bytes(path) as stream:
+            yield from READERS[suffix_of(path)](path, stream, choose, quotes)
+    except (*UNREADABLE, pa.ArrowException) as error:
+        raise DataError(f"{path} can't be read to its end: {error_text(error)}") from None
+
+
+def _separated(path: Path, stream: object, choose: Callable[..., Sequence[str]], quotes: str | None) -> Iterator[Row]:
+    tab = suffix_of(path) == ".tsv"
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))  # else 131,072 characters of a cell
+    lines = text_lines(path, keep_ends=True)
+    rows = csv.reader(
+        (_unambiguous(path, number, line) if tab and quotes is None else line for number, line in lines),
+        delimiter="\t" if tab else ",",
+        quoting=csv.QUOTE_NONE if quotes == "text" else csv.QUOTE_MINIMAL,
+        strict=True,
+    )
+    try:
+        header = next(rows, [])
+        columns = [header.index(name) for name in choose(header)]
+        for row in filter(None, rows):  # an empty line is no row
+            where = f"{path}, line {rows.line_num}"
+            if len(row) < len(header) or any(row[len(header) :]):
+                raise DataError(
+                    f"{where}: {len(row)} cells, the header has {len(header)}; a cell that holds "
+                    f"{'a tab' if tab else 'a comma'} needs quotation marks"
+                )
+            yield where, [row[column] for column in columns]
+    except csv.Error as error:
+        raise DataError(
+            f"{path}, line {rows.line_num}: {error}; a quotation mark begins a cell that another ends, and is doubled "
+            "within; where quotation marks are text: dataset.quotes=text"
+        ) from None
+
+
+def _unambiguous(path: Path, number: int, line: str) -> str:
+    if re.search(r'(^|\t)"', line):
+        raise DataError(
+            f"{path}, line {number}: a cell begins with a quotation mark, which some programs write around cells and "
+            "others as text; say which: dataset.quotes=csv or dataset.quotes=text"
+        )
+    return line
+
+
+def _json(path: Path, stream: object, choose: Callable[..., Sequence[str]], quotes: str | None) -> Iterator[Row]:
+    lines = ((number, line) for number, line in text_lines(path) if line.strip())
+    number, first = next(lines, (1, ""))
+    columns: Sequence[str] = ()
+    is_list = suffix_of(path) == ".json" and first.lstrip().startswith("[")
+    kind = "row" if is_list else "line"
+    try:
+        if is_list:
+            entries: Iterable[tuple[int, Any]] = enumerate(
+                json.loads("\n".join([first, *(line for _, line in lines)])), 1
+            )
+        else:
+            entries = chain([(number, first)] if first else [], lines)
+        for number, entry in entries:
+            row = entry if is_list else json.loads(entry)
+            if not isinstance(row, dict):
+                raise DataError(f"{path}, {kind} {number}: expected an object, got {short(row)}")
+            columns = columns or choose(list(row))
+            yield f"{path}, {kind} {number}", [row.get(column) for column in columns]
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"{path}, {kind} {number}: {error_text(error)}; expected an object a line, or in .json a list of objects"
+        ) from None
+
+
+def _parquet(path: Path, stream: IO[bytes], choose: Callable[..., Sequence[str]], quotes: str | None) -> Iterator[Row]:
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(stream)
+    columns = choose(file.schema_arrow.names)
+    return _batches(path, file.iter_batches(columns=list(dict.fromkeys(columns))), columns)
+
+
+def _arrow(path: Path, stream: IO[bytes], choose: Callable[..., Sequence[str]], quotes: str | None) -> Iterator[Row]:
+    import pyarrow as pa
+
+    try:
+        file = pa.ipc.open_file(stream)
+        batches = map(file.get_batch, range(file.num_record_batches))
+    except pa.ArrowInvalid:  # a stream, as `datasets` writes it
+        stream.seek(0)
+        file = batches = pa.ipc.open_stream(stream)
+    return _batches(path, batches, choose(file.schema.names))
+
+
+def _batches(path: Path, batches: Iterable[Any], columns: Sequence[str]) -> Iterator[Row]:
+    rows = (row for batch in batches for row in zip(*(batch[name].to_pylist() for name in columns), strict=True))
+    for number, row in enumerate(rows):
+        yield f"{path}, row {number}", row
+
+
+READERS: dict[str, Callable[..., Iterator[Row]]] = {
+    ".csv": _separated, ".tsv": _separated, ".jsonl": _json, ".ndjson": _json, ".json": _json,
+    ".parquet": _parquet, ".arrow": _arrow, ".feather": _arrow,
+}  # fmt: skip
+"""Readers of tables by the last suffix of the file's name."""
