@@ -153,6 +153,15 @@ def test_graphs_have_usages_periods_clusters_and_change(graphs: Path) -> None:
     assert dwug(path=str(graphs)).change == {}
 
 
+def test_graphs_are_found_under_either_spelling(graphs: Path) -> None:
+    """DWUG names its files .csv, NorDiaChange .tsv; the change was lost of one."""
+    expected = dwug(path=str(graphs))
+    for file in graphs.rglob("*.tsv"):
+        file.rename(file.with_suffix(".csv"))
+    assert dwug(path=str(graphs)) == expected
+    assert expected.change == {"egg": 0.75}
+
+
 def test_what_is_no_graph_is_said(graphs: Path) -> None:
     uses = graphs / "data" / "egg" / "uses.tsv"
 
@@ -173,9 +182,9 @@ def test_what_is_no_graph_is_said(graphs: Path) -> None:
     with pytest.raises(DataError, match=r"lower-casing changes the text's length; use words.lower=false"):
         dwug(path=str(graphs), lower=True)
     (graphs / "clusters" / "opt" / "egg.tsv").unlink()
-    refused(r"no such file: .*egg\.tsv; expected a folder in the DWUG format")
+    refused(r"no such file: .*egg\.csv or \.tsv; expected a folder in the DWUG format")
     uses.unlink()
-    refused(r"no data/<word>/uses.tsv in")
+    refused(r"no data/<word>/uses.csv or .tsv in")
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
@@ -231,6 +240,16 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
             archive.extraction_filter = getattr(tarfile, "data_filter", None) or (lambda member, _: member)
             archive.extractall(folder)
     return folder
+
+
+def test_tokens_of_wic_are_parted_at_single_blanks(pairs: Path) -> None:
+    """A no-break space is inside a token; what is between two blanks is counted, and is no word."""
+    (pairs / "dev" / "dev.data.txt").write_text("bank\tN\t2-3\t10\u00a0000 a bank\toff  the bank ", encoding="utf-8")
+    (pairs / "dev" / "dev.gold.txt").write_text("F\n", encoding="utf-8")
+    corpus = wic(path=str(pairs))
+    check_corpus(corpus)
+    assert [s.words for s in corpus.sentences[3:]] == [("10\u00a0000", "a", "bank"), ("off", "the", "bank")]
+    assert [labels.index("bank") for labels in corpus.tags[WORD][3:]] == [2, 2]
 
 
 def test_the_published_wic_is_whole(published: Path) -> None:

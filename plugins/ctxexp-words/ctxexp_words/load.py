@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import math
 import re
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +13,7 @@ from typing import TypeVar
 
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp.files.paths import user_path
+from ctxexp.files.text_lines import text_lines
 from ctxexp_words.analogy import Analogy
 from ctxexp_words.categorisation import Categorisation
 from ctxexp_words.relational import Relation, RelationalSimilarity
@@ -81,14 +80,9 @@ def _find(data: Path, source: BenchmarkFile) -> Path:
 
 def _lines(path: Path) -> Lines:
     """(number from 1, line) of a UTF-8 file, line ends and blanks at the end stripped, empty lines left out."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rt", encoding="utf-8-sig", newline=None) as stream:
-            for number, line in enumerate(stream, start=1):
-                if line := line.rstrip():
-                    yield number, line
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise DataError(f"{path} can't be read: {error}") from None
+    for number, line in text_lines(path):
+        if line := line.rstrip():
+            yield number, line
 
 
 def _columns(a: int, b: int, gold: int, *, header: bool, separator: str | None) -> Callable[[str, Path], Similarity]:

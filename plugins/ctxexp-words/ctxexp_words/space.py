@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from ctxexp.errors import DataError
-from ctxexp.files.paths import no_device
+from ctxexp.files.text_lines import text_lines
 
 Case = Literal["frequent", "average"]
 OutOfVocabulary = Literal["skip", "mean"]
@@ -94,15 +94,9 @@ class WordSpace:
 
 def word_list(path: Path) -> list[str]:
     """The words of a shared vocabulary: a UTF-8 file with one word per line; a tab and what follows it are ignored."""
-    try:
-        lines = no_device(path).read_text(encoding="utf-8-sig").splitlines()
-    except FileNotFoundError:
-        raise DataError(
-            f"no list of words at {path} (shared_vocabulary); expected a UTF-8 file, a word a line"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} (shared_vocabulary) can't be read: {error}") from None
-    words = [line.split("\t")[0].strip() for line in lines]
+    if not path.is_file():
+        raise DataError(f"no list of words at {path} (shared_vocabulary); expected a UTF-8 file, a word a line")
+    words = [line.split("\t")[0].strip() for _, line in text_lines(path)]
     if not any(words):
         raise DataError(f"{path} (shared_vocabulary) has no word: expected a word a line")
     return [word for word in words if word]

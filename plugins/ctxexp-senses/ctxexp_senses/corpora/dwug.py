@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, get_args
@@ -10,6 +9,7 @@ from typing import Literal, get_args
 from ctxexp.dataset import Sense, Sentence
 from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, near
+from ctxexp.files.text_lines import text_lines
 from ctxexp_senses.corpora.public import PublicArchive
 from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD, Usages, tags_of
 
@@ -44,7 +44,7 @@ def dwug(
     folder = folder if (folder / "data").is_dir() else folder / subset
     files = sorted((folder / "data").glob("*/uses.*sv"))
     if not files:
-        raise DataError(f"no data/<word>/uses.tsv in {folder}; dataset.path is a folder in the DWUG format")
+        raise DataError(f"no data/<word>/uses.csv or .tsv in {folder}; dataset.path is a folder in the DWUG format")
     tokenize = make_tokenizer(tokenizer, lower=lower)
     reader = _UsageReader(tokenize, context)
     for file in files:
@@ -74,9 +74,9 @@ class _UsageReader:
 
     def add_word(self, folder: Path, file: Path) -> None:
         """Add the usages of one word."""
-        clusters = folder / "clusters" / "opt" / f"{file.parent.name}{file.suffix}"
+        clusters = folder / "clusters" / "opt" / file.parent.name
         cluster_of = {row["identifier"]: row["cluster"] for _, row in _rows(clusters, ("identifier", "cluster"))}
-        for source_line, row in _rows(file, COLUMNS):
+        for source_line, row in _rows(file.with_suffix(""), COLUMNS):
             sentence, position = self._usage(source_line, row)
             if sentence not in self.sentence_index:
                 self.sentence_index[sentence] = len(self.sentences)
@@ -115,24 +115,33 @@ def _span(source_line: str, value: str, text: str) -> tuple[int, int]:
     raise DataError(f"{source_line}: expected characters of the context, as in 12:17, got {value[:20]!r}")
 
 
-def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yields (file:line, row by column)."""
-    if not path.is_file():
-        raise DataError(f"no such file: {path}; expected a folder in the DWUG format")
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        if missing := [name for name in columns if name not in (reader.fieldnames or ())]:
-            raise DataError(f"{path}: no column {', '.join(missing)}; expected tab-separated values with a header")
-        for row in reader:
-            if any(row[name] is None for name in columns):
-                raise DataError(f"{path}:{reader.line_num}: fewer columns than the header has")
-            yield f"{path}:{reader.line_num}", row
+def _rows(stem: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yields (file:line, row by column) of STEM.csv or STEM.tsv: columns are parted by tabs, quotes are text."""
+    path = _spelled(stem)
+    if path is None:
+        raise DataError(f"no such file: {stem}.csv or .tsv; expected a folder in the DWUG format")
+    lines = text_lines(path)
+    header = next(lines, (1, ""))[1].split("\t")
+    if missing := [name for name in columns if name not in header]:
+        raise DataError(f"{path}: no column {', '.join(missing)}; expected tab-separated values with a header")
+    for number, line in lines:
+        if line:
+            row = dict(zip(header, line.split("\t"), strict=False))
+            if any(name not in row for name in columns):
+                raise DataError(f"{path}:{number}: fewer columns than the header has")
+            yield f"{path}:{number}", row
+
+
+def _spelled(stem: Path) -> Path | None:
+    """The file as its publisher spells it: DWUG's are named .csv, NorDiaChange's .tsv."""
+    files = (stem.with_name(stem.name + suffix) for suffix in (".csv", ".tsv"))
+    return next((file for file in files if file.is_file()), None)
 
 
 def _change(folder: Path, periods: dict[str, None]) -> dict[str, float]:
     """Each word's graded change between the two periods; empty where the folder has no such file."""
-    path = folder / "stats" / "opt" / "stats_groupings.tsv"
-    if not path.is_file():
+    path = folder / "stats" / "opt" / "stats_groupings"
+    if _spelled(path) is None:
         return {}
     if len(periods) != 2:
         raise DataError(f"{folder}: usages of the periods {', '.join(periods)}; expected two")

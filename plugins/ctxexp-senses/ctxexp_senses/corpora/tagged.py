@@ -7,39 +7,52 @@ from pathlib import Path
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.files.paths import no_device, user_path
+from ctxexp.files.paths import user_path
+from ctxexp.files.text_lines import suffix_of, text_lines
 from ctxexp_senses.probe.task import LABEL
 
 NONE = ("", "_")  # labels that mean none
-SEVERAL = re.compile(r"\d+[-.]\d+\t")  # CoNLL-U's lines of several words, and of words that aren't there
+CONLLU = 10  # columns
+NO_WORD = re.compile(r"\d+[-.]\d+")  # CoNLL-U's lines of several words, and of words that aren't there
 DOCUMENT = ("# newdoc", "-DOCSTART-")
 
 
-def tagged(*, path: str | None = None, word: int = 1, label: int = 2) -> Corpus:
+def tagged(*, path: str | None = None, word: int | None = None, label: int | None = None) -> Corpus:
     """A file of words and their labels: a line a word, columns parted by tabs, a blank line between sentences.
 
-    `word` and `label` are the numbers of the columns, from 1 on: of CoNLL-U's 2 and 4 (UPOS). A label `_`, or none, is
-    no label. Lines that begin with # and have no tab are left out; a document begins at `# newdoc` or `-DOCSTART-`.
-    The text of a sentence is its words, a blank between. Raises DataError naming file and line.
+    `word` and `label` are the numbers of the columns, from 1 on; None: 1 and 2, of a file named .conllu 2 and 4 (UPOS).
+    Lines that begin with `# ` are comments, as are those that begin with # and have no tab. CoNLL-U, which a file named
+    .conllu is and a line of ten columns whose first is neither, has comments in each line that begins with #, and no
+    words in ranges (`1-2`) and empty nodes (`1.1`). A label `_`, or none, is no label. A document begins at `# newdoc`
+    or `-DOCSTART-`. The text of a sentence is its words, a blank between. Raises DataError naming file and line.
     """
     if not path:
         raise ConfigError("dataset=tagged needs a file: add dataset.path=<a word, a tab and its label a line>")
+    file = user_path(path)
+    defaults = (2, 4) if suffix_of(file) == ".conllu" else (1, 2)
+    word, label = (own if given is None else given for given, own in zip((word, label), defaults, strict=True))
     if word < 1 or label < 1:
         raise ConfigError(f"dataset.word={word}, dataset.label={label}: expected numbers of columns, from 1 on")
+    if not file.is_file():
+        raise DataError(f"no such file: {file} (dataset.path)")
     sentences: list[list[tuple[str, str]]] = [[]]
     documents: list[int] = []
     document = 0
-    for number, line in enumerate(_lines(user_path(path)), 1):
+    for number, line in text_lines(file):
+        fields = line.split("\t")
+        is_conllu = suffix_of(file) == ".conllu" or (1 not in (word, label) and len(fields) == CONLLU)
         if line.startswith(DOCUMENT):
             document += 1
-        elif line.strip() and "\t" in line:
-            if not SEVERAL.match(line):
-                sentences[-1].append(_fields(line.split("\t"), word, label, f"{path}, line {number}"))
-        elif line.strip() and not line.startswith("#"):
+        elif line.startswith("# ") or (line.startswith("#") and (is_conllu or len(fields) == 1)):
+            continue
+        elif not line.strip():
+            if sentences[-1]:
+                documents.append(document)
+                sentences.append([])
+        elif len(fields) == 1:
             raise DataError(f"{path}, line {number}: expected a word, a tab and its label, got {line[:60]!r}")
-        elif not line.strip() and sentences[-1]:
-            documents.append(document)
-            sentences.append([])
+        elif not (is_conllu and NO_WORD.fullmatch(fields[0])):
+            sentences[-1].append(_fields(fields, word, label, f"{path}, line {number}"))
     documents.append(document)
     if not any(sentences):
         raise DataError(f"{path} has no word: expected a word, a tab and its label a line")
@@ -58,10 +71,3 @@ def _fields(fields: list[str], word: int, label: int, where: str) -> tuple[str, 
         raise DataError(f"{where}: expected a word in column {word} and a label in column {label}, got {fields}")
     name = fields[label - 1].strip()
     return spelled, "" if name in NONE else name
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return no_device(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"no text in {path}: {error} (dataset.path)") from None

@@ -21,8 +21,8 @@ GOLD = {"T": 1.0, "F": 0.0}
 def wic(*, path: str | None = None) -> Usages:
     """Word in Context: 5,428, 638 and 1,400 pairs of sentences that share a word, in one sense (gold 1) or two.
 
-    Sentences are those of the files, tokens parted at blanks. `path`: the folder that holds train, dev and test; null:
-    downloaded once. Licence: CC BY-NC 4.0.
+    Sentences are those of the files, tokens parted at single blanks. `path`: the folder that holds train, dev and test;
+    null: downloaded once. Licence: CC BY-NC 4.0.
     """
     folder = SOURCE.folder(path)
     sentences: dict[Sentence, int] = {}
@@ -54,19 +54,24 @@ def _lines(path: Path) -> list[tuple[str, str]]:
     """Each line that isn't empty, after its place."""
     if not path.is_file():
         raise DataError(f"no such file: {path}; dataset.path is the folder that holds train, dev and test of WiC")
-    return [(f"{path}:{n}", line.rstrip("\n")) for n, line in text_lines(path) if line.strip()]
+    return [(f"{path}:{n}", line) for n, line in text_lines(path) if line.strip()]
 
 
 def _pair(place: str, line: str) -> tuple[str, str, tuple[list[str], int], tuple[list[str], int]]:
     """Word, part of speech, and either sentence with the number of the word in it."""
     try:
         word, pos, at, *texts = line.split("\t")
-        first, second = (text.split() for text in texts)
+        first, second = (text.split(" ") for text in texts)  # a token may hold other white space
         i, j = map(int, at.split("-"))
-        if not (0 <= i < len(first) and 0 <= j < len(second)):
+        if not (0 <= i < len(first) and 0 <= j < len(second) and first[i].strip() and second[j].strip()):
             raise ValueError(f"no word {at}")
     except ValueError as error:
         raise DataError(
             f"{place}: expected word, part of speech, i-j and two sentences, tab-separated ({error}); got {line[:60]!r}"
         ) from None
-    return word, pos, (first, i), (second, j)
+    return word, pos, _without_empty(first, i), _without_empty(second, j)
+
+
+def _without_empty(tokens: list[str], at: int) -> tuple[list[str], int]:
+    """The tokens, those between two blanks left out, and the number that token `at` has among them."""
+    return [token for token in tokens if token.strip()], sum(bool(token.strip()) for token in tokens[:at])

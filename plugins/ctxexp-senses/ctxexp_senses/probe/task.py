@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import logging
 import warnings
 from collections import Counter
@@ -14,7 +13,8 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, near
-from ctxexp.files.paths import no_device, user_path
+from ctxexp.files.paths import user_path
+from ctxexp.files.text_lines import text_lines
 from ctxexp.measuring.occurrences import Text
 from ctxexp_senses.attributes import tags_of_rows, word_positions
 
@@ -123,18 +123,13 @@ def _labels(text: Text, kind: str, rows: np.ndarray, words: np.ndarray) -> list[
 def read_lexicon(path: Path) -> dict[str, str]:
     """Labels of words, case aside, from lines of a word, a tab and its label. Raises DataError."""
     labels: dict[str, str] = {}
-    try:
-        with no_device(path).open(encoding="utf-8", newline="") as file:
-            for number, fields in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), 1):
-                if len(fields) != 2 or not all(field.strip() for field in fields):
-                    raise DataError(f"{path}, line {number}: expected a word, a tab and its label, got {fields}")
-                word, label = (field.strip() for field in fields)
-                if labels.setdefault(word.casefold(), label) != label:
-                    raise DataError(
-                        f"{path}, line {number}: {word!r} has the labels {labels[word.casefold()]!r} and {label!r}"
-                    )
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"no labels in {path}: {error}") from None
+    for number, line in text_lines(path):
+        fields = line.split("\t")
+        if len(fields) != 2 or not all(field.strip() for field in fields):
+            raise DataError(f"{path}, line {number}: expected a word, a tab and its label, got {fields}")
+        word, label = (field.strip() for field in fields)
+        if labels.setdefault(word.casefold(), label) != label:
+            raise DataError(f"{path}, line {number}: {word!r} has the labels {labels[word.casefold()]!r} and {label!r}")
     return labels
 
 
