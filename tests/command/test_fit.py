@@ -292,6 +292,6 @@ def test_sentences_come_from_lines_and_from_pairs(tmp_path: Path) -> None:
     (tmp_path / "latin.txt").write_bytes("é".encode("latin-1"))
     with pytest.raises(DataError, match=r"latin\.txt, line 1: not UTF-8"):
         sentences_of(str(tmp_path / "latin.txt"), "english")
-    (tmp_path / "fake.txt.gz").write_text("x")
-    with pytest.raises(DataError, match=r"fake\.txt\.gz can't be read"):
-        sentences_of(str(tmp_path / "fake.txt.gz"), "english")
+    (tmp_path / "cut.txt.gz").write_bytes(gzip.compress(b"one line" * 99)[:-9])
+    with pytest.raises(DataError, match=r"cut\.txt\.gz can't be read"):
+        sentences_of(str(tmp_path / "cut.txt.gz"), "english")
