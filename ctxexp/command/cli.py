@@ -18,6 +18,7 @@ from ctxexp.command.arguments import HELP, call, usage
 from ctxexp.command.help import help_of
 from ctxexp.command.names import registry
 from ctxexp.errors import CtxexpError, line
+from ctxexp.files.distributions import skip_damaged
 from ctxexp.jobs.credentials import mask
 from ctxexp.plugins import COMMAND
 from ctxexp.progress import show, silence
@@ -30,6 +31,7 @@ def main() -> None:
     try:
         gc.set_threshold(1_000_000)  # imports make 350,000 objects that stay: searching them took 5 % of a start
         atexit.register(gc.freeze)  # what is left goes with the process: freeing it one by one took 14 % of a start
+        skip_damaged()
         status = run_command_line(sys.argv[1:])
     except KeyboardInterrupt:  # before that could answer it
         show("interrupted", sys.stderr)

@@ -30,6 +30,7 @@ from ctxexp.command.names import GROUPS, add_config_folder, config_folder, load_
 from ctxexp.command.options import MEANT
 from ctxexp.command.secrets import as_written, environment_texts
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
+from ctxexp.files.distributions import skip_damaged
 from ctxexp.files.writing import disk_error_message, is_disk_full
 from ctxexp.jobs.credentials import mask
 from ctxexp.jobs.execute import JobSpec, execute, print_error_once
@@ -146,6 +147,7 @@ def _masked_output() -> Iterator[None]:
 def task(cfg: DictConfig) -> float | None:
     """Execute one job; returns its objective. Some launchers call it in a worker process, so it is importable and
     registers the options itself."""
+    skip_damaged()
     _log_to_stderr()
     return execute(partial(_job_spec, cfg))
 
@@ -158,7 +160,9 @@ def _job_spec(cfg: DictConfig) -> JobSpec:
     config = parse_config(values, registry())
     folder, overrides = current_job(config.tracking.folder, config.tracking.sweep or new_id())
     decisive = _own({key: value for key, value in document.items() if key not in RESULT_NEUTRAL_KEYS}, cfg)
-    versions = {p.plugin: f"{p.distribution} {p.version}" for p in plugins_used(config)}
+    versions: dict[str, str] = {}
+    for one in plugins_used(config):  # distributions may call their plugins by one name
+        versions[one.plugin] = ", ".join(filter(None, [versions.get(one.plugin), f"{one.distribution} {one.version}"]))
     return JobSpec(
         built=Built(config, Progress()),
         folder=folder,

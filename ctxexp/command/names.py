@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 
@@ -21,8 +23,8 @@ _folder: Path | None = None  # of --config-dir
 def registry() -> Registry:
     """The registry of this process. Broken plugins are listed in its `broken`; the command reports them once, workers
     don't."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "plugin", UserWarning)
+    with redirect_stdout(sys.stderr), warnings.catch_warnings():  # a plugin may print at its import
+        warnings.filterwarnings("ignore", "plugin|metadata", UserWarning)
         return build_registry(files=_files)
 
 

@@ -105,7 +105,10 @@ def _gpus() -> tuple[str, ...]:
 def _package(distribution: Distribution) -> tuple[str, str] | None:
     """Name and version of an installed distribution, from the first lines of its metadata: parsing all of it would take
     a tenth of a run's start-up time."""
-    text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+    try:
+        text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+    except UnicodeDecodeError:
+        return None
     fields = {
         key: value.strip() for key, value in re.findall(r"^(Name|Version): *(.*)", text.partition("\n\n")[0], re.M)
     }

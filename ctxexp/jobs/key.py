@@ -37,15 +37,16 @@ def job_key(config: Config, data_digest: str, encoder: str, version: str) -> str
     something to the job are included with their versions and code digests.
     """
     decisive = {key: value for key, value in vars(config).items() if key not in RESULT_NEUTRAL_KEYS}
-    others = sorted((p.plugin, p.version, code_of(p.plugin)) for p in plugins_used(config))
+    others = sorted((p.plugin, p.version, code_of(p.distribution)) for p in plugins_used(config))
     text = json.dumps([decisive, data_digest, encoder, version, *others], sort_keys=True, default=_plain)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def code_of(plugin: str) -> str:
-    """Hex digits that change with the code of an installed plugin, since in an editable install the code changes while
-    the version doesn't; empty for a plugin file, whose version is its content."""
-    modules = {entry.module.partition(".")[0] for entry in entry_points(group=GROUP, name=plugin)}
+def code_of(distribution: str) -> str:
+    """Hex digits that change with the code of a distribution's plugins, since in an editable install the code changes
+    while the version doesn't; empty for a plugin file, whose version is its content."""
+    entries = [entry for entry in entry_points(group=GROUP) if entry.dist and entry.dist.name == distribution]
+    modules = {entry.module.partition(".")[0] for entry in entries}
     files = [Path(spec.origin) for module in sorted(modules) if (spec := find_spec(module)) and spec.origin]
     return " ".join(package_digest(file.parent if file.name == "__init__.py" else file) for file in files)
 

@@ -26,7 +26,7 @@ def listing(registry: Registry) -> str:
     own = [offer for offer in registry.offers.values() if offer.builtin]
     sections = [_section("ctxexp", __version__, own)]
     for source in registry.sources:
-        offers = [o for o in registry.offers.values() if o.plugin == source.plugin]
+        offers = [o for o in registry.offers.values() if o.supplier == source]
         sections.append(_section(_title(source), source.version, offers))
     if registry.broken:
         sections.append("\n".join(["broken, and left out:", *(f"  {' '.join(b.split())}" for b in registry.broken)]))
@@ -74,7 +74,7 @@ def listing_dict(registry: Registry) -> dict[str, object]:
         "values": _keys(config_keys()),
         "verbs": {name: {"about": verb.summary, "arguments": signature_text(verb)} for name, verb in verbs.items()},
         "plugins": [
-            asdict(source) | {"offers": [o.usage for o in registry.offers.values() if o.plugin == source.plugin]}
+            asdict(source) | {"offers": [o.usage for o in registry.offers.values() if o.supplier == source]}
             for source in registry.sources
         ],
         "broken": registry.broken,

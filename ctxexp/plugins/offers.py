@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
 from pkgutil import resolve_name
@@ -14,6 +16,23 @@ from ctxexp.plugins.hookspecs import COMMAND, FIRST_PARTY, REPORT, Factory
 
 
 @dataclass(frozen=True)
+class PluginVersion:
+    """A plugin with its version: its name, distribution and version (of a file: its path and content hash)."""
+
+    plugin: str
+    distribution: str
+    version: str
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file, which may lie anywhere: its version is its content's."""
+        return self.version.startswith("sha256:")
+
+    def __str__(self) -> str:
+        return f"plugin {self.plugin!r} ({self.distribution} {self.version})"
+
+
+@dataclass(frozen=True)
 class Offer:
     """One registered name, its factory (of a verb or report: its function), and the plugin that supplies it."""
 
@@ -21,6 +40,7 @@ class Offer:
     name: str
     source: Factory | str  # the factory, or its place (`module:name`)
     plugin: str
+    supplier: PluginVersion | None = None  # None: ctxexp itself, or Python
 
     @property
     def secrets(self) -> Sequence[str]:
@@ -33,12 +53,12 @@ class Offer:
         """The factory, imported when it is first needed. Raises PluginError where that fails."""
         if not isinstance(self.source, str):
             return self.source
-        part = f"{self.kind} {self.name!r} of plugin {self.plugin!r}"
+        part = f"{self.kind} {self.name!r} of {self.origin}"
 
         def failure(error: BaseException) -> str:
             return f"{part}: {self.source} can't be imported: {error_text(error)}"
 
-        with plugin_call("plugin", self.plugin, failure):
+        with redirect_stdout(sys.stderr), plugin_call("plugin", self.plugin, failure):
             target: object = resolve_name(self.source)
         if not callable(target):
             got = type(target).__name__
@@ -53,6 +73,11 @@ class Offer:
         except CtxexpError as error:
             return str(error)
         return ""
+
+    @property
+    def origin(self) -> str:
+        """Its plugin in words, with distribution and version where it has some."""
+        return str(self.supplier or f"plugin {self.plugin!r}")
 
     @property
     def usage(self) -> str:
@@ -80,15 +105,3 @@ class Offer:
         doc = vars(self.factory).get("__doc__") if isinstance(self.factory, type) else self.factory.__doc__
         paragraph = " ".join((doc if isinstance(doc, str) else "").strip().partition("\n\n")[0].split())
         return re.split(r"(?<=[^.A-Z]\.) (?=[A-Z])", paragraph, maxsplit=1)[0]
-
-
-@dataclass(frozen=True)
-class PluginVersion:
-    """A plugin with its version: its name, distribution and version (of a file: its path and content hash)."""
-
-    plugin: str
-    distribution: str
-    version: str
-
-    def __str__(self) -> str:
-        return f"plugin {self.plugin!r} ({self.distribution} {self.version})"

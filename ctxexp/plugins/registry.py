@@ -15,6 +15,7 @@ from pathlib import Path
 import pluggy
 
 from ctxexp.errors import CtxexpError, PluginError, UnknownName, error_text, near, plugin_call, plugin_line, short
+from ctxexp.files.distributions import damaged
 from ctxexp.plugins.files import load_plugin_file, location
 from ctxexp.plugins.hookspecs import CONFIG_KINDS, FIRST_PARTY, HOOKS, Factory, HookSpecs, Register
 from ctxexp.plugins.offers import Offer, PluginVersion
@@ -47,15 +48,15 @@ class Registry:
         other = self.offers.get((offer.kind, offer.name))
         if other is not None:
             raise PluginError(
-                f"plugin {offer.plugin!r} registers {offer.kind} {offer.name!r}, which plugin {other.plugin!r} "
-                "already supplies; rename one of them"
+                f"{offer.origin} registers {offer.kind} {offer.name!r}, which {other.origin} already supplies; rename "
+                "one of them"
             )
         self.offers[offer.kind, offer.name] = offer
 
     def source(self, kind: str, name: str) -> PluginVersion | None:
         """The plugin that supplied this name; None if it is ctxexp's own, or unknown."""
         offer = self.offers.get((kind, name))
-        return next((s for s in self.sources if offer is not None and s.plugin == offer.plugin), None)
+        return offer.supplier if offer is not None else None
 
     @contextmanager
     def plugin_call(self, kind: str, name: str) -> Iterator[None]:
@@ -63,9 +64,9 @@ class Registry:
         source = self.source(kind, name)
 
         def failure(error: BaseException) -> str:
-            supplier = source or f"plugin {self.find(kind, name).plugin!r}"
             hint = f"; check it with: python -m ctxexp conform {kind}/{name}" if kind in CONFIG_KINDS else ""
-            return f"{kind} {name!r} of {supplier} could not be built: {error_text(error)}{plugin_line(error)}{hint}"
+            part = f"{kind} {name!r} of {self.find(kind, name).origin}"
+            return f"{part} could not be built: {error_text(error)}{plugin_line(error)}{hint}"
 
         try:
             with plugin_call("plugin", name, failure):
@@ -86,20 +87,22 @@ def build_registry(
     PluginError, since it was asked for by name.
     """
     registry = Registry()
-    for entry, source in _entries(HOOK_GROUP):
+    for entry, source in _entries(registry, HOOK_GROUP):
         with _reported(registry, source, entry.value, "could not be loaded"):
             registry.hooks.append(entry.load())
     for name in FIRST_PARTY:
         _adopt(registry, name, import_module(name))
-    entries: list[tuple[str, object, PluginVersion]] = []
-    for entry, source in _entries(GROUP) if installed else ():
+    for text in damaged if installed else ():
+        _warn(registry, text)
+    entries: list[tuple[object, PluginVersion]] = []
+    for entry, source in _entries(registry, GROUP) if installed else ():
         with _reported(registry, source, entry.value, "could not be loaded"):
-            entries.append((entry.name, entry.load(), source))
+            entries.append((entry.load(), source))
     for name, plugin in extra or []:
-        entries.append((name, plugin, PluginVersion(name, "-", "-")))
-    for name, plugin, source in entries:
-        with _reported(registry, source, name, "is ignored"):
-            _join(registry, name, plugin, source)
+        entries.append((plugin, PluginVersion(name, "-", "-")))
+    for plugin, source in entries:
+        with _reported(registry, source, source.plugin, "is ignored"):
+            _join(registry, plugin, source)
     for path in dict.fromkeys(files):
         module, source = load_plugin_file(path)
 
@@ -108,15 +111,19 @@ def build_registry(
             return f"plugin file {location(path, error)}: {text}"
 
         with plugin_call("plugin file", failure=failure, within=failure):
-            _join(registry, source.plugin, module, source)
+            _join(registry, module, source)
     return registry
 
 
-def _entries(group: str) -> Iterator[tuple[EntryPoint, PluginVersion]]:
-    """The entry points of a group, each with its distribution."""
+def _entries(registry: Registry, group: str) -> Iterator[tuple[EntryPoint, PluginVersion]]:
+    """The entry points of a group, each with its distribution; one without name or version is reported."""
     for entry in entry_points(group=group):
-        dist = entry.dist
-        yield entry, PluginVersion(entry.name, dist.name if dist else "?", dist.version if dist else "?")
+        source = PluginVersion(entry.name, str(getattr(entry.dist, "_path", "?")), "")  # its folder, which is private
+        with _reported(registry, source, entry.value, "is ignored"):
+            if entry.dist is None or not (entry.dist.name and entry.dist.version):
+                raise PluginError("its METADATA has no name or no version")
+            source = PluginVersion(entry.name, entry.dist.name, entry.dist.version)
+            yield entry, source
 
 
 @contextmanager
@@ -131,21 +138,25 @@ def _reported(registry: Registry, source: PluginVersion, where: str, problem: st
         with plugin_call("plugin", source.plugin, failure, within=failure):
             yield
     except PluginError as error:
-        registry.broken.append(str(error))
-        warnings.warn(str(error), stacklevel=4)
+        _warn(registry, str(error))
 
 
-def _join(registry: Registry, name: str, plugin: object, source: PluginVersion) -> None:
+def _warn(registry: Registry, text: str) -> None:
+    registry.broken.append(text)
+    warnings.warn(text, stacklevel=4)
+
+
+def _join(registry: Registry, plugin: object, source: PluginVersion) -> None:
     """Register all offers of a plugin, or none where one of them is refused."""
     trial = Registry(offers=dict(registry.offers), folders=list(registry.folders), hooks=registry.hooks)
-    _adopt(trial, name, plugin)
+    _adopt(trial, source.plugin, plugin, source)
     if len(trial.offers) == len(registry.offers) and len(trial.folders) == len(registry.folders):
         raise PluginError(f"it offers nothing: mark a function {HOOKS[0]}(register) with @ctxexp.hookimpl")
     registry.offers, registry.folders = trial.offers, trial.folders
     registry.sources.append(source)
 
 
-def _adopt(registry: Registry, name: str, plugin: object) -> None:
+def _adopt(registry: Registry, name: str, plugin: object, source: PluginVersion | None = None) -> None:
     """Call one plugin's hooks, checking their signatures against the specification first."""
     manager = pluggy.PluginManager("ctxexp")
     for spec in registry.hooks:
@@ -164,7 +175,7 @@ def _adopt(registry: Registry, name: str, plugin: object) -> None:
         raise PluginError(f"{text}; a hook takes one argument, register") from None
     for hook in (hook for spec in registry.hooks for hook in vars(spec) if hook.startswith("register_")):
         kind = hook.removeprefix("register_").removesuffix("s")
-        vars(manager.hook)[hook](register=_register(registry, kind, name))
+        vars(manager.hook)[hook](register=_register(registry, kind, name, source))
     if (folder := _config_folder(plugin)) is not None:
         registry.folders.append(folder)
 
@@ -173,11 +184,13 @@ def _config_folder(plugin: object) -> Path | None:
     """The folder of a plugin's config files, if there is one: `ctxexp_conf` beside its module."""
     module = inspect.getmodule(plugin)
     file = vars(module).get("__file__") if module is not None else None  # a module may have none, as one without a file
+    if file and not Path(file).exists():
+        raise PluginError(f"its module {file} lies in an archive: install it unpacked, as pip does")
     folder = Path(file).with_name("ctxexp_conf") if file else None
     return folder.absolute() if folder is not None and folder.is_dir() else None
 
 
-def _register(registry: Registry, kind: str, plugin: str) -> Register:
+def _register(registry: Registry, kind: str, plugin: str, supplier: PluginVersion | None) -> Register:
     """The callback that a hook of this kind gets."""
 
     def register(offered: str, factory: Factory | str) -> None:
@@ -186,6 +199,6 @@ def _register(registry: Registry, kind: str, plugin: str) -> Register:
         if not (callable(factory) or (isinstance(factory, str) and re.fullmatch(r"[\w.]+:\w+", factory))):
             got = short(factory) if isinstance(factory, str) else type(factory).__name__
             raise PluginError(f"{kind} {offered!r}: expected a callable factory, or module:name, got {got}")
-        registry.add(Offer(kind, offered, factory, plugin))
+        registry.add(Offer(kind, offered, factory, plugin, supplier))
 
     return register

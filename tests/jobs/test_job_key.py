@@ -97,10 +97,10 @@ def test_an_edit_of_a_plugins_code_makes_other_results(
     for name in {"mine.py" if file == "mine.py" else "mine/__init__.py", file}:
         (tmp_path / name).write_text("half = 0.5")
     monkeypatch.syspath_prepend(tmp_path)
-    before = code_of("own")
+    before = code_of("mine")
     (tmp_path / file).write_text("half = 0.6")
     package_digest.cache_clear()
-    assert len({before, code_of("own"), code_of("a file"), ""}) == 3
+    assert len({before, code_of("mine"), code_of("a file"), ""}) == 3
     keys = [job_key(config, "", "", "") for config in (measured, plain)]
     monkeypatch.setattr("ctxexp.jobs.key.code_of", lambda plugin: f"another {plugin}")
     assert job_key(measured, "", "", "") != keys[0]

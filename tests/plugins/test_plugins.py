@@ -217,7 +217,7 @@ def test_config_files_lie_in_a_plugins_folder(tmp_path: Path, monkeypatch: pytes
         ("def f(:\n", "line 1: SyntaxError: "),
         ("def f():\n    return 1 / 0\n\nf()\n", "line 2: ZeroDivisionError: division by zero"),
         ("x = 1\n", "it offers nothing: mark a function register_models(register)"),
-        (FILE.replace('"bits"', '"bert"'), "line 32: plugin 'mine' registers model 'bert', which plugin"),
+        (FILE.replace('"bits"', '"bert"'), "registers model 'bert', which plugin 'ctxexp.models' already"),
         (FILE.replace("register_models", "register_modles"), "no hook 'register_modles'; did you mean"),
         (FILE.replace("    register(", "    raise KeyError("), "line 32: KeyError: ('bits', <class"),
     ],
@@ -450,7 +450,9 @@ class _NoGroup(_BadBaseline):
 def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, message: str) -> None:
 
     registry = build_registry([("faults", Faults())], installed=False)
-    registry.sources[0] = type(registry.sources[0])("faults", "ctxexp-faults", "0.9")
+    supplier = PluginVersion("faults", "ctxexp-faults", "0.9")
+    for key, offer in registry.offers.items():
+        registry.offers[key] = replace(offer, supplier=offer.supplier and supplier)
     registry.add(Offer("model", "good_model", _GoodModel, "tests"))
     node = {"name": name}
     chosen = {"model": {"name": "good_model"}, kind: {name: node} if kind == "metric" else node}
@@ -473,8 +475,10 @@ def test_a_run_records_the_plugins_that_took_part(tmp_path: Path) -> None:
     assert plugins_used(config(tmp_path, registry)) == ()
     key = job_key(whole, "f", "e", "1")
     assert job_key(replace(whole, plugins=["/elsewhere/mine.py"]), "f", "e", "1") == key
-    other = [replace(source, version="sha256:other") for source in registry.sources]
-    assert job_key(config(tmp_path, replace(registry, sources=other), model={"name": "bits"}), "f", "e", "1") != key
+    offer = registry.find("model", "bits")
+    assert offer.supplier is not None
+    registry.offers["model", "bits"] = replace(offer, supplier=replace(offer.supplier, version="sha256:other"))
+    assert job_key(config(tmp_path, registry, model={"name": "bits"}), "f", "e", "1") != key
 
 
 def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
@@ -513,13 +517,12 @@ def test_an_error_in_a_plugin_names_file_and_line(module: str, monkeypatch: pyte
 
 
 def test_published_models_are_keyed_by_their_names_alone() -> None:
-    registry = Registry(
-        sources=[PluginVersion("papers", "ctxexp-packaged-models", "0.1"), PluginVersion("other", "other", "0.1")]
-    )
-    for name, plugin in (("minilm", "papers"), ("theirs", "other")):
-        registry.add(Offer("model", name, lambda *, pooling="mean", device="auto": None, plugin))
+    registry = Registry()
+    for name, distribution in (("minilm", "ctxexp-packaged-models"), ("theirs", "other")):
+        supplier = PluginVersion("models", distribution, "0.1")
+        registry.add(Offer("model", name, lambda *, pooling="mean", device="auto": None, "models", supplier))
     arguments = {"pooling": "first", "device": "cpu"}
-    assert encoder_version(Component("model", "minilm", arguments, registry)) == "papers 0.1"
+    assert encoder_version(Component("model", "minilm", arguments, registry)) == "ctxexp-packaged-models 0.1"
     assert encoder_version(Component("model", "theirs", arguments, registry)) == 'other 0.1 pooling="first"'
     assert encoder_version(Component("model", "bert", {"pooling": "first"}, build_registry(installed=False))) == ""
 

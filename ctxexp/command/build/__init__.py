@@ -257,7 +257,7 @@ def encoder_version(model: Component) -> str:
     source, defaults = model.source, model.signature() or {}
     if source is None:
         return ""
-    version = f"{source.plugin} {source.version}"
+    version = f"{source.plugin if source.is_file else source.distribution} {source.version}"
     if publisher("model", model.name) == source.distribution:
         return version
 

@@ -1,0 +1,99 @@
+"""Plugins by their distributions: equal names, damaged metadata, printed lines, archives."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = "dataset=text dataset.limit=4 min_contexts=2 metric=self_similarity bootstrap=0 sink=none"
+PLUGIN = """
+import ctxexp
+print("at its import")
+
+@ctxexp.hookimpl
+def register_models(register):
+    register("{name}", "{module}:made")
+
+def made():
+    from ctxexp.models.random_words import random_words
+    return random_words(dim={dim})
+"""
+
+
+def install(site: Path, name: str, version: str, *, dim: int = 4) -> None:
+    """A distribution `ctxexp-<name>` whose entry point is called `models` and supplies the model `<name>`."""
+    site.mkdir(exist_ok=True)
+    (site / f"{name}_module.py").write_text(PLUGIN.format(name=name, module=f"{name}_module", dim=dim))
+    metadata = site / f"ctxexp_{name}-{version}.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: ctxexp-{name}\nVersion: {version}\n")
+    (metadata / "entry_points.txt").write_text(f"[ctxexp]\nmodels = {name}_module\n")
+
+
+def ctxexp(site: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ctxexp", *args]
+    environ = {**os.environ, "PYTHONPATH": str(site)}
+    return subprocess.run(command, capture_output=True, text=True, env=environ, cwd=site.parent)
+
+
+def measured(site: Path, tmp_path: Path, model: str) -> tuple[dict[str, str], str]:
+    """The plugins that a run of this model records, and what it printed."""
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"the bank of {word}\n" for word in ("sand", "mud", "clay", "stone")))
+    folder = tmp_path / model
+    done = ctxexp(site, *RUN.split(), f"model={model}", f"dataset.path={text}", f"tracking.folder={folder}")
+    assert done.returncode == 0, done.stderr
+    (run,) = folder.rglob("run.json")
+    plugins: dict[str, str] = json.loads(run.read_text())["params"]["plugins"]
+    return plugins, done.stdout
+
+
+def test_what_a_distribution_supplies_is_its_own_whatever_its_entry_is_called(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    install(site, "one", "1.0")
+    install(site, "two", "2.0")
+    assert measured(site, tmp_path, "one")[0] == {"models": "ctxexp-one 1.0"}
+    plugins, stdout = measured(site, tmp_path, "two")
+    assert plugins == {"models": "ctxexp-two 2.0"}
+    assert "at its import" not in stdout
+    listed = {
+        row["distribution"]: row["offers"] for row in json.loads(ctxexp(site, "plugins", "json=true").stdout)["plugins"]
+    }
+    assert listed["ctxexp-one"] == ["model=one"]
+    assert listed["ctxexp-two"] == ["model=two"]
+
+
+@pytest.mark.parametrize("damage", ["no sign", "binary", "nameless", "no metadata"])
+def test_damaged_metadata_of_another_package_is_a_warning(damage: str, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    install(site, "one", "1.0")
+    other = site / (".dist-info" if damage == "nameless" else "other-1.0.dist-info")
+    other.mkdir()
+    entries = {
+        "no sign": b"[console_scripts]\nother\n",
+        "binary": bytes(range(120, 250)),
+        "no metadata": b"[ctxexp]\nx = os\n",
+    }
+    if damage in entries:
+        (other / "entry_points.txt").write_bytes(entries[damage])
+    plugins, _ = measured(site, tmp_path, "one")
+    assert plugins == {"models": "ctxexp-one 1.0"}
+    done = ctxexp(site, "--help", "model=one")
+    assert done.returncode == 0
+    (warning,) = done.stderr.strip().splitlines()[1:]  # behind what the plugin prints
+    assert warning.startswith("warning: ")
+    assert str(other) in warning
+
+
+def test_a_plugin_in_an_archive_is_refused(tmp_path: Path) -> None:
+    install(tmp_path / "site", "one", "1.0")
+    archive = Path(shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path / "site"))
+    done = ctxexp(archive, "plugins")
+    assert done.returncode == 1
+    assert "lies in an archive: install it unpacked" in done.stdout
