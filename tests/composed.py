@@ -17,7 +17,7 @@ def composed(*overrides: str, registry: Registry | None = None, **nodes: Any) ->
 
     compose.prepare()
     with compose._hydra():
-        values = compose.plain_values(hydra_compose("config", overrides=list(overrides)))
+        values = compose.plain_values(hydra_compose("ctxexp", overrides=list(overrides)))
     return parse_config({**values, **nodes}, registry or compose.registry())
 
 

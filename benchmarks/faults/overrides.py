@@ -97,7 +97,7 @@ def _keys() -> list[str]:
     found: set[str] = set()
     with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
         for chosen in (FREQUENCY, STATIC, PAIRS):
-            found |= set(_flat(compose.plain_values(hydra_compose("config", overrides=chosen), resolve=False)))
+            found |= set(_flat(compose.plain_values(hydra_compose("ctxexp", overrides=chosen), resolve=False)))
     return sorted(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import itertools
 import logging
@@ -9,15 +10,20 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
 
+from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
+from hydra.core.singleton import Singleton
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.basecontainer import BaseContainer
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command.build import Built
@@ -46,11 +52,12 @@ SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # argu
 SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
 OPTIMISING = ("optuna", "ax", "nevergrad")  # sweepers
 MAX_CHECKED = 64  # jobs of a sweep that are composed and checked before the first one starts
+HYDRAS_CONFIGS = ("hydra", "_dummy_empty_config_.yaml")  # in its store
 
-# So that Hydra's own files lie where ours do: it knows no `~`.
-OmegaConf.register_new_resolver("ctxexp.folder", lambda folder: str(user_path(folder)), replace=True)
-
-_stored: set[tuple[str, str]] = set()  # (group, name) of the options that `prepare` made
+_stored: WeakKeyDictionary[ConfigStore, set[tuple[str, str]]] = (
+    WeakKeyDictionary()
+)  # group, name of what `prepare` made
+_own_state: dict[type, Any] = {}  # Hydra's singletons while `own_hydra` composes
 
 
 def read_overrides(words: Sequence[str]) -> list[str]:
@@ -65,19 +72,26 @@ def read_overrides(words: Sequence[str]) -> list[str]:
 
 
 class _PluginConfigs(SearchPathPlugin):  # type: ignore[misc]  # Hydra is untyped to us
-    """Adds the config folders that plugins offer, and the user's."""
+    """Adds the config folders that plugins offer, and before all others the user's."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        for folder in config_folders()[1:]:
+        folders = config_folders()
+        ours = folders.index(config_folder())
+        for folder in folders[:ours]:
+            search_path.prepend("ctxexp-user", f"file://{folder}")
+        for folder in folders[ours + 1 :]:
             search_path.append("ctxexp-plugin", f"file://{folder}")
 
 
 def prepare() -> None:
     """Make every registered name a Hydra option: from its YAML, else from its factory's signature. Idempotent."""
     Plugins.instance().register(_PluginConfigs)
+    # So that Hydra's own files lie where ours do: it knows no `~`.
+    OmegaConf.register_new_resolver("ctxexp.folder", lambda folder: str(user_path(folder)), replace=True)
     store = ConfigStore.instance()
-    while _stored:
-        group, name = _stored.pop()
+    stored = _stored.setdefault(store, set())
+    while stored:
+        group, name = stored.pop()
         store.repo.get(group, {}).pop(f"{name}.yaml", None)
     folders = config_folders()
     for (kind, name), offer in registry().offers.items():
@@ -87,7 +101,7 @@ def prepare() -> None:
         node = {"name": name, **({} if offer.problem else _defaults(offer.factory, kind))}
         package = f"{kind}.{name}" if kind in LISTS else None
         store.store(group=kind, name=name, node=node, package=package, provider=offer.plugin)
-        _stored.add((kind, name))
+        stored.add((kind, name))
 
 
 def _defaults(factory: Factory, kind: str) -> dict[str, object]:
@@ -162,7 +176,7 @@ def _compose_job(overrides: Sequence[str]) -> DictConfig:
     from hydra import compose
 
     try:
-        config: DictConfig = compose("config", overrides=list(overrides), return_hydra_config=True)
+        config: DictConfig = compose("ctxexp", overrides=list(overrides), return_hydra_config=True)
     except Exception as error:
         raise ConfigError(explain(error, overrides)) from None
     return config
@@ -187,12 +201,13 @@ def _check_hydra(hydra: DictConfig, *, multirun: bool, objective: object) -> Non
 def config_of(overrides: Sequence[str]) -> Config:
     """The complete, checked config of one run that these overrides ask for.
 
-    Raises ConfigError with one sentence. Hydra is left as it was, not started.
+    Raises ConfigError with one sentence. Hydra is left as it was.
     """
-    overrides = read_overrides(overrides)
-    with _hydra() as loader:
-        expand_sweeps(parse(overrides, _options, loader), _options, multirun=False)
-        return parse_config(plain_values(_compose_job(overrides)), registry())
+    with own_hydra():
+        overrides = read_overrides(overrides)
+        with _hydra() as loader:
+            expand_sweeps(parse(overrides, _options, loader), _options, multirun=False)
+            return parse_config(plain_values(_compose_job(overrides)), registry())
 
 
 def keep_secrets(overrides: Sequence[str]) -> None:
@@ -210,13 +225,31 @@ def config_of_run(folder: Path) -> Config:
     except Exception as error:  # YAML's, OmegaConf's, a disk's
         raise ConfigError(f"{folder} holds no run's config.yaml that can be read: {error_text(error)}") from error
     load_plugin_files(values.get("plugins"))
-    prepare()
     return parse_config({**values, "sink": {}}, registry())
 
 
 @contextmanager
+def own_hydra() -> Iterator[None]:
+    """Set Hydra's and OmegaConf's state of the process aside, and leave it as it was: a host may be a Hydra application
+    itself, with a job, stored configs and search paths of its own, which say nothing about ours."""
+    theirs, resolvers = Singleton._instances, BaseContainer._resolvers
+    if not _own_state:
+        plugins = copy.deepcopy(Plugins.instance())  # not found anew: that would import its modules a second time
+        for classes in plugins.plugin_type_to_subclass_list.values():
+            classes[:] = [one for one in classes if one.__module__.startswith(("hydra._internal.", "hydra_plugins."))]
+        store = copy.deepcopy(ConfigStore.instance())
+        store.repo = {key: node for key, node in store.repo.items() if key in HYDRAS_CONFIGS}
+        _own_state.update({Plugins: plugins, ConfigStore: store, SourcesRegistry: SourcesRegistry.instance()})
+    Singleton._instances, BaseContainer._resolvers = _own_state, dict(resolvers)
+    try:
+        yield
+    finally:
+        Singleton._instances, BaseContainer._resolvers = theirs, resolvers
+
+
+@contextmanager
 def _hydra() -> Iterator[ConfigLoader]:
-    """Hydra's config loader, for look-ups beside the application; leaves Hydra as it was, not started."""
+    """Hydra's config loader, for look-ups beside the application, which isn't started yet."""
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
 
@@ -267,7 +300,7 @@ def _explain(text: str, overrides: Sequence[str]) -> str:
         if "@" in key or "No match in the defaults list" in text:
             return f"no config group {key!r}{near(key, GROUPS)}"
         group_choices = [o for o in overrides if o.partition("=")[0] in GROUPS]
-        config = compose("config", overrides=group_choices, return_hydra_config=True)
+        config = compose("ctxexp", overrides=group_choices, return_hydra_config=True)
         all_keys = flatten_keys(plain_values(config, resolve=False))
         place, _, last = key.rpartition(".")
         choice = f"={config.hydra.runtime.choices[place]}" if place in CONFIG_KINDS and place not in LISTS else ""

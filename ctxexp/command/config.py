@@ -1,4 +1,4 @@
-"""A run's config with types: each key of config.yaml with its type and range, and a part for each option it chooses."""
+"""A run's config with types: each key of ctxexp.yaml with its type and range, and a part for each option it chooses."""
 
 from __future__ import annotations
 

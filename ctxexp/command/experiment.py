@@ -106,7 +106,7 @@ def run_experiment(argv: list[str]) -> int:
     # Hydra would print a traceback of its own and leave; with this it lets its exceptions through to us.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     application: Callable[[], None] = hydra.main(
-        version_base="1.3", config_path=str(config_folder()), config_name="config"
+        version_base="1.3", config_path=str(config_folder()), config_name="ctxexp"
     )(task)
     if only_shows:
         try:

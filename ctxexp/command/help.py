@@ -62,7 +62,7 @@ def describe_topic(word: str) -> str:
 
 def config_keys() -> list[ConfigKey]:
     """The config's own keys with their values and the comments on them."""
-    keys = keys_of((config_folder() / "config.yaml").read_text(encoding="utf-8"))
+    keys = keys_of((config_folder() / "ctxexp.yaml").read_text(encoding="utf-8"))
     return [key for key in takewhile(lambda key: key.name != "hydra", keys) if key.value]
 
 

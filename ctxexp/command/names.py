@@ -53,11 +53,12 @@ def config_folder() -> Path:
 
 
 def config_folders() -> list[Path]:
-    """Folders in which config files are looked up: our own, those of plugins, the user's."""
-    return [config_folder(), *map(Path, registry().folders), *([_folder] if _folder else [])]
+    """Folders in which config files are looked up, the first that has one first: the user's, our own, those of
+    plugins."""
+    return [*([_folder] if _folder else []), config_folder(), *map(Path, registry().folders)]
 
 
 def add_config_folder(folder: str | None) -> None:
-    """Look up config files in this folder too, in place of an earlier one; None: in no such folder."""
+    """Look up config files in this folder first, in place of an earlier one; None: in no such folder."""
     global _folder
     _folder = Path(folder).absolute() if folder else None

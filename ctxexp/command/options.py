@@ -1,4 +1,4 @@
-"""The config's own keys, typed: each key of config.yaml with its type and range."""
+"""The config's own keys, typed: each key of ctxexp.yaml with its type and range."""
 
 from __future__ import annotations
 

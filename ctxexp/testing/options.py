@@ -51,7 +51,7 @@ def _node(path: Path) -> dict[str, object]:
     """The file's node, with the values of the config's own keys in it. Raises ConfigError unless it configures one
     name."""
     try:
-        base = OmegaConf.load(config_folder() / "config.yaml")
+        base = OmegaConf.load(config_folder() / "ctxexp.yaml")
         assert isinstance(base, DictConfig)
         own = {str(key): base[key] for key in base if key not in ("defaults", "hydra")}
         whole = OmegaConf.create({**own, "weights": {"name": "mini"}, "option": OmegaConf.load(path)})

@@ -30,7 +30,7 @@ def test_a_config_is_the_one_that_hydra_composes(overrides: list[str]) -> None:
     compose.prepare()
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(config_folder()), version_base="1.3"):
-        own = hydra_compose("config", overrides=overrides, return_hydra_config=True)
+        own = hydra_compose("ctxexp", overrides=overrides, return_hydra_config=True)
     for _ in range(2):  # parsed, then remembered
         with compose._hydra():
             composed = compose._compose_job(overrides)

@@ -21,7 +21,7 @@ from ctxexp.plugins import Offer
 
 def test_every_config_key_has_a_line_with_a_comment() -> None:
     said = help_of([])
-    written = yaml.safe_load((config_folder() / "config.yaml").read_text())
+    written = yaml.safe_load((config_folder() / "ctxexp.yaml").read_text())
     for key, value in written.items():
         if key not in ("defaults", "hydra"):
             assert re.search(rf"\n  {key}{r'.' if isinstance(value, dict) else '='}", said), key

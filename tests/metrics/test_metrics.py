@@ -177,7 +177,7 @@ def settings_of(thing: object) -> dict[str, object]:
 def test_values_on_file_are_the_defaults_in_python(file: str) -> None:
     """Files repeat the factories' defaults, so that they can be read; those of CHANGED are there to change one."""
     config = OmegaConf.create(
-        {"seed": OmegaConf.load(CONF / "config.yaml").seed, "of": OmegaConf.load(CONF / f"{file}.yaml")}
+        {"seed": OmegaConf.load(CONF / "ctxexp.yaml").seed, "of": OmegaConf.load(CONF / f"{file}.yaml")}
     )
     options = OmegaConf.to_container(config.of, resolve=True)
     assert isinstance(options, dict)

@@ -10,7 +10,7 @@ from ctxexp.models.transformer.checkpoints import hub_seconds
 from ctxexp.results.run_info import RunInfo
 
 WORDS = {"fold_case": "False", "deduplicate": "True", "sample": "None", "punctuation": "drop"}
-"""How words are counted by default (conf/config.yaml)."""
+"""How words are counted by default (conf/ctxexp.yaml)."""
 ENCODING = {"pooling": "mean", "final_norm": True, "dtype": "float32", "prefix": "as_tokenizer"}
 
 
