@@ -11,10 +11,10 @@ import pytest
 import tiny_models
 import torch
 from transformers import AutoConfig, AutoModel
-from transformers.modeling_outputs import BaseModelOutput
 
 from ctxexp.dataset import Sentence
 from ctxexp.models.huggingface import huggingface
+from ctxexp.models.transformer.facts import model_facts
 from ctxexp.models.transformer.forward import ForwardPass
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +59,7 @@ def test_memory_doesn_t_grow_with_layers_that_aren_t_asked_for(kind: str, traced
     model = AutoModel.from_config(AutoConfig.for_model(**settings)).eval()
     ids, peaks = torch.arange(3, 11).repeat(64, 1), []
     for layers in (None, (8,)):
-        forward = ForwardPass(model, "plain", layers)
+        forward = ForwardPass(model, "plain", model_facts(model), layers)
         with traced() as own, torch.inference_mode():
             out = forward(ids)
         peaks.append(own.peak)
@@ -83,7 +83,7 @@ def test_hooks_keep_layers_where_a_model_takes_no_list(kind: str, traced: Any) -
     model = AutoModel.from_config(AutoConfig.for_model(kind, **WITHOUT_A_LIST[kind])).eval()
     ids, peaks, outs = torch.arange(3, 11).repeat(64, 1), [], []
     for layers in (None, (0, 7, 24)):
-        forward = ForwardPass(model, "plain", layers)
+        forward = ForwardPass(model, "plain", model_facts(model), layers)
         with traced() as own, torch.inference_mode():
             outs.append(forward(ids))
         peaks.append(own.peak)
@@ -96,24 +96,10 @@ def test_hooks_keep_layers_where_a_model_takes_no_list(kind: str, traced: Any) -
 
 def test_all_layers_are_kept_where_hooks_can_t_tell_them() -> None:
     """A block that is called several times gives several layers."""
-
-    class Twice(torch.nn.Module):
-        config = AutoConfig.for_model("bert", vocab_size=50)
-        device = torch.device("cpu")
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.table, self.block = torch.nn.Embedding(50, 4), torch.nn.Linear(4, 4)
-
-        def forward(self, input_ids: torch.Tensor, output_hidden_states: Any) -> Any:
-            states = [self.table(input_ids)]
-            for _ in range(3):
-                states.append(self.block(states[-1]))
-            return BaseModelOutput(states[-1], tuple(states) if output_hidden_states else None)
-
-    model: Any = Twice()
-    assert kept(ForwardPass(model, "plain", (2,))(torch.arange(3, 9)[None])) == [0, 1, 2, 3]
-    assert kept(ForwardPass(model, "plain", (0,))(torch.arange(3, 9)[None])) == [0, 3]  # the table is called once
+    model = AutoModel.from_config(AutoConfig.for_model("albert", **HEADS, embedding_size=8, num_hidden_layers=3)).eval()
+    facts = model_facts(model)
+    assert (facts.n_layers, facts.sources, facts.is_hooked) == (4, {}, False)
+    assert kept(ForwardPass(model, "plain", facts, (2,))(torch.arange(3, 9)[None])) == [0, 1, 2, 3]
 
 
 def kept(out: Any) -> list[int]:

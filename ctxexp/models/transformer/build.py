@@ -5,19 +5,17 @@ from __future__ import annotations
 import copy
 import hashlib
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
-from ctxexp.errors import EncodingError, error_text, plugin_call
+from ctxexp.errors import EncodingError
 from ctxexp.models.choices import Dtype, TransformerOptions
 from ctxexp.models.transformer.checkpoints import Checkpoint
 from ctxexp.models.transformer.checks import check_finite, check_vocabulary
 from ctxexp.models.transformer.checks.tokenizer import check_tokenizer, fast_tokenizer
 from ctxexp.models.transformer.encoder import TransformerEncoder
-from ctxexp.models.transformer.facts import model_kind
 from ctxexp.models.transformer.loading import load, ready, state_hash
 
 if TYPE_CHECKING:
@@ -40,8 +38,7 @@ def from_files(
 ) -> TransformerEncoder:
     """The encoder of a checkpoint; `untrained` and `expect` as `load` takes them."""
     loaded = load(checkpoint, options, trust_remote_code=trust_remote_code, untrained=untrained, expect=expect)
-    with plugin_call("model", failure=partial(_failure, checkpoint.source, loaded.model)):
-        return TransformerEncoder(checkpoint, options, loaded)
+    return TransformerEncoder(checkpoint, options, loaded)
 
 
 def from_memory(
@@ -69,9 +66,4 @@ def from_memory(
     )
     content = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
     checkpoint = Checkpoint(title, "", Path(), weights, content)
-    with plugin_call("model", failure=partial(_failure, title, model)):
-        return TransformerEncoder(checkpoint, replace(options, dtype=dtype), loaded, title=title)
-
-
-def _failure(source: str, model: PreTrainedModel, error: BaseException) -> str:
-    return f"{source} ({type(model).__name__}, {model_kind(type(model))}) can't be read: {error_text(error)}"
+    return TransformerEncoder(checkpoint, replace(options, dtype=dtype), loaded, title=title)

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from ctxexp.dataset import Sentence
-from ctxexp.errors import ConfigError, EncodingError, ModelError
+from ctxexp.errors import ConfigError, EncodingError, ModelError, error_text, plugin_call
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import LinearKernel, TransformerOptions, layer_selection
 from ctxexp.models.transformer.checkpoints import Checkpoint, label_of
 from ctxexp.models.transformer.checks import table_rows
-from ctxexp.models.transformer.facts import model_facts, window_size
+from ctxexp.models.transformer.facts import model_facts, model_kind, window_size
 from ctxexp.models.transformer.forward import ForwardPass
 from ctxexp.models.transformer.loading import LoadedModel, state_hash, versions
 from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces
@@ -44,8 +44,16 @@ class TransformerEncoder(Encoder):
         self, checkpoint: Checkpoint, options: TransformerOptions, loaded: LoadedModel, *, title: str = ""
     ) -> None:
         self.checkpoint, self.options, self.model, self.has_pooler = checkpoint, options, loaded.model, loaded.pooler
+        kind = f"{type(self.model).__name__}, {model_kind(type(self.model))}"
+
+        def failure(error: BaseException) -> str:
+            reason = str(error) if isinstance(error, ModelError) else error_text(error)
+            return f"{checkpoint.source} ({kind}) can't be read: {reason}"
+
+        with plugin_call("model", failure=failure, within=failure):
+            self._device, facts = self.model.device, model_facts(self.model)
+        self.n_layers, self.dim, self.causal, norm = facts[:4]
         self.dtype, self.title = options.dtype, title or label_of(checkpoint.source)
-        self._device = loaded.model.device
         self._out = torch.float32 if options.dtype == "float32" else torch.float16
         self._versions = versions(self.model) if loaded.is_shared else []
         self._read = PieceReader(
@@ -57,11 +65,9 @@ class TransformerEncoder(Encoder):
         self._linear: LinearKernel = "plain" if options.quantization else options.linear
         self._before_norm: list[torch.Tensor] = []
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
-        facts = model_facts(self.model, checkpoint.source)
-        self.n_layers, self.dim, self.causal, norm, sources = facts
         self._points = block_points(self.model, options.point, checkpoint.source)
         self.layers = layer_selection(options.layers, self.n_layers, checkpoint.source, options.point)
-        self._forward = ForwardPass(self.model, self._linear, self.layers, sources=sources, n_layers=self.n_layers)
+        self._forward = ForwardPass(self.model, self._linear, facts, self.layers)
         if not options.final_norm and not self._points:
             self._catch_before(norm)
         own = window_size(self.model, loaded.tokenizer, checkpoint.source)  # pieces at once, special ones included

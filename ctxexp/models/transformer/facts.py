@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import nn
 
-from ctxexp.errors import ModelError, error_text, plugin_call
-from ctxexp.models.transformer.kept_layers import LayerHooks, LayerSource, watch
-from ctxexp.models.transformer.reading import probe_pieces, reading
+from ctxexp.errors import ModelError
+from ctxexp.models.transformer.checks import table_rows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
     from transformers.utils import ModelOutput
 
-Call = tuple[nn.Module, bool, torch.Tensor]  # a module, whether the tensor is its input, the tensor
-KINDS = {"image": "vision", "video": "video", "audio": "audio", "time": "time-series", "text": "text"}
+Source = tuple[nn.Module, bool]  # where a layer is caught: what enters a module (True), or what comes out of it
+Call = tuple[nn.Module, bool, torch.Tensor]  # a source and its tensor
+KINDS = {"image": "vision", "time": "time-series"}
 INPUTS = {"pixel_values": "image", "pixel_values_videos": "video", "past_values": "time"} | dict.fromkeys(
     ("input_values", "input_features", "audio_mel"), "audio"
 )
@@ -29,98 +31,160 @@ LIMITS = re.compile(  # config's keys of how many pieces an encoder or decoder t
 
 
 class ModelFacts(NamedTuple):
-    """What was found. `norm` is the final norm's name, None without one; `sources` the modules that take in or give out
-    the layers, None where transformers' hidden states are these."""
+    """`norm` is the final norm's name, None without one; `sources` of the layers but the last, none where they aren't
+    known; `is_hooked`: transformers' hidden states aren't the layers, what the sources give is."""
 
     n_layers: int
     dim: int
     causal: bool
     norm: str | None
-    sources: Mapping[int, LayerSource] | None
+    sources: Mapping[int, Source]
+    is_hooked: bool
+
+
+class LayerHooks:
+    """Calls a model and keeps the hidden states of some layers, by their sources, and the last: the others take no
+    memory."""
+
+    def __init__(self, model: PreTrainedModel, sources: Mapping[int, Source], n_layers: int) -> None:
+        self.model, self.sources, self.n_layers = model, sources, n_layers
+
+    def __call__(self, input_ids: torch.Tensor) -> ModelOutput:
+        """The model's output for `input_ids` (sentences, length), with None in place of the hidden states not kept."""
+        with _caught(self.sources.values()) as calls:
+            out = self.model(input_ids=input_ids, output_hidden_states=False)
+        tensors = {(module, is_input): x for module, is_input, x in calls}
+        states = {layer: tensors[source] for layer, source in self.sources.items()}
+        last = states.setdefault(self.n_layers - 1, out.last_hidden_state)
+        return replace(out, hidden_states=tuple(map(states.get, range(self.n_layers))), last_hidden_state=last)
+
+
+@contextmanager
+def _caught(sources: Iterable[Source]) -> Iterator[list[Call]]:
+    """The first tensor that enters or leaves these modules, at each of their calls, in order."""
+    calls: list[Call] = []
+
+    def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        x = args[0] if args else kwargs.get("hidden_states")
+        if isinstance(x, torch.Tensor):
+            calls.append((module, True, x))
+
+    def behind(module: nn.Module, args: tuple[Any, ...], out: Any) -> None:
+        x = out[0] if isinstance(out, tuple) else out
+        if isinstance(x, torch.Tensor):
+            calls.append((module, False, x))
+
+    with ExitStack() as hooks:
+        for module, is_input in sources:
+            if is_input:
+                hooks.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
+            else:
+                hooks.callback(module.register_forward_hook(behind).remove)
+        yield calls
+
+
+@contextmanager
+def reading(model: PreTrainedModel) -> Iterator[None]:
+    """Sets the model to evaluation without a cache, and restores it: some change themselves by what they read, and the
+    next text would be read otherwise (BigBird leaves its sparse attention for good at the first short text)."""
+    configs = {id(config): config for config in (model.config, model.config.get_text_config())}.values()
+    caches = [(config, config.use_cache) for config in configs if hasattr(config, "use_cache")]
+    before = []
+    for module in model.modules():
+        own = vars(module)
+        before.append((own, dict(own), dict(module._modules), dict(module._buffers)))
+    try:
+        for own, *_ in before:
+            own["training"] = False
+        for config, _ in caches:
+            config.use_cache = False
+        yield
+    finally:
+        for own, attributes, modules, buffers in before:
+            own.update(attributes)
+            own["_modules"].update(modules)
+            own["_buffers"].update(buffers)
+        for config, use_cache in caches:
+            config.use_cache = use_cache
+
+
+def probe_pieces(model: PreTrainedModel) -> torch.Tensor:
+    """Pieces (3, 8) to try a model with: a row, the row with another first piece, and with another last piece; none is
+    special where that can be had. Raises ModelError for a model that has no table of pieces."""
+    config = model.config.get_text_config()
+    rows = table_rows(model) or getattr(config, "vocab_size", 0)
+    if rows < 2:
+        raise ModelError("it has no table of pieces (get_input_embeddings, vocab_size); expected a model that has one")
+    special = {number for key, number in config.to_dict().items() if "token_i" in key and isinstance(number, int)}
+    numbers = [i for i in range(3, min(rows, 200)) if i not in special] or [*range(rows)]
+    ids = torch.tensor([numbers[i % len(numbers)] for i in range(9)], device=model.device)
+    row, other = ids[:-1], ids[-1:]
+    return torch.stack([row, torch.cat([other, row[1:]]), torch.cat([row[:-1], other])])
 
 
 def model_kind(network: type[PreTrainedModel]) -> str:
     """`a vision model`, `a model of image and text`, ...: what transformers says that the network reads."""
     kinds = getattr(network, "input_modalities", None) or "text"
-    main = str(getattr(network, "main_input_name", "input_ids"))
     kinds = [kinds] if isinstance(kinds, str) else list(kinds)
-    if main in INPUTS and "text" in kinds:
-        kinds = [INPUTS[main]] if len(kinds) == 1 else [*dict.fromkeys((INPUTS[main], *kinds))]
+    main = getattr(network, "main_input_name", "input_ids")
+    if kinds == ["text"] and main != "input_ids":  # nothing is said
+        kinds = [INPUTS.get(main, main)]
     name = KINDS.get(kinds[0], kinds[0])
-    return f"a{'n' * (name == 'audio')} {name} model" if len(kinds) == 1 else f"a model of {' and '.join(kinds)}"
+    return f"a{'n' * (name[0] in 'aio')} {name} model" if len(kinds) == 1 else f"a model of {' and '.join(kinds)}"
 
 
-def model_facts(model: PreTrainedModel, source: str) -> ModelFacts:
+def model_facts(model: PreTrainedModel) -> ModelFacts:
     """The facts by two passes over eight pieces: alone, and in a batch beside copies with another first and another
     last piece. A final norm is the norm whose output is the last layer and which isn't part of a block.
 
     Raises ModelError for a model whose layers can't be told, whose vectors depend on chance or on other sentences of
     their batch, and one in which no piece sees another.
     """
-    named, calls = f"{source} ({type(model).__name__}, {model_kind(type(model))})", list[Call]()
     within = tuple(n + "." for n, m in model.named_modules() if isinstance(m, nn.ModuleList))
     norms = {m: n for n, m in model.named_modules() if "norm" in type(m).__name__.lower() and not n.startswith(within)}
     stacks = [list(m) for m in model.modules() if isinstance(m, nn.ModuleList) and len(m)]
-
-    def failure(error: BaseException) -> str:
-        return f"{named} can't be read: {error_text(error)}"
-
-    with torch.inference_mode(), plugin_call("model", failure=failure, within=lambda e: f"{named} can't be read: {e}"):
-        ids = probe_pieces(model)
-        with reading(model), ExitStack() as hooks:
-            for module in {*norms, *(block for stack in stacks for block in stack)}:
-                watch(module, lambda *call: calls.append(call), hooks)
+    modules = {*norms, *(block for stack in stacks for block in stack)}
+    ids = probe_pieces(model)
+    with torch.inference_mode():
+        with reading(model), _caught((module, is_input) for module in modules for is_input in (True, False)) as calls:
             alone = model(input_ids=ids[:1], output_hidden_states=True)
-        states, sources = _layers(alone, stacks, [call for call in calls if call[2].shape[:2] == ids[:1].shape], norms)
+        states, sources, is_hooked = _layers(alone, stacks, calls, norms)
         shapes = sorted({tuple(layer.shape) for layer in states})
         if len(shapes) != 1 or shapes[0][:2] != ids[:1].shape:
             raise ModelError(f"its layers are of different shapes {shapes}; expected (sentences, pieces, width) of all")
-        hooked = LayerHooks(model, sources, len(states)) if sources else None
+        read = LayerHooks(model, sources, len(states)) if is_hooked else partial(model, output_hidden_states=True)
         with reading(model):
-            many = hooked(ids) if hooked else model(input_ids=ids, output_hidden_states=True)
+            many = read(input_ids=ids)
         causal = _is_causal(states[-1][0], many.hidden_states[0], many.last_hidden_state)
-    final = [
-        norms[m] for m, is_input, x in calls if m in norms and not is_input and x.data_ptr() == states[-1].data_ptr()
-    ]
-    return ModelFacts(len(states), int(states[-1].shape[-1]), causal, final[-1] if final else None, sources)
+    end = states[-1].data_ptr()
+    final = [norms[m] for m, is_input, x in calls if m in norms and not is_input and x.data_ptr() == end]
+    return ModelFacts(len(states), states[-1].shape[-1], causal, final[-1] if final else None, sources, is_hooked)
 
 
 def _layers(
     out: ModelOutput, stacks: Sequence[Sequence[nn.Module]], calls: Sequence[Call], norms: Container[nn.Module]
-) -> tuple[list[torch.Tensor], dict[int, LayerSource] | None]:
-    """The layers of a pass, and their sources where transformers' hidden states aren't what enters each block: some
-    begin with the first block's output (Mamba), some end in another width (OPT's projection)."""
+) -> tuple[list[torch.Tensor], dict[int, Source], bool]:
+    """The layers of a pass, their sources, and whether transformers' hidden states aren't these: some begin with the
+    first block's output (Mamba), some end in another width (OPT's projection)."""
     states, last = list(out.get("hidden_states") or ()), out.last_hidden_state
-    found = None
-    for blocks in stacks:
-        order = [(n, module) for n, (module, is_input, _) in enumerate(calls) if is_input and module in blocks]
-        if len(states) not in (0, len(blocks) + 1) or [module for _, module in order] != blocks:
-            continue  # not the list of blocks, each of which is called once
-        xs = [calls[n][2] for n, _ in order]
-        given = [x for module, is_input, x in calls if module in blocks and not is_input]
-        if (
-            states
-            and states[0].shape == last.shape
-            and all(
-                _equal(state, x) or (i > 0 and len(given) == len(xs) and _equal(state, given[i - 1]))
-                for i, (state, x) in enumerate(zip(states, xs, strict=False))
-            )
-        ):
-            return [*states[:-1], last], None
-        if found is None and len({x.shape for x in xs}) == 1:
-            found = blocks, xs, order[-1][0]
-    if found is None:
-        return [*states[:-1], last], None
-    blocks, xs, start = found
-    sources = {i: LayerSource(block, True) for i, block in enumerate(blocks)}
-    if last.shape != xs[0].shape:  # projected
-        ends = [
-            (module, x) for module, is_input, x in calls[start:]
-            if not is_input and x.shape == xs[0].shape and (module is blocks[-1] or module in norms)
-        ]  # fmt: skip
-        if ends:
-            sources[len(blocks)], last = LayerSource(ends[-1][0], False), ends[-1][1]
-    return [*xs, last], sources
+    best: tuple[Sequence[nn.Module], list[torch.Tensor], bool] | None = None
+    for blocks in stacks:  # the list of blocks, each of which is called once
+        entering = [(module, x) for module, is_input, x in calls if is_input and module in blocks]
+        xs = [x for _, x in entering]
+        is_stack = [module for module, _ in entering] == blocks and len({x.shape for x in xs}) == 1
+        if is_stack and len(states) in (0, len(blocks) + 1) and xs[0].shape[:2] == last.shape[:2]:
+            is_same = bool(states) and all(map(_equal, states, xs))
+            if best is None or (is_same and not best[2]):
+                best = blocks, xs, is_same
+    if best is None:
+        return [*states[:-1], last], {}, False
+    blocks, xs, is_same = best
+    sources = {i: (block, True) for i, block in enumerate(blocks)}
+    if is_projected := last.shape != xs[0].shape:
+        ends = [(m, x) for m, is_input, x in calls if not is_input and (m in norms or m is blocks[-1])]
+        module, last = [(m, x) for m, x in ends if x.shape == xs[0].shape][-1]
+        sources[len(blocks)] = (module, False)
+    return [*xs, last], sources, is_projected or not is_same
 
 
 def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -164,11 +228,15 @@ def window_size(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, sour
         )
     settings = model.config.get_text_config().to_dict()
     limits += [n for key, n in settings.items() if LIMITS.fullmatch(key) and type(n) is int and n > 0]
+    padded = settings.get("attention_window") or 1  # LED pads texts to a multiple of it, which take positions too
     for name, module in model.named_modules():
         rows = getattr(module, "weight", None)
         if re.search(r"(^|[._])positions?(_embeddings?)?$", name) and isinstance(rows, torch.Tensor) and rows.ndim == 2:
-            # RoBERTa and its kin count positions from padding_idx + 1, OPT from an offset
             padding = getattr(module, "padding_idx", None)
-            limits.append(len(rows) - (getattr(module, "offset", 0) if padding is None else padding + 1))
+            if padding is not None:  # RoBERTa and its kin count positions from padding_idx + 1
+                limits.append(len(rows) - padding - 1)
+            else:  # OPT from an offset
+                n = len(rows) - getattr(module, "offset", 0)
+                limits.append(n - n % max(padded if isinstance(padded, list) else [padded]))
     limit = min(limits)
     return int(limit) if limit < 10**9 else None

@@ -17,8 +17,7 @@ from torch import nn
 
 from ctxexp.errors import ConfigError
 from ctxexp.models.choices import LinearKernel
-from ctxexp.models.transformer.kept_layers import LayerHooks, LayerSource, layer_hooks
-from ctxexp.models.transformer.reading import reading
+from ctxexp.models.transformer.facts import LayerHooks, ModelFacts, reading
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -30,33 +29,25 @@ Forwards = Mapping[nn.Module, Callable[[torch.Tensor], torch.Tensor]]  # what st
 class ForwardPass:
     """Calls a model, which is left as it is, by other forwards of some layers: `gelu` always, `linear` if prepacked.
 
-    `layers` are the numbers of the hidden states that are kept until the end; None: all. Where a model, or a version of
-    transformers, knows no such list, hooks keep them; where these can't, all are kept. `sources` and `n_layers` are of
-    a model whose layers aren't transformers' hidden states. Raises ConfigError where prepacked layers can't be had.
+    `layers` are the numbers of the hidden states that are kept until the end, by hooks; None, or where the model's
+    facts have no sources: all. Raises ConfigError where prepacked layers can't be had.
     """
 
     def __init__(
-        self,
-        model: PreTrainedModel,
-        linear: LinearKernel,
-        layers: Sequence[int] | None = None,
-        *,
-        sources: Mapping[int, LayerSource] | None = None,
-        n_layers: int = 0,
+        self, model: PreTrainedModel, linear: LinearKernel, facts: ModelFacts, layers: Sequence[int] | None = None
     ) -> None:
         self.model, self.gelu = model, fused_gelu(model)
-        self.kept: list[int] | bool = True if layers is None else list(layers)
-        if sources:
-            kept = {layer: one for layer, one in sources.items() if layers is None or layer in {*layers, n_layers - 1}}
-            self.hooked: LayerHooks | None = LayerHooks(model, kept, n_layers)
-        else:
-            self.hooked = None if layers is None else layer_hooks(model, layers)
         self.linear: Forwards = prepacked(model) if linear == "prepacked" else {}
+        self.read: Callable[..., ModelOutput] = partial(model, output_hidden_states=True)
+        if facts.is_hooked or (facts.sources and layers is not None):
+            kept = facts.sources.keys() if layers is None else {*layers, facts.n_layers - 1}
+            sources = {layer: source for layer, source in facts.sources.items() if layer in kept}
+            self.read = LayerHooks(model, sources, facts.n_layers)
 
     def __call__(self, ids: torch.Tensor) -> ModelOutput:
         """The model's output for `ids` (sentences, length), with hidden states: None in place of those not kept."""
         with reading(self.model), _replaced({**self.gelu, **self.linear}):
-            return self.hooked(ids) if self.hooked else self.model(input_ids=ids, output_hidden_states=self.kept)
+            return self.read(input_ids=ids)
 
 
 def prepacked(model: PreTrainedModel) -> Forwards:

@@ -186,6 +186,8 @@ def network_class(config: PretrainedConfig, source: str) -> Any:
     from transformers import MODEL_MAPPING
 
     networks = MODEL_MAPPING.get(type(config), ())
+    if not networks and type(config).__module__.startswith("transformers."):
+        raise ModelError(f"{source}: transformers has no model of hidden states of its type {config.model_type}")
     for network in networks if isinstance(networks, tuple) else (networks,):
         if network.main_input_name != "input_ids":
             raise ModelError(

@@ -17,7 +17,7 @@ from torch import nn
 
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.choices import Point
-from ctxexp.models.transformer.reading import probe_pieces, reading
+from ctxexp.models.transformer.facts import probe_pieces, reading
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
