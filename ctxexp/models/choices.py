@@ -25,6 +25,7 @@ Dtype = Literal["float32", "bfloat16", "float16"]
 LinearKernel = Literal["plain", "prepacked"]
 Point = Literal["residual", "attention", "mlp"]
 DeviceMap = Literal["auto", "balanced", "sequential"]
+Unused = Literal["refuse", "warn"]
 Quantization = Literal["torchao_int8", "bitsandbytes_8bit", "bitsandbytes_4bit"]
 AS_TOKENIZER = "as_tokenizer"  # the default of `model.prefix`
 QUANTIZERS = {"torchao_int8": "torchao", "bitsandbytes_8bit": "bitsandbytes", "bitsandbytes_4bit": "bitsandbytes"}
@@ -49,6 +50,7 @@ class TransformerOptions:
     device_map: accelerate spreads the model over several GPUs, and over main memory what doesn't fit there; null: one
       device.
     quantization: of the linear layers' weights on loading, to 8 or 4 bits, by torchao or bitsandbytes; null: none.
+    unused: refuse, or warn and go on, where a checkpoint holds what the network doesn't use and could change vectors.
     """
 
     pooling: Pooling = "mean"
@@ -64,6 +66,7 @@ class TransformerOptions:
     linear: LinearKernel = "plain"
     device_map: DeviceMap | None = None
     quantization: Quantization | None = None
+    unused: Unused = "warn"
     window: int | None = None  # pieces that are read at once, at most the model's own; set by factories, not by users
 
     def __post_init__(self) -> None:
@@ -75,6 +78,8 @@ class TransformerOptions:
             raise UnknownName("policy for long sentences", self.long, get_args(LongTexts))
         if self.linear not in get_args(LinearKernel):
             raise UnknownName("kind of linear layers", self.linear, get_args(LinearKernel))
+        if self.unused not in get_args(Unused):
+            raise UnknownName("answer to what isn't used", self.unused, get_args(Unused))
         check_loading(self.device_map, self.quantization, self.device)
 
 

@@ -12,6 +12,7 @@ from ctxexp.models.choices import TransformerOptions, Weights, check_weights, wi
 from ctxexp.models.lazy import lazy
 from ctxexp.models.listing import ModelFiles
 from ctxexp.models.transformer.checkpoints import Checkpoint, cached_folder, describe, from_hub, resolve
+from ctxexp.models.transformer.leftovers import account, unused_files
 from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS
 
 
@@ -40,6 +41,8 @@ def checkpoint_encoder(checkpoint: Checkpoint, options: TransformerOptions, **ch
 
         return from_files(checkpoint, options, **choices)
 
+    if not checkpoint.is_gguf and choices.get("untrained") is None:
+        account([unused_files(checkpoint.folder)], options.unused, checkpoint.source)
     if choices.get("trust_remote_code") or options.quantization:  # code from elsewhere decides
         return load()
     return lazy((checkpoint, options, choices), load, device=options.device)

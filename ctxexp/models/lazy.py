@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
-from importlib.metadata import version
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ DESCRIPTION_KEYS = (
     "name", "n_layers", "dim", "dtype", "title", "details", "sequential", "positional", "causal", "start", "layers",
     "class_code",
 )  # fmt: skip
-LIBRARIES = ("torch", "transformers", "tokenizers")
 CODE = code_version()  # when this is imported, as in `ctxexp.vectors.encode`
 
 
@@ -69,16 +67,18 @@ def lazy(parts: object, load: Callable[[], Encoder], *, device: str) -> Encoder:
     """The encoder that `load` builds; from the second time on a `LazyEncoder` with the description in the user's cache.
 
     `parts` is everything that determines the encoder, files as digests of their content; equal parts must have equal
-    reprs. ctxexp's code version and the libraries' versions are added to the key. (Importing torch and transformers
+    reprs. The version of ctxexp's code and of the libraries is added to the key. (Importing torch and transformers
     costs more than measuring cached vectors.) Where there may be a GPU, only torch can tell which device `auto` is: the
     model is loaded.
     """
     if not is_cpu(device):
         return load()
-    text = repr([parts, device, CODE, platform.node(), *map(version, LIBRARIES)])
+    text = repr([parts, device, CODE, platform.node()])
     key = digest(text.encode())
     path = cache_folder() / "encoders" / f"{key}.json"
     if description := _read(path, key):
+        for warning in description["details"].get("warnings", "").splitlines():
+            log.warning("%s", warning)  # a second run is told what the first was
         return LazyEncoder(description, load)
     encoder = load()
     clear_parts(path.parent)

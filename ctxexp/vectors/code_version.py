@@ -8,11 +8,13 @@ import inspect
 import re
 import sys
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import FunctionType
 
 PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^ *(?:from (ctxexp[\w.]*) )?import (\([^)]*\)|.*)", re.MULTILINE)
+LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "peft", "gguf")  # which read a model's files
 VARYING = ("__module__", "__doc__", "__slotnames__")  # of a class; pickling adds the last one
 
 __version__ = "0.1.0"
@@ -20,7 +22,8 @@ __version__ = "0.1.0"
 
 @functools.cache
 def code_version(package: Path = PACKAGE) -> str:
-    """8 hex digits that change with any file that may decide what a cached vector is.
+    """8 hex digits that change with any file that may decide what a cached vector is, and any library's version that
+    reads a model.
 
     These are all files of `models/` (factories, loading of weights, pieces), `vectors/encode.py`, and whatever of
     ctxexp they import. They are read as text: importing them would import torch.
@@ -33,7 +36,18 @@ def code_version(package: Path = PACKAGE) -> str:
             texts[file] = file.read_bytes()
             waiting += _imported(package, texts[file].decode())
     every = b"".join(file.relative_to(package).as_posix().encode() + b"\0" + texts[file] for file in sorted(texts))
-    return hashlib.blake2b(every, digest_size=4).hexdigest()
+    return hashlib.blake2b(every + repr(_versions()).encode(), digest_size=4).hexdigest()
+
+
+def _versions() -> list[str]:
+    """The version of each of `LIBRARIES`; empty for one that isn't installed."""
+    versions = []
+    for name in LIBRARIES:
+        try:
+            versions.append(version(name))
+        except PackageNotFoundError:
+            versions.append("")
+    return versions
 
 
 @functools.cache

@@ -36,6 +36,7 @@ SET = {
     ("metric", "max_explainable_variance_centred"): {"definition": "centred"},
     ("metric", "max_explainable_variance_released"): {"definition": "released"},
     ("metric", "static_vectors"): {"export": []},  # None in Python: as well nothing
+    **{("model", name): {"unused": "refuse"} for name in ("bert", "gpt2", "huggingface")},  # a call warns
     ("transform", "center_unit_norm"): {"centred": True},
 }  # fmt: skip
 

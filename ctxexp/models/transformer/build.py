@@ -16,7 +16,9 @@ from ctxexp.models.transformer.checkpoints import Checkpoint
 from ctxexp.models.transformer.checks import check_finite, check_vocabulary
 from ctxexp.models.transformer.checks.tokenizer import check_tokenizer, fast_tokenizer
 from ctxexp.models.transformer.encoder import TransformerEncoder
+from ctxexp.models.transformer.facts import window_size
 from ctxexp.models.transformer.loading import load, ready, state_hash
+from ctxexp.models.transformer.prompted import PromptedModel, tuned_network, tuning_state
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -46,6 +48,12 @@ def from_memory(
 ) -> TransformerEncoder:
     """The encoder of a model in memory, in the type that it has; named by a hash of all that decides its vectors."""
     title = name or Path(model.config.name_or_path or type(model).__name__).name
+    model = tuned_network(model)
+    n_virtual = model.n_virtual if isinstance(model, PromptedModel) else 0
+    if n_virtual and (model.config.is_encoder_decoder or not options.final_norm):
+        raise EncodingError(
+            f"model {title!r} has a learned prompt, which is read of encoders and decoders with final_norm=True"
+        )
     dtype = DTYPES.get(model.dtype)
     if dtype is None:
         raise EncodingError(f"model {title!r} has weights of type {model.dtype}; expected float32, bfloat16 or float16")
@@ -63,7 +71,10 @@ def from_memory(
         tokenizer.model_max_length,
         loaded.model.config.to_json_string(),
         loaded.model.config._attn_implementation,
+        tuning_state(loaded.model),
     )
     content = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
     checkpoint = Checkpoint(title, "", Path(), weights, content)
+    if n_virtual and (window := window_size(loaded.model, tokenizer, title)) is not None:
+        options = replace(options, window=window - n_virtual)  # the prompt takes its place among the positions
     return TransformerEncoder(checkpoint, replace(options, dtype=dtype), loaded, title=title)

@@ -158,8 +158,7 @@ def describe(folder: Path, *, source: str, revision: str = "", by_name: bool = F
             raise ModelError(_pickled(str(folder), pickles))
         raise ModelError(f"{folder} has no model.safetensors, or lacks a part that its index names")
     hashes = {path.name: _sha256(path, by_name=by_name) for path in weights}
-    kinds = (".json", ".txt", ".model", ".py")
-    others = [p for p in folder.iterdir() if p.suffix in kinds and p.name not in _IGNORED and p.is_file()]
+    others = [p for p in folder.iterdir() if p.is_file() and _changes_vectors(p) and p.name not in hashes]
     every = hashes | {path.name: _sha256(path, by_name=by_name) for path in others}
     single = next(iter(hashes.values())) if len(hashes) == 1 else _combine(hashes)
     read = "" if by_name or len(hashes) > 1 else single
@@ -175,6 +174,13 @@ TOKENIZER_FILES = (
     "sentencepiece.bpe.model",
 )
 _IGNORED = {"generation_config.json", "README.txt", "requirements.txt"}  # these change no vector
+ADAPTER = "adapter_model.safetensors"
+
+
+def _changes_vectors(path: Path) -> bool:
+    """Whether a file may be read with a model's weights: settings, a tokenizer's files, code, an adapter."""
+    kinds = (".json", ".txt", ".model", ".py", ".codes", ".bpe", ".tiktoken", ".spm")
+    return (path.suffix in kinds and path.name not in _IGNORED) or path.name == ADAPTER
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -249,7 +255,7 @@ def _download(ids: tuple[str, ...], revision: str | None, *, by_name: bool) -> C
     weights = [f for f in files if re.fullmatch(r"model(-\d+-of-\d+)?\.safetensors", f)]
     if not weights:
         raise ModelError(_pickled(name + at, [f for f in files if f.endswith(".bin")] or ["no weights that it knows"]))
-    patterns = weights + [f for f in files if f.endswith((".json", ".txt", ".model", ".py", ".jinja"))]
+    patterns = weights + [f for f in files if _changes_vectors(Path(f))]
     try:
         folder = Path(
             snapshot_download(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from inspect import getfile
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -14,6 +16,7 @@ from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import LinearKernel, TransformerOptions, layer_selection
 from ctxexp.models.transformer.checkpoints import Checkpoint, label_of
 from ctxexp.models.transformer.checks import table_rows
+from ctxexp.models.transformer.checks.unused import is_own_code
 from ctxexp.models.transformer.facts import model_facts, model_kind, window_size
 from ctxexp.models.transformer.forward import ForwardPass
 from ctxexp.models.transformer.loading import LoadedModel, state_hash, versions
@@ -23,6 +26,7 @@ from ctxexp.models.transformer.points import block_points
 from ctxexp.models.transformer.sentences import TransformerSentences
 from ctxexp.models.transformer.tables import transformer_tables
 from ctxexp.vectors.align import best_window, windows
+from ctxexp.vectors.code_version import package_digest
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 
@@ -87,6 +91,7 @@ class TransformerEncoder(Encoder):
             + f" final_norm={options.final_norm} long={options.long}{self._points or ''}"
             + (f" stride={options.stride}" if options.stride is not None else "")
             + (f" layers={','.join(map(str, self.layers))}" if self.layers is not None else "")
+            + (f" code={package_digest(Path(getfile(type(self.model))))}" if is_own_code(self.model) else "")
             + f" dtype={options.dtype}{f' window={options.window}' if narrowed else ''}"
             + (f" linear={options.linear}" if options.linear != "plain" else "")
         )
@@ -106,6 +111,7 @@ class TransformerEncoder(Encoder):
             **({"quantized": quantization_label(options)} if options.quantization else {}),
             **({"device_map": options.device_map} if options.device_map else {}),
             **({"tokenizer_doubt": loaded.tokenizer_doubt} if loaded.tokenizer_doubt else {}),
+            **({"warnings": "\n".join(loaded.warnings)} if loaded.warnings else {}),
             "architecture": type(self.model).__name__,
             "layers": self.n_layers - 1,
             "width": self.dim,

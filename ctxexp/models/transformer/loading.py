@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,8 +26,15 @@ from ctxexp.models.transformer.checks import (
     weight_sizes,
 )
 from ctxexp.models.transformer.checks.tokenizer import check_tokenizer, follow_files
+from ctxexp.models.transformer.checks.unused import (
+    check_adapter,
+    loading_reports,
+    unused_code,
+    unused_weights,
+)
 from ctxexp.models.transformer.facts import model_kind
 from ctxexp.models.transformer.gguf.files import isolated_file, language_model, stored_types
+from ctxexp.models.transformer.leftovers import Leftovers, account
 from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS, published_checkpoint
 from ctxexp.models.transformer.placing import loading_arguments
 from ctxexp.vectors.device import resolve_device, resolve_dtype
@@ -47,6 +55,7 @@ class LoadedModel(NamedTuple):
     is_shared: bool = False  # it is the caller's, who may change it
     dequantized: str = ""  # the types that a GGUF file stores its weights in, that of most values first
     tokenizer_doubt: str = ""  # why the tokenizer may be another model's
+    warnings: tuple[str, ...] = ()  # of what isn't used
 
 
 def load(
@@ -94,23 +103,29 @@ def load(
         if untrained is None:
             if not placed and getattr(config, "quantization_config", None) is None:
                 check_room(lambda: text_encoder(draw()), files.weight_sizes, source)
-            model, pooled = _trained(network, source, config=config, dtype=dtype, **where, **placed)
+            model, pooled, unused = _trained(network, checkpoint, config=config, dtype=dtype, **where, **placed)
         else:
             if placed:
                 raise ConfigError(
                     f"weights=untrained draws weights of {source}'s shape in memory: leave model.device_map and "
                     "model.quantization out"
                 )
-            model, pooled = _untrained(checkpoint, config, draw, seed=untrained).to(dtype), True
+            model, pooled, unused = _untrained(checkpoint, config, draw, seed=untrained).to(dtype), True, []
         check_finite(model, source)
         check_vocabulary(tokenizer, model, source)
         doubt = "; ".join(filter(None, (doubt, _tokenizer_doubt(checkpoint, tokenizer, config))))
+        if not checkpoint.is_gguf:
+            settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+            unused.append(unused_code(settings, model, tokenizer))
+        warnings = account(unused, options.unused, source)
     loaded = ready(model.requires_grad_(False).eval(), tokenizer, pooled=pooled)
     if not placed:
         loaded.model.to(device)
     if doubt:
         log.warning("%s: %s; check that the tokenizer's files are this model's own", source, doubt)
-    return loaded._replace(untrained=untrained is not None, dequantized=files.dequantized, tokenizer_doubt=doubt)
+    return loaded._replace(
+        untrained=untrained is not None, dequantized=files.dequantized, tokenizer_doubt=doubt, warnings=tuple(warnings)
+    )
 
 
 def _untrained(
@@ -199,31 +214,36 @@ def network_class(config: PretrainedConfig, source: str) -> Any:
     return getattr(transformers, name) if is_encoder else transformers.AutoModel
 
 
-def _trained(network: Any, source: str, **choices: object) -> tuple[PreTrainedModel, bool]:
-    """The model with the checkpoint's weights, all of them its own, and whether its pooler has any."""
+def _trained(network: Any, checkpoint: Checkpoint, **choices: object) -> tuple[PreTrainedModel, bool, list[Leftovers]]:
+    """The model with the checkpoint's weights, all of them its own, whether its pooler has any, and what isn't used."""
     if "gguf_file" in choices:
         from transformers import GgufConfig
 
         choices["quantization_config"] = GgufConfig(dequantize=True)
+    source = checkpoint.source
     how = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
-    model, info = network.from_pretrained(**how, **choices)
-    for name, shape, expected_shape in sorted(info["mismatched_keys"]):
+    with loading_reports() as reports:
+        model, info = network.from_pretrained(**how, **choices)
+    report = reports[-1]
+    for name, shape, expected_shape in sorted(report.mismatched):
         raise ModelError(
             f"{source}: the weight {name} has shape {short(tuple(shape))} in its file, its config.json asks for "
             f"{tuple(expected_shape)}; do the two files match?"
         )
     weights, own = dict(model.named_parameters()), set(map(id, text_encoder(model).parameters()))
-    pooler = [key for key in info["missing_keys"] if "pooler" in key]
-    missing = sorted(
-        key for key in set(info["missing_keys"]) - {*pooler} if key not in weights or id(weights[key]) in own
-    )
+    pooler = [key for key in report.missing if "pooler" in key]
+    missing = sorted(key for key in set(report.missing) - {*pooler} if key not in weights or id(weights[key]) in own)
     if missing:
         raise ModelError(
             f"{source} lacks {len(missing)} weights of {type(model).__name__} "
             f"({', '.join(missing[:3])} ...), which would be random; it is incomplete or of another type"
         )
-    check_layers(model, info["unexpected_keys"], source)
-    return model, not pooler
+    check_layers(model, report.unexpected - report.ignored, source)
+    if getattr(model, "_hf_peft_config_loaded", False):
+        check_adapter(model, info, source)
+    files = [] if checkpoint.is_gguf else weight_files(checkpoint.folder)
+    unused = [unused_weights(model, report, files)]
+    return model, not pooler, unused
 
 
 @contextmanager

@@ -1,0 +1,84 @@
+"""What of a checkpoint isn't used, and what is done about it; its files are looked at without loading anything."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ctxexp.errors import ModelError, short
+from ctxexp.models.transformer.checkpoints import ADAPTER, weight_files
+
+if TYPE_CHECKING:
+    from ctxexp.models.choices import Unused
+
+log = logging.getLogger("ctxexp")
+
+
+class Leftovers(NamedTuple):
+    """What nothing of the network uses, as sentences: what would change vectors, and what can't be told."""
+
+    losses: list[str]
+    doubts: list[str]
+
+
+def account(unused: Iterable[Leftovers], policy: Unused, source: str) -> list[str]:
+    """Log what of the checkpoint isn't used. Raises `ModelError` under `refuse` for what would change vectors."""
+    losses, doubts = [s for one in unused for s in one.losses], [s for one in unused for s in one.doubts]
+    if losses and policy == "refuse":
+        raise ModelError(
+            f"{source} holds what isn't used, so that its vectors would be another model's: {'; '.join(losses)}. "
+            "model.unused=warn measures what is left"
+        )
+    warnings = [f"{source}: not used: {sentence}" for sentence in losses + doubts]
+    for warning in warnings:
+        log.warning("%s", warning)
+    return warnings
+
+
+def unused_files(folder: Path) -> Leftovers:
+    """Files of weights and adapters in the folder that nothing reads; copies of the same weights in other formats are
+    no loss."""
+    losses, weights = [], weight_files(folder)
+    if (folder / "adapter_config.json").is_file():
+        if not (folder / ADAPTER).is_file():
+            raise ModelError(
+                f"{folder} has an adapter beside its model (adapter_config.json) without {ADAPTER}, and ctxexp "
+                "unpickles nothing: save the adapter there in safetensors, or remove adapter_config.json"
+            )
+        if find_spec("peft") is None:
+            losses.append("its adapter (adapter_config.json), which needs the package peft: pip install peft")
+    taken = {path.name for path in weights} | {ADAPTER}
+    for path in sorted(folder.glob("*.safetensors")):
+        # consolidated: Meta's and Mistral's own format; model.fp16: a variant that is asked for by name
+        if path.name not in taken and not re.fullmatch(r"consolidated.*|[\w-]+\.(fp16|bf16|fp32)\..*", path.name):
+            losses.append(
+                f"the weights in {path.name}, beside {short([p.name for p in weights])}: remove the file, or the one "
+                "that stands in its way"
+            )
+    newest = max(path.stat().st_mtime for path in weights)
+    for path in sorted(folder.glob("pytorch_model*.bin")):
+        if path.stat().st_mtime > newest and (name := _other_weight(path, weights)):
+            losses.append(f"{path.name}, which is newer than the safetensors and has another {name}: convert it anew")
+    return Leftovers(losses, [])
+
+
+def _other_weight(pickled: Path, weights: Sequence[Path]) -> str:
+    """The first weight of a pickle, read without running any code, that differs from the one in safetensors."""
+    try:
+        import torch
+
+        tensors = torch.load(pickled, map_location="cpu", weights_only=True, mmap=True)
+    except Exception:  # whatever it is, it isn't what transformers would read
+        return "content, which can't be read"
+    from safetensors import safe_open
+
+    for path in weights:
+        with safe_open(path, "pt") as file:
+            for name in file.keys():  # noqa: SIM118  # the file is no mapping
+                if name in tensors and not torch.equal(tensors[name].float(), file.get_tensor(name).float()):
+                    return str(name)
+    return ""

@@ -1,0 +1,285 @@
+"""Nothing of a checkpoint that could change vectors is left out in silence: weights, own code, files, adapters."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+from safetensors.torch import load_file, save_file
+
+from ctxexp.dataset import Sentence
+from ctxexp.errors import ModelError
+from ctxexp.model import Encoder
+from ctxexp.models.huggingface import huggingface
+from ctxexp.models.memory import from_transformers
+from ctxexp.models.transformer.checkpoints import describe
+
+Weights = dict[str, torch.Tensor]
+SENTENCE = Sentence.of(["money", "in", "the", "bank", "by", "the", "river"])
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    base = tmp_path_factory.mktemp("originals")
+    return lambda kind: base / kind if (base / kind).exists() else tiny_models.make(kind, base / kind)
+
+
+@pytest.fixture
+def copy(originals: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
+    return lambda kind: shutil.copytree(originals(kind), tmp_path / kind)
+
+
+def encoder(folder: Path, **choices: object) -> Encoder:
+    return huggingface(checkpoint=str(folder), device="cpu", **choices)  # type: ignore[arg-type]
+
+
+def vectors(folder: Path) -> np.ndarray:
+    return next(iter(encoder(folder).encode([SENTENCE]))).layers
+
+
+def add(folder: Path, **weights: torch.Tensor) -> Path:
+    file = folder / "model.safetensors"
+    save_file(load_file(file) | {name.replace("__", "."): w for name, w in weights.items()}, file, {"format": "pt"})
+    return folder
+
+
+def edit(folder: Path, **settings: object) -> Path:
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+    return folder
+
+
+LOST = [
+    ("llama", "layers.0.self_attn.q_proj.bias", (16,)),
+    ("llama", "model.layers.1.self_attn.q_norm.weight", (8,)),
+    ("bert", "bert.encoder.layer.0.attention.self.q_norm.weight", (16,)),
+    ("bert", "encoder.layer.1.attention.self.distance_embedding.weight", (79, 8)),
+    ("bert", "encoder.layer.0.attention.self.query.lora_A.default.weight", (2, 16)),
+    ("bert", "embeddings.word_scale", (16,)),
+    ("bert", "prompt_encoder.embedding.weight", (4, 16)),
+    ("gpt2", "transformer.h.0.attn.bias", (16,)),  # no mask, though transformers ignores the name
+    ("t5", "encoder.block.0.layer.0.SelfAttention.q.bias", (16,)),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "shape"), LOST)
+def test_a_weight_inside_the_network_that_has_no_place_is_named(
+    copy: Callable[[str], Path], kind: str, name: str, shape: tuple[int, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = add(copy(kind), **{name: torch.randn(shape)})
+    with pytest.raises(ModelError, match=rf"1 \({name}\) of its weights, for which the network .*model.unused=warn"):
+        encoder(folder, unused="refuse")
+    for _ in range(2):  # a second time it is known by its description
+        caplog.clear()
+        assert name in encoder(folder, unused="warn").details["warnings"]
+        assert name in caplog.text
+
+
+KEPT = {
+    "bert": {
+        "cls.predictions.bias": torch.ones(180),
+        "cls.seq_relationship.weight": torch.ones(2, 16),
+        "classifier.weight": torch.ones(3, 16),
+        "embeddings.position_ids": torch.arange(40)[None],
+        "bert.embeddings.position_ids": torch.arange(512)[None],
+    },
+    "gpt2": {
+        "h.0.attn.bias": torch.ones(1, 1, 40, 40).tril().bool(),
+        "h.1.attn.masked_bias": torch.tensor(-1e4),
+        "score.weight": torch.ones(2, 16),
+    },
+    "t5": {"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": torch.ones(32, 2)},
+    "roberta": {"qa_outputs.weight": torch.ones(2, 16), "lm_head.dense.weight": torch.ones(16, 16)},
+    "llama": {"model.layers.0.self_attn.rotary_emb.inv_freq": torch.tensor([1.0, 0.1, 0.01, 0.001])},
+}
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_heads_masks_and_buffers_are_not_missed(copy: Callable[[str], Path], kind: str) -> None:
+    folder = copy(kind)
+    before = vectors(folder)
+    made = encoder(add(folder, **KEPT[kind]), unused="refuse")
+    assert "warnings" not in made.details
+    np.testing.assert_array_equal(next(iter(made.encode([SENTENCE]))).layers, before)
+
+
+def test_rotary_frequencies_other_than_the_networks_are_named(copy: Callable[[str], Path]) -> None:
+    folder = add(copy("llama"), model__layers__0__self_attn__rotary_emb__inv_freq=torch.tensor([1.0, 0.3, 0.1, 0.03]))
+    with pytest.raises(ModelError, match=r"rotary_emb\.inv_freq"):
+        encoder(folder, unused="refuse")
+
+
+def test_a_weight_that_may_be_a_head_is_measured_with_a_word(copy: Callable[[str], Path]) -> None:
+    made = encoder(add(copy("bert"), crf__transitions=torch.ones(3, 3)), unused="refuse")
+    assert "crf.transitions" in made.details["warnings"]
+
+
+def test_a_head_that_config_calls_tied_and_is_another_is_named(copy: Callable[[str], Path]) -> None:
+    folder = edit(copy("llama"), tie_word_embeddings=True)
+    table = load_file(folder / "model.safetensors")["embed_tokens.weight"]
+    encoder(add(folder, lm_head__weight=table.clone()), unused="refuse")
+    with pytest.raises(ModelError, match=r"lm_head.weight, as config.json ties .* tie_word_embeddings=false"):
+        encoder(add(folder, lm_head__weight=table + 1), unused="refuse")
+
+
+def test_own_code_and_other_classes_are_named(copy: Callable[[str], Path]) -> None:
+    folder = copy("llama")
+    for settings, message in (
+        (
+            {"auto_map": {"AutoModel": "own.BothWays"}},
+            r"own code \(AutoModel: own.BothWays\), .* trust_remote_code=true",
+        ),
+        ({"auto_map": {}, "architectures": ["LlamaBidirectionalModel"]}, "class LlamaBidirectionalModel that config"),
+        ({"architectures": ["Qwen3ForCausalLM"]}, "class Qwen3ForCausalLM that config"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            encoder(edit(folder, **settings), unused="refuse")
+    for name in ("LlamaForCausalLM", "LLaMAForCausalLM", "TFLlamaForCausalLM"):
+        assert "warnings" not in encoder(edit(folder, architectures=[name]), unused="refuse").details
+    contriever = edit(copy("bert"), architectures=["Contriever"])  # an encoder's class of its own is a head as a rule
+    assert "Contriever" in encoder(contriever, unused="refuse").details["warnings"]
+
+
+def test_own_code_that_is_run_is_part_of_the_name(copy: Callable[[str], Path]) -> None:
+    folder = edit(copy("bert"), auto_map={"AutoModel": "own.Own"}, architectures=["Own"])
+    names = []
+    for line in ("x = 1", "x = 2"):
+        (folder / "own.py").write_text(f"from transformers import BertModel\nclass Own(BertModel):\n    {line}\n")
+        made = encoder(folder, trust_remote_code=True, unused="refuse")
+        assert made.details["architecture"] == "Own"
+        names.append(made.name.split(" code=")[1])
+    assert names[0] != names[1]
+
+
+def test_weights_beside_those_that_are_read_are_named(copy: Callable[[str], Path]) -> None:
+    folder = copy("bert")
+    shard = folder / "model-00002-of-00002.safetensors"
+    save_file({"x": torch.ones(1)}, shard)
+    with pytest.raises(ModelError, match=r"the weights in model-00002-of-00002.safetensors, beside"):
+        encoder(folder, unused="refuse")
+    shard.rename(folder / "consolidated.safetensors")
+    weights = load_file(folder / "model.safetensors")
+    torch.save(weights, folder / "pytorch_model.bin")
+    assert "warnings" not in encoder(folder, unused="refuse").details
+    torch.save(weights | {"embeddings.LayerNorm.weight": torch.ones(16) * 3}, folder / "pytorch_model.bin")
+    os.utime(folder / "model.safetensors", (1, 1))
+    with pytest.raises(ModelError, match=r"pytorch_model.bin, which is newer .* another embeddings.LayerNorm.weight"):
+        encoder(folder, unused="refuse")
+
+
+def test_a_weight_in_two_shards_is_refused(copy: Callable[[str], Path]) -> None:
+    folder = copy("bert")
+    weights = load_file(folder / "model.safetensors")
+    names, twice = sorted(weights), "embeddings.LayerNorm.weight"
+    for number, part in enumerate((names[:9], [*names[9:], twice])):
+        save_file(
+            {name: weights[name] for name in part}, folder / f"model-0000{number}-of-2.safetensors", {"format": "pt"}
+        )
+    index = {
+        "metadata": {},
+        "weight_map": {name: f"model-0000{int(name in names[9:])}-of-2.safetensors" for name in names},
+    }
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert twice in names[:9]
+    with pytest.raises(ModelError, match=f"holds the weight {twice}, as another file beside it does"):
+        encoder(folder)
+
+
+def write_adapter(folder: Path, seed: int) -> Weights:
+    """A LoRA adapter beside the model; what it adds to each weight."""
+    draw, deltas, stored = torch.Generator().manual_seed(seed), {}, {}
+    for i in range(2):
+        a, b = torch.randn(2, 16, generator=draw), torch.randn(16, 2, generator=draw)
+        name = f"encoder.layer.{i}.attention.self.query"
+        stored |= {f"base_model.model.{name}.lora_A.weight": a, f"base_model.model.{name}.lora_B.weight": b}
+        deltas[f"{name}.weight"] = 2 * b @ a
+    save_file(stored, folder / "adapter_model.safetensors", {"format": "pt"})
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["query"], "inference_mode": True}
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+    return deltas
+
+
+def test_an_adapter_beside_the_model_is_part_of_its_content(copy: Callable[[str], Path]) -> None:
+    folder = copy("bert")
+    hashes = [describe(folder, source="x").content_hash]
+    for seed in (1, 2):
+        write_adapter(folder, seed)
+        hashes.append(describe(folder, source="x").content_hash)
+    assert len(set(hashes)) == 3
+
+
+def test_an_adapter_that_cannot_be_read_is_named(copy: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = copy("bert")
+    write_adapter(folder, 1)
+    monkeypatch.setattr("ctxexp.models.transformer.leftovers.find_spec", lambda name: None)
+    with pytest.raises(ModelError, match=r"its adapter \(adapter_config.json\), which needs .* pip install peft"):
+        encoder(folder, unused="refuse")
+
+
+def test_an_adapter_beside_the_model_is_applied(copy: Callable[[str], Path]) -> None:
+    pytest.importorskip("peft", reason="adapters are read by peft")
+    folder, merged = copy("bert"), copy("gpt2").parent / "merged"
+    shutil.copytree(folder, merged)
+    deltas = write_adapter(folder, 1)
+    weights = load_file(merged / "model.safetensors")
+    add(merged, **{name: weights[name] + delta for name, delta in deltas.items()})
+    np.testing.assert_allclose(vectors(folder), vectors(merged), atol=1e-5)
+    stored = load_file(folder / "adapter_model.safetensors")
+    stored["base_model.model.encoder.layer.0.attention.self.query.lora_magnitude_vector"] = torch.ones(16)
+    save_file(stored, folder / "adapter_model.safetensors", {"format": "pt"})
+    with pytest.raises(ModelError, match=r"the adapter beside the model .* doesn't fit it, by 1 \(.*magnitude"):
+        encoder(folder)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore:fan_in_fan_out")  # peft's
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+@pytest.mark.parametrize("method", ["prompt", "prefix", "lora", "ia3"])
+def test_tuned_models_in_memory_are_read_with_what_was_tuned(
+    originals: Callable[[str], Path], kind: str, method: str
+) -> None:
+    """Against peft's own hidden states at the text's positions, which a prompt stands before."""
+    peft = pytest.importorskip("peft", reason="tuned models are peft's")
+    from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
+
+    folder, causal = originals(kind), kind == "gpt2"
+    task, linear = ("CAUSAL_LM", "c_attn") if causal else ("FEATURE_EXTRACTION", "query")
+    model = (AutoModelForCausalLM if causal else AutoModel).from_pretrained(folder)
+    config = {
+        "prompt": lambda: peft.PromptTuningConfig(task_type=task, num_virtual_tokens=4),
+        "prefix": lambda: peft.PrefixTuningConfig(task_type=task, num_virtual_tokens=4),
+        "lora": lambda: peft.LoraConfig(r=2, target_modules=[linear], init_lora_weights=False),
+        "ia3": lambda: peft.IA3Config(target_modules=[linear], feedforward_modules=[], init_ia3_weights=False),
+    }[method]()
+    tuned = peft.get_peft_model(model, config).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    ids = tokenizer(SENTENCE.text, return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        states = tuned(input_ids=ids, attention_mask=torch.ones_like(ids), output_hidden_states=True).hidden_states
+    made = from_transformers(tuned, tokenizer, pooling="pieces")
+    begin = 0 if causal else 1  # [CLS]
+    expected = torch.stack(states)[:, 0, -ids.shape[1] :][:, begin : ids.shape[1] - begin].numpy()
+    np.testing.assert_allclose(next(iter(made.encode([SENTENCE]))).layers, expected, atol=1e-5)
+    assert made.window == (36 if method in ("prompt", "prefix") else 40)
+    list(made.encode([Sentence.of(["river"] * 60)]))  # in windows
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # peft's
+def test_an_adapters_scale_is_part_of_the_name(originals: Callable[[str], Path]) -> None:
+    peft = pytest.importorskip("peft", reason="tuned models are peft's")
+    from transformers import AutoModel, AutoTokenizer
+
+    names = set()
+    for alpha in (4, 8):
+        torch.manual_seed(0)
+        config = peft.LoraConfig(r=2, lora_alpha=alpha, target_modules=["query"], init_lora_weights=False)
+        tuned = peft.get_peft_model(AutoModel.from_pretrained(originals("bert")), config)
+        names.add(from_transformers(tuned, AutoTokenizer.from_pretrained(originals("bert"))).name)
+    assert len(names) == 2
