@@ -220,16 +220,6 @@ def test_a_locked_database_is_not_called_damaged(store: Path) -> None:
         connection.execute(sqlalchemy.text(again))
 
 
-def test_the_move_of_a_store_waits_for_who_locks_it(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT", 0.1)
-    client = database.client(database.prepare(store))
-    database.experiment(client, "study", store)
-    with closing(sqlite3.connect(store / "mlflow.db", isolation_level=None)) as holder:
-        holder.execute("BEGIN IMMEDIATE")
-        with pytest.raises(TrackingError, match="is locked"):
-            sqlite.follow_move(store / "mlflow.db", "file:///elsewhere/artifacts")
-
-
 def test_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(TrackingError, match=r"cannot make the tracking store .*tracking\.folder="):
@@ -284,20 +274,47 @@ def test_deleted_experiment(store: Path) -> None:
         database.experiment(client, "gone", store)
 
 
-def test_a_moved_store_keeps_its_artifacts(store: Path, tmp_path: Path) -> None:
+def test_a_moved_store_points_to_its_own_files_when_asked(
+    store: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     run_job(store)
+    client = database.client(database.prepare(store))
+    theirs = (tmp_path / "disk").as_uri()
+    training = client.create_run(client.create_experiment("training", artifact_location=theirs)).info
+    client.log_text(training.run_id, "weights", "model.txt")
     moved = tmp_path / "moved" / "here"
     moved.parent.mkdir()
     store.rename(moved)
+    client = database.client(database.prepare(moved))  # says it, and changes nothing
+    assert re.search("files of 1 runs are in .*moved/here, and not where .*ctxexp ui folder=.*moved=true", caplog.text)
     [run] = runs(moved)
-    client = database.client(database.prepare(moved))
+    assert run.info.artifact_uri.startswith(store.as_uri())
+    assert sqlite.point_to(moved / "mlflow.db", moved) == 1
+    [run] = runs(moved)
     assert run.info.artifact_uri.startswith((moved / "artifacts").as_uri())
     assert "results.json" in [a.path for a in client.list_artifacts(run.info.run_id)]
     run_job(moved, "gpt2", number=1)
     assert not store.exists()
+    assert client.get_experiment(training.experiment_id).artifact_location == theirs
+    assert [a.path for a in client.list_artifacts(training.run_id)] == ["model.txt"]
+    assert sqlite.moved_runs(moved / "mlflow.db", moved) == []
 
 
 # the sink
+
+
+def test_the_experiment_is_the_one_that_mlflows_variables_name(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = database.client(database.prepare(store))
+    number = client.create_experiment("by number")
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", number)
+    assert MlflowSink().prepare_jobs(store)["experiment"] == "by number"
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "by name")
+    assert MlflowSink().prepare_jobs(store)["experiment"] == "by name"
+    assert "experiment" not in MlflowSink(experiment="typed").prepare_jobs(store)
+    monkeypatch.delenv("MLFLOW_EXPERIMENT_NAME")
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "31415")
+    with pytest.raises(TrackingError, match="MLFLOW_EXPERIMENT_ID=31415"):
+        MlflowSink().prepare_jobs(store)
 
 
 def test_every_curve_reads_back_by_layer(store: Path) -> None:

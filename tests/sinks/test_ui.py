@@ -30,7 +30,7 @@ from ctxexp.sink import Sweep
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.app import FRONT, STORE, ShortLinks, _entry
 from ctxexp.sinks.mlflow.links import short_link, sweep_link, ui_address
-from ctxexp.sinks.mlflow.sink import MlflowSink
+from ctxexp.sinks.mlflow.sink import MlflowSink, _say_where_files_stay
 from ctxexp.sinks.mlflow.tags import KIND, SWEEP, VIEW
 from ctxexp.sinks.mlflow.ui import charts_link, free_port, last_sweep_link, serve, server
 from ctxexp.sinks.mlflow.upload import upload
@@ -173,6 +173,25 @@ def test_upload_through_the_server(stored: Sweep, address: str) -> None:
         stored.tracking_folder / "artifacts" / runs[0].info.experiment_id
     ).is_dir()  # and nothing in the working folder
     client.delete_experiment(runs[0].info.experiment_id)
+
+
+def test_a_server_that_serves_no_files_is_named_and_fails_nothing(
+    stored: Sweep, address: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = database.client(address)
+    (tmp_path / "file").touch()
+    for number, (place, written) in enumerate({"there": True, "file/below": False}.items()):
+        _say_where_files_stay.cache_clear()
+        caplog.clear()
+        made = client.create_experiment(f"no files {number}", artifact_location=str(tmp_path / place))
+        upload(stored.results, uri=address, experiment=f"no files {number}")
+        (said,) = [line for line in caplog.messages if "serves no artifacts" in line]
+        assert str(tmp_path / place) in said
+        assert ("are written to" in said) == written
+        runs = client.search_runs([made], "attributes.status = 'FINISHED' AND tags.`ctxexp.logged` = 'true'")
+        assert len(runs) == len(MODELS)
+        assert len([*(tmp_path / "there").glob("*/artifacts/results.json")]) == len(MODELS)
+        client.delete_experiment(made)
 
 
 def sweep_charts(sweep: Sweep) -> str:

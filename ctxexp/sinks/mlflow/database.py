@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import random
 import re
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Metric
 
 DATABASE = "mlflow.db"
+_log = logging.getLogger("ctxexp")
 KIND = {"mlflow.experimentKind": "custom_model_development"}  # else its page is about traces, in versions that ask it
 
 
@@ -52,8 +55,9 @@ def prepare(folder: Path | str, uri: str | None = None) -> str:
     if make:
         sqlite.make(path, folder)
     _ask(uri)
-    if not make and path == folder / DATABASE:
-        sqlite.follow_move(path, sqlite.artifact_root(folder))
+    if not make and (n := len(sqlite.moved_runs(path, folder))):
+        mend = f"ctxexp ui folder={shlex.quote(str(folder))} moved=true"
+        _log.warning(f"warning: files of {n} runs are in {folder}, and not where {path} says; `{mend}` points it here")
     return uri
 
 
@@ -93,6 +97,15 @@ def _files_of(client: MlflowClient, run_id: str, **of: object) -> Any:
 
     find: Any = registry.get_artifact_repository  # MLflow leaves it untyped
     return find(client.get_run(run_id).info.artifact_uri, tracking_uri=client.tracking_uri)
+
+
+def experiment_name(client: MlflowClient, name: str | None) -> str:
+    """The name of the experiment: `name`, else that of MLflow's own variables, else ctxexp."""
+    name = name or os.environ.get("MLFLOW_EXPERIMENT_NAME")
+    if not name and (number := os.environ.get("MLFLOW_EXPERIMENT_ID")):
+        with tracking_errors(f"cannot open the experiment of MLFLOW_EXPERIMENT_ID={number}"):
+            name = client.get_experiment(number).name
+    return name or "ctxexp"
 
 
 def experiment(client: MlflowClient, name: str, folder: Path | str) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import numpy as np
 
@@ -34,6 +37,24 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("ctxexp")
 
+
+def _local_place(client: MlflowClient, run_id: str) -> Path | None:
+    """The folder of a run's files where a server without artifact proxy names a path, which is its client's then."""
+    place = urlsplit(client.get_run(run_id).info.artifact_uri)
+    is_local = client.tracking_uri.startswith("http") and place.scheme in ("", "file")
+    return Path(url2pathname(place.path)) if is_local else None
+
+
+@cache
+def _say_where_files_stay(uri: str, place: str, can_write: bool) -> None:
+    """Once a process, in one line."""
+    where = f"are written to {place} on this machine" if can_write else f"stay in the tracking folder: no {place} here"
+    _log.warning(
+        f"warning: {uri} serves no artifacts (it was started with --no-serve-artifacts): the runs' files {where}, and "
+        "its page shows them on no other machine"
+    )
+
+
 MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
 
 
@@ -51,10 +72,10 @@ class MlflowSink(Sink):
         self,
         *,
         uri: str | None = None,
-        experiment: str = "ctxexp",
+        experiment: str | None = None,
         metrics: Literal["compared", "all"] = "compared",
     ) -> None:
-        if not experiment.strip():
+        if experiment is not None and not experiment.strip():
             raise ConfigError(f"sink mlflow: experiment={experiment!r}: expected a name")
         self.uri, self.experiment, self.metrics = uri, experiment, metrics
         self.experiment_id = self.run_id = ""
@@ -63,12 +84,13 @@ class MlflowSink(Sink):
         self._is_alone = False  # whether the run is of no sweep, whose end would show it
 
     def prepare_jobs(self, tracking_folder: Path) -> Mapping[str, object]:
-        """Make store and experiment, and close the runs that killed processes left open; returns the store's URI, so
-        that all jobs use this one."""
-        own_uri = self.uri
+        """Make store and experiment, and close the runs that killed processes left open; returns the store's URI and
+        the experiment, so that all jobs use these."""
+        own_uri, own_experiment = self.uri, self.experiment
         self._connect(tracking_folder)
         doctor.mark_killed_runs(self.client, self.experiment_id)
-        return {"uri": redact(self.uri)} if self.uri and (own_uri or self.uri.startswith("sqlite")) else {}
+        uri = {"uri": redact(self.uri)} if self.uri and (own_uri or self.uri.startswith("sqlite")) else {}
+        return uri if own_experiment == self.experiment else {**uri, "experiment": self.experiment}
 
     def start(self, run: Run) -> None:
         self._connect(run.tracking_folder, prepared=bool(run.sweep))
@@ -89,7 +111,25 @@ class MlflowSink(Sink):
             )
             self.run_id = run.info.run_id
             self._log_batches(params=[Param(k, v) for k, v in flat(params).items()])
-            self.client.log_text(self.run_id, config, "config.yaml")
+            self._send_text(config, "config.yaml")
+
+    def _send_text(self, text: str, file: str) -> None:
+        if self._can_send_files:
+            self.client.log_text(self.run_id, text, file)
+
+    @cached_property
+    def _can_send_files(self) -> bool:
+        """Whether the run's files can be sent; where a server leaves them on this machine, that is said."""
+        place = _local_place(self.client, self.run_id)
+        if place is None:
+            return True
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            can_write = os.access(place, os.W_OK)
+        except OSError:
+            can_write = False
+        _say_where_files_stay(redact(self.uri or ""), str(place.parent.parent), can_write)
+        return can_write
 
     def send_once(self, run: Run) -> bool:
         """Send a saved run with its results, unless it is there already; one that an interruption left incomplete is
@@ -118,6 +158,7 @@ class MlflowSink(Sink):
         with tracking_errors(f"cannot open the tracking store {redact(self.uri)}"):
             self.client = database.client(self.uri)
         try:
+            self.experiment = database.experiment_name(self.client, self.experiment)
             self.experiment_id = database.experiment(self.client, self.experiment, tracking_folder)
         except TrackingError as error:
             raise TrackingError(
@@ -206,7 +247,7 @@ class MlflowSink(Sink):
     def send_files(self, folder: Path) -> None:
         """Send every file of the folder as an artifact, but none elsewhere that a link leads to: a folder may come from
         anyone, and a store be read by many."""
-        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        for path in sorted(p for p in folder.rglob("*") if p.is_file() and self._can_send_files):
             if path.name == STATE or path.suffix in (".part", ".lock", ".tmp"):
                 continue
             if not is_own_file(path, folder):
@@ -228,14 +269,14 @@ class MlflowSink(Sink):
                 self.client.delete_tag(self.run_id, tag)
             self.client.set_terminated(self.run_id, status)
             if error:
-                self.client.log_text(self.run_id, error, "error.txt")
+                self._send_text(error, "error.txt")
 
     def metadata(self) -> Mapping[str, str]:
         if not self.run_id:
             return {}
         uri = redact(self.uri or "")
         link = run_link(uri, self.experiment_id, self.run_id)
-        facts = {"run_id": self.run_id, "link": link, "uri": uri, "experiment": self.experiment}
+        facts = {"run_id": self.run_id, "link": link, "uri": uri, "experiment": self.experiment or ""}
         return facts | ({"hint": hint} if (hint := ui_hint(uri)) else {})
 
     def read(self) -> Iterable[tuple[str, int, float]]:
@@ -259,6 +300,8 @@ class MlflowSink(Sink):
     def fetch(self, run: Run, folder: Path) -> bool:
         self._connect(run.tracking_folder, prepared=bool(run.sweep))
         run_id = sweeps.finished_run(self.client, self.experiment_id, run.key)
+        if run_id and (place := _local_place(self.client, run_id)) and not place.is_dir():
+            return False  # it is on the machine that ran it
         if run_id:
             with tracking_errors(f"cannot fetch the results of run {run_id}"):
                 self.client.download_artifacts(run_id, "", str(folder))

@@ -105,13 +105,14 @@ def server(uri: str, port: int = 5000) -> Iterator[str]:
 
 def serve(
     uri: str,
-    experiment: str,
+    experiment: str | None,
     port: int = 5000,
     *,
     say: Callable[[str], None] = print,
     until: Callable[[], bool] | None = None,
 ) -> None:
     """Serve a store until Ctrl-C (or `until` says so), printing the link that opens on the last sweep's charts."""
+    experiment = database.experiment_name(database.client(uri), experiment)
     if uri.startswith("http"):
         say(last_sweep_link(uri, experiment) or f"{base(uri)} (no run in experiment {experiment!r} yet)")
         return

@@ -49,7 +49,7 @@ def upload(
 def _upload(folder: Path, uri: str | None, experiment: str | None, store: Path | None) -> Upload:
     run, descriptions = load_run(folder, store or _store_of(folder)), read_state(folder).get("sinks", {})
     record = descriptions.get("mlflow", {})
-    uri, experiment = uri or _still_there(record.get("uri")), experiment or record.get("experiment") or "ctxexp"
+    uri, experiment = uri or _still_there(record.get("uri")), experiment or record.get("experiment")
     sink = MlflowSink(uri=uri, experiment=experiment)
     is_new = sink.send_once(run)
     metadata = sink.metadata()
