@@ -13,6 +13,7 @@ import numpy as np
 
 from ctxexp.datasets.bound import CorpusBound
 from ctxexp.errors import DataError
+from ctxexp.maths.clusters import components
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,8 @@ class Corpus:
         senses: Labelled senses of occurrences.
         choices: Every choice that shaped the sentences (tokenizer, case, deduplication, ...), logged with each run.
         documents: The document's number of each sentence, or None where unknown: sentences of one document are not
-            independent, so that intervals resample whole documents.
+            independent, so that intervals resample whole documents. Without them, sentences that gold pairs link
+            are resampled together, and aren't drawn together as unrelated.
         tags: Other annotation of words by kind (`lemma`, `pos`, `period` ...).
         bound: The occurrences that are measured of a corpus with bounded contexts; None: every word.
 
@@ -159,6 +161,18 @@ class Corpus:
     def n_words(self) -> int:
         """Words over all sentences, punctuation included."""
         return sum(len(s) for s in self.sentences)
+
+    @cached_property
+    def clusters(self) -> tuple[int, ...] | None:
+        """The number of the cluster of each sentence: its document or, without documents, the sentences that gold pairs
+        link to it, directly or through others, since they are alike; None: itself, or most sentences are linked."""
+        if self.documents is not None or not self.pairs:
+            return self.documents
+        number: dict[Sentence, int] = {}  # equal sentences are one
+        place = np.array([number.setdefault(sentence, i) for i, sentence in enumerate(self.sentences)])
+        ends = place[[(pair.first, pair.second) for pair in self.pairs]]
+        linked = components(ends, len(place))[place]
+        return None if np.bincount(linked).max() > len(linked) / 2 else tuple(linked.tolist())
 
     @cached_property
     def fingerprint(self) -> str:

@@ -23,9 +23,10 @@ MAX_REDRAWS = 10_000
 class OnePerSentence(Baseline):
     """One word from each of `size` sentences: sentences uniform without replacement, then a word in each (the paper's).
 
-    Unlike the released code, which draws with replacement, no occurrence is paired with itself. On a corpus with fewer
-    distinct sentences every sentence is used, with a warning; `info.baseline.size` is the actual size. `exact` (true or
-    false): a mean cosine is its expected value over all pairs of distinct sentences instead of that of the sample.
+    Unlike the released code, which draws with replacement, no occurrence is paired with itself, nor with one of a
+    sentence that gold pairs link to its own. On a corpus with fewer distinct sentences every sentence is used, with a
+    warning; `info.baseline.size` is the actual size. `exact` (true or false): a mean cosine is its expected value over
+    all pairs of distinct sentences instead of that of the sample.
     """
 
     name = "one_per_sentence"
@@ -36,9 +37,10 @@ class OnePerSentence(Baseline):
 
     def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
         starts, rows = occurrences.distinct.starts, occurrences.distinct.rows
-        size = _available_size(self.size, len(occurrences.distinct), "distinct sentences")
+        what = "distinct sentences" + (" that no gold pair links" if occurrences.units.pair_group is not None else "")
+        size = _available_size(self.size, len(occurrences.unrelated(np.arange(len(starts) - 1))), what)
         for _ in range(1 + self.redraws):
-            sentences = rng.permutation(len(starts) - 1)[:size]
+            sentences = occurrences.unrelated(rng.permutation(len(starts) - 1))[:size]
             yield rows[rng.integers(starts[sentences], starts[sentences + 1])]
 
 

@@ -109,7 +109,8 @@ class SizeMatched(Baseline):
     def draw(self, counts: np.ndarray, occurrences: Occurrences, rng: np.random.Generator) -> SizeLadder:
         """Random groups for groups of these sizes."""
         starts, rows = occurrences.distinct.starts, occurrences.distinct.rows
-        n_sentences = len(starts) - 1
+        everywhere = len(starts) - 1
+        n_sentences = len(occurrences.unrelated(np.arange(everywhere)))
         sizes = self.sizes_to_draw(np.minimum(counts, len(rows)))
         draws = []
         for size in sizes.tolist():
@@ -119,7 +120,7 @@ class SizeMatched(Baseline):
                 if size > n_sentences:
                     groups.append(rows[rng.choice(len(rows), size, replace=False)])
                     continue
-                order = rng.permutation(n_sentences)
+                order = occurrences.unrelated(rng.permutation(everywhere))
                 for at in range(0, min(n_sentences // size, n_draws - len(groups)) * size, size):
                     sentences = order[at : at + size]
                     groups.append(rows[rng.integers(starts[sentences], starts[sentences + 1])])

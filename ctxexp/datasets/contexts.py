@@ -66,7 +66,7 @@ class MemoryShards(TextStream):
             raise DataError(f"{corpus.name}: two sentences have one text but other words, which no bound tells apart")
 
     def texts(self, part: object) -> Iterator[tuple[int | None, Sentence]]:
-        sentences, documents = self.source.sentences, self.source.documents
+        sentences, documents = self.source.sentences, self.source.clusters
         if documents is None:
             yield from ((None, sentence) for sentence in sentences)
         else:

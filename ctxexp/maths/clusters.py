@@ -1,4 +1,4 @@
-"""k-means: scikit-learn's, the same on any number of processors."""
+"""Clusters of rows by k-means, scikit-learn's, the same on any number of processors; and of what is linked in pairs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,15 @@ def kmeans(x: np.ndarray, k: int, *, seed: int, starts: int = 1, rounds: int = 3
     with _libraries().limit(limits=1):  # several threads add up in whatever order they end
         model = KMeans(k, n_init=starts, max_iter=rounds, tol=0, random_state=seed).fit(x)
     return model.labels_, model.cluster_centers_
+
+
+def components(links: np.ndarray, n: int) -> np.ndarray:
+    """The component of each of n things that links (k, 2) between them make, 0 to at most n - 1: (n,)."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    result: np.ndarray = connected_components(coo_array((np.ones(len(links)), links.T), (n, n)), directed=False)[1]
+    return result
 
 
 @cache

@@ -1,5 +1,6 @@
-"""The clusters that the bootstrap resamples, documents where the corpus has them, else sentences, and the replicates of
-curves: clusters drawn with replacement, the same draws for every layer, measure and run of a corpus.
+"""The clusters that the bootstrap resamples (documents where the corpus has them, sentences that gold pairs link, or
+single sentences) and the replicates of curves: clusters drawn with replacement, the same draws for every layer, measure
+and run of a corpus.
 
 (SciPy's bootstrap calls the statistic for every resample; here a replicate is a product with the clusters' influence.)
 """
@@ -25,10 +26,11 @@ class Units:
     A sentence that the corpus repeats is one cluster, and belongs to the document where it first stands.
     """
 
-    name: str  # `document` or `sentence`
+    name: str  # `document`, `group of paired sentences` or `sentence`
     n: int
     of_sentence: np.ndarray  # (n_sentences,) the block of each sentence of the corpus, below n_blocks
     of_row: np.ndarray  # (n_rows,) that of each store row; -1: not measured
+    pair_group: np.ndarray | None = None  # (n_sentences,) the group of each sentence, where gold pairs make them
 
     @property
     def n_blocks(self) -> int:
@@ -41,13 +43,15 @@ class Units:
 
 def units_of(corpus: Corpus, place: np.ndarray, rows: np.ndarray, sentence: np.ndarray, n_rows: int) -> Units:
     """`place` (n_sentences,): where each sentence first stands; `rows`, `sentence`: of the measured occurrences."""
-    documents = corpus.documents
-    first = place if documents is None else np.asarray(documents, np.int64)[place]
+    related = None if corpus.clusters is None else np.asarray(corpus.clusters, np.int64)
+    first = place if related is None else related[place]
+    is_paired = related is not None and corpus.documents is None
+    name = "sentence" if related is None else "group of paired sentences" if is_paired else "document"
     clusters, number = np.unique(first, return_inverse=True)
     of_sentence = number % MOST
     of_row = np.full(n_rows, -1, np.int64)
     of_row[rows[::-1]] = of_sentence[sentence[::-1]]
-    return Units("sentence" if documents is None else "document", len(clusters), of_sentence, of_row)
+    return Units(name, len(clusters), of_sentence, of_row, first if is_paired else None)
 
 
 @dataclass(frozen=True)

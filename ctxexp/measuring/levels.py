@@ -30,8 +30,9 @@ def mean_cosine_level(blocks: Blocks, occurrences: Occurrences, over: Among) -> 
     """The expected cosine of random occurrences of a layer, in [-1, 1].
 
     Over sentences: one word from each, with m_s the mean unit vector of distinct sentence s of S,
-    A = (|sum m_s|^2 - sum |m_s|^2) / (S (S - 1)). Over rows: of two distinct occurrences of distinct sentences, uniform
-    over all of them. Rows without a direction (zero, or not finite) have no share in it.
+    A = (|sum m_s|^2 - sum |m_s|^2) / (S (S - 1)). Pairs of sentences that gold pairs link, directly or through others,
+    are left out of it likewise. Over rows: of two distinct occurrences of distinct sentences, uniform over all of them.
+    Rows without a direction (zero, or not finite) have no share in it.
     """
     parts: list[np.ndarray] = []
     sizes: list[np.ndarray] = []  # rows with a direction
@@ -55,10 +56,17 @@ def mean_cosine_level(blocks: Blocks, occurrences: Occurrences, over: Among) -> 
         parts.append(total.astype(np.float32))  # of each sentence: a fraction of the layer that is in memory
         names.append(np.asarray(block.keys, np.int64))
     m, size, q = np.concatenate(parts), np.concatenate(sizes), np.concatenate(own)
-    where = occurrences.units.of_sentence[np.concatenate(names)]
-    s, n_pairs = m.sum(axis=0, dtype=np.float64), float(size.sum() * (size.sum() - 1))
+    units, sentence = occurrences.units, np.concatenate(names)
+    partners = size * (size.sum() - 1)
+    if over == "sentence" and units.pair_group is not None:
+        group = np.unique(units.pair_group[sentence], return_inverse=True)[1]
+        of_group = np.zeros((group.max() + 1, m.shape[1]))
+        np.add.at(of_group, group, m)
+        q = np.vecdot(m, of_group[group])
+        partners = size * (size.sum() - np.bincount(group, size)[group])
+    where, s, n_pairs = units.of_sentence[sentence], m.sum(axis=0, dtype=np.float64), float(partners.sum())
     if n_pairs <= 0:
-        return Level(float("nan"), np.full(occurrences.units.n_blocks, np.nan), int(size.sum()))
+        return Level(float("nan"), np.full(units.n_blocks, np.nan), int(size.sum()))
     value = float((s @ s - q.sum()) / n_pairs)
-    pairs = m @ s.astype(np.float32) - q - size * (size.sum() - 1) * value
-    return Level(value, occurrences.units.summed(where, 2 * pairs / n_pairs), int(size.sum()))
+    pairs = m @ s.astype(np.float32) - q - partners * value
+    return Level(value, units.summed(where, 2 * pairs / n_pairs), int(size.sum()))

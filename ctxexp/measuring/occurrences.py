@@ -170,6 +170,13 @@ class Occurrences:
         if not self.words:
             check_contexts(len(self.distinct), self.min_contexts)
 
+    def unrelated(self, order: np.ndarray) -> np.ndarray:
+        """Of the distinct sentences in this order those that no gold pair links to one before them."""
+        if self.units.pair_group is None:
+            return order
+        group = self.units.pair_group[np.asarray(self.distinct.keys, np.int64)[order]]
+        return order[np.sort(np.unique(group, return_index=True)[1])]
+
     def groups(self, kind: str) -> Groups:
         """The groups of a kind that the corpus itself defines; random samples come from a baseline."""
         if kind == "word":

@@ -6,29 +6,25 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from ctxexp.maths.clusters import components
 from ctxexp.maths.correlation import CHUNK, resamples
 
 Statistics = Callable[[np.ndarray], dict[str, np.ndarray]]
 """How often each pair counts (c, n) to each statistic's values (c,)."""
 
 
-def components(ends: np.ndarray) -> np.ndarray:
+def pair_groups(ends: np.ndarray) -> np.ndarray:
     """(n,) the number of each pair's group: pairs (n, 2) that sentences which they share link are in one."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     _, code = np.unique(ends, return_inverse=True)
-    a, b = code.reshape(ends.shape).T
-    links = coo_array((np.ones(len(a)), (a, b)), shape=(ends.size, ends.size))  # a code is below the number of ends
-    _, group = connected_components(links, directed=False)
-    result: np.ndarray = np.unique(group[a], return_inverse=True)[1]
+    code = code.reshape(ends.shape)
+    result: np.ndarray = np.unique(components(code, ends.size)[code[:, 0]], return_inverse=True)[1]
     return result
 
 
 def resampled_unit(strata: Sequence[np.ndarray]) -> str:
     """The unit that is drawn of strata of pairs (n, 2): `pair` if none shares a sentence, `group of pairs` if some do,
     `sentence` if one group holds most pairs of a stratum."""
-    groups = [components(ends) for ends in strata if len(ends)]
+    groups = [pair_groups(ends) for ends in strata if len(ends)]
     if any(np.bincount(group).max() > max(1, len(group) / 2) for group in groups):
         return "sentence"
     return "pair" if all(group.max() + 1 == len(group) for group in groups) else "group of pairs"
@@ -57,7 +53,7 @@ def _concatenate(draws: Iterator[np.ndarray], statistics: Statistics) -> dict[st
 
 
 def _by_group(strata: Sequence[np.ndarray], replicates: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    groups = [components(ends) for ends in strata]
+    groups = [pair_groups(ends) for ends in strata]
     sizes = [int(group.max(initial=-1)) + 1 for group in groups]
     starts = np.cumsum([0, *sizes])[:-1]
     where = np.concatenate([group + start for group, start in zip(groups, starts, strict=True)])

@@ -19,6 +19,7 @@ _LONGEST_NAME, _LONGEST_WORD = 200, 80  # characters of an encoder's name: two l
 _CLUSTERS = {  # what intervals draw anew
     "sentence": "sentences",
     "document": "documents",
+    "group of paired sentences": "groups of paired sentences",
     "shard of sentences": "shards of sentences",
     "shard of documents": "shards of documents",
     "pair": "sentence pairs",

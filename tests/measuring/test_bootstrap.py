@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from ctxexp.dataset import Corpus, Sentence
+from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.maths.summary import finite_mean
 from ctxexp.measuring import bootstrap
 from ctxexp.measuring.bootstrap import Curve, Resamples, Units, counts, interval, student, units_of
@@ -24,6 +26,20 @@ def test_units_are_documents_where_the_corpus_has_them() -> None:
     assert (units.name, units.n) == ("document", 2)
     assert units.of_sentence.tolist() == [0, 0, 0, 1, 1]
     assert units.of_row.tolist() == [0, 0, 0, -1, -1, 1]
+
+
+def test_sentences_that_gold_pairs_link_are_one_cluster() -> None:
+    """Through a sentence that stands twice too; unless most of the text would be one, or documents are known."""
+    sentences = tuple(Sentence.of([text]) for text in "abcdebfgh")
+    links = Corpus("told", sentences, tuple(Pair(a, b, 1.0, "all") for a, b in ((0, 1), (5, 2), (3, 4))))
+    place = np.array([0, 1, 2, 3, 4, 1, 6, 7, 8])
+    units = units_of(links, place, np.arange(9), np.arange(9), 9)
+    assert (units.name, units.n) == ("group of paired sentences", 5)
+    assert units.of_sentence.tolist() == [0, 0, 0, 1, 1, 0, 2, 3, 4]
+    alike = tuple(Pair(a, a + 1, 1.0, "all") for a in range(8))
+    assert units_of(replace(links, pairs=alike), place, np.arange(9), np.arange(9), 9).name == "sentence"
+    known = units_of(replace(links, documents=(0,) * 9), place, np.arange(9), np.arange(9), 9)
+    assert (known.name, known.n, known.pair_group) == ("document", 1, None)
 
 
 def test_a_row_belongs_to_its_first_sentences_cluster() -> None:

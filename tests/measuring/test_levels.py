@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from dataclasses import replace
+from itertools import chain, combinations
 
 import numpy as np
 import pytest
@@ -10,18 +11,21 @@ from engine import measure
 from test_measure import ALL, Memory, contextual
 from test_occurrences import shelve
 
-from ctxexp.baselines import OnePerSentence, Uniform
-from ctxexp.dataset import Corpus
+from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
+from ctxexp.dataset import Corpus, Pair
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.measuring.levels import Among, Level, mean_cosine_level
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.reader import Gather, WordReader
 from ctxexp.measuring.rows import Place
 
+LINKS = ((0, 1), (2, 1), (3, 4))
 
-def small(*, repeat: int = 1, n: int = 12) -> tuple[Memory, Occurrences]:
+
+def small(*, repeat: int = 1, n: int = 12, links: tuple[tuple[int, int], ...] = ()) -> tuple[Memory, Occurrences]:
     rng = np.random.default_rng(0)
     corpus = Corpus.of("small", [[f"s{i}", *(f"w{j}" for j in rng.integers(0, 9, i % 5))] for i in range(n)] * repeat)
+    corpus = replace(corpus, pairs=tuple(Pair(a, b, 1.0, "all") for a, b in links))
     shelf = shelve(corpus)
     return Memory(shelf, [contextual(shelf, 1.0)]), Occurrences.of(shelf, corpus)
 
@@ -55,6 +59,22 @@ def test_levels_are_the_double_loops(repeat: int) -> None:
     assert level(store, occurrences, "sentence").n == 12
 
 
+def test_sentences_that_gold_pairs_link_are_not_unrelated() -> None:
+    store, occurrences = small(links=LINKS)
+    u, groups = unit(store), occurrences.distinct
+    parts = {key: groups.rows[a:b] for key, a, b in zip(groups.keys, groups.starts, groups.starts[1:], strict=False)}
+    linked = [(0, 1), (0, 2), (1, 2), (3, 4)]
+    between = [
+        np.mean([u[i] @ u[j] for i in parts[s] for j in parts[t]])
+        for s, t in combinations(range(12), 2)
+        if (s, t) not in linked
+    ]
+    got = level(store, occurrences, "sentence")
+    assert got.value == pytest.approx(np.mean(between), abs=1e-7)
+    assert got.influence.sum() == pytest.approx(0, abs=1e-6)
+    assert len(got.influence) == 9
+
+
 @pytest.mark.parametrize("over", ["sentence", "row"])
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_a_level_knows_no_scale_of_rows(over: Among, scale: float) -> None:
@@ -62,6 +82,20 @@ def test_a_level_knows_no_scale_of_rows(over: Among, scale: float) -> None:
     expected = level(store, occurrences, over).value
     store.layers[0] = store.layers[0] * np.float32(scale)
     assert level(store, occurrences, over).value == pytest.approx(expected, abs=1e-6)
+
+
+def test_draws_take_one_sentence_of_those_that_gold_pairs_link() -> None:
+    _, occurrences = small(links=LINKS)
+    groups = occurrences.distinct
+    sentence = dict(zip(groups.rows.tolist(), np.repeat(groups.keys, groups.counts).tolist(), strict=True))
+    rng, seen = np.random.default_rng(0), set()
+    matched = SizeMatched(draws=40, exact=9).draw(np.array([3, 9]), occurrences, rng)
+    for rows in (*OnePerSentence(size=9, redraws=60).groups(occurrences, rng), *chain(*matched.draws)):
+        sentences = {sentence[row] for row in rows.tolist()}
+        assert len(sentences) == len(rows)
+        assert not any({a, b} <= sentences for a, b in ((0, 1), (0, 2), (1, 2), (3, 4)))
+        seen |= sentences
+    assert seen == set(range(12))
 
 
 @pytest.mark.parametrize(("over", "baseline"), [("sentence", OnePerSentence), ("row", Uniform)])

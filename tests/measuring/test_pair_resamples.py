@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ctxexp.maths.correlation import resamples
-from ctxexp.measuring.pair_resamples import _narrowed, components, replicates_of, resampled_unit
+from ctxexp.measuring.pair_resamples import _narrowed, pair_groups, replicates_of, resampled_unit
 
 APART = np.arange(12).reshape(6, 2)
 CHAIN = np.array([[0, 1], [1, 2], [5, 6], [7, 8], [9, 5], [3, 4], [20, 21]])
@@ -14,13 +14,13 @@ STAR = np.array([[0, i] for i in range(1, 6)] + [[8, 9]])
 
 
 def test_pairs_that_share_a_sentence_are_one_group() -> None:
-    assert components(CHAIN).tolist() == [0, 0, 1, 2, 1, 3, 4] or len(set(components(CHAIN)[[0, 1]])) == 1
-    group = components(CHAIN)
+    assert pair_groups(CHAIN).tolist() == [0, 0, 1, 2, 1, 3, 4] or len(set(pair_groups(CHAIN)[[0, 1]])) == 1
+    group = pair_groups(CHAIN)
     assert group[0] == group[1]
     assert group[2] == group[4]
     assert len(set(group.tolist())) == 5
-    assert components(APART).tolist() == list(range(6))
-    assert len(components(APART[:0])) == 0
+    assert pair_groups(APART).tolist() == list(range(6))
+    assert len(pair_groups(APART[:0])) == 0
 
 
 def test_what_is_drawn_follows_the_pairs() -> None:

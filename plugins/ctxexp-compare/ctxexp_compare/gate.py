@@ -186,7 +186,7 @@ def _require(a: Results, b: Results, *, same_text: bool) -> None:
 
 def _require_units(info: RunInfo, *, independent_sentences: bool) -> None:
     """Raise ConfigError for intervals that take sentences for independent, DataError for those of a few units."""
-    if not independent_sentences and "document" not in info.resampled.unit:
+    if not independent_sentences and info.resampled.unit in ("sentence", "shard of sentences"):
         raise ConfigError(
             f"the documents of {info.corpus.name} are not known, so that its sentences would be taken for independent: "
             "those of one document are alike, and models that differ by nothing would fail more often than in 5% of "
