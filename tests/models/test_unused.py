@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -283,3 +285,94 @@ def test_an_adapters_scale_is_part_of_the_name(originals: Callable[[str], Path])
         tuned = peft.get_peft_model(AutoModel.from_pretrained(originals("bert")), config)
         names.add(from_transformers(tuned, AutoTokenizer.from_pretrained(originals("bert"))).name)
     assert len(names) == 2
+
+
+LEFT_OVER: list[tuple[str, dict[str, object]]] = [  # as on the hub: they change nothing
+    ("bert", {"position_embedding_type": "absolute", "gradient_checkpointing": False, "pruned_heads": {}}),
+    ("bert", {"directionality": "bidi", "pooler_fc_size": 768, "pooler_type": "first_token_transform"}),
+    ("bert", {"finetuning_task": "sst2", "output_past": True, "torch_dtype": "float32", "model_max_length": 512}),
+    ("roberta", {"max_length": 20, "problem_type": None, "_commit_hash": "0", "adapters": {}, "temp": 0.05}),
+    ("gpt2", {"n_ctx": 40, "summary_type": "cls_index", "task_specific_params": {"x": {"do_sample": True}}}),
+    ("llama", {"pretraining_tp": 1, "max_sequence_length": 40, "sliding_window": None, "rope_scaling": None}),
+    ("llama", {"is_llama_config": True, "rope_interleaved": False, "transformers.js_config": {"dtype": "q4"}}),
+    ("qwen2", {"use_mrope": False, "max_window_layers": 2, "use_sliding_window": False, "num_heads": 2}),
+    ("t5", {"n_positions": 512, "output_past": True, "relative_attention_max_distance": 128}),
+]
+
+
+@pytest.mark.parametrize(("kind", "settings"), LEFT_OVER)
+def test_settings_that_change_nothing_are_left_alone(
+    copy: Callable[[str], Path], kind: str, settings: dict[str, object]
+) -> None:
+    assert "warnings" not in encoder(edit(copy(kind), **settings), unused="refuse").details
+
+
+UNREAD: list[tuple[str, dict[str, object]]] = [
+    ("bert", {"position_embedding_type": "relative_key"}),
+    ("bert", {"layer_norm_epsilon": 1e-3}),
+    ("bert", {"num_heads": 4}),
+    ("bert", {"normalize_before": True}),
+    ("bert", {"rotary_pct": 0.5}),
+    ("bert", {"rope_scaling": {"rope_type": "linear", "factor": 2.0}}),
+    ("bert", {"pruned_heads": {"0": [1]}}),
+    ("gpt2", {"alibi": True}),
+    ("llama", {"attn_logit_softcapping": 50.0}),
+    ("llama", {"residual_multiplier": 0.2}),
+    ("llama", {"sliding_window": 8}),
+    ("llama", {"use_bidirectional_attention": True}),
+    ("qwen2", {"attention_bias": True}),
+    ("t5", {"scale_embedding": True}),
+]
+
+
+@pytest.mark.parametrize(("kind", "settings"), UNREAD)
+def test_settings_of_other_models_are_named(
+    copy: Callable[[str], Path], kind: str, settings: dict[str, object]
+) -> None:
+    (key,) = settings
+    with pytest.raises(ModelError, match=rf"{key}=.* of its config.json, which \w+ doesn't read"):
+        encoder(edit(copy(kind), **settings), unused="refuse")
+
+
+def test_a_setting_that_nobody_knows_is_measured_with_a_word(copy: Callable[[str], Path]) -> None:
+    made = encoder(edit(copy("bert"), attention_trick=3), unused="refuse")
+    assert "attention_trick=3 of its config.json, which nothing of transformers reads" in made.details["warnings"]
+
+
+def test_causality_that_config_switches_off_is_read(copy: Callable[[str], Path]) -> None:
+    folder = copy("llama")
+    assert encoder(folder).causal
+    assert not encoder(edit(folder, is_causal=False), unused="refuse").causal
+
+
+@pytest.mark.parametrize("kind", tiny_models.KINDS)
+def test_a_saved_model_has_nothing_left_over(originals: Callable[[str], Path], kind: str) -> None:
+    assert "warnings" not in encoder(originals(kind), unused="refuse").details
+
+
+def test_warnings_of_libraries_reach_the_user(copy: Callable[[str], Path], caplog: pytest.LogCaptureFixture) -> None:
+    """A scaling of positions without a type is none to transformers, which says so."""
+    folder = copy("llama")
+    settings = json.loads((folder / "config.json").read_text())
+    settings.pop("rope_parameters")
+    (folder / "config.json").write_text(json.dumps(settings | {"rope_scaling": {"factor": 2.0}}))
+    for _ in range(2):
+        caplog.clear()
+        made = encoder(folder, unused="refuse")
+        assert "Unrecognized keys in `rope_parameters`" in made.details["warnings"]
+        assert "Unrecognized keys in `rope_parameters`" in caplog.text
+
+
+def test_loading_leaves_the_libraries_loggers_as_they_were() -> None:
+    from ctxexp.models.transformer.library_warnings import library_warnings
+
+    logger = logging.getLogger("transformers")
+    before = (list(logger.handlers), logger.level, logger.propagate)
+    with library_warnings() as said:
+        logger.warning("an odd tokenizer")
+        logger.warning("an odd tokenizer")
+        logger.warning("BertModel LOAD REPORT from: x")
+        warnings.warn("odd factors", stacklevel=1)
+        warnings.warn("use another name", DeprecationWarning, stacklevel=1)
+    assert said == ["an odd tokenizer", "odd factors"]
+    assert (list(logger.handlers), logger.level, logger.propagate) == before

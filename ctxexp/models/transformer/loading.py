@@ -25,6 +25,7 @@ from ctxexp.models.transformer.checks import (
     damaged_file,
     weight_sizes,
 )
+from ctxexp.models.transformer.checks.settings import unused_settings
 from ctxexp.models.transformer.checks.tokenizer import check_tokenizer, follow_files
 from ctxexp.models.transformer.checks.unused import (
     check_adapter,
@@ -35,6 +36,7 @@ from ctxexp.models.transformer.checks.unused import (
 from ctxexp.models.transformer.facts import model_kind
 from ctxexp.models.transformer.gguf.files import isolated_file, language_model, stored_types
 from ctxexp.models.transformer.leftovers import Leftovers, account
+from ctxexp.models.transformer.library_warnings import library_warnings
 from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS, published_checkpoint
 from ctxexp.models.transformer.placing import loading_arguments
 from ctxexp.vectors.device import resolve_device, resolve_dtype
@@ -81,7 +83,7 @@ def load(
         reason = damaged_file(folder) or f"{error_text(error)}{hint}"
         return f"cannot load {source}{f' ({folder})' * (source != str(folder))}: {reason}"
 
-    with _quiet(), plugin_call("model", failure=failure), _files(checkpoint) as files:
+    with library_warnings() as said, plugin_call("model", failure=failure), _files(checkpoint) as files:
         where = files.where | {"trust_remote_code": trust_remote_code, "local_files_only": True}
         config = AutoConfig.from_pretrained(**where)
         if expect is not None and config.model_type != expect:
@@ -116,8 +118,11 @@ def load(
         doubt = "; ".join(filter(None, (doubt, _tokenizer_doubt(checkpoint, tokenizer, config))))
         if not checkpoint.is_gguf:
             settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-            unused.append(unused_code(settings, model, tokenizer))
+            unused += [unused_code(settings, model, tokenizer), unused_settings(settings, model.config, model)]
         warnings = account(unused, options.unused, source)
+    for text in said:
+        warnings.append(f"{source}: a library that loaded it says: {text}")
+        log.warning("%s", warnings[-1])
     loaded = ready(model.requires_grad_(False).eval(), tokenizer, pooled=pooled)
     if not placed:
         loaded.model.to(device)
@@ -244,22 +249,6 @@ def _trained(network: Any, checkpoint: Checkpoint, **choices: object) -> tuple[P
     files = [] if checkpoint.is_gguf else weight_files(checkpoint.folder)
     unused = [unused_weights(model, report, files)]
     return model, not pooler, unused
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without transformers' progress bars and loading reports; what matters in them is checked by `load`."""
-    from transformers.utils import logging
-
-    bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
 
 
 def versions(model: PreTrainedModel) -> list[int]:
