@@ -18,7 +18,7 @@ from ctxexp.command.locations import choose_text, quote
 from ctxexp.command.texts import Text as Text
 from ctxexp.command.texts import check_text, corpus_of
 from ctxexp.control import Control
-from ctxexp.errors import ConfigError, TrackingError, near
+from ctxexp.errors import ConfigError, near
 from ctxexp.metric import Metric
 from ctxexp.model import Encoder
 from ctxexp.models.memory import from_transformers
@@ -180,14 +180,9 @@ def runs(folder: str | Path = "mlruns", *, sweep: str | None = None) -> dict[str
         Traceback (most recent call last):
         ctxexp.errors.TrackingError: no finished run in ...
     """
-    from ctxexp.jobs.finished_runs import finished_results  # sinks settle how MLflow behaves: not at `import ctxexp`
+    from ctxexp.jobs.finished_runs import finished_by_label  # sinks settle how MLflow behaves: not at `import ctxexp`
 
-    finished_jobs = finished_results(folder, sweep=sweep)
-    labelled_runs = [(results.info.title or job.folder.parent.name, results) for job, results in finished_jobs]
-    if not labelled_runs:
-        place = Path(folder).expanduser() / "results"
-        raise TrackingError(f"no finished run{f' of sweep {sweep}' if sweep else ''} in {place}")
-    return dict(unique_labels(labelled_runs))
+    return {label: results for label, (_, results) in finished_by_label(folder, sweep=sweep).items()}
 
 
 def compare(results: Mapping[str, Results] | Iterable[Results] | Results, *others: Results) -> Comparison:

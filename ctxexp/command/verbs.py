@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ctxexp.command.cli import run_or_help
-from ctxexp.command.face import runs
 from ctxexp.command.help import columns
 from ctxexp.command.names import registry
 from ctxexp.datasets.download import vector_folder
@@ -74,12 +73,12 @@ def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Pa
     sweep: a folder's name in its results, or last
     out: where to
     """
-    from ctxexp.jobs.finished_runs import finished_jobs
+    from ctxexp.jobs.finished_runs import finished_by_label
     from ctxexp.report.summary import write_summary
 
-    results_by_label = list(runs(folder, sweep=sweep).items())[::-1]  # the first job first
-    jobs = reversed(list(finished_jobs(folder, sweep=sweep)))  # of two with one name the newer has it without a number
-    links = {str(job.state.get("name")): str(job.state.get("link") or "") for job in jobs}
+    finished = list(finished_by_label(folder, sweep=sweep).items())[::-1]  # the first job first
+    links = {label: str(job.state.get("link") or "") for label, (job, _) in finished}
+    results_by_label = [(label, results) for label, (_, results) in finished]
     for path in write_summary(results_by_label, out, registry(), links=links):
         print(path)
 

@@ -20,6 +20,7 @@ from ctxexp.jobs.credentials import info_as_written, mask, with_references
 from ctxexp.jobs.finished_runs import reuse
 from ctxexp.jobs.job import describe, job, new_run
 from ctxexp.jobs.key import key_of
+from ctxexp.jobs.names import run_name
 from ctxexp.jobs.page import show_page
 from ctxexp.jobs.process import reraise_interrupts
 from ctxexp.measuring.study import Study
@@ -88,7 +89,7 @@ def _execute(spec: JobSpec) -> float | None:
     run_of = new_run(
         folder,
         store,
-        name=with_references(built.title, spec.environment),
+        name=with_references(run_name(built.title, spec.overrides), spec.environment),
         key=key_of(config, study) if isinstance(study, Study) else "",
         params=spec.params,
         config=spec.text,

@@ -14,9 +14,11 @@ from ctxexp.errors import TrackingError
 from ctxexp.files.manifest import find_damage
 from ctxexp.files.paths import user_path
 from ctxexp.jobs.job import describe_sinks, load_run
+from ctxexp.jobs.names import labels
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import RUN, STATE, State, mark_killed_jobs, read_json, read_state, write_state
 from ctxexp.progress import show
+from ctxexp.report.wording import unique_labels
 from ctxexp.results import RESULTS_FILE, Results
 from ctxexp.sink import Run
 
@@ -54,6 +56,18 @@ def finished_results(store: Path | str, *, sweep: str | None = None) -> Iterator
         yield job, results
 
 
+def finished_by_label(store: Path | str, *, sweep: str | None = None) -> dict[str, tuple[FinishedJob, Results]]:
+    """The same by label, each label once. Raises TrackingError where there is none."""
+    finished = list(finished_results(store, sweep=sweep))
+    if not finished:
+        place = Path(store).expanduser() / "results"
+        raise TrackingError(f"no finished run{f' of sweep {sweep}' if sweep else ''} in {place}")
+    names = [
+        (results.info.title or job.folder.parent.name, job.state.get("overrides", [])) for job, results in finished
+    ]
+    return dict(unique_labels([*zip(labels(names), finished, strict=True)]))
+
+
 def finished_on_disk(store: Path, key: str) -> Path | None:
     """The newest folder under `<store>/results` with whole results of a finished job of this `key`."""
     for job in finished_jobs(store):
@@ -83,7 +97,7 @@ def reuse(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Path | No
         run.folder,
         status="FINISHED",
         key=run.key,
-        name=read_json(folder / RUN).get("name"),  # an earlier sweep's end may have told its run from namesakes
+        name=run.name,
         overrides=list(overrides),
         measured=True,
         logged=True,

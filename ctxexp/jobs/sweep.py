@@ -8,7 +8,6 @@ import signal
 import sys
 import textwrap
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -18,11 +17,11 @@ from ctxexp.errors import Terminated, TrackingError, error_text
 from ctxexp.jobs import process
 from ctxexp.jobs.execute import has_failures
 from ctxexp.jobs.job import describe
+from ctxexp.jobs.names import labels, title_of
 from ctxexp.jobs.page import show_page
 from ctxexp.jobs.process import defer_signals, end_workers, raise_on_termination, reraise_interrupts
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import STATE, State, read_state, try_state, write_json
-from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.findings import comparison_finding, finding
 from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, training_runs
@@ -116,7 +115,7 @@ def _rows(sweep: Sweep, wait: float) -> list[SweepRow]:
             state |= {"status": "KILLED", "error": _gone(state) or "interrupted with its sweep"}
             try_state(folder, **state)
         row = SweepRow(
-            label=str(state.get("name") or ""),
+            label=title_of(str(state.get("name") or ""), state.get("overrides", [])),
             overrides=list(state.get("overrides", [])),
             status=str(state.get("status", "KILLED")),
             error=state.get("error"),
@@ -137,37 +136,6 @@ def _gone(state: State) -> str | None:
     tags = state.get("process", {})
     why = process.why_gone(tags.get(process.HOST), tags.get(process.PID), tags.get(process.STARTED))
     return f"{why}: killed, by its sweep's end or by the system" if why else None
-
-
-def labels(jobs: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    """A label for each job, no two alike: its name, and the overrides that tell it from its namesakes, as in
-    `bert (seed 1)`."""
-    names = [name or " ".join(overrides) or "job" for name, overrides in jobs]
-    unique_labels = []
-    for name, (_, overrides) in zip(names, jobs, strict=True):
-        same = [set(o) for n, (_, o) in zip(names, jobs, strict=True) if n == name]
-        common = set.intersection(*same) if len(same) > 1 else set(overrides)
-        difference = ", ".join(_short_text(o) for o in overrides if o not in common)
-        unique_labels.append(f"{name} ({difference})" if difference else name)
-    counts: Counter[str] = Counter()
-    for i, label in enumerate(unique_labels):
-        counts[label] += 1
-        if counts[label] > 1:
-            unique_labels[i] = f"{label} ({counts[label]})"
-    return unique_labels
-
-
-def _short_text(override: str) -> str:
-    """A short text for an override: the choice of a group, or a key's last part and its value; of paths the end.
-
-    Sentences keep their name: `pooling cls` alone would be that of a word's pieces.
-    """
-    key, _, value = override.lstrip("+").partition("=")
-    value = ", ".join(part.rpartition("/")[2] for part in value.strip("[]").split(","))
-    if key in (*CONFIG_KINDS, "weights", "experiment"):
-        return value
-    group, _, last = key.rpartition(".")
-    return f"sentence {last} {value}" if group == "sentence" else f"{last} {value}"
 
 
 def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:

@@ -22,9 +22,10 @@ from ctxexp.command.callback import current_job
 from ctxexp.command.locations import quote
 from ctxexp.errors import Terminated
 from ctxexp.jobs.job import job, new_run
+from ctxexp.jobs.names import labels, run_name, title_of
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import job_folder
-from ctxexp.jobs.sweep import close_sweep, labels, run_application
+from ctxexp.jobs.sweep import close_sweep, run_application
 from ctxexp.report.palette import colours
 from ctxexp.sink import Sweep, SweepReport, SweepRow
 from ctxexp.sinks.mlflow import database
@@ -231,10 +232,23 @@ def test_labels_are_names_and_what_tells_namesakes_apart() -> None:
     jobs = [("bert", ["model=bert", "seed=1"]), ("bert", ["model=bert", "seed=2"]), ("elmo", ["seed=2"])]
     assert labels(jobs) == ["bert (seed 1)", "bert (seed 2)", "elmo"]
     jobs = [("bert", ["dataset=sts_b", "dataset.path=/a/b"]), ("bert", ["dataset=polysemy", "metric=[a,b]"])]
-    assert labels(jobs) == ["bert (sts_b, path b)", "bert (polysemy, a, b)"]
+    assert labels(jobs) == ["bert (sts_b, b)", "bert (polysemy, a, b)"]
     jobs = [("bert", [f"sentence.pooling={which}", "model.pooling=first"]) for which in ("mean", "cls")]
     assert labels(jobs) == ["bert (sentence pooling mean)", "bert (sentence pooling cls)"]
     assert labels([("bert", []), ("bert", []), ("", ["model=x"])]) == ["bert", "bert (2)", "model=x"]
+
+
+def test_a_runs_name_tells_what_its_title_does_not() -> None:
+    assert (
+        run_name("bert", ["model=bert", "weights=untrained", "cache.folder=x", "+experiment=cai_2021"])
+        == "bert (cai_2021)"
+    )
+    texts = ["model=gpt2 dataset=text dataset.path=/a/b.txt", "dataset=text dataset.path='/a/c.txt'", "dataset=sts_b"]
+    assert [run_name("x", text.split()) for text in texts] == ["x (b.txt)", "x (c.txt)", "x (sts_b)"]
+    ways = ["seed=1", "model.pooling=first", "sentence.pooling=cls", "min_contexts=3"]
+    names = [run_name("x", [way]) for way in ways]
+    assert names == ["x (seed 1)", "x (pooling first)", "x (sentence pooling cls)", "x (min_contexts 3)"]
+    assert {title_of(name, [way]) for name, way in zip(names, ways, strict=True)} == {"x"}
 
 
 def test_folders_of_jobs_are_readable_and_safe(tmp_path: Path) -> None:

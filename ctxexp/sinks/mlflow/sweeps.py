@@ -57,8 +57,8 @@ def finished_run(client: MlflowClient, experiment_id: str, key: str) -> str:
 
 
 def finish_sweep(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequence[str]) -> None:
-    """Finish a sweep: name and colour the jobs' runs by their labels, terminate those that are still RUNNING, install
-    the sweep's view of charts, and create the summary run with the comparison. Raises TrackingError.
+    """Finish a sweep: colour the jobs' runs by their labels, tell namesakes apart, terminate those that are still
+    RUNNING, install the sweep's view of charts, and create the summary run with the comparison. Raises TrackingError.
 
     `run_ids` belong to the report's rows; empty where a job has none.
     """
@@ -78,8 +78,8 @@ def finish_sweep(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: S
             if run is None:
                 continue
             client.set_tag(run_id, COLOUR, colour[row.label])
-            if run.info.run_name != row.label and not row.reused:
-                client.update_run(run_id, name=row.label)
+            if row.label != run.info.run_name and row.label.startswith(run.info.run_name) and not row.reused:
+                client.update_run(run_id, name=row.label)  # its own name is a namesake's too
             if run.info.status == "RUNNING":
                 client.set_terminated(run_id, row.status)
         for run_id, run in runs_of_sweep.items():  # of jobs that left nothing on this disk
