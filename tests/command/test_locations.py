@@ -153,7 +153,7 @@ def test_a_sweep_of_names_and_folders_is_what_its_long_form_gives(
     assert [job.name.partition("_")[0] for job in jobs] == ["000", "001"]
     assert jobs[1].name.removeprefix("001") == other.name.removeprefix("000")
     runs = [json.loads((job / "run.json").read_text()) for job in (*jobs, other)]
-    assert runs[0]["name"] == "bert"
+    assert runs[0]["name"].startswith("bert (mine.txt")
     for key in ("name", "key", "params", "overrides"):
         assert runs[1][key] == runs[2][key], key
     assert (jobs[1] / "results.parquet").read_bytes() == (other / "results.parquet").read_bytes()
