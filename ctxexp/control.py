@@ -1,4 +1,4 @@
-"""Controls: the same measures on another text, or without the occurrences that are suspected to make a curve."""
+"""Controls: the same measures on another text, without context, or without occurrences suspected to make a curve."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 
 class Control:
-    """Changes the corpus before it is encoded, or leaves occurrences out of what is measured after all were encoded.
+    """Changes the corpus before it is encoded, or how it is encoded, or leaves occurrences out of what is measured
+    after all were encoded.
 
-    Words, sentences and baselines then see the same rest. Override any of `corpus`, `left_out`, `skips` (only
-    one of these two) and `note`.
+    Words, sentences and baselines then see the same rest. Override any of `corpus`, `encoder`, `left_out`,
+    `skips` (only one of these two) and `note`.
 
     `name` is its name on the command line, `label` that in labels, figures and captions (by default the name).
 
@@ -55,6 +56,17 @@ class Control:
             True
         """
         return corpus
+
+    def encoder(self, encoder: Encoder) -> Encoder:
+        """The encoder to measure.
+
+        Args:
+            encoder: The configured model.
+
+        Returns:
+            The given encoder, or another of the same units, layers and width, under a name of its own.
+        """
+        return encoder
 
     def require(self, encoder: Encoder) -> None:  # optional
         """Check, before anything is encoded, that the encoder gives what this control needs.

@@ -167,6 +167,24 @@ class Encoder(ABC):
         check_separate(self, encodings)
         return [(one.units, torch.from_numpy(np.require(one.layers, requirements="W"))) for one in encodings]
 
+    def encode_alone(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
+        """The sentences' words as they are without context: each word read by itself (`control=alone`).
+
+        Args:
+            batch: As for `encode`.
+
+        Returns:
+            The encoded sentences, with the units of `encode`. By default each word is a sentence of one word, so that
+            its place in the sentence doesn't count; a transformer keeps it.
+        """
+        words = list(dict.fromkeys(word for sentence in batch for word in sentence.words))
+        alone = dict(zip(words, self.encode([Sentence.of([word]) for word in words]), strict=True))
+        nothing = np.empty((len(self.layer_numbers), 0, self.dim), np.float32)
+        for sentence in batch:
+            parts = [alone[word] for word in sentence.words]
+            units = tuple(unit for part in parts for unit in part.units)
+            yield EncodedSentence(units, np.concatenate([nothing, *(part.layers for part in parts)], axis=1))
+
     def lengths(self, sentences: Sequence[Sentence]) -> Sequence[int]:
         """The number of the model's own tokens of each sentence, by which batches of similar length are formed.
 

@@ -20,8 +20,9 @@ from ctxexp.results.values import LAYER, Key
 if TYPE_CHECKING:
     from ctxexp.results import Results
 
-ControlName = Literal["layer_0", "vector_a_word", "untrained", "shuffled"]
+ControlName = Literal["layer_0", "vector_a_word", "alone", "untrained", "shuffled"]
 UNTRAINED, SHUFFLED, RANDOM_WORDS = "untrained", "shuffled", "random_words"  # weights, control and model of such runs
+ALONE = "each word alone"  # control of such runs, and what it adds to the encoder's name
 GROUP_OF_WEIGHTS = ("mini", "published")  # whose models have an untrained twin by name
 LABELS = {"untrained": "untrained twin", "vector_a_word": "a random vector a word"}
 NO_CONTEXT = "Negative controls (no context, or no training)"
@@ -58,11 +59,12 @@ def negative_controls(results: Results, key: Key, others: Iterable[Results] = ()
     Args:
         results: The run.
         key: One of its curves.
-        others: Further runs, among which `model=random_words`, the untrained twin and the shuffled text are looked for.
+        others: Further runs, among which `model=random_words`, the words alone, the untrained twin and the shuffled
+            text are looked for.
 
     Returns:
-        Layer 0 where it was measured, one vector per word where its value is exact or was measured, then the twin and
-        the shuffled text where these were.
+        Layer 0 where it was measured, one vector per word where its value is exact or was measured, then the words
+        alone, the twin and the shuffled text where these were.
     """
     estimates = results.by_key[key]
     if key.place != LAYER:
@@ -97,7 +99,9 @@ def _as_long(curve: np.ndarray, n: int) -> np.ndarray:
 
 def is_control(info: RunInfo) -> bool:
     """Whether the run is itself one of the controls that need a run."""
-    return info.model.weights == UNTRAINED or info.model.name == RANDOM_WORDS or info.control.startswith(SHUFFLED)
+    return (
+        info.model.weights == UNTRAINED or info.model.name == RANDOM_WORDS or info.control.startswith((SHUFFLED, ALONE))
+    )
 
 
 def control_of(a: RunInfo, b: RunInfo) -> ControlName | None:
@@ -112,6 +116,8 @@ def control_of(a: RunInfo, b: RunInfo) -> ControlName | None:
         return "vector_a_word" if same_text else None
     if b.model.name != a.model.name:
         return None
+    if b.control == ALONE and b.model.encoder == f"{a.model.encoder}, {ALONE}":
+        return "alone" if b.corpus.fingerprint == a.corpus.fingerprint else None
     if b.model.weights == UNTRAINED and same_text:
         return "untrained"
     same_weights = (a.model.weights, a.model.encoder) == (b.model.weights, b.model.encoder)

@@ -92,13 +92,14 @@ class Built:
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The configured model, loaded."""
+        """The configured model, loaded, as the control has it read."""
         part = self.config.model
         encoder: Encoder = part.make()
         with part.plugin_call():
             if wrong := contract_violation(encoder):
                 raise ModelError(f"model {part.name!r} {wrong}")
-        return encoder
+        with self.config.control.plugin_call():
+            return self.control.encoder(encoder)
 
     @cached_property
     def corpus(self) -> Corpus:

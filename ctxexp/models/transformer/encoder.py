@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from inspect import getfile
 from pathlib import Path
@@ -245,6 +246,42 @@ class TransformerEncoder(Encoder):
         at = np.concatenate([pieces.at + length * i for i, pieces in enumerate(group)])
         counts = np.concatenate([pieces.counts for pieces in group])
         return self._pool(self.hidden_states(np.stack([pieces.ids for pieces in group])), at, counts)
+
+    def encode_alone(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
+        """Each unit's pieces by themselves, at their positions in the sentence if the model takes positions; beyond its
+        window they begin again. Special pieces are left out: what a unit takes from them hangs on its position."""
+        read, keys = self._read(batch), list[tuple[int, tuple[int, ...]]]()
+        for one in read:
+            for at in np.split(one.at, np.cumsum(one.counts)[:-1]) if len(one.at) else ():
+                room = self.window - len(at) + 1 if self.window else len(one.ids)
+                keys.append((int(at[0]) % max(1, room), tuple(one.ids[at].tolist())))
+        alone: dict[tuple[int, tuple[int, ...]], np.ndarray] = {}
+        with torch.inference_mode():
+            for k in {len(ids) for _, ids in keys}:
+                alike = [key for key in dict.fromkeys(keys) if len(key[1]) == k]
+                vectors = self._at_places(*map(np.array, zip(*alike, strict=True))).cpu().numpy()
+                alone.update(zip(alike, vectors.swapaxes(0, 1), strict=True))
+        rows = iter(keys)
+        for one in read:
+            of_units = [alone[next(rows)] for _ in one.units]
+            nothing = self._nothing().cpu().numpy()
+            yield EncodedSentence(one.units, np.stack(of_units, axis=1) if of_units else nothing)
+
+    def _at_places(self, places: np.ndarray, ids: np.ndarray) -> torch.Tensor:
+        """(layers, n, dim) of n units of k pieces (n, k), each by itself with its first piece at its place (n,)."""
+        k = ids.shape[1]
+        positions = torch.from_numpy(places[:, None] + np.arange(k)).to(self._device)
+        if any(hasattr(module, "create_position_ids_from_input_ids") for module in self.model.modules()):
+            positions += int(self.model.config.pad_token_id) + 1  # RoBERTa's begin behind its padding's
+        takes = "position_ids" in inspect.signature(self.model.forward).parameters
+        hook = self.model.register_forward_pre_hook(
+            lambda _, args, options: (args, {**options, "position_ids": positions} if takes else options),
+            with_kwargs=True,
+        )
+        try:
+            return self._pool(self.hidden_states(ids), np.arange(ids.size), np.full(len(ids), k))
+        finally:
+            hook.remove()
 
     def _nothing(self) -> torch.Tensor:  # (layers, 0, dim)
         return torch.empty((len(self.layer_numbers), 0, self.dim), dtype=self._out, device=self._device)

@@ -65,7 +65,7 @@ SENSE_SEPARATION = ClassFigure(
 COMPONENTS = ClassFigure(
     "variance_components_by_class", "context", "How much of what varies among a class's words is context?",
     f"share of the variance of the vectors of a class's words that is {', '.join(CONTEXT[:-1])} or {CONTEXT[-1]}; "
-    "layer 0, which sees no other word, is the floor of the estimate",
+    "control=alone, where no word sees another, gives each layer's floor",
     percent=True,
 )  # fmt: skip
 MEASURES = (SELF_SIMILARITY, SENSE_SEPARATION, COMPONENTS)

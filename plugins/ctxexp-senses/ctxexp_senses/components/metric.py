@@ -45,12 +45,12 @@ class VarianceComponents(Metric):
     these), each solved for its exact expectation with a variance of the rest for every word, so that the estimate of
     nothing may fall below 0; the components of `word`, `form` and `sense` are then of these very words. The
     expectations are those of rows that follow the model above, which those of a network do only about: position isn't
-    additive where it goes through a layer norm, as in BERT's layer 0. Layer 0 sees no other word: its context is the
-    floor, what the estimate makes up. A warning says where a component's whole interval lies below 0, which no variance
-    can. Intervals draw sentences, or documents, anew. Of words with sense labels only the labelled occurrences
-    count; words need `min_contexts` sentences, and two occurrences in one form and sense. Where the corpus has
-    senses, `ambiguous/...` decomposes the words with several. A factor that can't be told apart, such as the
-    sentence where each holds one row, is left out and stays in `rest`. `total`: the sum of the components; `n`:
+    additive where it goes through a layer norm, as in BERT's layer 0. A layer's floor, what the estimate makes up, is
+    its context with `control=alone`, where no word sees another. A warning says where a component's whole interval lies
+    below 0, which no variance can. Intervals draw sentences, or documents, anew. Of words with sense labels only the
+    labelled occurrences count; words need `min_contexts` sentences, and two occurrences in one form and sense. Where
+    the corpus has senses, `ambiguous/...` decomposes the words with several. A factor that can't be told apart, such as
+    the sentence where each holds one row, is left out and stays in `rest`. `total`: the sum of the components; `n`:
     rows. A warning says where a few rows of extreme length, as sinks, are most of what there is.
 
     How vectors go with senses, layer by layer, is earlier work: Reif et al. 2019 (Visualizing and Measuring the
@@ -66,8 +66,8 @@ class VarianceComponents(Metric):
     higher: ClassVar[str] = "more ruled by context"
     main: ClassVar[str] = "context"
     definition = (
-        "share of the variance that is sense, sentence, document or rest, not word, form or position; layer 0, which "
-        "sees no other word, is the floor of the estimate"
+        "share of the variance that is sense, sentence, document or rest, not word, form or position; control=alone, "
+        "where no word sees another, gives each layer's floor"
     )
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})
 
