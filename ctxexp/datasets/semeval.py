@@ -13,6 +13,7 @@ from typing import Literal
 
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.datasets.download import fetch_dataset
+from ctxexp.datasets.tables import read_named
 from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.files.paths import user_path
@@ -30,7 +31,7 @@ YEARS = {
 TRAIN_2012 = ("STS2012-train", 3)
 BENCHMARK = {"train": "sts-train.csv", "dev": "sts-dev.csv", "test": "sts-test.csv"}
 SICK = {"train": "SICK_train.txt", "trial": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
-SICK_COLUMNS = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]  # where no header is
+SICK_COLUMNS = ("sentence_A", "sentence_B", "relatedness_score")
 
 
 def sts_2012_2016(
@@ -89,7 +90,7 @@ def sts_b(
             fields = line.split("\t")
             if len(fields) < 7:
                 raise DataError(f"{file}, line {number}: {len(fields)} tab-separated fields; expected at least 7")
-            pairs.append((fields[5].strip(), fields[6].strip(), _score(fields[4], file, number), "STS-B"))
+            pairs.append((fields[5].strip(), fields[6].strip(), _score(fields[4], f"{file}, line {number}"), "STS-B"))
     return _corpus("sts_b", pairs, tokenizer, lower, {"split": split})
 
 
@@ -108,22 +109,8 @@ def sick_r(
     folder = _folder(path, "sick_r", ["SICK"]) / "SICK"
     pairs: list[Scored] = []
     for name in names:
-        file, lines = _lines(folder, name)
-        columns = SICK_COLUMNS
-        for number, line in lines:
-            fields = line.split("\t")
-            if number == 1 and "pair_ID" in fields:
-                columns = fields
-                if missing := [name for name in SICK_COLUMNS[1:4] if name not in columns]:
-                    raise DataError(f"{file}, line 1: no column {', '.join(missing)}; it has {', '.join(columns)}")
-                continue
-            if len(fields) != len(columns):
-                raise DataError(
-                    f"{file}, line {number}: {len(fields)} tab-separated fields; expected {len(columns)} "
-                    f"({', '.join(columns)})"
-                )
-            first, second, score = (fields[columns.index(name)].strip() for name in SICK_COLUMNS[1:4])
-            pairs.append((first, second, _score(score, file, number), "SICK-R"))
+        for where, (first, second, score) in read_named(_existing(folder, name), SICK_COLUMNS, "text", ".tsv"):
+            pairs.append((first.strip(), second.strip(), _score(score, where), "SICK-R"))
     return _corpus("sick_r", pairs, tokenizer, lower, {"split": split})
 
 
@@ -146,23 +133,28 @@ def _year(folder: Path, label: str, n_subsets: int) -> Iterator[Scored]:
             fields = line.split("\t")
             if len(fields) < 2:
                 raise DataError(f"{file}, line {number}: no tab; expected two sentences separated by one")
-            yield fields[0].strip(), fields[1].strip(), _score(gold, gold_file, number), f"{label}/{subset}"
+            yield fields[0].strip(), fields[1].strip(), _score(gold, f"{gold_file}, line {number}"), f"{label}/{subset}"
+
+
+def _existing(folder: Path, name: str) -> Path:
+    """The file that exists, NAME or NAME.gz."""
+    for file in (folder / name, folder / f"{name}.gz"):
+        if file.is_file():
+            return file
+    raise DataError(f"no {name} or {name}.gz in {folder}; dataset.path should name the folder above it")
 
 
 def _lines(folder: Path, name: str, keep_empty: bool = False) -> tuple[Path, Iterable[tuple[int, str]]]:
-    """The file that exists, NAME or NAME.gz, and its numbered lines."""
-    plain, packed = folder / name, folder / f"{name}.gz"
-    if not plain.is_file() and not packed.is_file():
-        raise DataError(f"no {name} or {name}.gz in {folder}; dataset.path should name the folder above it")
-    file = plain if plain.is_file() else packed
+    """The file that exists, and its numbered lines."""
+    file = _existing(folder, name)
     return file, [(number, line) for number, line in text_lines(file) if line or keep_empty]
 
 
-def _score(text: str, file: Path, number: int) -> float:
+def _score(text: str, where: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise DataError(f"{file}, line {number}: gold score {text!r} is not a number") from None
+        raise DataError(f"{where}: gold score {text!r} is not a number") from None
 
 
 def _splits(split: str, files: dict[str, str]) -> list[str]:

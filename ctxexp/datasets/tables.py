@@ -19,8 +19,11 @@ from ctxexp.errors import ConfigError, DataError, error_text, short, suggestions
 from ctxexp.files.text_lines import MAX_LINE_BYTES, UNREADABLE, open_bytes, suffix_of, text_lines
 
 COLUMNS = ("text", "sentence")  # the first of them that a table has is read, unless a column is named
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather")
 Row = tuple[str, Sequence[Any]]
 """A row's place, for messages, and its cells of the chosen columns."""
+Choose = Callable[[Sequence[str]], Sequence[str]]
+"""The columns to be read, of a table's columns."""
 
 
 def choose_column(names: Iterable[object], column: str | None, where: object) -> str:
@@ -32,7 +35,7 @@ def choose_column(names: Iterable[object], column: str | None, where: object) ->
     there = ", ".join(map(repr, columns[:20])) + (", ..." if len(columns) > 20 else "")
     close = suggestions(column or "", columns)
     guess = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-    guess = guess or "; say which holds the texts: column= (dataset.column=)"
+    guess = guess if column else "; say which holds the texts: column= (dataset.column=)"
     separator = next((sep for sep in ";|\t" if any(sep in name for name in columns)), "")
     parted = f"; cells are parted by commas in .csv and by tabs in .tsv, not by {separator!r}" if separator else ""
     twice = " once" if any(columns.count(name) > 1 for name in wanted) else ""
@@ -84,28 +87,40 @@ def table_cells(table: Any, column: str | None) -> tuple[str, Iterable[object]] 
     return name, getattr(cells, "to_pylist", cells.__iter__)()
 
 
-def read_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]], quotes: str | None = None) -> Iterator[Row]:
+def read_rows(path: Path, choose: Choose, quotes: str | None = None, kind: str = "") -> Iterator[Row]:
     """Rows of a file: the cells of the columns that `choose` takes of its columns' names.
 
     `quotes`, of CSV and TSV: `csv`: quotation marks enclose cells; `text`: they are text; None: `csv` for CSV, and a
-    TSV with a cell that begins with one is refused. Raises DataError, with the place, for what isn't such a file.
+    TSV with a cell that begins with one is refused. `kind`: the suffix whose format it has; empty: that of its name.
+    Raises DataError, with the place, for what isn't such a file.
     """
     import pyarrow as pa
 
+    kind = kind or suffix_of(path)
     try:
-        with open_bytes(path) as stream:
-            yield from READERS[suffix_of(path)](path, stream, choose, quotes)
+        if kind in (".csv", ".tsv"):
+            yield from _separated(path, choose, quotes, "," if kind == ".csv" else "\t")
+        elif kind in (".parquet", ".arrow", ".feather"):
+            with open_bytes(path) as stream:
+                yield from _columnar(path, stream, choose, kind)
+        else:
+            yield from _json(path, choose, kind)
     except (*UNREADABLE, pa.ArrowException) as error:
         raise DataError(f"{path} can't be read to its end: {error_text(error)}") from None
 
 
-def _separated(path: Path, stream: object, choose: Callable[..., Sequence[str]], quotes: str | None) -> Iterator[Row]:
-    tab = suffix_of(path) == ".tsv"
+def read_named(path: Path, columns: Sequence[str | None], quotes: str | None = None, kind: str = "") -> Iterator[Row]:
+    """The cells of these columns, as `read_rows` reads them; None: that of `choose_column`."""
+    return read_rows(path, lambda names: [choose_column(names, name, path) for name in columns], quotes, kind)
+
+
+def _separated(path: Path, choose: Choose, quotes: str | None, separator: str) -> Iterator[Row]:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))  # else 131,072 characters of a cell
     lines = text_lines(path, keep_ends=True)
+    is_doubtful = separator == "\t" and quotes is None
     rows = csv.reader(
-        (_unambiguous(path, number, line) if tab and quotes is None else line for number, line in lines),
-        delimiter="\t" if tab else ",",
+        (_unambiguous(path, number, line) if is_doubtful else line for number, line in lines),
+        delimiter=separator,
         quoting=csv.QUOTE_NONE if quotes == "text" else csv.QUOTE_MINIMAL,
         strict=True,
     )
@@ -116,8 +131,8 @@ def _separated(path: Path, stream: object, choose: Callable[..., Sequence[str]],
             where = f"{path}, line {rows.line_num}"
             if len(row) < len(header) or any(row[len(header) :]):
                 raise DataError(
-                    f"{where}: {len(row)} cells, the header has {len(header)}; a cell that holds "
-                    f"{'a tab' if tab else 'a comma'} needs quotation marks"
+                    f"{where}: {len(row)} cells, the header has {len(header)}; quotation marks enclose a cell that "
+                    f"holds {separator!r} or the end of a line"
                 )
             yield where, [row[column] for column in columns]
     except csv.Error as error:
@@ -136,59 +151,44 @@ def _unambiguous(path: Path, number: int, line: str) -> str:
     return line
 
 
-def _json(path: Path, stream: object, choose: Callable[..., Sequence[str]], quotes: str | None) -> Iterator[Row]:
+def _json(path: Path, choose: Choose, kind: str) -> Iterator[Row]:
     lines = ((number, line) for number, line in text_lines(path) if line.strip())
-    number, first = next(lines, (1, ""))
+    number, first = next(lines, (1, "[]"))
     columns: Sequence[str] = ()
-    is_list = suffix_of(path) == ".json" and first.lstrip().startswith("[")
-    kind = "row" if is_list else "line"
+    is_list = first.lstrip().startswith("[") and kind == ".json"
+    entries: Iterable[tuple[int, Any]] = chain([(number, first)], lines)
     try:
         if is_list:
-            entries: Iterable[tuple[int, Any]] = enumerate(
-                json.loads("\n".join([first, *(line for _, line in lines)])), 1
-            )
-        else:
-            entries = chain([(number, first)] if first else [], lines)
+            entries = enumerate(json.loads("\n".join(line for _, line in entries)), 1)
         for number, entry in entries:
             row = entry if is_list else json.loads(entry)
+            where = f"{path}, {'row' if is_list else 'line'} {number}"
             if not isinstance(row, dict):
-                raise DataError(f"{path}, {kind} {number}: expected an object, got {short(row)}")
+                raise DataError(f"{where}: expected an object, got {short(row)}")
             columns = columns or choose(list(row))
-            yield f"{path}, {kind} {number}", [row.get(column) for column in columns]
+            yield where, [row.get(column) for column in columns]
     except (ValueError, RecursionError) as error:
         raise DataError(
-            f"{path}, {kind} {number}: {error_text(error)}; expected an object a line, or in .json a list of objects"
+            f"{path}, line {number}: {error_text(error)}; expected an object a line, or in .json a list of objects"
         ) from None
 
 
-def _parquet(path: Path, stream: IO[bytes], choose: Callable[..., Sequence[str]], quotes: str | None) -> Iterator[Row]:
+def _columnar(path: Path, stream: IO[bytes], choose: Choose, kind: str) -> Iterator[Row]:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(stream)
-    columns = choose(file.schema_arrow.names)
-    return _batches(path, file.iter_batches(columns=list(dict.fromkeys(columns))), columns)
-
-
-def _arrow(path: Path, stream: IO[bytes], choose: Callable[..., Sequence[str]], quotes: str | None) -> Iterator[Row]:
-    import pyarrow as pa
-
-    try:
-        file = pa.ipc.open_file(stream)
-        batches = map(file.get_batch, range(file.num_record_batches))
-    except pa.ArrowInvalid:  # a stream, as `datasets` writes it
-        stream.seek(0)
-        file = batches = pa.ipc.open_stream(stream)
-    return _batches(path, batches, choose(file.schema.names))
-
-
-def _batches(path: Path, batches: Iterable[Any], columns: Sequence[str]) -> Iterator[Row]:
+    if kind == ".parquet":
+        file = pq.ParquetFile(stream)
+        columns = choose(file.schema_arrow.names)
+        batches = file.iter_batches(columns=list(dict.fromkeys(columns)))
+    else:
+        try:
+            file = pa.ipc.open_file(stream)
+            batches = map(file.get_batch, range(file.num_record_batches))
+        except pa.ArrowInvalid:  # a stream, as `datasets` writes it
+            stream.seek(0)
+            file = batches = pa.ipc.open_stream(stream)
+        columns = choose(file.schema.names)
     rows = (row for batch in batches for row in zip(*(batch[name].to_pylist() for name in columns), strict=True))
     for number, row in enumerate(rows):
         yield f"{path}, row {number}", row
-
-
-READERS: dict[str, Callable[..., Iterator[Row]]] = {
-    ".csv": _separated, ".tsv": _separated, ".jsonl": _json, ".ndjson": _json, ".json": _json,
-    ".parquet": _parquet, ".arrow": _arrow, ".feather": _arrow,
-}  # fmt: skip
-"""Readers of tables by the last suffix of the file's name."""

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 import regex
 
 from ctxexp.dataset import Corpus, Sentence, TextStream
-from ctxexp.datasets.tables import READERS, choose_column, read_rows, text_of
+from ctxexp.datasets.tables import TABLES, read_named, text_of
 from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, near, short
 from ctxexp.files.paths import user_path
@@ -28,6 +28,7 @@ log = logging.getLogger("ctxexp")
 
 Sentences = Literal["row", "line", "marks"]
 LINES = (".txt", ".text")
+Unit = tuple[object, str, object]  # a line or a cell, its place (for messages), what tells its document (in a row)
 PART_BYTES = 64 << 20  # bytes of a large file in one part
 OTHER_KINDS = {
     ".conllu": "tagged text is read with dataset=tagged dataset.path={}",
@@ -80,7 +81,8 @@ def text(
             "dataset=text needs a file or folder: add dataset.path=<a text, a table, or a folder of them>"
         )
     choices = {"documents": documents, "sentences": sentences, "column": str(column), "quotes": str(quotes)}
-    return read_stream(TextFiles(path, column, choices_of(choices, tokenizer, lower, limit)), limit, stream=stream)
+    texts = TextFiles(path, choices_of(choices, tokenizer, lower, limit), column=column, quotes=quotes)
+    return read_stream(texts, limit, stream=stream)
 
 
 def choices_of(choices: Mapping[str, str], tokenizer: str, lower: bool, limit: int | None) -> dict[str, str]:
@@ -102,14 +104,6 @@ def read_stream(texts: TextStream, limit: int | None, *, stream: bool) -> Corpus
     if not corpus.sentences:
         raise DataError(f"{texts.name} has no sentence: expected UTF-8 text, a sentence a line, or a table of texts")
     return corpus
-
-
-class Unit(NamedTuple):
-    """A line or a cell: the text, the place (for messages), and what tells its document (of one mark in a row)."""
-
-    text: object
-    where: str
-    mark: object
 
 
 class TextUnits(TextStream):
@@ -167,17 +161,17 @@ class TextFiles(TextUnits):
     """The lines or rows of files of one kind; large files of lines are read in parts, except where each file is a
     document."""
 
-    def __init__(self, path: str, column: str | None, choices: Mapping[str, str]) -> None:
+    def __init__(self, path: str, choices: Mapping[str, str], *, column: str | None, quotes: str | None = None) -> None:
         super().__init__(Path(path).name, choices)
-        self.column, self.documents = column, choices["documents"]
+        self.column, self.quotes, self.documents = column, quotes, choices["documents"]
         files = files_of(user_path(path))
-        self.is_table = suffix_of(files[0]) in READERS
+        self.is_table = suffix_of(files[0]) in TABLES
         known = ("none", "file", "row") if self.is_table else ("none", "blank", "file")
         if self.documents not in known and not (self.is_table and self.documents != "blank"):
             raise ConfigError(
                 f"dataset.documents={short(self.documents)}: no such choice of {self.name}{near(self.documents, known)}"
             )
-        if not self.is_table and (column or choices["quotes"] != "None"):
+        if not self.is_table and (column or quotes):
             raise ConfigError(
                 f"{path}: a text of lines has no columns and no cells: leave dataset.column and quotes out"
             )
@@ -193,29 +187,17 @@ class TextFiles(TextUnits):
 
     def units(self, part: object) -> Iterator[Unit]:
         assert isinstance(part, CorpusShard)
+        by_column, blank = self.documents not in ("none", "blank", "file", "row"), 0
         if self.is_table:
-            yield from self._rows(part.path)
+            columns = [self.column, self.documents] if by_column else [self.column]
+            for number, (where, cells) in enumerate(read_named(part.path, columns, self.quotes)):
+                yield cells[0], where, cells[1] if by_column else number if self.documents == "row" else 0
             return
-        blank = 0
         for line in _lines(part, blank=self.documents == "blank"):
             if sentence := line.strip():
-                yield Unit(sentence, "", blank if self.documents == "blank" else 0)
+                yield sentence, "", blank if self.documents == "blank" else 0
             else:
                 blank += 1
-
-    def _rows(self, file: Path) -> Iterator[Unit]:
-        by_column = self.documents not in ("none", "file", "row")
-        column = ""
-
-        def choose(names: Sequence[str]) -> list[str]:
-            nonlocal column
-            column = choose_column(names, self.column, file)
-            return [column, choose_column(names, self.documents, file)] if by_column else [column]
-
-        quotes = None if self.choices["quotes"] == "None" else self.choices["quotes"]
-        for number, (where, cells) in enumerate(read_rows(file, choose, quotes)):
-            mark = cells[1] if by_column else number if self.documents == "row" else 0
-            yield Unit(cells[0], f"{where}: column {column!r}", mark)
 
 
 def _lines(part: CorpusShard, *, blank: bool) -> Iterator[str]:
@@ -238,37 +220,30 @@ def _lines(part: CorpusShard, *, blank: bool) -> Iterator[str]:
 
 def is_text_file(path: Path) -> bool:
     """Whether the file's name is that of a text or a table."""
-    return suffix_of(path) in (*LINES, *READERS)
+    return suffix_of(path) in (*LINES, *TABLES)
 
 
 def files_of(path: Path) -> list[Path]:
     """The file, or the files of a folder in the order of their names, which are of one kind: texts, or tables of one
     suffix (other than .json, which is more often a program's settings). Raises DataError for another kind."""
-    if not path.is_dir():
-        if not path.is_file():
-            raise DataError(f"no such file or folder: {path} (dataset.path)")
+    expected = (
+        f"Expected a text, a sentence a line (*{', *'.join(LINES)}, or no suffix), or a table (*{', *'.join(TABLES)}), "
+        f"plain or {', '.join(COMPRESSED)}"
+    )
+    if path.is_file():
         if (suffix := suffix_of(path)) and not is_text_file(path):
             hint = OTHER_KINDS.get(suffix, "if it holds a sentence a line, name it .txt, or a link to it").format(path)
-            raise DataError(f"{path}: a file named *{suffix} isn't read as text: {hint}. {_expected()}")
+            raise DataError(f"{path}: a file named *{suffix} isn't read as text: {hint}. {expected}")
         return [path]
+    if not path.is_dir():
+        raise DataError(f"no such file or folder: {path} (dataset.path)")
     every = sorted(file for file in path.rglob("*") if file.is_file())
-    kinds = {file: ".txt" if suffix_of(file) in LINES else suffix_of(file) for file in every}
-    files = [file for file in every if is_text_file(file) and kinds[file] != ".json" and file.name[0] != "."]
-    if len(several := sorted({kinds[file] for file in files})) != 1:
-        found = (
-            f"files of several kinds ({', '.join(several)}) in {path}: give one file"
-            if several
-            else f"no text file in {path}"
-        )
-        raise DataError(f"{found}. {_expected()}")
+    files = [file for file in every if is_text_file(file) and suffix_of(file) != ".json" and file.name[0] != "."]
+    if not files:
+        raise DataError(f"no text file in {path}. {expected}")
+    if len(kinds := sorted({".txt" if suffix_of(file) in LINES else suffix_of(file) for file in files})) > 1:
+        raise DataError(f"files of several kinds ({', '.join(kinds)}) in {path}: give one file. {expected}")
     if left := [file.relative_to(path).as_posix() for file in every if file not in files]:
         names = ", ".join(left[:5]) + (", ..." if len(left) > 5 else "")
         log.warning("%s: %d files are read, %d are not: %s", path, len(files), len(left), names)
     return files
-
-
-def _expected() -> str:
-    return (
-        f"Expected a text, a sentence a line (*{', *'.join(LINES)}, or no suffix), or a table "
-        f"(*{', *'.join(READERS)}), plain or {', '.join(COMPRESSED)}"
-    )

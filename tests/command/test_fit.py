@@ -282,10 +282,11 @@ def test_sentences_come_from_lines_and_from_pairs(tmp_path: Path) -> None:
     for path, message in (
         (str(tmp_path / "gone"), r"no such file or folder: .*gone \(fit_on=nli:"),
         (str(tmp_path / "none"), r"no \.jsonl, \.tsv, \.txt file in .*none"),
-        (write("bad.jsonl", lines + "\n[1]"), r"bad\.jsonl, line 3: expected an object with texts sentence1"),
-        (write("bare.tsv", "a\tb\n"), r"bare\.tsv: its first line names no columns sentence1"),
+        (write("bad.jsonl", lines + "\n[1]"), r"bad\.jsonl, line 3: expected an object, got"),
+        (write("bare.tsv", "a\tb\n"), r"bare\.tsv: no columns sentence1"),
         (write("short.tsv", "sentence1\tsentence2\na\n"), r"short\.tsv, line 2: 1 tab-separated fields; expected 2"),
         (write("empty.txt", "\n"), r"empty\.txt has no sentence"),
+        (write("a.conllu", "1\tA\n"), r"a file named \*\.conllu isn't read"),
     ):
         with pytest.raises(DataError, match=message):
             sentences_of(path, "english")

@@ -170,8 +170,8 @@ def test_semeval_errors_say_file_line_and_remedy(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"expected 3 files named \*\.input\.<subset>\.txt \(or \.gz\), found none"):
         sts_2012_2016(path=str(tmp_path / "one"), years=[2013])
     (tmp_path / "SICK").mkdir()
-    (tmp_path / "SICK" / "SICK_test_annotated.txt").write_bytes(b"1\tA\tB\r\n")
-    with pytest.raises(DataError, match=r"line 1: 3 tab-separated fields; expected 5"):
+    (tmp_path / "SICK" / "SICK_test_annotated.txt").write_bytes(b"pair_ID\tA\r\n1\tA\tB\r\n")
+    with pytest.raises(DataError, match=r"no column 'sentence_A'; it has 'pair_ID', 'A'"):
         sick_r(path=str(tmp_path))
 
 
@@ -183,7 +183,7 @@ def test_columns_of_sick_are_those_of_its_header(tmp_path: Path) -> None:
     assert [s.text for s in corpus.sentences] == ["A cat.", "A dog."]
     assert corpus.pairs[0].gold == 3.5
     file.write_text("pair_ID\tsentence_A\tsentence_B\n1\tA cat.\tA dog.\n")
-    with pytest.raises(DataError, match="line 1: no column relatedness_score; it has pair_ID, sentence_A, sentence_B"):
+    with pytest.raises(DataError, match="no column 'relatedness_score'; it has 'pair_ID', 'sentence_A', 'sentence_B'"):
         sick_r(path=str(tmp_path))
 
 

@@ -8,14 +8,14 @@ from pathlib import Path, PurePosixPath
 
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.datasets.download import cache_folder, download
+from ctxexp.datasets.tables import read_named
 from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.files.archives import members
 from ctxexp.files.paths import user_path
-from ctxexp.files.text_lines import text_lines
 from ctxexp.files.writing import atomic_write
 
-HEADER = ("index", "question", "sentence", "label")
+HEADER = ("question", "sentence", "label")
 # GLUE's archive of 2018 and its digest, which public projects quote beside either address; not fetched by us so far.
 URLS = ("https://dl.fbaipublicfiles.com/glue/data/QNLIv2.zip",)
 SHA256 = "e634e78627a29adaecd4f955359b22bf5e70f2cbd93b493f2d624138a0c0e5f5"
@@ -38,25 +38,10 @@ def qnli(
     sentence_of: dict[str, Sentence] = {}
     sentences: list[Sentence] = []
     pairs: list[Pair] = []
-    for number, line in text_lines(file):
-        fields = line.split("\t")
-        if number == 1:
-            if fields != list(HEADER):
-                without = " (GLUE's test.tsv has no labels: use dev.tsv)" if fields == list(HEADER[:3]) else ""
-                raise DataError(
-                    f"{file}, line 1: columns {', '.join(fields)!r}; expected {', '.join(HEADER)!r}{without}"
-                )
-            continue
-        if not line:
-            continue
-        if len(fields) != len(HEADER):
-            raise DataError(
-                f"{file}, line {number}: {len(fields)} tab-separated fields; expected {len(HEADER)} "
-                f"({', '.join(HEADER)})"
-            )
-        _, question, sentence, label = (field.strip() for field in fields)
+    for where, cells in read_named(file, HEADER, "text", ".tsv"):
+        question, sentence, label = (cell.strip() for cell in cells)
         if label not in GOLD:
-            raise DataError(f"{file}, line {number}: label {label!r}; expected entailment or not_entailment")
+            raise DataError(f"{where}: label {label!r}; expected entailment or not_entailment")
         if limit is not None and len(pairs) == limit:
             break
         pairs.append(Pair(len(sentences), len(sentences) + 1, GOLD[label], "QNLI"))

@@ -188,13 +188,11 @@ def test_qnli_errors_say_file_and_line(tmp_path: Path) -> None:
         qnli(path=str(tmp_path / "nowhere"))
     with pytest.raises(DataError, match=r"no dev\.tsv or dev\.tsv\.gz in"):
         qnli(path=str(tmp_path))
-    with pytest.raises(
-        DataError, match=r"x\.tsv, line 1: columns 'index, question, sentence'.*test\.tsv has no labels"
-    ):
+    with pytest.raises(DataError, match=r"x\.tsv: no column 'label'; it has 'index', 'question', 'sentence'"):
         qnli(path=file("index\tquestion\tsentence\n0\tA\tB\n"))
-    with pytest.raises(DataError, match=r"x\.tsv, line 1: columns 'a, b'; expected 'index, question, sentence, label'"):
+    with pytest.raises(DataError, match=r"x\.tsv: no column 'question'; it has 'a', 'b'"):
         qnli(path=file("a\tb\n"))
-    with pytest.raises(DataError, match=r"x\.tsv, line 3: 2 tab-separated fields; expected 4"):
+    with pytest.raises(DataError, match=r"x\.tsv, line 3: 2 cells, the header has 4"):
         qnli(path=file(GLUE.splitlines()[0] + "\n0\tA\tB\tentailment\n1\tA\n"))
     with pytest.raises(DataError, match=r"x\.tsv, line 2: label '-'; expected entailment or not_entailment"):
         qnli(path=file("index\tquestion\tsentence\tlabel\n0\tA\tB\t-\n"))
@@ -202,8 +200,8 @@ def test_qnli_errors_say_file_and_line(tmp_path: Path) -> None:
         qnli(path=file(b"index\tquestion\tsentence\tlabel\n\xff\n"))
     with pytest.raises(DataError, match=r"x\.tsv has no pair"):
         qnli(path=file("index\tquestion\tsentence\tlabel\n"))
-    (tmp_path / "y.gz").write_text("no gzip")
-    with pytest.raises(DataError, match=r"y\.gz can't be read to its end: Not a gzipped file"):
+    (tmp_path / "y.gz").write_bytes(gzip.compress(GLUE.encode())[:-9])
+    with pytest.raises(DataError, match=r"y\.gz can't be read to its end"):
         qnli(path=str(tmp_path / "y.gz"))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ctxexp.dataset import Corpus, TextStream
 from ctxexp.datasets.tables import choose_column
-from ctxexp.datasets.text import Sentences, TextFiles, TextUnits, Unit, choices_of, read_stream
+from ctxexp.datasets.text import Sentences, TextFiles, TextUnits, choices_of, read_stream
 from ctxexp.errors import ConfigError, DataError, error_text, short
 from ctxexp.files.paths import user_path
 
@@ -52,7 +52,7 @@ def huggingface(
     choices = {"column": str(column), "quotes": "None", "sentences": sentences, "documents": documents}
     choices = choices_of(choices, tokenizer, lower, limit)
     if user_path(path).exists():
-        return read_stream(TextFiles(path, column, choices), limit, stream=stream)
+        return read_stream(TextFiles(path, choices, column=column), limit, stream=stream)
     source = {"path": path, "config": str(config), "split": split, "revision": str(revision)}
     return read_stream(RowStream(path, config, split, revision, column, source | choices), limit, stream=stream)
 
@@ -91,7 +91,7 @@ class RowStream(TextUnits):
                 f"{error_text(error)}"
             ) from error
 
-    def units(self, part: object) -> Iterator[Unit]:
+    def units(self, part: object) -> Iterator[tuple[object, str, object]]:
         assert isinstance(part, int)
         documents, column = self.choices["documents"], ""
         rows = self.rows().shard(num_shards=len(self.parts), index=part) if len(self.parts) > 1 else self.rows()
@@ -99,4 +99,4 @@ class RowStream(TextUnits):
             where = f"{self.path}, row {number}"
             column = column or choose_column(row, self.column, where)
             mark = number if documents in ("row", "none") else row[choose_column(row, documents, where)]
-            yield Unit(row[column], f"{where}: column {column!r}", mark)
+            yield row[column], f"{where}: column {column!r}", mark

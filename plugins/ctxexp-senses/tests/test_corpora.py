@@ -171,13 +171,13 @@ def test_what_is_no_graph_is_said(graphs: Path) -> None:
 
     refused("dataset.context='line': no such choice", context="line")
     uses.write_text(HEAD + USES.replace("3:6", "3-6"), encoding="utf-8")
-    refused(r"uses\.tsv:5: expected characters of the context, as in 12:17, got '3-6'")
+    refused(r"uses\.tsv, line 5: expected characters of the context, as in 12:17, got '3-6'")
     uses.write_text(HEAD + USES.replace("new", "old"), encoding="utf-8")
     refused("usages of the periods old; expected two")
     uses.write_text(HEAD + "egg\tNN\n", encoding="utf-8")
-    refused(r"uses\.tsv:2: fewer columns than the header has")
+    refused(r"uses\.tsv, line 2: 2 cells, the header has 8")
     uses.write_text(HEAD.replace("grouping\t", "") + USES, encoding="utf-8")
-    refused(r"uses\.tsv: no column grouping; expected tab-separated values with a header")
+    refused(r"uses\.tsv: no column 'grouping'; it has 'lemma'")
     uses.write_text(HEAD + USES.replace("To egg", "İo egg"), encoding="utf-8")
     with pytest.raises(DataError, match=r"lower-casing changes the text's length; use words.lower=false"):
         dwug(path=str(graphs), lower=True)

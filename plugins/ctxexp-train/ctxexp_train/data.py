@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import lzma
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 from filelock import FileLock
 
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.files.archives import UNREADABLE
+from ctxexp.files.text_lines import text_lines
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -73,12 +72,7 @@ def _existing_file(path: Path) -> Path:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """The lines of an .xz file."""
-    try:
-        with lzma.open(path, "rt", encoding="utf-8") as lines:
-            yield from lines
-    except UNREADABLE as error:
-        raise DataError(f"{path} can't be read to its end: {error}; copy or download it again") from None
+    return (line for _, line in text_lines(path))
 
 
 def _segments(paths: Iterator[Path] | Sequence[Path], words: int | None, skip: int = 0) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
+from ctxexp.datasets.tables import read_named
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp.files.paths import user_path
 from ctxexp.files.text_lines import text_lines
@@ -123,17 +123,18 @@ def _google(name: str, path: Path) -> Analogy:
 
 def _msr(name: str, path: Path) -> Analogy:
     questions, sections = [], []
-    for _, row in _table(path, ("type", "word1", "word2", "word3", "target")):
-        questions.append((row["word1"], row["word2"], row["word3"], row["target"]))
-        sections.append(row["type"])
+    for _, cells in read_named(path, ("word1", "word2", "word3", "target", "type"), kind=".csv"):
+        a, b, c, d, section = (cell.strip() for cell in cells)
+        questions.append((a, b, c, d))
+        sections.append(section)
     return Analogy(name, tuple(_some(path, questions)), tuple(sections))
 
 
 def _classes(name: str, path: Path) -> Categorisation:
     """Word and class; rows without a word, which the files have after each class, are no items."""
-    rows = [row for _, row in _table(path, ("category", "word")) if row["word"]]
-    _some(path, rows)
-    return Categorisation(name, tuple(row["word"] for row in rows), tuple(row["category"] for row in rows))
+    rows = [cells for _, cells in read_named(path, ("word", "category"), kind=".csv") if cells[0].strip()]
+    words, classes = zip(*([cell.strip() for cell in row] for row in _some(path, rows)), strict=True)
+    return Categorisation(name, words, classes)
 
 
 def _semeval(name: str, path: Path) -> RelationalSimilarity:
@@ -170,21 +171,6 @@ def _relation(name: str, path: Path, prototypes: tuple[tuple[str, str], ...]) ->
         gold.append(_rating(path, number, match[1], line))
         pairs.append((match[2].strip(), match[3].strip()))
     return Relation(name, prototypes, tuple(_some(path, pairs)), tuple(gold))
-
-
-def _table(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """(line number, row) of a comma-separated file with a header that has these columns."""
-    header: list[str] | None = None
-    for number, line in _lines(path):
-        fields = next(csv.reader([line]))
-        if header is None:
-            header = fields
-            if missing := [c for c in columns if c not in header]:
-                raise _malformed(path, number, f"a header with the columns {', '.join(missing)}", line)
-        elif len(fields) != len(header):
-            raise _malformed(path, number, f"{len(header)} fields", line)
-        else:
-            yield number, {key: value.strip() for key, value in zip(header, fields, strict=True)}
 
 
 def _rating(path: Path, number: int, text: str, line: str) -> float:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ctxexp.dataset import Sense, Sentence
+from ctxexp.datasets.tables import read_named
 from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, near
-from ctxexp.files.text_lines import text_lines
 from ctxexp_senses.corpora.public import PublicArchive
 from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD, Usages, tags_of
 
@@ -116,20 +116,12 @@ def _span(source_line: str, value: str, text: str) -> tuple[int, int]:
 
 
 def _rows(stem: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yields (file:line, row by column) of STEM.csv or STEM.tsv: columns are parted by tabs, quotes are text."""
+    """Yields (place, row by column) of STEM.csv or STEM.tsv: columns are parted by tabs, quotes are text."""
     path = _spelled(stem)
     if path is None:
         raise DataError(f"no such file: {stem}.csv or .tsv; expected a folder in the DWUG format")
-    lines = text_lines(path)
-    header = next(lines, (1, ""))[1].split("\t")
-    if missing := [name for name in columns if name not in header]:
-        raise DataError(f"{path}: no column {', '.join(missing)}; expected tab-separated values with a header")
-    for number, line in lines:
-        if line:
-            row = dict(zip(header, line.split("\t"), strict=False))
-            if any(name not in row for name in columns):
-                raise DataError(f"{path}:{number}: fewer columns than the header has")
-            yield f"{path}:{number}", row
+    for where, cells in read_named(path, columns, "text", ".tsv"):
+        yield where, dict(zip(columns, cells, strict=True))
 
 
 def _spelled(stem: Path) -> Path | None:
