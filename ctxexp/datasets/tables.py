@@ -30,7 +30,8 @@ def choose_column(names: Iterable[object], column: str | None, where: object) ->
     """The column of texts. Raises DataError, with the table's columns, where it isn't there once."""
     columns = list(map(str, names))
     wanted = [column] if column is not None else COLUMNS
-    if chosen := next((name for name in wanted if columns.count(name) == 1), None):
+    chosen = next((name for name in wanted if name in columns), "")
+    if columns.count(chosen) == 1:
         return chosen
     there = ", ".join(map(repr, columns[:20])) + (", ..." if len(columns) > 20 else "")
     close = suggestions(column or "", columns)
@@ -38,7 +39,7 @@ def choose_column(names: Iterable[object], column: str | None, where: object) ->
     guess = guess if column else "; say which holds the texts: column= (dataset.column=)"
     separator = next((sep for sep in ";|\t" if any(sep in name for name in columns)), "")
     parted = f"; cells are parted by commas in .csv and by tabs in .tsv, not by {separator!r}" if separator else ""
-    twice = " once" if any(columns.count(name) > 1 for name in wanted) else ""
+    twice = " once" if chosen in columns else ""
     raise DataError(
         f"{where}: no column {' or '.join(map(repr, wanted))}{twice}; it has {there or 'none'}{guess}{parted}"
     )
@@ -79,7 +80,7 @@ def table_cells(table: Any, column: str | None) -> tuple[str, Iterable[object]] 
     if not isinstance(names, Iterable) or not hasattr(table, "__getitem__"):
         return None
     name = choose_column(names, column, "text")
-    cells: Any = table[name]
+    cells: Any = table[next(one for one in names if str(one) == name)]
     if hasattr(cells, "isna"):  # pandas' missing values, of any type
         cells = cells.astype(object).where(cells.notna(), None).tolist()
     if isinstance(cells, str) or not isinstance(cells, Iterable):

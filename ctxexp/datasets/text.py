@@ -38,6 +38,7 @@ OTHER_KINDS = {
         (".safetensors", ".bin", ".pt", ".pth"), "a model is given by its folder: model=<the folder of {}>"
     ),
     ".gguf": "a model is given with model={}",
+    **dict.fromkeys((".zip", ".tar", ".7z", ".rar"), "unpack the archive"),
     ".vec": "word vectors are read with model=word_vectors model.path={}",
     **dict.fromkeys((".npz", ".npy", ".h5", ".hdf5"), "vectors of words are read with model=vectors model.path={}"),
 }
@@ -80,6 +81,8 @@ def text(
         raise ConfigError(
             "dataset=text needs a file or folder: add dataset.path=<a text, a table, or a folder of them>"
         )
+    if quotes not in (None, "csv", "text"):
+        raise ConfigError(f"dataset.quotes={short(quotes)}: expected csv, text, or null")
     choices = {"documents": documents, "sentences": sentences, "column": str(column), "quotes": str(quotes)}
     texts = TextFiles(path, choices_of(choices, tokenizer, lower, limit), column=column, quotes=quotes)
     return read_stream(texts, limit, stream=stream)
@@ -232,7 +235,7 @@ def files_of(path: Path) -> list[Path]:
     )
     if path.is_file():
         if (suffix := suffix_of(path)) and not is_text_file(path):
-            hint = OTHER_KINDS.get(suffix, "if it holds a sentence a line, name it .txt, or a link to it").format(path)
+            hint = OTHER_KINDS.get(suffix, "name a text of a sentence a line .txt, or a link to it").format(path)
             raise DataError(f"{path}: a file named *{suffix} isn't read as text: {hint}. {expected}")
         return [path]
     if not path.is_dir():

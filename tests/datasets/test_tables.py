@@ -166,10 +166,12 @@ def test_what_a_table_holds_otherwise_is_refused_with_the_way_out(tmp_path: Path
     refused("b.jsonl", '{"text": "a"}\n{"text": \n', r"b\.jsonl, line 2: .*expected an object a line")
     refused("b.jsonl", '{"text": "a"}\n["b"]\n', r"b\.jsonl, line 2: expected an object, got \['b'\]")
     refused("c.jsonl", '{"text": ["A dog .", "A cat ."]}', "a list is the words of one sentence; .* a row of its own")
+    refused("a.csv", "text,text,sentence\na,b,c\n", "no column 'text' or 'sentence' once")
+    refused("a.csv", "text\na\n", "quotes='none': expected csv, text, or null", quotes="none")
     refused("d.txt", "a b\n", "has no columns", column="text")
     refused("e.csv", "text\na b\n", "documents='blank': no such choice", documents="blank")
     refused("f.parquet", "PAR1", r"f\.parquet can't be read")
-    kinds = {"a.conllu": "dataset=tagged", "a.xml": "semcor", "a.py": r"plugins=\[", "a.en": "name it .txt"}
+    kinds = {"a.conllu": "dataset=tagged", "a.xml": "semcor", "a.py": r"plugins=\[", "a.en": r"a sentence a line \.txt", "a.zip": "unpack"}
     kinds |= {"model.safetensors": "model=", "v.vec": "model=word_vectors", "x.npz": "model=vectors"}
     for name, hint in kinds.items():
         refused(name, "a b\n", hint + ".*Expected a text")
@@ -219,6 +221,7 @@ def test_tables_in_memory_are_read_as_files_are(tmp_path: Path, caplog: pytest.L
         assert caplog.messages == ["text: 2 of 5 rows have no text and are left out"]
     assert found(frame.rename(columns={"text": "body"}), "body") == ["The bank .", "NA", "A dog ."]
     assert found({"text": [["A", "dog"], ["It"]]}) == ["A dog", "It"]
+    assert found(pd.DataFrame({0: ["a"], 1: ["A dog ."]}), "1") == ["A dog ."]
     for table, message in (
         (frame.rename(columns={"text": "body"}), "text: no column 'text' or 'sentence'; it has 'body', 'label'"),
         ({"text": "A dog ."}, "text: column 'text' holds 'A dog .'; expected a list of texts"),
