@@ -64,8 +64,8 @@ def corpus_of(model: str | Encoder, text: Text | None, words: WordOptions, colum
 
 def _cells(text: Any, column: str | None) -> Iterator[object]:
     """The cells of a table's column of texts, or the sentences, or the cells of rows."""
-    if table := table_cells(text, column):
-        yield from table[1]
+    if (cells := table_cells(text, column)) is not None:
+        yield from cells
         return
     unbounded, name = not isinstance(text, Sized), ""
     for number, one in enumerate(text):

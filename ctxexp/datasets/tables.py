@@ -67,8 +67,8 @@ def text_of(cell: object, where: str) -> str | Sentence | None:
     return Sentence.of(words) if words else None
 
 
-def table_cells(table: Any, column: str | None) -> tuple[str, Iterable[object]] | None:
-    """(name, cells) of the column of texts of a table in memory: a DataFrame, a data set or table with `column_names`,
+def table_cells(table: Any, column: str | None) -> Iterable[object] | None:
+    """Cells of the column of texts of a table in memory: a DataFrame, a data set or table with `column_names`,
     a mapping of columns; None for what is no table. Raises DataError as `choose_column`."""
     names = getattr(table, "column_names", None) or getattr(table, "columns", None)
     if isinstance(table, Mapping):
@@ -85,7 +85,8 @@ def table_cells(table: Any, column: str | None) -> tuple[str, Iterable[object]] 
         cells = cells.astype(object).where(cells.notna(), None).tolist()
     if isinstance(cells, str) or not isinstance(cells, Iterable):
         raise DataError(f"text: column {name!r} holds {short(cells)}; expected a list of texts")
-    return name, getattr(cells, "to_pylist", cells.__iter__)()
+    values: Iterable[object] = getattr(cells, "to_pylist", cells.__iter__)()
+    return values
 
 
 def read_rows(path: Path, choose: Choose, quotes: str | None = None, kind: str = "") -> Iterator[Row]:

@@ -21,7 +21,6 @@ from ctxexp.errors import DataError
 from ctxexp.files.paths import no_device
 
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks
-ARCHIVES = {b"PK": "a zip archive", b"7z\xbc\xaf": "a 7z archive", b"Rar!": "a rar archive", b"%PDF": "a PDF"}
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 MAX_LINE_BYTES = 1 << 26  # a sparse file, or a small compressed one, may hold one line of any length
 UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)  # a file that can't be read to its end
@@ -106,17 +105,15 @@ def lines_after_byte(path: Path, start: int) -> Iterator[tuple[int, str]]:
 def _text(raw: bytes, path: Path, number: int, after: int = 0) -> str:
     where = f"{path}, line {number}" + (f" after byte {after:,}" if after else "")
     first = number == 1 and not after
-    kind = next((name for start, name in ARCHIVES.items() if first and raw.startswith(start)), "")
-    if kind and (b"\0" in raw or not raw.isascii() or kind == "a PDF"):
-        raise DataError(f"{path} is {kind}; expected UTF-8 text: unpack or convert it first")
-    if (first and raw.startswith(UTF16_MARKS)) or raw.count(0) > len(raw) // 4:
-        kind = "UTF-16" if raw.startswith(UTF16_MARKS) else "UTF-16LE" if raw.find(b"\0") % 2 else "UTF-16BE"
+    is_marked, has_zeros = first and raw.startswith(UTF16_MARKS), b"\0" in raw
+    if is_marked or (has_zeros and not (any(raw[:40:2]) and any(raw[1:40:2]))):
+        kind = "UTF-16" if is_marked else "UTF-16BE" if any(raw[1:40:2]) else "UTF-16LE"
         raise DataError(
             f"{where}: this looks like UTF-16, or like no text at all; expected UTF-8: convert it with "
             f"iconv -f {kind} -t UTF-8 {path.name} > new_file"
         )
-    if b"\0" in raw:
-        raise DataError(f"{where}: a byte 0, which no text has; expected UTF-8 text, plain or .gz, .bz2, .xz or .zst")
+    if has_zeros:
+        raise DataError(f"{where}: a byte 0, which no text has; expected UTF-8, plain or {', '.join(COMPRESSED)}")
     try:
         return raw.decode("utf-8-sig" if first else "utf-8")
     except UnicodeDecodeError as error:

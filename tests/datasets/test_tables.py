@@ -171,7 +171,13 @@ def test_what_a_table_holds_otherwise_is_refused_with_the_way_out(tmp_path: Path
     refused("d.txt", "a b\n", "has no columns", column="text")
     refused("e.csv", "text\na b\n", "documents='blank': no such choice", documents="blank")
     refused("f.parquet", "PAR1", r"f\.parquet can't be read")
-    kinds = {"a.conllu": "dataset=tagged", "a.xml": "semcor", "a.py": r"plugins=\[", "a.en": r"a sentence a line \.txt", "a.zip": "unpack"}
+    kinds = {
+        "a.conllu": "dataset=tagged",
+        "a.xml": "semcor",
+        "a.py": r"plugins=\[",
+        "a.en": r"a sentence a line \.txt",
+        "a.zip": "unpack",
+    }
     kinds |= {"model.safetensors": "model=", "v.vec": "model=word_vectors", "x.npz": "model=vectors"}
     for name, hint in kinds.items():
         refused(name, "a b\n", hint + ".*Expected a text")
