@@ -53,24 +53,19 @@ def huggingface(
     choices = choices_of(choices, tokenizer, lower, limit)
     if user_path(path).exists():
         return read_stream(TextFiles(path, choices, column=column), limit, stream=stream)
-    source = {"path": path, "config": str(config), "split": split, "revision": str(revision)}
-    return read_stream(RowStream(path, config, split, revision, column, source | choices), limit, stream=stream)
+    source = {"name": config, "split": split, "revision": revision}
+    choices |= {"path": path, "config": str(config), "split": split, "revision": str(revision)}
+    return read_stream(RowStream(path, source, column, choices), limit, stream=stream)
 
 
 class RowStream(TextUnits):
     """Rows of a split, in parts: the data set's own shards (in most data sets a shard is a file)."""
 
     def __init__(
-        self,
-        path: str,
-        config: str | None,
-        split: str,
-        revision: str | None,
-        column: str | None,
-        choices: Mapping[str, str],
+        self, path: str, source: Mapping[str, str | None], column: str | None, choices: Mapping[str, str]
     ) -> None:
         super().__init__(Path(path).name, choices)
-        self.path, self.config, self.split, self.revision, self.column = path, config, split, revision, column
+        self.path, self.source, self.column = path, source, column
         self.parts = range(self.rows().num_shards)
 
     def rows(self) -> IterableDataset:
@@ -84,11 +79,10 @@ class RowStream(TextUnits):
             ) from error
 
         try:
-            return load_dataset(self.path, self.config, split=self.split, revision=self.revision, streaming=True)
+            return load_dataset(self.path, **self.source, streaming=True)
         except Exception as error:  # a library's, of a file or a network
             raise DataError(
-                f"no data set {self.path!r} (split {self.split!r}, config {self.config!r}) is here or on the hub: "
-                f"{error_text(error)}"
+                f"no data set {self.path!r} ({dict(self.source)}) is here or on the hub: {error_text(error)}"
             ) from error
 
     def units(self, part: object) -> Iterator[tuple[object, str, object]]:
