@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 import shutil
 import struct
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
 import tiny_models
 import torch
+from tokenizers import Regex, Tokenizer, pre_tokenizers, processors
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
@@ -25,8 +28,16 @@ HIDDEN, INNER, HEADS, BLOCKS = 32, 64, 4, 2
 SENTENCES = [Sentence.of(text.split()) for text in ("the naïve fox , jumps", "unbelievable money in the bank")]
 
 
-def write(path: Path, architecture: str = "llama", *, tied: bool = True) -> dict[str, np.ndarray]:
-    """A tiny Llama in a GGUF file of several types, and its tensors as they are once dequantised."""
+def write(
+    path: Path,
+    architecture: str = "llama",
+    *,
+    tied: bool = True,
+    keys: Mapping[str, object] = MappingProxyType({}),
+    tensors: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+) -> dict[str, np.ndarray]:
+    """A tiny Llama in a GGUF file of several types, with more `keys` and `tensors` (by their shapes); returned are its
+    tensors as they are once dequantised."""
     from gguf import GGMLQuantizationType as Types
 
     tokenizer, _ = tiny_models.byte_level()
@@ -40,7 +51,10 @@ def write(path: Path, architecture: str = "llama", *, tied: bool = True) -> dict
         getattr(out, f"add_{key}")(value)
     out.add_layer_norm_rms_eps(1e-5)
     out.add_tokenizer_model("gpt2")
-    out.add_tokenizer_pre("smollm")
+    kinds = {bool: out.add_bool, int: out.add_uint32, float: out.add_float32, str: out.add_string}
+    for key, value in ({"tokenizer.ggml.pre": "gpt-2"} | dict(keys)).items():
+        if value is not None:
+            kinds[type(value)](key, value)
     out.add_token_list([token for token, _ in vocabulary])
     out.add_token_types([3 if token.startswith("<") else 1 for token, _ in vocabulary])
     out.add_token_merges([" ".join(pair) for pair in json.loads(tokenizer.to_str())["model"]["merges"]])
@@ -63,6 +77,8 @@ def write(path: Path, architecture: str = "llama", *, tied: bool = True) -> dict
         add(f"blk.{block}.attn_norm.weight", (HIDDEN,), Types.F32)
         add(f"blk.{block}.ffn_norm.weight", (HIDDEN,), Types.F32)
     add("output_norm.weight", (HIDDEN,), Types.F32)
+    for name, shape in tensors.items():
+        add(name, shape, Types.F32)
     if not tied:
         add("output.weight", (len(vocabulary), HIDDEN), Types.Q8_0)
     out.write_header_to_file()
@@ -72,18 +88,19 @@ def write(path: Path, architecture: str = "llama", *, tied: bool = True) -> dict
     return held
 
 
-def by_hand(held: dict[str, np.ndarray]) -> Any:
+def by_hand(held: dict[str, np.ndarray], **config: object) -> Any:
     """A LlamaModel of these tensors, put where each belongs; llama.cpp keeps the halves of a head's rotation
     interleaved, transformers beside each other."""
     from transformers import LlamaConfig, LlamaModel
 
     model = LlamaModel(
         LlamaConfig(vocab_size=len(held["token_embd.weight"]), hidden_size=HIDDEN, intermediate_size=INNER,
-                    num_hidden_layers=BLOCKS, num_attention_heads=HEADS, rms_norm_eps=1e-5)
+                    num_hidden_layers=BLOCKS, num_attention_heads=HEADS, rms_norm_eps=1e-5,
+                    max_position_embeddings=40, **config)
     )  # fmt: skip
 
     def halves(x: np.ndarray) -> np.ndarray:
-        return x.reshape(HEADS, HIDDEN // HEADS // 2, 2, HIDDEN).swapaxes(1, 2).reshape(x.shape)
+        return x.reshape(HEADS, HIDDEN // HEADS // 2, 2, -1).swapaxes(1, 2).reshape(x.shape)
 
     parts = {"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
              "attn_output": "self_attn.o_proj", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
@@ -92,8 +109,9 @@ def by_hand(held: dict[str, np.ndarray]) -> Any:
     state = {"embed_tokens.weight": held["token_embd.weight"], "norm.weight": held["output_norm.weight"]}
     for block in range(BLOCKS):
         for theirs, ours in parts.items():
-            x = held[f"blk.{block}.{theirs}.weight"]
-            state[f"layers.{block}.{ours}.weight"] = halves(x) if theirs in ("attn_q", "attn_k") else x
+            for kind in ("weight", "bias"):
+                if (x := held.get(f"blk.{block}.{theirs}.{kind}")) is not None:
+                    state[f"layers.{block}.{ours}.{kind}"] = halves(x) if theirs in ("attn_q", "attn_k") else x
     model.load_state_dict({name: torch.from_numpy(np.array(x)) for name, x in state.items()})
     return model.eval()
 
@@ -104,16 +122,138 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, np.n
     return path, write(path)
 
 
+def agrees(path: Path, model: Any, change: Callable[[Tokenizer], object] = lambda _: None) -> Any:
+    """The file's encoder, once its vectors of each piece are those of the model and of the tokenizer after `change`."""
+    made = huggingface(checkpoint=str(path), pooling="pieces", device="cpu", unused="refuse")
+    tokenizer, _ = tiny_models.byte_level()
+    change(tokenizer)
+    for sentence, encoded in zip(SENTENCES, made.encode(SENTENCES), strict=True):
+        read = tokenizer.encode(sentence.text)
+        with torch.no_grad():
+            hidden = model(input_ids=torch.tensor([read.ids]), output_hidden_states=True).hidden_states
+        text = [i for i, special in enumerate(read.special_tokens_mask) if not special]
+        np.testing.assert_allclose(encoded.layers, torch.cat(hidden).numpy()[:, text], atol=1e-5)
+    return made
+
+
+@pytest.mark.parametrize("kind", ["linear", "yarn"])
+def test_scaled_rotations_are_read(tmp_path: Path, kind: str) -> None:
+    scaling = "llama.rope.scaling."
+    keys = {f"{scaling}type": kind, f"{scaling}factor": 4.0, f"{scaling}original_context_length": 16}
+    held = write(tmp_path / "a.gguf", keys=keys)
+    length = {"original_max_position_embeddings": 16} if kind == "yarn" else {}
+    rope = {"rope_type": kind, "factor": 4.0, "rope_theta": 10000.0, **length}
+    agrees(tmp_path / "a.gguf", by_hand(held, rope_parameters=rope))
+
+
+def test_factors_of_rotations_and_biases_are_read(tmp_path: Path) -> None:
+    size, tensors = {"ffn_gate": INNER, "ffn_up": INNER}, {}
+    for part in ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"):
+        tensors |= {f"blk.{block}.{part}.bias": (size.get(part, HIDDEN),) for block in range(BLOCKS)}
+    held = write(tmp_path / "a.gguf", tensors=tensors | {"rope_freqs.weight": (HIDDEN // HEADS // 2,)})
+    model = by_hand(held, attention_bias=True, mlp_bias=True)
+    model.rotary_emb.inv_freq /= torch.from_numpy(held["rope_freqs.weight"])
+    agrees(tmp_path / "a.gguf", model)
+
+
+def digits(tokenizer: Tokenizer) -> None:
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), tokenizer.pre_tokenizer]
+    )
+
+
+def threes(tokenizer: Tokenizer) -> None:
+    """Numbers in threes and contractions of any case, as Llama 3's and ChatGLM 4's."""
+    split = (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
+        r"\s+(?!\S)|\s+"
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(split), "isolated"), pre_tokenizers.ByteLevel(False, use_regex=False)]
+    )
+
+
+def start(tokenizer: Tokenizer) -> None:
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "change"),
+    [("pre", "smollm", digits), ("pre", "llama-bpe", threes), ("pre", "chatglm-bpe", threes),
+     ("add_bos_token", True, start)],
+)  # fmt: skip
+def test_text_is_split_and_marked_as_the_keys_say(
+    tmp_path: Path, key: str, value: object, change: Callable[[Tokenizer], object]
+) -> None:
+    held = write(tmp_path / "a.gguf", keys={f"tokenizer.ggml.{key}": value})
+    made = agrees(tmp_path / "a.gguf", by_hand(held), change)
+    tokenizer, _ = tiny_models.byte_level()
+    change(tokenizer)
+    text = "WE'LL pay  1234 for 56789 words"
+    assert made.tokenizer.encode(text).tokens == tokenizer.encode(text).tokens
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("llama.attention.sliding_window", 16),
+        ("llama.attn_logit_softcapping", 30.0),
+        ("llama.expert_used_count", 2),
+        ("llama.rope.scaling.type", "longrope"),
+        ("llama.rope.scaling.yarn_beta_fast", 8.0),
+        ("llama.attention.scale", 0.5),
+        ("llama.attention.key_length", 16),
+        ("llama.attention.causal", False),
+        ("llama.no_such", 1),
+        ("adapter.type", "lora"),
+        ("split.count", 2),
+        ("tokenizer.ggml.pre", "no-such"),
+        ("tokenizer.ggml.pre", None),
+        ("tokenizer.ggml.add_space_prefix", True),
+        ("tokenizer.ggml.remove_extra_whitespaces", True),
+        ("tokenizer.huggingface.json", "{}"),
+    ],
+)
+def test_a_key_that_nothing_follows_is_refused(tmp_path: Path, key: str, value: object) -> None:
+    write(tmp_path / "a.gguf", keys={key: value})
+    with pytest.raises(ModelError, match=rf"holds what isn't used.*: the key {re.escape(key)}={value}"):
+        huggingface(checkpoint=str(tmp_path / "a.gguf"), device="cpu", unused="refuse")
+    made = huggingface(checkpoint=str(tmp_path / "a.gguf"), device="cpu")
+    assert f"the key {key}={value}" in str(made.details["warnings"])
+
+
+@pytest.mark.parametrize("name", ["blk.0.attn_q_norm.weight", "blk.1.ffn_gate_inp.weight", "rope_factors_long.weight"])
+def test_a_tensor_without_a_place_is_refused(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "a.gguf", tensors={name: (4,)})
+    with pytest.raises(ModelError, match=rf"holds what isn't used.*: the tensor {re.escape(name)}"):
+        huggingface(checkpoint=str(tmp_path / "a.gguf"), device="cpu", unused="refuse")
+
+
+def test_keys_that_change_nothing_are_passed_over(tmp_path: Path) -> None:
+    harmless = {
+        "general.author": "me",
+        "general.sampling.top_k": 5,
+        "mradermacher.quantized_by": "m",
+        "quantize.imatrix.file": "a",
+        "split.count": 1,
+        "llama.attention.causal": True,
+        "llama.attention.sliding_window": 40,
+        "llama.attention.value_length": HIDDEN // HEADS,
+        "llama.expert_used_count": 0,
+        "llama.final_logit_softcapping": 30.0,
+        "llama.rope.scaling.type": "none",
+        "llama.rope.freq_base": 10000.0,
+        "tokenizer.chat_template": "x",
+        "tokenizer.ggml.eot_token_id": 2,
+        "tokenizer.ggml.add_space_prefix": False,
+        "tokenizer.ggml.add_bos_token": False,
+    }
+    agrees(tmp_path / "a.gguf", by_hand(write(tmp_path / "a.gguf", keys=harmless)))
+
+
 def test_vectors_are_those_of_the_dequantised_weights(tiny: tuple[Path, dict[str, np.ndarray]]) -> None:
     path, held = tiny
-    made = huggingface(checkpoint=str(path), pooling="pieces", device="cpu")
-    model = by_hand(held)
-    tokenizer, _ = tiny_models.byte_level()
-    for sentence, encoded in zip(SENTENCES, made.encode(SENTENCES), strict=True):
-        ids = tokenizer.encode(sentence.text).ids
-        with torch.no_grad():
-            hidden = model(input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states
-        np.testing.assert_allclose(encoded.layers, torch.cat(hidden).numpy(), atol=1e-5)
+    made = agrees(path, by_hand(held))
     assert (made.n_layers, made.dim, made.window) == (BLOCKS + 1, HIDDEN, 40)
 
 
@@ -184,35 +324,24 @@ def _key(path: Path, name: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("absurd", "message"),
+    ("at", "kind", "value", "message"),
     [
-        ("tensors", "1,152,921,504,606,846,976 tensors"),
-        ("keys", "1,152,921,504,606,846,976 keys"),
-        ("layers", "1,000,000,000 layers in"),
-        ("items", "1,152,921,504,606,846,976 values under 'tokenizer.ggml.tokens'"),
-        ("width", "llama.embedding_length=4,000,000,000"),
+        (8, "<Q", 2**60, "can't be read as GGUF"),
+        (16, "<Q", 2**60, "can't be read as GGUF"),
+        ("tokenizer.ggml.tokens", "<8xQ", 2**60, "can't be read as GGUF"),
+        ("llama.block_count", "<4xI", 10**9, "num_hidden_layers=1000000000; expected 1 to 1,000"),
+        ("llama.embedding_length", "<4xI", 4 * 10**9, "describes .* weights, its files hold"),
     ],
 )
 def test_absurd_sizes_are_refused_at_once(
-    tiny: tuple[Path, dict[str, np.ndarray]], tmp_path: Path, absurd: str, message: str
+    tiny: tuple[Path, dict[str, np.ndarray]], tmp_path: Path, at: int | str, kind: str, value: int, message: str
 ) -> None:
     """A reader goes through 2^60 items for ever, and a model of 10^9 layers is built for as long."""
     raw = bytearray(tiny[0].read_bytes())
-    at, kind, value = {
-        "tensors": (8, "<Q", 2**60),
-        "keys": (16, "<Q", 2**60),
-        "layers": (_key(tiny[0], "llama.block_count") + 4, "<I", 10**9),
-        "items": (_key(tiny[0], "tokenizer.ggml.tokens") + 8, "<Q", 2**60),
-        "width": (_key(tiny[0], "llama.embedding_length") + 4, "<I", 4 * 10**9),
-    }[absurd]
-    struct.pack_into(kind, raw, at, value)
+    place = at if isinstance(at, int) else _key(tiny[0], at)
+    offset = struct.calcsize(kind) - struct.calcsize(f"<{kind[-1]}")
+    struct.pack_into(f"<{kind[-1]}", raw, place + offset, value)
     path = tmp_path / "absurd.gguf"
     path.write_bytes(raw)
-    with pytest.raises(ModelError, match=rf"absurd\.gguf can't be read as GGUF \(it names {message}.* bytes\); copy"):
+    with pytest.raises(ModelError, match=message):
         huggingface(checkpoint=str(path), device="cpu")
-
-
-def test_a_fifo_is_no_file(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "a.gguf")
-    with pytest.raises(ModelError, match=r"a\.gguf can't be read \(OSError: it is no file\)"):
-        huggingface(checkpoint=str(tmp_path / "a.gguf"))

@@ -113,10 +113,10 @@ def test_a_setting_that_contradicts_tokenizer_json_is_said(
     edit(folder, "tokenizer_config.json", **{setting: value})
     made = encoder(folder)
     assert made.tokenizer.encode(PROBE).ids == own
-    assert f"{setting}={value}" in str(made.details["tokenizer_doubt"])
+    assert f"{setting}={value}" in str(made.details["warnings"])
     assert f"{setting}={value}" in caplog.text
     edit(folder, "tokenizer_config.json", **{setting: not value})
-    assert setting not in str(encoder(folder).details.get("tokenizer_doubt"))
+    assert setting not in str(encoder(folder).details.get("warnings"))
 
 
 @pytest.fixture
@@ -137,19 +137,20 @@ def test_capitals_of_a_vocabulary_are_reached(cased: Path, caplog: pytest.LogCap
     expected.no_padding()
     made = encoder(cased)
     assert made.tokenizer.encode(text).tokens == expected.encode(text).tokens
-    assert "model.lower decides" in caplog.text
+    assert "pieces with capitals ('" in caplog.text
     caplog.clear()
-    said = encoder(cased, lower=False)
+    with pytest.raises(ModelError, match=r"isn't used.* pieces with capitals .* lower-cases text \(model.lower=false"):
+        encoder(cased, unused="refuse")
+    said = encoder(cased, lower=False, unused="refuse")
     assert said.tokenizer.encode(text).tokens == expected.encode(text).tokens
     lowered = encoder(cased, lower=True)
     assert lowered.tokenizer.encode(text).tokens == expected.encode(text.lower()).tokens
     assert not caplog.text
     assert len({made.name, said.name, lowered.name}) == 3
     edit(cased, "tokenizer_config.json", do_lower_case=True)
-    with pytest.raises(
-        ModelError, match=r"pieces have capitals .* lower-cases text, as its tokenizer_config.json says.*lo"
-    ):
-        encoder(cased)
+    with pytest.raises(ModelError, match="pieces with capitals"):
+        encoder(cased, unused="refuse")
+    assert encoder(cased).tokenizer.encode(text).ids == lowered.tokenizer.encode(text).ids
 
 
 def test_an_uncased_vocabulary_is_read_in_lower_case(cased: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -157,12 +158,12 @@ def test_an_uncased_vocabulary_is_read_in_lower_case(cased: Path, caplog: pytest
     lowered = [piece if piece.startswith("[") else f"~{i}" if piece != piece.lower() else piece
                for i, piece in enumerate(pieces)]  # fmt: skip
     (cased / "vocab.txt").write_text("".join(f"{piece}\n" for piece in lowered))
-    assert "tokenizer_doubt" not in encoder(cased).details  # by transformers' default
+    assert "warnings" not in encoder(cased, unused="refuse").details  # by transformers' default
     edit(cased, "tokenizer_config.json", do_lower_case=False)
     with pytest.raises(
-        ModelError, match=r"none of its pieces has a capital, and its tokenizer doesn't lower-case text, as"
+        ModelError, match=r"isn't used.* capitals of text, which no piece has.*model.lower=true: in lower"
     ):
-        encoder(cased)
+        encoder(cased, unused="refuse")
     made = encoder(cased, lower=True)
     assert "[UNK]" not in made.tokenizer.encode("The DOG").tokens
 

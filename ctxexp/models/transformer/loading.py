@@ -35,6 +35,7 @@ from ctxexp.models.transformer.checks.unused import (
 )
 from ctxexp.models.transformer.facts import model_kind
 from ctxexp.models.transformer.gguf.files import isolated_file, language_model, stored_types
+from ctxexp.models.transformer.gguf.header import GgufHeader
 from ctxexp.models.transformer.leftovers import Leftovers, account
 from ctxexp.models.transformer.library_warnings import library_warnings
 from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS, published_checkpoint
@@ -93,10 +94,15 @@ def load(
             )
         if checkpoint.is_gguf and not config.architectures:
             config.architectures = language_model(config.model_type)
+        header = files.header
+        if header is not None:
+            header.use_keys(config)
         network = network_class(config, source)
         check_size(config, source)
         tokenizer = _tokenizer(folder, where)
-        doubt = follow_files(tokenizer, folder, options.lower, source)
+        if header is not None:
+            header.use_tokenizer(tokenizer.backend_tokenizer)
+        cuts = follow_files(tokenizer, folder, options.lower)
         if network is AutoModel:
             draw = partial(AutoModel.from_config, config, trust_remote_code=trust_remote_code)
         else:
@@ -113,13 +119,16 @@ def load(
                     "model.quantization out"
                 )
             model, pooled, unused = _untrained(checkpoint, config, draw, seed=untrained).to(dtype), True, []
+        if header is not None:
+            header.use_tensors(model)
+            unused.append(Leftovers(header.losses, []))
         check_finite(model, source)
         check_vocabulary(tokenizer, model, source)
-        doubt = "; ".join(filter(None, (doubt, _tokenizer_doubt(checkpoint, tokenizer, config))))
+        doubt = _tokenizer_doubt(checkpoint, tokenizer, config)
         if not checkpoint.is_gguf:
             settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             unused += [unused_code(settings, model, tokenizer), unused_settings(settings, model.config, model)]
-        warnings = account(unused, options.unused, source)
+        warnings = account([*unused, cuts], options.unused, source)
     for text in said:
         warnings.append(f"{source}: a library that loaded it says: {text}")
         log.warning("%s", warnings[-1])
@@ -170,6 +179,7 @@ class _Files(NamedTuple):
     where: dict[str, object]  # the arguments that name them to transformers
     weight_sizes: Mapping[str, tuple[str, int]]  # type, when read, and size of each weight
     dequantized: str = ""
+    header: GgufHeader | None = None  # of a GGUF file
 
 
 @contextmanager
@@ -180,10 +190,11 @@ def _files(checkpoint: Checkpoint) -> Iterator[_Files]:
             {"pretrained_model_name_or_path": checkpoint.folder}, weight_sizes(weight_files(checkpoint.folder))
         )
         return
-    with isolated_file(checkpoint.folder) as (folder, reader):
+    with isolated_file(checkpoint.folder) as (folder, reader, keys):
         files: dict[str, object] = {"pretrained_model_name_or_path": folder, "gguf_file": checkpoint.folder.name}
         sizes = stored_types(reader)
-        yield _Files(files, {"all": ("F32", sizes.total())}, ",".join(name for name, _ in sizes.most_common()))
+        types = ",".join(name for name, _ in sizes.most_common())
+        yield _Files(files, {"all": ("F32", sizes.total())}, types, GgufHeader(keys, reader))
 
 
 def ready(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, pooled: bool = True) -> LoadedModel:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxexp.errors import ModelError
+from ctxexp.models.transformer.leftovers import Leftovers
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -22,39 +24,33 @@ def fast_tokenizer(tokenizer: PreTrainedTokenizerBase) -> Tokenizer | None:
     return backend
 
 
-def follow_files(tokenizer: PreTrainedTokenizerBase, folder: Path, lower: bool | None, source: str) -> str:
+def follow_files(tokenizer: PreTrainedTokenizerBase, folder: Path, lower: bool | None) -> Leftovers:
     """Make the tokenizer read text as the folder's tokenizer.json does, whatever class its settings name: transformers
     builds some fifty classes anew from vocabulary and merges, and loses what else the file says. Without the file the
-    vocabulary tells whether capitals count. `lower` has the last word on these.
+    vocabulary tells whether capitals count, where no setting does. `lower` has the last word on these.
 
-    Returns a doubt, in a sentence: what was decided against a setting or a default of transformers; empty for nothing.
-    Raises `ModelError` where the settings contradict the vocabulary.
+    A loss is a vocabulary whose capitals no text reaches; a doubt, a setting that tokenizer.json contradicts.
     """
     from tokenizers import Tokenizer
 
-    backend, doubt = fast_tokenizer(tokenizer), ""
+    backend, unused = fast_tokenizer(tokenizer), Leftovers([], [])
     if backend is None:
-        return ""
+        return unused
     file = folder / "tokenizer_config.json"
     settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     if not (folder / "tokenizer.json").is_file():
         if lower is None and (reason := _unreachable(backend)):
-            if isinstance(settings.get("do_lower_case"), bool):
-                raise ModelError(
-                    f"{source}: {reason}, as its tokenizer_config.json says; expected one that fits its vocabulary: "
-                    "model.lower=false reads text as it is, model.lower=true in lower case"
-                )
-            lower = not _lowers(backend)
-            doubt = f"{reason} by default; it is read {'in lower case' if lower else 'as it is'}; model.lower decides"
+            unused.losses.append(f"{reason} (model.lower=false: text as it is; model.lower=true: in lower case)")
+            lower = settings.get("do_lower_case", not _lowers(backend))
     elif type(tokenizer).__module__.startswith("transformers."):  # any other is code that the user trusts
         backend = tokenizer._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         for role, piece in tokenizer.special_tokens_map.items():
             if isinstance(piece, str) and backend.token_to_id(piece) is None:  # a default of the class
                 setattr(tokenizer, role, None)
-        doubt = _contradiction(tokenizer, backend, settings, lower)
+        unused.doubts.extend(_contradictions(tokenizer, backend, settings, lower))
     if lower is not None:
-        tokenizer._tokenizer = _with_case(backend, lower, source)
-    return doubt
+        tokenizer._tokenizer = _with_case(backend, lower)
+    return unused
 
 
 def _unreachable(backend: Tokenizer) -> str:
@@ -65,9 +61,9 @@ def _unreachable(backend: Tokenizer) -> str:
         vocabulary = {piece for piece in vocabulary if piece.isascii()}
     capitals = sorted(piece for piece in vocabulary if piece != piece.lower())
     if _lowers(backend) and 100 * len(capitals) > len(vocabulary):  # a few are an uncased one's symbols
-        return f"{len(capitals):,} of its pieces have capitals ({capitals[-1]!r}), and its tokenizer lower-cases text"
+        return f"{len(capitals):,} pieces with capitals ({capitals[-1]!r}), since the tokenizer lower-cases text"
     if not _lowers(backend) and not capitals and any(piece != piece.upper() for piece in vocabulary):
-        return "none of its pieces has a capital, and its tokenizer doesn't lower-case text"
+        return "capitals of text, which no piece has, and the tokenizer doesn't lower-case"
     return ""
 
 
@@ -75,7 +71,7 @@ def _lowers(backend: Tokenizer) -> bool:
     return backend.normalizer is not None and backend.normalizer.normalize_str("A").endswith("a")
 
 
-def _with_case(backend: Tokenizer, lower: bool, source: str) -> Tokenizer:
+def _with_case(backend: Tokenizer, lower: bool) -> Tokenizer:
     """The same tokenizer, which lower-cases text or leaves it as it is."""
     from tokenizers import Tokenizer
 
@@ -90,14 +86,14 @@ def _with_case(backend: Tokenizer, lower: bool, source: str) -> Tokenizer:
     state["normalizer"] = {"type": "Sequence", "normalizers": steps}
     changed = Tokenizer.from_str(json.dumps(state))
     if _lowers(changed) != lower:
-        raise ModelError(f"model.lower={lower}: the normaliser of {source} lower-cases by a table of its own")
+        raise ModelError(f"model.lower={lower}: its tokenizer lower-cases by a table of its own; leave lower out")
     return changed
 
 
-def _contradiction(
+def _contradictions(
     tokenizer: PreTrainedTokenizerBase, backend: Tokenizer, settings: dict[str, object], lower: bool | None
-) -> str:
-    """A setting that versions of transformers obey over tokenizer.json, where the two differ; empty if none does."""
+) -> Iterator[str]:
+    """Settings that versions of transformers obey over tokenizer.json, where the two differ."""
     from tokenizers.normalizers import BertNormalizer
 
     read = backend.encode("a")
@@ -113,8 +109,7 @@ def _contradiction(
         said = settings.get(name)
         if isinstance(said, bool) and said != does and (name != "do_lower_case" or lower is None):
             other = {"add_bos_token": "; model.prefix decides", "do_lower_case": "; model.lower decides"}.get(name, "")
-            return f"tokenizer_config.json says {name}={said}, and tokenizer.json, which is followed, does not{other}"
-    return ""
+            yield f"{name}={said} of tokenizer_config.json, since tokenizer.json says otherwise{other}"
 
 
 def check_tokenizer(
