@@ -31,7 +31,7 @@ LINES = (".txt", ".text")
 Unit = tuple[object, str, object]  # a line or a cell, its place (for messages), what tells its document (in a row)
 PART_BYTES = 64 << 20  # bytes of a large file in one part
 OTHER_KINDS = {
-    ".conllu": "tagged text is read with dataset=tagged dataset.path={}",
+    **dict.fromkeys((".conllu", ".conll", ".bio"), "tagged text is read with dataset=tagged dataset.path={}"),
     ".xml": "of XML files SemCor's are read, with dataset=semcor dataset.path=<their folder>",
     ".py": "a plugin is loaded with plugins=[{}]",
     **dict.fromkeys(
