@@ -41,7 +41,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "model/gpt2": [{"dtype": "bfloat16", "long": "refuse"}],
     "model/huggingface": [{"checkpoint": str(minis.folder("gpt2")), "pooling": "first", "final_norm": False}],
     "model/word_vectors": [],  # no file of vectors comes with ours: tests/test_vector_files.py writes one
-    "dataset/text": [{"path": "README.md"}],
+    "dataset/text": [{"path": "LICENSE"}],
     "dataset/sick_r": [{"path": "sick_r"}],
     "dataset/sts_b": [{"path": "sts_b"}],
     "dataset/sts_2012_2016": [{"path": "sts_2012_2016"}],
@@ -60,8 +60,8 @@ SHIPPED = [
 
 @pytest.mark.parametrize(("name", "options"), SHIPPED, ids=lambda v: v if isinstance(v, str) else "-".join(v))
 def test_what_ships_conforms(name: str, options: dict[str, Any], request: pytest.FixtureRequest) -> None:
-    if options.get("path") == "README.md":
-        options = {"path": str(Path(__file__).resolve().parents[2] / "README.md")}
+    if options.get("path") == "LICENSE":
+        options = {"path": str(Path(__file__).resolve().parents[2] / "LICENSE")}
     elif "path" in options:
         options = {**options, "path": str(folder_of(options["path"], request.getfixturevalue("shared")))}
     report = conform(name, options)
