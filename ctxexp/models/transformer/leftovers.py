@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxexp.errors import ModelError, short
 from ctxexp.models.transformer.checkpoints import ADAPTER, weight_files
@@ -39,10 +40,28 @@ def account(unused: Iterable[Leftovers], policy: Unused, source: str) -> list[st
     return warnings
 
 
-def unused_files(folder: Path) -> Leftovers:
-    """Files of weights and adapters in the folder that nothing reads; copies of the same weights in other formats are
-    no loss."""
-    losses, weights = [], weight_files(folder)
+SENTENCE_SETTINGS = (  # of sentence-transformers, which change what its transformer is given, or how it is loaded
+    "do_lower_case", "model_args", "model_kwargs", "config_args", "config_kwargs", "tokenizer_args",
+    "processor_kwargs", "tokenizer_name_or_path",
+)  # fmt: skip
+
+
+def sentence_settings(folder: Path) -> dict[str, Any]:
+    """The settings of sentence-transformers for the transformer in the folder, under whichever of its file names, as in
+    sentence_roberta_config.json; the first file that has any counts."""
+    files = sorted(folder.glob("sentence_*_config.json"), key=lambda path: path.name != "sentence_bert_config.json")
+    return next(filter(None, (json.loads(path.read_text(encoding="utf-8")) for path in files)), {})
+
+
+def unused_files(folder: Path, *, used: str = "") -> Leftovers:
+    """Files of weights, adapters and settings in the folder that nothing reads, but for the setting of
+    sentence-transformers that is `used`; copies of the same weights in other formats are no loss."""
+    weights, settings = weight_files(folder), sentence_settings(folder)
+    losses = [
+        f"{key}={settings[key]!r} of its settings for sentence-transformers (sentence_..._config.json)"
+        for key in SENTENCE_SETTINGS
+        if settings.get(key) and key != used
+    ]
     if (folder / "adapter_config.json").is_file():
         if not (folder / ADAPTER).is_file():
             raise ModelError(

@@ -29,6 +29,7 @@ def sentence_transformer(
     """
     from ctxexp.models.transformer.checkpoints import describe
     from ctxexp.models.transformer.encoder import TransformerEncoder
+    from ctxexp.models.transformer.leftovers import account, sentence_settings, unused_files
     from ctxexp.models.transformer.loading import load
 
     if find_spec("sentence_transformers") is None:
@@ -37,7 +38,7 @@ def sentence_transformer(
             "pip install 'ctxexp-packaged-models[sentence-transformer]'"
         )
     folder = _transformer_folder(checkpoint, revision)
-    settings = _settings(folder)
+    settings = sentence_settings(folder)
     if settings.get("do_lower_case") and not lowered:
         raise ModelError(
             f"{checkpoint} lower-cases its texts before its tokenizer sees them; run it with words.lower=true and "
@@ -47,6 +48,7 @@ def sentence_transformer(
     limit = settings.get("max_seq_length")
     options = replace(options, window=limit if isinstance(limit, int) else None)
     files = describe(folder, source=checkpoint, revision=commit.group(1) if commit else "", by_name=commit is not None)
+    account([unused_files(folder, used="do_lower_case")], options.unused, checkpoint)
     return TransformerEncoder(files, options, load(files, options))
 
 
@@ -90,9 +92,3 @@ def _locate(checkpoint: str, revision: str | None, file: str | None, subfolder: 
         if path is not None:
             return Path(path)
     return None
-
-
-def _settings(folder: Path) -> dict[str, Any]:
-    path = folder / "sentence_bert_config.json"
-    settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return settings

@@ -18,6 +18,7 @@ from ctxexp_packaged_models.sentence_transformers import sentence_transformer
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ModelError
+from ctxexp.models.huggingface import huggingface
 from ctxexp.plugins import build_registry
 from ctxexp.testing import check_encoder
 
@@ -160,3 +161,19 @@ def test_sentence_vectors_are_the_librarys_own(library: Any, plain: Path, tmp_pa
         made = list(view.encode(Corpus.of("t", [text.split() for text in texts]).sentences))
         got = np.stack([one.layers[-1][one.units.index("mean")] for one in made])
         np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["roberta", "distilbert", "xlm-roberta"])
+def test_settings_are_read_under_their_older_names(library: Any, tmp_path: Path, kind: str) -> None:
+    folder = saved(library, tmp_path / "model", max_seq_length=7)
+    (folder / "sentence_bert_config.json").rename(folder / f"sentence_{kind}_config.json")
+    assert st.SentenceTransformer(str(folder), device="cpu").max_seq_length == 7
+    assert sentence_transformer(checkpoint=str(folder), device="cpu").window == 7
+
+
+def test_settings_that_only_the_library_reads_are_named(library: Any, tmp_path: Path) -> None:
+    folder = saved(library, tmp_path / "model", model_args={"attn_implementation": "eager"}, do_lower_case=True)
+    with pytest.raises(ModelError, match=r"model_args=.* of its settings for sentence-transformers"):
+        sentence_transformer(checkpoint=str(folder), device="cpu", unused="refuse", lowered=True)
+    with pytest.raises(ModelError, match="do_lower_case=True of its settings"):
+        huggingface(checkpoint=str(folder), device="cpu", unused="refuse")
