@@ -376,3 +376,26 @@ def test_loading_leaves_the_libraries_loggers_as_they_were() -> None:
         warnings.warn("use another name", DeprecationWarning, stacklevel=1)
     assert said == ["an odd tokenizer", "odd factors"]
     assert (list(logger.handlers), logger.level, logger.propagate) == before
+
+
+SAVED_WITH_HEADS = {
+    "BertForPreTraining": {},
+    "BertForQuestionAnswering": {},
+    "EsmForMaskedLM": {"mask_token_id": 4},  # its config has rope_theta, and no rope_parameters
+    "LukeForMaskedLM": {"entity_vocab_size": 10, "entity_emb_size": 8},  # one of its heads is tied, the other isn't
+    "OPTForCausalLM": {"ffn_dim": 32, "word_embed_proj_dim": 16},
+    "DPRQuestionEncoder": {},  # a network inside of another type
+}
+
+
+@pytest.mark.parametrize("name", SAVED_WITH_HEADS)
+def test_a_model_saved_with_its_head_has_nothing_left_over(tmp_path: Path, name: str) -> None:
+    import transformers
+
+    tokenizer, special = tiny_models.wordpiece()
+    tiny_models.fast(tokenizer, special).save_pretrained(tmp_path)
+    network = getattr(transformers, name)
+    settings = tiny_models.SHAPE | {"vocab_size": tokenizer.get_vocab_size(), "max_position_embeddings": 40}
+    settings |= {"pad_token_id": tokenizer.token_to_id("[PAD]")} | SAVED_WITH_HEADS[name]
+    network(network.config_class(**settings)).save_pretrained(tmp_path)
+    assert "warnings" not in encoder(tmp_path, unused="refuse").details

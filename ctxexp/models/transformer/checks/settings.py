@@ -78,9 +78,10 @@ def _is_read(key: str, config: PretrainedConfig, text: str) -> bool:
     """Whether code reads a key by any of its names, or the config's class took it away, or it has its default."""
     own = {field.name: field.default for field in fields(config)} if is_dataclass(config) else {}
     names = {key, config.attribute_map.get(key, key)} | {k for k, v in config.attribute_map.items() if v == key}
-    if key in ("rope_scaling", "rope_theta") and "rope_parameters" not in own:
-        return False  # the class that all configs inherit from takes these from any of them
-    if not names & {*own, *vars(config)} or any(getattr(config, n, None) == own[n] for n in names & {*own}):
+    if any(getattr(config, n, None) == own[n] for n in names & {*own}):
+        return True
+    # the class that all configs inherit from takes the names of rotary positions from any of them
+    if not names & {*own, *vars(config)} and ("rope_parameters" in own or key not in ("rope_scaling", "rope_theta")):
         return True
     return any(re.search(rf"""conf\w*\.{re.escape(n)}\b|["']{re.escape(n)}["']""", text) for n in names)
 
@@ -101,10 +102,10 @@ def _sources(model: PreTrainedModel, config: PretrainedConfig) -> str:
     code, own = (
         "\n".join(
             inspect.getsource(module)
-            for module in {sys.modules[cls.__module__] for cls in type(part).__mro__}
+            for module in {sys.modules[cls.__module__] for cls in classes}
             if module.__name__.startswith("transformers.models.")
         )
-        for part in (model, config)
+        for classes in ({cls for part in parts for cls in type(part).__mro__} for parts in (model.modules(), [config]))
     )
     shared = "config.tie_word_embeddings" + " config.is_causal" * ("create_causal_mask" in code)  # which that one reads
     return code + own.replace("self.", "config.") + shared

@@ -22,7 +22,7 @@ HEADS = re.compile(
     r"\w*(head|pred|classif|pooler|loss|logit|output|summary)\w*|vocab_\w+|cls|nsp|score|embed_out|mtp|decoder"
 )
 TUNING = re.compile(r"lora|adapter|prompt|prefix|ia3|vera_", re.IGNORECASE)  # stands before layers or inside them
-OLD_NAMES = re.compile(r"TF|Flax|(?<=T5)WithLMHeadModel")  # of classes, in architectures
+OLD_NAMES = re.compile(r"^(TF|Flax)|(?<=T5)WithLMHeadModel")  # of classes, in architectures
 
 
 class LoadReport(NamedTuple):
@@ -74,7 +74,7 @@ def unused_weights(model: PreTrainedModel, report: LoadReport, files: Sequence[P
             lost.append(name)
         elif not inside and not HEADS.fullmatch(steps[0]):
             unknown.append(name)
-        elif not inside and last == "weight" and _is_other_head(read_weight(files, name), model):
+        elif not inside and last == "weight" and _is_other_head(name, files, model):
             tied.append(name)
     losses = [
         f"{_listed(lost)} of its weights, for which the network of config.json has no place: correct config.json "
@@ -119,12 +119,19 @@ def _is_constant(tensor: torch.Tensor | None, buffers: Sequence[torch.Tensor]) -
     return bool((rows == mask).all())
 
 
-def _is_other_head(head: torch.Tensor | None, model: PreTrainedModel) -> bool:
+def _is_other_head(name: str, files: Sequence[Path], model: PreTrainedModel) -> bool:
     """Whether an output matrix of the file differs from the input matrix that config.json ties it to."""
+    import transformers
+
     table = getattr(model.get_input_embeddings(), "weight", None)
-    if head is None or table is None or table.is_meta or not model.config.get_text_config().tie_word_embeddings:
+    classes = [getattr(transformers, named, None) for named in model.config.architectures or ()]
+    tied = [key for cls in classes for key in getattr(cls, "_tied_weights_keys", None) or ()]
+    if table is None or table.is_meta or not model.config.get_text_config().tie_word_embeddings:
         return False
-    return head.shape == table.shape and not torch.equal(head.to(table.dtype), table.detach().cpu())
+    head = None if tied and name not in tied else read_weight(files, name)
+    return (
+        head is not None and head.shape == table.shape and not torch.equal(head.to(table.dtype), table.detach().cpu())
+    )
 
 
 def is_own_code(part: object) -> bool:
