@@ -72,6 +72,11 @@ class TransformerEncoder(Encoder):
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
         self._points = block_points(self.model, options.point, checkpoint.source)
         self.layers = layer_selection(options.layers, self.n_layers, checkpoint.source, options.point)
+        if not facts.is_static and 0 in self.layer_numbers:
+            raise ConfigError(
+                f"{checkpoint.source} ({kind}): what enters its first block depends on the pieces around each piece, "
+                f"so layer 0 is no word by itself; leave it out: model.layers={[*range(1, self.n_layers)]}"
+            )
         self._forward = ForwardPass(self.model, self._linear, facts, self.layers)
         if not options.final_norm and not self._points:
             self._catch_before(norm)
@@ -295,7 +300,7 @@ class TransformerEncoder(Encoder):
         last = self._before_norm.pop() if self._before_norm else out.last_hidden_state
         layers = (*out.hidden_states[:-1], last)
         # under a map of devices each layer comes from its own
-        return [layers[i].reshape(-1, self.dim).to(self._device) for i in self.layer_numbers]
+        return [layers[i].reshape(ids.size, self.dim).to(self._device) for i in self.layer_numbers]
 
     def _pool(self, layers: Sequence[torch.Tensor], at: np.ndarray, counts: np.ndarray) -> torch.Tensor:
         """Mean over each unit's pieces, (n_layers, n_units, dim).

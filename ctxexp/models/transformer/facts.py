@@ -38,6 +38,7 @@ class ModelFacts(NamedTuple):
     dim: int
     causal: bool
     norm: str | None
+    is_static: bool  # no piece's layer 0 depends on the pieces around it
     sources: Mapping[int, Source]
     is_hooked: bool
 
@@ -109,15 +110,16 @@ def reading(model: PreTrainedModel) -> Iterator[None]:
 
 
 def probe_pieces(model: PreTrainedModel) -> torch.Tensor:
-    """Pieces (3, 8) to try a model with: a row, the row with another first piece, and with another last piece; none is
-    special where that can be had. Raises ModelError for a model that has no table of pieces."""
+    """Pieces (3, 7) to try a model with: a row, the row with another first piece, and with another last piece; none is
+    special where that can be had, and no network pads to seven. Raises ModelError for a model without a table of
+    pieces."""
     config = model.config.get_text_config()
     rows = table_rows(model) or getattr(config, "vocab_size", 0)
     if rows < 2:
         raise ModelError("it has no table of pieces (get_input_embeddings, vocab_size); expected a model that has one")
     special = {number for key, number in config.to_dict().items() if "token_i" in key and isinstance(number, int)}
     numbers = [i for i in range(3, min(rows, 200)) if i not in special] or [*range(rows)]
-    ids = torch.tensor([numbers[i % len(numbers)] for i in range(9)], device=model.device)
+    ids = torch.tensor([numbers[i % len(numbers)] for i in range(8)], device=model.device)
     row, other = ids[:-1], ids[-1:]
     return torch.stack([row, torch.cat([other, row[1:]]), torch.cat([row[:-1], other])])
 
@@ -134,7 +136,7 @@ def model_kind(network: type[PreTrainedModel]) -> str:
 
 
 def model_facts(model: PreTrainedModel) -> ModelFacts:
-    """The facts by two passes over eight pieces: alone, and in a batch beside copies with another first and another
+    """The facts by two passes over seven pieces: alone, and in a batch beside copies with another first and another
     last piece. A final norm is the norm whose output is the last layer and which isn't part of a block.
 
     Raises ModelError for a model whose layers can't be told, whose vectors depend on chance or on other sentences of
@@ -150,15 +152,18 @@ def model_facts(model: PreTrainedModel) -> ModelFacts:
             alone = model(input_ids=ids[:1], output_hidden_states=True)
         states, sources, is_hooked = _layers(alone, stacks, calls, norms)
         shapes = sorted({tuple(layer.shape) for layer in states})
-        if len(shapes) != 1 or shapes[0][:2] != ids[:1].shape:
-            raise ModelError(f"its layers are of different shapes {shapes}; expected (sentences, pieces, width) of all")
+        if len(shapes) != 1 or len(shapes[0]) != 3 or shapes[0][:2] != ids[:1].shape:
+            raise ModelError(f"its layers have the shapes {shapes}; expected one shape (sentences, pieces, width)")
         read = LayerHooks(model, sources, len(states)) if is_hooked else partial(model, output_hidden_states=True)
         with reading(model):
             many = read(input_ids=ids)
-        causal = _is_causal(states[-1][0], many.hidden_states[0], many.last_hidden_state)
+        before = _moved(*many.hidden_states[0][:2])
+        is_static = max(before[1:]) <= 1e-3 * before[0]
+        causal = _is_causal(states[-1][0], many.last_hidden_state)
     end = states[-1].data_ptr()
     final = [norms[m] for m, is_input, x in calls if m in norms and not is_input and x.data_ptr() == end]
-    return ModelFacts(len(states), states[-1].shape[-1], causal, final[-1] if final else None, sources, is_hooked)
+    norm, dim = final[-1] if final else None, states[-1].shape[-1]
+    return ModelFacts(len(states), dim, causal, norm, is_static, sources, is_hooked)
 
 
 def _layers(
@@ -180,7 +185,7 @@ def _layers(
         return [*states[:-1], last], {}, False
     blocks, xs, is_same = best
     sources = {i: (block, True) for i, block in enumerate(blocks)}
-    if is_projected := last.shape != xs[0].shape:
+    if is_projected := last.shape[-1] < xs[0].shape[-1]:
         ends = [(m, x) for m, is_input, x in calls if not is_input and (m in norms or m is blocks[-1])]
         module, last = [(m, x) for m, x in ends if x.shape == xs[0].shape][-1]
         sources[len(blocks)] = (module, False)
@@ -191,31 +196,27 @@ def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a is b or (a.shape == b.shape and torch.equal(a, b.to(a.device)))
 
 
-def _is_causal(alone: torch.Tensor, first: torch.Tensor, last: torch.Tensor) -> bool:
-    """Whether no piece sees those behind it, by the first and the last layer (3, pieces, dim) of a batch of
-    `probe_pieces`; `alone` is the last layer (pieces, dim) of its first row. What moves is compared with what another
-    first piece moves behind it: mixtures of experts move all pieces a little.
+def _moved(a: torch.Tensor, b: torch.Tensor) -> list[float]:
+    """How far each piece's vector in (pieces, dim) moved from `a` to `b`."""
+    distances: list[float] = (a.float() - b.float()).abs().mean(-1).tolist()
+    return distances
 
-    Raises ModelError for layers that depend on what they mustn't, or on nothing.
+
+def _is_causal(alone: torch.Tensor, last: torch.Tensor) -> bool:
+    """Whether no piece sees those behind it, by the last layer (3, pieces, dim) of a batch of `probe_pieces`; `alone`
+    is that of its first row, read by itself. What moves is compared with what another first piece moves behind it:
+    mixtures of experts move all pieces a little.
+
+    Raises ModelError for vectors that depend on what they mustn't, or on nothing.
     """
     is_exact = last.dtype == torch.float32
-
-    def moved(a: torch.Tensor, b: torch.Tensor) -> list[float]:  # of each piece
-        distances: list[float] = (a.float() - b.float()).abs().mean(-1).tolist()
-        return distances
-
-    before, behind = moved(first[0], first[1]), moved(last[0], last[1])
+    behind = _moved(last[0], last[1])
     context = max(behind[1:])
-    if max(before[1:]) > 1e-3 * before[0]:
-        raise ModelError(
-            "what enters its first block depends on the pieces around each piece already, so layer 0 isn't a word by "
-            "itself; no measure of context is meaningful there"
-        )
     if context <= 1e-6 * behind[0]:
         raise ModelError("no piece's vector depends on the pieces before it: its attention isn't computed here")
-    if max(moved(alone, last[0])) > (1e-2 if is_exact else 0.25) * context:
+    if max(_moved(alone, last[0])) > (1e-2 if is_exact else 0.25) * context:
         raise ModelError("a sentence's vectors depend on the sentences beside it, or on chance; expected equal ones")
-    return max(moved(last[0], last[2])[:-1]) <= (1e-3 if is_exact else 0.06) * context
+    return max(_moved(last[0], last[2])[:-1]) <= (1e-3 if is_exact else 0.06) * context
 
 
 def window_size(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str) -> int | None:

@@ -1,0 +1,84 @@
+"""The bench of architectures: a sample of kinds through it, a planted fault that it must see, and its page."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import architectures
+from docs.numbers.marked import marked
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "architectures.md"
+READ = {  # kind: network, whether it reads to the left only, its window
+    "bert": ("BertModel", False, 40),
+    "mamba": ("MambaModel", True, 0),
+    "t5": ("T5EncoderModel", False, 0),
+    "mixtral": ("MixtralModel", True, 40),
+    "big_bird": ("BigBirdModel", False, 40),
+    "opt": ("OPTModel", True, 40),
+    "ibert": ("IBertModel", False, 38),
+    "led": ("LEDModel", False, 40),
+}
+REFUSED = {
+    "mra": ("MraModel", "no piece's vector depends on the pieces before it"),
+    "funnel": ("FunnelModel", "expected one shape"),
+    "clip": ("CLIPModel", "a model of image and text"),
+    "vit": ("ViTModel", "is a vision model"),
+}
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_what_is_read_is_what_the_network_computes(kind: str) -> None:
+    network, causal, window = READ[kind]
+    row = architectures.examine(kind, network)
+    assert (row["result"], row["reason"]) == ("read", "")
+    assert row["by"] == ("blocks" if kind != "led" else "hidden states")  # LED's blocks read padding too
+    assert (row["layers"], row["causal"], row["window"]) == (3, causal, window)
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_can_t_be_read_is_refused_with_its_reason(kind: str) -> None:
+    network, words = REFUSED[kind]
+    row = architectures.examine(kind, network)
+    assert row["result"] == "refused"
+    assert words in row["reason"]
+
+
+def test_layers_that_are_one_block_late_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(encoder: Any, *sentences: Any) -> list[np.ndarray]:
+        return [np.array(one.layers)[[1, 1, 2]] for one in encoder.encode(sentences)]
+
+    monkeypatch.setattr(architectures, "read", late)
+    row = architectures.examine("gpt2", "GPT2Model")
+    assert row["result"] == "fault"
+    assert "layers" in row["reason"]
+
+
+def test_rows_are_kept_in_the_log_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, log = tmp_path / "page.md", tmp_path / "log.jsonl"
+    page.write_text("<!-- architectures: begin -->\n<!-- architectures: end -->\n")
+    options = ["--log", str(log), "--only", "distilbert", "vit", "--write", str(page)]
+    assert architectures.main(options) == 0
+    assert "| distilbert | DistilBertModel | 2 | both ways | 40 |" in marked(page, "architectures")
+    before = log.read_text()
+    assert architectures.main(options) == 0
+    assert log.read_text() == before
+    with page.with_suffix(".csv").open() as file:
+        assert [row["result"] for row in csv.DictReader(file)] == ["read", "refused"]
+    assert "read" in capsys.readouterr().out
+
+
+def test_the_page_has_every_kind_and_no_fault() -> None:
+    with PAGE.with_suffix(".csv").open() as file:
+        found = list(csv.DictReader(file))
+    assert {row["type"] for row in found} >= {"bert", "mamba", "rwkv", "vit", "whisper"}
+    assert not [row["type"] for row in found if row["result"] == "fault"]
+    assert all(row["reason"] for row in found if row["result"] != "read")
+    read = [row for row in found if row["result"] == "read"]
+    table = marked(PAGE, "architectures")
+    assert f"| read | {len(read)} |" in table
+    assert all(f"| {row['type']} | {row['network']} | " in table for row in read)
