@@ -86,8 +86,9 @@ UNSET = r"vocab_size|num_key_value_heads|n_routed_experts|num_local_experts|num_
 
 def shrink(config: Any, sizes: Mapping[str, int]) -> Any:
     """The config made anew with small numbers by `RULES`, and lists of an entry a layer cut to the layers left."""
-    before = int(getattr(config, "num_hidden_layers", 0) or 0)
-    heads = int(getattr(config, "num_attention_heads", 0) or getattr(config, "num_heads", 0) or 0)
+    counts = [getattr(config, key, 0) for key in ("num_hidden_layers", "num_attention_heads", "num_heads")]
+    before, *n_heads = [n if isinstance(n, int) else 0 for n in counts]
+    heads = max(n_heads)
     factor = max(1, heads // sizes["divide"]) if "divide" in sizes else 1
     changes: dict[str, Any] = {}
     for key, value in vars(config).items():
@@ -135,6 +136,8 @@ def small_network(kind: str, name: str) -> Any:
             return models[-1]
         except Exception as error:
             errors.append(error)
+            if models and re.search("NoneType|specify|missing|required", str(error)):
+                break  # it needs more than text, of whatever size it is
     if models:
         return models[0]
     raise errors[0]

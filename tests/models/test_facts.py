@@ -171,8 +171,9 @@ def test_the_caller_s_model_and_tokenizer_stay_as_they_are() -> None:
     tokenizer.backend_tokenizer.enable_truncation(8)
     tokenizer.backend_tokenizer.enable_padding(length=16)
     before = tokenizer.backend_tokenizer.to_str()
-    encoder = ctxexp.from_transformers(model, tokenizer)
+    encoder = ctxexp.from_transformers(model, tokenizer, final_norm=False)
     first = read(encoder)
+    assert not any(module._forward_pre_hooks or module._forward_hooks for module in model.modules())
     assert np.array_equal(read(encoder), first)  # no dropout
     with pytest.raises(ConfigError, match="no layer 9"):
         ctxexp.from_transformers(model, tokenizer, layers=[9])

@@ -68,7 +68,6 @@ class TransformerEncoder(Encoder):
         self.start, self.tokenizer = self._read.prefix.start, self._read.backend
         self._waiting = PieceCache(self._read)
         self._linear: LinearKernel = "plain" if options.quantization else options.linear
-        self._before_norm: list[torch.Tensor] = []
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
         self._points = block_points(self.model, options.point, checkpoint.source)
         self.layers = layer_selection(options.layers, self.n_layers, checkpoint.source, options.point)
@@ -77,9 +76,13 @@ class TransformerEncoder(Encoder):
                 f"{checkpoint.source} ({kind}): what enters its first block depends on the pieces around each piece, "
                 f"so layer 0 is no word by itself; leave it out: model.layers={[*range(1, self.n_layers)]}"
             )
-        self._forward = ForwardPass(self.model, self._linear, facts, self.layers)
-        if not options.final_norm and not self._points:
-            self._catch_before(norm)
+        final_norm = options.final_norm or self._points is not None
+        if not final_norm and norm is None:
+            raise ModelError(
+                f"final_norm=false: {type(self.model).__name__} ({checkpoint.source}) has no final norm after its last "
+                "block, so there is nothing to leave out; leave final_norm=true"
+            )
+        self._forward = ForwardPass(self.model, self._linear, facts, self.layers, final_norm=final_norm)
         own = window_size(self.model, loaded.tokenizer, checkpoint.source)  # pieces at once, special ones included
         narrowed = options.window is not None and (own is None or options.window < own)
         self.window = options.window if narrowed else own
@@ -137,16 +140,6 @@ class TransformerEncoder(Encoder):
             "untrained": loaded.untrained,
             "linear": self._linear,
         }
-
-    def _catch_before(self, norm: str | None) -> None:
-        """Keep what enters the final norm; raises ModelError for a model without one."""
-        if norm is None:
-            raise ModelError(
-                f"final_norm=false: {type(self.model).__name__} ({self.checkpoint.source}) has no final norm after "
-                "its last block, so there is nothing to leave out; leave final_norm=true"
-            )
-        module = self.model.get_submodule(norm)
-        module.register_forward_pre_hook(lambda _, args: self._before_norm.append(args[0]))
 
     @property
     def name(self) -> str:  # type: ignore[override]  # read only: it looks at the weights
@@ -293,12 +286,10 @@ class TransformerEncoder(Encoder):
 
     def hidden_states(self, ids: np.ndarray) -> list[torch.Tensor]:
         """Each given layer's vectors (sentences * length, dim) of `ids` (sentences, length)."""
-        self._before_norm.clear()
         tensor = torch.from_numpy(ids).to(self._device, torch.long)
         out = self._points.read(self._forward, tensor) if self._points else self._forward(tensor)
         self._pooled = out.get("pooler_output")
-        last = self._before_norm.pop() if self._before_norm else out.last_hidden_state
-        layers = (*out.hidden_states[:-1], last)
+        layers = (*out.hidden_states[:-1], out.last_hidden_state)
         # under a map of devices each layer comes from its own
         return [layers[i].reshape(ids.size, self.dim).to(self._device) for i in self.layer_numbers]
 

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
 Source = tuple[nn.Module, bool]  # where a layer is caught: what enters a module (True), or what comes out of it
 Call = tuple[nn.Module, bool, torch.Tensor]  # a source and its tensor
-KINDS = {"image": "vision", "time": "time-series"}
-INPUTS = {"pixel_values": "image", "pixel_values_videos": "video", "past_values": "time"} | dict.fromkeys(
-    ("input_values", "input_features", "audio_mel"), "audio"
-)
+KINDS = {"image": "vision", "time": "time-series"}  # what a network reads: the kind of model
+INPUTS = {"pixel_values": "image", "input_values": "audio", "input_features": "audio", "past_values": "time"}
 LIMITS = re.compile(  # config's keys of how many pieces an encoder or decoder takes
     r"max_(encoder_|source_)?position(s|_embeddings)|n_positions|n_ctx|max_seq(uence)?_len(gth)?|(max_)?context_len(gth)?"
 )
@@ -44,15 +42,14 @@ class ModelFacts(NamedTuple):
 
 
 class LayerHooks:
-    """Calls a model and keeps the hidden states of some layers, by their sources, and the last: the others take no
-    memory."""
+    """Calls a model and keeps the hidden states of some layers, by their sources, and the last."""
 
     def __init__(self, model: PreTrainedModel, sources: Mapping[int, Source], n_layers: int) -> None:
         self.model, self.sources, self.n_layers = model, sources, n_layers
 
     def __call__(self, input_ids: torch.Tensor) -> ModelOutput:
         """The model's output for `input_ids` (sentences, length), with None in place of the hidden states not kept."""
-        with _caught(self.sources.values()) as calls:
+        with caught(self.sources.values()) as calls:
             out = self.model(input_ids=input_ids, output_hidden_states=False)
         tensors = {(module, is_input): x for module, is_input, x in calls}
         states = {layer: tensors[source] for layer, source in self.sources.items()}
@@ -61,7 +58,7 @@ class LayerHooks:
 
 
 @contextmanager
-def _caught(sources: Iterable[Source]) -> Iterator[list[Call]]:
+def caught(sources: Iterable[Source]) -> Iterator[list[Call]]:
     """The first tensor that enters or leaves these modules, at each of their calls, in order."""
     calls: list[Call] = []
 
@@ -148,7 +145,7 @@ def model_facts(model: PreTrainedModel) -> ModelFacts:
     modules = {*norms, *(block for stack in stacks for block in stack)}
     ids = probe_pieces(model)
     with torch.inference_mode():
-        with reading(model), _caught((module, is_input) for module in modules for is_input in (True, False)) as calls:
+        with reading(model), caught((module, is_input) for module in modules for is_input in (True, False)) as calls:
             alone = model(input_ids=ids[:1], output_hidden_states=True)
         states, sources, is_hooked = _layers(alone, stacks, calls, norms)
         shapes = sorted({tuple(layer.shape) for layer in states})
@@ -198,8 +195,7 @@ def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 def _moved(a: torch.Tensor, b: torch.Tensor) -> list[float]:
     """How far each piece's vector in (pieces, dim) moved from `a` to `b`."""
-    distances: list[float] = (a.float() - b.float()).abs().mean(-1).tolist()
-    return distances
+    return (a.float() - b.float()).abs().mean(-1).tolist()
 
 
 def _is_causal(alone: torch.Tensor, last: torch.Tensor) -> bool:
@@ -233,11 +229,9 @@ def window_size(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, sour
     for name, module in model.named_modules():
         rows = getattr(module, "weight", None)
         if re.search(r"(^|[._])positions?(_embeddings?)?$", name) and isinstance(rows, torch.Tensor) and rows.ndim == 2:
+            # RoBERTa and its kin count positions from padding_idx + 1, OPT from an offset
             padding = getattr(module, "padding_idx", None)
-            if padding is not None:  # RoBERTa and its kin count positions from padding_idx + 1
-                limits.append(len(rows) - padding - 1)
-            else:  # OPT from an offset
-                n = len(rows) - getattr(module, "offset", 0)
-                limits.append(n - n % max(padded if isinstance(padded, list) else [padded]))
+            n = len(rows) - (getattr(module, "offset", 0) if padding is None else padding + 1)
+            limits.append(n if padding is not None else n - n % max(padded if isinstance(padded, list) else [padded]))
     limit = min(limits)
     return int(limit) if limit < 10**9 else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from torch import nn
 
 from ctxexp.errors import ConfigError
 from ctxexp.models.choices import LinearKernel
-from ctxexp.models.transformer.facts import LayerHooks, ModelFacts, reading
+from ctxexp.models.transformer.facts import LayerHooks, ModelFacts, caught, reading
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -30,14 +31,23 @@ class ForwardPass:
     """Calls a model, which is left as it is, by other forwards of some layers: `gelu` always, `linear` if prepacked.
 
     `layers` are the numbers of the hidden states that are kept until the end, by hooks; None, or where the model's
-    facts have no sources: all. Raises ConfigError where prepacked layers can't be had.
+    facts have no sources: all. Without `final_norm` the last hidden state is what enters that norm.
+
+    Raises ConfigError where prepacked layers can't be had.
     """
 
     def __init__(
-        self, model: PreTrainedModel, linear: LinearKernel, facts: ModelFacts, layers: Sequence[int] | None = None
+        self,
+        model: PreTrainedModel,
+        linear: LinearKernel,
+        facts: ModelFacts,
+        layers: Sequence[int] | None = None,
+        *,
+        final_norm: bool = True,
     ) -> None:
         self.model, self.gelu = model, fused_gelu(model)
         self.linear: Forwards = prepacked(model) if linear == "prepacked" else {}
+        self.entering = [] if final_norm else [(model.get_submodule(facts.norm or ""), True)]
         self.read: Callable[..., ModelOutput] = partial(model, output_hidden_states=True)
         if facts.is_hooked or (facts.sources and layers is not None):
             kept = facts.sources.keys() if layers is None else {*layers, facts.n_layers - 1}
@@ -46,8 +56,9 @@ class ForwardPass:
 
     def __call__(self, ids: torch.Tensor) -> ModelOutput:
         """The model's output for `ids` (sentences, length), with hidden states: None in place of those not kept."""
-        with reading(self.model), _replaced({**self.gelu, **self.linear}):
-            return self.read(input_ids=ids)
+        with reading(self.model), _replaced({**self.gelu, **self.linear}), caught(self.entering) as calls:
+            out = self.read(input_ids=ids)
+        return replace(out, last_hidden_state=calls[-1][2]) if calls else out
 
 
 def prepacked(model: PreTrainedModel) -> Forwards:
