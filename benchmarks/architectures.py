@@ -19,6 +19,7 @@ import os
 import re
 import resource
 import shutil
+import sys
 import tempfile
 import warnings
 from collections import Counter
@@ -285,7 +286,7 @@ def examine(kind: str, name: str) -> dict[str, Any]:
     except CtxexpError as error:
         return row | {"reason": str(error)}
     except Exception as error:
-        return row | {"result": "not made", "reason": error_text(error)}
+        return row | {"result": "not made", "reason": error_text(error).replace(sys.prefix, "")}
     try:
         encoder: Any = huggingface(checkpoint=str(folder), device="cpu", pooling="pieces")
         row |= {"layers": encoder.n_layers, "causal": bool(encoder.causal), "window": encoder.window or 0}
