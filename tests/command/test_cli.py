@@ -60,14 +60,14 @@ def test_a_sweeps_second_run_encodes_nothing(place: Path, warm: Warm) -> None:
     client = MlflowClient(f"sqlite:///{place}/mlruns/mlflow.db")
     runs = client.search_runs([client.get_experiment_by_name("ctxexp").experiment_id])
     jobs = {r.info.run_name: r for r in runs if r.data.tags["ctxexp.kind"] == "job"}
-    assert set(jobs) == {"bert", "gpt2", "elmo"}
+    assert set(jobs) == {f"{model} (text.txt, b100)" for model in ("bert", "gpt2", "elmo")}
     assert {r.info.status for r in runs} == {"FINISHED"}
     assert len({r.data.tags["ctxexp.sweep"] for r in runs}) == 1
     assert sum(r.data.tags["ctxexp.kind"] == "summary" for r in runs) == 1
     assert len({r.data.tags["mlflow.runColor"] for r in jobs.values()}) == 3
     for folder in job_folders(place):
         results = Results.load(folder)
-        run = jobs[results.info.title]
+        run = jobs[f"{results.info.title} (text.txt, b100)"]
         assert 20 < len(run.data.metrics) <= 32, sorted(run.data.metrics)
         assert len(run.data.params) <= 40, run.data.params
         assert results.info.encoded > 0
