@@ -91,6 +91,28 @@ def test_a_hydra_application_stays_as_it_was(way: str, tmp_path: Path) -> None:
     assert done.stdout.count("untouched") == (2 if way == "sweep" else 1)
 
 
+STATE = """
+import logging, os, random, torch
+from mine import ctxexp, TEXT
+
+def state():
+    libraries = {"KMP_DUPLICATE_LIB_OK", "TORCHINDUCTOR_CACHE_DIR"}  # scikit-learn's and torch's imports set them
+    environ = {key: value for key, value in os.environ.items() if key not in libraries}
+    level = logging.getLogger("mlflow.store.db.utils").level
+    return environ, random.getstate(), torch.random.get_rng_state().tolist(), level
+
+before = state()
+ctxexp.measure("bert", TEXT, metrics="self_similarity", options=["bootstrap=0"], progress=False)
+assert state() == before
+"""
+
+
+def test_environment_and_random_numbers_stay_as_they_were(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MEASURE)
+    done = subprocess.run([sys.executable, "-c", STATE], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_users_config_folder_comes_before_ours(tmp_path: Path) -> None:
     (tmp_path / "baseline").mkdir()
     (tmp_path / "baseline" / "b100.yaml").write_text("# seven of them\nname: uniform\nsize: 7\n")

@@ -11,10 +11,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from ctxexp.command.locations import group_of, locate
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, registry
 from ctxexp.errors import UnknownName
@@ -169,6 +165,10 @@ def _sentence(offer: Offer, key: str) -> str:
 
 def columns(rows: Iterable[tuple[str, str]]) -> str:
     """Two columns as text, the second one folded to the terminal's width."""
+    from rich.console import Console  # whose import draws Python's random numbers
+    from rich.table import Table
+    from rich.text import Text
+
     buffer = io.StringIO()
     console = Console(file=buffer, width=terminal_width(), color_system=None)
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))

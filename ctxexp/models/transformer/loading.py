@@ -111,7 +111,8 @@ def load(
         if untrained is None:
             if not placed and getattr(config, "quantization_config", None) is None:
                 check_room(lambda: text_encoder(draw()), files.weight_sizes, source)
-            model, pooled, unused = _trained(network, checkpoint, config=config, dtype=dtype, **where, **placed)
+            with torch.random.fork_rng(devices=[]):  # weights that no file has are drawn
+                model, pooled, unused = _trained(network, checkpoint, config=config, dtype=dtype, **where, **placed)
         else:
             if placed:
                 raise ConfigError(

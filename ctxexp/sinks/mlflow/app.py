@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ctxexp.files.templates import render_page
-from ctxexp.sinks.mlflow import database
+from ctxexp.sinks.mlflow import database, settle
 from ctxexp.sinks.mlflow.links import LAST, SHORT
 from ctxexp.sinks.mlflow.ui import charts_link
 
@@ -27,6 +27,9 @@ PARTIAL = (b"if-none-match", b"if-modified-since", b"range", b"if-range")  # hea
 OF_THE_BODY = (b"content-length", b"etag", b"last-modified")
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
+
+
+settle()  # a server alone imports this
 
 
 class ShortLinks:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
 from ctxexp.jobs.credentials import VARIABLE, redact, with_credentials
-from ctxexp.sinks.mlflow import sqlite
+from ctxexp.sinks.mlflow import settle, sqlite
 from ctxexp.sinks.mlflow.failures import tracking_errors
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def prepare(folder: Path | str, uri: str | None = None) -> str:
     interruption nor a simultaneous start leaves a broken one. Raises TrackingError, which says what to do, for a
     folder store, another MLflow version's schema, and a server that doesn't answer.
     """
+    settle()
     folder = user_path(folder).resolve()
     uri = with_credentials(uri or os.environ.get(VARIABLE) or sqlite.sqlite_uri(folder / DATABASE))
     scheme = uri.partition(":")[0] if ":" in uri else ""  # urlsplit stumbles over odd passwords
@@ -81,6 +82,7 @@ def version_of(client: MlflowClient) -> tuple[int, ...]:
 
 def client(uri: str) -> MlflowClient:
     """An MLflow client of this store and no other: MLflow's global state and active run play no part."""
+    settle()
     import mlflow
     from mlflow import MlflowClient
 
