@@ -12,6 +12,7 @@ from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.datasets.checks import check_corpus
 from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.models.random_words import random_words
 from ctxexp.testing.report import Breach, Report, subject_label
 from ctxexp.testing.row_index import row_index
 from ctxexp.vectors.layers import MemoryLayers
@@ -46,6 +47,13 @@ def check_control(make: Callable[[], Control], *, name: str = "") -> Report:
             raise Breach("two of it give other texts for one seed: draw from a generator of the seed that is passed")
     with report.law("gold follows its words and sentences"):
         _gold(text, other)
+    with report.law("another encoder has a name of its own, and the same shape"):
+        model = random_words(dim=ROWS_DIM)
+        encoder = make().encoder(model)
+        if encoder is not model and encoder.name == model.name:  # or the cache would take one's vectors for the other's
+            raise Breach(f"encoder() gave another encoder of the same name, {model.name!r}")
+        if (encoder.n_layers, encoder.dim) != (model.n_layers, model.dim):
+            raise Breach("encoder() gave one of other layers or width")
     out = _left_out(make, report, text)
     with report.law("its label names what it does"):
         if (other != text or out) and not make().label.strip():

@@ -9,7 +9,17 @@ import pandas as pd
 from docs.numbers.part import Part, markdown, one_run_each
 
 DECIMALS = 4
-HEAD = ["model", "words", "layer of most", "split", "mismatched", "gain", "in one piece", "chance"]
+HEAD = [
+    "model",
+    "words",
+    "layer of most",
+    "split",
+    "mismatched",
+    "gain",
+    "alone",
+    "in one piece",
+    "chance",
+]
 
 
 def collected(made: Path) -> pd.DataFrame:
@@ -24,7 +34,8 @@ def table(numbers: pd.DataFrame) -> str:
         split = of_model[of_model.condition == "split"]
         layer = split.layer[split.share.idxmax()]
         at = of_model[of_model.layer == layer].set_index("condition")
-        cells = [percent(at.loc[name]) for name in ("split", "mismatched", "gain", "whole")]
+        shown = ("split", "mismatched", "gain", "alone", "whole")
+        cells = [percent(at.loc[name]) if name in at.index else "" for name in shown]
         rows.append([f"`{model}`", str(split.words.iloc[0]), str(layer), *cells, f"{split.chance.iloc[0]:.1%}"])
     return markdown(HEAD, rows) + one_run_each(numbers.model)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import torch
+from tiny_models import make
 
 from ctxexp.controls.alone import Alone
 from ctxexp.dataset import Sentence
@@ -11,6 +15,8 @@ from ctxexp.model import Encoder
 from ctxexp.models.bert import bert
 from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.gpt2 import gpt2
+from ctxexp.models.huggingface import huggingface
+from ctxexp.models.transformer.encoder import TransformerEncoder
 
 TEXTS = [text.split() for text in ("The bank of a river untangles .", "Some bank with no river untangles ! Yes")]
 
@@ -34,3 +40,17 @@ def test_words_alone_know_their_place_and_nothing_else(model: Encoder) -> None:
     assert encoder.name != model.name
     moved = next(iter(encoder.encode([Sentence.of(["the", "old", "bank"])]))).layers[:, 2]
     assert np.allclose(moved, one.layers[:, 1], atol=1e-4) == (model.positional is False)
+
+
+def test_roberta_counts_places_from_behind_its_padding(tmp_path: Path) -> None:
+    encoder = huggingface(checkpoint=str(make("roberta", tmp_path / "model")), device="cpu", dtype="float32")
+    assert isinstance(encoder, TransformerEncoder)
+    sentence = Sentence.of(TEXTS[0])
+    (alone,), (plain,), (read,) = (of([sentence]) for of in (encoder.encode_alone, encoder.encode, encoder.read_pieces))
+    np.testing.assert_allclose(alone.layers[0], plain.layers[0], atol=1e-5)  # where transformers itself puts the words
+    at = read.at[: read.counts[0]]
+    ids, places = torch.from_numpy(read.ids[at]).long(), torch.from_numpy(at) + encoder.model.config.pad_token_id + 1
+    with torch.inference_mode():
+        out = encoder.model(input_ids=ids[None], position_ids=places[None], output_hidden_states=True)
+    expected = torch.cat(out.hidden_states).mean(1).numpy()
+    np.testing.assert_allclose(alone.layers[:, 0], expected, atol=1e-5)

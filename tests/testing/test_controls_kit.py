@@ -11,7 +11,9 @@ import pytest
 
 from ctxexp.control import Control
 from ctxexp.controls import Shuffled
+from ctxexp.controls.alone import WordsAlone
 from ctxexp.dataset import Corpus, Sentence
+from ctxexp.model import Encoder
 from ctxexp.testing import check_control
 from tests.laws import fails
 
@@ -83,9 +85,15 @@ def _upside_down(self: Upper, store: Any, occurrences: Any) -> np.ndarray:
     return np.ones(len(occurrences.places), bool)
 
 
+def _nameless(self: Upper, encoder: Encoder) -> Encoder:
+    alone = WordsAlone(encoder)
+    alone.name = encoder.name
+    return alone
+
+
 def test_a_sound_control_passes() -> None:
     report = check_control(Upper)
-    assert len(report.passed) == 10
+    assert len(report.passed) == 11
     assert "of 60 sentences 59 are others" in report.notes[0]
 
 
@@ -102,6 +110,7 @@ def test_a_sound_control_passes() -> None:
         (mutant(corpus=_pairs_turn), "gold follows its words and sentences", "pairs point to others"),
         (mutant(corpus=_gold_twice), "gold follows its words and sentences", "another gold value, or is there twice"),
         (mutant(label=""), "its label names what it does", "labels and figures wouldn't say so"),
+        (mutant(encoder=_nameless), "another encoder has a name of its own, and the same shape", "of the same name"),
         (mutant(left_out=_numbers), "a bool a row", "left_out() gave int64 of shape ("),
         (mutant(left_out=_measured_only), "a bool a row", "a row each, not their numbers"),
         (mutant(left_out=_writes), "a bool a row", "read-only"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from inspect import getfile
 from pathlib import Path
 from typing import TypeVar
@@ -257,7 +258,9 @@ class TransformerEncoder(Encoder):
         with torch.inference_mode():
             for k in {len(ids) for _, ids in keys}:
                 alike = [key for key in dict.fromkeys(keys) if len(key[1]) == k]
-                vectors = self._at_places(*map(np.array, zip(*alike, strict=True))).cpu().numpy()
+                places, ids = map(np.array, zip(*alike, strict=True))
+                states = self.hidden_states(ids, places)
+                vectors = self._pool(states, np.arange(ids.size), np.full(len(ids), k)).cpu().numpy()
                 alone.update(zip(alike, vectors.swapaxes(0, 1), strict=True))
         rows = iter(keys)
         for one in read:
@@ -265,10 +268,10 @@ class TransformerEncoder(Encoder):
             nothing = self._nothing().cpu().numpy()
             yield EncodedSentence(one.units, np.stack(of_units, axis=1) if of_units else nothing)
 
-    def _at_places(self, places: np.ndarray, ids: np.ndarray) -> torch.Tensor:
-        """(layers, n, dim) of n units of k pieces (n, k), each by itself with its first piece at its place (n,)."""
-        k = ids.shape[1]
-        positions = torch.from_numpy(places[:, None] + np.arange(k)).to(self._device)
+    @contextmanager
+    def _first_at(self, places: np.ndarray, length: int) -> Iterator[None]:
+        """The block reads sentences of this length whose first pieces are at these places (n,)."""
+        positions = torch.from_numpy(places[:, None] + np.arange(length)).to(self._device)
         if any(hasattr(module, "create_position_ids_from_input_ids") for module in self.model.modules()):
             positions += int(self.model.config.pad_token_id) + 1  # RoBERTa's begin behind its padding's
         takes = "position_ids" in inspect.signature(self.model.forward).parameters
@@ -277,15 +280,19 @@ class TransformerEncoder(Encoder):
             with_kwargs=True,
         )
         try:
-            return self._pool(self.hidden_states(ids), np.arange(ids.size), np.full(len(ids), k))
+            yield
         finally:
             hook.remove()
 
     def _nothing(self) -> torch.Tensor:  # (layers, 0, dim)
         return torch.empty((len(self.layer_numbers), 0, self.dim), dtype=self._out, device=self._device)
 
-    def hidden_states(self, ids: np.ndarray) -> list[torch.Tensor]:
-        """Each given layer's vectors (sentences * length, dim) of `ids` (sentences, length)."""
+    def hidden_states(self, ids: np.ndarray, places: np.ndarray | None = None) -> list[torch.Tensor]:
+        """Each given layer's vectors (sentences * length, dim) of `ids` (sentences, length). `places`: where each
+        sentence's first piece is (sentences,), in models that take positions; None: at the beginning."""
+        if places is not None:
+            with self._first_at(places, ids.shape[1]):
+                return self.hidden_states(ids)
         tensor = torch.from_numpy(ids).to(self._device, torch.long)
         out = self._points.read(self._forward, tensor) if self._points else self._forward(tensor)
         self._pooled = out.get("pooler_output")

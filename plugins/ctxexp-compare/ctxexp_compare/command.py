@@ -12,6 +12,7 @@ from ctxexp.errors import DiskError
 from ctxexp.files.tables import write_csv
 from ctxexp.progress import show
 from ctxexp.report.frame import save_figure
+from ctxexp.report.negative_controls import ALONE
 from ctxexp.report.sweep_tables import SweepTable, markdown
 from ctxexp_compare import face
 from ctxexp_compare.engine import Similarities
@@ -83,11 +84,13 @@ def write(comparison: Similarities, folder: Path) -> list[Path]:
 
 
 def table(comparison: Similarities) -> SweepTable:
-    """Table of the most alike layers, and of layer 0 of both, for each pair of spaces; of a single space, of its first
-    and last layer. Adjusted values grow with similarity in every measure."""
+    """Table of the most alike layers, the same of the words alone where these are compared too, and layer 0 of both,
+    for each pair of spaces; of a single space, of its first and last layer. Adjusted values grow with similarity in
+    every measure."""
     labels = list(dict.fromkeys(place.label for place in comparison.places))
     at = {label: [i for i, place in enumerate(comparison.places) if place.label == label] for label in labels}
-    pairs = [(a, b) for i, a in enumerate(labels) for b in labels[i + 1 :]] or [(labels[0], labels[0])]
+    own = [label for label in labels if ALONE not in label] or labels
+    pairs = [(a, b) for i, a in enumerate(own) for b in own[i + 1 :]] or [(own[0], own[0])]
     lines = []
     for a, b in pairs:
         for name, matrix in comparison.matrices.items():
@@ -98,6 +101,9 @@ def table(comparison: Similarities) -> SweepTable:
                 continue
             best = int(np.nanargmax(part))
             cells = [(rows[best // len(columns)], columns[best % len(columns)])]
+            alone_a, alone_b = (at.get(f"{label} ({ALONE})") for label in (a, b))
+            if alone_a and alone_b:
+                cells.append((alone_a[cells[0][0] - at[a][0]], alone_b[cells[0][1] - at[b][0]]))
             inputs = rows[0], columns[0]
             if a != b and inputs not in cells and all(comparison.places[i].layer == 0 for i in inputs):
                 cells.append(inputs)
@@ -114,7 +120,7 @@ def table(comparison: Similarities) -> SweepTable:
         f"chance, {permutation_scope(comparison.null)}",
         "chance, freely",
     )
-    what = "Most alike layers, and layers 0," if len(labels) > 1 else "First and last layer"
+    what = "Most alike layers, and layers 0," if len(own) > 1 else "First and last layer"
     return SweepTable(f"{what} over {comparison.text}", comparison.frame, columns_of, lines, _notes(comparison))
 
 

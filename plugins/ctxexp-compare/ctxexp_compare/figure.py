@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report.frame import Style, add_captions, empty_figure
-from ctxexp.report.negative_controls import ONE_TRAINING_RUN
+from ctxexp.report.negative_controls import ALONE, ONE_TRAINING_RUN
 from ctxexp.report.palette import FAINT, INK
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ def title(comparison: Similarities, name: str) -> str:
     """Title with the figure's main finding: the most alike layers of two spaces, or the least alike ones of one."""
     value, low, high = comparison.matrices[name].adjusted
     labels = [place.label for place in comparison.places]
+    own = np.array([ALONE not in label for label in labels])
+    value = np.where(np.outer(own, own), value, np.nan) if own.any() else value
     apart = np.array([[a != b for b in labels] for a in labels])
     head = comparison.matrices[name].measure.title
     if apart.any() and np.isfinite(value[apart]).any():
@@ -111,7 +113,7 @@ def row_note(comparison: Similarities) -> str:
 
 def training_run_note(comparison: Similarities) -> str:
     """Note that each model is one training run; empty where a single space is compared with itself."""
-    one = len({place.label for place in comparison.places}) == 1
+    one = len({place.label.removesuffix(f" ({ALONE})") for place in comparison.places}) == 1
     return "" if one else f"{ONE_TRAINING_RUN}: intervals are over the text, not over trainings"
 
 

@@ -160,6 +160,13 @@ def test_figure_table_and_title_say_what_the_numbers_say() -> None:
     assert found.same_word[:, 1] == pytest.approx(19 / 59)
     assert len(found.frame) == 2 * 16
     assert "adjusted for chance" in found._repr_html_()
+    twins = [Space.of_arrays(f"{one.label} (each word alone)", z[::-1], words=words) for one in spaces]
+    beside = similarities([*spaces, *twins], [Cka()], bootstrap=20)
+    assert title(beside, "cka").startswith(title(found, "cka").rpartition(", ")[0].rpartition(", ")[0])
+    assert [row[1:3] for row in table(beside).shown] == [
+        ["one, layer 0", "other, layer 0"],
+        ["one (each word alone), layer 0", "other (each word alone), layer 0"],
+    ]
     alone = similarities(spaces[:1], [Cka()], bootstrap=20)
     assert "least alike: one, layer 0 and layer 1" in title(alone, "cka")
     with pytest.raises(MetricError, match="no measure 'rsa' here: cka, mutual_knn"):

@@ -70,6 +70,11 @@ def test_vectors_are_the_model_s_own(gpt2: Any, words: list[SplitWord]) -> None:
         hidden = gpt2.model(input_ids=torch.tensor([ids], dtype=torch.long), output_hidden_states=True).hidden_states
     expected = torch.stack([layer[0, word.one.at + 1] for layer in hidden]).numpy()
     np.testing.assert_allclose(by_condition["split"][:, 3], expected, atol=1e-4)
+    at = torch.tensor([[word.one.at, word.one.at + 1]])
+    with torch.inference_mode():
+        alone = gpt2.model(input_ids=torch.tensor([word.parts]), position_ids=at, output_hidden_states=True)
+    expected = torch.stack([layer[0, 1] for layer in alone.hidden_states]).numpy()
+    np.testing.assert_allclose(by_condition["alone"][:, 3], expected, atol=1e-4)
     assert {x.shape for x in by_condition.values()} == {(5, 12, 192)}
 
 
@@ -91,7 +96,7 @@ def test_a_gain_is_claimed_where_it_is_planted_and_rarely_elsewhere() -> None:
 
     def world(noise: float) -> dict[str, np.ndarray]:
         other = rng.normal(size=(4, 60, 12)).astype(np.float32)
-        near = {"whole": 0.1, "split": noise, "mismatched": 9.0}
+        near = {"whole": 0.1, "split": noise, "alone": 9.0, "mismatched": 9.0}
         return {"other": other} | {
             k: other + rng.normal(size=other.shape).astype(np.float32) * s for k, s in near.items()
         }
@@ -110,7 +115,7 @@ def _gains(by_condition: dict[str, np.ndarray]) -> pd.DataFrame:
 def test_the_verb_writes_table_figure_and_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(["gpt2"], most=12, untrained=False, prefix="as_tokenizer", seed=0, out=tmp_path)
     numbers = pd.read_csv(tmp_path / "split_words.csv")
-    assert set(numbers.condition) == {"whole", "split", "mismatched", "gain"}
+    assert set(numbers.condition) == {"whole", "split", "alone", "mismatched", "gain"}
     assert numbers.layer.max() == 4
     assert (numbers.chance == 1 / 12).all()
     assert (tmp_path / "split_words.png").stat().st_size > 5000

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 LINES = {
     "whole": (PALETTE[3], "the word in one piece"),
     "split": (PALETTE[0], "split in two pieces"),
+    "alone": (PALETTE[4], "its two pieces at that place without the sentence"),
     "mismatched": (PALETTE[1], "its last piece behind another word's first"),
 }
 FACTS = (
@@ -65,6 +66,6 @@ def sentence(label: str, rows: pd.DataFrame) -> str:
     at, split = by_layer.loc[best], rows[(rows.condition == "split") & (rows.layer == best)].iloc[0]
     return (
         f"{label}: most split words, {split.share:.0%} [{100 * split.low:.0f}, {100 * split.high:.0f}], are nearest to "
-        f"themselves in layer {best}, where {at.mismatched:.0%} are behind another word's first piece and "
-        f"{at.whole:.0%} in one piece."
+        f"themselves in layer {best}, where {at.mismatched:.0%} are behind another word's first piece, "
+        f"{at.alone:.0%} without the sentence and {at.whole:.0%} in one piece."
     )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MARKERS = "Ġ▁"  # of a word's start, in vocabularies; they belong to its first part
 SHORTEST = 4  # letters of a word that is split
-CONDITIONS = ("whole", "split", "mismatched")
+CONDITIONS = ("whole", "split", "alone", "mismatched")
 
 
 @dataclass(frozen=True)
@@ -118,12 +118,12 @@ def mismatched_parts(words: Sequence[SplitWord], seed: int) -> list[tuple[int, i
 
 
 def vectors(encoder: TransformerEncoder, words: Sequence[SplitWord], seed: int) -> dict[str, np.ndarray]:
-    """(layers, words, dim) float32 of each condition's last piece in a word's one sentence, and (`other`) of the word
-    in one piece in its other sentence."""
+    """(layers, words, dim) float32 of each condition's last piece in a word's one sentence (`alone`: at its place
+    there, without the sentence), and (`other`) of the word in one piece in its other sentence."""
     import torch
 
-    def layers(ids: np.ndarray, at: int) -> np.ndarray:
-        hidden = encoder.hidden_states(ids[None])
+    def layers(ids: np.ndarray, at: int, place: int = 0) -> np.ndarray:
+        hidden = encoder.hidden_states(ids[None], np.array([place]) if place else None)
         return np.stack([layer[at].float().cpu().numpy() for layer in hidden])
 
     def replaced(word: SplitWord, parts: tuple[int, int]) -> np.ndarray:
@@ -136,6 +136,7 @@ def vectors(encoder: TransformerEncoder, words: Sequence[SplitWord], seed: int) 
             "other": np.stack([layers(word.other.ids, word.other.at) for word in words], axis=1),
             "whole": np.stack([layers(word.one.ids, word.one.at) for word in words], axis=1),
             "split": np.stack([replaced(word, word.parts) for word in words], axis=1),
+            "alone": np.stack([layers(np.array(word.parts), 1, word.one.at) for word in words], axis=1),
             "mismatched": np.stack([replaced(*pair) for pair in zip(words, false_parts, strict=True)], axis=1),
         }
 
