@@ -199,7 +199,7 @@ def test_components_stand_in_a_table() -> None:
             row |= {"context": context, "context_low": context - 0.01, "context_high": context + 0.01}
             rows.append(row | {"sense": context / 10, "sense_low": 0.0, "sense_high": 0.05, "sentence": 0.1})
     assert what_is_context.table(pd.DataFrame(rows)).splitlines()[2:] == [
-        "| `m` | c | 1.0% [0.0, 2.0] | 40.0% [39.0, 41.0] (layer 1) | 30.0% [29.0, 31.0] |  | 10% | 20% | "
+        "| `m` | c | 1.0% [0.0, 2.0] | 40.0% [39.0, 41.0] (layer 1) |  | 30.0% [29.0, 31.0] |  |  | 10% | 20% | "
         "20% (layer 2) | 4.0% [0.0, 5.0] (layer 1) |  |"
     ]
 

@@ -124,6 +124,13 @@ def control_of(a: RunInfo, b: RunInfo) -> ControlName | None:
     return "shuffled" if same_weights and a.control == "none" and b.control.startswith(SHUFFLED) else None
 
 
+def twin(results: Results, measure: str, name: ControlName, runs: Iterable[LabelledResults]) -> Results | None:
+    """The run that is this control of another, by the same measure; None without one."""
+    about = measure_info(results, measure)
+    found = (other for _, other in runs if control_of(results.info, other.info) == name)
+    return next((other for other in found if measure_info(other, measure) == about), None)
+
+
 def control_lines(
     runs: Sequence[LabelledResults],
     measures: Iterable[str] | None = None,
@@ -178,7 +185,7 @@ def controls_of_run(results: Results) -> str:
     own = dict.fromkeys(one.label for key in keys for one in negative_controls(results, key))
     arguments = [f"model={info.model.name},{RANDOM_WORDS}" if info.model.name else f"model={RANDOM_WORDS}"]
     arguments += [f"weights={info.model.weights},{UNTRAINED}"] if info.model.weights in GROUP_OF_WEIGHTS else []
-    arguments += ["control=none,shuffled"] if info.control == "none" else []
+    arguments += ["control=none,alone,shuffled"] if info.control == "none" else []
     prefix = f"Of this run: {', '.join(own)}; " if own else ""
     return f"{prefix}further controls: its command with `-m {' '.join(arguments)}`, whose figures and report hold all"
 

@@ -9,7 +9,7 @@ import pandas as pd
 from docs.numbers.part import Part, markdown, one_run_each
 
 DECIMALS = 4
-HEAD = ["probe", "layer", "accuracy", "control task", "selectivity", "words held out", "untrained"]
+HEAD = ["probe", "layer", "accuracy", "control task", "selectivity", "words held out", "words alone", "untrained"]
 
 
 def collected(summary: Path) -> pd.DataFrame:
@@ -26,7 +26,8 @@ def table(numbers: pd.DataFrame) -> str:
         for at in chosen:
             row = of_model.loc[at]
             interval = f"{row.adjusted:.3f} [{row.adjusted_low:.3f}, {row.adjusted_high:.3f}]"
-            cells = ["" if pd.isna(row[key]) else f"{row[key]:.3f}" for key in ("held_out_words", "untrained")]
+            shown = ("held_out_words", "alone", "untrained")
+            cells = ["" if pd.isna(row.get(key)) else f"{row[key]:.3f}" for key in shown]
             layer = f"{row.layer}{', the most selective' if at == best else ''}"
             rows.append([str(model), layer, f"{row.raw:.3f}", f"{row.baseline:.3f}", interval, *cells])
     return markdown(HEAD, rows) + one_run_each(numbers.model)

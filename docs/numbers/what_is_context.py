@@ -16,8 +16,9 @@ from ctxexp.report.frame import save_figure
 from docs.numbers.marked import write_small
 from docs.numbers.part import ROOT, Part, markdown, one_run_each
 
-HEAD = ["model", "text", "context: layer 0", "highest", "last layer", "of which document", "sentence", "rest",
-        "position, highest above layer 0", "sense of ambiguous words, highest", "below 0"]  # fmt: skip
+HEAD = ["model", "text", "context: layer 0", "highest", "its floor", "last layer", "its floor",
+        "of which document", "sentence", "rest", "position, highest above layer 0",
+        "sense of ambiguous words, highest", "below 0"]  # fmt: skip
 
 
 def table(numbers: pd.DataFrame) -> str:
@@ -32,7 +33,9 @@ def table(numbers: pd.DataFrame) -> str:
         some = numbers[(numbers.words == "ambiguous") & (numbers.corpus == corpus) & (numbers.model == model)]
         sense = _highest(some, "sense") if len(some) else ""
         highest = f"{position.max():.0%} (layer {by_layer.layer[position.idxmax()]})"
-        context = [share(first, "context"), _highest(by_layer, "context"), share(last, "context")]
+        most = by_layer.loc[by_layer.context.idxmax()]
+        context = [share(first, "context"), _highest(by_layer, "context"), _floor(most)]
+        context += [share(last, "context"), _floor(last)]
         rows.append([f"`{model}`", str(corpus), *context, *parts, highest, sense, impossible(by_layer)])
     return markdown(HEAD, rows) + one_run_each(numbers.model)
 
@@ -40,6 +43,10 @@ def table(numbers: pd.DataFrame) -> str:
 def _highest(rows: pd.DataFrame, part: str) -> str:
     top = rows.loc[rows[part].idxmax()]
     return f"{share(top, part)} (layer {top.layer})"
+
+
+def _floor(row: pd.Series) -> str:
+    return f"{row.floor:z.1%}" if pd.notna(row.get("floor")) else ""
 
 
 def impossible(rows: pd.DataFrame) -> str:

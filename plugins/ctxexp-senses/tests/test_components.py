@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from ctxexp_senses.components.squares import squares
 import ctxexp
 from ctxexp.command.build import Built
 from ctxexp.command.compose import config_of
+from ctxexp.controls.alone import Alone
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import MetricError
 from ctxexp.measuring.groups import Group
@@ -360,24 +362,36 @@ def planted_results() -> ctxexp.Results:
     return ctxexp.Results.of(values, info=info)
 
 
-def test_the_floor_is_printed_and_impossible_variance_flagged() -> None:
-    runs = [("m", planted_results())]
+def planted_twin(context: Sequence[float]) -> ctxexp.Results:
+    """The words of `planted_results` alone."""
+    values = Values()
+    values.set(Key("c", "context"), np.array(context), low=np.array(context), high=np.array(context))
+    info = planted_results().info
+    model = replace(info.model, encoder=f"{info.model.encoder}, {Alone.label}")
+    return ctxexp.Results.of(values, info=replace(info, control=Alone.label, model=model))
+
+
+def test_each_layer_has_the_floor_of_its_own_twin_and_impossible_variance_is_flagged() -> None:
+    runs = [("m", planted_results()), ("m (each word alone)", planted_twin([0.02, 0.085]))]
     made, drawn = table(runs), figure(runs)
     assert made is not None
-    assert dict(zip(made.columns, made.shown[0], strict=True))["floor"] == "0.020"
+    assert len(made.shown) == 1
+    assert dict(zip(made.columns, made.shown[0], strict=True))["floor"] == "0.085"
+    assert made.numbers.floor.tolist() == [0.02, 0.085]
     assert any("layer 1: rest below 0 with the whole interval" in note for note in made.notes)
     assert not any("layer 0: " in note for note in made.notes)
     assert drawn is not None
     texts = [text.get_text() for axes in drawn.axes for text in axes.texts]
     assert texts.count("†") == 1
-    assert drawn.axes[0].get_title(loc="right") == "floor 2.0%"
+    (floors,) = (lines for lines in drawn.axes[0].collections if lines.get_linestyle()[0][1] is not None)
+    assert [y for line in floors.get_segments() for y in line[:, 1]] == pytest.approx([0.98, 0.98, 0.915, 0.915])
     said = " ".join(text.get_text() for text in drawn.texts).replace("\n", " ")
     assert max(bar.get_y() + bar.get_height() for bar in drawn.axes[0].patches) == pytest.approx(1)
     for words in (
         "scaled to end at 100%, by at most 1.0%",
         "In the last layer context makes",
-        "floor: context in layer 0",
-        "isn't additive after a",
+        "(floor 8.5%)",
+        "floor: context in that layer where each word is read alone",
     ):
         assert words in said
     sound = planted_results()
@@ -385,9 +399,10 @@ def test_the_floor_is_printed_and_impossible_variance_flagged() -> None:
     plain = figure([("m", replace(sound, frame=frame_))])
     assert plain is not None
     assert "†" not in " ".join(text.get_text() for text in plain.texts)
+    assert "floors aren't known" in " ".join(text.get_text() for text in plain.texts)
     assert "scaled to end" not in " ".join(text.get_text() for text in plain.texts)
     row = what_is_context.table(frame(runs).assign(corpus="made"))
-    assert "| 2.0% [1.6, 2.4] |" in row
+    assert "| 2.0% [1.6, 2.4] | 20.0% [19.6, 20.4] (layer 1) | 8.5% | 20.0% [19.6, 20.4] | 8.5% |" in row
     assert "rest -1.0% [-1.4, -0.6] (layer 1)" in row
 
 

@@ -15,6 +15,7 @@ from ctxexp_senses.probe.fit import majority, predictions
 from ctxexp_senses.probe.metric import Probe
 from ctxexp_senses.probe.task import ProbeTask, control_labels, folds_of, read_lexicon
 
+from ctxexp.controls.alone import Alone
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
 from ctxexp.measuring.groups import Group
@@ -318,19 +319,22 @@ def test_a_text_without_labels_is_refused(tmp_path: Path) -> None:
 # --- figure and table -----------------------------------------------------------------------------------------------
 
 
-def test_figure_and_table_show_the_twin(results: Results, tmp_path: Path) -> None:
+def test_figure_and_table_show_the_twins(results: Results, tmp_path: Path) -> None:
     model = replace(results.info.model, name="planted", weights="mini")
     mine = replace(results, info=replace(results.info, model=model))
     twin = replace(results, info=replace(results.info, model=replace(model, weights="untrained")))
-    drawn = figure([("planted", mine), ("planted (untrained)", twin)])
+    by_itself = replace(model, encoder=f"{model.encoder}, {Alone.label}")
+    alone = replace(results, info=replace(results.info, model=by_itself, control=Alone.label))
+    runs = [("planted", mine), ("planted (untrained)", twin), ("planted (each word alone)", alone)]
+    drawn = figure(runs)
     assert drawn is not None
     [axes] = drawn.axes
-    assert len(axes.lines) == 6  # five curves and the twin's
-    shown = table([("planted", mine), ("planted (untrained)", twin)])
+    assert len(axes.lines) == 7  # five curves and the twins'
+    shown = table(runs)
     assert shown is not None
     assert [row[0] for row in shown.shown] == ["planted", "planted"]
     assert shown.shown[0][2] == "1 (most selective)"
-    assert shown.numbers.untrained.tolist() == shown.numbers.raw.tolist()
+    assert shown.numbers.untrained.tolist() == shown.numbers.alone.tolist() == shown.numbers.raw.tolist()
     assert figure([("other", Results())]) is None
 
 

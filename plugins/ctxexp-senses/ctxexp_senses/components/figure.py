@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report import run_facts, wording
-from ctxexp.report.frame import add_captions, empty_figure
+from ctxexp.report.frame import Style, add_captions, empty_figure
+from ctxexp.report.negative_controls import control_of, twin
 from ctxexp.report.palette import FAINT, INK, PALETTE
 from ctxexp.report.sweep_tables import SweepTable
 from ctxexp.report.wording import LabelledResults
@@ -31,29 +32,37 @@ PARTS = {  # from the foot up: what is of the word alone, its place, then what i
     "rest": (PALETTE[1], "rest: this word in this sentence"),
 }
 DECIMALS = 4
-FLOOR = "floor: context in layer 0, which sees no other word"
-ADDITIVE = "position isn't additive after a layer norm (BERT's layer 0), which is part of the floor"
+FLOOR = "floor: context in that layer where each word is read alone, at its place"
+UNKNOWN = "floors aren't known: control=alone in the same sweep gives them"
 SCALED = "estimates below 0 are drawn as 0, and the others of that layer scaled to end at 100%, by at most {:.1%}"
+_FLOOR: Style = {"color": INK, "linewidth": 1.2, "linestyle": (0, (1, 1))}
 BELOW = "†: a component's whole interval lies below 0 there, which no variance can: the rows don't follow the model"
 
 
 def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
-    """Table with a row for each run, task and layer: model, corpus, words (all, or ambiguous), layer, shares with their
-    intervals."""
+    """Table with a row for each run, task and layer: model, corpus, words (all, or ambiguous), layer, floor, shares
+    with their intervals. Runs of the words alone have no row: they are others' floors."""
     import pandas as pd
 
     rows = []
-    for label, results in models(runs):
+    for label, results in models(_without_twins(runs)):
         for measure in (m for m, about in results.info.measures.items() if about.name == NAME):
             numbers = results.frame[results.frame["measure"] == measure]
+            alone = twin(results, measure, "alone", runs)
             for (task, layer), group in numbers.groupby(["task", "layer"], sort=False):
                 row = {"model": label, "corpus": results.info.corpus.name, "words": task or "all", "layer": int(layer)}
+                floor = None if alone is None else alone.values(measure, "context", task=task)
+                row["floor"] = np.nan if floor is None else floor[int(layer)]
                 for each in group.itertuples():
                     row[str(each.statistic)] = each.value
                     if np.isfinite(each.low):
                         row |= {f"{each.statistic}_low": each.low, f"{each.statistic}_high": each.high}
                 rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _without_twins(runs: Sequence[LabelledResults]) -> list[LabelledResults]:
+    return [one for one in runs if not any(control_of(other.info, one[1].info) == "alone" for _, other in runs)]
 
 
 def models(runs: Sequence[LabelledResults], name: str = NAME) -> list[LabelledResults]:
@@ -78,11 +87,14 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
     for (model, corpus, words), rows in numbers.groupby(["model", "corpus", "words"], sort=False):
         last = rows.sort_values("layer").iloc[-1]
         most = rows.loc[rows.context.idxmax()] if rows.context.notna().any() else last
-        cells = [_floor(rows, "{:.3f}"), f"{last.context:.3f} [{last.context_low:.3f}, {last.context_high:.3f}]"]
+        cells = [
+            "" if np.isnan(last.floor) else f"{last.floor:z.3f}",
+            f"{last.context:.3f} [{last.context_low:.3f}, {last.context_high:.3f}]",
+        ]
         cells += ["" if np.isnan(last[part]) else f"{last[part]:.3f}" for part in parts]
         lines.append([model, corpus, words, str(last.layer), *cells, f"{most.context:.3f} (layer {most.layer})"])
     columns = ["model", "corpus", "words", "layer", "floor", "context [95%]", *parts, "most context"]
-    notes = [f"context: {', '.join(part for part in CONTEXT if part in parts)} together", f"{FLOOR}; {ADDITIVE}"]
+    notes = [f"context: {', '.join(part for part in CONTEXT if part in parts)} together", _floors(numbers)]
     notes += [
         f"{one.model} on {one.corpus}, {one.words} words, layer {one.layer}: {', '.join(below)} below 0 with the whole "
         "interval, which no variance can be: the rows don't follow the model there"
@@ -97,10 +109,9 @@ def below_zero(row: Mapping[str, object]) -> list[str]:
     return [part for part in PARTS if float(str(row.get(f"{part}_high", "nan"))) < -ROUNDING]
 
 
-def _floor(rows: pd.DataFrame, form: str) -> str:
-    """The context of layer 0; "" where that isn't measured."""
-    first = rows[rows.layer == 0].context
-    return form.format(round(float(first.iloc[0]), 3) + 0.0) if len(first) and first.notna().all() else ""
+def _floors(numbers: pd.DataFrame) -> str:
+    """What the floor is, or how it is had."""
+    return FLOOR if numbers.floor.notna().any() else UNKNOWN
 
 
 def figure(runs: Sequence[LabelledResults]) -> Figure | None:
@@ -108,13 +119,16 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     numbers = frame(runs)
     if numbers.empty:
         return None
-    labelled = models(runs)
+    labelled = models(_without_twins(runs))
     by_encoder = {results.info.model.encoder: (label, results) for label, results in labelled}
     return drawing(numbers, controls(labelled), run_facts.encoder_lines(list(by_encoder.values())))
 
 
 def drawing(numbers: pd.DataFrame, control: str, feet: Sequence[str]) -> Figure:
     """The figure of a frame of numbers: `control` names the runs' control ("" for none), `feet` are its last lines."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
     names = list(dict.fromkeys(numbers.model))
     kinds = list(dict.fromkeys(zip(numbers.corpus, numbers.words, strict=True)))
     canvas = empty_figure(max(6.4, 2.9 * len(names) + 0.8), 2.5 * len(kinds) + 0.3)
@@ -124,15 +138,17 @@ def drawing(numbers: pd.DataFrame, control: str, feet: Sequence[str]) -> Figure:
             mine = numbers[(numbers.model == model) & (numbers.corpus == corpus) & (numbers.words == words)]
             _panel(grid[i, j], mine, first=i == 0, side=f"{corpus}, {words} words" if j == 0 else "", model=model)
     there = [part for part in PARTS if part in numbers]
-    handles = [_patch(PARTS[part][0]) for part in there]
+    handles: list[object] = [Patch(color=PARTS[part][0]) for part in there]
     facts = ["share of the variance of the vectors, all dimensions together", "whiskers: 95% interval of all context"]
-    facts += [f"context: {', '.join(part for part in CONTEXT if part in there)}", FLOOR, ADDITIVE]
+    facts += [f"context: {', '.join(part for part in CONTEXT if part in there)}", _floors(numbers)]
     excess = float(-np.minimum(numbers[there].fillna(0), 0).sum(axis=1).min())
     facts += [SCALED.format(excess / (1 + excess))] if excess > ROUNDING else []
     facts += [BELOW] if any(below_zero(row) for row in numbers.to_dict("records")) else []
     title = "Of all that varies in a layer's word vectors, how much is context?"
     facts.append(control)
     names = [PARTS[part][1] for part in there]
+    if numbers.floor.notna().any():
+        handles, names = [*handles, Line2D([], [], **_FLOOR)], [*names, "1 less the floor"]
     add_captions(canvas, title, facts, handles, names, feet, finding=finding(numbers))
     return canvas
 
@@ -145,6 +161,7 @@ def finding(numbers: pd.DataFrame) -> str:
         return ""
     shares = [
         f"{row.context:.1%} [{100 * row.context_low:.1f}, {100 * row.context_high:.1f}] in {row.model}"
+        + ("" if np.isnan(row.floor) else f" (floor {row.floor:z.1%})")
         for row in last.itertuples()
     ]
     return f"In the last layer context makes {', '.join(shares)} ({rows.corpus.iloc[0]}, {rows.words.iloc[0]} words)."
@@ -158,12 +175,6 @@ def controls(runs: Sequence[LabelledResults]) -> str:
 
 def _has(results: Results, name: str) -> bool:
     return any(about.name == name for about in results.info.measures.values())
-
-
-def _patch(colour: str) -> object:
-    from matplotlib.patches import Patch
-
-    return Patch(color=colour)
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, *, first: bool, side: str, model: str) -> None:
@@ -190,8 +201,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, *, first: bool, side: str, model: str
     for at, row in zip(x, rows.to_dict("records"), strict=True):
         if below_zero(row):
             axes.text(at, 1.01, "†", ha="center", va="bottom", fontsize=9, color=INK)
-    if floor := _floor(rows, "floor {:.1%}"):
-        axes.set_title(floor, loc="right", fontsize=8.5, color=FAINT, pad=14)
+    axes.hlines(1 - rows.floor, x - 0.43, x + 0.43, zorder=4, **_FLOOR)
     low, high = (1 - rows[f"context_{end}"].to_numpy() for end in ("high", "low"))
     axes.vlines(x, low, high, color=INK, linewidth=1.4, zorder=4)
     axes.axhline(0, color=INK, linewidth=0.6)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctxexp.report import run_facts, wording
 from ctxexp.report.frame import add_captions, empty_figure
-from ctxexp.report.negative_controls import control_of, is_control
+from ctxexp.report.negative_controls import ControlName, is_control, twin
 from ctxexp.report.palette import FAINT, GRID, INK, PALETTE
 from ctxexp.report.sweep_tables import Cells, SweepTable
 from ctxexp.report.wording import LabelledResults
@@ -28,7 +28,10 @@ LINES = {  # statistic: colour, dash, label
     "random": (PALETTE[3], (0, (1, 1.2)), "a random vector a word"),
     "majority": (FAINT, (0, (1, 1.2)), "the commonest label"),
 }
-UNTRAINED = (PALETTE[0], (0, (1, 1.2)), "accuracy, untrained twin")
+TWINS: dict[ControlName, tuple[str, object, str]] = {
+    "alone": (PALETTE[4], (0, (4, 1.2, 1, 1.2)), "accuracy, each word alone"),
+    "untrained": (PALETTE[0], (0, (1, 1.2)), "accuracy, untrained twin"),
+}
 
 
 def measures(runs: Sequence[LabelledResults]) -> list[tuple[str, Results, str]]:
@@ -42,13 +45,10 @@ def measures(runs: Sequence[LabelledResults]) -> list[tuple[str, Results, str]]:
     ]
 
 
-def _twin(results: Results, measure: str, runs: Sequence[LabelledResults]) -> np.ndarray | None:
-    """The accuracy of the run's untrained twin on the same labels."""
-    for _, other in runs:
-        same = wording.measure_info(results, measure) == wording.measure_info(other, measure)
-        if same and control_of(results.info, other.info) == "untrained":
-            return other.values(measure, "raw")
-    return None
+def _twins(results: Results, measure: str, runs: Sequence[LabelledResults]) -> dict[ControlName, np.ndarray | None]:
+    """The accuracy of each twin of the run on the same labels; None for one that isn't there."""
+    found = {name: twin(results, measure, name, runs) for name in TWINS}
+    return {name: None if other is None else other.values(measure, "raw") for name, other in found.items()}
 
 
 def figure(runs: Sequence[LabelledResults]) -> Figure | None:
@@ -64,13 +64,14 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     grid = canvas.subplots(len(by_labels), columns, squeeze=False, sharey="row")
     for line, of_labels in zip(grid, by_labels.values(), strict=True):
         for axes, (label, results, measure) in zip(line, of_labels, strict=False):
-            _panel(axes, label, results, measure, _twin(results, measure, runs))
+            _panel(axes, label, results, measure, _twins(results, measure, runs))
         for axes in line[len(of_labels) :]:
             axes.set_axis_off()
         line[0].set_ylabel("accuracy", fontsize=9.5)
     names = [name for name in LINES if any(results.values(m, name) is not None for _, results, m in probes)]
     styles = [LINES[name] for name in names]
-    styles += [UNTRAINED] if any(_twin(results, m, runs) is not None for _, results, m in probes) else []
+    every = [_twins(results, m, runs) for _, results, m in probes]
+    styles += [style for name, style in TWINS.items() if any(of[name] is not None for of in every)]
     facts = [*by_labels, "bands: 95% intervals; folds, control task and classifiers held"]
     facts += run_facts.shared_facts([(label, results) for label, results, _ in probes], probes[0][2])
     handles = [_handle(colour, dash) for colour, dash, _ in styles]
@@ -109,7 +110,9 @@ def _handle(colour: str, dash: object) -> object:
     return Line2D([], [], color=colour, linestyle=dash)  # type: ignore[arg-type]  # a dash is a text or a tuple
 
 
-def _panel(axes: Axes, label: str, results: Results, measure: str, twin: np.ndarray | None) -> None:
+def _panel(
+    axes: Axes, label: str, results: Results, measure: str, twins: Mapping[ControlName, np.ndarray | None]
+) -> None:
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     axes.set_title(label, loc="left", fontsize=10.5, color=INK, parse_math=False)
@@ -122,8 +125,10 @@ def _panel(axes: Axes, label: str, results: Results, measure: str, twin: np.ndar
         axes.plot(x, values[x], color=colour, linestyle=dash, linewidth=2 if solid else 1.3, marker="o" * solid, ms=4)
         if solid and (ends := results.interval(measure, name)) is not None:
             axes.fill_between(x, ends[0][x], ends[1][x], color=colour, alpha=0.2, linewidth=0)
-    if twin is not None:
-        axes.plot(np.arange(len(twin)), twin, color=UNTRAINED[0], linestyle=UNTRAINED[1], linewidth=1.3)
+    for name, accuracy in twins.items():
+        if accuracy is not None:
+            colour, dash, _ = TWINS[name]
+            axes.plot(np.arange(len(accuracy)), accuracy, color=colour, linestyle=dash, linewidth=1.3)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.set_xlabel(wording.LAYER_AXIS, fontsize=9)
@@ -141,7 +146,7 @@ def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
         names = ("adjusted", *LINES, "n", "words", "labels")
         curves = {name: results.values(measure, name) for name in names}
         low, high = results.interval(measure, "adjusted") or (None, None)
-        curves |= {"untrained": _twin(results, measure, runs), "adjusted_low": low, "adjusted_high": high}
+        curves |= {**_twins(results, measure, runs), "adjusted_low": low, "adjusted_high": high}
         for layer in np.flatnonzero(np.isfinite(curves["adjusted"])) if curves["adjusted"] is not None else ():
             row: Cells = {"model": label, "corpus": results.info.corpus.name, "measure": measure, "layer": int(layer)}
             rows.append(row | {name: np.nan if y is None else float(y[layer]) for name, y in curves.items()})
@@ -155,10 +160,10 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
         return None
     for (model, corpus, _), rows in numbers.groupby(["model", "corpus", "measure"], sort=False):
         for name, row in (("most selective", rows.loc[rows.adjusted.idxmax()]), ("last", rows.iloc[-1])):
-            cells = ["" if np.isnan(row[key]) else f"{row[key]:.3f}" for key in (*LINES, "untrained")]
+            cells = ["" if np.isnan(row[key]) else f"{row[key]:.3f}" for key in (*LINES, *TWINS)]
             interval = f"{row.adjusted:.3f} [{row.adjusted_low:.3f}, {row.adjusted_high:.3f}]"
             lines.append([model, corpus, f"{row.layer} ({name})", interval, *cells])
     columns = ["model", "corpus", "layer", "selectivity [95%]", "accuracy", "words held out", "control task",
-               "random vectors", "commonest", "untrained"]  # fmt: skip
+               "random vectors", "commonest", "words alone", "untrained"]  # fmt: skip
     notes = ["selectivity: accuracy less that on the control task (Hewitt & Liang 2019)"]
     return SweepTable("What a linear probe reads out of a layer", numbers, columns, lines, notes)
