@@ -124,7 +124,7 @@ def control_of(a: RunInfo, b: RunInfo) -> ControlName | None:
     return "shuffled" if same_weights and a.control == "none" and b.control.startswith(SHUFFLED) else None
 
 
-def twin(results: Results, measure: str, name: ControlName, runs: Iterable[LabelledResults]) -> Results | None:
+def twin(results: Results, measure: str, name: str, runs: Iterable[LabelledResults]) -> Results | None:
     """The run that is this control of another, by the same measure; None without one."""
     about = measure_info(results, measure)
     found = (other for _, other in runs if control_of(results.info, other.info) == name)

@@ -81,7 +81,7 @@ STEPS = {
         ("STS",),
     ),
     "softmax_link": Step("ctxexp link gpt2 bert", "link"),
-    "label_probe": Step("ctxexp probe model=bert,gpt2,elmo labels=pos,sense", SWEEP),
+    "label_probe": Step("ctxexp probe model=bert,gpt2,elmo labels=pos,sense control=none,alone", SWEEP),
     "split_words": Step("ctxexp split-words gpt2 bert", "split_words"),
     "training_steps": Step(
         'ctxexp train -m model=bert,gpt2 size=quick tracking=null text="$TEXT"\n'

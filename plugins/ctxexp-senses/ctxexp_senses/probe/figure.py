@@ -9,7 +9,7 @@ import numpy as np
 
 from ctxexp.report import run_facts, wording
 from ctxexp.report.frame import add_captions, empty_figure
-from ctxexp.report.negative_controls import ControlName, is_control, twin
+from ctxexp.report.negative_controls import is_control, twin
 from ctxexp.report.palette import FAINT, GRID, INK, PALETTE
 from ctxexp.report.sweep_tables import Cells, SweepTable
 from ctxexp.report.wording import LabelledResults
@@ -28,8 +28,8 @@ LINES = {  # statistic: colour, dash, label
     "random": (PALETTE[3], (0, (1, 1.2)), "a random vector a word"),
     "majority": (FAINT, (0, (1, 1.2)), "the commonest label"),
 }
-TWINS: dict[ControlName, tuple[str, object, str]] = {
-    "alone": (PALETTE[4], (0, (4, 1.2, 1, 1.2)), "accuracy, each word alone"),
+TWINS = {  # control: likewise
+    "alone": (PALETTE[4], (0, (3, 1.5)), "accuracy, each word alone"),
     "untrained": (PALETTE[0], (0, (1, 1.2)), "accuracy, untrained twin"),
 }
 
@@ -45,7 +45,7 @@ def measures(runs: Sequence[LabelledResults]) -> list[tuple[str, Results, str]]:
     ]
 
 
-def _twins(results: Results, measure: str, runs: Sequence[LabelledResults]) -> dict[ControlName, np.ndarray | None]:
+def _twins(results: Results, measure: str, runs: Sequence[LabelledResults]) -> dict[str, np.ndarray | None]:
     """The accuracy of each twin of the run on the same labels; None for one that isn't there."""
     found = {name: twin(results, measure, name, runs) for name in TWINS}
     return {name: None if other is None else other.values(measure, "raw") for name, other in found.items()}
@@ -110,9 +110,7 @@ def _handle(colour: str, dash: object) -> object:
     return Line2D([], [], color=colour, linestyle=dash)  # type: ignore[arg-type]  # a dash is a text or a tuple
 
 
-def _panel(
-    axes: Axes, label: str, results: Results, measure: str, twins: Mapping[ControlName, np.ndarray | None]
-) -> None:
+def _panel(axes: Axes, label: str, results: Results, measure: str, twins: Mapping[str, np.ndarray | None]) -> None:
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     axes.set_title(label, loc="left", fontsize=10.5, color=INK, parse_math=False)
