@@ -241,8 +241,8 @@ def test_tables_in_memory_are_read_as_files_are(tmp_path: Path, caplog: pytest.L
 
 
 def test_a_data_set_of_the_library_is_a_table() -> None:
-    datasets = pytest.importorskip(
-        "datasets", reason="datasets isn't installed: pip install 'ctxexp-scale[huggingface]'"
+    datasets = pytest.importorskip(  # a part of it: `datasets` alone is this folder too
+        "datasets.dataset_dict", reason="datasets isn't installed: pip install 'ctxexp-scale[huggingface]'"
     )
     rows = datasets.Dataset.from_list([{"text": "A dog ."}, {"text": None}, {"text": "A cat ."}])
     for table in (rows, rows.to_iterable_dataset()):
