@@ -37,7 +37,6 @@ FULL = {
     "leases": 35,
     "tokenizers": 40,
     "tables": 48,
-    "hosts": 30,
     "sizes": 140,  # named by files
     "devices": 120,  # in the place of files
     "shards": 54,  # of one pass

@@ -19,6 +19,9 @@ from ctxexp.command.face import load
 from ctxexp.errors import MetricError, TrackingError
 from ctxexp.files.manifest import MANIFEST, find_damage, seal
 from ctxexp.jobs.finished_runs import finished_on_disk
+from ctxexp.jobs.job import job, new_run
+from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.state import job_folder
 from ctxexp.report import frame
 from ctxexp.report.comparison import Comparison
 from ctxexp.results import Results
@@ -27,7 +30,6 @@ from tests.made import results_with, told
 
 from . import Lost, Silent
 from .damage import heard
-from .hosts import sweep_store
 
 SECRET = "kingfisher"
 FILES = ("results.json", "results.parquet", "replicates.npz", "words.csv", MANIFEST)
@@ -263,3 +265,16 @@ ATTACKS: dict[str, Attack] = {
     "a measure's name": measure_name,
     "a link that would be sent": sent_link,
 }
+
+
+def sweep_store(folder: Path, results: Results) -> Path:
+    """A tracking store with a finished job of one sweep, which has these results."""
+    sinks = Sinks({"mlflow": MlflowSink(experiment="study")})
+    sinks.prepare_all(folder)
+    place = job_folder(folder, "20260101-000000-abcdef", 0, ["model=bert"])
+    run = new_run(
+        place, folder, name="bert", key="key of bert", params={}, config="x: 1\n", sweep="20260101-000000-abcdef"
+    )
+    with job(run, sinks) as running:
+        running.log(results)
+    return folder

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import shutil
 import socket
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -28,14 +25,13 @@ from ctxexp.jobs.state import job_folder, new_id
 from ctxexp.jobs.sweep import close_sweep
 from ctxexp.sink import Sweep
 from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.app import FRONT, STORE, ShortLinks, _entry
-from ctxexp.sinks.mlflow.links import short_link, sweep_link, ui_address
+from ctxexp.sinks.mlflow.links import sweep_link, ui_address
 from ctxexp.sinks.mlflow.sink import MlflowSink, _say_where_files_stay
 from ctxexp.sinks.mlflow.tags import KIND, SWEEP, VIEW
 from ctxexp.sinks.mlflow.ui import charts_link, free_port, last_sweep_link, serve, server
 from ctxexp.sinks.mlflow.upload import upload
 from ctxexp.sinks.mlflow.views import FIRST
-from tests.browser import headless, wait_until
+from tests.browser import headless
 from tests.made import results_with, told
 
 MODELS = {"bert": 5, "gpt2": 5, "elmo": 3}
@@ -87,12 +83,12 @@ def browser(tmp_path: Path) -> Iterator[object]:
         yield browser
 
 
-def test_the_front_page_is_the_overlaid_curves(stored: Sweep, address: str, browser) -> None:
+def test_the_link_shows_the_overlaid_curves(stored: Sweep, address: str, browser) -> None:
     link = last_sweep_link(where(stored), "study", address)
     if database.version_of(database.client(address)) < FIRST:
         assert "searchFilter=" in str(link)  # the link of before, which was looked at by hand
         pytest.skip("this version of MLflow has no views by name")
-    browser.get(address)
+    browser.get(str(link))
     curves = """return [...document.querySelectorAll('.js-plotly-plot')].map(plot =>
         [...plot.querySelectorAll('.scatterlayer path.js-line')].map(line => line.style.stroke))"""
     three = {"rgb(31, 119, 180)", "rgb(214, 39, 40)", "rgb(44, 160, 44)"}  # of bert, gpt2, elmo
@@ -109,51 +105,12 @@ def test_the_front_page_is_the_overlaid_curves(stored: Sweep, address: str, brow
         assert f"{name} (self_similarity/adjusted)" in text  # the legend
     assert "Last sweep: " in text
     assert "Layer by layer: step = layer; adjusted: 0 = chance\nwithout intervals" in text
-    assert "MLflow Assistant" not in text  # though it is a first visit
-    assert "shared view" not in text
     places = [text.index(f"\n{title}\n") for title in HEADLINES.values()]
     assert places == sorted(places)
     assert len(found) == len(HEADLINES)  # the others are folded
     for folded in ("self_similarity (2)", "word_norm (1)"):
         assert re.search(folded.replace(" (", r"\s*\(").replace(")", r"\)"), text), text
     assert "comparison" not in text  # the summary run is in no legend
-
-
-def test_compared_runs_are_curves_and_the_models_numbers(stored: Sweep, address: str, browser) -> None:
-    runs = stored_runs(database.client(where(stored)))
-    jobs = [run for run in runs if run.data.tags[KIND] == "job"]
-    number, ids = jobs[0].info.experiment_id, ",".join(f'"{run.info.run_id}"' for run in jobs)
-    compared = f'#/compare-runs?runs=[{ids}]&experiments=["{number}"]'
-    browser.get(f"{address}/{compared}")
-    wait_until(lambda: len(browser.find_elements("css selector", ".js-plotly-plot .js-line")) >= 3, 60)
-    assert f"#/experiments/{number}/runs?searchFilter=attributes.run_id" in browser.current_url
-    browser.execute_script("history.pushState(null, '', arguments[0])", f"{compared}&tables")  # as its own button does
-    time.sleep(0.5)
-    assert "compare-runs" in browser.current_url
-    browser.execute_script("history.pushState(null, '', arguments[0])", "#/elsewhere")
-    browser.execute_script("history.pushState(null, '', arguments[0])", compared)
-    wait_until(lambda: "compare-runs" not in browser.current_url)
-    models = f"#/experiments/{number}/models?workflowType=machine_learning"
-    browser.execute_script("location.hash = arguments[0]", models)
-    shift = "return document.querySelector('.ag-body-horizontal-scroll-viewport')?.scrollLeft"
-    wait_until(lambda: browser.execute_script(shift) == 800, 60)
-    wait_until(lambda: "self_similarity adjusted mean" in browser.find_element("tag name", "body").text)
-
-
-def test_the_front_page_is_whole_whatever_a_browser_kept(stored: Sweep, address: str) -> None:
-    with urllib.request.urlopen(f"{address}/", timeout=20) as reply:
-        page, kept = reply.read().decode(), reply.headers
-    assert page.index("sweep/last") < page.index('<div id="root"')
-    assert 'if (true) {\n    keep("mlflow.settings.telemetry.enabled_v1", "false")' in page
-    assert "etag" not in kept
-    asked = urllib.request.Request(f"{address}/", headers={"If-None-Match": "*", "Range": "bytes=0-10"})
-    with urllib.request.urlopen(asked, timeout=20) as reply:
-        assert (reply.status, reply.read().decode()) == (200, page)
-
-
-def test_who_wants_telemetry_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "false")
-    assert b'if (false) {\n    keep("mlflow.settings.telemetry' in _entry.__wrapped__()
 
 
 def test_upload_through_the_server(stored: Sweep, address: str) -> None:
@@ -216,59 +173,17 @@ def test_serve_says_where_the_curves_are_and_ends_its_server(stored: Sweep) -> N
     assert used  # the port is free again
 
 
-def asked(path: str, *hosts: str) -> tuple[int, str, str]:
-    """Status, location and text of what the web application says to a path."""
-    said: list[Any] = []
-
-    async def send(message: Any) -> None:
-        said.append(message)
-
-    async def receive() -> Any:
-        raise AssertionError("nothing is sent to it")
-
-    scope = {
-        "type": "http",
-        "path": path,
-        "headers": [(b"host", host.encode()) for host in hosts or ["127.0.0.1:5000"]],
-    }
-    asyncio.run(ShortLinks()(scope, receive, send))
-    start, body = said
-    return start["status"], dict(start["headers"]).get(b"location", b"").decode(), body["body"].decode()
-
-
-def test_short_addresses_lead_to_a_sweeps_view(stored: Sweep, template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(STORE, where(stored))
-    status, place, _ = asked(f"/sweep/{stored.id}")
-    assert (status, place) == (302, last_sweep_link(where(stored), "study", "http://x").removeprefix("http://x"))  # type: ignore[union-attr]
-    assert stored.id in place
-    assert asked("/sweep/last") == (302, place, "")
-    assert asked("/sweep/last-but-one") == (404, "", "no sweep 'last-but-one' in this store")
-    monkeypatch.setenv(STORE, database.prepare(template))
-    assert asked("/sweep/last") == (302, FRONT, "")
-    assert asked("/sweep/no'ne%20such") == (404, "", 'no sweep "no\'ne such" in this store')
-
-
-def test_short_addresses_answer_the_hosts_that_mlflow_answers(stored: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(STORE, where(stored))
-    for host in ("evil.example", "evil.example:5000", "", "127.0.0.1.evil.example"):
-        assert asked("/sweep/last", host)[0] == 403, host
-    assert asked("/sweep/last", "evil.example", "localhost:5000")[0] == 403  # neither the first nor the last decides
-    assert asked("/sweep/last", "localhost:5000")[0] == 302
-    monkeypatch.setenv("MLFLOW_SERVER_ALLOWED_HOSTS", "lab.example")
-    assert [asked("/sweep/last", host)[0] for host in ("lab.example", "127.0.0.1:5000")] == [302, 403]
-
-
 def test_the_last_sweep_is_one_that_has_a_finished_run(stored: Sweep) -> None:
     client = database.client(where(stored))
     (experiment,) = {run.info.experiment_id for run in stored_runs(client)}
     tags = {KIND: "job", SWEEP: "unfinished"}
     run = client.create_run(experiment, int(time.time() * 1000) + 10**6, tags)
     try:
-        link = charts_link(client, [experiment], "http://x")
+        link = charts_link(client, experiment, "http://x")
         assert link is not None
         assert stored.id in link
         client.set_terminated(run.info.run_id, "FINISHED")
-        assert "unfinished" in str(charts_link(client, [experiment], "http://x"))
+        assert "unfinished" in str(charts_link(client, experiment, "http://x"))
     finally:
         client.delete_run(run.info.run_id)
 
@@ -276,16 +191,6 @@ def test_the_last_sweep_is_one_that_has_a_finished_run(stored: Sweep) -> None:
 def stored_runs(client: MlflowClient) -> list[Run]:
     """The runs of the store's experiment."""
     return list(client.search_runs([client.get_experiment_by_name("study").experiment_id]))
-
-
-def test_the_server_redirects(stored: Sweep, address: str) -> None:
-    if not short_link(where(stored)):
-        pytest.skip("ctxexp was installed before it had a web application: pip install -e . again")
-    with urllib.request.urlopen(f"{address}/sweep/{stored.id}", timeout=20) as reply:
-        assert reply.url.startswith(f"{address}/#/experiments/")
-        assert reply.status == 200
-    assert sweep_charts(stored).splitlines()[0].endswith(f"/sweep/{stored.id}")
-    assert short_link("http://elsewhere:1") == ""
 
 
 def test_a_link_names_the_view_where_there_is_one() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -13,8 +12,6 @@ from ctxexp.jobs.credentials import redact
 from ctxexp.sinks.mlflow.sqlite import sqlite_path
 from ctxexp.sinks.mlflow.tags import KIND, SWEEP, VIEW
 
-APP = "ctxexp"  # the web application that knows short addresses (`ctxexp.sinks.mlflow.app`), an entry point
-SHORT, LAST = "/sweep/", "last"  # its addresses
 CHARTS = {"compareRunsMode": "CHART", "workflowType": "machine_learning"}  # else the page is about traces
 
 
@@ -50,14 +47,7 @@ def ui_hint(uri: str) -> str:
 def run_link(uri: str, experiment_id: str, run_id: str, tab: str = "") -> str:
     """A run's page, or the page of one of its tabs (`model-metrics`: the curves, `artifacts`: the files)."""
     page = f"{run_id}/{tab}" if tab else run_id
-    return f"{base(uri) if uri else ''}/#/experiments/{experiment_id}/runs/{page}?workflowType=machine_learning"
-
-
-def short_link(uri: str, sweep: str = LAST) -> str:
-    """The short address of a sweep's charts, where `ctxexp ui` serves a local store or would; empty for servers of
-    others, and where the application that redirects isn't installed."""
-    there = not uri.startswith("http") and entry_points(group="mlflow.app", name=APP)
-    return f"{base(uri)}{SHORT}{sweep}" if there else ""
+    return f"{base(uri)}/#/experiments/{experiment_id}/runs/{page}?workflowType=machine_learning"
 
 
 def jobs_filter(sweep: str) -> str:
@@ -72,7 +62,7 @@ def run_filter(run_id: str) -> str:
 
 def sweep_link(uri: str, experiment_id: str, sweep: str, tags: Mapping[str, str]) -> str:
     """The page where MLflow overlays the curves of a sweep's jobs, or of a run with a view of its own; `uri` is the
-    store's or the UI's address (empty: of the server itself).
+    store's or the UI's address.
 
     With the view, if the experiment's `tags` hold one; else the run list with all charts. MLflow's front page and its
     Compare button show no curves.
@@ -81,4 +71,4 @@ def sweep_link(uri: str, experiment_id: str, sweep: str, tags: Mapping[str, str]
     if f"{VIEW}{sweep}" not in tags:  # beside a filter the page ignores a view
         order = {"orderByKey": "attributes.start_time", "orderByAsc": "true", "startTime": "ALL"}
         query = {"searchFilter": jobs_filter(sweep), **order, "lifecycleFilter": "Active"}
-    return f"{base(uri) if uri else ''}/#/experiments/{experiment_id}/runs?{urlencode(query | CHARTS)}"
+    return f"{base(uri)}/#/experiments/{experiment_id}/runs?{urlencode(query | CHARTS)}"

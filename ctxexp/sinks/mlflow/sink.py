@@ -24,7 +24,7 @@ from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
 from ctxexp.sinks.mlflow import database, doctor, sweeps, views
 from ctxexp.sinks.mlflow.failures import tracking_errors
-from ctxexp.sinks.mlflow.links import run_filter, run_link, short_link, sweep_link, ui_hint
+from ctxexp.sinks.mlflow.links import run_filter, run_link, sweep_link, ui_hint
 from ctxexp.sinks.mlflow.models import dataset_inputs, logged_model
 from ctxexp.sinks.mlflow.notes import experiment_note, job_note
 from ctxexp.sinks.mlflow.sqlite import sqlite_file
@@ -295,7 +295,7 @@ class MlflowSink(Sink):
         uri = self.uri or ""
         with tracking_errors(f"cannot read {redact(uri)}"):
             tags = self.client.get_experiment(self.experiment_id).tags
-        return (short_link(uri, sweep.id) or sweep_link(uri, self.experiment_id, sweep.id, tags)) + ui_hint(uri)
+        return sweep_link(uri, self.experiment_id, sweep.id, tags) + ui_hint(uri)
 
     def fetch(self, run: Run, folder: Path) -> bool:
         self._connect(run.tracking_folder, prepared=bool(run.sweep))

@@ -20,7 +20,7 @@ from ctxexp.jobs.credentials import mask, redact
 from ctxexp.jobs.process import raise_on_termination
 from ctxexp.sinks.mlflow import database, sqlite
 from ctxexp.sinks.mlflow.failures import tracking_errors
-from ctxexp.sinks.mlflow.links import APP, SHORT, address_file, base, run_link, short_link, sweep_link
+from ctxexp.sinks.mlflow.links import address_file, base, run_link, sweep_link
 from ctxexp.sinks.mlflow.tags import KIND, SWEEP, VIEW
 
 if TYPE_CHECKING:
@@ -37,21 +37,19 @@ def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> st
     client = database.client(uri)
     with tracking_errors(f"cannot read {redact(uri)}", file=sqlite.sqlite_file(uri)):
         entity = client.get_experiment_by_name(experiment)
-        return None if entity is None else charts_link(client, [entity.experiment_id], address or uri)
+        return None if entity is None else charts_link(client, entity.experiment_id, address or uri)
 
 
-def charts_link(client: MlflowClient, experiment_ids: list[str], where: str, sweep: str = "") -> str | None:
-    """The charts of this sweep, or else of the last run's in these experiments, or of that run if it was alone; None if
-    there is none. The last is one that finished, where any did: a sweep without a finished run has no charts."""
-    named = sweep.replace("'", "")
-    condition = f" AND tags.`{SWEEP}` = '{named}'" if sweep else ""
-    query, newest = f"tags.`{KIND}` = 'job'{condition}", ["attributes.start_time DESC"]
-    queries = [query] if sweep else [f"{query} AND attributes.status = 'FINISHED'", query]
-    found_by = (client.search_runs(experiment_ids, q, max_results=1, order_by=newest) for q in queries)
-    runs = next(filter(None, found_by), None) if experiment_ids else None
+def charts_link(client: MlflowClient, experiment_id: str, where: str) -> str | None:
+    """The charts of the experiment's last sweep, or its last run if that was alone; None if there is none. The last is
+    one that finished, where any did: a sweep without a finished run has no charts."""
+    query, newest = f"tags.`{KIND}` = 'job'", ["attributes.start_time DESC"]
+    queries = [f"{query} AND attributes.status = 'FINISHED'", query]
+    found_by = (client.search_runs([experiment_id], each, max_results=1, order_by=newest) for each in queries)
+    runs = next(filter(None, found_by), None)
     if not runs:
         return None
-    experiment_id, run_id = runs[0].info.experiment_id, runs[0].info.run_id
+    run_id = runs[0].info.run_id
     last_sweep, tags = runs[0].data.tags.get(SWEEP), client.get_experiment(experiment_id).tags
     if last_sweep or f"{VIEW}{run_id}" in tags:
         return sweep_link(where, experiment_id, last_sweep or run_id, tags)
@@ -68,8 +66,6 @@ def server(uri: str, port: int = 5000) -> Iterator[str]:
     port = free_port(port)
     address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    if short_link(uri):
-        command += ["--app-name", APP]
     if uri.startswith("sqlite"):  # else runs that are sent to this server leave `mlartifacts` in the working folder
         command += ["--artifacts-destination", sqlite.artifact_root(sqlite.sqlite_path(uri).parent)]
     environ = {
@@ -122,8 +118,6 @@ def serve(
             if not address.endswith(f":{port}"):
                 say(f"port {port} is taken; using {address.rpartition(':')[2]}")
             link = last_sweep_link(uri, experiment, address)
-            if link and (short := short_link(uri)):
-                link = f"{address}{short[short.index(SHORT) :]}"
             say(f"curves: {link}" if link else f"no run in experiment {experiment!r} yet; front page: {address}")
             say("Ctrl-C ends the server")
             with _note_address(uri, address):
