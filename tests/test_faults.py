@@ -101,7 +101,6 @@ SHORT = {
     "devices": 20,
     "shards": 4,
     "drivers": 1,
-    "poison": 1,
 }
 """How many the suite tries; a full disk has tests of its own, which need no disk."""
 

@@ -41,7 +41,6 @@ FULL = {
     "devices": 120,  # in the place of files
     "shards": 54,  # of one pass
     "drivers": 27,
-    "poison": 16,
 }
 """How many cases of each kind the full run tries."""
 

@@ -25,7 +25,7 @@ JOB_PATIENCE = 45.0  # of a parallel sweep: its jobs have 20 seconds to settle o
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 DRIVER = """
-import ctypes, os, re, signal, sys, threading, time
+import os, sys, time
 from pathlib import Path
 from ctxexp.engines.local import Local
 
@@ -34,10 +34,6 @@ def make():
 
 def work(item):
     (Path(sys.argv[1]) / str(os.getpid())).touch()
-    if {how!r} == "compute":  # never lets another of Python's threads run
-        re.match("(a*)*b", "a" * 50)
-    if {how!r} == "without a signal":  # the kernel's, at the parent's end
-        ctypes.CDLL(None).prctl(1, 0)
     if {how!r} == "with a child":
         os.fork() or time.sleep(600)
     time.sleep(600)
@@ -47,12 +43,7 @@ def drive():
 
 if __name__ == "__main__":
     Path("begun").touch()
-    if {how!r} == "in a thread":
-        thread = threading.Thread(target=drive, daemon=True)
-        thread.start()
-        thread.join()
-    else:
-        drive()
+    drive()
 """
 SLOW = """
 import time
@@ -78,8 +69,8 @@ ENGINES = {
     "a sweep with two jobs at once": ("-m", "seed=0,1", *TWO, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
     "the command under Ray": ("engine=ray", "engine.workers=2", "engine.shard_tokens=60"),
 }
-WAYS = ("wait", "the command", "compute", "a stopped worker", "in a thread", "without a signal",
-        "a sweep with two jobs at once", "Ctrl-C for all", "the command under Ray")  # fmt: skip
+WAYS = ("wait", "the command", "a stopped worker", "a sweep with two jobs at once", "Ctrl-C for all",
+        "the command under Ray")  # fmt: skip
 
 
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -101,8 +92,6 @@ def tried(how: str, number: signal.Signals, wanted: int, moment: float, folder: 
     folder.mkdir()
     if how == "the command under Ray" and find_spec("ray") is None:
         raise unittest.SkipTest("Ray is not installed")
-    if how == "compute" and sys.platform != "linux":
-        raise unittest.SkipTest("only Linux's kernel ends a process whose threads don't run")
     driver = started(how, folder)
     offspring: set[psutil.Process] = set()
     try:

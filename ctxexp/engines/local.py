@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections import deque
+import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from ctxexp.engine import Engine, WorkerDeaths
-from ctxexp.errors import ConfigError
+from ctxexp.engine import Engine
+from ctxexp.errors import ConfigError, EngineError
 
-MAIN_GUARD_HINT = "A script that begins them needs `if __name__ == '__main__':`."
 T = TypeVar("T")
 R = TypeVar("R")
+
+_own: dict[str, Any] = {}  # of a worker: its work as bytes, and as a function once it is asked for
 
 
 class Local(Engine):
@@ -35,35 +39,46 @@ class Local(Engine):
         if self.workers == 1:
             yield from map(make(), items)
             return
+        from concurrent.futures import FIRST_COMPLETED, Future, wait
+
         from cloudpickle import dumps
+        from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
-        from ctxexp.engines.processes import LocalWorker, answers
-
-        source, work = enumerate(items), dumps(make)
-        waiting = deque(islice(source, self.workers))
-        workers = [LocalWorker(work) for _ in waiting]
-        deaths = WorkerDeaths(f"engine {self.name}", f"is there memory for {self.workers} processes? {MAIN_GUARD_HINT}")
+        pool = ProcessPoolExecutor(self.workers, initializer=_begin, initargs=(dumps(make), os.getpid()))
+        source, running = iter(items), set[Future[R]]()
         try:
-            while workers:
-                for worker, outcome, value in answers(workers):
-                    item, worker.item = worker.item, None
-                    if outcome == "failed":
-                        raise value
-                    if outcome == "dead":
-                        deaths.count(item)
-                        waiting.extendleft([item] if item else [])
-                        workers[workers.index(worker)] = LocalWorker(work)
-                        continue
-                    deaths.begun()
-                    if not waiting:
-                        waiting.extend(islice(source, 1))
-                    if waiting:
-                        worker.give(waiting.popleft())
-                    else:
-                        workers.remove(worker)
-                        worker.kill()
-                    if outcome == "done":
-                        yield value
+            while True:
+                running |= {pool.submit(_do, dumps(item)) for item in islice(source, self.workers - len(running))}
+                if not running:
+                    return
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for one in done:
+                    yield one.result()
+        except BrokenProcessPool as error:
+            raise EngineError(
+                f"engine {self.name}: a worker died; is there memory for {self.workers} processes? What was done is "
+                "kept: the same command goes on from it"
+            ) from error
         finally:
-            for worker in workers:
-                worker.kill()
+            pool.shutdown(kill_workers=True)  # that is safe, since their files are written atomically
+
+
+def _begin(work: bytes, parent: int) -> None:
+    """Let this worker end with its parent, whatever ends that; Ctrl-C in a terminal is the driver's to hear."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="watch parent", daemon=True).start()
+    _own["work"] = work
+
+
+def _do(item: bytes) -> Any:
+    from cloudpickle import loads
+
+    if "function" not in _own:
+        _own["function"] = loads(_own["work"])()
+    return _own["function"](loads(item))

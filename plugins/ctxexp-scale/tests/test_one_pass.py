@@ -35,7 +35,7 @@ from ctxexp.datasets.streamed import ShardOptions
 from ctxexp.datasets.text import text as read_text
 from ctxexp.engine import Engine
 from ctxexp.engines.local import Local
-from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError, MetricError
+from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError, EngineError, MetricError
 from ctxexp.measuring.bootstrap import Units
 from ctxexp.measuring.occurrences import Groups, Occurrences
 from ctxexp.measuring.study import Study, Vectors, WordFilter
@@ -342,6 +342,8 @@ def test_a_workers_death_or_a_stop_loses_one_shard(tmp_path: Path) -> None:
     first = in_one_pass(tmp_path / "alone", study(text, TracingEncoder(tmp_path / "alone")), shards=12, batch_tokens=20)
     killed = tmp_path / "killed"
     encoder = TracingEncoder(killed, deadly=text.sentences[50].text)
+    with pytest.raises(EngineError, match="a worker died"):
+        in_one_pass(killed, study(text, encoder), shards=12, engine=Local(processes=2), batch_tokens=20)
     found = in_one_pass(killed, study(text, encoder), shards=12, engine=Local(processes=2), batch_tokens=20)
     assert (killed / "dead").exists()
     np.testing.assert_array_equal(found.frame.value, first.frame.value)
