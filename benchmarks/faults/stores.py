@@ -93,8 +93,7 @@ def locked(*statements: str) -> Callable[[Path, np.random.Generator], None]:
             assert holder.stdout is not None
             assert holder.stdout.readline() == "held\n"
             said = message(file.parent)
-        who = f"process {holder.pid} (" if Path("/proc/locks").exists() else "is locked"
-        healthy(file, said, "is locked", who, "wait")
+        healthy(file, said, "another program holds", "wait")
 
     return trouble
 
@@ -106,21 +105,21 @@ def full(file: Path, rng: np.random.Generator) -> None:
         fill(place, 0)
         said = message(place)
         (place / "filler").unlink()
-        healthy(place / "mlflow.db", said, f"the disk of {place} is full")
+        healthy(place / "mlflow.db", said, "full")
 
 
 def unreadable(file: Path, rng: np.random.Generator) -> None:
     file.chmod(0)
     said = as_another_user(file.parent)
     file.chmod(0o644)
-    healthy(file, said, "can't be opened", "Permission denied", "tracking.folder=")
+    healthy(file, said, "can't be opened", "tracking.folder=")
 
 
 def read_only(file: Path, rng: np.random.Generator) -> None:
     file.chmod(0o666)
     file.parent.chmod(0o755)
     said = as_another_user(file.parent)
-    healthy(file, said, "can't be opened", f"its folder {file.parent} can't be written to")
+    healthy(file, said, "can't be opened", "its folder")
 
 
 def as_another_user(folder: Path) -> str:

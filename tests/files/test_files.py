@@ -189,7 +189,7 @@ def test_a_full_database_is_said_as_a_full_disk(tmp_path: Path) -> None:
             connection.execute(sqlalchemy.text("INSERT INTO a VALUES (zeroblob(100000))"))
 
     with pytest.raises(
-        TrackingError, match=r"^cannot log in a\.db: the disk of the database is full; make room there or .*resume=true"
+        TrackingError, match=r"^cannot log in a\.db: the disk is full; make room there or .*resume=true"
     ):
         fill()
 

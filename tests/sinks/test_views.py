@@ -103,7 +103,7 @@ def test_a_lone_run_has_a_view_and_a_note(client: MlflowClient, tmp_path: Path) 
     sink.log(measured(0.01), folder)
     sink.finish("FINISHED")
     assert state(client, sink.run_id)["searchFilter"] == f"attributes.run_id = '{sink.run_id}'"
-    assert f"viewStateShareKey={sink.run_id}" in str(charts_link(client, [experiment(client)], "http://h"))
+    assert f"viewStateShareKey={sink.run_id}" in str(charts_link(client, experiment(client), "http://h"))
     note = client.get_experiment(experiment(client)).tags[NOTE]
     report = f"#/experiments/{experiment(client)}/runs/{sink.run_id}/artifacts/report.html"
     assert note.startswith(

@@ -111,7 +111,7 @@ def experiment(client: MlflowClient, name: str, folder: Path | str) -> str:
     from mlflow.exceptions import MlflowException
 
     uri = client.tracking_uri
-    with tracking_errors(f"cannot open experiment {name!r} of {redact(uri)}", file=sqlite.sqlite_file(uri)):
+    with tracking_errors(f"cannot open experiment {name!r} of {redact(uri)}"):
         entity = client.get_experiment_by_name(name)
         if entity is None:
             location = sqlite.artifact_root(Path(folder)) if uri.startswith("sqlite") else None
@@ -133,11 +133,11 @@ def _ask(uri: str) -> None:
     """Open the store once, so that errors in it are reported before any work."""
     if uri.startswith("sqlite"):
         sqlite.check_schema(uri)
-    file = sqlite.sqlite_file(uri)
     then = (
         f"; start it, or set sink.mlflow.uri to another (null with {VARIABLE} unset: a SQLite file, no server needed)"
     )
-    with tracking_errors(f"the tracking store {redact(uri)} does not answer", "" if file else then, file=file):
+    advice = "" if uri.startswith("sqlite") else then
+    with tracking_errors(f"the tracking store {redact(uri)} does not answer", advice):
         try:
             client(uri).search_experiments(max_results=1)
         except ValueError as error:  # of a URI that can't be read

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ctxexp.jobs.credentials import redact
 from ctxexp.jobs.process import HOST, PID, STARTED, why_gone
 from ctxexp.sinks.mlflow.failures import tracking_errors
-from ctxexp.sinks.mlflow.sqlite import sqlite_file
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -20,9 +19,7 @@ CLOSED = "ctxexp.closed"
 def mark_killed_runs(client: MlflowClient, experiment_id: str) -> list[str]:
     """Set to KILLED this host's RUNNING runs whose process is gone; their ids. The tag ctxexp.closed says why."""
     closed = []
-    with tracking_errors(
-        f"cannot close dead runs in {redact(client.tracking_uri)}", file=sqlite_file(client.tracking_uri)
-    ):
+    with tracking_errors(f"cannot close dead runs in {redact(client.tracking_uri)}"):
         runs = client.search_runs(
             [experiment_id], f"attributes.status = 'RUNNING' AND tags.`{HOST}` = '{platform.node()}'", max_results=1000
         )

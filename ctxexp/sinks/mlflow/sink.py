@@ -27,7 +27,6 @@ from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.sinks.mlflow.links import run_filter, run_link, sweep_link, ui_hint
 from ctxexp.sinks.mlflow.models import dataset_inputs, logged_model
 from ctxexp.sinks.mlflow.notes import experiment_note, job_note
-from ctxexp.sinks.mlflow.sqlite import sqlite_file
 from ctxexp.sinks.mlflow.tags import BUNDLE, ERROR, LOGGED, MAX_TAG, NOTE, SWEEP, tags_of
 from ctxexp.sinks.mlflow.values import flat, headline, interval_ends, keys_to_compare, means, metric_names
 
@@ -170,8 +169,7 @@ class MlflowSink(Sink):
         command = f"ctxexp upload {shlex.quote(str(self._folder))}"
         advice = f". The results are safe in {self._folder}; when the store answers again, send them with: {command}"
         is_saved = (self._folder / "results.json").exists()
-        file = sqlite_file(self.uri or "")
-        return tracking_errors(f"cannot {what} in {redact(self.uri or '')}", advice if is_saved else "", file=file)
+        return tracking_errors(f"cannot {what} in {redact(self.uri or '')}", advice if is_saved else "")
 
     def log(self, results: Results, folder: Path) -> None:
         """Log curves, counts and files. Logging the same results again changes nothing, since every point carries the

@@ -14,14 +14,14 @@ import sqlite3
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
 from ctxexp.jobs.process import defer_signals
 from ctxexp.sinks.mlflow.failures import tracking_errors
-from ctxexp.sinks.mlflow.sqlite_errors import explain
 
 LOCK_TIMEOUT = 180.0  # seconds; making a store takes 4 to 10
 BUSY_TIMEOUT = 20.0  # seconds; as long as MLflow waits for a locked database
@@ -81,7 +81,7 @@ def make(path: Path, folder: Path) -> None:
                 # Python drops an interrupt that meets a weak reference's callback, of which SQLAlchemy has many
                 with (
                     defer_signals(),
-                    tracking_errors(f"cannot make the tracking store {path}", file=part),
+                    tracking_errors(f"cannot make the tracking store {path}"),
                     _quiet_migrations(),
                 ):
                     _migrate(part, artifact_root(folder))
@@ -108,11 +108,8 @@ def _migrate(path: Path, root: str) -> None:
     make(sqlite_uri(path), root).engine.dispose()
     with contextlib.suppress(AttributeError):
         make._engine_map.pop(sqlite_uri(path), None)  # MLflow keeps engines since 3.6
-    connection = sqlite3.connect(path)
-    try:
+    with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode=wal")  # stays in the file: readers and writers don't block each other
-    finally:
-        connection.close()
 
 
 @contextlib.contextmanager
@@ -130,34 +127,16 @@ def _quiet_migrations() -> Iterator[None]:
 
 def check_schema(uri: str) -> None:
     """Refuse a file of another MLflow version, or one that can't be read, before MLflow touches it."""
-    from alembic.script import ScriptDirectory
-    from alembic.util.exc import CommandError
     from mlflow.store.db import utils
 
-    path = sqlite_path(uri)
-    try:
-        connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT)
-        try:
+    path, migrations = sqlite_path(uri), cast(Any, utils)  # MLflow leaves it untyped
+    with tracking_errors(f"cannot read the tracking store {path}"):
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT)) as connection:
             rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        raise TrackingError(f"cannot read the tracking store: {explain(error, path) or error}") from error
-    with tracking_errors(f"cannot read the migrations of MLflow for {path}"):
-        migrations: Any = utils  # MLflow leaves it untyped
-        scripts = ScriptDirectory.from_config(migrations._get_alembic_config(db_url=""))
-    version, expected = rows[0][0] if rows else None, scripts.get_current_head()
-    if version == expected:
-        return
-    try:
-        is_older = version is not None and scripts.get_revision(version) is not None
-    except CommandError:
-        is_older = False
-    python = shlex.quote(sys.executable)
-    raise TrackingError(
-        f"{path} was made by an older MLflow (schema {version}, this one needs {expected}); copy the file, then run: "
-        f"{python} -m mlflow db upgrade {shlex.quote(uri)}"
-        if is_older
-        else f"{path} was made by a newer MLflow (schema {version}, this one knows up to {expected}); install that "
-        "version (pip install -U mlflow) or choose another place with tracking.folder=..."
-    )
+        version, expected = rows[0][0] if rows else None, migrations._get_latest_schema_revision()
+    if version != expected:
+        raise TrackingError(
+            f"{path} was made by another MLflow (schema {version}, this one has {expected}); if that was a newer one, "
+            "install it (pip install -U mlflow); if an older one, copy the file, then run: "
+            f"{shlex.quote(sys.executable)} -m mlflow db upgrade {shlex.quote(uri)}"
+        )

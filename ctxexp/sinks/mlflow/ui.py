@@ -35,7 +35,7 @@ def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> st
     `address` is where the UI is served, for a store that is not itself a server.
     """
     client = database.client(uri)
-    with tracking_errors(f"cannot read {redact(uri)}", file=sqlite.sqlite_file(uri)):
+    with tracking_errors(f"cannot read {redact(uri)}"):
         entity = client.get_experiment_by_name(experiment)
         return None if entity is None else charts_link(client, entity.experiment_id, address or uri)
 
