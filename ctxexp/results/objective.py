@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, MetricError, near, short
-from ctxexp.measuring.groups import Group, Pairs
-from ctxexp.metric import Metric
-from ctxexp.report.wording import AVERAGE
 from ctxexp.results import Results
-from ctxexp.results.values import BY_BASELINE, LAYER, Key
+from ctxexp.results.values import LAYER, Key
 
 PLACES = ("last", "mean", "highest", "lowest")  # of a curve, beside the number of a layer
 _FORM = r"([\w-]+)(?:\.([\w-]+))?/(?:([^/@]+)/)?([^/@]+)(?:@(\w+))?"
@@ -41,19 +37,12 @@ class Objective:
             )
         return cls(text, Key.of(measure, statistic, task, mix or LAYER), at)
 
-    def check(self, metrics: Mapping[str, Callable[[], Metric]], corpus: Corpus | None = None) -> None:
-        """Raise ConfigError unless these metrics, by label, give it; the tasks of gold pairs are known once the corpus
-        is."""
-        measure, statistic, task = self.key.measure, self.key.name, self.key.task
-        if measure not in metrics:
-            raise ConfigError(f"objective={self.text}: no measure {measure!r}{near(measure, metrics)}")
-        if (names := statistics(metrics[measure])) and statistic not in names:
-            raise ConfigError(f"objective={self.text}: {measure} has no {statistic!r}{near(statistic, names)}")
-        if corpus and (tasks := {pair.subset.split("/")[0] or "other" for pair in corpus.pairs}):
-            tasks = {*tasks, AVERAGE} if len(tasks) > 1 else {""}
-            if task not in tasks and metrics[measure]().over == "pair":
-                named = [f"{measure}/{each}/{statistic}".replace("//", "/") for each in tasks]
-                raise ConfigError(f"objective={self.text}: no such task{near(str(self.key), named)}")
+    def check(self, measures: Collection[str]) -> None:
+        """Raise ConfigError unless its measure is among these."""
+        if self.key.measure not in measures:
+            raise ConfigError(
+                f"objective={self.text}: no measure {self.key.measure!r}{near(self.key.measure, measures)}"
+            )
 
     def require(self, layers: Sequence[int]) -> None:
         """Raise ConfigError unless the layer, where one is asked for by number, is among these."""
@@ -77,21 +66,3 @@ class Objective:
         if not defined.size:
             return float("nan")
         return {"mean": float(defined.mean()), "highest": float(defined.max()), "lowest": float(defined.min())}[self.at]
-
-
-def statistics(make: Callable[[], Metric]) -> set[str]:
-    """The names of a metric's statistics of one task, those by its baselines among them; empty where it can't be
-    asked."""
-    try:
-        metric = make()
-        if metric.over == "pair":
-            gold, x = np.array([0.0, 1, 0, 1]), np.random.default_rng(0).normal(size=(4, 2, 8))
-            metric.update(Group("task", x, pairs=Pairs(gold, [("a word", "some words")] * 4)))
-        names = set(metric.compute())
-    except Exception:  # it needs files, or rows of its own kind; what it says is said by the run
-        return set()
-    if metric.has_baseline and "raw" in names:
-        names |= {"baseline", "adjusted"} | ({"corrected"} if metric.cosine_statistic == "baseline" else set())
-        by_first = names & {*BY_BASELINE}
-        names |= {Key("", name, baseline=other).name for other in metric.baselines[1:] for name in by_first}
-    return names

@@ -156,10 +156,10 @@ class Built:
                 raise ConfigError(f"sentence.pooling={short(pooling)}: no such pooling{near(pooling, POOLINGS)}")
         _ = self.load_fit_text
 
-    def check_objective(self, corpus: Corpus | None = None) -> None:
-        """Raise ConfigError for an objective that no run of this config has; of some the corpus tells."""
+    def check_objective(self) -> None:
+        """Raise ConfigError for an objective of a measure that no run of this config has."""
         if self.objective:
-            self.objective.check(self.metrics, corpus)
+            self.objective.check(self.metrics)
 
     def _check_shards(self) -> None:
         """Raise ConfigError where the config asks for a text that is not stored and for what needs stored rows."""
@@ -188,7 +188,7 @@ class Built:
         self._check_shards()
         config, calibration, load_fit_text = self.config, self.calibration, self.load_fit_text
         corpus = self.corpus
-        self.check_objective(corpus)
+        self.check_objective()
         metrics = [one for one in self.prototypes.values() if isinstance(one, Metric)]  # the study refuses others
         if not config.shards and any(metric.over == "word" for metric in metrics):
             check_contexts(len(set(corpus.sentences)), self.words.min_contexts)  # before a model is loaded
