@@ -21,148 +21,66 @@ hookimpl = pluggy.HookimplMarker("ctxexp")
 
 
 class HookSpecs:
-    """Specifications of the hooks that a plugin may implement, in the order in which names are listed."""
+    """Specifications of the hooks that a plugin may implement, in the order in which names are listed.
+
+    Each takes `register`, which takes a name and what is offered by it.
+
+    Example:
+        >>> class Plugin:
+        ...     @hookimpl
+        ...     def register_models(self, register):
+        ...         register("mine", "my_package.models:mine")
+    """
 
     @hookspec
     def register_models(self, register: Register) -> None:
-        """Offer encoders.
-
-        Args:
-            register: Takes a name and its factory(**config) -> ctxexp.Encoder.
-
-        Example:
-            >>> class Plugin:
-            ...     @hookimpl
-            ...     def register_models(self, register):
-            ...         register("mine", "my_package.models:mine")
-        """
+        """Offer encoders, each by a factory(**config) -> ctxexp.Encoder."""
 
     @hookspec
     def register_datasets(self, register: Register) -> None:
-        """Offer corpora.
-
-        Args:
-            register: Takes a name and its factory(**config) -> ctxexp.Corpus.
-
-        Example:
-            >>> class Plugin:
-            ...     @hookimpl
-            ...     def register_datasets(self, register):
-            ...         register("mine", "my_package.datasets:mine")
-        """
+        """Offer corpora, each by a factory(**config) -> ctxexp.Corpus."""
 
     @hookspec
     def register_controls(self, register: Register) -> None:
-        """Offer control conditions: changes of the text (shuffled words), or occurrences that are left out.
-
-        Args:
-            register: Takes a name and its factory(**config) -> ctxexp.Control.
-
-        Example:
-            >>> class Plugin:
-            ...     @hookimpl
-            ...     def register_controls(self, register):
-            ...         register("mine", "my_package.controls:mine")
+        """Offer control conditions: changes of the text (shuffled words), or occurrences that are left out; each by a
+        factory(**config) -> ctxexp.Control.
         """
 
     @hookspec
     def register_transforms(self, register: Register) -> None:
-        """Offer transforms of a layer's vectors, such as removing its strongest directions.
-
-        Args:
-            register: Takes a name and its factory(**config) -> ctxexp.Transform.
-
-        Example:
-            >>> class Plugin:
-            ...     @hookimpl
-            ...     def register_transforms(self, register):
-            ...         register("mine", "my_package.transforms:mine")
+        """Offer transforms of a layer's vectors, such as removing its strongest directions, each by a factory(**config)
+        -> ctxexp.Transform.
         """
 
     @hookspec
     def register_metrics(self, register: Register) -> None:
-        """Offer metrics.
-
-        Args:
-            register: Takes a name and its factory(**config) -> ctxexp.Metric.
-
-        Example:
-            >>> class Plugin:
-            ...     @hookimpl
-            ...     def register_metrics(self, register):
-            ...         register("mine", "my_package.metrics:mine")
-        """
+        """Offer metrics, each by a factory(**config) -> ctxexp.Metric."""
 
     @hookspec
     def register_baselines(self, register: Register) -> None:
-        """Offer baselines.
-
-        Args:
-            register: Takes a name and its factory(**config) -> ctxexp.Baseline.
-
-        Example:
-            >>> class Plugin:
-            ...     @hookimpl
-            ...     def register_baselines(self, register):
-            ...         register("mine", "my_package.baselines:mine")
-        """
+        """Offer baselines, each by a factory(**config) -> ctxexp.Baseline."""
 
     @hookspec
     def register_sinks(self, register: Register) -> None:
-        """Offer destinations of runs' results, such as a tracking server.
-
-        Args:
-            register: Takes a name and its factory(**config) -> ctxexp.Sink.
-
-        Example:
-            >>> class Plugin:
-            ...     @hookimpl
-            ...     def register_sinks(self, register):
-            ...         register("mine", "my_package.sinks:mine")
-        """
+        """Offer destinations of results, such as a tracking server, each by a factory(**config) -> ctxexp.Sink."""
 
     @hookspec
     def register_engines(self, register: Register) -> None:
-        """Offer engines: execution backends that read texts and encode sentences.
-
-        Args:
-            register: Takes a name and its factory(**config) -> ctxexp.engine.Engine.
-
-        Example:
-            >>> class Plugin:
-            ...     @hookimpl
-            ...     def register_engines(self, register):
-            ...         register("mine", "my_package.engines:mine")
+        """Offer engines, execution backends that read texts and encode sentences, each by a factory(**config) ->
+        ctxexp.engine.Engine.
         """
 
     @hookspec
     def register_commands(self, register: Register) -> None:
-        """Offer verbs, `ctxexp NAME ...`.
-
-        Args:
-            register: Takes a name and a plain function with types and defaults. Its docstring is the verb's help, its
-                result the exit status (None: 0); a CtxexpError that it raises is one line to the user.
-
-        Example:
-            >>> class Plugin:
-            ...     @hookimpl
-            ...     def register_commands(self, register):
-            ...         register("mine", "my_package.command:mine")
+        """Offer verbs, `ctxexp NAME ...`, each a plain function with types and defaults. Its docstring is the verb's
+        help, its result the exit status (None: 0); a CtxexpError that it raises is one line to the user.
         """
 
     @hookspec
     def register_reports(self, register: Register) -> None:
-        """Offer tables and figures of a sweep's runs.
-
-        Args:
-            register: Takes a name, that of the file, and a function(runs) -> SweepTable (report.sweep_tables) for a
-                name `table_...`, matplotlib's Figure for another; None where these runs have nothing for it.
-
-        Example:
-            >>> class Plugin:
-            ...     @hookimpl
-            ...     def register_reports(self, register):
-            ...         register("table_mine", "my_package.report:table")
+        """Offer tables and figures of a sweep's runs, each by the name of its file and a function(runs) -> SweepTable
+        (report.sweep_tables) for a name `table_...`, matplotlib's Figure for another; None where these runs have
+        nothing for it.
         """
 
 
