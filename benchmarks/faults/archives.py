@@ -1,4 +1,4 @@
-"""Downloads that are cut, spoilt, encrypted, too large or another kind of thing: refused in a line, or taken whole."""
+"""Downloads that are cut, spoilt, encrypted or another kind of thing: refused in a line, or taken whole."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from ctxexp.files import archives
 from ctxexp.files.text_lines import text_lines
 
 from . import Lost, Silent
-
-SMALL = 1 << 20  # the bound of a member here, so that too large a one is made in no time
 
 
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -55,11 +53,7 @@ def tried(ending: str, data: bytes, name: str, rng: np.random.Generator, folder:
         for _ in text_lines(path) if ending == ".txt.gz" else ():
             pass
         return
-    before, archives.MAX_MEMBER = archives.MAX_MEMBER, SMALL
-    try:
-        read(path, data, spoilt, folder)
-    finally:
-        archives.MAX_MEMBER = before
+    read(path, data, spoilt, folder)
 
 
 def read(path: Path, data: bytes, spoilt: bytes, folder: Path) -> None:
@@ -128,14 +122,6 @@ def entry(offset: int, format: str, *values: int) -> Callable[[bytes, np.random.
     return spoil
 
 
-def large(data: bytes, rng: np.random.Generator) -> bytes:
-    """A file of many zeros in an archive of few bytes."""
-    zeros = {"a.txt": bytes(8 * SMALL)}
-    if data.startswith(b"PK"):
-        return zipped(zipfile.ZIP_DEFLATED)(zeros)
-    return gzip.compress(tarred(zeros)) if data.startswith(b"\x1f\x8b") else tarred(zeros)
-
-
 def absurd(data: bytes, rng: np.random.Generator) -> bytes:
     """A tar's header names 2^60 bytes, as a file's size or as that of an extended header."""
     header = bytearray(data[:512])
@@ -165,7 +151,6 @@ DAMAGES: dict[str, Damage] = {
     "spoilt bytes": (("",), flipped),
     "a spoilt head": (("",), head),
     "none": (("",), lambda data, rng: data),
-    "too large a file": ((*ZIPS, ".tar"), large),
     "encrypted": (ZIPS, entry(2, "<H", 1)),
     "an unknown method": (ZIPS, entry(4, "<H", 77)),
     "absurd sizes": (ZIPS, entry(14, "<II", 0xFFFFFFFE, 0xFFFFFFFE)),
