@@ -28,7 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command.build import Built
 from ctxexp.command.config import MISSING, Config, parse_config
-from ctxexp.command.config_files import group_options, parse_once
+from ctxexp.command.config_files import group_options
 from ctxexp.command.help import option_names
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, load_plugin_files, plugin_files, registry
 from ctxexp.command.options import MEANT, RENAMED, RENAMED_ARGUMENTS
@@ -255,9 +255,7 @@ def _hydra() -> Iterator[ConfigLoader]:
 
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(config_folder()), version_base="1.3"):
-        loader = GlobalHydra.instance().config_loader()
-        parse_once(loader)
-        yield loader
+        yield GlobalHydra.instance().config_loader()
     GlobalHydra.instance().clear()
 
 
