@@ -31,7 +31,7 @@ from ctxexp.command.config import MISSING, Config, parse_config
 from ctxexp.command.config_files import group_options
 from ctxexp.command.help import option_names
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, load_plugin_files, plugin_files, registry
-from ctxexp.command.options import MEANT, RENAMED, RENAMED_ARGUMENTS
+from ctxexp.command.options import MEANT
 from ctxexp.command.overrides import (
     expand_locations,
     expand_sweeps,
@@ -287,8 +287,6 @@ def _explain(text: str, overrides: Sequence[str]) -> str:
 
     if match := re.search(r"Could not override '([^']+)'", text):
         key = match.group(1)
-        if key in RENAMED:
-            return f"no config key {key!r}: it is {RENAMED[key]!r} now"
         if key in MEANT:
             return f"no config key {key!r}; did you mean {MEANT[key]}?"
         if key.startswith("hydra"):
@@ -305,8 +303,6 @@ def _explain(text: str, overrides: Sequence[str]) -> str:
         siblings = [k.rpartition(".")[2] for k in all_keys if k.rpartition(".")[0] == place]
         close = [f"{place}.{k}" if place else k for k in suggestions(last, siblings)] or suggestions(key, all_keys)
         hint = "; did you mean " + " or ".join(map(repr, close)) + "?" if close else "."
-        if RENAMED_ARGUMENTS.get(last) in siblings:
-            hint = f": it is {place + '.' + RENAMED_ARGUMENTS[last]!r} now"
         return f"no config key {key!r}{hint} ({place or 'top level'}{choice}: {', '.join(siblings) or 'no such place'})"
     if match := re.search(r"Could not (?:find|load) '([^']+)'", text):
         group, _, name = match.group(1).rpartition("/")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeGuard, TypeVar, cast, get_type_hints
 
 from ctxexp.command.names import LISTS
-from ctxexp.command.options import RENAMED, RunOptions
+from ctxexp.command.options import RunOptions
 from ctxexp.control import Control
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, MetricError, near, short
@@ -107,7 +107,7 @@ class Config(RunOptions):
 def parse_config(node: Mapping[str, object], registry: Registry) -> Config:
     """The typed config of these plain values. Raises ConfigError (or UnknownName) for the first unusable one."""
     own = {key: value for key, value in node.items() if key not in CONFIG_KINDS}
-    choices = _filled(RunOptions, _with_present_names(own))
+    choices = _filled(RunOptions, own)
     parts: dict[str, Any] = {}
     for kind in CONFIG_KINDS:
         if kind in LISTS:
@@ -119,17 +119,6 @@ def parse_config(node: Mapping[str, object], registry: Registry) -> Config:
     if not parts["metric"]:
         raise ConfigError(f"metric: expected at least one of {', '.join(registry.names('metric'))}")
     return Config(**vars(choices), **parts)
-
-
-def _with_present_names(node: dict[str, object]) -> dict[str, object]:
-    """The node with the keys of former versions, as in an earlier run's config, under their present names. The present
-    section is written anew: an earlier run's config has none, and it has that key alone."""
-    for former, present in RENAMED.items():
-        (section, key), (new_section, new_key) = former.split("."), present.split(".")
-        if isinstance(values := node.get(section), Mapping) and key in values:
-            rest = {name: value for name, value in values.items() if name != key}
-            node = {**node, section: rest, new_section: {new_key: values[key]}}
-    return node
 
 
 def components_of(kind: str, nodes: object, registry: Registry) -> dict[str, Component]:

@@ -17,14 +17,12 @@ from ctxexp.vectors.mixes import check_mixes
 DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
 FIT_ON = ("target", "train", "all", "nli:<path>")
 SHARDS = "one_pass.shards"
-RENAMED = {"words.one_pass": SHARDS}  # keys by their former name
 MEANT = dict.fromkeys(("text", "file", "path", "input", "data"), "dataset=FILE")  # keys that others have, by ours
 MEANT |= dict.fromkeys(("output", "out", "folder"), "tracking.folder=FOLDER")
 MEANT |= dict.fromkeys(("mlflow.tracking_uri", "tracking_uri", "tracking.uri", "mlflow.uri"), "sink.mlflow.uri=URI")
 MEANT |= dict.fromkeys(
     ("experiment_name", "mlflow.experiment_name", "tracking.experiment"), "sink.mlflow.experiment=NAME"
 )
-RENAMED_ARGUMENTS = {"size_matched": "baselines", "baseline": "baselines"}  # arguments, of metrics
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,6 @@ from ctxexp_scale.one_pass.totals import sum_up
 import ctxexp
 from ctxexp.baselines import OnePerSentence, Uniform
 from ctxexp.command.build import Built
-from ctxexp.command.compose import config_of
 from ctxexp.command.face import configured
 from ctxexp.controls.no_first import NoFirst
 from ctxexp.dataset import Corpus, Sentence
@@ -493,12 +492,6 @@ def test_the_plugin_is_named_where_it_is_missing(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(sys, "path", [])  # where nothing is installed
     with pytest.raises(ConfigError, match=r"one_pass\.shards needs the plugin ctxexp-scale: pip install"):
         Built(config).run(tmp_path)
-
-
-def test_the_key_s_former_name() -> None:
-    with pytest.raises(ConfigError, match=r"^no config key 'words\.one_pass': it is 'one_pass\.shards' now$"):
-        config_of(["words.one_pass=4", "metric=one_pass"])
-    assert composed("+words.one_pass=4", "metric=one_pass").shards == 4  # as in the config of an earlier run
 
 
 class LongestRow(ctxexp.GroupMean):
