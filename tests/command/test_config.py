@@ -157,7 +157,7 @@ def _put(config: dict[str, Any], dotted: str, value: Any) -> dict[str, Any]:
             r"plugins='\./a\.py': expected list\[str\], got str; .* even of one: plugins=\[\./a\.py\]$",
         ),
         ("transform.name", "centre", r"no transform 'centre'"),
-        ("control", "none", r"control: expected one option, as in control=NAME \(no_first, no_sinks, none, shuffled\)"),
+        ("control", "none", r"control: expected one option, as in control=NAME \(alone, no_first, no_sinks, none, shu"),
         ("control.name", "shufled", r"no control 'shufled'; did you mean 'shuffled'\?"),
         ("control.first", 2, r"control 'none' has no argument 'first'"),
         ("control", {"name": "shuffled", "how": "words"}, r"control\.how='words': no such choice"),

@@ -46,7 +46,7 @@ def refused(*overrides: str, multirun: bool = False) -> str:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("control=inf", "control=inf: expected a name (no_first, no_sinks, none, shuffled)"),
+        ("control=inf", "control=inf: expected a name (alone, no_first, no_sinks, none, shuffled)"),
         ("weights=-1e309", "weights=-inf: expected a name (mini, published, untrained)"),
         ("model=0", "model=0: expected a name (bert, "),
         ("model=true", "model=True: expected a name (bert, "),
@@ -79,7 +79,7 @@ def refused(*overrides: str, multirun: bool = False) -> str:
         pytest.param("model=glove", f"no model 'glove'{GLOVE} (bert, ", marks=WITHOUT_GLOVE),
         pytest.param("model.name=glove", f"no model 'glove'{GLOVE} (bert, ", marks=WITHOUT_GLOVE),
         ("model.name=[bert]", "model: expected one option, as in model=NAME (bert, "),
-        ("control.name=[none]", "control: expected one option, as in control=NAME (no_first, "),
+        ("control.name=[none]", "control: expected one option, as in control=NAME (alone, no_first, "),
         ("hydra.job.chdir=true", "hydra.job.chdir=true: runs stay in the folder where the command was typed, since "),
         ("hydra.mode=MULTIRUN", "hydra.mode=MULTIRUN: a sweep needs -m"),
         ("tracking.folder=", "tracking.folder='': expected a folder; . is the one where the command is typed"),
