@@ -160,6 +160,21 @@ def test_own_code_that_is_run_is_part_of_the_name(copy: Callable[[str], Path]) -
     assert names[0] != names[1]
 
 
+def test_own_code_of_a_language_model_alone_is_run(copy: Callable[[str], Path]) -> None:
+    folder = edit(copy("llama"), auto_map={"AutoModelForCausalLM": "own.Own"}, architectures=["Own"])
+    (folder / "own.py").write_text(
+        "from transformers import LlamaForCausalLM, LlamaModel\n"
+        "class Doubled(LlamaModel):\n    def forward(self, *args, **options):\n"
+        "        out = super().forward(*args, **options)\n        out.last_hidden_state *= 2\n        return out\n"
+        "class Own(LlamaForCausalLM):\n    def __init__(self, config):\n"
+        "        super().__init__(config)\n        self.model = Doubled(config)\n"
+    )
+    with pytest.raises(ModelError, match=r"AutoModelForCausalLM: own.Own.* trust_remote_code=true"):
+        encoder(folder, unused="refuse")
+    made = encoder(folder, trust_remote_code=True, unused="refuse")
+    np.testing.assert_allclose(next(iter(made.encode([SENTENCE]))).layers[-1], 2 * vectors(folder)[-1], rtol=1e-6)
+
+
 def test_weights_beside_those_that_are_read_are_named(copy: Callable[[str], Path]) -> None:
     folder = copy("bert")
     shard = folder / "model-00002-of-00002.safetensors"
@@ -380,6 +395,7 @@ def test_loading_leaves_the_libraries_loggers_as_they_were() -> None:
 
 SAVED_WITH_HEADS = {
     "BertForPreTraining": {},
+    "MarianMTModel": {"d_model": 16, "decoder_start_token_id": 0},  # saves no positions: they are a table of sines
     "BertForQuestionAnswering": {},
     "EsmForMaskedLM": {"mask_token_id": 4},  # its config has rope_theta, and no rope_parameters
     "LukeForMaskedLM": {"entity_vocab_size": 10, "entity_emb_size": 8},  # one of its heads is tied, the other isn't
@@ -398,4 +414,11 @@ def test_a_model_saved_with_its_head_has_nothing_left_over(tmp_path: Path, name:
     settings = tiny_models.SHAPE | {"vocab_size": tokenizer.get_vocab_size(), "max_position_embeddings": 40}
     settings |= {"pad_token_id": tokenizer.token_to_id("[PAD]")} | SAVED_WITH_HEADS[name]
     network(network.config_class(**settings)).save_pretrained(tmp_path)
-    assert "warnings" not in encoder(tmp_path, unused="refuse").details
+    made = encoder(tmp_path, unused="refuse", pooling="pieces")
+    assert "warnings" not in made.details
+    ids = made.read_pieces([SENTENCE])[0].ids  # type: ignore[attr-defined]
+    whole = network.from_pretrained(tmp_path).eval()
+    whole = whole.get_encoder() if whole.config.is_encoder_decoder else whole
+    with torch.no_grad():
+        states = whole(input_ids=torch.tensor(ids)[None], output_hidden_states=True).hidden_states
+    assert np.abs(next(iter(made.encode([SENTENCE]))).layers[1] - states[1][0, 1:-1].numpy()).max() < 1e-5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -73,7 +74,7 @@ def load(
 
     `untrained` is None, or the seed of weights drawn anew; `expect` the type that the checkpoint must be of.
     """
-    from transformers import AutoConfig, AutoModel
+    from transformers import AutoConfig
 
     device, dtype = resolve_device(options.device), resolve_dtype(options.dtype)
     folder, source = checkpoint.folder, checkpoint.source
@@ -97,14 +98,14 @@ def load(
         header = files.header
         if header is not None:
             header.use_keys(config)
-        network = network_class(config, source)
+        network = network_class(config, source, trust_remote_code=trust_remote_code)
         check_size(config, source)
         tokenizer = _tokenizer(folder, where)
         if header is not None:
             header.use_tokenizer(tokenizer.backend_tokenizer)
         cuts = follow_files(tokenizer, folder, options.lower)
-        if network is AutoModel:
-            draw = partial(AutoModel.from_config, config, trust_remote_code=trust_remote_code)
+        if hasattr(network, "from_config"):
+            draw = partial(network.from_config, config, trust_remote_code=trust_remote_code)
         else:
             draw = partial(network._from_config, config)
         placed = loading_arguments(options, device)
@@ -211,12 +212,16 @@ def text_encoder(model: PreTrainedModel) -> PreTrainedModel:
     return model.get_encoder() if model.config.is_encoder_decoder else model
 
 
-def network_class(config: PretrainedConfig, source: str) -> Any:
-    """AutoModel, or the class of an encoder alone that the config names (T5EncoderModel, DPRContextEncoder): its
-    weights are others than those of AutoModel's choice. Raises ModelError for a kind of model that reads no text."""
+def network_class(config: PretrainedConfig, source: str, *, trust_remote_code: bool = False) -> Any:
+    """AutoModel; for own code without an AutoModel the auto class that it is given for (AutoModelForCausalLM); or the
+    class of an encoder alone that the config names (T5EncoderModel, DPRContextEncoder): its weights are others than
+    those of AutoModel's choice. Raises ModelError for a kind of model that reads no text."""
     import transformers
     from transformers import MODEL_MAPPING
 
+    own = [key for key in getattr(config, "auto_map", None) or () if key.startswith("AutoModel")]
+    if own and trust_remote_code:
+        return getattr(transformers, "AutoModel" if "AutoModel" in own else own[0])
     networks = MODEL_MAPPING.get(type(config), ())
     if not networks and type(config).__module__.startswith("transformers."):
         raise ModelError(f"{source}: transformers has no model of hidden states of its type {config.model_type}")
@@ -249,7 +254,13 @@ def _trained(network: Any, checkpoint: Checkpoint, **choices: object) -> tuple[P
         )
     weights, own = dict(model.named_parameters()), set(map(id, text_encoder(model).parameters()))
     pooler = [key for key in report.missing if "pooler" in key]
-    missing = sorted(key for key in set(report.missing) - {*pooler} if key not in weights or id(weights[key]) in own)
+    made = {  # tables of which a class of the family says that it makes them anew (Marian's positions)
+        key.removeprefix(f"{model.base_model_prefix}.")
+        for cls in vars(sys.modules[type(model).__module__]).values()
+        for key in getattr(cls, "_keys_to_ignore_on_save", None) or ()
+    }
+    absent = set(report.missing) - {*pooler} - made
+    missing = sorted(key for key in absent if key not in weights or id(weights[key]) in own)
     if missing:
         raise ModelError(
             f"{source} lacks {len(missing)} weights of {type(model).__name__} "

@@ -146,8 +146,9 @@ def unused_code(settings: Mapping[str, Any], model: PreTrainedModel, tokenizer: 
     losses: list[str] = []
     doubts: list[str] = []
     module, used = type(model).__module__, type(model).__name__
+    parts = {"AutoTokenizer": tokenizer, "AutoConfig": model.config}
     for key, own in (settings.get("auto_map") or {}).items():
-        runs = tokenizer if key == "AutoTokenizer" else model
+        runs = parts.get(key, model)
         if key != "AutoProcessor" and not is_own_code(runs):
             losses.append(
                 f"its own code ({key}: {own}), in place of which transformers' {type(runs).__name__} is run: "
