@@ -145,7 +145,7 @@ def download(urls: str | Sequence[str], dataset: str) -> bytes:
     reasons = []
     for url in [urls] if isinstance(urls, str) else urls:
         try:
-            return _content(url)
+            return content_at(url)
         except UNREACHABLE as error:
             reasons.append(f"{url} ({line(str(error), 200) or type(error).__name__})")
     raise DataError(
@@ -154,7 +154,7 @@ def download(urls: str | Sequence[str], dataset: str) -> bytes:
     )
 
 
-def _content(url: str) -> bytes:
+def content_at(url: str) -> bytes:
     """The content at an address. Raises one of UNREACHABLE, also for fewer or more bytes than the server announced."""
     buffer = io.BytesIO()
     with urllib.request.urlopen(url, timeout=TIMEOUT) as reply:

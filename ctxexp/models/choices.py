@@ -8,14 +8,13 @@ from functools import wraps
 from importlib.util import find_spec
 from inspect import Parameter, Signature, cleandoc, signature
 from pathlib import Path
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from ctxexp.errors import ConfigError, ModelError, UnknownName
 from ctxexp.files.paths import user_path
 from ctxexp.model import Encoder
 from ctxexp.models.elmo.locate import locate
 from ctxexp.models.transformer.checkpoints import local_path
-from ctxexp.vectors.align import check_pooling
 
 Weights = Literal["mini", "published", "untrained"]
 Pooling = Literal["mean", "first", "last", "pieces"]
@@ -70,17 +69,39 @@ class TransformerOptions:
     window: int | None = None  # pieces that are read at once, at most the model's own; set by factories, not by users
 
     def __post_init__(self) -> None:
-        check_pooling(self.pooling)
-        check_prefix(self.prefix)
+        """Raise `UnknownName` or `ConfigError` for options that no model allows."""
+        for name, hint in get_type_hints(TransformerOptions).items():
+            known, value = _literals(hint), getattr(self, name)
+            if known and value is not None and value not in known:
+                raise UnknownName(f"model.{name}", value, known)
+        if not self.prefix:
+            raise ConfigError(
+                "model.prefix is empty: expected as_tokenizer, none, bos, or a text that is to stand before each text; "
+                "nothing at all is model.prefix=none"
+            )
         check_layers(self.layers)
-        check_point(self.point, self.layers)
-        if self.long not in get_args(LongTexts):
-            raise UnknownName("policy for long sentences", self.long, get_args(LongTexts))
-        if self.linear not in get_args(LinearKernel):
-            raise UnknownName("kind of linear layers", self.linear, get_args(LinearKernel))
-        if self.unused not in get_args(Unused):
-            raise UnknownName("answer to what isn't used", self.unused, get_args(Unused))
-        check_loading(self.device_map, self.quantization, self.device)
+        if self.point != "residual" and self.layers is not None and 0 in self.layers:
+            raise ConfigError(
+                f"model.layers={list(self.layers)}: layer 0 is what enters the first block, so it has no {self.point}; "
+                f"model.point={self.point} is of layers from 1 on"
+            )
+        if self.stride is not None and self.stride < 1:
+            raise ConfigError(f"model.stride={self.stride}: expected at least 1 piece, or null for half a window")
+        if self.device_map is not None and self.device != "auto":
+            raise ConfigError(
+                f"model.device_map={self.device_map} lays the model on all devices that there are, and "
+                f"device={self.device} names one: leave one of them out"
+            )
+        packages = (("device_map", "accelerate"), ("quantization", QUANTIZERS.get(self.quantization or "", "")))
+        for name, package in packages:
+            if (value := getattr(self, name)) is not None and find_spec(package) is None:
+                raise ConfigError(f"model.{name}={value} needs the package {package}: pip install {package}")
+
+
+def _literals(hint: object) -> tuple[str, ...]:
+    """The names that a type allows, as in `Literal["cls", "mean"] | None`; empty for a type of anything else."""
+    args = get_args(hint)
+    return args if get_origin(hint) is Literal else tuple(name for part in args for name in _literals(part))
 
 
 def with_transformer_options(factory: Callable[..., Encoder]) -> Callable[..., Encoder]:
@@ -108,49 +129,23 @@ def with_transformer_options(factory: Callable[..., Encoder]) -> Callable[..., E
     return build
 
 
-def check_arguments(given: Mapping[str, object]) -> None:
+def check_arguments(given: Mapping[str, Any]) -> None:
     """Raise ConfigError or ModelError for arguments that no built-in model accepts, before anything is loaded."""
-    checks: tuple[Callable[..., None], ...] = (
-        check_prefix,
-        check_layers,
-        check_point,
-        check_loading,
-        check_stride,
-        check_slots,
-        check_elmo_files,
-        check_weights,
-        check_vector_path,
-    )
-    for check in checks:
-        check(**given)
+    shared = {one.name for one in fields(TransformerOptions)}
+    TransformerOptions(**{name: value for name, value in given.items() if name in shared})
+    for check in (check_weights, check_slots, check_elmo_files):
+        taken = signature(check).parameters
+        check(**{name: value for name, value in given.items() if name in taken})
+    if (path := given.get("path")) is not None:
+        check_vector_file(user_path(path))
 
 
-def check_prefix(prefix: str = AS_TOKENIZER, **_others: object) -> None:
-    """Raise `ConfigError` for a prefix of no characters."""
-    if not prefix:
-        raise ConfigError(
-            "model.prefix is empty: expected as_tokenizer, none, bos, or a text that is to stand before each text; "
-            "nothing at all is model.prefix=none"
-        )
-
-
-def check_layers(layers: Sequence[int] | None = None, **_others: object) -> None:
+def check_layers(layers: Sequence[int] | None) -> None:
     """Raise `ConfigError` for a selection that no model allows: an empty one, a negative number, or a layer twice."""
     if layers is not None and (not layers or min(layers) < 0 or len(set(layers)) < len(layers)):
         raise ConfigError(
             f"model.layers={list(layers)}: expected different layers, counted from 0, the input layer, as in [0,6,12]; "
             "null is all of them"
-        )
-
-
-def check_point(point: str = "residual", layers: Sequence[int] | None = None, **_others: object) -> None:
-    """Raise `UnknownName` or `ConfigError` for a point that no block has, or one inside a block asked of layer 0."""
-    if point not in get_args(Point):
-        raise UnknownName("point of a block", point, get_args(Point))
-    if point != "residual" and layers is not None and 0 in layers:
-        raise ConfigError(
-            f"model.layers={list(layers)}: layer 0 is what enters the first block, so it has no {point}; "
-            f"model.point={point} is of layers from 1 on"
         )
 
 
@@ -169,43 +164,18 @@ def layer_selection(
     return tuple(sorted(layers))
 
 
-def check_loading(
-    device_map: str | None = None, quantization: str | None = None, device: str = "auto", **_others: object
-) -> None:
-    """Raise `ConfigError` where a package is missing that these options need, or both `device_map` and `device` are
-    set."""
-    if device_map is not None and device != "auto":
-        raise ConfigError(
-            f"model.device_map={device_map} lays the model on all devices that there are, and device={device} names "
-            "one: leave one of them out"
-        )
-    if quantization is not None and quantization not in QUANTIZERS:
-        raise UnknownName("quantization", quantization, tuple(QUANTIZERS))
-    for key, value, package in (
-        ("device_map", device_map, "accelerate"),
-        ("quantization", quantization, QUANTIZERS.get(quantization or "", "")),
-    ):
-        if value is not None and find_spec(package) is None:
-            raise ConfigError(f"model.{key}={value} needs the package {package}: pip install {package}")
-
-
-def check_stride(stride: int | None = None, **_others: object) -> None:
-    """Raise `ConfigError` for a step between windows that isn't positive."""
-    if stride is not None and stride < 1:
-        raise ConfigError(f"model.stride={stride}: expected at least 1 piece; leave it null for half a window")
-
-
 def check_weights(
     weights: str = "mini",
     checkpoint: str | None = None,
     revision: str | None = None,
     seed: int = 0,
-    **_others: object,
 ) -> None:
-    """Raise ConfigError for a seed that torch can't draw from or a revision of weights that aren't from the hub,
-    ModelError for a folder that holds no checkpoint. `weights` mini: the small model that ships with ctxexp."""
-    if weights == "untrained":
-        check_seed(seed)
+    """Raise ConfigError for unknown weights, a seed that torch can't draw from or a revision of weights that aren't
+    from the hub, ModelError for a folder that holds no checkpoint."""
+    if weights not in get_args(Weights):
+        raise UnknownName("weights", weights, get_args(Weights))
+    if weights == "untrained" and not 0 <= seed < 2**63:
+        raise ConfigError(f"seed={seed} (weights=untrained): expected 0 to 2**63 - 1, which is {2**63 - 1}")
     if checkpoint is not None:
         local_path(checkpoint, revision)
     elif revision is not None and weights != "published":
@@ -213,12 +183,6 @@ def check_weights(
             f"revision={revision} names a commit of the hub, but weights={weights} ships with ctxexp; "
             "use weights=published, or leave revision out"
         )
-
-
-def check_vector_path(path: str | None = None, **_others: object) -> None:
-    """Raise `ModelError` for a file of word vectors that isn't there."""
-    if path is not None:
-        check_vector_file(user_path(path))
 
 
 def check_vector_file(path: Path) -> None:
@@ -229,18 +193,17 @@ def check_vector_file(path: Path) -> None:
         )
 
 
-def check_slots(state: str = "reset", slots: int = 1, **_others: object) -> None:
-    """Raise `ConfigError` for a batch size (`slots`, sentences that each have a state of their own) that ELMo's `state`
-    can't have."""
+def check_slots(state: str = "reset", slots: int = 1) -> None:
+    """Raise `UnknownName` or `ConfigError` for a state, or a number of sentences a batch, that ELMo can't have."""
+    if state not in get_args(ElmoState):
+        raise UnknownName("state of model elmo", state, get_args(ElmoState))
     if slots < 1:
         raise ConfigError(f"slots={slots}: expected a positive number of sentences a batch")
     if state == "reset" and slots != 1:
         raise ConfigError(f"slots={slots} has no meaning with state=reset; use state=carry, or leave slots out")
 
 
-def check_elmo_files(
-    weights: str = "mini", options_file: str | None = None, weight_file: str | None = None, **_others: object
-) -> None:
+def check_elmo_files(weights: str = "mini", options_file: str | None = None, weight_file: str | None = None) -> None:
     """Raise ConfigError for one of ELMo's two files without the other, ModelError for one that isn't there."""
     if weight_file is not None and (options_file is None or weights == "untrained"):
         raise ConfigError(
@@ -252,9 +215,3 @@ def check_elmo_files(
     for key, location in (("options_file", options_file), ("weight_file", weight_file)):
         if location is not None and not location.startswith(("http://", "https://")):
             locate(location, key)
-
-
-def check_seed(seed: int) -> None:
-    """Raise `ConfigError` unless torch can draw untrained weights from `seed`."""
-    if not 0 <= seed < 2**63:
-        raise ConfigError(f"seed={seed} (weights=untrained): expected 0 to 2**63 - 1, which is {2**63 - 1}")

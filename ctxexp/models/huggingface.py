@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
-from ctxexp.errors import UnknownName
 from ctxexp.model import Encoder
 from ctxexp.models import minis
 from ctxexp.models.choices import TransformerOptions, Weights, check_weights, with_transformer_options
 from ctxexp.models.lazy import lazy
-from ctxexp.models.listing import ModelFiles
+from ctxexp.models.listing import ModelFiles, with_files
 from ctxexp.models.transformer.checkpoints import Checkpoint, cached_folder, describe, from_hub, resolve
 from ctxexp.models.transformer.leftovers import account, unused_files
 from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS
@@ -48,38 +48,38 @@ def checkpoint_encoder(checkpoint: Checkpoint, options: TransformerOptions, **ch
     return lazy((checkpoint, options, choices), load, device=options.device)
 
 
-def files_of(kind: str, published_bytes: float) -> tuple[ModelFiles, ModelFiles]:
-    """The files of `model=bert` or `model=gpt2`: those that ship, and the published ones."""
+def paper_model(kind: str, summary: str, published_bytes: float) -> Callable[..., Encoder]:
+    """The factory of `model=bert` or `model=gpt2`, whose docstring begins with `summary`; the size is of the published
+    files."""
     paper = PUBLISHED_CHECKPOINTS[kind]
-    return (
-        minis.files(kind),
-        ModelFiles(
-            f"{kind} weights=published",
-            published_bytes,
-            f"{paper.ids[0]} of the hub",
-            "downloaded when it is first used",
-            partial(cached_folder, paper.ids, paper.revision),
-        ),
-    )
 
+    def build(
+        *,
+        options: TransformerOptions,
+        weights: Weights = "mini",
+        checkpoint: str | None = None,
+        revision: str | None = None,
+        seed: int = 0,
+    ) -> Encoder:
+        check_weights(weights, checkpoint, revision, seed)
+        if checkpoint is not None:
+            files = resolve(checkpoint, revision)
+        elif weights == "published":
+            files = from_hub(paper.ids, revision or paper.revision, verified=True)
+        else:
+            files = describe(minis.folder(kind), source=f"ctxexp mini {kind}")
+        return checkpoint_encoder(files, options, untrained=seed if weights == "untrained" else None, expect=kind)
 
-def choose(
-    kind: str, options: TransformerOptions, *, weights: Weights, checkpoint: str | None, revision: str | None, seed: int
-) -> Encoder:
-    """The encoder of `model=bert` or `model=gpt2` under `weights`: mini, published or untrained.
+    build.__name__, build.__qualname__, build.__module__ = kind, kind, f"ctxexp.models.{kind}"  # to be pickled by name
+    build.__doc__ = f"""{summary}
 
-    `checkpoint` replaces the files that `weights` stands for, and must be of the same type; with `weights=untrained`
-    its config and tokenizer are used, its weights drawn anew with `seed`.
+    weights: mini, published (pinned; from the hub's cache or the hub) or untrained (the mini's shape, drawn anew).
+    checkpoint: a folder, hub id or GGUF file of the same type, instead of the one that weights stands for.
+    revision: a branch, tag or commit of the hub, instead of the pinned one.
+    seed: of weights=untrained.
     """
-    if weights not in get_args(Weights):
-        raise UnknownName("weights", weights, get_args(Weights))
-    check_weights(weights, checkpoint, revision, seed)
-    if checkpoint is not None:
-        files = resolve(checkpoint, revision)
-    elif weights == "published":
-        files = from_hub(
-            PUBLISHED_CHECKPOINTS[kind].ids, revision or PUBLISHED_CHECKPOINTS[kind].revision, verified=True
-        )
-    else:
-        files = describe(minis.folder(kind), source=f"ctxexp mini {kind}")
-    return checkpoint_encoder(files, options, untrained=seed if weights == "untrained" else None, expect=kind)
+    found, source = partial(cached_folder, paper.ids, paper.revision), f"{paper.ids[0]} of the hub"
+    published = ModelFiles(
+        f"{kind} weights=published", published_bytes, source, "downloaded when it is first used", found
+    )
+    return with_files(minis.files(kind), published)(with_transformer_options(build))

@@ -78,9 +78,9 @@ def test_a_few_measured_layers_are_still_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(Results.load(tmp_path).by_name["self_similarity/raw"], [0.1, np.nan, 0.3])
 
 
-@pytest.mark.parametrize("how", ["nothing", "chunks", "another file", "a link"])
+@pytest.mark.parametrize("how", ["nothing", "chunks"])
 def test_weights_that_an_elmo_file_does_not_hold_are_refused(tmp_path: Path, how: str) -> None:
-    """The declared 20 GB would be asked for, or another file be read."""
+    """The declared 20 GB would be asked for, and read as noughts."""
     path, name = tmp_path / "weights.hdf5", "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"
     write_weights(path, ElmoNetwork(ELMO).state_dict(), ELMO)
     options = ElmoOptions(4, ((1, 3),), 1, 262, 50, "relu", 12_500, 50_000, 1, 3.0, 3.0, True)
@@ -90,14 +90,9 @@ def test_weights_that_an_elmo_file_does_not_hold_are_refused(tmp_path: Path, how
                 continue
             if each in file:
                 del file[each]
-            if how == "a link":
-                file[each] = h5py.ExternalLink("elsewhere.hdf5", each)
-            elif how == "another file":
-                file.create_dataset(each, shape, "<f4", external=[("/dev/zero", 0, 4 * int(np.prod(shape)))])
-            else:
-                file.create_dataset(each, shape, "<f4", chunks=how == "chunks" or None)
-        assert name in file or how == "a link"
-    with pytest.raises(CtxexpError, match=r"bytes that the file of [\d,]+ doesn't hold; copy|has no dataset 'CNN_proj"):
+            file.create_dataset(each, shape, "<f4", chunks=how == "chunks" or None)
+        assert name in file
+    with pytest.raises(CtxexpError, match=r"weights.hdf5 doesn't hold the [\d,]+ bytes of .*; copy"):
         bounded(lambda: read_weights(path, options))
 
 

@@ -446,8 +446,7 @@ def test_damaged_weights_are_named(tmp_path: Path, damage: str, message: str) ->
         (lambda o: o["char_cnn"].update(max_characters_per_token=2), "max_characters_per_token is 2: Input should be"),
         (lambda o: o["char_cnn"].update(filters=[[51, 2]]), "words of 50 characters don't hold the widest filter, 51"),
         (lambda o: o["char_cnn"].update(filters=[]), "filters is .*: List should have at least 1 item"),
-        (lambda o: o["char_cnn"].update(filters=[[1, 10**5]] * 9), "a network of .* weights; expected at most"),
-        (lambda o: o.update(lstm=[1]), "lstm is .1.: Input should be a valid dict"),
+        (lambda o: o.update(lstm=[1]), r"no lstm\.dim; is this"),
     ],
 )
 def test_wrong_options_are_named(tmp_path: Path, change: Any, message: str) -> None:
@@ -549,7 +548,7 @@ def test_a_download_that_fails_leaves_nothing(
     monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     (folder / "short.hdf5").write_bytes(b"half of it")
-    with pytest.raises(ModelError, match=r"short\.hdf5 broke off after 10 of 17 bytes; run again"):
+    with pytest.raises(ModelError, match=r"short\.hdf5 could not be downloaded to .*broke off after 10 of 17 bytes"):
         locate(f"{url}/short.hdf5", "weight_file")
     with pytest.raises(ModelError, match=r"weight_file: .*gone\.hdf5 could not be downloaded to .*404"):
         locate(f"{url}/gone.hdf5", "weight_file")
@@ -589,11 +588,6 @@ def test_the_mini_tells_contexts_apart_and_untrained_is_another_model() -> None:
     river, money = vectors(trained, "He sat on the bank of the river", "The bank lent him money")  # type: ignore[arg-type]
     np.testing.assert_allclose(river[0, 4], money[0, 1], atol=1e-6)
     assert np.abs(river[2, 4] - money[2, 1]).max() > 0.05
-
-
-def test_the_number_of_weights_is_known_before_there_are_any() -> None:
-    for options in (small(), small(n_highway=0, filters=((1, 2), (2, 3))), small(n_layers=3, projection=7)):
-        assert options.n_weights == sum(int(np.prod(shape)) for shape in layout(options).values())
 
 
 @pytest.mark.parametrize("changes", [{"n_layers": 1}, {"n_highway": 0}, {"filters": ((1, 3), (2, 4))}])

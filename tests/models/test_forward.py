@@ -74,7 +74,7 @@ def test_gelu_in_one_pass_is_transformers_own(folder: Path) -> None:
 
 def test_messages(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for choice in ("quick", "auto"):
-        with pytest.raises(UnknownName, match=rf"no kind of linear layers '{choice}'.*\bplain, prepacked"):
+        with pytest.raises(UnknownName, match=rf"no model.linear '{choice}'.*\bplain, prepacked"):
             encoder(folder, linear=choice)
     with pytest.raises(ConfigError, match=r"layers in float32 on a CPU, got GPT2Model in .*; use linear=plain$"):
         encoder(folder, linear="prepacked", dtype="bfloat16")

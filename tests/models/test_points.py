@@ -122,7 +122,7 @@ def test_prepacked_layers_give_the_same_points(folder: Callable[[str], Path]) ->
     ("kind", "options", "message"),
     [
         ("t5", {"point": "mlp"}, "is of the family 't5', whose blocks have no map of their parts; known: bert"),
-        ("gpt2", {"point": "heads"}, "no point of a block 'heads'"),
+        ("gpt2", {"point": "heads"}, "no model.point 'heads'"),
         ("gpt2", {"point": "mlp", "layers": [0, 1]}, "layer 0 is what enters the first block, so it has no mlp"),
     ],
 )  # fmt: skip

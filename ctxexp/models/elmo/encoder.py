@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from ctxexp.dataset import Sentence
-from ctxexp.errors import UnknownName
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import check_slots, layer_selection
 from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, State, character_ids
@@ -46,8 +45,6 @@ class ElmoEncoder(Encoder):
         dtype: str = "float32",
         layers: Sequence[int] | None = None,
     ) -> None:
-        if state not in ("reset", "carry"):
-            raise UnknownName("state of model elmo", state, ("reset", "carry"))
         check_slots(state, slots)
         self.options, self.sequential, self.slots, self.dtype = options, state == "carry", slots, dtype
         self.n_layers, self.dim = options.n_layers + 1, 2 * options.projection

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from ctxexp.errors import UnknownName
 from ctxexp.model import Encoder
 from ctxexp.models import minis
-from ctxexp.models.choices import Dtype, ElmoState, Weights, check_elmo_files, check_seed, layer_selection
+from ctxexp.models.choices import Dtype, ElmoState, Weights, check_elmo_files, check_weights, layer_selection
 from ctxexp.models.elmo.files import read_weights, sha256
 from ctxexp.models.elmo.locate import local_original, locate, original_files
 from ctxexp.models.elmo.options import read_options
@@ -51,10 +50,7 @@ def elmo(
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     seed: of weights=untrained.
     """
-    if weights not in get_args(Weights):
-        raise UnknownName("weights", weights, get_args(Weights))
-    if weights == "untrained":
-        check_seed(seed)
+    check_weights(weights, seed=seed)
     check_elmo_files(weights, options_file, weight_file)
 
     source = None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import urllib.request
 from pathlib import Path
 
-from ctxexp.datasets.download import cache_folder
-from ctxexp.errors import ModelError
+from ctxexp.datasets.download import UNREACHABLE, cache_folder, content_at
+from ctxexp.errors import DiskError, ModelError
 from ctxexp.files.paths import user_path
+from ctxexp.files.writing import atomic_write
 
 log = logging.getLogger("ctxexp")
 
@@ -18,12 +18,10 @@ ORIGINAL = "elmo_2x4096_512_2048cnn_2xhighway"  # the "original" model: 93.6M pa
 ORIGINAL_URL = "https://allennlp.s3.amazonaws.com/models/elmo/2x4096_512_2048cnn_2xhighway"
 _NAMES = f"{ORIGINAL}_options.json", f"{ORIGINAL}_weights.hdf5"
 _URLS = [f"{ORIGINAL_URL}/{name}" for name in _NAMES]
-TIMEOUT = 20.0  # seconds without a byte
 
 
 def model_cache() -> Path:
     """The folder of downloaded ELMo files, within the user's cache."""
-
     return cache_folder() / "models" / "elmo"
 
 
@@ -78,31 +76,17 @@ def _target(url: str) -> Path:
 
 
 def _fetch(url: str, key: str) -> Path:
-    from tqdm import tqdm
-
     target = _target(url)
     if target.is_file():
         return target
     if os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on"):
         raise ModelError(f"{key}: {url} is not in {target.parent}, and HF_HUB_OFFLINE forbids downloading it")
-    part = target.with_name(f".{target.name}.{os.getpid()}")
-    digest, got = hashlib.sha256(), 0
     try:
+        content = content_at(url)
         target.parent.mkdir(parents=True, exist_ok=True)
-        with urllib.request.urlopen(url, timeout=TIMEOUT) as reply, part.open("wb") as file:
-            size = int(reply.headers.get("Content-Length") or 0)
-            with tqdm(total=size or None, unit="B", unit_scale=True, desc=target.name, disable=None) as bar:
-                while chunk := reply.read(1 << 20):
-                    file.write(chunk)
-                    digest.update(chunk)
-                    got += len(chunk)
-                    bar.update(len(chunk))
-        if size and got != size:
-            raise ModelError(f"{key}: {url} broke off after {got:,} of {size:,} bytes; run again")
-        part.replace(target)
-    except OSError as error:  # URLError and timeouts among them
+        with atomic_write(target) as part:
+            part.write_bytes(content)
+    except (*UNREACHABLE, DiskError) as error:
         raise ModelError(f"{key}: {url} could not be downloaded to {target.parent} ({error})") from None
-    finally:
-        part.unlink(missing_ok=True)
-    log.info("downloaded %s to %s (sha256 %s)", url, target, digest.hexdigest())
+    log.info("downloaded %s to %s (sha256 %s)", url, target, hashlib.sha256(content).hexdigest())
     return target
