@@ -94,12 +94,12 @@ def config(kind: str, vocab_size: int) -> Any:
     if kind == "deberta-v2":
         return t.DebertaV2Config(vocab_size=vocab_size, **SHAPE)
     if kind == "gpt2":
-        ends = {"bos_token_id": 3, "eos_token_id": 3}
+        ends = {"bos_token_id": 0, "eos_token_id": 2}
         return t.GPT2Config(vocab_size=vocab_size, n_positions=40, n_embd=16, n_layer=2, n_head=2, **ends)
     if kind == "llama":
         return t.LlamaConfig(vocab_size=vocab_size, max_position_embeddings=40, **(ends | {"pad_token_id": 2}), **SHAPE)
     if kind == "qwen2":
-        ends = {"bos_token_id": 3, "eos_token_id": 3}
+        ends = {"bos_token_id": 0, "eos_token_id": 2}
         return t.Qwen2Config(vocab_size=vocab_size, num_key_value_heads=2, max_position_embeddings=40, **ends, **SHAPE)
     assert kind == "t5"
     return t.T5Config(vocab_size=vocab_size, d_model=16, num_layers=2, num_heads=2, d_kv=8, d_ff=32,

@@ -62,13 +62,7 @@ def from_transformers(
     from ctxexp.models.transformer.build import from_memory
 
     options = TransformerOptions(
-        pooling=pooling,
-        final_norm=final_norm,
-        long=long,
-        stride=stride,
-        linear=linear,
-        layers=layers,
-        prefix=prefix,
+        pooling=pooling, final_norm=final_norm, long=long, stride=stride, linear=linear, layers=layers, prefix=prefix
     )
     return from_memory(model, tokenizer, options, name)
 

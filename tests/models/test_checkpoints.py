@@ -243,18 +243,18 @@ def test_a_sharded_checkpoint_needs_every_part(tiny: Path, tmp_path: Path) -> No
         ("[]", "TypeError"),
         ("{}", "KeyError: 'weight_map'"),
         ('{"weight_map": 7}', "AttributeError"),
-        ('{"metadata": {}, "weight_map": {}}', r"its weight_map names \[\]"),
-        ('{"metadata": {}, "weight_map": {"a": 7}}', "its weight_map names"),
+        ('{"metadata": {}, "weight_map": {"a": 7}}', "TypeError"),
         ('{"metadata": {}, "weight_map": {"a": ["b"]}}', "TypeError"),
-        ('{"metadata": {}, "weight_map": {"a": "../model.safetensors"}}', "its weight_map names"),
-        ('{"weight_map": {"a": "model.safetensors"}}', "KeyError: 'metadata'"),
+        ('{"metadata": {}, "weight_map": {"a": "../model.safetensors"}}', "it names"),
         ("\\udcff", "JSONDecodeError"),
     ],
 )
 def test_a_damaged_index_of_shards_is_named(tmp_path: Path, index: str, reason: str) -> None:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model.safetensors.index.json").write_text(index)
-    with pytest.raises(ModelError, match=rf"index.json is no index of weights \({reason}.*: expected a JSON object of"):
+    with pytest.raises(
+        ModelError, match=rf"index.json is no index of weights \({reason}.*: expected a JSON object with"
+    ):
         describe(tmp_path, source="x")
 
 

@@ -445,7 +445,7 @@ def test_damaged_weights_are_named(tmp_path: Path, damage: str, message: str) ->
         (lambda o: o["char_cnn"].update(n_highway=10**7), "n_highway is 10000000: Input should be less than"),
         (lambda o: o["char_cnn"].update(max_characters_per_token=2), "max_characters_per_token is 2: Input should be"),
         (lambda o: o["char_cnn"].update(filters=[[51, 2]]), "words of 50 characters don't hold the widest filter, 51"),
-        (lambda o: o["char_cnn"].update(filters=[]), "filters is .*: List should have at least 1 item"),
+        (lambda o: o["char_cnn"].update(filters=[]), "filters is .*: Tuple should have at least 1 item"),
         (lambda o: o.update(lstm=[1]), r"no lstm\.dim; is this"),
     ],
 )

@@ -53,9 +53,9 @@ def encoder(folder: Path, **choices: object) -> TransformerEncoder:
 
 def hidden(folder: Path, text: str, limit: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """transformers' own hidden states (n_layers, n_pieces, dim) of one text, which pieces are special, its pooler."""
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoModel, PreTrainedTokenizerFast
 
-    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    tokenizer, model = PreTrainedTokenizerFast.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
     model = model.get_encoder() if model.config.is_encoder_decoder else model
     cut = {"truncation": True, "max_length": limit} if limit else {}
     read = tokenizer(text, return_special_tokens_mask=True, return_tensors="pt", **cut)
@@ -174,7 +174,7 @@ def test_what_is_too_long_is_cut_as_sentence_transformers_does(
     (encoded,) = shorter.encode([long])
     np.testing.assert_allclose(encoded.layers[:, 0], by_hand(own, long.text, 12)["mean"], atol=2e-6, rtol=2e-6)
     assert shorter.name != view.name
-    (own / "sentence_bert_config.json").write_text("[]")
+    (own / "sentence_bert_config.json").write_text("[7]")
     with pytest.raises(ModelError, match=r"sentence_bert_config\.json is no JSON object"):
         encoder(own).sentence_encoder()
     for said in (0, 2, -5, True, "12", 12.5):  # a BERT's two special pieces alone are no sentence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +15,10 @@ from ctxexp.errors import EncodingError
 from ctxexp.models.choices import Dtype, TransformerOptions
 from ctxexp.models.transformer.checkpoints import Checkpoint
 from ctxexp.models.transformer.checks import check_finite, check_vocabulary
-from ctxexp.models.transformer.checks.tokenizer import check_tokenizer, fast_tokenizer
+from ctxexp.models.transformer.checks.tokenizer import fast_tokenizer, other_numbers
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.facts import window_size
+from ctxexp.models.transformer.leftovers import account
 from ctxexp.models.transformer.loading import load, ready, state_hash
 from ctxexp.models.transformer.prompted import PromptedModel, tuned_network, tuning_state
 
@@ -60,8 +62,8 @@ def from_memory(
     tokenizer = copy.deepcopy(tokenizer)  # the caller's keeps its truncation and padding
     check_finite(model, title)
     check_vocabulary(tokenizer, model, title)
-    doubt = check_tokenizer(tokenizer, model.config, title)
-    loaded = ready(model, tokenizer)._replace(is_shared=True, tokenizer_doubt=doubt)
+    warnings = account([other_numbers(tokenizer, model.config)], options.unused, title)
+    loaded = ready(model, tokenizer)._replace(is_shared=True, warnings=tuple(warnings))
     weights = state_hash(loaded.model)
     backend = fast_tokenizer(tokenizer)  # without one the encoder refuses it
     parts = (
@@ -74,7 +76,7 @@ def from_memory(
         tuning_state(loaded.model),
     )
     content = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-    checkpoint = Checkpoint(title, "", Path(), weights, content)
-    if n_virtual and (window := window_size(loaded.model, tokenizer, title)) is not None:
+    checkpoint = Checkpoint(title, "", Path(os.devnull), weights, content)  # its folder holds no files
+    if n_virtual and (window := window_size(loaded.model, tokenizer)) is not None:
         options = replace(options, window=window - n_virtual)  # the prompt takes its place among the positions
     return TransformerEncoder(checkpoint, replace(options, dtype=dtype), loaded, title=title)

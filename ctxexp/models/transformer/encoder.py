@@ -84,11 +84,10 @@ class TransformerEncoder(Encoder):
                 "block, so there is nothing to leave out; leave final_norm=true"
             )
         self._forward = ForwardPass(self.model, self._linear, facts, self.layers, final_norm=final_norm)
-        own = window_size(self.model, loaded.tokenizer, checkpoint.source)  # pieces at once, special ones included
+        own = window_size(self.model, loaded.tokenizer)  # pieces at once, special ones included
         narrowed = options.window is not None and (own is None or options.window < own)
         self.window = options.window if narrowed else own
-        self._check_window()
-        self._check_stride()
+        self._check_sizes()
         weights = state_hash(self.model) if loaded.untrained else checkpoint.weights_hash
         identity = f"untrained:{weights}:{checkpoint.content_hash}" if loaded.untrained else checkpoint.identity
         self._name = (
@@ -120,7 +119,6 @@ class TransformerEncoder(Encoder):
             **({"dequantized": loaded.dequantized} if loaded.dequantized else {}),
             **({"quantized": quantization_label(options)} if options.quantization else {}),
             **({"device_map": options.device_map} if options.device_map else {}),
-            **({"tokenizer_doubt": loaded.tokenizer_doubt} if loaded.tokenizer_doubt else {}),
             **({"warnings": "\n".join(loaded.warnings)} if loaded.warnings else {}),
             "architecture": type(self.model).__name__,
             "layers": self.n_layers - 1,
@@ -153,24 +151,20 @@ class TransformerEncoder(Encoder):
             )
         return self._name
 
-    def _check_window(self) -> None:
-        n = self._read.n_special
+    def _check_sizes(self) -> None:
+        """Raise `ConfigError` where no text fits into the window, or windows would leave pieces out."""
+        n, stride, source = self._read.n_special, self.options.stride, self.checkpoint.source
         if self.window is not None and n >= self.window:
             raise ConfigError(
-                f"model.prefix={self.options.prefix!r}: {n} pieces stand around each text, and "
-                f"{self.checkpoint.source} reads {self.window} at once, so no text fits beside them; give a shorter one"
+                f"model.prefix={self.options.prefix!r}: {n} pieces stand around each text, and {source} reads "
+                f"{self.window} at once, so no text fits beside them; give a shorter one"
             )
-
-    def _check_stride(self) -> None:
-        size = None if self.window is None else self.window - self._read.n_special
-        stride = self.options.stride
-        if stride is None or (stride >= 1 and (size is None or stride <= size)):
-            return
-        if size is None:
-            room = f"at least 1 ({self.checkpoint.source} has no limit, so nothing is cut into windows)"
-        else:
-            room = f"1 to {size}, the pieces of text that fit the window of {self.checkpoint.source} ({self.window})"
-        raise ConfigError(f"model.stride={stride}: expected {room}; leave it null for half a window")
+        most = None if self.window is None else self.window - n
+        if stride is not None and most is not None and stride > most:
+            raise ConfigError(
+                f"model.stride={stride}: expected 1 to {most}, the pieces of text that fit the window of {source} "
+                f"({self.window}); leave it null for half a window"
+            )
 
     def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
         """Pieces of each sentence, special ones included; `encode` will not read these sentences again."""

@@ -217,14 +217,9 @@ def _is_causal(alone: torch.Tensor, last: torch.Tensor, *, by_batch: bool) -> bo
     return max(_moved(last[0], last[2])[:-1]) <= (1e-3 if is_exact else 0.06) * context
 
 
-def window_size(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str) -> int | None:
+def window_size(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int | None:
     """Pieces that the model takes at once, special ones included; None without a limit."""
     limits = [tokenizer.model_max_length]  # without a limit some 1e30, a float
-    whole = isinstance(limits[0], int) or (isinstance(limits[0], float) and limits[0].is_integer())
-    if not whole or not limits[0] > tokenizer.num_special_tokens_to_add():
-        raise ModelError(
-            f"{source}: its tokenizer says model_max_length={limits[0]!r}; expected a number of pieces, such as 512"
-        )
     settings = model.config.get_text_config().to_dict()
     limits += [n for key, n in settings.items() if LIMITS.fullmatch(key) and type(n) is int and n > 0]
     padded = settings.get("attention_window") or 1  # LED pads texts to a multiple of it, which take positions too

@@ -50,7 +50,10 @@ def sentence_settings(folder: Path) -> dict[str, Any]:
     """The settings of sentence-transformers for the transformer in the folder, under whichever of its file names, as in
     sentence_roberta_config.json; the first file that has any counts."""
     files = sorted(folder.glob("sentence_*_config.json"), key=lambda path: path.name != "sentence_bert_config.json")
-    return next(filter(None, (json.loads(path.read_text(encoding="utf-8")) for path in files)), {})
+    try:
+        return next(filter(None, (dict(json.loads(path.read_text(encoding="utf-8"))) for path in files)), {})
+    except (OSError, ValueError, TypeError) as error:
+        raise ModelError(f"{files[0]} is no JSON object: {error}; copy or download it again") from None
 
 
 def unused_files(folder: Path, *, used: str = "") -> Leftovers:

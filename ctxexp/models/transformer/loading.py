@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,8 +18,8 @@ from ctxexp.errors import ConfigError, ModelError, error_text, plugin_call, shor
 from ctxexp.models.choices import TransformerOptions
 from ctxexp.models.transformer.checkpoints import Checkpoint, weight_files
 from ctxexp.models.transformer.checks import (
+    WeightSizes,
     check_finite,
-    check_layers,
     check_room,
     check_size,
     check_vocabulary,
@@ -27,7 +27,7 @@ from ctxexp.models.transformer.checks import (
     weight_sizes,
 )
 from ctxexp.models.transformer.checks.settings import unused_settings
-from ctxexp.models.transformer.checks.tokenizer import check_tokenizer, follow_files
+from ctxexp.models.transformer.checks.tokenizer import follow_files, other_numbers
 from ctxexp.models.transformer.checks.unused import (
     check_adapter,
     loading_reports,
@@ -35,11 +35,10 @@ from ctxexp.models.transformer.checks.unused import (
     unused_weights,
 )
 from ctxexp.models.transformer.facts import model_kind
-from ctxexp.models.transformer.gguf.files import isolated_file, language_model, stored_types
+from ctxexp.models.transformer.gguf.files import isolated_file, language_model
 from ctxexp.models.transformer.gguf.header import GgufHeader
 from ctxexp.models.transformer.leftovers import Leftovers, account
 from ctxexp.models.transformer.library_warnings import library_warnings
-from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS, published_checkpoint
 from ctxexp.models.transformer.placing import loading_arguments
 from ctxexp.vectors.device import resolve_device, resolve_dtype
 
@@ -58,7 +57,6 @@ class LoadedModel(NamedTuple):
     untrained: bool = False
     is_shared: bool = False  # it is the caller's, who may change it
     dequantized: str = ""  # the types that a GGUF file stores its weights in, that of most values first
-    tokenizer_doubt: str = ""  # why the tokenizer may be another model's
     warnings: tuple[str, ...] = ()  # of what isn't used
 
 
@@ -85,8 +83,12 @@ def load(
         reason = damaged_file(folder) or f"{error_text(error)}{hint}"
         return f"cannot load {source}{f' ({folder})' * (source != str(folder))}: {reason}"
 
-    with library_warnings() as said, plugin_call("model", failure=failure), _files(checkpoint) as files:
-        where = files.where | {"trust_remote_code": trust_remote_code, "local_files_only": True}
+    with (
+        library_warnings() as said,
+        plugin_call("model", failure=failure),
+        _files(checkpoint) as (files, sizes, header),
+    ):
+        where = files | {"trust_remote_code": trust_remote_code, "local_files_only": True}
         config = AutoConfig.from_pretrained(**where)
         if expect is not None and config.model_type != expect:
             raise ModelError(
@@ -95,7 +97,6 @@ def load(
             )
         if checkpoint.is_gguf and not config.architectures:
             config.architectures = language_model(config.model_type)
-        header = files.header
         if header is not None:
             header.use_keys(config)
         network = network_class(config, source, trust_remote_code=trust_remote_code)
@@ -111,7 +112,7 @@ def load(
         placed = loading_arguments(options, device)
         if untrained is None:
             if not placed and getattr(config, "quantization_config", None) is None:
-                check_room(lambda: text_encoder(draw()), files.weight_sizes, source)
+                check_room(lambda: text_encoder(draw()), sizes, source)
             with torch.random.fork_rng(devices=[]):  # weights that no file has are drawn
                 model, pooled, unused = _trained(network, checkpoint, config=config, dtype=dtype, **where, **placed)
         else:
@@ -126,22 +127,18 @@ def load(
             unused.append(Leftovers(header.losses, []))
         check_finite(model, source)
         check_vocabulary(tokenizer, model, source)
-        doubt = _tokenizer_doubt(checkpoint, tokenizer, config)
         if not checkpoint.is_gguf:
             settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             unused += [unused_code(settings, model, tokenizer), unused_settings(settings, model.config, model)]
-        warnings = account([*unused, cuts], options.unused, source)
+        warnings = account([*unused, cuts, other_numbers(tokenizer, config)], options.unused, source)
     for text in said:
         warnings.append(f"{source}: a library that loaded it says: {text}")
         log.warning("%s", warnings[-1])
     loaded = ready(model.requires_grad_(False).eval(), tokenizer, pooled=pooled)
     if not placed:
         loaded.model.to(device)
-    if doubt:
-        log.warning("%s: %s; check that the tokenizer's files are this model's own", source, doubt)
-    return loaded._replace(
-        untrained=untrained is not None, dequantized=files.dequantized, tokenizer_doubt=doubt, warnings=tuple(warnings)
-    )
+    types = ",".join(name for name, _ in header.values_by_type.most_common()) if header else ""
+    return loaded._replace(untrained=untrained is not None, dequantized=types, warnings=tuple(warnings))
 
 
 def _untrained(
@@ -150,7 +147,6 @@ def _untrained(
     """A model of the checkpoint's shape with weights drawn from the seed, in the file's dtype."""
     if checkpoint.initializer_range is not None:
         config.initializer_range = checkpoint.initializer_range
-    check_room(draw, None, checkpoint.source)
     file_dtype = getattr(config, "dtype", None) or torch.float32  # read before the draw, which sets it
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
@@ -169,34 +165,17 @@ def _tokenizer(folder: Path, where: dict[str, object]) -> PreTrainedTokenizerBas
         return PreTrainedTokenizerFast.from_pretrained(**where)
 
 
-def _tokenizer_doubt(checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig) -> str:
-    """Why the tokenizer may be another model's; refused beside a paper's very weights, wherever these lie."""
-    digest = checkpoint.weights_sha256
-    own = next((one for one in PUBLISHED_CHECKPOINTS.values() if digest and one.weights_sha256 == digest), None)
-    paper = own or published_checkpoint(checkpoint.source)
-    return check_tokenizer(tokenizer, config, checkpoint.source, paper=paper, verified=own is not None)
-
-
-class _Files(NamedTuple):
-    where: dict[str, object]  # the arguments that name them to transformers
-    weight_sizes: Mapping[str, tuple[str, int]]  # type, when read, and size of each weight
-    dequantized: str = ""
-    header: GgufHeader | None = None  # of a GGUF file
-
-
 @contextmanager
-def _files(checkpoint: Checkpoint) -> Iterator[_Files]:
-    """The checkpoint's files while they are read."""
+def _files(checkpoint: Checkpoint) -> Iterator[tuple[dict[str, object], WeightSizes, GgufHeader | None]]:
+    """While they are read: the arguments that name the files to transformers, the weights' sizes, a GGUF's header."""
+    argument = "pretrained_model_name_or_path"
     if not checkpoint.is_gguf:
-        yield _Files(
-            {"pretrained_model_name_or_path": checkpoint.folder}, weight_sizes(weight_files(checkpoint.folder))
-        )
+        yield {argument: checkpoint.folder}, weight_sizes(weight_files(checkpoint.folder)), None
         return
     with isolated_file(checkpoint.folder) as (folder, reader, keys):
-        files: dict[str, object] = {"pretrained_model_name_or_path": folder, "gguf_file": checkpoint.folder.name}
-        sizes = stored_types(reader)
-        types = ",".join(name for name, _ in sizes.most_common())
-        yield _Files(files, {"all": ("F32", sizes.total())}, types, GgufHeader(keys, reader))
+        header = GgufHeader(keys, reader)
+        size = {"all": ("F32", header.values_by_type.total())}
+        yield {argument: folder, "gguf_file": checkpoint.folder.name}, size, header
 
 
 def ready(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, pooled: bool = True) -> LoadedModel:
@@ -266,7 +245,6 @@ def _trained(network: Any, checkpoint: Checkpoint, **choices: object) -> tuple[P
             f"{source} lacks {len(missing)} weights of {type(model).__name__} "
             f"({', '.join(missing[:3])} ...), which would be random; it is incomplete or of another type"
         )
-    check_layers(model, report.unexpected - report.ignored, source)
     if getattr(model, "_hf_peft_config_loaded", False):
         check_adapter(model, info, source)
     files = [] if checkpoint.is_gguf else weight_files(checkpoint.folder)

@@ -26,17 +26,12 @@ class PromptedModel(nn.Module):
         """The model itself: it has no head."""
         return self
 
-    @property
-    def device(self) -> torch.device:
-        return self.tuned.device  # type: ignore[no-any-return]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.tuned.get_base_model().dtype  # type: ignore[no-any-return]
-
-    def get_input_embeddings(self) -> nn.Module:
-        """The input embedding table."""
-        return self.tuned.get_base_model().get_input_embeddings()  # type: ignore[no-any-return]
+    def __getattr__(self, name: str) -> Any:
+        """What isn't the prompt's is the network's: its device, dtype, input embeddings."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.tuned.get_base_model(), name)
 
     def forward(self, input_ids: torch.Tensor, output_hidden_states: object = True) -> BaseModelOutputWithPooling:
         """The tuned model's hidden states at the pieces of the text."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -13,14 +12,13 @@ import torch
 from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError, ModelError
 from ctxexp.model import EncodedSentence, Encoder
+from ctxexp.models.transformer.leftovers import sentence_settings
 from ctxexp.models.transformer.pieces import PieceCache, Pieces
 
 if TYPE_CHECKING:
     from ctxexp.models.transformer.encoder import TransformerEncoder
 
 log = logging.getLogger("ctxexp")
-
-LIMIT_FILE = "sentence_bert_config.json"  # sentence-transformers: how many pieces of a sentence the model was made for
 
 
 class TransformerSentences(Encoder):
@@ -146,14 +144,11 @@ class TransformerSentences(Encoder):
 
 def _limit(base: TransformerEncoder) -> int | None:
     """Pieces of a sentence that are read, special ones included; None without a limit."""
-    file = base.checkpoint.folder / LIMIT_FILE
-    if not file.is_file():
-        return base.window
-    try:
-        own = json.loads(file.read_text(encoding="utf-8")).get("max_seq_length")
-    except (OSError, ValueError, AttributeError) as error:
-        raise ModelError(f"{file} is no JSON object: {error}") from None
+    own = sentence_settings(base.checkpoint.folder).get("max_seq_length")
     if own is not None and (type(own) is not int or own <= base._read.n_special):
-        raise ModelError(f"{file} says max_seq_length={own!r}; expected a number of pieces, such as 256, or null")
+        raise ModelError(
+            f"{base.checkpoint.source} says max_seq_length={own!r} for sentence-transformers; expected a number of "
+            "pieces, such as 256, or null"
+        )
     limits = [size for size in (own, base.window) if isinstance(size, int)]
     return min(limits, default=None)

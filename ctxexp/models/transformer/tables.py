@@ -13,6 +13,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
 from ctxexp.model import EmbeddingTable
 from ctxexp.models.transformer.checkpoints import Checkpoint, weight_files
+from ctxexp.models.transformer.checks.unused import read_weight
 from ctxexp.models.transformer.gguf.files import OUTPUT, read_matrix
 
 if TYPE_CHECKING:
@@ -45,23 +46,28 @@ def transformer_tables(
     left_out = tuple(sorted({*special, *unspelled}))
     counts = _counts(reader, sentences, n)
     name, note, tied = _head(model.config)
+    output = None
+    if name and untrained:
+        note = "untied, and an untrained model's head is never drawn: no output matrix"
+    elif name:
+        output = _output(checkpoint, name)
+        note = note if output is not None else f"the checkpoint has no {name}: its output matrix is not available"
     tables = [EmbeddingTable("input", tokens, weight[:n], counts, left_out, note, tied)]
-    if name and not untrained:
-        output = _read(checkpoint, name)
-        if output is None:
-            note = f"the checkpoint has no {name}: its output matrix is not available"
-            tables[0] = EmbeddingTable("input", tokens, weight[:n], counts, left_out, note)
-        elif len(output) < n:
+    if output is not None:
+        if len(output) < n:
             raise ModelError(
                 f"{checkpoint.source}: its output matrix {name} has {len(output)} rows for {n} pieces; "
                 "expected a row each"
             )
-        else:
-            tables.append(EmbeddingTable("output", tokens, output[:n], counts, left_out, f"read from {name}"))
-    elif name:
-        note = "untied, and an untrained model's head is never drawn: no output matrix"
-        tables[0] = EmbeddingTable("input", tokens, weight[:n], counts, left_out, note)
+        tables.append(EmbeddingTable("output", tokens, output[:n], counts, left_out, f"read from {name}"))
     return tables
+
+
+def _output(checkpoint: Checkpoint, name: str) -> np.ndarray | None:
+    if checkpoint.is_gguf:
+        return read_matrix(checkpoint.folder, OUTPUT)
+    tensor = read_weight(weight_files(checkpoint.folder), name)
+    return None if tensor is None else tensor.float().numpy()
 
 
 def _counts(reader: PieceReader, sentences: Sequence[Sentence], n: int) -> np.ndarray:
@@ -95,17 +101,3 @@ def _head(config: PretrainedConfig) -> tuple[str, str, bool]:
         return name, f"{architecture} has an output matrix of its own", False
     named = ", ".join(config.architectures or ()) or "none"
     return "", f"the checkpoint names no language-model head (architectures: {named}): no output matrix is known", False
-
-
-def _read(checkpoint: Checkpoint, name: str) -> np.ndarray | None:
-    """One matrix of the checkpoint's files; None if it isn't there."""
-    if checkpoint.is_gguf:
-        return read_matrix(checkpoint.folder, OUTPUT)
-    from safetensors import safe_open
-
-    for path in weight_files(checkpoint.folder):
-        with safe_open(path, "pt") as file:
-            if name in file.keys():  # noqa: SIM118  # the file is no mapping
-                matrix: np.ndarray = file.get_tensor(name).float().numpy()
-                return matrix
-    return None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,38 +17,29 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 MOST_LAYERS = 1000
-MOST_DRAWN = 10**10  # weights of an untrained model: beyond it no machine's memory is asked
+WeightSizes = Mapping[str, tuple[str, int]]  # type and number of values of each weight, by its name
 FLOATS = ("F64", "F32", "F16", "BF16")
 
 
 def check_size(config: PretrainedConfig, source: str) -> None:
     """Raise `ModelError` for a config of more layers than any model has, before a network of them is built."""
-    inner = config.get_text_config()
-    for part in (config, inner):
-        for key in ("num_hidden_layers", "num_layers", "num_decoder_layers"):
-            n = getattr(part, key, None)
-            if isinstance(n, int) and not 0 < n <= MOST_LAYERS:
-                raise ModelError(f"{source}: its config.json says {key}={n}; expected 1 to {MOST_LAYERS:,} layers")
+    n = getattr(config.get_text_config(), "num_hidden_layers", 1)
+    if isinstance(n, int) and not 0 < n <= MOST_LAYERS:
+        raise ModelError(f"{source}: its config says num_hidden_layers={n}; expected 1 to {MOST_LAYERS:,} layers")
 
 
-def check_room(
-    build: Callable[[], torch.nn.Module], file_weights: Mapping[str, tuple[str, int]] | None, source: str
-) -> None:
-    """Raise `ModelError` if the network that `build` makes is far larger than its files (`file_weights`: type and
-    size of each weight; None: it is drawn), or its floats are integers there; nothing is allocated."""
+def check_room(build: Callable[[], torch.nn.Module], held: WeightSizes, source: str) -> None:
+    """Raise `ModelError` if the network that `build` makes is far larger than its files (`held`: type and size of each
+    weight), or its floats are integers there; nothing is allocated."""
     with torch.device("meta"):
         weights = dict(build().named_parameters())
     n = sum(weight.numel() for weight in weights.values())
-    if file_weights is None:
-        if n > MOST_DRAWN:
-            raise ModelError(f"{source}: its config.json describes {n:,} weights; at most {MOST_DRAWN:,} are drawn")
-        return
-    n_held = sum(size for _, size in file_weights.values())
+    n_held = sum(size for _, size in held.values())
     if n > 2 * n_held + 10**7:  # a pooler may be missing
         raise ModelError(
             f"{source}: its config.json describes {n:,} weights, its files hold {n_held:,}; do they belong together?"
         )
-    for name, (kind, _) in file_weights.items():
+    for name, (kind, _) in held.items():
         if kind not in FLOATS and any(name == own or name.endswith(f".{own}") for own in weights):
             raise ModelError(
                 f"{source}: the weight {name} is of type {kind} in its file, and would be read without its scale; "
@@ -57,11 +47,11 @@ def check_room(
             )
 
 
-def weight_sizes(files: Iterable[Path]) -> dict[str, tuple[str, int]]:
+def weight_sizes(files: Iterable[Path]) -> WeightSizes:
     """Type and number of values of each weight in safetensors files, by its name, from their headers."""
     from safetensors import safe_open
 
-    size_by_name = {}
+    size_by_name: dict[str, tuple[str, int]] = {}
     for path in files:
         with safe_open(no_device(path), "pt") as file:
             for name in file.keys():  # noqa: SIM118  # the file is no mapping
@@ -83,20 +73,6 @@ def damaged_file(folder: Path) -> str:
         except Exception as error:  # safetensors has an exception of its own for each mishap
             return f"{path.name} can't be read ({error_text(error)}); copy or download it again"
     return ""
-
-
-def check_layers(model: PreTrainedModel, unused: Collection[str], source: str) -> None:
-    """Raise `ModelError` if among the file's `unused` weights are those of layers that the config leaves out."""
-    for name, stack in model.named_modules():
-        if not isinstance(stack, torch.nn.ModuleList):
-            continue
-        numbers = re.compile(rf"(?:^|\.){re.escape(name)}\.(\d+)\.")
-        layers = [int(match[1]) for match in map(numbers.search, unused) if match]
-        if beyond := [n for n in layers if n >= len(stack)]:
-            raise ModelError(
-                f"{source}: by its config.json the layers end with {name}.{len(stack) - 1}, its weights go on to "
-                f"{name}.{max(beyond)}, which would be dropped; do the two files match?"
-            )
 
 
 def check_finite(model: torch.nn.Module, source: str) -> None:

@@ -21,7 +21,7 @@ HARMLESS = {  # keys that no model need read, by their reason
     "training": r".*(drop|loss|init|aux_|jitter|label|mask_time|smoothing|_coef|epoch|learning|training).*",
     "computing": r".*(cache|output_|return_|checkpointing|torchscript|float|dtype|fusion|fp32|compile|flash|legacy).*",
     "behind the last layer": r".*(pooler|pooling|summary|classif|problem|bias_logits|predict|decoder_bias).*",
-    "names": r".*(task|prefix|tokenizer|version|name|date|file|path|architecture|language|direction|_config).*",
+    "names": r".*(task|prefix|tokenizer|version|name|date|file|path|architecture|lang|direction|_config).*",
     "shapes, which weights are held against": r".*(token_id|token_index|_size|_dim|layers|vocab).*",
     "limits of texts": r"(n_|seq_?|max_)?(positions|ctx|length|len)|.*max_\w*(length|len|positions?|embeddings)",
     "generation": r"temp\w*|num_beams|top_[kp]|do_sample|early_stop\w*|.*penalty|.*(min|max)_length|(no_rep|bad_wo).*",
@@ -48,30 +48,23 @@ def unused_settings(settings: Mapping[str, Any], config: PretrainedConfig, model
         parts.append((settings["text_config"], config.get_text_config()))
     text, lost, unknown = _sources(model, config), list[str](), list[str]()
     for keys, part in parts:
-        for key in keys:
-            value = keys[key]
-            if not _asks(key, value) or _is_read(key, part, text) or _repeats(key, value, part):
+        for key, value in keys.items():
+            asks = bool(value) or (value is False and "causal" in key)
+            if not asks or key in ("model_type", "text_config", "auto_map") or key.startswith("_"):
                 continue
-            if TELLING.fullmatch(key) or (key in _known_keys() and not _is_harmless(key, part)):
-                lost.append(f"{key}={value!r}")
-            elif not _is_harmless(key, part):
-                unknown.append(f"{key}={value!r}")
+            if value == USUAL.get(key, MISSING) or _is_read(key, part, text) or _repeats(key, value, part):
+                continue
+            ways = (key, f"{key}@{part.model_type}")
+            is_harmless = any(re.fullmatch(rule, way) for rule in HARMLESS.values() for way in ways)
+            if TELLING.fullmatch(key) or not is_harmless:
+                others = TELLING.fullmatch(key) or key in _known_keys()
+                (lost if others else unknown).append(f"{key}={value!r}")
     losses = [
         f"{', '.join(lost)} of its config.json, which {type(model).__name__} doesn't read, though other models do: "
         "call it as this model's config does, or remove it if it is left over"
     ] * bool(lost)
     doubts = [f"{', '.join(unknown)} of its config.json, which nothing of transformers reads"] * bool(unknown)
     return Leftovers(losses, doubts)
-
-
-def _asks(key: str, value: object) -> bool:
-    if key.startswith("_") or key in ("model_type", "text_config", "auto_map") or value == USUAL.get(key, MISSING):
-        return False
-    return bool(value) or (value is False and "causal" in key)
-
-
-def _is_harmless(key: str, config: PretrainedConfig) -> bool:
-    return any(re.fullmatch(rule, one) for rule in HARMLESS.values() for one in (key, f"{key}@{config.model_type}"))
 
 
 def _is_read(key: str, config: PretrainedConfig, text: str) -> bool:

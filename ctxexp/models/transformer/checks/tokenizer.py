@@ -1,8 +1,7 @@
-"""The tokenizer that a checkpoint's files describe, and whether it is the model's own."""
+"""The tokenizer that a checkpoint's files describe, and what speaks against it."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +13,6 @@ from ctxexp.models.transformer.leftovers import Leftovers
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
-
-    from ctxexp.models.transformer.papers import PublishedCheckpoint
 
 
 def fast_tokenizer(tokenizer: PreTrainedTokenizerBase) -> Tokenizer | None:
@@ -112,58 +109,17 @@ def _contradictions(
             yield f"{name}={said} of tokenizer_config.json, since tokenizer.json says otherwise{other}"
 
 
-def check_tokenizer(
-    tokenizer: PreTrainedTokenizerBase,
-    config: PretrainedConfig,
-    source: str,
-    *,
-    paper: PublishedCheckpoint | None = None,
-    verified: bool = False,
-) -> str:
-    """Why the tokenizer may be another model's, in a sentence; empty where nothing speaks for it. Raises `ModelError`
-    where its pieces aren't those of the `paper` whose own weights it stands beside (`verified`).
-
-    Sizes can't tell: GPT-2's 50,257 pieces fit many tables, and all its numbers below a table's rows have a vector.
-    """
-    if paper and (wrong := _other_pieces(tokenizer, config, paper)):
-        if verified:
-            raise ModelError(f"{source}: {wrong}; copy the model's own tokenizer files there")
-        return wrong
-    return _other_numbers(tokenizer, config)
-
-
-def vocabulary_sha256(tokenizer: PreTrainedTokenizerBase, rows: int) -> str:
-    """SHA-256 of the pieces with the numbers 0 to `rows` - 1 in their order, a line each, as in BERT's vocab.txt: a
-    piece that was added behind them changes nothing. 64 hex digits."""
-    numbers = tokenizer.get_vocab()
-    pieces = sorted((number, piece) for piece, number in numbers.items() if number < rows)
-    return hashlib.sha256("".join(f"{piece}\n" for _, piece in pieces).encode()).hexdigest()
-
-
-def _other_pieces(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig, paper: PublishedCheckpoint) -> str:
-    """Where the pieces differ from those of the paper's tokenizer; empty where they don't."""
-    vocabulary = tokenizer.get_vocab()
-    for piece, number in paper.special_pieces.items():
-        if (own_hash := vocabulary.get(piece)) != number:
-            here = "none" if own_hash is None else own_hash
-            return f"{piece} has the number {number} in its paper's tokenizer, and {here} in the files here"
-    paper_hash = paper.vocabulary_sha256
-    if paper_hash and (own_hash := vocabulary_sha256(tokenizer, config.vocab_size)) != paper_hash:
-        return f"its tokenizer has other pieces (SHA-256 {own_hash[:12]}...) than its paper's ({paper_hash[:12]}...)"
-    return ""
-
-
-def _other_numbers(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig) -> str:
-    """Special pieces whose numbers config.json or the tokenizer's own template give otherwise."""
+def other_numbers(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig) -> Leftovers:
+    """Special pieces whose numbers config.json or the tokenizer's own template give otherwise than its vocabulary: it
+    may be another model's. Sizes can't tell: GPT-2's 50,257 pieces fit many tables."""
+    doubts, ask = [], "are the tokenizer's files this model's own?"
     for role in ("pad", "bos", "eos"):
         number, has = getattr(config, f"{role}_token_id", None), getattr(tokenizer, f"{role}_token_id", None)
         if isinstance(number, int) and number >= 0 and has is not None and has != number:
-            return f"its config.json gives {role}_token_id {number}, its tokenizer {has}"
+            doubts.append(f"{role}_token_id={number} of its config.json, as its tokenizer has {has}: {ask}")
     backend = fast_tokenizer(tokenizer)
-    if backend is None:
-        return ""
-    around = backend.encode("")
-    for piece, number in zip(around.tokens, around.ids, strict=True):
-        if (has := backend.token_to_id(piece)) not in (None, number):
-            return f"its tokenizer puts {piece} with the number {number} around text, in its vocabulary it has {has}"
-    return ""
+    around = backend.encode("") if backend else None
+    for piece, number in zip(around.tokens, around.ids, strict=True) if around else ():
+        if (has := tokenizer.get_vocab().get(piece)) not in (None, number):
+            doubts.append(f"the number {number} that it puts for {piece} around text, {has} in its vocabulary: {ask}")
+    return Leftovers([], doubts)

@@ -168,11 +168,7 @@ def check_adapter(model: PreTrainedModel, info: Mapping[str, set[Any]], source: 
     """Raise `ModelError` where an adapter's weights, by what transformers says of their load, didn't find their place
     in the network."""
     beyond = {name for name in info["unexpected_keys"] if HEADS.fullmatch(name.split(".")[0])}
-    wrong = [
-        *info["unexpected_keys"] - beyond,
-        *info["missing_keys"],
-        *(str(key[0]) for key in info["mismatched_keys"]),
-    ]
+    wrong = {*info["unexpected_keys"] - beyond, *info["missing_keys"], *(key[0] for key in info["mismatched_keys"])}
     if wrong:
         raise ModelError(
             f"{source}: the adapter beside the model (adapter_config.json) doesn't fit it, by {_listed(sorted(wrong))} "

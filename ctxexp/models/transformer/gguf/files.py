@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from importlib.util import find_spec
@@ -32,14 +31,6 @@ def check_gguf(file: Path) -> None:
         ) from None
     if start != b"GGUF":
         raise ModelError(f"{file} begins with {start!r}, so it is no GGUF file; expected one, or the model's folder")
-
-
-def stored_types(reader: GGUFReader) -> Counter[str]:
-    """How many values are stored in each type, `Q4_1`, `F32` ..."""
-    sizes: Counter[str] = Counter()
-    for tensor in reader.tensors:
-        sizes[tensor.tensor_type.name] += int(tensor.n_elements)
-    return sizes
 
 
 def language_model(kind: str) -> list[str]:

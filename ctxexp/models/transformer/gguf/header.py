@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +14,16 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
 # Names, licences and advice on sampling; how weights were quantised; what stands around a chat, and pieces that end or
-# fill a text there; what transformers reads; what `use_tokenizer` follows.
+# fill a text there; what transformers reads; what `use_tokenizer` follows. Of an architecture: what the shapes and
+# numbers of tensors decide, and what is behind the last layer.
 HARMLESS = re.compile(
     r"general\..*|(quantize|imatrix|mradermacher)\..*|split\.(no|tensors\.count)|tokenizer\.chat_template.*"
     r"|tokenizer\.ggml\.(\w+_token_ids?|model|tokens|scores|token_type|merges|add_[be]os_token|pre|precompiled_charsmap"
     r"|add_space_prefix|remove_extra_whitespaces)"
-)
-# Of an architecture: what the shapes and numbers of tensors decide, and what is behind the last layer.
-DECIDED = re.compile(
-    r"(block_count|embedding_length|(expert_|expert_shared_)?feed_forward_length|vocab_size|context_length|expert_count"
+    r"|block_count|embedding_length|(expert_|expert_shared_)?feed_forward_length|vocab_size|context_length|expert_count"
     r"|attention\.head_count_kv|attention\.relative_buckets_count|ssm\.(\w+_size|conv_kernel|group_count|time_step_rank)"
     r"|shortconv\.l_cache|full_attention_interval|nextn_predict_layers|tensor_data_layout|rope\.scaling\.finetuned"
-    r"|final_logit_softcapping|logit_scale|pooling_type|decoder_\w+)"
+    r"|final_logit_softcapping|logit_scale|pooling_type|decoder_\w+"
 )
 REPEATED = {  # what the config must say too, under one of these names
     "attention.head_count": ["num_attention_heads"], "attention.sliding_window": ["sliding_window"],
@@ -49,12 +48,16 @@ ROTATIONS = "rope_freqs.weight"
 
 
 class GgufHeader:
-    """Keys and tensors of the file that `reader` has open; `losses`: those that the model doesn't use, as sentences."""
+    """Keys and tensors of the file that `reader` has open; `losses`: those that the model doesn't use, as sentences;
+    `values_by_type`: how many values are stored as `Q4_1`, `F32` ..."""
 
     def __init__(self, keys: Mapping[str, Any], reader: GGUFReader) -> None:
         self.keys, self.losses = keys, list[str]()
         self.architecture = str(keys["general.architecture"])
         self.tensors = {tensor.name: tensor for tensor in reader.tensors}
+        self.values_by_type: Counter[str] = Counter()
+        for tensor in reader.tensors:
+            self.values_by_type[tensor.tensor_type.name] += int(tensor.n_elements)
 
     def _get(self, name: str, default: Any = None) -> Any:
         return self.keys.get(f"{self.architecture}.{name}", default)
@@ -69,8 +72,7 @@ class GgufHeader:
         used = scaling if self._scale_rotations(config) else ()
         for key, value in self.keys.items():
             name = key.removeprefix(f"{self.architecture}.")
-            harmless = HARMLESS.fullmatch(key) or (name != key and (DECIDED.fullmatch(name) or name in used))
-            if harmless or (name in NEUTRAL and value == NEUTRAL[name]):
+            if HARMLESS.fullmatch(name) or name in used or (name in NEUTRAL and value == NEUTRAL[name]):
                 continue
             if name == "attention.sliding_window" and value >= self._get("context_length", math.inf):
                 continue

@@ -65,8 +65,8 @@ class Protocol:
         if digest != expected:
             text = f"SHA-256 {digest[:12]}..., the paper's {pinned.file} has {expected[:12]}..."
             return [f"not the paper's weights ({text})"]
-        if doubt := info.model.details.get("tokenizer_doubt"):
-            return [f"maybe not the paper's tokenizer ({doubt})"]
+        if warnings := info.model.details.get("warnings"):
+            return [f"maybe not the paper's model ({warnings})"]
         return []
 
     def _text(self, info: RunInfo) -> list[str]:
