@@ -37,7 +37,7 @@ class ScoredGroups(NamedTuple):
 
     scores: np.ndarray  # (n_groups, n_layers) NaN where undefined
     indices: np.ndarray | None = None  # among the groups of their kind; None: all of them
-    weights: np.ndarray | None = None  # (n_groups,) in the mean over groups; None: equal
+    weights: np.ndarray | None = None  # (n_groups, n_layers) in the mean over groups; None: equal
 
 
 class GroupBaseline(ABC):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, TypeGuard
@@ -112,6 +112,7 @@ class Metric(MetricMetadata, ABC):
     cosine_statistic: ClassVar[str] = ""
     invariances: frozenset[str] = frozenset()
     min_rows: ClassVar[int] = 1
+    maximum: ClassVar[float | None] = None  # of a measure with a baseline: 1 gives it a share of the room above that
     extremes: ClassVar[tuple[str, str] | None] = None  # names of the tables of the ten highest and ten lowest words
     sample: int | None = None  # so many random groups only
     baselines: tuple[str, ...] = (RUN,)
@@ -201,7 +202,7 @@ class GroupMean(Metric):
         self.sample, self.baselines = sample, tuple(baselines)
         self._keys: list[Hashable] = []
         self._scores: list[np.ndarray] = []
-        self._sizes: list[int] = []
+        self._weights: Callable[[np.ndarray], np.ndarray | None] | None = None
 
     @abstractmethod
     def score(self, x: np.ndarray) -> np.ndarray:
@@ -221,14 +222,17 @@ class GroupMean(Metric):
     def influence(self, x: np.ndarray) -> np.ndarray:
         """The influence of each row on its group's score, (..., n) float64 (`ctxexp.maths.influence`), for intervals.
 
-        By leaving out up to eight rows of a group. Override where there is a formula, which is faster; do so where
-        `weights` let a few large groups decide the mean, whose interval is wrong otherwise.
+        By leaving out up to eight rows of a group. Override where there is a formula, which is faster.
         """
         return jackknife(x, self.score)
 
-    def weights(self, sizes: np.ndarray) -> np.ndarray | None:
-        """The weights (groups,) in the mean over groups of groups of so many rows (groups,); None: equal."""
-        return None
+    def set_weights(self, weights: Callable[[np.ndarray], np.ndarray | None]) -> None:
+        """Take, before `compute`, the weights of groups in the mean over them.
+
+        Args:
+            weights: Whether each group has a score, (groups,) bool, to weights (groups,); None: equal.
+        """
+        self._weights = weights
 
     def row_influence(self, block: Block) -> np.ndarray:
         """The influence of each row on its group's score, (w, n) float64; override for scores of more than the rows."""
@@ -274,13 +278,12 @@ class GroupMean(Metric):
                 "expected one score per group"
             )
         self._keys.extend(block.keys)
-        self._sizes += [block.x.shape[1]] * len(block)
         self._scores.append(scores.astype(np.float64, copy=False))
 
     def group_scores(self) -> GroupScores:
         """The scores of the groups so far."""
         scores = np.concatenate(self._scores) if self._scores else np.empty(0)
-        return GroupScores(self._keys, scores, self.weights(np.array(self._sizes, np.int64)))
+        return GroupScores(self._keys, scores, self._weights(np.isfinite(scores)) if self._weights else None)
 
     def scores(self) -> dict[Hashable, float]:
         """Each group's score by key, keys sorted, so that the order of updates never shows."""

@@ -16,7 +16,7 @@ from ctxexp.measuring.groups import Group, Pairs
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.pairs import PairRows
 from ctxexp.measuring.reader import BLOCK_BYTES
-from ctxexp.measuring.words import WordRows
+from ctxexp.measuring.words import Intervals, WordRows
 from ctxexp.metric import Metric
 from ctxexp.results import Results
 from ctxexp.testing.report import numbers
@@ -36,11 +36,12 @@ def measure(
     seed: int = 0,
     eps: float | None = None,
     block_bytes: int = BLOCK_BYTES,
+    intervals: Intervals = "new_text",
     **options: Any,
 ) -> Results:
     """The metrics over a store's words."""
     chance = baseline or OnePerSentence(exact=True)
-    rows = WordRows(store, occurrences, chance, seed=seed, eps=eps, block_bytes=block_bytes)
+    rows = WordRows(store, occurrences, chance, seed=seed, eps=eps, block_bytes=block_bytes, intervals=intervals)
     return path.measure([rows], metrics, seed=seed, **options)
 
 

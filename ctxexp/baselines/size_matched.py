@@ -165,7 +165,7 @@ class LadderBaseline(GroupBaseline):
         by_group[(weights > 0) @ np.isnan(means.T)] = np.nan  # NaN where a rung that the group uses has no mean
         of_groups = np.isfinite(groups.scores).T.astype(np.float64)  # (layers, groups)
         if groups.weights is not None:
-            of_groups *= groups.weights
+            of_groups *= groups.weights.T
         of_rungs = of_groups @ weights  # (layers, rungs)
         defined = of_rungs * np.isfinite(means)
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -10,6 +10,8 @@ from annotated_types import Ge, Le
 
 from ctxexp.errors import ConfigError, near, short
 from ctxexp.files.paths import user_path
+from ctxexp.measuring.mix import BANDS, WordMix
+from ctxexp.measuring.mix import Weights as MeanWeights
 from ctxexp.plugins.types import Seed
 from ctxexp.results.objective import Objective
 from ctxexp.vectors.mixes import check_mixes
@@ -37,6 +39,16 @@ class WordOptions:
     max_contexts: Annotated[int | None, Ge(2)]
     max_sentences: Annotated[int, Ge(2)]
     sample: Annotated[int | None, Ge(1)]
+    weights: MeanWeights = "bands"
+    bands: list[float] | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.mix
+
+    @property
+    def mix(self) -> WordMix:
+        """How words are weighed in means over them."""
+        return WordMix(weights=self.weights, bands=self.bands or BANDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +128,7 @@ class RunOptions:
     weights: Weights
     plugins: list[str]
     one_pass: OnePassOptions = OnePassOptions()
+    intervals: Literal["new_text", "these_words"] = "new_text"
     objective: str | None = None
     experiment: object = None
 

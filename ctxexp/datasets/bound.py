@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,10 @@ class CorpusBound:
     is_fully_measured: np.ndarray  # (n_sentences,) bool
     text_sentences: int  # of the unbounded text, repetitions included
     text_words: int
+    word_counts: Mapping[
+        str, int
+    ]  # occurrences in the text, repeated sentences counted, of each word with contexts enough
+    measured_words: int  # of all words, those that aren't measured left out
     source: Corpus | None = None
 
     def __repr__(self) -> str:  # a part of `Corpus.content`

@@ -123,6 +123,8 @@ def bound_corpus(
             is_fully_measured=np.isin(digests, sample.sentences),
             text_sentences=sketch.n_sentences,
             text_words=sketch.n_words,
+            word_counts=sample.counts,
+            measured_words=sketch.n_measured,
             source=corpus,
         ),
     )

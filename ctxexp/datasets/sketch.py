@@ -44,6 +44,7 @@ class SketchSample(NamedTuple):
     digests: np.ndarray  # (n,) uint64, the sentence of each occurrence
     positions: np.ndarray  # (n,) its word in the sentence
     sentences: np.ndarray  # (m,) uint64, the sampled sentences
+    counts: dict[str, int]  # occurrences in the text of each word of the sample
 
 
 class ContextSketch:
@@ -61,11 +62,12 @@ class ContextSketch:
         self.forms: list[str] = []
         self.codes = _Codes(self)
         self.hashes = np.empty(0, np.uint64)  # (n_forms,)
+        self.counts = np.empty(0, np.int64)  # (n_forms,) occurrences, those of repeated sentences too
         self.bound = np.empty(0, np.uint64)  # (n_forms,) an occurrence below it is among the smallest so far
         self.most = int(_LAST)  # the largest hash of a word that is followed
         self.code, self.hash, self.sentence, self.position = _nothing()  # of the occurrences, (n,) each
         self.sentence_sample = np.empty(0, np.uint64)  # digests of the sentences of smallest hash
-        self.n_sentences = self.n_words = self.n_thinned = 0
+        self.n_sentences = self.n_words = self.n_measured = self.n_thinned = 0
         self.documents = False  # whether they are known
         self._chunk: list[tuple[int, list[int]]] = []
         self._waiting = 0
@@ -90,7 +92,9 @@ class ContextSketch:
         self._keep_sentences(sentences[np.unique(of[codes != NOT_MEASURED])])
         self._know()
         place = np.arange(len(codes)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        self.n_measured += int((codes != NOT_MEASURED).sum())
         at = np.flatnonzero(codes >= 0)
+        self.counts += np.bincount(codes[at], minlength=len(self.counts))
         code, sentence, position = codes[at], sentences[of[at]], place[at]
         hashed = splitmix64(
             self.hashes[code] ^ splitmix64(sentence + position.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
@@ -107,8 +111,11 @@ class ContextSketch:
         self.flush()
         other.settle()
         self.most = min(self.most, other.most)
-        code = np.array([self.codes.of(form) for form in other.forms], np.int64)[other.code]
+        codes = np.array([self.codes.of(form) for form in other.forms], np.int64)
+        code = codes[other.code]
         self._know()
+        np.add.at(self.counts, codes[codes >= 0], other.counts[codes >= 0])
+        self.n_measured += other.n_measured
         has_code = code >= 0
         self._append(code[has_code], other.hash[has_code], other.sentence[has_code], other.position[has_code])
         self._keep_sentences(other.sentence_sample)
@@ -151,7 +158,8 @@ class ContextSketch:
         elif sample is not None:
             enough = enough[np.argsort(self.hashes[enough], kind="stable")][:sample]
         in_sample = np.isin(self.code, enough)
-        return SketchSample(self.sentence[in_sample], self.position[in_sample], self.sentence_sample)
+        counts = {self.forms[i]: int(self.counts[i]) for i in enough.tolist()}
+        return SketchSample(self.sentence[in_sample], self.position[in_sample], self.sentence_sample, counts)
 
     def __getstate__(self) -> dict[str, object]:
         self.settle()
@@ -159,7 +167,7 @@ class ContextSketch:
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
-        self.bound = self.bound.copy()  # what another process gave may be read-only
+        self.bound, self.counts = self.bound.copy(), self.counts.copy()  # what another process gave may be read-only
         self.codes = _Codes(self)
 
     def _keep_sentences(self, sentences: np.ndarray) -> None:
@@ -176,6 +184,7 @@ class ContextSketch:
             hashes = np.array([digest(form, self.limits.seed) for form in new], np.uint64)
             self.hashes = np.concatenate([self.hashes, hashes])
             self.bound = np.concatenate([self.bound, np.full(len(new), _LAST)])
+            self.counts = np.concatenate([self.counts, np.zeros(len(new), np.int64)])
 
     def _append(self, code: np.ndarray, hashed: np.ndarray, sentence: np.ndarray, position: np.ndarray) -> None:
         self.code = np.concatenate([self.code, code.astype(np.int32)])
@@ -192,7 +201,7 @@ class ContextSketch:
         code[order] = np.arange(len(order))
         rows = np.flatnonzero(code[self.code] >= 0)
         self.forms = [self.forms[i] for i in order.tolist()]
-        self.hashes, self.bound = self.hashes[order], self.bound[order]
+        self.hashes, self.bound, self.counts = self.hashes[order], self.bound[order], self.counts[order]
         self.code = code[self.code[rows]].astype(np.int32)
         self.hash, self.sentence, self.position = self.hash[rows], self.sentence[rows], self.position[rows]
         self.codes = _Codes(self)

@@ -28,8 +28,9 @@ def summary(values: np.ndarray, weights: np.ndarray | None = None) -> dict[str, 
     else:
         share = weights[order] / weights.sum()
         raw = share @ ordered
-        median = ordered[np.searchsorted(np.cumsum(share), 0.5)]
-        sd = np.sqrt(share @ (ordered - raw) ** 2 * n / (n - 1)) if n > 1 else np.nan
+        positive = np.cumsum(np.maximum(share, 0.0))
+        median = ordered[np.searchsorted(positive, positive[-1] / 2)]
+        sd = np.sqrt(max(share @ (ordered - raw) ** 2, 0.0) * n / (n - 1)) if n > 1 else np.nan
     return {"raw": float(raw), "median": float(median), "sd": float(sd), "n": float(n)}
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ctxexp.baseline import ScoredGroups
 from ctxexp.maths.summary import finite_mean
 from ctxexp.measuring.bootstrap import Units
+from ctxexp.measuring.mix import MixedWords
 from ctxexp.measuring.rows import Place
 from ctxexp.metric import Estimate, Metric, has_scores
 
@@ -85,11 +86,12 @@ class MetricRecord:
 
     prototype: Metric
     indices: np.ndarray | None
+    mixed: MixedWords | None = None  # of words and senses
     stats: dict[Place, Mapping[str, float | Estimate]] = field(default_factory=dict)
     rows: list[dict[str, object]] = field(default_factory=list)  # of its own table
     keys: list[Hashable] = field(default_factory=list)  # of its groups, where these have scores
     by_layer: list[np.ndarray] = field(default_factory=list)  # (groups,) scores each
-    weights: np.ndarray | None = None  # (groups,) in the mean over them; None: equal
+    by_layer_weights: list[np.ndarray | None] = field(default_factory=list)  # (groups,) each; None: equal
     shares: list[ClusterInfluence | None] = field(default_factory=list)
 
     def take(
@@ -98,11 +100,18 @@ class MetricRecord:
         """Add the statistics and scores of the instance that saw a place."""
         self.stats[place] = stats
         if has_scores(instance):
-            self.keys, scores, self.weights = instance.group_scores()
+            self.keys, scores, weights = instance.group_scores()
             self.by_layer.append(scores)
+            self.by_layer_weights.append(weights)
         if shares is not None:
-            shares.close(self.weights)
+            shares.close(self.by_layer_weights[-1] if self.by_layer_weights else None)
         self.shares.append(shares)
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """(groups, layers): the weights in the mean over groups; None: equal."""
+        weights = [w for w in self.by_layer_weights if w is not None]
+        return np.stack(weights, axis=1) if weights else None
 
     @property
     def groups(self) -> ScoredGroups | None:
@@ -136,8 +145,8 @@ class MetricRecord:
         nothing to tell it by: fewer than two blocks, no word with enough rows, or random groups across units.
         """
         unknown = np.full(units.n_blocks, np.nan)
-        weights = np.ones(len(scores)) if self.weights is None else self.weights
-        totals = weights @ np.isfinite(scores)  # (layers,)
+        weights = np.ones(scores.shape) if self.weights is None else self.weights
+        totals = (weights * np.isfinite(scores)).sum(axis=0)  # (layers,)
         if self.prototype.over in INFLUENCED:
             pairs = zip(self.shares, totals, strict=True)
             return np.stack([s.total / n if s and s.total is not None and s.known and n else unknown for s, n in pairs])
@@ -146,8 +155,8 @@ class MetricRecord:
         where = np.array(self.keys, np.int64)
         blocks = units.of_sentence[where] if self.prototype.over == "sentence" else units.of_row[where]
         by_layer = []
-        for column, total in zip(scores.T, totals, strict=True):
-            deviations = weights * (column - finite_mean(column, self.weights))
+        for column, weight, total in zip(scores.T, weights.T, totals, strict=True):
+            deviations = weight * (column - finite_mean(column, weight))
             of_blocks = units.summed(blocks, deviations / (total or 1))
             by_layer.append(of_blocks if len(np.unique(blocks[np.isfinite(column)])) > 1 else unknown)
         return np.stack(by_layer)

@@ -70,6 +70,7 @@ class _Words:
 
     def __init__(self, values: Values, rows: WordRows, label: str, c: MetricRecord, resamples: Resamples) -> None:
         self.values, self.label, self.c, self.resamples = values, label, c, resamples
+        self.intervals = rows.intervals
         self.occurrences, self.baselines, self.layers = rows.occurrences, rows.baselines, rows.store.layer_numbers
         self.is_causal = rows.text is not None and rows.text.encoder.causal is True
 
@@ -99,7 +100,7 @@ class _Words:
             raise MetricError(
                 f"metric {label!r} kept {len(scores)} scores of {len(counts)} groups; expected one score per group"
             )
-        raw = Curve(self.values.by_key[Key(label, "raw")].value, c.influence(scores, self.occurrences.units))
+        raw = Curve(self.values.by_key[Key(label, "raw")].value, self._influence(scores))
         self._keep(Key(label, "raw"), raw)
         baselines = self.baselines.values(label, groups)
         above = scores - baselines[FIRST].by_group  # each group's score less its baseline
@@ -107,19 +108,37 @@ class _Words:
             if np.isfinite(baseline.curve.value).any():
                 influence = raw.influence
                 if baseline.by_group.ndim == 2:
-                    influence = c.influence(scores - baseline.by_group, self.occurrences.units)
+                    influence = self._influence(scores - baseline.by_group)
                 self.values.set(Key(label, "baseline", baseline=name), baseline.curve.value)
                 adjusted = Curve(raw.value, influence) - baseline.curve
                 self._keep(Key(label, "adjusted", baseline=name), adjusted)
-                if c.prototype.cosine_statistic == "baseline":
-                    key = Key(label, "corrected", baseline=name)
-                    add_corrected(self.values, key, adjusted, baseline.curve, self.resamples)
+                if c.prototype.maximum == 1:
+                    key = Key(label, "share_of_room", baseline=name)
+                    add_share(self.values, key, adjusted, baseline.curve, self.resamples)
         if kind == "word":
             return self._word_tables(scores, above)
         if kind == "sense":
             return {label: self._sense_table(scores, counts)}
         columns = {"sentence": c.keys, "length": counts}
         return {label: _by_layer(self.layers, columns, raw=scores)} if kind == "sentence" else {}
+
+    def _influence(self, scores: np.ndarray) -> np.ndarray:
+        """(n_layers, n_blocks): the influence of each block of clusters on the mean of scores (groups, layers): that of
+        its rows on the scores and, for intervals of new text, that of its words on the weights."""
+        c, units = self.c, self.occurrences.units
+        influence = c.influence(scores, units)
+        if c.mixed is None or self.intervals == "these_words" or c.mixed.mix.weights == "equal":
+            return influence
+        groups = self.occurrences.groups(c.prototype.over)
+        groups = groups if c.indices is None else groups.subset(c.indices)
+        every = np.bincount(units.of_row[self.occurrences.rows], minlength=units.n_blocks)
+        stands_for = np.sqrt(c.mixed.counts / groups.counts)  # of a bounded text a word has some rows
+        for layer, column in enumerate(scores.T):
+            by_count = c.mixed.count_influence(column)
+            of_rows = np.repeat(by_count.of_word * stands_for, groups.counts)
+            influence[layer] += units.summed(units.of_row[groups.rows], of_rows)
+            influence[layer] += by_count.of_any * every * (c.mixed.total / every.sum())
+        return influence
 
     def _keep(self, key: Key, curve: Curve) -> None:
         """Add the curve with its interval and replicates."""
@@ -155,7 +174,7 @@ class _Words:
         return {"constant": _first_share(self.occurrences)[where] == 1} if self.is_causal else {}
 
 
-def add_corrected(values: Values, key: Key, adjusted: Curve, level: Curve, resamples: Resamples) -> None:
+def add_share(values: Values, key: Key, adjusted: Curve, level: Curve, resamples: Resamples) -> None:
     """Add the chance-corrected cosine, the ratio of both curves, with its interval over the same resamples.
 
     It is undefined in a layer without room above chance; `<statistic>_undefined` then counts the groups that it leaves

@@ -100,7 +100,8 @@ class _Pass:
         self.indices = {label: rows.group_indices(prototype) for label, prototype in self.prototypes.items()}
         self.split = Split(rows.units) if bootstrap and rows.units else None
         self.collected = {
-            label: MetricRecord(prototype, self.indices[label]) for label, prototype in self.prototypes.items()
+            label: MetricRecord(prototype, self.indices[label], rows.mixed_words(prototype, self.indices[label]))
+            for label, prototype in self.prototypes.items()
         }
 
     def measure(self, place: Place) -> None:
@@ -109,6 +110,8 @@ class _Pass:
         instances = {label: build(label, factory) for label, factory in self.metrics.items()}
         for label, instance in instances.items():
             reader.call_metric(label, instance, "bind_text()", partial(self.rows.bind_text, instance))
+            if (mixed := self.collected[label].mixed) is not None and has_scores(instance):
+                instance.set_weights(mixed.weights)
         shares = {label: ClusterInfluence(self.split) for label in instances} if self.split else {}
         with_groups = self._feed(reader, instances, shares)
         self.rows.measure_baselines(instances, influence=self.bootstrap > 0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -12,7 +13,10 @@ from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.checks import check_contexts
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.measuring.bootstrap import Units, units_of
+from ctxexp.measuring.mix import MixedWords, WordMix
 from ctxexp.model import Encoder
+
+EQUAL = WordMix(weights="equal")
 
 
 class Shelf(Protocol):
@@ -92,6 +96,10 @@ class Occurrences:
     commonest: tuple[str, int]  # the word in most distinct sentences (then by count), enough or not, and in how many
     units: Units  # what is drawn anew behind an interval
     rows: np.ndarray  # each measured row once, ascending
+    mix: WordMix
+    text_counts: Mapping[str, int]  # occurrences of each word in the text, of which a bounded corpus has some
+    text_total: int  # of all its words
+    words_wanted: int  # by which the text would be long enough to fill each band of the mix, about; 0: it is
 
     @classmethod
     def of(
@@ -103,11 +111,12 @@ class Occurrences:
         keep: Callable[[str], bool] = bool,
         key: Callable[[str], str] = str,
         measured: np.ndarray | None = None,
+        mix: WordMix = EQUAL,
     ) -> Occurrences:
         """Index the store's rows. `keep` false: the unit is never measured; `key` gives the form to group units by.
 
         `measured` (n_rows,) bool: store rows that are false are left out of every group, as if `keep` were false for
-        this one occurrence; words, sentences and baselines all see the rest only.
+        this one occurrence; words, sentences and baselines all see the rest only. `mix` weighs words in means.
         """
         if min_contexts < 1:
             raise ConfigError(f"min_contexts={min_contexts}: expected at least 1 distinct sentence per word")
@@ -158,6 +167,9 @@ class Occurrences:
             (forms[top], int(contexts[top])),
             units_of(corpus, place, rows, sentence, int(offsets[-1])),
             np.unique(rows),
+            mix,
+            *_text_counts(corpus, forms, counts, int(of_text.sum())),
+            mix.words_wanted(counts, contexts, int(of_text.sum()), min_contexts) if corpus.bound is None else 0,
         )
 
     @property
@@ -176,6 +188,21 @@ class Occurrences:
             return order
         group = self.units.pair_group[np.asarray(self.distinct.keys, np.int64)[order]]
         return order[np.sort(np.unique(group, return_index=True)[1])]
+
+    def mixed(self, kind: str, indices: np.ndarray | None = None) -> MixedWords | None:
+        """The weights of the groups of a kind, or of those among them; None: of groups that aren't words."""
+        if kind not in ("word", "sense"):
+            return None
+        if kind == "word" and indices is None:
+            return self.mixed_words
+        keys = self.groups(kind).keys
+        counts = np.array([self.text_counts[str(key)] for key in keys], np.int64)
+        return self.mix.of(counts if indices is None else counts[indices], self.text_total)
+
+    @cached_property
+    def mixed_words(self) -> MixedWords:
+        """The weights of the words."""
+        return self.mix.of(np.array([self.text_counts[word] for word in self.words], np.int64), self.text_total)
 
     def groups(self, kind: str) -> Groups:
         """The groups of a kind that the corpus itself defines; random samples come from a baseline."""
@@ -205,6 +232,13 @@ class Text:
     occurrences: Occurrences
     encoder: Encoder
     derived: dict[Hashable, object] = field(default_factory=dict)
+
+
+def _text_counts(corpus: Corpus, forms: Sequence[str], counts: np.ndarray, total: int) -> tuple[Mapping[str, int], int]:
+    """The occurrences of each word and of all words in the text, before it was bounded."""
+    if corpus.bound is not None:
+        return corpus.bound.word_counts, corpus.bound.measured_words
+    return dict(zip(forms, counts.tolist(), strict=True)), total
 
 
 def within_rows(offsets: np.ndarray) -> np.ndarray:

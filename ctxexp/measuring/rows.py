@@ -11,6 +11,7 @@ import numpy as np
 from ctxexp.errors import plugin_call
 from ctxexp.measuring.bootstrap import Units
 from ctxexp.measuring.groups import Block
+from ctxexp.measuring.mix import MixedWords
 from ctxexp.metric import Metric
 from ctxexp.results.run_info import RunInfo
 
@@ -96,6 +97,10 @@ class Rows(ABC):
 
     def group_indices(self, metric: Metric) -> np.ndarray | None:
         """The indices of the groups of its kind that the metric gets, ascending; None: all."""
+        return None
+
+    def mixed_words(self, metric: Metric, indices: np.ndarray | None) -> MixedWords | None:
+        """The weights of a metric's groups, those with these indices (None: all); None: they aren't words."""
         return None
 
     def own_tables(self, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:

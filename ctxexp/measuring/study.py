@@ -23,10 +23,13 @@ from ctxexp.datasets.words import is_punctuation
 from ctxexp.errors import ConfigError, DataError, MetricError, plugin_call
 from ctxexp.measuring.embedding_tables import TableRows
 from ctxexp.measuring.measure import build, measure
+from ctxexp.measuring.mix import WordMix
 from ctxexp.measuring.occurrences import Occurrences, Text
 from ctxexp.measuring.pairs import PairRows, require_pairs
+from ctxexp.measuring.parts import TABLE as PARTS
+from ctxexp.measuring.parts import measure_parts
 from ctxexp.measuring.rows import Rows
-from ctxexp.measuring.words import Observer, WordRows
+from ctxexp.measuring.words import Intervals, Observer, WordRows
 from ctxexp.metric import RUN, Metric
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent
@@ -98,6 +101,8 @@ class Study:
     fit_on: Corpus | None = None
     control: Control = field(default_factory=Uncontrolled)
     words: WordFilter = field(default_factory=WordFilter)
+    mix: WordMix = field(default_factory=WordMix)  # of words, in means over them
+    intervals: Intervals = "new_text"
     pooling: SentencePooling = field(default_factory=SentencePooling)
     seed: int = 0
     bootstrap: int = 1000
@@ -122,9 +127,10 @@ class Study:
         stores = Stores(self, vectors, progress or Silent(), sentences=pairs)
         calibrations: dict[str, Calibration] = {}
         sources: list[Rows] = []
+        words: WordRows | None = None
         if any(prototype.over != "pair" for prototype in prototypes.values()):
             calibrations["words"] = Calibration(self.transform, self.transform_name)
-            sources.append(self._words(stores, calibrations["words"]))
+            sources.append(words := self._words(stores, calibrations["words"]))
         if pairs:
             calibrations["sentences"] = Calibration(self.transform, self.transform_name)
             sources.append(self._pairs(stores, calibrations["sentences"]))
@@ -139,10 +145,14 @@ class Study:
             folder=folder,
             title=self.title or self.encoder.name,
         )
-        fits = fit_table({over: calibration.records for over, calibration in calibrations.items()})
+        every_table = {
+            **results.tables,
+            "transform_fit": fit_table({over: calibration.records for over, calibration in calibrations.items()}),
+            PARTS: measure_parts(words, stores, self, prototypes) if words is not None and self.bootstrap else None,
+        }
         return replace(
             results,
-            tables=results.tables if fits is None else {**results.tables, "transform_fit": fits},
+            tables={name: table for name, table in every_table.items() if table is not None},
             info=results.info
             | self._info(stores, fitted=any(c.needs_fit for c in calibrations.values()), pooled=pairs),
         )
@@ -168,7 +178,7 @@ class Study:
                     "none; choose a data set that labels senses, such as dataset=polysemy"
                 )
 
-    def _words(self, stores: Stores, calibration: Calibration) -> Rows:
+    def _words(self, stores: Stores, calibration: Calibration) -> WordRows:
         """The measured words, in the space that the transform makes."""
         store, occurrences = stores.words(self.corpus)
         space = self._calibrated(stores, calibration)
@@ -184,6 +194,7 @@ class Study:
             eps=half,
             observers=observers,
             text=text,
+            intervals=self.intervals,
         )
 
     def _calibrated(self, stores: Stores, calibration: Calibration) -> Layers:

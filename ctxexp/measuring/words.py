@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -12,18 +13,23 @@ from ctxexp.baseline import Baseline
 from ctxexp.baselines import builtin_baseline
 from ctxexp.errors import plugin_call
 from ctxexp.measuring.baseline_levels import BaselineLevels
+from ctxexp.measuring.mix import MixedWords
 from ctxexp.measuring.occurrences import Occurrences, Text
 from ctxexp.measuring.reader import BLOCK_BYTES, Gather, WordReader
 from ctxexp.measuring.rows import Place, Rows
 from ctxexp.measuring.streams import Stream
 from ctxexp.metric import Metric
-from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo, RunInfo
+from ctxexp.results.run_info import BaselineInfo, CorpusInfo, MixInfo, ModelInfo, ResamplingInfo, RunInfo
 from ctxexp.vectors.layers import Layers, layer_subset
 
 if TYPE_CHECKING:
     import pandas as pd
 
 log = logging.getLogger("ctxexp")
+
+Intervals = Literal["new_text", "these_words"]
+"""What intervals of means over words are for: other documents like these, whose words have other frequencies; or the
+same words, each as frequent as here, in other contexts."""
 
 
 class Observer(Protocol):
@@ -45,7 +51,7 @@ class WordRows(Rows):
     the largest single group) are in memory at a time; results don't depend on `block_bytes` (up to the last bits of
     float32 sums). `eps` is the machine epsilon of the type that the vectors were computed in, where that is coarser
     than the type they come in (`ctxexp.maths.prepared.PreparedRows`). The `observers`, by their tables' names, take
-    each layer; every metric meets the `text`.
+    each layer; every metric meets the `text`. `intervals` says what intervals are for.
     """
 
     stage: ClassVar[tuple[str, str]] = ("measuring", "layers")
@@ -64,6 +70,7 @@ class WordRows(Rows):
         observers: Mapping[str, Observer] | None = None,
         text: Text | None = None,
         block_bytes: int = BLOCK_BYTES,
+        intervals: Intervals = "new_text",
     ) -> None:
         self.store, self.occurrences = store, occurrences
         self.baseline, self.named_baseline = baseline, named_baseline
@@ -71,6 +78,7 @@ class WordRows(Rows):
         self.places = [Place.of(layer) for layer in store.layer_numbers]
         self.units, self.observers, self.text = occurrences.units, observers or {}, text
         self.buffer = Gather(store.dim, block_bytes)
+        self.intervals = intervals
         self.reader: WordReader | None = None
 
     def kind_of(self, metric: Metric) -> str | None:
@@ -126,17 +134,31 @@ class WordRows(Rows):
         rng = np.random.default_rng([self.seed, Stream.SAMPLE])
         return np.sort(rng.choice(n, metric.sample, replace=False))
 
+    def mixed_words(self, metric: Metric, indices: np.ndarray | None) -> MixedWords | None:
+        return self.occurrences.mixed(metric.over, indices)
+
     def info(self) -> RunInfo:
         size, units = len(self.baselines.sample.samples[0]), self.occurrences.units
         return RunInfo(
             model=ModelInfo(n_layers=self.store.n_layers, layers=layer_subset(self.store), dim=self.store.dim),
             corpus=CorpusInfo(occurrences=self.occurrences.n_occurrences, words=len(self.occurrences.words)),
             baseline=BaselineInfo(name=self.baseline.name, size=size, matched=self.baseline.has_group_baselines),
-            resampled=ResamplingInfo(unit=units.name, n=units.n),
+            resampled=ResamplingInfo(unit=units.name, n=units.n, intervals=self.intervals),
+            mix=replace(mix_info(self.occurrences.mixed_words), wanted=self.occurrences.words_wanted),
         )
 
     def baseline_source(self, label: str) -> str:
         return self.baselines.baseline_source(label)
+
+
+def mix_info(mixed: MixedWords) -> MixInfo:
+    """How the run's words were weighed."""
+    return MixInfo(
+        weights=mixed.mix.weights,
+        bands=tuple(mixed.mix.bands),
+        words=tuple(mixed.words_in_bands.tolist()),
+        filled=tuple(mixed.filled.tolist()),
+    )
 
 
 def warn_idle(occurrences: Occurrences, prototypes: Mapping[str, Metric]) -> None:

@@ -27,6 +27,7 @@ class IntraSentenceSimilarity(GroupMean):
     over: ClassVar[Over] = "sentence"
     title = "Intra-sentence similarity"
     unit: ClassVar[str] = "cosine"
+    maximum: ClassVar[float | None] = 1.0
     subject: ClassVar[str] = "the words of a sentence"
     lower: ClassVar[str] = "less alike"
     higher: ClassVar[str] = "more alike"

@@ -34,6 +34,7 @@ class MaxExplainableVariance(GroupMean):
     over: ClassVar[Over] = "word"
     title = "Maximum explainable variance"
     unit: ClassVar[str] = "share"
+    maximum: ClassVar[float | None] = 1.0
     subject: ClassVar[str] = "words"
     lower: ClassVar[str] = "harder to replace by one vector each"
     higher: ClassVar[str] = "easier to replace by one vector each"

@@ -22,6 +22,7 @@ class SelfSimilarity(GroupMean):
     over: ClassVar[Over] = "word"
     title = "Self-similarity of words"
     unit: ClassVar[str] = "cosine"
+    maximum: ClassVar[float | None] = 1.0
     subject: ClassVar[str] = "words"
     lower: ClassVar[str] = "more context-specific"
     higher: ClassVar[str] = "less context-specific"

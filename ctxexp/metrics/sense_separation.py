@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.errors import MetricError
+from ctxexp.maths.summary import finite_mean
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.streams import Stream
 from ctxexp.metric import Estimate, GroupMean, Over
@@ -93,9 +94,12 @@ class SenseSeparation(GroupMean):
 
     def compute(self) -> dict[str, float | Estimate]:
         parts = np.stack(self.parts) if self.parts else np.empty((0, 2 + self.permutations))
-        defined = parts[np.isfinite(parts[:, :2]).all(axis=1)]
-        # sorted, so that the sum doesn't depend on the order of the words
-        means = np.sort(defined, axis=0).mean(axis=0) if len(defined) else np.full(parts.shape[1], np.nan)
+        weights = self.group_scores().weights
+        defined = np.isfinite(parts[:, :2]).all(axis=1)
+        parts, weights = parts[defined], None if weights is None else weights[defined, None]
+        order = np.lexsort(parts.T)  # so that the sum doesn't depend on the order of the words
+        weights = None if weights is None else weights[order]
+        means = finite_mean(parts[order], weights) if len(parts) else np.full(parts.shape[1], np.nan)
         low, high = np.percentile(means[2:], [2.5, 97.5]) if self.permutations else (np.nan, np.nan)
         return {
             **super().compute(),

@@ -86,7 +86,7 @@ class Panel:
     @property
     def has_chance_at_zero(self) -> bool:
         """Whether 0 is what chance gives."""
-        return self.statistic == "adjusted"
+        return self.statistic in ("adjusted", "share_of_room")
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,14 @@ class Chart:
 
 
 def sweep_charts(
-    runs: Sequence[LabelledResults], *, all_published: bool = False, statistic: str = "adjusted"
+    runs: Sequence[LabelledResults], *, all_published: bool = False, statistic: str = "share_of_room"
 ) -> list[Chart]:
     """The paper's four charts, then one for each other measure; those with any finite value. A measure by task
     (`sts/STS12`) is one chart with one panel for each task, their mean first.
 
-    `statistic` is raw, baseline or adjusted; a measure without it (anisotropy has no baseline) shows its own. Published
-    curves stand beside runs of the paper's models that used the published weights; with `all_published`, beside all
-    runs of these models.
+    `statistic` is share_of_room, adjusted, raw or baseline; a measure without it (anisotropy has none) shows its own.
+    Published curves stand beside runs of the paper's models that used the published weights; with `all_published`,
+    beside all runs of these models.
     """
     runs = unique_labels(runs)
     present = list(dict.fromkeys(measure_task for _, results in runs for measure_task in results.measure_tasks()))
@@ -125,7 +125,7 @@ def sweep_charts(
         panels = [
             sweep_panel(runs, *measure_task, statistic, all_published=all_published) for measure_task in measure_tasks
         ]
-        if statistic == "adjusted":
+        if statistic == "share_of_room":
             panels += [
                 sweep_panel(runs, *measure_task, statistic, all_published=False, baseline=baseline)
                 for measure_task in measure_tasks

@@ -79,7 +79,7 @@ class Comparison:
         rows: dict[tuple[str, str, str], list[str]] = {}
         for label, results in self.runs:
             for measure_task in results.measure_tasks():
-                if key := main_key(results, *measure_task, wanted="adjusted"):
+                if key := main_key(results, *measure_task):
                     rows[key.curve_name, key.name, label] = _html_cells(*results.by_key[key])
                     if level := chance_key(results, key):
                         rows[key.curve_name, "chance", label] = _html_cells(*results.by_key[level])

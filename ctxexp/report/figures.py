@@ -67,10 +67,10 @@ def sweep_figures(runs: Sequence[LabelledResults], folder: Path, *, published: b
 
 
 def run_figure(results: Results, measure: str, task: str = "", *, published: bool = False) -> Figure | None:
-    """One run's measure by layer: adjusted with its 95% interval, raw and baseline thinner; None without a value."""
+    """One run's measure by layer: its main curve with its interval, raw and baseline thinner; None without a value."""
     ((label, _),) = wording.unique_labels([(results.info.title or "run", results)])
     colour = colours([label])[label]
-    key = wording.main_key(results, measure, task, wanted="adjusted")
+    key = wording.main_key(results, measure, task)
     if key is None:
         return None
     line = charts.curve_line(results, key, label=wording.readable(key), colour=colour, marker=0)
@@ -85,7 +85,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     }
     for name, marker in zip(wording.other_baselines([results], measure, task), "sD*Xd", strict=False):
         style: Style = {"linestyle": (0, (1, 1)), "marker": marker}
-        beside[Key(measure, "adjusted", task, baseline=name)] = {**style, "color": colour}
+        beside[Key(measure, key.statistic, task, baseline=name)] = {**style, "color": colour}
         beside[Key(measure, "baseline", task, baseline=name)] = {**style, "color": FAINT}
     if key.statistic == "raw":  # medians are of raw scores: beside an adjusted mean they would read as adjusted medians
         beside[Key(measure, "median", task)] = {"linestyle": (0, (1, 2)), "color": INK, "marker": "."}
@@ -99,11 +99,12 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     if paper_curve is not None:
         handles.append(draw_line(axes, Line("published", label, paper_curve, None, None, colour, 0, published=True)))
         names.append(f"published, {wording.readable(key)}")
-    if (at := charts.reference_line(measure, [results])) is not None:
+    if key.statistic == "adjusted" and (at := charts.reference_line(measure, [results])) is not None:
         draw_threshold(axes, at)
-    if key.statistic == "adjusted":
-        draw_chance(axes, "chance of\nadjusted")
+    if key.statistic in ("adjusted", "share_of_room"):
+        draw_chance(axes, f"chance of\n{'adjusted' if key.statistic == 'adjusted' else 'the share'}")
     y_label, direction = wording.axis_label(measure, "", [results], task), wording.direction([results], measure)
+    y_label = f"{y_label}; {wording.readable(key)}" if key.statistic == "share_of_room" else y_label
     finish_axes(axes, y_label, direction, log=charts.scale([results], measure, [line]) == charts.LOG)
     thin = thin_intervals([(axes, [line])])
     count = wording.group_count_phrase(results, measure, task)

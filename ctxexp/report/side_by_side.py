@@ -48,7 +48,7 @@ def side_by_side(runs: Sequence[LabelledResults]) -> list[ComparisonRow]:
     }
     rows = []
     for measure, task in sorted(measure_tasks, key=lambda measure_task: order[figure_name(measure_task[0], every)]):
-        keys = [main_key(results, measure, task, wanted="adjusted") for results in every]
+        keys = [main_key(results, measure, task) for results in every]
         cells = [_cells(results, key) for results, key in zip(every, keys, strict=True)]
         if any(cells):
             rows.append(ComparisonRow(full_title(measure, task, every), str(next(filter(None, keys))), cells))

@@ -23,6 +23,10 @@ LabelledResults = tuple[str, "Results"]
 
 MINUS = "\u2212"  # a hyphen is shorter than a plus sign
 LAYER_AXIS = "layer (0 = input layer)"
+SHARE_OF_ROOM = (
+    "(raw − chance) / (1 − chance): how alike a word's vectors are once the direction that all words share is taken off"
+)
+"""What the share of the room above chance is, in one line."""
 _PLURALS = {"corpus": "corpora"}
 _UNITS = {"share": "share of variance"}  # a unit that says on an axis what it is of
 UNITS_TO_ONE = ("cosine", "share of variance")  # of which 1 is the most, so that they may share an axis
@@ -108,7 +112,10 @@ def axis_label(
     if unit == "score" and statistic:  # one of several benchmarks: which
         unit = f"score, {readable(Key.of(measure, statistic))}"
     alone = not any(Key(measure, "adjusted", task) in r.by_key for r in runs)
-    if statistic == "adjusted":  # where one run's baseline is another than the others', the label names it
+    if statistic in (
+        "adjusted",
+        "share_of_room",
+    ):  # where runs' baselines differ, the label names it
         key = Key(measure, statistic, task, baseline=baseline)
         baseline = next((name for r in runs if (name := baseline_label(r, key))), "")
     else:
@@ -117,7 +124,7 @@ def axis_label(
     level = level_word(runs, measure)
     forms = {
         "adjusted": f"{{}} − {which}{level}",
-        "corrected": f"{{}} above {which}chance, as a share of the room above it",
+        "share_of_room": f"share of the room above {which}chance",
         "baseline": f"{{}} of {level}",
         "raw": "{}" if alone else "{}, raw",
     }
@@ -132,7 +139,7 @@ def level_word(runs: Iterable[Results], measure: str) -> str:
 
 def readable(key: Key, level: str = "chance") -> str:
     """A statistic's name for a legend; `level`: the measure's word for its baseline (`level_word`)."""
-    names = {"corrected": "chance-corrected", "mean_cosine": "mean", "baseline": level}
+    names = {"share_of_room": "share of the room above chance", "mean_cosine": "mean", "baseline": level}
     name = names.get(key.statistic, key.statistic.replace("_", " "))
     return f"{name}, {key.baseline.replace('_', '-')}" if key.baseline else name
 
@@ -147,7 +154,7 @@ def baseline_label(results: Results, key: Key) -> str:
     if key.baseline:
         return key.baseline.replace("_", "-")
     level = measure_info(results, key.measure).level
-    return level if key.statistic in ("baseline", "adjusted", "corrected") and level == SIZE_MATCHED else ""
+    return level if key.statistic in ("baseline", "adjusted", "share_of_room") and level == SIZE_MATCHED else ""
 
 
 def other_baselines(runs: Iterable[Results], measure: str, task: str = "") -> list[str]:

@@ -32,11 +32,11 @@ class Results:
     name of a mix of layers or an embedding table, where `layer` is missing. `low` and `high` are the ends of the 95%
     interval, `n` how many groups the value is over; NaN where there is none. Statistics of a group-mean measure: raw,
     baseline, adjusted (raw - baseline), median, sd, n (groups with a score), undefined (groups without one); by each
-    further baseline of the metric also <its name>_baseline and <its name>_adjusted. Of the cosine measures, beside each
-    adjusted, corrected: adjusted / (1 - baseline), with corrected_undefined where a layer leaves no room above its
-    baseline. `tables` are those of metrics, of words, sentences or sub-sets. `replicates` are bootstrap values of some
-    curves, (n_layers, r) float32, and scalars, (r,): runs on the same text with the same seed drew the same resamples.
-    `info` is the run's metadata.
+    further baseline of the metric also <its name>_baseline and <its name>_adjusted. Of measures that are at most 1,
+    beside each adjusted, share_of_room: adjusted / (1 - baseline), with share_of_room_undefined where a layer leaves no
+    room above its baseline. `tables` are those of metrics, of words, sentences or sub-sets. `replicates` are bootstrap
+    values of some curves, (n_layers, r) float32, and scalars, (r,): runs on the same text with the same seed drew the
+    same resamples. `info` is the run's metadata.
 
     Example:
         >>> values = Values()

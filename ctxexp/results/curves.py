@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ctxexp.results import Results
 
-NEVER_MAIN = ("n", "undefined", "sd", "baseline", "corrected", "corrected_undefined")
+NEVER_MAIN = ("n", "undefined", "sd", "baseline", "share_of_room_undefined")
 
 
 def measure_info(results: Results, measure: str) -> MeasureInfo:
@@ -26,14 +26,14 @@ def measure_info(results: Results, measure: str) -> MeasureInfo:
 
 def main_statistics(results: Results, measure: str) -> tuple[str, ...]:
     """The statistics that may stand for the measure, the first first: the one that its metric names, if it names one,
-    adjusted, raw."""
+    its share of the room above chance, adjusted, raw."""
     own = measure_info(results, measure).main
-    return (*([own] if own else []), "adjusted", "raw")
+    return (*([own] if own else []), "share_of_room", "adjusted", "raw")
 
 
 def main_key(results: Results, measure: str, task: str = "", *, wanted: str = "") -> Key | None:
-    """The curve that stands for the measure: of `wanted`, its metric's choice, adjusted, raw and the others (no count,
-    spread or level) the first with a finite value, or else the first; None if there is none."""
+    """The curve that stands for the measure: of `wanted`, its metric's choice, share of the room, adjusted, raw and the
+    others (no count, spread or level) the first with a finite value, or else the first; None if there is none."""
     others = [key.name for key in results.by_key if may_be_main(key)]
     keys = [Key.of(measure, statistic, task) for statistic in (wanted, *main_statistics(results, measure), *others)]
     keys = [key for key in keys if key in results.by_key]
@@ -41,7 +41,7 @@ def main_key(results: Results, measure: str, task: str = "", *, wanted: str = ""
 
 
 def main_keys(results: Results) -> list[Key]:
-    """The curve of each measure and task that its metric names, or adjusted or raw, where it has one of these."""
+    """The curve of each measure and task that its metric names, or its share of the room, adjusted or raw."""
     keys = (main_key(results, *measure_task) for measure_task in results.measure_tasks())
     return [key for key in keys if key and key.name in main_statistics(results, key.measure)]
 
@@ -49,7 +49,7 @@ def main_keys(results: Results) -> list[Key]:
 def chance_key(results: Results, key: Key) -> Key | None:
     """The key of the level of chance that a curve's values are taken off from or stand beside; None: it has none."""
     level = key._replace(statistic="baseline")
-    return level if key.statistic in ("adjusted", "corrected", "raw") and level in results.by_key else None
+    return level if key.statistic in ("adjusted", "share_of_room", "raw") and level in results.by_key else None
 
 
 def may_be_main(key: Key) -> bool:
@@ -64,7 +64,7 @@ def curve_series(results: Results, measure: str, statistic: str, task: str) -> p
 
     key = Key.of(measure, statistic, task)
     if not statistic:
-        key = main_key(results, measure, task, wanted="adjusted") or key
+        key = main_key(results, measure, task) or key
     if key not in results.by_key:
         curves = [each for each in results.by_key if each.place == LAYER]
         names = {str(each) if statistic else each.curve_name for each in curves}

@@ -97,11 +97,30 @@ class BaselineInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class ResamplingInfo:
-    """The clusters that intervals resample: kind (`unit`) and number (`n`) for words, kind (`pairs`) for pairs."""
+    """The clusters that intervals resample: kind (`unit`) and number (`n`) for words, kind (`pairs`) for pairs; and
+    what `intervals` of words are for, `new_text` or `these_words`."""
 
     unit: str = ""
     n: int = 0
     pairs: str = ""
+    intervals: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixInfo:
+    """The weights of words in means over them: `bands`, `equal` or `occurrences`."""
+
+    weights: str = ""
+    bands: tuple[float, ...] = ()  # edges of relative frequency
+    words: tuple[int, ...] = ()  # with contexts enough, in each band
+    filled: tuple[bool, ...] = ()  # whether a band has words enough
+    wanted: int = 0  # words more that the text would need to fill each band, about
+
+    @property
+    def mark(self) -> str:
+        """What tells the number from that of a text which fills all bands: `2 of 3 bands`; empty for such a text."""
+        lacks = self.weights == "bands" and not all(self.filled)
+        return f"{sum(self.filled)} of {len(self.filled)} bands" if lacks else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +182,7 @@ class RunInfo:
     control_note: str = ""  # the control's remark on this run, for figures and reports
     transform: TransformInfo = TransformInfo()
     baseline: BaselineInfo = BaselineInfo()
+    mix: MixInfo = MixInfo()
     pooling: PoolingInfo = PoolingInfo()
     measures: dict[str, MeasureInfo] = field(default_factory=dict)
     tables: dict[str, TableInfo] = field(default_factory=dict)

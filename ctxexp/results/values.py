@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LAYER = "layer"  # the place of values of the layers themselves, one for each
-BY_BASELINE = ("baseline", "adjusted", "corrected", "corrected_undefined")  # statistics computed with a baseline
+BY_BASELINE = (
+    "baseline",
+    "adjusted",
+    "share_of_room",
+    "share_of_room_undefined",
+)  # statistics computed with a baseline
 COLUMNS = ("measure", "task", "statistic", "place", "layer", "value", "low", "high", "n")
 
 

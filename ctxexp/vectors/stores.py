@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, MetricError, plugin_call
@@ -56,6 +58,7 @@ class Stores:
             )
         self.stores: dict[tuple[str, str], Store] = {}
         self._occurrences: dict[str, Occurrences] = {}
+        self._indices: dict[str, Callable[..., Occurrences]] = {}
         self.left_out: dict[str, int] = {}  # by fingerprint: occurrences that the control doesn't measure
 
     def words(self, corpus: Corpus) -> tuple[Store, Occurrences]:
@@ -70,7 +73,9 @@ class Stores:
                 min_contexts=words.min_contexts,
                 keep=lambda unit: words.form(unit) is not None,
                 key=str.casefold if words.fold_case else str,
+                mix=self.study.mix,
             )
+            self._indices[corpus.fingerprint] = index
             with plugin_call("control"):
                 start = self.study.encoder.start
                 self._occurrences[corpus.fingerprint], n = apply_control(
@@ -78,6 +83,11 @@ class Stores:
                 )
             self.left_out[corpus.fingerprint] = n
         return store, self._occurrences[corpus.fingerprint]
+
+    def part(self, corpus: Corpus, rows: np.ndarray) -> Occurrences:
+        """The occurrences among some rows (n_rows,) bool of the store of a corpus whose words were asked for."""
+        _, occurrences = self.words(corpus)
+        return self._indices[corpus.fingerprint](measured=rows & (occurrences.forms >= 0))
 
     def sentences(self, corpus: Corpus) -> SentenceVectors:
         """The sentence vectors of a corpus by the study's pooling."""

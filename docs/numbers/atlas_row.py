@@ -32,7 +32,7 @@ HEADLINES = (  # curves that each row has, and how a column is called
     ("self_similarity/adjusted", "self-similarity, adjusted"),
     ("intra_sentence_similarity/size_matched_adjusted", "intra-sentence similarity, length-matched"),
     ("max_explainable_variance/adjusted", "MEV, adjusted"),
-    ("self_similarity/corrected", "self-similarity, corrected"),
+    ("self_similarity/share_of_room", "self-similarity, corrected"),
 )
 FEWEST_RESAMPLES = 100
 MOST = 1 + 1e-4  # of a cosine or a share, rounded

@@ -13,6 +13,7 @@ from test_measure import world
 from ctxexp.maths.geometry import norms
 from ctxexp.measuring.bootstrap import Units, student
 from ctxexp.measuring.collected import ClusterInfluence, Split
+from ctxexp.measuring.mix import Weights, WordMix
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import GroupMean, Over
 from ctxexp.results.values import Key
@@ -71,7 +72,7 @@ def test_nothing_taken_is_nothing_known() -> None:
 
 
 class Lengths(GroupMean):
-    """The mean length of a group's rows; large groups count for more."""
+    """The mean length of a group's rows."""
 
     over: ClassVar[Over] = "word"
 
@@ -82,24 +83,17 @@ class Lengths(GroupMean):
         length = norms(x).astype(np.float64)
         return (length - length.mean(axis=-1, keepdims=True)) / x.shape[-2]
 
-    def weights(self, sizes: np.ndarray) -> np.ndarray | None:
-        return sizes.astype(np.float64) ** 2
-
 
 class SentenceLengths(Lengths):
     over: ClassVar[Over] = "sentence"
-
-
-class EqualLengths(Lengths):
-    def weights(self, sizes: np.ndarray) -> np.ndarray | None:
-        return None
 
 
 def error_of(metric: type[Lengths], rows: np.ndarray, occurrences: Occurrences) -> float:
     """The standard error of the mean over groups: of words their rows are chance, of sentences the groups."""
     groups = occurrences.groups(metric.over)
     chosen = [groups.rows[a:b] for a, b in zip(groups.starts, groups.starts[1:], strict=False)]
-    given = metric().weights(groups.counts)
+    mixed = occurrences.mixed(metric.over)
+    given = mixed and mixed.weights(np.ones(len(chosen), bool))
     weights = np.ones(len(chosen)) if given is None else given
     length = np.linalg.norm(rows.astype(np.float64), axis=1)
     scores = np.array([length[at].mean() for at in chosen])
@@ -112,10 +106,12 @@ def error_of(metric: type[Lengths], rows: np.ndarray, occurrences: Occurrences) 
     return float(np.sqrt(np.square(moved).sum()))
 
 
-@pytest.mark.parametrize("metric", [Lengths, EqualLengths, SentenceLengths])
-def test_an_interval_is_that_of_the_weighted_mean(metric: type[Lengths]) -> None:
-    store, occurrences, _ = world((1.0,))
-    raw = measure(store, occurrences, {"length": metric}, bootstrap=2000).by_key[Key("length", "raw")]
+@pytest.mark.parametrize("weights", ["equal", "occurrences", "bands"])
+@pytest.mark.parametrize("metric", [Lengths, SentenceLengths])
+def test_an_interval_of_these_words_is_that_of_the_weighted_mean(metric: type[Lengths], weights: Weights) -> None:
+    store, occurrences, _ = world((1.0,), mix=WordMix(weights=weights, bands=(0.001, 0.02, 1.0)))
+    words = {"bootstrap": 2000, "intervals": "these_words"}
+    raw = measure(store, occurrences, {"length": metric}, **words).by_key[Key("length", "raw")]  # type: ignore[arg-type]
     error = error_of(metric, store.layers[0], occurrences) * student(occurrences.units.n)
     assert raw.low is not None
     assert raw.high is not None

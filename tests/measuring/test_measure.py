@@ -22,6 +22,7 @@ from ctxexp.errors import DataError, MetricError
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.measuring import measure as path
 from ctxexp.measuring.groups import Block, Group
+from ctxexp.measuring.mix import WordMix
 from ctxexp.measuring.occurrences import Occurrences, Text
 from ctxexp.measuring.study import Study, Vectors
 from ctxexp.measuring.words import WordRows
@@ -233,26 +234,20 @@ def test_size_matched_as_the_main_baseline() -> None:
     assert results.info.baseline.name == "size_matched"
 
 
-class ByToken(SelfSimilarity):
-    """The mean over words by frequency."""
-
-    def weights(self, sizes: np.ndarray) -> np.ndarray:
-        return sizes.astype(np.float64)
-
-
 def test_weights_of_words_reach_values_intervals_and_baselines() -> None:
-    store, occurrences, _ = world()
-    metrics = {"equal": SelfSimilarity, "tokens": ByToken, "sized": partial(ByToken, baselines=("size_matched",))}
+    store, occurrences, _ = world(mix=WordMix(weights="occurrences"))
+    metrics = {"tokens": SelfSimilarity, "sized": partial(SelfSimilarity, baselines=("size_matched",))}
     results = measure(store, occurrences, metrics, OnePerSentence(size=60), seed=0, bootstrap=200)
+    equal = measure(store, world()[1], metrics, OnePerSentence(size=60), seed=0, bootstrap=200).by_name
     curves, count = results.by_name, results.tables["sized"]["count"]
-    assert not np.allclose(curves["tokens/raw"], curves["equal/raw"], rtol=1e-4)
+    assert not np.allclose(curves["tokens/raw"], equal["tokens/raw"], rtol=1e-4)
     for layer in range(len(store.layers)):
         for statistic in ("raw", "adjusted"):
             by_word = results.tables["sized"][f"{statistic}_{layer}"]
             assert curves[f"sized/{statistic}"][layer] == pytest.approx(np.average(by_word, weights=count))
     low, high = curves["tokens/raw_ci_low"], curves["tokens/raw_ci_high"]
     assert ((low < curves["tokens/raw"]) & (curves["tokens/raw"] < high)).all()
-    assert not np.allclose(high - low, curves["equal/raw_ci_high"] - curves["equal/raw_ci_low"], rtol=1e-4)
+    assert not np.allclose(high - low, equal["tokens/raw_ci_high"] - equal["tokens/raw_ci_low"], rtol=1e-4)
 
 
 class FewDraws(SizeMatched):
@@ -722,22 +717,26 @@ def test_the_corrected_cosine_is_the_curves_ratio_by_resample() -> None:
         ("intra_sentence_similarity", "size_matched_"),
     ):
         raw, level = curves[f"{label}/raw"], curves[f"{label}/{prefix}baseline"]
-        np.testing.assert_allclose(curves[f"{label}/{prefix}corrected"], (raw - level) / (1 - level))
-        drawn = {s: results.replicates[Key.of(label, f"{prefix}{s}")] for s in ("adjusted", "corrected")}
-        levels = 1 - drawn["adjusted"] / drawn["corrected"]  # what each resample's level must have been
+        np.testing.assert_allclose(curves[f"{label}/{prefix}share_of_room"], (raw - level) / (1 - level))
+        drawn = {s: results.replicates[Key.of(label, f"{prefix}{s}")] for s in ("adjusted", "share_of_room")}
+        levels = 1 - drawn["adjusted"] / drawn["share_of_room"]  # what each resample's level must have been
         assert np.abs(levels.mean(axis=1) - level).max() < 0.01
-        low, high = (curves[f"{label}/{prefix}corrected_ci_{end}"] for end in ("low", "high"))
-        np.testing.assert_allclose([low, high], np.percentile(drawn["corrected"], [2.5, 97.5], axis=1), atol=1e-6)
-        assert f"{label}/{prefix}corrected_undefined" not in curves
-    assert not any(key.statistic == "corrected" for key in results.by_key if key.measure.startswith("mev"))
+        low, high = (curves[f"{label}/{prefix}share_of_room_ci_{end}"] for end in ("low", "high"))
+        np.testing.assert_allclose([low, high], np.percentile(drawn["share_of_room"], [2.5, 97.5], axis=1), atol=1e-6)
+        assert f"{label}/{prefix}share_of_room_undefined" not in curves
+    assert {key.measure for key in results.by_key if key.statistic == "share_of_room"} == {
+        label for label, metric in ALL.items() if metric().maximum == 1
+    }
 
 
 def test_where_all_vectors_are_equal_nothing_is_corrected() -> None:
     store, occurrences, _ = world()
     store.layers[1][:] = store.layers[1][0]
     curves = measure(store, occurrences, ALL, OnePerSentence(size=60), seed=0, bootstrap=50).by_name
-    corrected = curves["self_similarity/corrected"]
+    corrected = curves["self_similarity/share_of_room"]
     assert np.isfinite(corrected[0])
-    assert np.isnan([corrected[1], curves["self_similarity/corrected_ci_low"][1]]).all()
-    np.testing.assert_array_equal(curves["self_similarity/corrected_undefined"], [0, curves["self_similarity/n"][1]])
+    assert np.isnan([corrected[1], curves["self_similarity/share_of_room_ci_low"][1]]).all()
+    np.testing.assert_array_equal(
+        curves["self_similarity/share_of_room_undefined"], [0, curves["self_similarity/n"][1]]
+    )
     assert curves["self_similarity/adjusted"][1] == pytest.approx(0, abs=1e-6)  # which seems to say something

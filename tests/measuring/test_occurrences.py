@@ -154,7 +154,9 @@ def test_bounded_rows_are_those_of_a_plain_loop(bounded: bool) -> None:
     having = [np.flatnonzero(rng.random(len(words)) < 0.8) for words in texts]
     chosen = [np.flatnonzero(rng.random(len(words)) < 0.5) for words in texts]
     starts, whole = np.cumsum([0, *map(len, chosen)]), rng.random(40) < 0.5
-    bound = CorpusBound(4, starts, np.concatenate(chosen), whole, text_sentences=40, text_words=9)
+    bound = CorpusBound(
+        4, starts, np.concatenate(chosen), whole, text_sentences=40, text_words=9, word_counts={}, measured_words=0
+    )
     corpus = Corpus("bounded", Corpus.of("", texts).sentences, bound=bound if bounded else None)
     vocabulary = sorted({word for words in texts for word in words})
     codes = [vocabulary.index(words[at]) for words, places in zip(texts, having, strict=True) for at in places]

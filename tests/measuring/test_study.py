@@ -89,7 +89,8 @@ def test_the_space_is_the_one_that_is_measured(tmp_path: Path) -> None:
     words = occurrences.by_word
     for i, expected in enumerate(results.by_name["s/raw"]):
         rows = [layers.layer(i)[words.rows[a:b]] for a, b in zip(words.starts, words.starts[1:], strict=False)]
-        assert np.mean([mean_cosine(x) for x in rows]) == pytest.approx(expected, abs=1e-6)
+        weights = occurrences.mixed_words.weights(np.ones(len(words), bool))
+        assert np.average([mean_cosine(x) for x in rows], weights=weights) == pytest.approx(expected, abs=1e-6)
     assert sorted(positions.tolist()) == sorted(i for s in CORPUS.sentences for i in range(len(s)))
 
 

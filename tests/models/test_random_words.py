@@ -45,7 +45,7 @@ def test_directions_are_even() -> None:
 
 
 def test_no_measure_finds_context_in_it(measured: Results) -> None:
-    raw, corrected = (measured.values("self_similarity", name) for name in ("raw", "corrected"))
+    raw, corrected = (measured.values("self_similarity", name) for name in ("raw", "share_of_room"))
     assert raw == pytest.approx([1.0], abs=1e-6)
     assert corrected == pytest.approx([1.0], abs=1e-6)
     assert measured.values("word_norm", "median") == pytest.approx([1.0], abs=1e-6)

@@ -178,8 +178,8 @@ SHARE = " As a share of the room above chance, "
 def share_run(raw: list[float], chance: list[float], half: float = 0.02, **facts: Any) -> Results:
     """A run with the share of the room above chance; `half`: half the length of its intervals."""
     y, level = np.array(raw), np.array(chance)
-    curves = {"raw": y, "baseline": level, "adjusted": y - level, "corrected": chance_corrected(y - level, level)}
-    for name, width in (("adjusted", 0.02), ("corrected", half)):
+    curves = {"raw": y, "baseline": level, "adjusted": y - level, "share_of_room": chance_corrected(y - level, level)}
+    for name, width in (("adjusted", 0.02), ("share_of_room", half)):
         curves |= {f"{name}_ci_low": curves[name] - width, f"{name}_ci_high": curves[name] + width}
     info = told(**{"title": "gpt2", "measures": MEASURES, **facts})
     return results_with({f"self_similarity/{name}": values for name, values in curves.items()}, info=info)

@@ -20,8 +20,8 @@ Curves = dict[str, np.ndarray]  # by "measure/statistic"
 Plan = Callable[[str, int, np.random.Generator], Curves]
 """From a model, its number of layers and a generator to the truth."""
 
-SIMILARITIES = [f"self_similarity/{s}" for s in ("raw", "adjusted", "corrected")]
-SENTENCES = [f"intra_sentence_similarity/{p}{s}" for p in ("", "size_matched_") for s in ("adjusted", "corrected")]
+SIMILARITIES = [f"self_similarity/{s}" for s in ("raw", "adjusted", "share_of_room")]
+SENTENCES = [f"intra_sentence_similarity/{p}{s}" for p in ("", "size_matched_") for s in ("adjusted", "share_of_room")]
 VARIANCES = [
     f"max_explainable_variance{d}/{s}"
     for d in ("", "_centred", "_released")

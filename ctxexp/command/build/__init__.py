@@ -206,6 +206,8 @@ class Built:
             transform_name=calibration.name,
             control=self.control,
             words=self.words,
+            mix=config.words.mix,
+            intervals=config.intervals,
             pooling=SentencePooling(name=config.sentence.pooling, mixes=tuple(config.sentence.mixes)),
             seed=config.seed,
             bootstrap=config.bootstrap,

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.errors import UnknownName
+from ctxexp.maths.chance import chance_corrected
 from ctxexp.results.values import Key
 
 SOURCE = "Ethayarajh 2019, released per-layer data, github.com/kawine/contextual"
@@ -32,9 +33,10 @@ def models() -> tuple[str, ...]:
 def published_curves(model: str) -> dict[Key, np.ndarray]:
     """The published curves of bert, gpt2 or elmo by key, each (n_layers,) float64; NaN where not released.
 
-    Keys: anisotropy/mean_cosine; raw, baseline and adjusted of self_similarity, intra_sentence_similarity and
-    max_explainable_variance_released; raw and sd of word_norm. Adjusted is raw minus baseline, as in the paper: the
-    mean cosine for both similarities, the random words' ratio for the explainable variance.
+    Keys: anisotropy/mean_cosine; raw, baseline, adjusted and share_of_room of self_similarity,
+    intra_sentence_similarity and max_explainable_variance_released; raw and sd of word_norm. Adjusted is raw minus
+    baseline, as in the paper: the mean cosine for both similarities, the random words' ratio for the explainable
+    variance.
     """
     rows = [row for row in _rows("released.csv") if row["model"] == model]
     if not rows:
@@ -49,6 +51,7 @@ def published_curves(model: str) -> dict[Key, np.ndarray]:
         curves[Key(measure, "raw")] = column[raw]
         curves[Key(measure, "baseline")] = column[baseline].copy()
         curves[Key(measure, "adjusted")] = column[raw] - column[baseline]
+        curves[Key(measure, "share_of_room")] = chance_corrected(column[raw] - column[baseline], column[baseline])
     curves[Key("word_norm", "raw")], curves[Key("word_norm", "sd")] = column["word_norm_mean"], column["word_norm_sd"]
     return curves
 

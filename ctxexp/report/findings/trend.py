@@ -21,21 +21,20 @@ class Leg:
     sign: int  # 1: it rises, -1: it falls
     start: int
     end: int
-    settled: int  # the first layer after which no further change of this sign is certain, at most `end`
     reverses: bool  # whether a change of the other sign is certain somewhere between
 
 
 @dataclass(frozen=True)
 class Trend:
-    """The course of a curve: its defined layers, and the certain changes along it, at most two."""
+    """The course of a curve: its defined layers, and the claimed changes along it, at most two."""
 
     layers: tuple[int, ...]
     has_interval: bool  # without one nothing is certain
     legs: tuple[Leg, ...] = ()
 
 
-def trend(estimates: Estimates, replicates: np.ndarray | None = None) -> Trend:
-    """The course of a curve of values (n_layers,) with bootstrap replicates (n_layers, r), if there are any.
+def trend(estimates: Estimates, signs: np.ndarray) -> Trend:
+    """The course of a curve of values (n_layers,), by the signs (n_layers, n_layers) of the changes that are claimed.
 
     Of the lowest and the highest layer that one is the turn which lies farther from both ends together; a leg leads to
     it, another on from it to where it goes farthest, each only if the change between its ends is certain.
@@ -45,7 +44,7 @@ def trend(estimates: Estimates, replicates: np.ndarray | None = None) -> Trend:
     names = tuple(layers.tolist())
     if not np.isfinite(low).any() or len(layers) < 2:
         return Trend(names, bool(np.isfinite(low).any()))
-    signs = layer_changes(estimates, replicates)[np.ix_(layers, layers)]
+    signs = signs[np.ix_(layers, layers)]
     last = len(y) - 1
     extremes = int(y.argmin()), int(y.argmax())
     turn = max(extremes, key=lambda i: (abs(y[i] - y[0]) + abs(y[i] - y[last]), 0 < i < last))
@@ -64,8 +63,7 @@ def _farthest(y: np.ndarray, signs: np.ndarray, start: int, end: int) -> int:
 
 def _leg(signs: np.ndarray, layers: tuple[int, ...], start: int, end: int) -> Leg:
     sign, within = int(signs[start, end]), np.triu(signs[start : end + 1, start : end + 1])
-    settled = start + int(np.argmin((within == sign).any(axis=1)))
-    return Leg(sign, layers[start], layers[end], layers[settled], bool((within == -sign).any()))
+    return Leg(sign, layers[start], layers[end], bool((within == -sign).any()))
 
 
 def layer_changes(estimates: Estimates, replicates: np.ndarray | None = None) -> np.ndarray:

@@ -31,7 +31,7 @@ from ctxexp.results.values import Key
 
 REPORT = "report.html"
 SPOKEN = 6  # runs of which the page's head has a sentence each
-_STATISTICS = ("adjusted", "raw", "baseline")
+_STATISTICS = ("share_of_room", "adjusted", "raw", "baseline")
 
 
 class PageTable(NamedTuple):
@@ -110,6 +110,7 @@ def write_report(
         explorer=explorer,
         labels=[model["label"] for model in data["models"]],
         places=AT,
+        explained=wording.SHARE_OF_ROOM,
         pictures={path.stem: _embedded(path) for path in pictures if path.suffix == ".svg"},
         tables={"measures": _measures_table(runs), "runs": _runs_table(runs)},
         links=[(label, url) for label, url in (links or {}).items() if url.startswith(("http://", "https://"))],

@@ -90,7 +90,7 @@ function band(line, x) {
 function shown({ chart, name, baselines }) {
   const panel = chart.panels[chart.panels.length > 1 ? chosen(name) : 0];
   const box = baselines.find(box => box.checked && panel.views[box.value]);
-  const own = box && chosen("statistic") === "adjusted" && panel.views[box.value];
+  const own = box && chosen("statistic") === "share_of_room" && panel.views[box.value];
   return { panel, view: own || (panel.views[chosen("statistic")] ?? Object.values(panel.views)[0]) };
 }
 
@@ -113,7 +113,7 @@ function show(entry) {
   const depth = chosen("axis") === "depth", hidden = unseen();
   const { panel, view } = shown(entry);
   note.textContent = [panel.definition, panel.direction].filter(text => text).join("; ");
-  const isMain = view === (panel.views.adjusted ?? Object.values(panel.views)[0]);  // which the sentences are of
+  const isMain = view === (panel.views.share_of_room ?? panel.views.adjusted ?? Object.values(panel.views)[0]);  // which the sentences are of
   const sentences = data.models.map((model, i) => ({ ...model, i })).filter(model =>
     isMain && !hidden.has(model.label) && panel.findings[model.label]);
   said.replaceChildren(...sentences.map(model =>

@@ -60,7 +60,8 @@ MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
 class MlflowSink(Sink):
     """MLflow: curves by layer as charts, files as artifacts; a SQLite file in the tracking folder, or any store.
 
-    `metrics`: compared logs each measure's adjusted, raw, baseline and main curve; all logs every value.
+    `metrics`: compared logs each measure's share of the room, adjusted, raw, baseline and main curve; all logs
+    every value.
     """
 
     # Through the client alone: no active run, no global state, MLFLOW_RUN_ID plays no part.

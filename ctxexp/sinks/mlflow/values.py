@@ -19,8 +19,8 @@ HEADLINES = 4
 
 
 def keys_to_compare(results: Results) -> list[Key]:
-    """Keys of the values that people compare: a measure's adjusted, raw and baseline, and its metric's main statistic;
-    of a measure without these, all but counts, spreads and levels."""
+    """Keys of the values that people compare: a measure's share of the room, adjusted, raw and baseline, and its
+    metric's main statistic; of a measure without these, all but counts, spreads and levels."""
     by_measure: dict[tuple[str, str, str], list[Key]] = {}
     for key in results.by_key:
         by_measure.setdefault((key.measure, key.task, key.place), []).append(key)

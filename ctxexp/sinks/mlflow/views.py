@@ -120,7 +120,7 @@ def _heading(charts: Sequence[ViewChart]) -> str:
     visible = [chart for chart in certain if chart.band]
     thin = "95% intervals are thinner than the lines" if certain else "without intervals"
     bands = f"dashes: 95% interval{'' if visible == certain else '; elsewhere thinner than lines'}" if visible else thin
-    return f"Layer by layer: step = layer; adjusted: 0 = chance\n{bands}"
+    return f"Layer by layer: step = layer; share of the room: 0 = chance\n{bands}"
 
 
 def _limits(lines: Sequence[Line], *more: float) -> tuple[float, float]:
@@ -136,7 +136,7 @@ def _title(key: Key, runs: Sequence[Results]) -> str:
     title = full_title(key.measure, key.task, runs)
     if any(measure_info(results, key.measure).main == key.name for results in runs):
         return title
-    return f"{title} above chance" if key.name == "adjusted" else f"{title}, {readable(key)}"
+    return f"{title}, {readable(key)}"
 
 
 def _others(runs: Sequence[Results]) -> dict[str, list[ViewChart]]:

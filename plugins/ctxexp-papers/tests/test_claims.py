@@ -96,7 +96,7 @@ def as_claimed(model: str, **changes: np.ndarray | None) -> Results:
     sentence = {"elmo": line(0.3, 0.5, n), "bert": line(0.5, 0.3, n), "gpt2": np.r_[0.2, np.full(12, 0.01)]}[model]
     variance = np.full(n, {"elmo": 0.03, "bert": 0.02, "gpt2": 0.3}[model])
     curves = {"anisotropy/mean_cosine": line(0.01 if model == "elmo" else 0.1, 0.6, n)}
-    for level in ("raw", "adjusted", "corrected"):
+    for level in ("raw", "adjusted", "share_of_room"):
         curves[f"self_similarity/{level}"] = similar
         curves[f"intra_sentence_similarity/{level}"] = sentence
         if level != "raw":
@@ -188,12 +188,12 @@ UP, DOWN = line(0.3, 0.6, 13), line(0.6, 0.3, 13)
 
 def sentence(curve: np.ndarray) -> dict[str, np.ndarray | None]:
     """An intra-sentence similarity by both baselines, on both scales."""
-    names = ("adjusted", "corrected")
+    names = ("adjusted", "share_of_room")
     return {f"intra_sentence_similarity__{prefix}{s}": curve for s in names for prefix in ("", "size_matched_")}
 
 
 def similarity(curve: np.ndarray) -> dict[str, np.ndarray | None]:
-    return {f"self_similarity__{s}": curve for s in ("raw", "adjusted", "corrected")}
+    return {f"self_similarity__{s}": curve for s in ("raw", "adjusted", "share_of_room")}
 
 
 def scores(curve: np.ndarray, names: Sequence[str] = BENCHMARKS) -> dict[str, np.ndarray | None]:
@@ -209,7 +209,7 @@ BROKEN: dict[str, dict[str, dict[str, np.ndarray | None]]] = {
     "self-similarity-falls": {"bert": similarity(UP)},
     "always-more-anisotropic": {"bert": similarity(UP)},
     "gpt2-most-contextual": {"gpt2": similarity(line(0.5, 0.58, 13))},
-    "gpt2-last-layer": {"gpt2": {"self_similarity__corrected": line(0.5, 0.06, 13)}},
+    "gpt2-last-layer": {"gpt2": {"self_similarity__share_of_room": line(0.5, 0.06, 13)}},
     "static-beats-glove": {"bert": scores(np.full(13, 0.3), BENCHMARKS[:7])},
     "static-others-beat-glove": {"elmo": scores(np.array([0.3, 0.6, 0.3]))},
     "static-bert-1-best": {"elmo": scores(np.full(3, 0.99), BENCHMARKS[3:])},
@@ -266,7 +266,7 @@ def test_readings_that_support_a_claim_are_named() -> None:
         "stop-words-lowest (holds)"
     )
     (family,) = planted(
-        {"bert": {f"intra_sentence_similarity__size_matched_{s}": UP for s in ("adjusted", "corrected")}}
+        {"bert": {f"intra_sentence_similarity__size_matched_{s}": UP for s in ("adjusted", "share_of_room")}}
     )
     assert finding(family, "bert-sentence-falls").words == (
         "open: holds only under the paper's baseline or the paper's baseline, chance-corrected"
@@ -284,7 +284,7 @@ def test_what_was_not_measured_is_not_run_and_says_why() -> None:
     assert finding(family, "same-word-closer").why == "elmo: no run"
     assert finding(family, "elmo-2-below-bert-2").why == (
         "bert, elmo: needs self_similarity/raw of each; bert, elmo: needs self_similarity/adjusted of each; "
-        "bert, elmo: needs self_similarity/corrected of each"
+        "bert, elmo: needs self_similarity/share_of_room of each"
     )
     assert finding(family, "same-word-closer").words == "not run"
     assert "no static_vectors scores of glove" in finding(family, "static-beats-glove").why
@@ -629,7 +629,7 @@ def test_mean_cosine_independent_of_raw_self_similarity_gives_no_verdict(spread:
             "anisotropy/mean_cosine": a,
             "self_similarity/raw": raw,
             "self_similarity/adjusted": raw - a,
-            "self_similarity/corrected": (raw - a) / (1 - a),
+            "self_similarity/share_of_room": (raw - a) / (1 - a),
         }
 
     assert share_of_verdicts("always-more-anisotropic", 150, curves) <= 0.07
@@ -656,7 +656,7 @@ def test_a_direction_that_all_words_share_gives_no_verdict_either() -> None:
             "anisotropy/mean_cosine": a,
             "self_similarity/raw": raw,
             "self_similarity/adjusted": raw - a,
-            "self_similarity/corrected": corrected,
+            "self_similarity/share_of_room": corrected,
         }
 
     assert share_of_verdicts("always-more-anisotropic", 150, curves) <= 0.07
@@ -666,8 +666,8 @@ def test_a_direction_that_all_words_share_gives_no_verdict_either() -> None:
 def test_a_random_walk_against_depth_gives_no_verdict(claim: str) -> None:
     def curves(rng: np.random.Generator) -> dict[str, np.ndarray]:
         a = walk(rng)
-        names = ["anisotropy/mean_cosine", *(f"self_similarity/{s}" for s in ("adjusted", "corrected"))]
-        names += [f"intra_sentence_similarity/{p}{s}" for p in ("", "size_matched_") for s in ("adjusted", "corrected")]
+        names = ["anisotropy/mean_cosine", *(f"self_similarity/{s}" for s in ("adjusted", "share_of_room"))]
+        names += [f"intra_sentence_similarity/{p}{s}" for p in ("", "size_matched_") for s in ("adjusted", "share_of_room")]
         return dict.fromkeys(names, a)
 
     assert share_of_verdicts(claim, 400, curves) <= 0.07
@@ -679,7 +679,7 @@ def in_a_space(shared: float, word: float, noise: float) -> dict[str, np.ndarray
     x = shared + word * rng.normal(size=(80, 1, 300)) + noise * rng.normal(size=(80, 6, 300))
     raw, a = float(mean_cosine(x).mean()), float(mean_cosine(x[:, 0]))
     corrected = float(chance_corrected(np.array(raw - a), np.array(a)))
-    numbers = {"raw": raw, "adjusted": raw - a, "corrected": corrected}
+    numbers = {"raw": raw, "adjusted": raw - a, "share_of_room": corrected}
     return {f"self_similarity__{name}": line(0.9, value, 13) for name, value in numbers.items()}
 
 

@@ -209,7 +209,7 @@ def test_intervals_are_those_of_stored_rows_drawn_by_shard(tmp_path: Path) -> No
     both = stored.frame.merge(found.frame, on=["measure", "statistic", "layer"], suffixes=("", "_b"))
     both = both[np.isfinite(both.low)]
     assert set(both.measure) == {*METRICS} - {"word_norm"}
-    assert set(both.statistic) == {"raw", "adjusted", "corrected", "mean_cosine"}
+    assert set(both.statistic) == {"raw", "adjusted", "share_of_room", "mean_cosine"}
     np.testing.assert_allclose(both[["low_b", "high_b"]], both[["low", "high"]], atol=2e-6)
     errors = found.tables["self_similarity_errors"].set_index("word")
     assert errors.notna().all(axis=None)

@@ -265,7 +265,7 @@ def adjusted_runs(
     for (label, one), value, chance in zip(runs(values[:, None], folder), values, levels, strict=True):
         curves = {
             "raw": value + chance, "baseline": chance, "adjusted": value, "adjusted_ci_low": value - 0.01,
-            "adjusted_ci_high": value + 0.01, "corrected": value / (1 - chance),
+            "adjusted_ci_high": value + 0.01, "share_of_room": value / (1 - chance),
         }  # fmt: skip
         info = replace(
             one.info, measures={"self_similarity": replace(one.info.measures["self_similarity"], level=level)}

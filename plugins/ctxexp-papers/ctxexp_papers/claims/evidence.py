@@ -200,7 +200,7 @@ def _canonical(results: Results, labels: Mapping[str, str], key: Key) -> Key | N
     name = definition_name(results, key.measure)
     if key.place != LAYER or key.task or labels.get(name) != key.measure:
         return None
-    if key.baseline or not key.statistic.startswith(("adjusted", "corrected")):
+    if key.baseline or not key.statistic.startswith(("adjusted", "share_of_room")):
         return key._replace(measure=name)
     baseline = results.info.baseline.name
     if baseline == "size_matched" or (baseline in SAMPLED and baseline_label(results, key)):

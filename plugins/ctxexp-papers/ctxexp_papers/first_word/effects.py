@@ -115,7 +115,7 @@ def _key(metric: str, results: Results) -> Key | None:
     """The curve that stands for the metric, against the paper's chance level where it has one."""
     label = next((label for label in results.info.measures if wording.definition_name(results, label) == metric), "")
     tasks = [task for measure, task in results.measure_tasks() if measure == label]
-    return wording.main_key(results, label, AVERAGE if AVERAGE in tasks else "", wanted="adjusted") if tasks else None
+    return wording.main_key(results, label, AVERAGE if AVERAGE in tasks else "") if tasks else None
 
 
 def _same(info: RunInfo) -> tuple[object, ...]:

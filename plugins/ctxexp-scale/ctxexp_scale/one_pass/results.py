@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.maths.summary import finite_mean
+from ctxexp.maths.summary import aggregate, finite_mean
 from ctxexp.measuring.bootstrap import Curve, Resamples, Units, interval
-from ctxexp.measuring.curves import add_corrected, word_tables
+from ctxexp.measuring.curves import add_share, word_tables
 from ctxexp.measuring.measure import build
+from ctxexp.measuring.mix import CountInfluence, MixedWords
+from ctxexp.measuring.parts import HALVES, LEAST_CLUSTERS, part_table
+from ctxexp.measuring.parts import TABLE as PARTS
 from ctxexp.measuring.streams import Stream
+from ctxexp.measuring.words import Intervals, mix_info
 from ctxexp.metric import Metric
-from ctxexp.progress import Progress
+from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
 from ctxexp.results.metric_metadata import describe
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo, RunInfo
 from ctxexp.results.values import Key, Values
 from ctxexp_scale.one_pass.forms import BaselineSums, check_parts, form_in_sums
-from ctxexp_scale.one_pass.sums import SumForm
+from ctxexp_scale.one_pass.sums import LayerStatistics, SumForm
 from ctxexp_scale.one_pass.totals import Totals, sum_up
 
 if TYPE_CHECKING:
@@ -50,6 +54,8 @@ class _Layers:
 
 def measure_sums(study: Study, text: ShardedText, vectors: Vectors, progress: Progress) -> tuple[Results, Totals]:
     """The study's results, but for what names them, from sums that are added up now or were before."""
+    import pandas as pd
+
     metrics = {label: build(label, factory) for label, factory in study.metrics.items()}
     check_parts(metrics, study.baseline, study.transform(), study.control)
     forms = {label: form_in_sums(metric) for label, metric in metrics.items()}
@@ -58,20 +64,51 @@ def measure_sums(study: Study, text: ShardedText, vectors: Vectors, progress: Pr
     if study.observers:
         log.info("one_pass.shards stores no rows, so that the page has no word explorer")
     totals = sum_up(study, text, forms, vectors, progress)
+    results = _measure_totals(study, text, totals, metrics, forms, study.bootstrap, progress)
+    parts = list(_parts(study, text, totals, metrics, forms)) if study.bootstrap else []
+    tables = {PARTS: pd.concat(parts, ignore_index=True)} if parts else {}
+    return replace(results, tables={**results.tables, **tables}), totals
+
+
+def _parts(
+    study: Study, text: ShardedText, totals: Totals, metrics: Mapping[str, Metric], forms: Mapping[str, SumForm]
+) -> Iterator[pd.DataFrame]:
+    """The curves of a quarter of the text, a half that holds it and the other half, by whole shards in random order."""
+    n = len(totals.shards)
+    if n < LEAST_CLUSTERS:
+        return
+    order = np.random.default_rng([study.seed, Stream.PARTS]).permutation(n).tolist()
+    for name, which in (("quarter", order[: n // 4]), (HALVES[0], order[: n // 2]), (HALVES[1], order[n // 2 :])):
+        part = replace(totals, shards=tuple(totals.shards[i] for i in sorted(which)))
+        yield part_table(name, _measure_totals(study, text, part, metrics, forms, 0, Silent()))
+
+
+def _measure_totals(
+    study: Study,
+    text: ShardedText,
+    totals: Totals,
+    metrics: Mapping[str, Metric],
+    forms: Mapping[str, SumForm],
+    bootstrap: int,
+    progress: Progress,
+) -> Results:
+    """The results of the sums of some shards, with so many resamples of these behind each interval."""
+    mixed = study.mix.of(totals.counts[0], totals.tallies["rows"])
     layers = {label: _Layers() for label in forms}
     with progress.stage("measuring", total=len(study.encoder.layer_numbers), unit="layers") as stage:
         for layer in range(len(study.encoder.layer_numbers)):
-            _measure_layer(totals, layer, forms, layers, intervals=study.bootstrap > 0)
+            _measure_layer(totals, layer, forms, layers, mixed, study.intervals if bootstrap else None)
             stage.advance(1)
     n = len(totals.shards)
     units = Units(f"shard of {'documents' if text.has_documents else 'sentences'}", n, *np.empty((2, 0), np.int64))
-    resamples = Resamples(units, study.bootstrap, np.random.default_rng([study.seed, Stream.RESAMPLE]))
+    resamples = Resamples(units, bootstrap, np.random.default_rng([study.seed, Stream.RESAMPLE]))
     values, tables = Values(), dict[str, "pd.DataFrame"]()
     for label, metric in metrics.items():
         writer = _Writer(values, resamples, label, metric, layers, is_causal=study.encoder.causal is True)
         tables |= writer.write(totals, study.encoder.layer_numbers)
     encoder, numbers = study.encoder, tuple(study.encoder.layer_numbers)
     info = RunInfo(
+        mix=mix_info(mixed),
         model=ModelInfo(
             n_layers=encoder.n_layers, layers=numbers if len(numbers) < encoder.n_layers else (), dim=encoder.dim
         ),
@@ -87,21 +124,34 @@ def measure_sums(study: Study, text: ShardedText, vectors: Vectors, progress: Pr
         measures={
             label: describe(label, one, "exact" if one.cosine_statistic else "") for label, one in metrics.items()
         },
-        resampled=ResamplingInfo(unit=units.name, n=n),
+        resampled=ResamplingInfo(unit=units.name, n=n, intervals=study.intervals),
         seed=study.seed,
         bootstrap=study.bootstrap,
     )
     if info.model.layers:
         values = values.expand_layers(numbers, encoder.n_layers)
-    return Results.of(values, tables=tables, info=info), totals
+    return Results.of(values, tables=tables, info=info)
 
 
 def _measure_layer(
-    totals: Totals, layer: int, forms: Mapping[str, SumForm], layers: Mapping[str, _Layers], *, intervals: bool
+    totals: Totals,
+    layer: int,
+    forms: Mapping[str, SumForm],
+    layers: Mapping[str, _Layers],
+    mixed: MixedWords,
+    intervals: Intervals | None,
 ) -> None:
     """Append a layer's numbers, and each shard's influence on them: one shard is in memory at a time."""
     sums, n = totals.layer(layer), len(totals.shards)
     results = {label: form.statistics(sums) for label, form in forms.items()}
+    weights, by_count = dict[str, np.ndarray](), dict[str, CountInfluence]()
+    for label, (statistics, scores) in results.items():
+        if scores is not None:
+            of_words = mixed.weights(np.isfinite(scores))
+            results[label] = LayerStatistics({**statistics, **aggregate(scores, of_words)}, scores)
+            equal = np.isfinite(scores) / max(np.isfinite(scores).sum(), 1)
+            weights[label] = equal if of_words is None else of_words
+            by_count[label] = mixed.count_influence(scores)
     influences = {label: np.full(n, np.nan) for label in forms}
     squares = {label: np.full(len(sums.n), 0.0 if intervals else np.nan) for label in forms}
     same_shard = np.zeros(len(sums.n))  # the chance that two of a word's rows, drawn with replacement, are of one shard
@@ -113,7 +163,10 @@ def _measure_layer(
             scores = results[label].scores
             if scores is not None and influence is not None:
                 squares[label][words] += np.square(influence)
-                influence = float(np.nansum(influence)) / max(np.isfinite(scores).sum(), 1)
+                influence = float(np.nansum(weights[label][words] * influence))
+                if intervals == "new_text":
+                    influence += float(by_count[label].of_word[words] @ part.n)
+                    influence += by_count[label].of_any * shard.tallies()["rows"]
             if influence is not None:
                 influences[label][i] = influence
     for label, measure in layers.items():
@@ -172,7 +225,7 @@ class _Writer:
                 self.values.set(self._key("baseline"), level.value)
                 adjusted = self.layers.curve("raw") - level
                 self._add_curve("adjusted", adjusted)
-                add_corrected(self.values, self._key("corrected"), adjusted, level, self.resamples)
+                add_share(self.values, self._key("share_of_room"), adjusted, level, self.resamples)
             above = np.stack(scores, axis=1) - level.value if scores else None
         return self._tables(totals, numbers, above) if self.layers.scores and totals.words else {}
 

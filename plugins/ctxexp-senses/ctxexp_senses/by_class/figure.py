@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report import run_facts, wording
-from ctxexp.report.findings import certain_order
+from ctxexp.report.findings.claims import claimed_order
 from ctxexp.report.frame import Style, add_captions, empty_figure
 from ctxexp.report.palette import FAINT, GRID, INK, PALETTE
 from ctxexp.report.wording import LabelledResults
@@ -153,7 +153,7 @@ def finding(
                 continue
             keys = [Key(measure, of.statistic, f"{kind} {name}") for name in names]
             at = [int(np.flatnonzero(np.isfinite(results.by_key[key].value))[-1]) for key in keys]
-            values, order = certain_order([(results, key, last) for key, last in zip(keys, at, strict=True)])
+            values, order = claimed_order([(results, key, last) for key, last in zip(keys, at, strict=True)])
             for i, j in permutations(range(len(names)), 2):
                 gap = float(values[j] - values[i]) if order[i, j] > 0 else 0.0
                 gaps.setdefault((names[i], names[j]), []).append(gap)

@@ -254,7 +254,7 @@ def _phrase(name: str, at: Sequence[RunAtStep], key: Key) -> str:
     text = f"in {name} from {first}{''.join(f' by way of {one}' for one in way)} to {last}"
     if not course.turns:
         text += f", half of that by step {course.half:,}" if course.changes else ", whose intervals overlap"
-    share = key._replace(statistic="corrected")
+    share = key._replace(statistic="share_of_room")
     if key.statistic == "adjusted" and all(share in run.results.by_key for run in at):
         shares = _last_layer(at, share)
         text += f" (shares of the room above chance: {', '.join(wording.decimal(shares[i].value) for i in places)})"

@@ -79,5 +79,5 @@ def curves(similarity: pd.DataFrame, published: Mapping[Key, np.ndarray]) -> dic
     ):
         found[Key(measure, "raw")] = raw
         found[Key(measure, "adjusted")] = adjusted(raw, level)
-        found[Key(measure, "corrected")] = corrected(raw, level)
+        found[Key(measure, "share_of_room")] = corrected(raw, level)
     return found

@@ -14,10 +14,10 @@ from ctxexp_papers.papers.ethayarajh_2019.claim import ASSOCIATION, BOUND, DIFFE
 from ctxexp_papers.papers.ethayarajh_2019.protocol import MODELS
 
 ANISOTROPY, SELF, INTRA = Key("anisotropy", "mean_cosine"), "self_similarity", "intra_sentence_similarity"
-RAW, ADJUSTED, CORRECTED = (Key(SELF, statistic) for statistic in ("raw", "adjusted", "corrected"))
+RAW, ADJUSTED, CORRECTED = (Key(SELF, statistic) for statistic in ("raw", "adjusted", "share_of_room"))
 LITERAL, LENGTH_MATCHED = "the paper's baseline", "the length-matched baseline"
 LEVELS = {LITERAL: "adjusted", LENGTH_MATCHED: "size_matched_adjusted"}
-ROOM = {LITERAL: "corrected", LENGTH_MATCHED: "size_matched_corrected"}
+ROOM = {LITERAL: "share_of_room", LENGTH_MATCHED: "size_matched_share_of_room"}
 """By baseline, as a share of the room above chance: what can be compared with a margin, or between layers of other
 mean cosines, since no adjusted value exceeds 1 - A."""
 CHANCE_CORRECTED = "chance-corrected"

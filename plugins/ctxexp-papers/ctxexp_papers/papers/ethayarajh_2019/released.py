@@ -43,9 +43,9 @@ def family() -> Family:
         curves[Key.of(INTRA, "size_matched_adjusted")] = curves[Key(INTRA, "raw")] - level
         for measure in (SELF, INTRA):
             adjusted = curves[Key(measure, "adjusted")]
-            curves[Key(measure, "corrected")] = chance_corrected(adjusted, curves[ANISOTROPY])
+            curves[Key(measure, "share_of_room")] = chance_corrected(adjusted, curves[ANISOTROPY])
         adjusted = curves[Key.of(INTRA, "size_matched_adjusted")]
-        curves[Key.of(INTRA, "size_matched_corrected")] = chance_corrected(adjusted, level)
+        curves[Key.of(INTRA, "size_matched_share_of_room")] = chance_corrected(adjusted, level)
         members.append(_points(model, NAMES[model], curves | _static(NAMES[model])))
     members += [_points(name.lower(), name, _static(name)) for name in ("GloVe", "FastText")]
     return Family("points", "the authors' released per-layer figures, and Table 1", members=members)
