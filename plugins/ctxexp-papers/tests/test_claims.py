@@ -667,7 +667,9 @@ def test_a_random_walk_against_depth_gives_no_verdict(claim: str) -> None:
     def curves(rng: np.random.Generator) -> dict[str, np.ndarray]:
         a = walk(rng)
         names = ["anisotropy/mean_cosine", *(f"self_similarity/{s}" for s in ("adjusted", "share_of_room"))]
-        names += [f"intra_sentence_similarity/{p}{s}" for p in ("", "size_matched_") for s in ("adjusted", "share_of_room")]
+        names += [
+            f"intra_sentence_similarity/{p}{s}" for p in ("", "size_matched_") for s in ("adjusted", "share_of_room")
+        ]
         return dict.fromkeys(names, a)
 
     assert share_of_verdicts(claim, 400, curves) <= 0.07

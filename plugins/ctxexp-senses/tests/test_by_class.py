@@ -21,6 +21,7 @@ from ctxexp_senses.components.planted import World
 
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
+from ctxexp.measuring.mix import WordMix
 from ctxexp.measuring.study import Study, Vectors, WordFilter
 from ctxexp.metric import Metric
 from ctxexp.metrics.self_similarity import SelfSimilarity
@@ -111,7 +112,11 @@ def test_classes_are_means_of_their_words(told: Results, whole: str, by: str) ->
         ):
             if (whole, kind) == ("whole", "pos NOUN"):
                 among.append("b1")  # as often a noun as a verb, the noun first
-            assert value(told, by, "raw", kind, layer) == pytest.approx(scores[among].mean(), abs=1e-6), kind
+            mixed = WordMix().of(table["count"][among].to_numpy(), told.info.corpus.occurrences)
+            weights = mixed.weights(np.ones(len(among), bool))
+            mean = np.average(scores[among], weights=weights)
+            assert value(told, by, "raw", kind, layer) == pytest.approx(mean, abs=1e-6), kind
+            assert value(told, by, "bands", kind) == mixed.filled.sum() > 0
             assert value(told, by, "words", kind) == len(among)
             assert value(told, by, "occurrences", kind) == table["count"][among].sum()
     every = [value(told, by, "words", kind) for kind in ("pieces 1", "pieces 3+")]
@@ -125,9 +130,10 @@ def test_intervals_of_one_full_class_are_the_wholes(tmp_path: Path) -> None:
 
     study = Study(
         corpus=text(), encoder=Whole(), words=WordFilter(min_contexts=3),
-        metrics={"whole": SelfSimilarity, "by": lambda: SelfSimilarityByClass(by=["pieces"])},
+        metrics={"whole": SelfSimilarity, "by": lambda: SelfSimilarityByClass(by=["pieces"])}, intervals="these_words",
     )  # fmt: skip
     found = study.run(Vectors(cache=tmp_path), folder=tmp_path)
+    assert value(found, "by", "raw", "pieces 1") == pytest.approx(value(found, "whole", "raw", ""))
     mine, whole = found.interval("by", "raw", task="pieces 1"), found.interval("whole", "raw")
     assert mine is not None
     assert whole is not None
@@ -217,22 +223,23 @@ def test_figures_and_table_say_the_classes_and_their_sizes(told: Results, tmp_pa
         assert [axes.get_title(loc="left") for axes in figure.axes[:2]] == ["a", "b"]
         named = [label.get_text().replace("\n", " ") for label in figure.axes[1].get_legend().get_texts()]
         assert "ADV: 2 words, left out" in named
-        assert any(line.startswith("NOUN: 1") and line.endswith(" occurrences") for line in named)
+        noun = next(line for line in named if line.startswith("NOUN: 1"))
+        assert noun.endswith(" occurrences" if draw is figures.variance_components else " occurrences, 1 of 3 bands")
         assert draw([]) is None
     made = table(runs)
     assert made is not None
     rows = {(row[0], row[2], row[3]): row for row in made.shown}
     noun = rows["a", "sense_separation_by_class", "pos NOUN"]
     assert noun[4] == "12"
-    assert noun[6] == "1"
-    assert noun[7].startswith(f"{value(told, 'apart', 'raw', 'pos NOUN'):.3f} [")
-    assert rows["b", "variance_components_by_class", "pos ADV"][7] == "left out"
+    assert noun[6:8] == ["1 of 3 bands", "1"]
+    assert noun[8].startswith(f"{value(told, 'apart', 'raw', 'pos NOUN'):.3f} [")
+    assert rows["b", "variance_components_by_class", "pos ADV"][8] == "left out"
     assert table([]) is None
     plain = Study(corpus=text(40), encoder=Cued(), words=WordFilter(min_contexts=3), bootstrap=0,
                   metrics={"by": lambda: SelfSimilarityByClass(by=["pieces"])})  # fmt: skip
     bare = table([("a", plain.run(Vectors(cache=tmp_path), folder=tmp_path))])
     assert bare is not None
-    assert "[" not in bare.shown[0][7]  # no resamples, no interval
+    assert "[" not in bare.shown[0][8]  # no resamples, no interval
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:

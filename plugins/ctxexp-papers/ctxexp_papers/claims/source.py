@@ -70,12 +70,12 @@ class Inputs:
         self, model: str, text: Text | None = None, *, metrics: str | Sequence[str], options: Iterable[str] = ()
     ) -> Results:
         """The results of measuring a model (a name, with arguments as in "minilm dtype=bfloat16"), once for all papers
-        that ask for the same; see `ctxexp.measure`."""
+        that ask for the same; see `ctxexp.measure`. Words weigh the same, as in papers."""
         from ctxexp.command.arguments import model_args
         from ctxexp.command.face import measure
 
         name, args = model_args(model)
-        chosen = (*args, *options)
+        chosen = ("words.weights=equal", *args, *options)
         key = (name, text if isinstance(text, str | Path) else id(text), str(metrics), chosen)
         if key not in self._results:
             self._results[key] = measure(name, text, metrics=metrics, options=chosen, progress=False)

@@ -93,7 +93,9 @@ class TwinLevels(GroupBaseline):
         for label, (metric, indices) in measures.items():
             if self.strata and metric.score_is_cosine:
                 groups = self.groups if indices is None else self.groups.subset(indices)
-                level = strata_level(reader.gather, self.occurrences, groups, *self.strata)
+                mixed = self.occurrences.mixed(self.over, indices)
+                weights = mixed and mixed.weights(groups.counts > 1)
+                level = strata_level(reader.gather, self.occurrences, groups, *self.strata, weights)
                 self._levels.setdefault(label, []).append(level)
             else:
                 sampled[label] = MeasuredGroups(metric, indices)
@@ -106,8 +108,7 @@ class TwinLevels(GroupBaseline):
     def values(self, label: str, groups: ScoredGroups) -> BaselineValues:
         by_layer = self._levels[label]
         own = np.stack([level.of_group for level in by_layer], axis=1)  # (groups, layers)
-        weights = None if groups.weights is None else groups.weights[:, None]
-        value = finite_mean(np.where(np.isfinite(groups.scores), own, np.nan), weights)
+        value = finite_mean(np.where(np.isfinite(groups.scores), own, np.nan), groups.weights)
         return BaselineValues(own, Curve(value, np.stack([level.influence for level in by_layer])))
 
     def _means(self, reader: WordReader, measures: Mapping[str, MeasuredGroups]) -> dict[str, np.ndarray]:

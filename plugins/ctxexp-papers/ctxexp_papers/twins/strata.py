@@ -27,13 +27,19 @@ class StrataLevel(NamedTuple):
 
 
 def strata_level(
-    gather: Gather, occurrences: Occurrences, groups: Groups, rows: np.ndarray, strata: np.ndarray
+    gather: Gather,
+    occurrences: Occurrences,
+    groups: Groups,
+    rows: np.ndarray,
+    strata: np.ndarray,
+    weights: np.ndarray | None = None,
 ) -> StrataLevel:
     """The expected mean cosine of each group with its rows replaced by distinct random rows of the same strata.
 
     Random rows of strata a and b have the expected cosine p_a.p_b, with p_a the mean normalized row of stratum a, and
     two of one stratum (|sum u|^2 - n_a) / (n_a (n_a - 1)). `rows` are the measured rows and must be ascending;
-    `strata[i]`, in 0 .. k - 1, is the stratum of `rows[i]`. Rows that are zero or not finite are left out.
+    `strata[i]`, in 0 .. k - 1, is the stratum of `rows[i]`. Rows that are zero or not finite are left out. `weights`
+    (n_groups,) of the groups in their mean, which add up to 1; None: equal.
     """
     units = occurrences.units
     cosine, p, sizes = _between(gather, rows, strata)
@@ -42,6 +48,7 @@ def strata_level(
     counts = np.zeros((len(groups), len(sizes)))
     np.add.at(counts, (group, own), 1)
     n, within = groups.counts.astype(np.float64), np.diag(cosine)
+    share = (n > 1) / max(np.count_nonzero(n > 1), 1) if weights is None else weights
     cosine_sums = counts @ cosine  # (n_groups, n_strata)
     with np.errstate(invalid="ignore", divide="ignore"):
         level = (np.vecdot(cosine_sums, counts) - counts @ within) / (n * (n - 1))
@@ -49,10 +56,10 @@ def strata_level(
         # The factor is that of a cosine's own influence, so that the two cancel in the difference.
         factor = np.where(n > 2, 2 / (n - 2) * np.sqrt((n - 1) / n), 0)
         of_row = factor[group] * ((cosine_sums[group, own] - within[own]) / (n[group] - 1) - level[group])
-        weights = np.where(n > 1, 1 / (n * (n - 1)), 0) / max(np.count_nonzero(n > 1), 1)
-    influence = units.summed(units.of_row[groups.rows], of_row) / max(np.count_nonzero(n > 1), 1)
+        of_pair = np.where(n > 1, share / (n * (n - 1)), 0)
+    influence = units.summed(units.of_row[groups.rows], of_row * share[group])
     # the weight of each two strata a and b in the mean
-    pairs = (counts * weights[:, None]).T @ counts - np.diag(weights @ counts)
+    pairs = (counts * of_pair[:, None]).T @ counts - np.diag(of_pair @ counts)
     same = np.diag(pairs) / np.maximum(sizes - 1, 1)  # a row is no pair with itself
     gradient = ((pairs + np.diag(same * sizes - np.diag(pairs))) @ np.nan_to_num(p)).astype(np.float32)
     expected = (pairs * cosine).sum(axis=1) + same

@@ -45,22 +45,24 @@ class ClassFigure:
 
 @dataclass(frozen=True)
 class WordClass:
-    """Results of one class of a run; no curve where it has too few words."""
+    """Results of one class of a run; no curve where it has too few words. `mark` says how many bands of frequency it
+    fills where it doesn't fill all of them."""
 
     curve: Estimates | None
     permuted: Estimates | None
     words: int
     occurrences: int
+    mark: str
 
 
 SELF_SIMILARITY = ClassFigure(
     "self_similarity_by_class", "raw", "Self-similarity by class of word",
-    "mean cosine over all pairs of a word's occurrences, mean over the words of a class",
+    "mean cosine over all pairs of a word's occurrences, mean over the words of a class by bands of frequency",
 )  # fmt: skip
 SENSE_SEPARATION = ClassFigure(
     "sense_separation_by_class", "raw", "Separation of word senses by class of word",
     "mean cosine of a word's same-sense pairs less that of its cross-sense pairs (by part of speech within one), mean "
-    "over the words of a class; 0: senses make no difference",
+    "over the words of a class by bands of frequency; 0: senses make no difference",
 )  # fmt: skip
 COMPONENTS = ClassFigure(
     "variance_components_by_class", "context", "How much of what varies among a class's words is context?",
@@ -105,8 +107,15 @@ def classes_of(results: Results, measure: str, statistic: str) -> dict[str, dict
             words, occurrences = estimate.value, results.by_key[key._replace(statistic="occurrences")].value
             curve, permuted = (results.by_key.get(key._replace(statistic=each)) for each in (statistic, "permuted"))
             sizes = (int(np.nanmax(values)) for values in (words, occurrences))
-            classes_by_kind.setdefault(kind, {})[name] = WordClass(curve, permuted, *sizes)
+            classes_by_kind.setdefault(kind, {})[name] = WordClass(curve, permuted, *sizes, _mark(results, key))
     return {kind: {name: of[name] for name in sorted(of, key=_order)} for kind, of in classes_by_kind.items()}
+
+
+def _mark(results: Results, words: Key) -> str:
+    """How many bands of frequency a class fills, as in "2 of 3 bands"; empty where it fills all, or none weigh."""
+    bands, every = results.by_key.get(words._replace(statistic="bands")), len(results.info.mix.filled)
+    filled = every if bands is None else int(np.nanmax(bands.value))
+    return f"{filled} of {every} bands" if filled < every else ""
 
 
 def _figure(runs: Sequence[LabelledResults], of: ClassFigure) -> Figure | None:
@@ -142,7 +151,7 @@ def finding(
     of: ClassFigure,
 ) -> str:
     """The sentence on the last layers: of each kind the two classes farthest apart of those whose order is certain, and
-    the same, in every run that has both."""
+    the same, in every run that has both. Those that fill other bands of frequency aren't compared, but by frequency."""
     texts = []
     for kind, title in TITLES.items():
         gaps: dict[tuple[str, str], list[float]] = {}
@@ -155,6 +164,8 @@ def finding(
             at = [int(np.flatnonzero(np.isfinite(results.by_key[key].value))[-1]) for key in keys]
             values, order = claimed_order([(results, key, last) for key, last in zip(keys, at, strict=True)])
             for i, j in permutations(range(len(names)), 2):
+                if kind != "frequency" and classes[kind][names[i]].mark != classes[kind][names[j]].mark:
+                    continue
                 gap = float(values[j] - values[i]) if order[i, j] > 0 else 0.0
                 gaps.setdefault((names[i], names[j]), []).append(gap)
         certain = {pair: min(each) for pair, each in gaps.items() if min(each) > 0}
@@ -196,7 +207,9 @@ def _class_legend(axes: Axes, names: Sequence[str], by_model: Sequence[dict[str,
         has_curve = any(one.curve is not None for one in own)
         words, occurrences = _range([one.words for one in own]), _range([one.occurrences for one in own])
         handles.append(Line2D([], [], **_line(i)) if has_curve else Line2D([], [], linestyle=""))
-        texts.append(f"{name}: {words} words,\n{f'{occurrences} occurrences' if has_curve else 'left out'}")
+        marks = dict.fromkeys(one.mark for one in own if one.mark and has_curve)
+        what = ", ".join([f"{occurrences} occurrences" if has_curve else "left out", *marks])
+        texts.append(f"{name}: {words} words,\n{what}")
     axes.legend(
         handles, texts, fontsize=7.5, frameon=False, loc="upper left", bbox_to_anchor=(1, 1.05), handlelength=1.6
     )

@@ -11,6 +11,7 @@ import numpy as np
 from ctxexp.dataset import Corpus
 from ctxexp.measuring.bootstrap import Resamples
 from ctxexp.measuring.groups import Block, Group
+from ctxexp.measuring.mix import MixedWords
 from ctxexp.measuring.occurrences import Text
 from ctxexp.metric import Estimate, GroupMean, Metric, Over
 from ctxexp.metrics.self_similarity import SelfSimilarity
@@ -24,13 +25,14 @@ ALL: tuple[By, ...] = ("pos", "frequency", "pieces")
 
 
 class ByClass(Metric):
-    """Mean of another measure's scores over the words of a class, for every class.
+    """Mean of another measure's scores over the words of a class, weighed as all words are, for every class.
 
     Classes by `pos`, by `frequency` (how often the word occurs in the text, in bands) and by `pieces` (the model's
     tokens of the word, the mean over its occurrences, rounded): words that a tokenizer splits are rarer, and their
     vectors are means, which alone moves them, so that curves of models with other tokenizers differ by it. Statistics
     are named by class: `pos NOUN/raw` with its interval (sentences or documents are drawn anew, the words held), its
-    `words` and their `occurrences`. Classes of fewer than five words have no `raw`, and a warning names them.
+    `words` and their `occurrences`, and of weights by bands how many `bands` of frequency they fill. Classes of fewer
+    than five words have no `raw`, and a warning names them.
     """
 
     main: ClassVar[str] = "raw"
@@ -40,9 +42,8 @@ class ByClass(Metric):
         self.by = kinds(by)
         self._text: Text | None = None
         self._of_form: dict[By, list[str]] = {}
-        self._scores: dict[
-            str, list[tuple[float, np.ndarray, np.ndarray]]
-        ] = {}  # of each class: score, rows, influence
+        self._scores: dict[str, list[tuple[str, float, np.ndarray, np.ndarray]]] = {}
+        """Of each class: word, score, rows, influence."""
         self._resample: tuple[np.random.Generator, int] = (np.random.default_rng(0), 0)
 
     @abstractmethod
@@ -76,13 +77,20 @@ class ByClass(Metric):
         scorer.update_block(block)
         scores, influence = scorer.group_scores().scores.tolist(), scorer.row_influence(block)
         assert block.rows is not None
-        for names, *what in zip(named, scores, block.rows, influence, strict=True):
-            for name in names if np.isfinite(what[0]) else ():
-                self._scores.setdefault(name, []).append(tuple(what))
+        for names, key, score, *rest in zip(named, block.keys, scores, block.rows, influence, strict=True):
+            for name in names if np.isfinite(score) else ():
+                self._scores.setdefault(name, []).append((str(key), score, *rest))
         return scorer
 
     def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
         self._resample = rng, replicates
+
+    def mixed(self, name: str) -> MixedWords:
+        """The weights of a class's words."""
+        assert self._text is not None
+        counts = self._text.occurrences.text_counts
+        own = np.array([counts[word] for word, *_ in self._scores[name]], np.int64)
+        return self._text.occurrences.mix.of(own, self._text.occurrences.text_total)
 
     def compute(self) -> dict[str, float | Estimate]:
         if self._text is None:
@@ -91,14 +99,16 @@ class ByClass(Metric):
         resamples = Resamples(units, self._resample[1], self._resample[0])
         statistics: dict[str, float | Estimate] = {}
         for name, rows_of_class in sorted(self._scores.items()):
-            scores, rows, influences = zip(*rows_of_class, strict=True)
-            at = np.concatenate(rows)
-            if len(scores) >= LEAST:
-                blocks = units.summed(units.of_row[at], np.concatenate(influences))
-                statistics[f"{name}/raw"] = to_estimate(
-                    ValueWithInfluence(float(np.mean(scores)), blocks / len(scores)), resamples
-                )
-            statistics |= {f"{name}/words": float(len(scores)), f"{name}/occurrences": float(len(at))}
+            _, scores, rows, influences = zip(*rows_of_class, strict=True)
+            at, n, mixed = np.concatenate(rows), len(scores), self.mixed(name)
+            if n >= LEAST:
+                shares = share_of_words(mixed)
+                of_row = np.concatenate([w * one for w, one in zip(shares, influences, strict=True)])
+                value = ValueWithInfluence(float(shares @ np.array(scores)), units.summed(units.of_row[at], of_row))
+                statistics[f"{name}/raw"] = to_estimate(value, resamples)
+            statistics |= {f"{name}/words": float(n), f"{name}/occurrences": float(len(at))}
+            if mixed.mix.weights == "bands":
+                statistics[f"{name}/bands"] = float(mixed.filled.sum())
         few = {
             name: len(rows_of_class)
             for name, rows_of_class in sorted(self._scores.items())
@@ -190,8 +200,15 @@ class SenseSeparationByClass(ByClass):
         statistics = super().compute()
         for name, values in sorted(self._permuted.items()) if self.permutations else ():
             if f"{name}/raw" in statistics:
-                means = np.sort(values, axis=0).mean(axis=0)
+                means = share_of_words(self.mixed(name)) @ np.array(values)
                 statistics[f"{name}/permuted"] = Estimate(
                     float(means.mean()), *np.percentile(means, [2.5, 97.5]).tolist()
                 )
         return statistics
+
+
+def share_of_words(mixed: MixedWords) -> np.ndarray:
+    """(words,) the weights of words that all have a score; they add up to 1."""
+    n = len(mixed.counts)
+    weights = mixed.weights(np.ones(n, bool))
+    return np.full(n, 1 / n) if weights is None else weights

@@ -14,7 +14,7 @@ import numpy as np
 
 from ctxexp.measuring.bootstrap import Units
 from ctxexp.measuring.groups import Block
-from ctxexp.measuring.occurrences import Text
+from ctxexp.measuring.occurrences import EQUAL, Text
 from ctxexp.metric import Estimate
 from ctxexp_senses.attributes import Labels, RowAttributes
 from ctxexp_senses.by_class.components import VarianceComponentsByClass
@@ -89,7 +89,9 @@ def simulate_separation(
     sentence = np.concatenate(sentences)
     units = Units("sentence", 160, np.arange(160), sentence)
     groups = SimpleNamespace(rows=np.arange(len(forms)))
-    occurrences = SimpleNamespace(forms=forms, by_sentence=groups, units=units)
+    counts = dict.fromkeys((f"word{i}" for i in range(n_words)), rows)
+    words = {"mix": EQUAL, "text_counts": counts, "text_total": len(forms)}
+    occurrences = SimpleNamespace(forms=forms, by_sentence=groups, units=units, **words)
     metric.bind_text(Text(SimpleNamespace(bound=None, tags={}), None, occurrences, None, {}))  # type: ignore[arg-type]
     for i in range(n_words):
         mine = np.flatnonzero(forms == i)

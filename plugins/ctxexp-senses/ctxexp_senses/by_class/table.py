@@ -19,11 +19,11 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
     numbers = pd.DataFrame(rows_of(runs))
     if numbers.empty:
         return None
-    columns = ["model", "corpus", "measure", "class", "words", "occurrences", "layer", "value [95%]"]
+    columns = ["model", "corpus", "measure", "class", "words", "occurrences", "filled", "layer", "value [95%]"]
     last = numbers[numbers.layer == numbers.groupby(["model", "corpus", "measure"]).layer.transform("max")]
     lines = [
-        [r.model, r.corpus, r.measure, f"{r.kind} {r.name}", f"{r.words:,}", f"{r.occurrences:,}", str(r.layer),
-         _format_value(r.value, r.low, r.high)]
+        [r.model, r.corpus, r.measure, f"{r.kind} {r.name}", f"{r.words:,}", f"{r.occurrences:,}", r.filled,
+         str(r.layer), _format_value(r.value, r.low, r.high)]
         for r in last.rename(columns={"class": "name"}).itertuples(index=False)
     ]  # fmt: skip
     facts = {f"{spec.name}: {spec.facts}": None for spec in MEASURES if spec.name in set(numbers.measure)}
@@ -44,7 +44,7 @@ def rows_of(runs: Sequence[LabelledResults]) -> Iterator[Cells]:
             by_kind = classes_of(results, measure, spec.statistic)
             for kind, name, one in ((k, n, c) for k in TITLES for n, c in by_kind.get(k, {}).items()):
                 about: Cells = {"model": label, "corpus": results.info.corpus.name, "measure": spec.name, "kind": kind}
-                about |= {"class": name, "words": one.words, "occurrences": one.occurrences}
+                about |= {"class": name, "words": one.words, "occurrences": one.occurrences, "filled": one.mark}
                 for layer in range(results.n_layers):
                     yield {**about, "layer": layer, **_value_and_interval(one, layer)}
 

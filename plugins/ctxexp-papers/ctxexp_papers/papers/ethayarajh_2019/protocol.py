@@ -35,10 +35,11 @@ TEXT = "6efdd4fcba3e0372c9a99ce4f03b3df3"
 """The fingerprint of the paper's text: the 12,544 test pairs of STS 2012 to 2016 (dataset=sts_2012_2016)."""
 
 PROTOCOL = Protocol(
-    "bert-base-cased, gpt2 and the original ELMo, on the texts of STS 2012 to 2016, words in 5 contexts or more "
-    "(experiment=ethayarajh_2019)",
+    "bert-base-cased, gpt2 and the original ELMo, on the texts of STS 2012 to 2016, words in 5 contexts or more, each "
+    "weighed the same, so that means over words depend on the size of the text (experiment=ethayarajh_2019)",
     WEIGHTS,
     corpus="sts_2012_2016",
     fingerprint=TEXT,
     min_contexts=5,
+    words={"weights": "equal"},
 )
