@@ -386,7 +386,8 @@ def test_a_curve_without_an_interval_decides_nothing() -> None:
         {"transform": "center"}, {"control": "shuffled contexts"}, {"weights": "gpt2", "details": FORGED},
         {"details": {"weights_sha256": ""}}, {"details": FORGED}, {"fingerprint": "another text"}, {"min_contexts": 3},
         {"details": {"quantized": "int8"}}, {"details": {"pooling": "first"}}, {"details": {"dtype": "bfloat16"}},
-        {"choices": {"fold_case": "True"}}, {"details": {"warnings": "not used: pad_token_id=7"}},
+        {"choices": {"fold_case": "True"}}, {"choices": {"weights": "bands"}},
+        {"details": {"warnings": "not used: pad_token_id=7"}},
     ],
     ids=lambda info: " ".join(map(str, info.values()))[:40],
 )  # fmt: skip

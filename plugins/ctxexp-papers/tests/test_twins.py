@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from ctxexp_papers.twins.baselines import FrequencyMatched, PositionMatched, Twins, bands, pooled
+from ctxexp_papers.twins.strata import strata_level
 
 from ctxexp.errors import ConfigError
+from ctxexp.measuring.bootstrap import Units
+from ctxexp.measuring.occurrences import Groups
 from ctxexp.testing import check_baseline
 
 
@@ -48,3 +53,21 @@ def test_no_word_rules_its_band(share: float) -> None:
 def test_what_makes_no_sense_is_refused(make: Callable[[], Iterator[object]], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make()
+
+
+def test_the_mean_level_and_its_influence_weigh_groups() -> None:
+    """Both are linear in the weights: those of one group alone add up to those of all."""
+    rng = np.random.default_rng(0)
+    x, strata = rng.normal(size=(60, 8)) + 1, rng.integers(0, 3, 60)
+    rows, starts = np.arange(60), np.array([0, 4, 10, 30])
+    units = Units("sentence", 20, np.arange(20), rows // 3)
+    occurrences: Any = SimpleNamespace(units=units)
+    groups = Groups(["a", "b", "c"], starts, rng.permutation(60)[:30])
+    weights = np.array([0.5, 0.2, 0.3])
+    alone = [
+        strata_level(x.__getitem__, occurrences, groups.subset(np.array([i])), rows, strata).influence for i in range(3)
+    ]
+    for given, w in ((weights, weights), (None, np.full(3, 1 / 3))):
+        made = strata_level(x.__getitem__, occurrences, groups, rows, strata, given)
+        np.testing.assert_allclose(made.influence, w @ np.stack(alone), atol=1e-6)
+        assert np.abs(made.influence).max() > 1e-3
