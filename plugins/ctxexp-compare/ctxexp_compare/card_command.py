@@ -69,7 +69,7 @@ def diff(
     b: likewise: "minilm dtype=bfloat16"
     options: words for both models, such as "dataset=text dataset.path=sentences.txt"
     margin: how far a curve may move, in its own unit (cosines and shares)
-    measures: these, by comma; empty: anisotropy and the paper's three, adjusted
+    measures: these, by comma; empty: anisotropy, and the paper's three as shares of the room above chance
     test: equivalence: only what certainly lies within the margin passes; difference: what may have moved passes too
     same_text: false: runs over different texts are compared too, as independent ones
     independent_sentences: true: takes a text without documents, on your word that its sentences are independent

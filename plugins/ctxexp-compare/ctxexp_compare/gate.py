@@ -107,7 +107,8 @@ def diff(
     same_text: bool = True,
     independent_sentences: bool = False,
 ) -> Gate:
-    """How far each headline curve (anisotropy and the paper's measures, adjusted) of b lies from a's, layer by layer.
+    """How far each headline curve (anisotropy, and the paper's measures as shares of the room above chance) of b lies
+    from a's, layer by layer.
 
     Args:
         a: A run, of a text whose documents are known: sentences of one document are alike, and intervals that take
@@ -279,6 +280,8 @@ def _notes(a: RunInfo, b: RunInfo) -> list[str]:
         "transform": (a.transform.name, b.transform.name),
         "baseline": (a.baseline.name, b.baseline.name),
         "min_contexts": (a.corpus.min_contexts, b.corpus.min_contexts),
+        "words.weights": (a.mix.weights, b.mix.weights),
+        "filling of bands of frequency": (a.mix.mark or "all bands", b.mix.mark or "all bands"),
         "words without a vector": (a.corpus.skipped, b.corpus.skipped),
     }
     for label in sorted(a.measures.keys() & b.measures.keys()):

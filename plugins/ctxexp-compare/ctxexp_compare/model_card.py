@@ -11,12 +11,20 @@ import numpy as np
 
 from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.differences import difference
-from ctxexp.report.findings import findings
+from ctxexp.report.findings import findings, marked_steps, opposite_steps
 from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, controls_of_run
 from ctxexp.report.run_facts import cluster_count, shared_facts
 from ctxexp.report.side_by_side import number
 from ctxexp.report.sweep_tables import SweepTable, markdown
-from ctxexp.report.wording import baseline_label, baseline_phrase, full_title, main_keys, measure_info
+from ctxexp.report.wording import (
+    SHARE_OF_ROOM,
+    baseline_label,
+    baseline_phrase,
+    full_title,
+    main_keys,
+    measure_info,
+    readable,
+)
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 from ctxexp.vectors.batches import MANY
@@ -51,19 +59,21 @@ class Card:
 
     @property
     def table(self) -> SweepTable:
-        """Every main curve with the chance level that it is adjusted for, one row per layer."""
+        """Every main curve, one row per layer, in brackets what it is made of: raw, chance and adjusted. A star marks a
+        step of the share of the room above chance against which adjusted moves."""
         import pandas as pd
 
         layers = self._layers()
         numbers = {"layer": np.array(layers)}
         heads, cells = ["layer"], [[str(i) for i in layers]]
         for key in self.keys:
-            values, level = self.results.by_key[key].value, self._level(key)
-            numbers[self._name(key)] = values[layers]
-            heads.append(self._name(key) + (" (chance)" if level is not None else ""))
-            if level is not None:
-                numbers[f"{self._name(key)}: chance"] = level[layers]
-            cells.append([_cell(values[i]) + ("" if level is None else f" ({_cell(level[i])})") for i in layers])
+            name, values, beside = self._name(key), self.results.by_key[key].value, self._beside(key)
+            marked = opposite_steps(self.results, key)
+            numbers |= {name: values[layers]} | {f"{name}: {other}": curve[layers] for other, curve in beside.items()}
+            heads.append(name + (f" ({', '.join(beside)})" if beside else ""))
+            own = [_cell(values[i]) + r"\*" * (i in marked) for i in layers]
+            rest = [f" ({', '.join(_cell(curve[i]) for curve in beside.values())})" * bool(beside) for i in layers]
+            cells.append([a + b for a, b in zip(own, rest, strict=True)])
         return SweepTable("", pd.DataFrame(numbers), heads, list(zip(*cells, strict=True)))
 
     @property
@@ -113,6 +123,9 @@ class Card:
                 parts += [f"**{head}**", "\n".join(f"- {line}" for line in lines)]
         parts += ["**By layer** (layer 0 is the input layer)", markdown(self.table).partition("\n\n")[2].strip()]
         definitions = [f"- {self._name(key)}: {self._about(key)}" for key in self.keys if self._about(key)]
+        shares = [key for key in self.keys if key.statistic == "share_of_room"]
+        definitions += [f"- {readable(key)}: {SHARE_OF_ROOM}" for key in shares[:1]]
+        definitions += [f"- {self._name(key)}, \\{line}" for key in shares if (line := marked_steps(self.results, key))]
         return "\n\n".join([*parts, "\n".join(definitions)]) + "\n"
 
     def json(self) -> dict[str, Any]:
@@ -147,10 +160,12 @@ class Card:
     def _layers(self) -> list[int]:
         return list(self.results.info.model.layers) or list(range(self.results.n_layers))
 
-    def _level(self, key: Key) -> np.ndarray | None:
-        """The chance level that an adjusted curve is less."""
-        level = self.results.by_key.get(key._replace(statistic="baseline"))
-        return level.value if level is not None and key.name == "adjusted" else None
+    def _beside(self, key: Key) -> dict[str, np.ndarray]:
+        """What a curve above chance is made of, by name."""
+        if key.statistic not in ("share_of_room", "adjusted"):
+            return {}
+        others = [key._replace(statistic=name) for name in ("raw", "baseline", "adjusted") if name != key.statistic]
+        return {readable(one): self.results.by_key[one].value for one in others if one in self.results.by_key}
 
     def _about(self, key: Key) -> str:
         definition = measure_info(self.results, key.measure).definition
@@ -158,8 +173,10 @@ class Card:
         return definition and definition + level
 
     def _name(self, key: Key) -> str:
-        title = full_title(key.measure, key.task, [self.results])
-        return f"{title}, {key.name}" if key.statistic == "adjusted" else title
+        title, info = full_title(key.measure, key.task, [self.results]), self.results.info
+        mark = info.mix.mark if measure_info(self.results, key.measure).over in ("word", "sense") else ""
+        scale = readable(key) if key.statistic in ("share_of_room", "adjusted") else ""
+        return ", ".join(filter(None, [title, scale, mark]))
 
     def _best(self, key: Key) -> str:
         estimates = self.results.by_key[key]
@@ -220,6 +237,11 @@ class Card:
             yield f"{share:.1%} of the pieces are unknown to the model's tokenizer: this text is not its own"
         if info.corpus.skipped_share > MANY:
             yield f"{info.corpus.skipped_share:.1%} of the words have no vector"
+        if info.mix.mark:
+            yield (
+                f"means over words are of {info.mix.mark} of frequency, not to be laid beside those of all: the text "
+                f"would need about {info.mix.wanted:,} words more"
+            )
         if 0 < info.corpus.words < FEW_WORDS:
             yield f"only {info.corpus.words} words have {info.corpus.min_contexts} contexts"
         if 0 < info.resampled.n < FEW_UNITS:

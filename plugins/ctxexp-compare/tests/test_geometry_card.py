@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 from ctxexp_compare.card_command import is_run_folder
 from ctxexp_compare.model_card import card, write
 
+from ctxexp.report.wording import SHARE_OF_ROOM
 from ctxexp.results import Results
+from ctxexp.results.run_info import MixInfo
 from tests.made import results_with, told
 
 MEASURES = {
@@ -129,6 +132,28 @@ def test_files_hold_every_curve_and_the_table_its_chance_levels(tmp_path: Path) 
     assert made.findings[0].startswith("Self-similarity in my model: ")
     assert f"**In words**\n\n- {made.findings[0]}" in shown
     assert picture.read_text().startswith("<?xml")
+
+
+def test_the_share_of_the_room_leads_with_what_it_is_made_of_beside_it() -> None:
+    share, chance = np.array([0.6, 0.5, 0.4, 0.3]), np.array([0.1, 0.2, 0.3, 0.01])
+    curves = {"share_of_room": share, "baseline": chance, "adjusted": share * (1 - chance)}
+    curves["raw"] = curves["adjusted"] + chance
+    ends = {f"share_of_room_ci_{end}": share + add for end, add in (("low", -0.01), ("high", 0.01))}
+    mix = MixInfo(weights="bands", words=(12, 10, 3), filled=(True, True, False), wanted=1500)
+    named = {f"self_similarity/{name}": curve for name, curve in {**curves, **ends}.items()}
+    measure = {**MEASURES["self_similarity"], "over": "word"}
+    info = told(title="tiny", n_layers=4, measures={"self_similarity": measure}, mix=mix)
+    made = card(results_with(named, info=info))
+    name = "Self-similarity, share of the room above chance, 2 of 3 bands"
+    shown = re.sub(" +", " ", made.markdown("card.svg"))
+    assert f"| layer | {name} (raw, chance, adjusted) |" in shown
+    assert "| 2 | 0.400 (0.580, 0.300, 0.280) |" in shown
+    assert r"| 3 | 0.300\* (0.307, 0.010, 0.297) |" in shown  # adjusted rises where chance falls
+    assert rf"- {name}, \* at layer 3, adjusted moves the other way" in shown
+    assert f"- share of the room above chance: {SHARE_OF_ROOM}" in shown
+    assert made.best[0].startswith(f"{name}: highest in layer 0, 0.600 [0.590, 0.610]")
+    assert any("of 2 of 3 bands" in line and "1,500 words more" in line for line in made.warnings)
+    assert "2 of 3 bands" in made.findings[0]
 
 
 @pytest.mark.parametrize(
