@@ -94,7 +94,7 @@ class TwinLevels(GroupBaseline):
             if self.strata and metric.score_is_cosine:
                 groups = self.groups if indices is None else self.groups.subset(indices)
                 mixed = self.occurrences.mixed(self.over, indices)
-                weights = mixed and mixed.weights(groups.counts > 1)
+                weights = None if mixed is None else mixed.weights(groups.counts > 1)
                 level = strata_level(reader.gather, self.occurrences, groups, *self.strata, weights)
                 self._levels.setdefault(label, []).append(level)
             else:

@@ -48,7 +48,7 @@ def strata_level(
     counts = np.zeros((len(groups), len(sizes)))
     np.add.at(counts, (group, own), 1)
     n, within = groups.counts.astype(np.float64), np.diag(cosine)
-    share = (n > 1) / max(np.count_nonzero(n > 1), 1) if weights is None else weights
+    share = (n > 1) / np.maximum(np.count_nonzero(n > 1), 1) if weights is None else weights
     cosine_sums = counts @ cosine  # (n_groups, n_strata)
     with np.errstate(invalid="ignore", divide="ignore"):
         level = (np.vecdot(cosine_sums, counts) - counts @ within) / (n * (n - 1))

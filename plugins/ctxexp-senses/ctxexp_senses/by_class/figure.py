@@ -50,9 +50,9 @@ class WordClass:
 
     curve: Estimates | None
     permuted: Estimates | None
+    mark: str
     words: int
     occurrences: int
-    mark: str
 
 
 SELF_SIMILARITY = ClassFigure(
@@ -107,7 +107,7 @@ def classes_of(results: Results, measure: str, statistic: str) -> dict[str, dict
             words, occurrences = estimate.value, results.by_key[key._replace(statistic="occurrences")].value
             curve, permuted = (results.by_key.get(key._replace(statistic=each)) for each in (statistic, "permuted"))
             sizes = (int(np.nanmax(values)) for values in (words, occurrences))
-            classes_by_kind.setdefault(kind, {})[name] = WordClass(curve, permuted, *sizes, _mark(results, key))
+            classes_by_kind.setdefault(kind, {})[name] = WordClass(curve, permuted, _mark(results, key), *sizes)
     return {kind: {name: of[name] for name in sorted(of, key=_order)} for kind, of in classes_by_kind.items()}
 
 

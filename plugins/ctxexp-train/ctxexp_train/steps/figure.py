@@ -12,6 +12,7 @@ import numpy as np
 from ctxexp.metric import Estimate
 from ctxexp.report import run_facts, wording
 from ctxexp.report.findings import LEADING
+from ctxexp.report.findings.claims import claimed_order
 from ctxexp.report.frame import add_captions, empty_figure
 from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp.report.palette import INK
@@ -155,25 +156,29 @@ class Course:
     """A layer's course in training.
 
     Args:
+        estimates: The values by step.
         far: Place of the step whose value is the farthest from the first one.
-        turns: Whether that value certainly lies beyond both ends.
-        changes: Whether the ends certainly differ.
+        turns: Whether that value may be said to lie beyond both ends.
+        changes: Whether the ends may be said to differ.
         half: The first step by which half of the change is made.
     """
 
+    estimates: list[Estimate]
     far: int
     turns: bool
     changes: bool
     half: int
 
     @classmethod
-    def of(cls, steps: Sequence[int], estimates: Sequence[Estimate]) -> Course:
-        """The course of a layer's estimates at these steps, ascending."""
-        values = [estimate.value for estimate in estimates]
-        far = farthest(values)
-        first, middle, last = estimates[0], estimates[far], estimates[-1]
-        turns = overshoots(values) and is_change(first, middle) and is_change(middle, last)
-        return cls(far, turns, is_change(first, last), half_step(steps, values))
+    def of(cls, at: Sequence[RunAtStep], key: Key, layer: int) -> Course:
+        """The course of a curve's layer; changes are spoken of by the rule of `ctxexp.report.findings.claims`."""
+        curves_at = [run.results.by_key[key] for run in at]
+        estimates = [Estimate(*(float(part[layer]) for part in curve)) for curve in curves_at]
+        values, order = claimed_order([(run.results, key, layer) for run in at])
+        far = farthest(values.tolist())
+        turns = overshoots(values.tolist()) and bool(order[0, far] and order[far, -1])
+        half = half_step([run.step for run in at], values.tolist())
+        return cls(estimates, far, turns, bool(order[0, -1]), half)
 
     @property
     def text(self) -> str:
@@ -181,27 +186,19 @@ class Course:
         return "turns" if self.turns else f"{self.half:,}" if self.changes else "no change"
 
 
-def is_change(first: Estimate, last: Estimate) -> bool:
-    """Whether the intervals of two values lie apart; without intervals, whether the values differ."""
-    if not np.isfinite([first.low, first.high, last.low, last.high]).all():
-        return first.value != last.value
-    return first.high < last.low or last.high < first.low
-
-
 def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
     """Table of each measure in the last layer, at the first step and the last; None without a training."""
     numbers = frame(runs)
     if numbers.empty:
         return None
-    lines = []
-    for (name, measure, task), rows in numbers.groupby(["training", "measure", "task"], sort=False):
-        last = rows[rows.layer == rows.layer.max()]
-        steps = last.step.tolist()
-        estimates = [Estimate(*ends) for ends in last[["value", "low", "high"]].itertuples(index=False)]
-        course = Course.of(steps, estimates)
-        cells = [_cell(steps[i], estimates[i]) for i in (0, course.far, -1)]
-        lines.append([name, Key(measure, "", task).curve_name, str(last.layer.iloc[0]), *cells, course.text])
-    runs_of = trainings(runs)
+    runs_of, lines = trainings(runs), []
+    for name, at in runs_of.items():
+        for key in curves(runs_of):
+            layer = _last_layer(at, key)
+            if layer is not None:
+                course = Course.of(at, key, layer)
+                cells = [_cell(at[i].step, course.estimates[i]) for i in (0, course.far, -1)]
+                lines.append([name, key.curve_name, str(layer), *cells, course.text])
     columns = [
         "training",
         "measure",
@@ -211,7 +208,7 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
         "last step",
         "half of the change by step",
     ]
-    notes = ["no change: the intervals of the first and the last step overlap; turns: values lie beyond both ends"]
+    notes = ["no change: none that these data can show; turns: values lie beyond both ends"]
     notes += [line for at in runs_of.values() for line in equal_weights(at)]
     return SweepTable("The last layer in training", numbers, columns, lines, notes)
 
@@ -230,38 +227,30 @@ def question(runs_of: Mapping[str, Sequence[RunAtStep]], key: Key) -> str:
 
 
 def finding(runs_of: Mapping[str, Sequence[RunAtStep]], key: Key) -> str:
-    """A sentence on a measure's last layer in each training; empty where that layer isn't known at each step.
-
-    Of a curve less chance it gives the share of the room above chance too: where chance rises, the difference falls by
-    itself, since there is less room for it.
-    """
+    """A sentence on a measure's last layer in each training; empty where that layer isn't known at each step."""
     phrases = [phrase for name, at in runs_of.items() if (phrase := _phrase(name, at, key))]
     if not phrases:
         return ""
     runs = [run.results for at in runs_of.values() for run in at]
-    level = f", less {wording.level_word(runs, key.measure)}" if key.statistic == "adjusted" else ""
-    return f"{wording.full_title(key.measure, key.task, runs)} in the last layer{level}: {'; '.join(phrases)}."
+    scale = f", {wording.readable(key)}" if key.statistic in ("share_of_room", "adjusted") else ""
+    return f"{wording.full_title(key.measure, key.task, runs)} in the last layer{scale}: {'; '.join(phrases)}."
 
 
 def _phrase(name: str, at: Sequence[RunAtStep], key: Key) -> str:
     """The course of one training: "in bert from 0.34 at step 0 by way of 0.74 at step 128 to 0.51 at step 512"."""
-    steps, estimates = [run.step for run in at], _last_layer(at, key)
-    if not np.isfinite([estimate.value for estimate in estimates]).all():
+    last_layer = at[0].results.n_layers - 1
+    if _last_layer(at, key) != last_layer:
         return ""
-    course = Course.of(steps, estimates)
+    course = Course.of(at, key, last_layer)
     places = [0, course.far, -1] if course.turns else [0, -1]
-    first, *way, last = (f"{wording.decimal(estimates[i].value)} at step {steps[i]:,}" for i in places)
+    first, *way, last = (f"{wording.decimal(course.estimates[i].value)} at step {at[i].step:,}" for i in places)
     text = f"in {name} from {first}{''.join(f' by way of {one}' for one in way)} to {last}"
-    if not course.turns:
-        text += f", half of that by step {course.half:,}" if course.changes else ", whose intervals overlap"
-    share = key._replace(statistic="share_of_room")
-    if key.statistic == "adjusted" and all(share in run.results.by_key for run in at):
-        shares = _last_layer(at, share)
-        text += f" (shares of the room above chance: {', '.join(wording.decimal(shares[i].value) for i in places)})"
-    return text
+    if course.turns:
+        return text
+    return f"{text}, half of that by step {course.half:,}" if course.changes else f"{text}, no change to speak of"
 
 
-def _last_layer(at: Sequence[RunAtStep], key: Key) -> list[Estimate]:
-    """The curve's estimates in the last layer, step by step."""
-    curves_at = [run.results.by_key[key] for run in at]
-    return [Estimate(float(value[-1]), float(low[-1]), float(high[-1])) for value, low, high in curves_at]
+def _last_layer(at: Sequence[RunAtStep], key: Key) -> int | None:
+    """The last layer in which the curve has a value at each step; None: none."""
+    every = np.isfinite(_matrix(at, key)).all(axis=1)
+    return int(np.flatnonzero(every)[-1]) if every.any() else None
