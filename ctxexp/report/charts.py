@@ -24,6 +24,7 @@ from ctxexp.report.wording import (
     main_key,
     measure_definition,
     measure_info,
+    mix_labels,
     other_baselines,
     seeds_suffix,
     title,
@@ -176,12 +177,12 @@ def sweep_panel(
     key = Key(measure, statistic, task, baseline=baseline) if baseline else Key.of(measure, statistic, task)
     lines: list[Line] = []
     overlaid_models: set[str] = set()
-    for marker, (label, results) in enumerate(runs):
+    for marker, ((label, results), shown) in enumerate(zip(runs, mix_labels(measure, runs), strict=True)):
         colour, dash = styles[label]
         line = curve_line(results, key, label=label, colour=colour, marker=marker)
         if line is None:
             continue
-        lines.append(replace(line, dash=dash))
+        lines.append(replace(line, dash=dash, label=shown))
         model = paper_model(label, results, all_published=all_published)
         y = published_curve(model, results, key)
         if model is not None and y is not None and model not in overlaid_models:

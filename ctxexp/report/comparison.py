@@ -15,7 +15,7 @@ from ctxexp.report.charts import sweep_charts
 from ctxexp.report.figures import overview_figure, run_figure, sweep_figure
 from ctxexp.report.frame import display_in_notebook
 from ctxexp.report.page import write_report
-from ctxexp.results.curves import chance_key, main_key
+from ctxexp.results.curves import keys_beside, main_key, mix_mark
 from ctxexp.results.values import COLUMNS, Key, Values
 
 if TYPE_CHECKING:
@@ -40,11 +40,15 @@ class Comparison:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The runs' frames (`ctxexp.Results.frame`) under each other, the run's label in the first column."""
+        """The runs' frames (`ctxexp.Results.frame`) under each other, the run's label in the first column; `bands` says
+        which means over words are of a text that doesn't fill all bands of frequency: `2 of 3 bands`."""
         import pandas as pd
 
-        parts = [results.frame.assign(run=label) for label, results in self.runs] or [Values().frame().assign(run="")]
-        return pd.concat(parts, ignore_index=True)[["run", *COLUMNS]]
+        parts = [
+            results.frame.assign(run=label, bands=[mix_mark(results, measure) for measure in results.frame.measure])
+            for label, results in self.runs
+        ] or [Values().frame().assign(run="", bands="")]
+        return pd.concat(parts, ignore_index=True)[["run", *COLUMNS, "bands"]]
 
     def plot(self, measure: str | None = None) -> Figure:
         """The runs' curves of one measure by layer, one panel for each of its variants; None: the overview. A notebook
@@ -73,21 +77,23 @@ class Comparison:
         return f"<Comparison of {', '.join(label for label, _ in self.runs)}>"
 
     def _repr_html_(self) -> str:
-        """Main curve of each measure by run and layer, each value above its 95% interval, and the level of chance."""
+        """Main curve of each measure by run and layer, each value above its 95% interval, and beside it raw values, the
+        level of chance and adjusted values."""
         import pandas as pd
 
         rows: dict[tuple[str, str, str], list[str]] = {}
         for label, results in self.runs:
             for measure_task in results.measure_tasks():
                 if key := main_key(results, *measure_task):
-                    rows[key.curve_name, key.name, label] = _html_cells(*results.by_key[key])
-                    if level := chance_key(results, key):
-                        rows[key.curve_name, "chance", label] = _html_cells(*results.by_key[level])
+                    mark = mix_mark(results, key.measure)
+                    name = key.curve_name + (f" ({mark})" if mark else "")
+                    for statistic, each in {key.name: key, **keys_beside(results, key)}.items():
+                        rows[name, statistic, label] = _html_cells(*results.by_key[each])
         table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("layer", axis="columns")
-        order = {measure: i for i, measure in enumerate(dict.fromkeys(measure for measure, *_ in rows))}
+        order = {curve: i for i, curve in enumerate(dict.fromkeys(row[:2] for row in rows))}
         names = [tuple(map(escape, row)) for row in rows]
         table.index = pd.MultiIndex.from_tuples(names, names=["measure", "statistic", "run"]) if names else table.index
-        places = sorted(range(len(names)), key=lambda i: (order[list(rows)[i][0]], names[i][1] == "chance"))
+        places = sorted(range(len(names)), key=[order[row[:2]] for row in rows].__getitem__)
         html: str = table.iloc[places].to_html(escape=False, na_rep="")
         return html
 

@@ -24,11 +24,11 @@ from ctxexp.report.axes import (
 )
 from ctxexp.report.charts import Chart, Line, Panel
 from ctxexp.report.ethayarajh_2019 import released as reference
-from ctxexp.report.findings import chart_finding, finding_of, sweep_finding
+from ctxexp.report.findings import chart_finding, finding_of, marked_steps, sweep_finding
 from ctxexp.report.frame import Style, add_captions, empty_figure, save_figure
 from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, training_runs
 from ctxexp.report.palette import FAINT, INK, colours
-from ctxexp.report.wording import LabelledResults
+from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults
 from ctxexp.results.values import Key
 
 if TYPE_CHECKING:
@@ -110,13 +110,15 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     count = wording.group_count_phrase(results, measure, task)
     facts = [wording.measure_definition(measure, results, task), *run_facts.shared_facts([(label, results)], measure)]
     facts.append(f"n = {count}" if count else "")
+    notes = [SHARE_OF_ROOM] if key.statistic == "share_of_room" else []
+    notes += [marked] if (marked := marked_steps(results, key)) else []
     add_captions(
         figure,
         f"{wording.title(measure, [results], task)}: {label}",
         facts,
         handles,
         names,
-        thin + _notes([(label, results)], paper_curve is not None, [measure]),
+        thin + notes + _notes([(label, results)], paper_curve is not None, [measure]),
         finding=finding_of(results, key, label),
     )
     return figure
@@ -227,5 +229,6 @@ def _dress_sweep(
 ) -> None:
     lines = Chart("", "", tuple(panel for _, panel in drawn)).lines
     cite = any(line.published for line in lines)
-    notes = thin_intervals([(axes, panel.lines) for axes, panel in drawn]) + _notes(runs, cite, measures)
+    notes = [SHARE_OF_ROOM] if any(panel.statistic == "share_of_room" for _, panel in drawn) else []
+    notes = thin_intervals([(axes, panel.lines) for axes, panel in drawn]) + notes + _notes(runs, cite, measures)
     add_captions(figure, title, facts, *_legend(lines), notes, finding=finding)

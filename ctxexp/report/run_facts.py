@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctxexp.measuring.mix import BANDS
 from ctxexp.report.wording import LabelledResults, baseline_phrase, measure_info, one_line, unique_labels
+from ctxexp.results.curves import OVER_WORDS
 from ctxexp.results.run_info import ResamplingInfo
 from ctxexp.results.values import Key
 from ctxexp.vectors.batches import MANY
@@ -70,6 +72,10 @@ def shared_facts(
         distinct = sorted(set(words) - {""})
         if distinct:
             phrases.append(f"{kind} {distinct[0]}".strip() if len(distinct) == 1 else f"{len(distinct)} {plural}")
+    mixes = [(label, mix_phrase(r)) for label, r in runs if measure is None or _over_words(r, measure)]
+    for phrase in dict.fromkeys(phrase for _, phrase in mixes if phrase):
+        labels = [label for label, other in mixes if other == phrase]
+        phrases.append(phrase if len(labels) == len(mixes) else f"{', '.join(labels)}: {phrase}")
     phrases += sorted({one_line(f"{r.info.control}: {r.info.control_note}") for _, r in runs if r.info.control_note})
     unknown = max((r.info.corpus.unknown_share or 0 for _, r in runs), default=0)
     if unknown > MANY:
@@ -114,7 +120,20 @@ def interval_source(results: Results) -> str:
     if seeds := results.info.seeds:
         return f"{len(seeds)} seeds (mean ± standard deviation)"
     unit = one_line(results.info.resampled.unit or results.info.resampled.pairs)
-    return _CLUSTERS.get(unit, unit)
+    these_words = ", the words held fixed" if results.info.resampled.intervals == "these_words" else ""
+    return _CLUSTERS.get(unit, unit) + these_words
+
+
+def mix_phrase(results: Results) -> str:
+    """How the run's words are weighed, where it isn't by all of the default bands of frequency, or the text doesn't
+    fill these; empty where it does."""
+    mix = results.info.mix
+    weights = {"equal": "words weigh the same", "occurrences": "words weigh by their occurrences"}.get(mix.weights, "")
+    if weights:
+        return f"{weights}: the mean depends on the amount of text"
+    bands = "" if mix.bands in ((), BANDS) else f"bands of frequency {', '.join(f'{edge:.2g}' for edge in mix.bands)}"
+    more = f"; about {mix.wanted:,} words more would fill all" if mix.wanted else ""
+    return ", ".join(filter(None, [bands, mix.mark and f"the text fills {mix.mark} of word frequency{more}"]))
 
 
 def cluster_count(resampled: ResamplingInfo) -> str:
@@ -126,6 +145,10 @@ def cluster_count(resampled: ResamplingInfo) -> str:
 def _has_baseline(results: Results, measure: str) -> bool:
     """Whether the measure has a baseline, or is itself measured on the baseline's sample."""
     return measure_info(results, measure).over == "sample" or Key(measure, "baseline") in results.by_key
+
+
+def _over_words(results: Results, measure: str) -> bool:
+    return measure_info(results, measure).over in OVER_WORDS
 
 
 def _of_pairs(results: Results, measure: str | None) -> bool:

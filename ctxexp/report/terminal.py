@@ -9,12 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from types import MappingProxyType
 
+from ctxexp.report.findings import MARKED
+from ctxexp.report.findings.claims import opposite_steps
 from ctxexp.report.side_by_side import AT, ComparisonCell, number, side_by_side
-from ctxexp.report.wording import LabelledResults, unique_labels
+from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults, mix_mark
 from ctxexp.results import Results
-from ctxexp.results.curves import chance_key, main_keys
-from ctxexp.results.values import Key
+from ctxexp.results.curves import keys_beside, main_keys
+from ctxexp.results.values import LAYER, Key
 
+BESIDE = ("raw", "chance")  # what stands beside a value at the last layer and the highest
 GAP = 2  # spaces between columns
 MIN_COLUMN = 20  # characters that a cell is not broken below, however narrow the terminal
 
@@ -71,56 +74,76 @@ def _align_cells(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def curve_table(results: Results, width: int) -> str:
-    """A run's main curves: a line a layer, in which each value has its 95% interval and the level of chance beside it.
-    Mixes of layers stand below them. Empty where there is no curve."""
-    layers = list(results.info.model.layers or range(results.n_layers))
+    """A run's main curves: a line a layer, in which each value has its 95% interval, the raw value and the level of
+    chance beside it, and the adjusted one where the width takes it. Mixes of layers stand below them, then what the
+    share of the room is and what a `*` marks. Empty where there is no curve."""
+    layers, keys = list(results.info.model.layers or range(results.n_layers)), main_keys(results)
     mixes = list(results.info.pooling.mixes)
-    columns = [_curve_column(results, key, layers, mixes) for key in main_keys(results)]
-    return stacked_table(["", "layer", *map(str, layers), *mixes], columns, width, head=2) if columns else ""
+    if not keys:
+        return ""
+    narrow, wide = (
+        stacked_table(
+            ["", "layer", *map(str, layers), *mixes],
+            [_curve_column(results, key, layers, mixes, names) for key in keys],
+            width,
+            head=2,
+        )
+        for names in (("raw", "chance"), ("raw", "chance", "adjusted"))
+    )
+    return _with_notes(wide if max(map(len, wide.splitlines())) <= width else narrow, width)
 
 
-def _curve_column(results: Results, key: Key, layers: Sequence[int], mixes: Sequence[str]) -> list[str]:
-    level = chance_key(results, key)
-    places = [(key, level, layer) for layer in layers]
-    places += [(key._replace(place=mix), level and level._replace(place=mix), 0) for mix in mixes]
-    rows = [[_at(results, key, at), *_ends(results, key, at), _at(results, level, at)] for key, level, at in places]
+def _with_notes(table: str, width: int) -> str:
+    """The table with what its words and signs mean below it."""
+    notes = [SHARE_OF_ROOM] * ("share_of_room" in table) + [MARKED] * ("*" in table)
+    return "\n".join([table, *(line for note in notes for line in textwrap.wrap(note, width, subsequent_indent="  "))])
+
+
+def _curve_column(
+    results: Results, key: Key, layers: Sequence[int], mixes: Sequence[str], names: Sequence[str]
+) -> list[str]:
+    beside = {name: other for name, other in keys_beside(results, key).items() if name in names}
+    places = [*((LAYER, layer) for layer in layers), *((mix, 0) for mix in mixes)]
+    rows = [
+        [*_estimates_at(results, key, *at), *(_estimates_at(results, other, *at)[0] for other in beside.values())]
+        for at in places
+    ]
     finite = [abs(value) for row in rows for value in row if math.isfinite(value)]
     digits = 2 if max(finite, default=0) >= 10 else 3
+    marked = opposite_steps(results, key)
 
     def text(value: float) -> str:
         return f"{value:,.{digits}f}" if math.isfinite(value) else ""
 
+    stars = [("*" if at in marked else " ") if place == LAYER and marked else "" for place, at in places]
     cells = [
-        (text(v) or "nan", f"[{text(low)}, {text(high)}]" if text(low) else "", text(c)) for v, low, high, c in rows
+        ((text(v) or "nan") + star, f"[{text(low)}, {text(high)}]" if text(low) else "", *map(text, others))
+        for (v, low, high, *others), star in zip(rows, stars, strict=True)
     ]
-    has_interval = any(interval for _, interval, _ in cells)
-    heads = (key.name, "95% interval" if has_interval else "", "chance" if level else "")
-    return [key.curve_name, *_align_cells([heads, *cells])]
+    heads = (key.name, "95% interval" if any(cell[1] for cell in cells) else "", *beside)
+    mark = mix_mark(results, key.measure)
+    return [key.curve_name + (f" ({mark})" if mark else ""), *_align_cells([heads, *cells])]
 
 
-def _at(results: Results, key: Key | None, at: int) -> float:
-    return float(results.by_key[key].value[at]) if key in results.by_key else math.nan
-
-
-def _ends(results: Results, key: Key, at: int) -> tuple[float, float]:
-    if key not in results.by_key:
-        return math.nan, math.nan
-    _, low, high = results.by_key[key]
-    return float(low[at]), float(high[at])
+def _estimates_at(results: Results, key: Key, place: str, at: int) -> tuple[float, float, float]:
+    """Value, low and high end at a layer or mix; NaN where there is none."""
+    estimates = results.by_key.get(key._replace(place=place))
+    value, low, high = (math.nan,) * 3 if estimates is None else (float(part[at]) for part in estimates)
+    return value, low, high
 
 
 def comparison_table(runs: Sequence[LabelledResults], width: int) -> str:
     """Runs side by side, a line a run for each measure: its value at the last layer, and its highest one, with their
-    intervals and the levels of chance there."""
-    columns = {at: [(at.removesuffix(" layer"), "interval", "chance")] for at in AT[:2]}
+    intervals, the raw values and the levels of chance there."""
+    columns = {at: [(at.removesuffix(" layer"), "interval", *BESIDE)] for at in AT[:2]}
     stub, above = [""], {}  # labels, and the lines above their rows
     for row in side_by_side(runs):
         above[len(stub)] = [f"{row.title}, {row.curve.rpartition('/')[2]}"]
-        for (label, _), cells in zip(unique_labels(runs), row.cells, strict=True):
+        for label, cells in zip(row.labels, row.cells, strict=True):
             if cells:
                 stub.append(f"  {label}")
                 for at, rows in columns.items():
-                    rows.append(_comparison_cells(cells[at]) if at in cells else ("", "", ""))
+                    rows.append(_comparison_cells(cells[at]) if at in cells else ("",) * (2 + len(BESIDE)))
     texts = [_align_cells(rows) for rows in columns.values()]
     room = width - GAP - max(len(line) for text in texts for line in text)
     for i, label in enumerate(stub):
@@ -128,12 +151,12 @@ def comparison_table(runs: Sequence[LabelledResults], width: int) -> str:
             above.setdefault(i, []).append(label)
             stub[i] = ""
     titles = {i: "\n".join(lines) for i, lines in above.items()}
-    return stacked_table(stub, texts, width, head=1, titles=titles)
+    return _with_notes(stacked_table(stub, texts, width, head=1, titles=titles), width)
 
 
-def _comparison_cells(cell: ComparisonCell) -> tuple[str, str, str]:
+def _comparison_cells(cell: ComparisonCell) -> tuple[str, ...]:
     value, _, rest = cell.text.partition(" ")
-    return value, rest, "" if cell.chance is None else number(cell.chance)
+    return value, rest, *(number(cell.beside[name]) if name in cell.beside else "" for name in BESIDE)
 
 
 def fitted_markdown(text: str, width: int) -> str:

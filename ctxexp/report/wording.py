@@ -10,6 +10,7 @@ import numpy as np
 from ctxexp.results.curves import main_key as main_key
 from ctxexp.results.curves import main_keys as main_keys
 from ctxexp.results.curves import measure_info as measure_info
+from ctxexp.results.curves import mix_mark as mix_mark
 from ctxexp.results.run_info import SIZE_MATCHED
 from ctxexp.results.values import Key
 
@@ -24,7 +25,8 @@ LabelledResults = tuple[str, "Results"]
 MINUS = "\u2212"  # a hyphen is shorter than a plus sign
 LAYER_AXIS = "layer (0 = input layer)"
 SHARE_OF_ROOM = (
-    "(raw − chance) / (1 − chance): how alike a word's vectors are once the direction that all words share is taken off"
+    "share of the room above chance = (raw − chance) / (1 − chance): how alike a word's vectors are once the direction "
+    "that all words share is taken off"
 )
 """What the share of the room above chance is, in one line."""
 _PLURALS = {"corpus": "corpora"}
@@ -60,16 +62,34 @@ def decimal(value: float, digits: int = 2, *, sign: bool = False) -> str:
 
 
 def title(measure: str, runs: Iterable[Results], task: str = "") -> str:
-    """The measure's name as prose, the metric's own where a run states it, and the task."""
-    name = next((own_title for results in runs if (own_title := one_line(measure_info(results, measure).title))), "")
-    name = name or one_line(measure.replace("_", " ")).capitalize()
-    return f"{name}, {'mean over tasks' if task == AVERAGE else task}" if task else name
+    """The measure's name as prose, the metric's own where a run states it, with the task and the mark of texts that all
+    lack bands of frequency."""
+    return _title(measure, list(runs), task)
 
 
 def full_title(measure: str, task: str, runs: Sequence[Results]) -> str:
-    """The measure's title with its variant."""
+    """The same with the measure's variant."""
     variant = next((r.info.measures[measure].variant for r in runs if measure in r.info.measures), "")
-    return title(measure, runs, task) + (f", {variant}" if variant else "")
+    return _title(measure, runs, task, variant or "")
+
+
+def _title(measure: str, runs: Sequence[Results], task: str, variant: str = "") -> str:
+    name = next((own_title for results in runs if (own_title := one_line(measure_info(results, measure).title))), "")
+    name = name or one_line(measure.replace("_", " ")).capitalize()
+    name = ", ".join(filter(None, [name, "mean over tasks" if task == AVERAGE else task, variant]))
+    marks = _marks(measure, runs)
+    return f"{name} ({marks.pop()})" if len(marks) == 1 and marks != {""} else name
+
+
+def _marks(measure: str, runs: Iterable[Results]) -> set[str]:
+    """The marks of the runs that have the measure."""
+    return {mix_mark(results, measure) for results in runs if measure in results.info.measures}
+
+
+def mix_labels(measure: str, runs: Sequence[LabelledResults]) -> list[str]:
+    """The runs' labels beside a measure's values; where their texts fill different bands, with what they fill."""
+    differ = len(_marks(measure, [results for _, results in runs])) > 1
+    return [f"{label} ({mark})" if differ and (mark := mix_mark(r, measure)) else label for label, r in runs]
 
 
 def direction(runs: Iterable[Results], measure: str) -> str:
@@ -112,10 +132,7 @@ def axis_label(
     if unit == "score" and statistic:  # one of several benchmarks: which
         unit = f"score, {readable(Key.of(measure, statistic))}"
     alone = not any(Key(measure, "adjusted", task) in r.by_key for r in runs)
-    if statistic in (
-        "adjusted",
-        "share_of_room",
-    ):  # where runs' baselines differ, the label names it
+    if statistic == "adjusted":  # where runs' baselines differ, the label names it
         key = Key(measure, statistic, task, baseline=baseline)
         baseline = next((name for r in runs if (name := baseline_label(r, key))), "")
     else:
@@ -124,7 +141,7 @@ def axis_label(
     level = level_word(runs, measure)
     forms = {
         "adjusted": f"{{}} − {which}{level}",
-        "share_of_room": f"share of the room above {which}chance",
+        "share_of_room": "share of the room above chance",
         "baseline": f"{{}} of {level}",
         "raw": "{}" if alone else "{}, raw",
     }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ctxexp.results import Results
 
+OVER_WORDS = ("word", "sense")  # what a mean is over that the mix of words weighs
 NEVER_MAIN = ("n", "undefined", "sd", "baseline", "share_of_room_undefined")
 
 
@@ -46,10 +47,18 @@ def main_keys(results: Results) -> list[Key]:
     return [key for key in keys if key and key.name in main_statistics(results, key.measure)]
 
 
-def chance_key(results: Results, key: Key) -> Key | None:
-    """The key of the level of chance that a curve's values are taken off from or stand beside; None: it has none."""
-    level = key._replace(statistic="baseline")
-    return level if key.statistic in ("adjusted", "share_of_room", "raw") and level in results.by_key else None
+def keys_beside(results: Results, key: Key) -> dict[str, Key]:
+    """The keys of the curves that stand beside one in a table, by their names there: raw, chance, adjusted."""
+    if key.statistic not in ("adjusted", "share_of_room", "raw"):
+        return {}
+    keys = {name: key._replace(statistic=name.replace("chance", "baseline")) for name in ("raw", "chance", "adjusted")}
+    return {name: other for name, other in keys.items() if other != key and other in results.by_key}
+
+
+def mix_mark(results: Results, measure: str) -> str:
+    """What tells a mean over words of a text that doesn't fill all bands of frequency from one that does: `2 of 3
+    bands`; empty for a text that does, and for other measures."""
+    return results.info.mix.mark if measure_info(results, measure).over in OVER_WORDS else ""
 
 
 def may_be_main(key: Key) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ctxexp.report.findings.trend import Leg, certain_changes, certain_sign, trend
+from ctxexp.report.findings.trend import Leg, Trend, certain_changes, certain_sign, layer_changes, trend
 from ctxexp.results.values import Estimates
 
 EXACT = 0.01  # half an interval, small beside the planted changes
@@ -16,33 +16,37 @@ def curve(values: list[float], half: float = EXACT) -> Estimates:
     return Estimates(y, y - half, y + half)
 
 
+def course(estimates: Estimates, replicates: np.ndarray | None = None) -> Trend:
+    return trend(estimates, layer_changes(estimates, replicates))
+
+
 @pytest.mark.parametrize(
     ("values", "legs"),
     [
-        ([0.9, 0.7, 0.5, 0.3], [Leg(-1, 0, 3, 3, False)]),
-        ([0.1, 0.2, 0.6, 0.6], [Leg(1, 0, 2, 2, False)]),
-        ([0.9, 0.3, 0.3, 0.7], [Leg(-1, 0, 1, 1, False), Leg(1, 1, 3, 3, False)]),
-        ([0.9, 0.302, 0.3, 0.301], [Leg(-1, 0, 2, 1, False)]),  # which of the three is lowest isn't known
-        ([0.0, 0.5, 0.2, 0.25], [Leg(1, 0, 1, 1, False), Leg(-1, 1, 2, 2, False)]),  # and a last step back
-        ([0.9, 0.5, 0.7, 0.2], [Leg(-1, 0, 3, 3, True)]),  # and back between
+        ([0.9, 0.7, 0.5, 0.3], [Leg(-1, 0, 3, False)]),
+        ([0.1, 0.2, 0.6, 0.6], [Leg(1, 0, 2, False)]),
+        ([0.9, 0.3, 0.3, 0.7], [Leg(-1, 0, 1, False), Leg(1, 1, 3, False)]),
+        ([0.9, 0.302, 0.3, 0.301], [Leg(-1, 0, 2, False)]),  # which of the three is lowest isn't known
+        ([0.0, 0.5, 0.2, 0.25], [Leg(1, 0, 1, False), Leg(-1, 1, 2, False)]),  # and a last step back
+        ([0.9, 0.5, 0.7, 0.2], [Leg(-1, 0, 3, True)]),  # and back between
         ([0.5, 0.502, 0.498, 0.501], []),
         ([0.5, 0.5, 0.5, 0.5], []),
     ],
 )
 def test_planted_curves(values: list[float], legs: list[Leg]) -> None:
-    assert list(trend(curve(values)).legs) == legs
-    mirrored = [Leg(-leg.sign, *(getattr(leg, n) for n in ("start", "end", "settled", "reverses"))) for leg in legs]
-    assert list(trend(curve([-v for v in values])).legs) == mirrored
-    assert not trend(curve(values, half=0.5)).legs  # the same curve of too little data
+    assert list(course(curve(values)).legs) == legs
+    mirrored = [Leg(-leg.sign, *(getattr(leg, n) for n in ("start", "end", "reverses"))) for leg in legs]
+    assert list(course(curve([-v for v in values])).legs) == mirrored
+    assert not course(curve(values, half=0.5)).legs  # the same curve of too little data
 
 
 def test_gaps_single_layers_and_curves_without_interval() -> None:
-    gap = trend(curve([0.9, np.nan, 0.3, np.nan]))
+    gap = course(curve([0.9, np.nan, 0.3, np.nan]))
     assert gap.layers == (0, 2)
-    assert gap.legs == (Leg(-1, 0, 2, 2, False),)
-    assert trend(curve([np.nan, 0.4])).layers == (1,)
-    assert trend(curve([np.nan, np.nan])).layers == ()
-    bare = trend(curve([0.9, 0.1], half=np.nan))
+    assert gap.legs == (Leg(-1, 0, 2, False),)
+    assert course(curve([np.nan, 0.4])).layers == (1,)
+    assert course(curve([np.nan, np.nan])).layers == ()
+    bare = course(curve([0.9, 0.1], half=np.nan))
     assert not bare.has_interval
     assert not bare.legs
 
@@ -81,10 +85,10 @@ def test_replicates_see_a_change_that_intervals_hide() -> None:
     common, own = rng.normal(size=400), 0.05 * rng.normal(size=(3, 400))
     y = np.array([0.0, -0.5, -1.0])
     estimates = Estimates(y, y - 1.96, y + 1.96)
-    assert not trend(estimates).legs
-    assert trend(estimates, y[:, None] + common + own).legs == (Leg(-1, 0, 2, 2, False),)
+    assert not course(estimates).legs
+    assert course(estimates, y[:, None] + common + own).legs == (Leg(-1, 0, 2, False),)
     few = (y[:, None] + common + own)[:, :50]  # too few to know the largest difference
-    assert not trend(estimates, few).legs
+    assert not course(estimates, few).legs
 
 
 def test_a_sign_is_certain_for_the_most_extreme_of_many() -> None:

@@ -25,6 +25,8 @@ from ctxexp.report.wording import (
     full_title,
     main_keys,
     measure_info,
+    mix_labels,
+    mix_mark,
     readable,
     unique_labels,
 )
@@ -37,6 +39,7 @@ LEADING = "self_similarity"  # the measure that a run's one sentence is of, wher
 FEW = 3  # runs whose changes a chart says one by one
 MOST_WORDS = 30  # of a sentence
 OPPOSITE = "adjusted moves the other way: its ceiling, 1 − chance, moved"
+MARKED = f"* from the layer before, {OPPOSITE}"
 
 
 def findings(results: Results, label: str = "") -> list[str]:
@@ -90,8 +93,7 @@ def _opening(results: Results, key: Key, label: str) -> str:
     """The claimed changes of a curve, or why none is claimed, without a full stop."""
     course, info = _course(results, key), measure_info(results, key.measure)
     label = label or results.info.title or "this run"
-    mark = f", {results.info.mix.mark}" if info.over in ("word", "sense") and results.info.mix.mark else ""
-    name = f"{full_title(key.measure, key.task, [results])} in {label}{mark}"
+    name = f"{full_title(key.measure, key.task, [results])} in {label}"
     if not course.legs:
         return f"{name}: {_no_change(results, key, course)}"
     words = {1: info.higher, -1: info.lower} if info.subject else {1: "a rise", -1: "a fall"}
@@ -99,7 +101,7 @@ def _opening(results: Results, key: Key, label: str) -> str:
     if not info.subject:
         return f"{name}: {clauses}"
     task = "mean over tasks" if key.task == AVERAGE else key.task
-    which = ", ".join(filter(None, [task, info.variant, mark.removeprefix(", ")]))
+    which = ", ".join(filter(None, [task, info.variant, mix_mark(results, key.measure)]))
     return f"In {label}, {info.subject}{f' ({which})' if which else ''} grow {clauses}"
 
 
@@ -116,6 +118,7 @@ def chart_finding(runs: Sequence[LabelledResults], key: Key) -> str:
     runs = [(label, results) for label, results in unique_labels(runs) if key in results.by_key]
     if runs and not any(_course(results, key).has_interval for _, results in runs):
         title = full_title(key.measure, key.task, [results for _, results in runs])
+        runs = list(zip(mix_labels(key.measure, runs), (results for _, results in runs), strict=True))
         ranges = ", ".join(_range(results, key, label) for label, results in runs[:6])
         return f"{title}: {ranges}; without intervals no change is claimed."
     if len(runs) == 1:
@@ -149,7 +152,8 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None) 
     info = measure_info(every[0], key.measure)
     values, order = claimed_order([(results, key, at) for _, results, at in points])
     lowest = int(np.argmin(values))
-    parts = [f"{label} ({number(v, values)})" for (label, _, _), v in zip(points, values, strict=True)]
+    labels = mix_labels(key.measure, [(label, results) for label, results, _ in points])
+    parts = [f"{label} ({number(v, values)})" for label, v in zip(labels, values, strict=True)]
     above = [i for i in range(len(points)) if order[lowest, i] > 0]
     beside = [i for i in range(len(points)) if i not in (lowest, *above)]
     scale = f", {readable(key)}" if key.statistic in ("share_of_room", "adjusted") else ""

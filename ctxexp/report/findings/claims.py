@@ -14,7 +14,8 @@ from ctxexp.measuring.parts import HALVES
 from ctxexp.measuring.parts import TABLE as PARTS
 from ctxexp.report.differences import share_resamples
 from ctxexp.report.findings.trend import certain_changes, layer_changes
-from ctxexp.report.wording import UNITS_TO_ONE, unit_label
+from ctxexp.report.wording import UNITS_TO_ONE, measure_info, mix_mark, unit_label
+from ctxexp.results.curves import OVER_WORDS
 from ctxexp.results.values import LAYER, Estimates, Key
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def claimed_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarra
     is_paired = is_paired and all(share_resamples(points[0][0], results) for results, _, _ in points)
     signs = certain_changes(Estimates(*ends), np.stack(draws) if is_paired else None)
     of_halves = [halves(results, key) for results, key, _ in points]
-    same_mix = len({results.info.mix.mark for results, _, _ in points}) == 1
+    mixes = [results.info.mix for results, key, _ in points if measure_info(results, key.measure).over in OVER_WORDS]
+    same_mix = len({(mix.weights, mix.bands, mix.filled) for mix in mixes}) <= 1
     if not same_mix or not all(half.is_comparable for each in of_halves for half in each):
         return ends[0], np.zeros_like(signs)
     if any(is_too_short(results, key) for results, key, _ in points):
@@ -94,9 +96,8 @@ def least(results: Results, key: Key) -> float:
 
 def is_too_short(results: Results, key: Key) -> bool:
     """Whether a mean over words is of a text that fills no band: it would change with the amount of text."""
-    info = results.info
-    over = info.measures[key.measure].over if key.measure in info.measures else ""
-    return over in ("word", "sense") and info.mix.weights == "bands" and not any(info.mix.filled)
+    mix = results.info.mix
+    return bool(mix_mark(results, key.measure)) and not any(mix.filled)
 
 
 def interval_estimates(results: Results, key: Key) -> Estimates:

@@ -8,26 +8,33 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ctxexp.errors import plugin_call
 from ctxexp.files.templates import render_page
 from ctxexp.files.writing import write_text
+from ctxexp.measuring.parts import HALVES
+from ctxexp.measuring.parts import TABLE as PARTS
 from ctxexp.report import charts, run_facts, wording
 from ctxexp.report.charts import Line, Panel
 from ctxexp.report.ethayarajh_2019 import released as reference
-from ctxexp.report.findings import change, change_of, comparison_finding, finding, finding_of
+from ctxexp.report.findings import LEADING, MARKED, change, change_of, comparison_finding, finding, finding_of
+from ctxexp.report.findings.claims import opposite_steps
 from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.page.explorer import load_explorer
 from ctxexp.report.palette import PALETTE
-from ctxexp.report.side_by_side import AT, side_by_side
+from ctxexp.report.side_by_side import AT, ComparisonCell, number, side_by_side
 from ctxexp.report.training_steps import trainings
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
 from ctxexp.results.values import Key
+
+if TYPE_CHECKING:
+    from ctxexp.results import Results
 
 REPORT = "report.html"
 SPOKEN = 6  # runs of which the page's head has a sentence each
@@ -110,6 +117,7 @@ def write_report(
         explorer=explorer,
         labels=[model["label"] for model in data["models"]],
         places=AT,
+        star=MARKED if any(panel["marked"] for chart in data["charts"] for panel in chart["panels"]) else "",
         explained=wording.SHARE_OF_ROOM,
         pictures={path.stem: _embedded(path) for path in pictures if path.suffix == ".svg"},
         tables={"measures": _measures_table(runs), "runs": _runs_table(runs)},
@@ -143,20 +151,47 @@ def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> di
     views = [view for panel in panels for view in panel["views"].values()]
     return {
         "axis": wording.LAYER_AXIS,
+        "star": MARKED,
         "hues": PALETTE,
         "models": models,
         "baselines": {name: _chance_label(name) for p in panels for name in p["views"] if name not in _STATISTICS},
         "charts": [
             {**chart, "panels": list(chart["panels"].values()), "headline": name in headlines}
+            | ({"parts": parts} if name == LEADING and len(runs) == 1 and (parts := _parts(runs[0][1])) else {})
             for name, chart in chart_entries.items()
         ],
         "published": any(line["published"] for view in views for line in view["lines"]),
         "steps": {run.label: run.step for of_model in trainings(runs).values() for run in of_model},
         "side": [
-            {**row._asdict(), "cells": [{at: cell._asdict() for at, cell in cells.items()} for cells in row.cells]}
+            {**row._asdict(), "cells": [{at: _side_cell(cell) for at, cell in cells.items()} for cells in row.cells]}
             for row in side_by_side(runs)
         ],
     }
+
+
+def _side_cell(cell: ComparisonCell) -> dict[str, Any]:
+    aside = [cell.mark, *(f"{name} {number(value)}" for name, value in cell.beside.items())]
+    return {**cell._asdict(), "aside": ", ".join(filter(None, aside))}
+
+
+def _parts(results: Results) -> list[dict[str, Any]]:
+    """The leading measure's curve at a quarter, half and all of the text; empty for a run that hasn't got it."""
+    table, key = results.tables.get(PARTS), wording.main_key(results, LEADING)
+    if table is None or key is None:
+        return []
+    rows = table[(table.measure == LEADING) & (table.task == "") & (table.statistic == key.name)]
+    lines = []
+    for part, name in (("quarter", "a quarter"), (HALVES[0], "half")):
+        of_part = rows[(rows.part == part) & np.isfinite(rows.value)].sort_values("layer")
+        if len(of_part):
+            filled = tuple(each == "1" for each in str(of_part.filled.iloc[0]).split())
+            mark = replace(results.info.mix, filled=filled).mark
+            label = f"{name} ({of_part.words.iloc[0]:,} words{mark and f', {mark}'})"
+            lines.append({"name": label, "x": of_part.layer.tolist(), "y": of_part.value.tolist()})
+    line = charts.curve_line(
+        results, key, label=f"all ({results.info.corpus.occurrences:,} words)", colour="", marker=0
+    )
+    return [*lines, {"name": line.label, "x": line.x, "y": _plain(line.y[line.x])}] if lines and line else []
 
 
 def _chance_label(baseline: str) -> str:
@@ -166,13 +201,15 @@ def _chance_label(baseline: str) -> str:
 
 
 def _panel(panel: Panel, runs: Sequence[LabelledResults]) -> dict[str, Any]:
-    """A panel without its views; `findings` are by the runs' labels, of a single run with its numbers."""
+    """A panel without its views; `findings`, of a single run with its numbers, and `marked` steps are by the runs'
+    labels."""
     say = finding_of if len(runs) == 1 else change_of
     return {
         "name": _choice(panel, runs),
         "definition": panel.definition,
         "direction": panel.direction,
         "findings": {label: say(results, panel.key, label) for label, results in runs if panel.key in results.by_key},
+        "marked": {label: at for label, results in runs if (at := opposite_steps(results, panel.key))},
         "last": max(len(line.y) for line in panel.lines) - 1,
         "views": {},
     }

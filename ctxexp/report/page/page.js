@@ -44,6 +44,10 @@ const plots = data.charts.map((chart, number) => {
   const said = make("ul", { className: "findings" });
   const head = make("h3", { textContent: chart.title }), entry = { chart, name, note, plot, said };
   const parts = [note, plot, said];
+  if (chart.parts) {
+    entry.small = make("div", { className: "parts", role: "img", ariaLabel: "The same at a quarter, half and all of the text" });
+    parts.push(make("p", { textContent: "The same at a quarter, half and all of the text:" }), entry.small);
+  }
   entry.baselines = Object.entries(data.baselines).filter(([key]) => chart.panels.some(panel => panel.views[key]))
     .map(([key, label]) => {
       const box = make("input", { type: "checkbox", value: key, onchange: () => show(entry) });
@@ -118,13 +122,17 @@ function show(entry) {
     isMain && !hidden.has(model.label) && panel.findings[model.label]);
   said.replaceChildren(...sentences.map(model =>
     make("li", {}, mark(model.i, model.colour), " ", panel.findings[model.label])));
+  if (sentences.some(model => panel.marked[model.label])) said.append(make("li", { className: "aside", textContent: data.star }));
   plot.role = "img";
   plot.ariaLabel = [chart.title, ...sentences.map(model => panel.findings[model.label])].join(". ");
   if (section.open === false) return;
-  const bands = [], lines = [];
+  const bands = [], lines = [], notes = [];
   for (const line of visible(view, hidden)) {
     const x = line.layers.map(layer => depth ? layer / Math.max(line.last, 1) : layer);
     if (by("bands").checked && line.low) bands.push(...band(line, x));
+    for (const [i, layer] of line.layers.entries())
+      if (isMain && !line.published && panel.marked[line.run_label]?.includes(layer))
+        notes.push({ x: x[i], y: line.y[i], text: "*", showarrow: false, yshift: 9, font: { size: 18, color: line.colour } });
     const interval = line.low ? " (%{customdata[0]:.4f} to %{customdata[1]:.4f})" : "";
     lines.push({ x, y: line.y, name: plain(line.label), mode: "lines+markers", connectgaps: false,
       customdata: line.low ? line.y.map((_, i) => [line.low[i], line.high[i]]) : undefined,
@@ -134,7 +142,7 @@ function show(entry) {
         symbol: symbols[line.marker % symbols.length] + (line.published ? "-open" : "") } });
   }
   const axis = { gridcolor: ink("--line"), linecolor: ink("--faint"), zeroline: false, automargin: true };
-  const shapes = [], notes = [];
+  const shapes = [];
   const rule = (y, width, dash) => shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, layer: "below",
     line: { color: ink("--ink"), width, dash } });
   const aside = (y, text, yanchor) => notes.push({ xref: "paper", x: 1, y, text, showarrow: false, xanchor: "left", yanchor });
@@ -146,7 +154,8 @@ function show(entry) {
   }
   const log = view.scale === "log", scaled = log ? { type: "log", dtick: 1, minor: { dtick: "D1" } }
     : chart.headline ? commonRange(view.scale) : view.chance || view.threshold !== null ? { rangemode: "tozero" } : {};
-  Plotly.react(plot, [...bands, ...lines], {
+  const options = { displaylogo: false, displayModeBar: "hover", responsive: true, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] };
+  const layout = {
     margin: { l: 56, r: view.chance ? 52 : 34, t: 28, b: 44 }, showlegend: false, shapes, annotations: notes,
     modebar: { bgcolor: "rgba(0,0,0,0)", color: ink("--faint"), activecolor: ink("--ink") },
     dragmode: DRAG, hovermode: depth ? "closest" : "x unified", hoverlabel: { bgcolor: ink("--soft") },
@@ -155,7 +164,17 @@ function show(entry) {
       ...(depth ? { range: [-0.04, 1.04] } : { tickformat: "d", hoverformat: "d", range: [-0.4, panel.last + 0.4],
         dtick: Math.max(1, Math.ceil(panel.last / 13)), tick0: 0 }) },
     yaxis: { ...axis, title: { text: plain(view.y_label) }, ...scaled },
-  }, { displaylogo: false, displayModeBar: "hover", responsive: true, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] });
+  };
+  if (entry.small) {  // on the same axes, which only the main view has
+    entry.small.hidden = entry.small.previousSibling.hidden = !isMain;
+    const { xaxis, yaxis, ...rest } = structuredClone(layout);
+    if (isMain) Plotly.react(entry.small, chart.parts.map((part, i) => ({ ...part, mode: "lines+markers",
+      x: part.x.map(layer => depth ? layer / Math.max(panel.last, 1) : layer), hovertemplate: "%{y:.4f}", marker: { size: 5 },
+      line: { color: data.models[0].colour, width: 1 + 0.4 * i, dash: ["dot", "dash", "solid"].at(i - chart.parts.length) } })),
+      { ...rest, annotations: [], showlegend: true, legend: { x: 1, xanchor: "right", y: 0 }, font: { ...rest.font, size: 11 },
+        margin: { ...rest.margin, t: 6, b: 34 }, xaxis, yaxis: { ...yaxis, title: {} } }, { ...options, displayModeBar: false });
+  }
+  Plotly.react(plot, [...bands, ...lines], layout, options);
   const [bottom, top] = plot.layout.yaxis.range, pixels = (plot.clientHeight - 72) / (top - bottom);
   const thin = log || !by("bands").checked ? [] : visible(view, hidden).filter(line => line.low &&
     Math.max(...line.low.map((low, i) => low === null ? 0 : line.high[i] - low)) * pixels < 2 * WIDTH);
@@ -181,7 +200,8 @@ draw();
 const cells = () => data.side.map(row => row.cells.map(cell => cell[chosen("place")]));
 function fill() {
   const rows = document.querySelectorAll("#side tbody tr");
-  cells().forEach((row, i) => row.forEach((cell, j) => { rows[i].cells[j + 1].textContent = cell ? cell.text : ""; }));
+  cells().forEach((row, i) => row.forEach((cell, j) => rows[i].cells[j + 1].replaceChildren(
+    ...(cell ? [cell.text + " ", make("small", { textContent: cell.aside })] : []))));
 }
 by("place").addEventListener("change", fill);
 
@@ -192,9 +212,10 @@ const forms = {
   },
   CSV: () => {
     const quoted = value => /[",\n]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value;
-    const rows = data.side.flatMap((row, i) => data.models.map((model, j) => [row, model, cells()[i][j]]));
-    return [["curve", "model", "layer", "value", "low", "high"], ...rows.filter(([, , cell]) => cell).map(
-      ([row, model, cell]) => [row.curve, model.label, cell.layer, cell.value, cell.low, cell.high])]
+    const rows = data.side.flatMap((row, i) => row.labels.map((label, j) => [row, label, cells()[i][j]]));
+    const beside = ["raw", "chance", "adjusted"];
+    return [["curve", "model", "layer", "value", "low", "high", ...beside], ...rows.filter(([, , cell]) => cell).map(
+      ([row, label, cell]) => [row.curve, label, cell.layer, cell.value, cell.low, cell.high, ...beside.map(name => cell.beside[name])])]
       .map(row => row.map(value => quoted(String(value ?? ""))).join(",")).join("\n");
   },
   LaTeX: (head, body) => {
@@ -206,7 +227,7 @@ const forms = {
   },
 };
 for (const button of document.querySelectorAll("[data-form]")) button.addEventListener("click", async () => {
-  const read = row => [...row.cells].map(cell => cell.textContent);
+  const read = row => [...row.cells].map(cell => cell.textContent.trim());
   const [head, ...body] = [...document.querySelectorAll("#side tr")].map(read);
   const box = by("copied");
   box.hidden = false;

@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from ctxexp.report.findings import comparison_finding, finding, sweep_finding
+from ctxexp.report.findings import MARKED, comparison_finding, finding, sweep_finding
+from ctxexp.report.findings.claims import opposite_steps
 from ctxexp.report.page import REPORT
 from ctxexp.report.side_by_side import number
-from ctxexp.report.wording import LabelledResults, full_title, readable
+from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults, full_title, readable
 from ctxexp.results import Results
-from ctxexp.results.curves import main_keys
+from ctxexp.results.curves import keys_beside, main_keys
 from ctxexp.sink import SweepReport
 from ctxexp.sinks.mlflow.values import headline
 
@@ -27,16 +28,22 @@ def experiment_note(kind: str, runs: Sequence[LabelledResults], experiment_id: s
 
 
 def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) -> str:
-    """A job's finding in a sentence, its main curves as a Markdown table, a row a layer, and links to the figures in
-    its `folder`."""
-    keys, lines = main_keys(results), []
+    """A job's finding in a sentence, its main curves with what stands beside them as a Markdown table, a row a layer,
+    and links to the figures in its `folder`."""
+    keys, lines, columns = main_keys(results), [], []
+    for key in keys:
+        columns.append((f"{full_title(key.measure, key.task, [results])}, {readable(key)}", key))
+        columns += [(name, other) for name, other in keys_beside(results, key).items() if name != "adjusted"]
     if keys:
-        names = [f"{full_title(key.measure, key.task, [results])}, {readable(key)}" for key in keys]
-        lines = [finding(results), "", f"| layer | {' | '.join(names)} |", "|---" * (len(keys) + 1) + "|"]
+        heads = " | ".join(name for name, _ in columns)
+        lines = [finding(results), "", f"| layer | {heads} |", "|---" * (len(columns) + 1) + "|"]
+    marked = {key: opposite_steps(results, key) for key in keys}
     for layer in results.info.model.layers or range(results.n_layers if keys else 0):
-        values = [float(results.by_key[key].value[layer]) for key in keys]
-        cells = [number(value) if math.isfinite(value) else "" for value in values]
+        values = [(float(results.by_key[key].value[layer]), layer in marked.get(key, [])) for _, key in columns]
+        cells = [number(value) + "\\*" * star if math.isfinite(value) else "" for value, star in values]
         lines.append(f"| {layer} | {' | '.join(cells)} |")
+    notes = [SHARE_OF_ROOM] * any(key.statistic == "share_of_room" for key in keys)
+    lines += ["", *notes, *["\\" + MARKED] * any(marked.values())] if notes else []
     files = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts"
     figures = [key.curve_name for key in keys if (folder / "figures" / f"{key.curve_name}.png").exists()]
     links = ", ".join(f"[{name}]({files}/figures/{name}.png)" for name in figures)

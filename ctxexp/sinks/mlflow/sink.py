@@ -28,7 +28,15 @@ from ctxexp.sinks.mlflow.links import run_filter, run_link, sweep_link, ui_hint
 from ctxexp.sinks.mlflow.models import dataset_inputs, logged_model
 from ctxexp.sinks.mlflow.notes import experiment_note, job_note
 from ctxexp.sinks.mlflow.tags import BUNDLE, ERROR, LOGGED, MAX_TAG, NOTE, SWEEP, tags_of
-from ctxexp.sinks.mlflow.values import flat, headline, interval_ends, keys_to_compare, means, metric_names
+from ctxexp.sinks.mlflow.values import (
+    flat,
+    headline,
+    interval_ends,
+    keys_to_compare,
+    marked_results,
+    means,
+    metric_names,
+)
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -181,9 +189,10 @@ class MlflowSink(Sink):
         """
         from mlflow.entities import LoggedModelInput, Metric, Param, RunTag
 
-        compared = {str(key): results.by_key[key].value for key in keys_to_compare(results)}
-        curves = (results.by_name if self.metrics == "all" else compared) | interval_ends(results)
-        metrics, infinite, extra = [], [], means(results)
+        logged = marked_results(results)
+        compared = {str(key): logged.by_key[key].value for key in keys_to_compare(logged)}
+        curves = (logged.by_name if self.metrics == "all" else compared) | interval_ends(logged)
+        metrics, infinite, extra = [], [], means(logged)
         info = results.info
         names = metric_names([*curves, *extra])
         for key, values in curves.items():

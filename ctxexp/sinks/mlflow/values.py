@@ -5,17 +5,31 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.wording import definition_name
 from ctxexp.results import Results
-from ctxexp.results.curves import main_keys, main_statistics, may_be_main
+from ctxexp.results.curves import main_keys, main_statistics, may_be_main, mix_mark
 from ctxexp.results.values import LAYER, Key
 
 MAX_VALUE, MAX_NAME = 6000, 250  # characters that MLflow takes
 HEADLINES = 4
+
+
+def marked_results(results: Results) -> Results:
+    """The results as they are logged: measures over the words of a text that doesn't fill all bands of frequency bear
+    that in their name, `self_similarity 2 of 3 bands`, so that no chart lays them beside those of a text that does."""
+    marks = {measure: mark for measure in results.info.measures if (mark := mix_mark(results, measure))}
+    if not marks:
+        return results
+    names = {measure: f"{measure} {mark}" for measure, mark in marks.items()}
+    measures = {names.get(measure, measure): info for measure, info in results.info.measures.items()}
+    frame = results.frame.assign(measure=[names.get(measure, measure) for measure in results.frame.measure])
+    replicates = {k._replace(measure=names.get(k.measure, k.measure)): v for k, v in results.replicates.items()}
+    return Results(frame, results.tables, replicates, replace(results.info, measures=measures))
 
 
 def keys_to_compare(results: Results) -> list[Key]:

@@ -31,7 +31,7 @@ from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key
 from ctxexp.sinks.mlflow.database import insert, version_of
 from ctxexp.sinks.mlflow.tags import NOTE, OWN_NOTE, VIEW
-from ctxexp.sinks.mlflow.values import headline_keys, interval_names, keys_to_compare, metric_name
+from ctxexp.sinks.mlflow.values import headline_keys, interval_names, keys_to_compare, marked_results, metric_name
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -61,6 +61,7 @@ def install(
     it reads such views."""
     if version_of(client) < FIRST:
         return
+    runs = [(label, marked_results(results)) for label, results in runs]
     headlines, others = _headlines(runs), _others([results for _, results in runs])
     for folded in (others, {}):  # headlines alone where all are too long for a tag
         state = json.dumps(_state(run_filter, headlines, folded, len(runs))).encode()
