@@ -173,7 +173,7 @@ def sweep_panel(
     styles = line_styles(runs)
     if not baseline:  # one statistic for the panel, even if some runs lack it
         each = [key.name for _, results in runs if (key := main_key(results, measure, task, wanted=statistic))]
-        statistic = statistic if statistic in each else next(iter(each), statistic)
+        statistic = next((name for name in (statistic, "share_of_room", "adjusted", *each) if name in each), statistic)
     key = Key(measure, statistic, task, baseline=baseline) if baseline else Key.of(measure, statistic, task)
     lines: list[Line] = []
     overlaid_models: set[str] = set()

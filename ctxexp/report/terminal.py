@@ -135,7 +135,9 @@ def _estimates_at(results: Results, key: Key, place: str, at: int) -> tuple[floa
 def comparison_table(runs: Sequence[LabelledResults], width: int) -> str:
     """Runs side by side, a line a run for each measure: its value at the last layer, and its highest one, with their
     intervals, the raw values and the levels of chance there."""
-    columns = {at: [(at.removesuffix(" layer"), "interval", *BESIDE)] for at in AT[:2]}
+    columns: dict[str, list[tuple[str, ...]]] = {
+        at: [(at.removesuffix(" layer"), "interval", *BESIDE)] for at in AT[:2]
+    }
     stub, above = [""], {}  # labels, and the lines above their rows
     for row in side_by_side(runs):
         above[len(stub)] = [f"{row.title}, {row.curve.rpartition('/')[2]}"]

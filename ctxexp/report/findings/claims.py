@@ -46,6 +46,7 @@ def halves(results: Results, key: Key) -> list[Half]:
     return curves
 
 
+@np.errstate(invalid="ignore")  # of infinite values no step is claimed
 def claimed_steps(results: Results, key: Key) -> np.ndarray:
     """The signs (n_layers, n_layers) of the changes of a curve between layers that may be claimed, else 0."""
     estimates = interval_estimates(results, key)
@@ -58,6 +59,7 @@ def claimed_steps(results: Results, key: Key) -> np.ndarray:
     return _claimed(signs, change, steps, least(results, key))
 
 
+@np.errstate(invalid="ignore")
 def claimed_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarray, np.ndarray]:
     """The values (n,) of curves at a layer each, and the signs (n, n) of their differences that may be claimed."""
     ends = np.array([[part[at] for part in interval_estimates(results, key)] for results, key, at in points]).T
