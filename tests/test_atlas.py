@@ -72,10 +72,10 @@ REFUSED: dict[str, tuple[Change, str]] = {
     ),
     "a control": (lambda row: row["run"].update(control="shuffled"), "expected control=none, transform=none"),
     "few resamples": (lambda row: row["run"].update(bootstrap=99), "99 resamples; expected bootstrap=100 or more"),
-    "no curve": (lambda row: row["curves"].pop(HEADLINES[1][0]), "no curve self_similarity/adjusted"),
+    "no curve": (lambda row: row["curves"].pop(HEADLINES[1][0]), "no curve self_similarity/raw"),
     "a layer too many": (
         lambda row: row["curves"][HEADLINES[0][0]]["value"].append(0.0),
-        "anisotropy/mean_cosine: 2 values; the model has 1 layers",
+        "self_similarity/share_of_room: 2 values; the model has 1 layers",
     ),
     "no cosine": (lambda row: row["curves"][HEADLINES[0][0]].update(value=[1.2]), "layer 0: .* each from -1 to 1"),
     "an interval beside": (lambda row: row["curves"][HEADLINES[0][0]].update(low=[0.5]), "expected low <= value"),

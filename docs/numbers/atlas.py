@@ -37,7 +37,7 @@ MODELS = {  # file: its title and what is typed of the model
     "random-words": ("a random vector a word", "random_words"),
 }
 OPTIONS = "metric=[anisotropy,self_similarity,intra_sentence_similarity,max_explainable_variance] bootstrap=200"
-SELF_SIMILARITY = "self_similarity/adjusted"
+SELF_SIMILARITY = "self_similarity/share_of_room"
 HEAD = [
     *("model", "text", "layers × width", *(title for _, title in HEADLINES)),
     *("lowest (layer)", "resamples", "command and card"),
@@ -105,7 +105,7 @@ def _line(name: str, row: Row) -> list[str]:
     common = {*OPTIONS.split(), TEXTS[row.text].typed}
     typed = " ".join(word for word in shlex.split(row.command)[2].split() if word not in common)
     return [
-        *(row.title, row.text, f"{model.n_layers} × {model.dim}"),
+        *(row.title, ", ".join(filter(None, [row.text, row.run.mix.mark])), f"{model.n_layers} × {model.dim}"),
         *(cell(row, key, last) for key, _ in HEADLINES),
         *(lowest(row, SELF_SIMILARITY), str(row.run.bootstrap), f"[`{typed}`](atlas/{name}.json)"),
     ]

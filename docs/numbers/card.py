@@ -28,7 +28,8 @@ CARD = Path(minis.__file__).with_name("CARD.md")
 MARK = "measured"
 MODELS = ("bert", "gpt2", "elmo")
 WEIGHTS = ("mini", "untrained")
-RAW = Key("self_similarity", "raw")
+SELF = "self_similarity"
+SHARE, RAW, CHANCE, ADJUSTED = (Key(SELF, name) for name in ("share_of_room", "raw", "baseline", "adjusted"))
 FIRST = 100  # sentences that are measured alone too: what a test can repeat in a second
 FUNCTION_WORDS = ("the", "of", "to", "and", "a")
 
@@ -64,22 +65,26 @@ def section(found: Mapping[tuple[str, str], Found]) -> str:
 
     tables = [
         markdown([["layer 0, 1, ...", *names],
+            row("self-similarity, share of the room above chance", by_layer, "words", SHARE),
             row("self-similarity, raw", by_layer, "words", RAW),
-            row("self-similarity, adjusted", by_layer, "words", Key("self_similarity", "adjusted")),
+            row("chance", by_layer, "words", CHANCE),
+            row("self-similarity, adjusted", by_layer, "words", ADJUSTED),
             row("same sense minus other sense, cosine", by_layer, "words", Key("sense_separation", "raw")),
             row("STS-B test, Spearman × 100, mean of words", by_layer, "sts", Key("sts", "all")),
             row("the same, whitened on these sentences", by_layer, "whitened", Key("sts", "all")),
             row(f"self-similarity, raw, first {FIRST} sentences alone", by_layer, "first", RAW),
         ]),
         markdown([["last layer, 95% interval", *names],
-            row("self-similarity, adjusted", at_last, "words", Key("self_similarity", "adjusted")),
+            row("self-similarity, share of the room above chance", at_last, "words", SHARE),
+            row("self-similarity, raw", at_last, "words", RAW),
+            row("self-similarity, adjusted", at_last, "words", ADJUSTED),
             row("same sense minus other sense, cosine", at_last, "words", Key("sense_separation", "raw")),
             row("STS-B test", at_last, "sts", Key("sts", "all")),
             row("the same, whitened", at_last, "whitened", Key("sts", "all")),
         ]),
         markdown([["trained less untrained, 95% interval", *(f"{model}-mini" for model in MODELS)],
-            gains("self-similarity, adjusted, last layer", found, "words", Key("self_similarity", "adjusted"), last),
-            gains("the same, the layer before", found, "words", Key("self_similarity", "adjusted"), before_last),
+            gains("self-similarity, share of the room above chance, last layer", found, "words", SHARE, last),
+            gains("the same, the layer before", found, "words", SHARE, before_last),
             gains("same sense minus other sense, last layer", found, "words", Key("sense_separation", "raw"), last),
             gains("STS-B test, last layer", found, "sts", Key("sts", "all"), last),
             gains("the same, each at its best layer", found, "sts", Key("sts", "all"), best),

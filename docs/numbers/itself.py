@@ -68,7 +68,7 @@ def _measured(
 
 def resamples(run: ctxexp.Results, pairs: int) -> Failures:
     """How many pairs of a run's own bootstrap replicates fail, as if each were a run over a text of its own."""
-    keys = [key for key in run.replicates if key.statistic in ("adjusted", "mean_cosine")]
+    keys = [key for key in run.replicates if key.statistic in ("share_of_room", "mean_cosine")]
 
     def at(i: int) -> ctxexp.Results:
         values = Values(dict(run.by_key))

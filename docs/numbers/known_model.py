@@ -39,7 +39,9 @@ def make() -> None:
         (found,) = Path(folder).glob("mlruns/results/*/*/results.json")
         results = ctxexp.load(found.parent)
         frame = results.frame
-        frame[frame.statistic.isin(("raw", "baseline", "adjusted"))].round(6).to_csv(NUMBERS, index=False)
+        frame[frame.statistic.isin(("share_of_room", "raw", "baseline", "adjusted"))].round(6).to_csv(
+            NUMBERS, index=False
+        )
         write_small(found.parent / "figures" / f"{METRIC}.png", PICTURE)
         write_marked(ROOT / "README.md", MARK, f"```text\n{shown(done.stdout)}\n```")
 

@@ -11,7 +11,7 @@ from ctxexp.results.run_info import CorpusInfo, MeasureInfo, ModelInfo, Resampli
 from ctxexp.results.values import Key, Values
 
 LAYERS, PER_DOCUMENT = 7, 5
-KEYS = (Key("anisotropy", "mean_cosine"), Key("self_similarity", "adjusted"))
+KEYS = (Key("anisotropy", "mean_cosine"), Key("self_similarity", "share_of_room"))
 MEASURES = {
     "anisotropy": MeasureInfo(name="anisotropy", main="mean_cosine", title="Anisotropy", unit="cosine"),
     "self_similarity": MeasureInfo(name="self_similarity", title="Self-similarity", unit="cosine"),

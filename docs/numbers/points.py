@@ -31,8 +31,9 @@ MARK, PAGE = "inside a block", ROOT / "docs" / "measures" / "inside-a-block.md"
 NUMBERS, PICTURE = ROOT / "docs" / "inside_a_block.csv", ROOT / "docs" / "inside_a_block.png"
 POINTS = ("residual", "attention", "mlp")
 DECIMALS = 4
-HEAD = ["model", "point", "context: first layer", "highest", "last layer", "self-similarity less chance: first layer",
-        "last layer", "chance: last layer"]  # fmt: skip
+SHOWN = ("share_of_room", "raw", "baseline", "adjusted")
+HEAD = ["model", "point", "context: first layer", "highest", "last layer",
+        "self-similarity, share of the room above chance: first layer", "last layer", "chance: last layer"]  # fmt: skip
 
 
 def sweep(folder: Path, name: str) -> Path:
@@ -49,10 +50,10 @@ def sweep(folder: Path, name: str) -> Path:
 
 
 def collected(summary: Path) -> pd.DataFrame:
-    """Rows of model, point, layer: context and its parts, self-similarity less chance, chance."""
+    """Rows of model, point, layer: context and its parts, self-similarity and what it is made of."""
     components = pd.read_csv(summary / "table_what_is_context.csv")
     curves = pd.read_csv(summary / "comparison.csv")
-    curves = curves[(curves.measure == "self_similarity") & curves.statistic.isin(("adjusted", "baseline"))]
+    curves = curves[(curves.measure == "self_similarity") & curves.statistic.isin(SHOWN)]
     wide = curves.pivot_table(index=["run", "layer"], columns="statistic", values=["value", "low", "high"])
     wide.columns = [f"self_similarity_{statistic}_{kind}" for kind, statistic in wide.columns]
     joined = components.merge(wide.reset_index().rename(columns={"run": "model"}), on=["model", "layer"])
@@ -70,7 +71,7 @@ def table(numbers: pd.DataFrame) -> str:
             first, last = by_layer.loc[1], by_layer.iloc[-1]
             top = by_layer.loc[1:].context.idxmax()
             highest = f"{percent(by_layer.loc[top])} (layer {top})"
-            alike = [f"{row.self_similarity_adjusted_value:.2f}" for row in (first, last)]
+            alike = [f"{row.self_similarity_share_of_room_value:.2f}" for row in (first, last)]
             chance = f"{last.self_similarity_baseline_value:.2f}"
             rows.append([f"`{model}`", point, percent(first), highest, percent(last), *alike, chance])
     return markdown(HEAD, rows) + one_run_each(numbers.model)

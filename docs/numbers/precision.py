@@ -13,7 +13,7 @@ from docs.numbers.part import ROOT
 
 PAGE, MARK = ROOT / "docs" / "how-to" / "choose-the-numbers-precision.md", "precision"
 MODELS = {"bfloat16": ("bert", "gpt2", "elmo"), "float16": ("bert", "gpt2")}
-CURVES = ("raw", "adjusted", "mean_cosine")
+CURVES = ("raw", "adjusted", "share_of_room", "mean_cosine")
 LENGTHS = "word_norm"  # isn't a cosine or a share
 
 

@@ -50,7 +50,7 @@ def curve_table(measured: pd.DataFrame) -> str:
         [row["metric"], f"{row['layer']}", f"{row['with']:.3f}", f"{row['without']:.3f}", f"{row['difference']:+.3f}"]
         for _, row in most.iterrows()
     ]
-    return markdown(["curve, adjusted", "layer", "with sinks", "without", "change"], rows)
+    return markdown(["share of the room above chance", "layer", "with sinks", "without", "change"], rows)
 
 
 def untrained_twin(encoder: Any) -> ctxexp.Encoder:

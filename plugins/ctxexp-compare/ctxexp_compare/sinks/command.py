@@ -133,5 +133,8 @@ def effect_table(found: Sinks, measured: pd.DataFrame) -> str:
     words = {
         pair for pair in zip(found.sentence[found.is_sink], found.units[found.is_sink], strict=True) if pair[1] >= 0
     }
-    notes = [f"adjusted; {len(words):,} words have a sink among their pieces; the layer is the one that changes most"]
+    notes = [
+        f"shares of the room above chance, but of anisotropy; {len(words):,} words have a sink among their pieces; the "
+        "layer is the one that changes most"
+    ]
     return markdown(SweepTable("Without its sinks", measured, columns, cells, notes))

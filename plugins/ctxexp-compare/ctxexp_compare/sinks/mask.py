@@ -75,8 +75,8 @@ def effects(
         options: Further arguments of the command line, `min_contexts=3` say.
 
     Returns:
-        A row a metric and layer: `adjusted` with and without the sinks (`raw` of a metric without a baseline), and
-        their difference.
+        A row a metric and layer: its main curve with and without the sinks (the share of the room above chance of those
+        that have it), and their difference.
     """
     import pandas as pd
 
