@@ -14,7 +14,7 @@ from ctxexp.report.differences import difference
 from ctxexp.report.findings import findings, marked_steps
 from ctxexp.report.findings.claims import opposite_steps
 from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, controls_of_run
-from ctxexp.report.run_facts import cluster_count, shared_facts
+from ctxexp.report.run_facts import cluster_count, mix_phrase, shared_facts
 from ctxexp.report.side_by_side import number
 from ctxexp.report.sweep_tables import SweepTable, markdown
 from ctxexp.report.wording import (
@@ -174,10 +174,8 @@ class Card:
         return definition and definition + level
 
     def _name(self, key: Key) -> str:
-        title, info = full_title(key.measure, key.task, [self.results]), self.results.info
-        mark = info.mix.mark if measure_info(self.results, key.measure).over in ("word", "sense") else ""
-        scale = readable(key) if key.statistic in ("share_of_room", "adjusted") else ""
-        return ", ".join(filter(None, [title, scale, mark]))
+        title = full_title(key.measure, key.task, [self.results])
+        return f"{title}, {readable(key)}" if key.statistic in ("share_of_room", "adjusted") else title
 
     def _best(self, key: Key) -> str:
         estimates = self.results.by_key[key]
@@ -239,10 +237,7 @@ class Card:
         if info.corpus.skipped_share > MANY:
             yield f"{info.corpus.skipped_share:.1%} of the words have no vector"
         if info.mix.mark:
-            yield (
-                f"means over words are of {info.mix.mark} of frequency, not to be laid beside those of all: the text "
-                f"would need about {info.mix.wanted:,} words more"
-            )
+            yield mix_phrase(self.results)
         if 0 < info.corpus.words < FEW_WORDS:
             yield f"only {info.corpus.words} words have {info.corpus.min_contexts} contexts"
         if 0 < info.resampled.n < FEW_UNITS:

@@ -144,7 +144,7 @@ def test_the_share_of_the_room_leads_with_what_it_is_made_of_beside_it() -> None
     measure = {**MEASURES["self_similarity"], "over": "word"}
     info = told(title="tiny", n_layers=4, measures={"self_similarity": measure}, mix=mix)
     made = card(results_with(named, info=info))
-    name = "Self-similarity, share of the room above chance, 2 of 3 bands"
+    name = "Self-similarity (2 of 3 bands), share of the room above chance"
     shown = re.sub(" +", " ", made.markdown("card.svg"))
     assert f"| layer | {name} (raw, chance, adjusted) |" in shown
     assert "| 2 | 0.400 (0.580, 0.300, 0.280) |" in shown
@@ -152,7 +152,7 @@ def test_the_share_of_the_room_leads_with_what_it_is_made_of_beside_it() -> None
     assert rf"- {name}, \* at layer 3, adjusted moves the other way" in shown
     assert f"- share of the room above chance: {SHARE_OF_ROOM}" in shown
     assert made.best[0].startswith(f"{name}: highest in layer 0, 0.600 [0.590, 0.610]")
-    assert any("of 2 of 3 bands" in line and "1,500 words more" in line for line in made.warnings)
+    assert any("2 of 3 bands" in line and "1,500 words more" in line for line in made.warnings)
     assert "2 of 3 bands" in made.findings[0]
 
 
