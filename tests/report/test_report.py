@@ -145,7 +145,9 @@ def test_summarise_writes_the_figures_the_page_and_every_value(tmp_path: Path) -
     assert not list((tmp_path / "summary").glob("*.part"))
     with (tmp_path / "summary" / "comparison.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["run", "measure", "task", "statistic", "place", "layer", "value", "low", "high", "n"]
+    assert list(rows[0]) == [
+        *("run", "measure", "task", "statistic", "place", "layer", "value", "low", "high", "n", "bands")
+    ]
     found = {(r["run"], r["measure"], r["statistic"], int(r["layer"])): r["value"] for r in rows}
     for label, run in runs():
         for key, held in run.by_key.items():

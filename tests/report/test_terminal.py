@@ -11,6 +11,7 @@ from made import results_with, told
 from ctxexp.report.sweep_tables import SweepTable, markdown
 from ctxexp.report.terminal import comparison_table, curve_table, fitted_markdown, stacked_table
 from ctxexp.results import Results
+from ctxexp.results.run_info import MixInfo
 
 LAYERS = 31
 
@@ -44,6 +45,26 @@ def test_a_line_a_layer_with_interval_and_chance() -> None:
     assert curve_table(results_with({}), 80) == ""
 
 
+def test_the_share_leads_with_raw_chance_and_adjusted_beside_it() -> None:
+    """A step that `adjusted` reverses bears a star, a measure over a text that lacks bands its mark."""
+    share, level = np.array([0.77, 0.87, 0.72]), np.array([0.25, 0.60, 0.60])
+    curves = {"share_of_room": share, "adjusted": share * (1 - level), "baseline": level}
+    curves |= {"raw": curves["adjusted"] + level} | {f"share_of_room_ci_{e}": share for e in ("low", "high")}
+    info = told(
+        measures={"self_similarity": {"over": "word"}},
+        mix=MixInfo(weights="bands", filled=(False, True, True)),
+        n_layers=3,
+    )
+    results = results_with({f"self_similarity/{name}": values for name, values in curves.items()}, info=info)
+    lines = curve_table(results, 100).splitlines()
+    assert lines[0].strip() == "self_similarity (2 of 3 bands)"
+    assert lines[1].split() == ["layer", "share_of_room", "95%", "interval", "raw", "chance", "adjusted"]
+    assert lines[4].split() == ["1", "0.870*", "[0.870,", "0.870]", "0.948", "0.600", "0.348"]
+    assert [line.count("*") for line in lines[3:6]] == [0, 1, 0]
+    assert lines[6].startswith("share of the room above chance = (raw − chance) / (1 − chance): ")
+    assert lines[-1] == "* from the layer before, adjusted moves the other way: its ceiling, 1 − chance, moved"
+
+
 def test_layers_that_were_not_measured_have_no_line() -> None:
     lines = curve_table(run(5, layers=(0, 4)), 200).splitlines()
     assert [line.split()[0] for line in lines[3:]] == ["0", "4"]
@@ -67,8 +88,8 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 
 def test_runs_stand_below_each_other_under_each_measure() -> None:
-    lines = comparison_table([("bert", run(3)), ("gpt2", run(5)), ("elmo", results_with({}))], 80).splitlines()
-    assert lines[0].split() == ["last", "interval", "chance", "highest", "interval", "chance"]
+    lines = comparison_table([("bert", run(3)), ("gpt2", run(5)), ("elmo", results_with({}))], 100).splitlines()
+    assert lines[0].split() == ["last", "interval", "raw", "chance", "highest", "interval", "raw", "chance"]
     at = lines.index("Self similarity, adjusted")
     assert lines[at + 1].split() == [
         *("bert", "0.100", "[0.080,", "0.130]", "0.900", "0.900", "[0.880,", "0.930]", "(layer", "0)", "0.100")

@@ -73,7 +73,7 @@ def test_wide_intervals_are_drawn_beside_their_curve(client: MlflowClient) -> No
     chart = headlines(found)["self_similarity/adjusted"]
     ends = ["self_similarity adjusted low", "self_similarity adjusted high"]
     assert chart["selectedMetricKeys"] == ["self_similarity/adjusted", *ends]
-    assert chart["displayName"] == "Self similarity above chance, lower = more context-specific"
+    assert chart["displayName"] == "Self similarity, adjusted, lower = more context-specific"
     assert chart["range"]["yMin"] < 0 < 0.65 < chart["range"]["yMax"] < 0.7  # chance isn't cut off
     lengths = headlines(found)["word_norm/raw"]
     assert (lengths["scaleType"], lengths["range"]) == ("log", {})

@@ -1,0 +1,99 @@
+"""One run's numbers are the same, and go the same ways, wherever they stand; without training none goes anywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mlflow import MlflowClient
+from transformers import AutoTokenizer, BertConfig, BertModel
+from warm import Warm
+
+import ctxexp
+from ctxexp.models import minis
+from ctxexp.report.findings import findings
+
+LEAST = 0.02
+
+
+def signs(curve: np.ndarray) -> np.ndarray:
+    """Of each step: 1, -1, or 0 for one that isn't spoken of."""
+    steps = np.diff(curve)
+    return np.where(np.abs(steps) >= LEAST, np.sign(steps), 0)
+
+
+def logged(folder: Path, key: str) -> list[np.ndarray]:
+    """The metric's curve in each run of the store, the oldest run first."""
+    client = MlflowClient(f"sqlite:///{folder}/mlflow.db")
+    [experiment] = (e for e in client.search_experiments() if e.name != "Default")
+    runs = client.search_runs([experiment.experiment_id], order_by=["attributes.start_time ASC"])
+    histories = [client.get_metric_history(run.info.run_id, key) for run in runs]
+    return [np.array([point.value for point in sorted(h, key=lambda point: point.step)]) for h in histories]
+
+
+def test_terminal_page_mlflow_and_sentence_agree_on_every_step(tmp_path: Path, warm: Warm) -> None:
+    env = {**os.environ, "CTXEXP_CACHE": str(tmp_path / "cache"), "COLUMNS": "120"}
+    words = ["-m", "ctxexp", "model=bert", "metric=self_similarity", f"tracking.folder={tmp_path}"]
+    done, centred = (
+        warm.run(*words, *more, cwd=tmp_path, env=env) for more in ([], ["transform=center_unit_norm", "bootstrap=0"])
+    )
+    assert done.returncode == centred.returncode == 0, done.stderr + centred.stderr
+    share, _ = logged(tmp_path, "self_similarity/share_of_room")
+    _, raw_when_centred = logged(tmp_path, "self_similarity/raw")
+    # what is adjusted for is the direction that all words share
+    moves = signs(raw_when_centred) != 0
+    assert moves.any()
+    np.testing.assert_array_equal(np.sign(np.diff(share))[moves], signs(raw_when_centred)[moves])
+    np.testing.assert_allclose(share, raw_when_centred, atol=0.03)
+
+    rows = re.findall(r"^ +(\d) +(-?[\d.]+)(\*?) ", done.stdout, re.MULTILINE)
+    assert [int(layer) for layer, *_ in rows] == list(range(len(share)))
+    np.testing.assert_allclose([float(value) for _, value, _ in rows], share, atol=5.1e-4)
+
+    page = Path(re.findall(r"^report: +(.*)$", done.stdout, re.MULTILINE)[0]).read_text(encoding="utf-8")
+    data = json.loads(re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)[0])
+    [chart] = (chart for chart in data["charts"] if "parts" in chart)
+    [panel] = chart["panels"]
+    np.testing.assert_allclose(panel["views"]["share_of_room"]["lines"][0]["y"], share, rtol=1e-6)
+    for part in chart["parts"]:  # a quarter, half and all of the text
+        np.testing.assert_allclose(part["y"], share, atol=0.03)
+
+    adjusted, _ = logged(tmp_path, "self_similarity/adjusted")
+    opposite = [i + 1 for i in np.flatnonzero(signs(share) * np.sign(np.diff(adjusted)) == -1).tolist()]
+    assert [int(layer) for layer, _, star in rows if star] == panel["marked"].get("bert", []) == opposite
+
+    [sentence] = panel["findings"].values()
+    assert sentence in " ".join(done.stdout.split())
+    assert sentence in page
+    start, spoken = 0, 0
+    for more_or_less, end in re.findall(r"(more|less) context-specific .*?(?:layer|layer,) (\d)", sentence):
+        sign = -1 if more_or_less == "more" else 1
+        assert (signs(share)[start : int(end)] * sign >= 0).all()
+        spoken += abs(signs(share)[start : int(end)]).sum()
+        start = int(end)
+    assert spoken == abs(signs(share)[:start]).sum() > 0
+
+
+@pytest.fixture(scope="module")
+def random_bert() -> ctxexp.Encoder:
+    """A BERT whose weights are drawn, with a mini's tokenizer: nothing tells the program that it is untrained."""
+    tokenizer = AutoTokenizer.from_pretrained(Path(minis.__file__).parent / "weights" / "bert")
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 96, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 384}
+    model = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=512, **sizes)).eval()
+    return ctxexp.from_transformers(model, tokenizer, name="random")
+
+
+@pytest.mark.parametrize("model", ["random", "bert", "gpt2", "elmo"])
+def test_without_training_no_direction_is_spoken_of(model: str, random_bert: ctxexp.Encoder, tmp_path: Path) -> None:
+    options = ["weights=untrained"] if model != "random" else []
+    encoder = model if options else random_bert
+    sentences = findings(ctxexp.measure(encoder, options=options, folder=tmp_path, progress=False))
+    assert len(sentences) == 7
+    for sentence in sentences:
+        assert re.search(": (flat over|no change over|a negative control|without an interval)", sentence), sentence
