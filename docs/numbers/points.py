@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
+import ctxexp
 from ctxexp.datasets.polysemy import polysemy
 from docs.numbers.marked import write_marked, write_small
 from docs.numbers.part import ROOT, markdown, one_run_each
@@ -59,7 +60,9 @@ def collected(summary: Path) -> pd.DataFrame:
     joined = components.merge(wide.reset_index().rename(columns={"run": "model"}), on=["model", "layer"])
     point = joined.model.str.extract(r"\b(attention|mlp)\b")[0].fillna("residual")
     model = joined.model.str.extract(r"^(\w+(?: \(untrained\))?)")[0]
-    return joined.assign(model=model, point=point).drop(columns=["corpus", "words"])
+    run = next(summary.parent.glob("*/results.json")).parent
+    filled = ctxexp.load(run).info.mix.mark
+    return joined.assign(model=model, point=point, filled=filled).drop(columns=["corpus", "words"])
 
 
 def table(numbers: pd.DataFrame) -> str:
@@ -74,7 +77,9 @@ def table(numbers: pd.DataFrame) -> str:
             alike = [f"{row.self_similarity_share_of_room_value:.2f}" for row in (first, last)]
             chance = f"{last.self_similarity_baseline_value:.2f}"
             rows.append([f"`{model}`", point, percent(first), highest, percent(last), *alike, chance])
-    return markdown(HEAD, rows) + one_run_each(numbers.model)
+    marks = ", ".join(numbers.filled.dropna().unique())  # of a text that fills all bands: none
+    said = f"\n\nThe text fills {marks} of word frequency: self-similarity is the mean over these alone." * bool(marks)
+    return markdown(HEAD, rows) + said + one_run_each(numbers.model)
 
 
 def percent(row: pd.Series) -> str:

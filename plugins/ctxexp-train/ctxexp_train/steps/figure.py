@@ -173,7 +173,7 @@ class Course:
     def of(cls, at: Sequence[RunAtStep], key: Key, layer: int) -> Course:
         """The course of a curve's layer; changes are spoken of by the rule of `ctxexp.report.findings.claims`."""
         curves_at = [run.results.by_key[key] for run in at]
-        estimates = [Estimate(*(float(part[layer]) for part in curve)) for curve in curves_at]
+        estimates = [Estimate(float(v[layer]), float(low[layer]), float(high[layer])) for v, low, high in curves_at]
         values, order = claimed_order([(run.results, key, layer) for run in at])
         far = farthest(values.tolist())
         turns = overshoots(values.tolist()) and bool(order[0, far] and order[far, -1])
