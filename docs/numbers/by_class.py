@@ -37,7 +37,9 @@ def table(numbers: pd.DataFrame) -> str:
             for name, of in rows.groupby("class", sort=False):
                 told = {str(row.model): _value(row, percent=measure == COMPONENTS.name) for _, row in of.iterrows()}
                 cells = " | ".join(told.get(model, "") for model in layers)
-                lines.append(f"| {what} | {KINDS[kind].format(name)} | {cells} |")
+                marks = of["filled"].dropna().unique() if "filled" in of else []  # of bands of word frequency
+                named = ", ".join([KINDS[kind].format(name), *marks])
+                lines.append(f"| {what} | {named} | {cells} |")
     return "\n".join(lines) + one_run_each(numbers.model)
 
 
