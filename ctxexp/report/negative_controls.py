@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from ctxexp.report.wording import LabelledResults, decimal, definition_name, main_keys, measure_info
+from ctxexp.report.wording import LabelledResults, decimal, definition_name, main_keys, measure_info, mix_mark
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Key
 
@@ -106,8 +106,8 @@ def is_control(info: RunInfo) -> bool:
 
 def control_of(a: RunInfo, b: RunInfo) -> ControlName | None:
     """The control of run `a` that run `b` is, if any: all but the vectors, or the order of the words, is as there."""
-    same = (a.transform.name, a.transform.arguments, a.corpus.name, a.baseline) == (
-        b.transform.name, b.transform.arguments, b.corpus.name, b.baseline
+    same = (a.transform.name, a.transform.arguments, a.corpus.name, a.baseline, a.mix.weights, a.mix.bands) == (
+        b.transform.name, b.transform.arguments, b.corpus.name, b.baseline, b.mix.weights, b.mix.bands
     )  # fmt: skip
     if not same or is_control(a):
         return None
@@ -159,8 +159,9 @@ def control_lines(
                 continue
             last = int(finite_layers[-1])
             control_values = ", ".join(f"{one.label} {_at(one, last)}" for one in controls)
+            mark = f" ({mark})" if (mark := mix_mark(results, key.measure)) else ""
             by_curve.setdefault(key, []).append(
-                f"{label}, {key}: layer {last} {decimal(results.by_key[key].value[last], 3)}; {control_values}"
+                f"{label}{mark}, {key}: layer {last} {decimal(results.by_key[key].value[last], 3)}; {control_values}"
             )
     lines = [line for curve_lines in by_curve.values() for line in curve_lines]
     if most is not None and len(lines) > most:
