@@ -16,12 +16,13 @@ from mlflow import MlflowClient
 
 from ctxexp.jobs.job import new_run
 from ctxexp.results import Results
-from ctxexp.results.run_info import MeasureInfo
+from ctxexp.results.run_info import MeasureInfo, MixInfo
 from ctxexp.sinks.mlflow import database, views
 from ctxexp.sinks.mlflow.notes import experiment_note
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.tags import NOTE, VIEW
 from ctxexp.sinks.mlflow.ui import charts_link
+from ctxexp.sinks.mlflow.values import keys_to_compare, marked_results, metric_names
 from tests.made import results_with, told
 
 MEASURES = {
@@ -132,3 +133,14 @@ def test_the_note_begins_with_the_order_of_the_runs() -> None:
     first, _, rest = experiment_note("sweep", [("bert", measured(0.01)), ("elmo", other)], "1", "r").splitlines()
     assert first.startswith("[Last sweep](#/experiments/1/runs/r/artifacts/report.html): At the last measured layer ")
     assert rest.startswith("In bert, words grow more context-specific")
+
+
+def test_measures_over_a_text_that_lacks_bands_have_a_name_of_their_own() -> None:
+    mix = MixInfo(weights="bands", filled=(False, True, True))
+    measures = {"self_similarity": {"over": "word", "title": "Self-similarity"}, "anisotropy": {"over": "sample"}}
+    curves = {"self_similarity/share_of_room": np.array([0.9, 0.5]), "anisotropy/mean_cosine": np.array([0.1, 0.2])}
+    short, full = (results_with(curves, info=told(measures=measures, mix=each)) for each in (mix, MixInfo()))
+    names = [str(key) for key in keys_to_compare(marked_results(short))]
+    assert names == ["self_similarity 2 of 3 bands/share_of_room", "anisotropy/mean_cosine"]
+    assert marked_results(full) is full
+    assert [name for name in names if metric_names(names)[name] != name] == []  # MLflow takes them as they are
