@@ -1,35 +1,38 @@
-"""How often nominal 95% intervals hold the truth, on planted corpora.
+"""How often nominal 95% intervals hold the truth: random sets of real sentences, and planted documents drawn anew.
 
-`python benchmarks/interval_coverage.py --replicates 400` prints the table.
-
-The truth is a statistic's mean over all replicates: its expectation for corpora of this size, with this vocabulary.
-Sentences, or documents, are drawn anew in each. `width` is the intervals' mean width over 3.92 standard deviations of
-the statistic: 1 is right, 2 twice too wide.
+`python benchmarks/interval_coverage.py planted OUT` and `python benchmarks/interval_coverage.py sts OUT --data FOLDER`
+add a row a draw, curve and layer to OUT/planted.csv and OUT/sts.csv; `python -m docs.numbers.interval_coverage OUT`
+makes the page's table of them. Draw -1 is the whole text, or a planted one twenty times as long.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Protocol
 
 import numpy as np
+import pandas as pd
 
 from ctxexp.baselines import OnePerSentence
+from ctxexp.command.build import Built
+from ctxexp.command.face import configured
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.datasets.streamed import ShardOptions
+from ctxexp.datasets.words import is_punctuation
 from ctxexp.engines.local import Local
-from ctxexp.measuring.measure import measure
-from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.measuring.measure import Factory, measure
+from ctxexp.measuring.mix import WordMix
+from ctxexp.measuring.occurrences import Occurrences, Shelf
 from ctxexp.measuring.pairs import PairRows
 from ctxexp.measuring.study import Study, Vectors, WordFilter
 from ctxexp.measuring.words import WordRows
-from ctxexp.metric import Metric
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
@@ -37,110 +40,142 @@ from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.sts import STS
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.progress import Silent
+from ctxexp.report.differences import difference
+from ctxexp.results import Results
+from ctxexp.results.values import LAYER
+from ctxexp.vectors.layers import Layers
 
-METRICS: dict[str, Callable[[], Metric]] = {
+
+class Text(Layers, Shelf, Protocol):
+    """Rows by layer, and which word each row is."""
+
+
+CHEAP: dict[str, Factory] = {
     "anisotropy": Anisotropy,
     "intra_sentence_similarity": IntraSentenceSimilarity,
     "self_similarity": SelfSimilarity,
+}
+VARIANCE: dict[str, Factory] = {
     "max_explainable_variance": MaxExplainableVariance,
     "max_explainable_variance_centred": partial(MaxExplainableVariance, definition="centred"),
 }
-CURVES = [
-    "anisotropy/mean_cosine",
-    *(f"{label}/{name}" for label in list(METRICS)[1:] for name in ("raw", "adjusted")),
-]
-
-
-class World:
-    """Vectors in memory: common direction + word + document + sentence + noise, documents of `size` sentences."""
-
-    n_layers = 1
-    layer_numbers = (0,)
-
-    def __init__(self, rng: np.random.Generator, *, n: int, size: int, words: np.ndarray) -> None:
-        n_words, self.dim = words.shape
-        lengths = rng.integers(4, 13, n)
-        share = (np.arange(n_words) + 1) ** -0.7
-        codes = rng.choice(n_words, lengths.sum(), p=share / share.sum())
-        axes = np.linspace(1.5, 0.3, self.dim)
-        documents = np.arange(n) // size
-        of = (0.6 * rng.normal(size=(n, self.dim)) * axes)[documents] * (size > 1)
-        own = rng.normal(size=(n, self.dim)) * axes * (0.4 if size > 1 else 0.7)
-        where = np.repeat(np.arange(n), lengths)
-        noise = 0.7 * rng.normal(size=(len(codes), self.dim))
-        self.rows = (3 * np.eye(self.dim)[0] + words[codes] + (of + own)[where] + noise).astype(np.float32)
-        self.vocabulary = [f"w{i}" for i in range(n_words)] + [f"s{i}" for i in range(n)]
-        self.unit_codes, self.stored_of = codes.astype(np.int64), np.arange(n)
-        self.offsets = np.concatenate([[0], np.cumsum(lengths)])
-        texts = [[self.vocabulary[c] for c in part] for part in np.split(codes, self.offsets[1:-1])]
-        sentences = tuple(Sentence.of([*words_of, f"s{i}"]) for i, words_of in enumerate(texts))  # no two are equal
-        self.corpus = Corpus("planted", sentences, documents=tuple(documents.tolist()) if size > 1 else None)
-
-    def layer(self, i: int) -> np.ndarray:
-        return self.rows
+STATISTICS = ("mean_cosine", "raw", "adjusted", "share_of_room", "all")
+MIX = WordMix()
+Draw = dict[str, np.ndarray]
+"""By curve, its values and the ends of their intervals, (3, n_layers)."""
 
 
 @dataclass
-class Pooled:
-    """Sentence vectors of one layer in memory."""
+class Held:
+    """A text and its vectors in memory; sentence i has the rows offsets[i]:offsets[i + 1]."""
 
-    x: np.ndarray
-    n_layers = 1
-    layer_numbers = (0,)
+    corpus: Corpus
+    vocabulary: Sequence[str]
+    unit_codes: np.ndarray
+    offsets: np.ndarray
+    layers: Sequence[np.ndarray]
 
-    @property
-    def dim(self) -> int:
-        return int(self.x.shape[1])
+    def __post_init__(self) -> None:
+        self.stored_of = np.arange(len(self.corpus.sentences))
+        self.n_layers, self.dim = len(self.layers), int(self.layers[0].shape[1])
+        self.layer_numbers = tuple(range(self.n_layers))
 
     def layer(self, i: int) -> np.ndarray:
-        return self.x.copy()
+        return self.layers[i]
 
 
-def of_words(
-    rng: np.random.Generator, words: np.ndarray, *, n: int, size: int, bootstrap: int
-) -> dict[str, tuple[float, float, float]]:
-    """Each curve's value and interval on a fresh corpus."""
-    world = World(rng, n=n, size=size, words=words)
-    occurrences = Occurrences.of(world, world.corpus)
-    rows = WordRows(world, occurrences, OnePerSentence(size=1000, redraws=0, exact=True))
-    curves = measure([rows], METRICS, bootstrap=bootstrap).by_name
-    return {key: (curves[key][0], curves[f"{key}_ci_low"][0], curves[f"{key}_ci_high"][0]) for key in CURVES}
+def planted(
+    rng: np.random.Generator, words: np.ndarray, *, n: int, size: tuple[int, int] = (2, 20), topics: int = 10
+) -> Held:
+    """n sentences of 4 to 12 words in documents of so many, each of a topic, whose words are ten times as frequent
+    there; and each document has favourites of its own: counts vary up to six times as much as Poisson's. A vector is
+    common direction + word + document + sentence + noise, more of it in frequent words; the second layer has more
+    context than the first."""
+    n_words, dim = words.shape
+    sizes = rng.integers(size[0], size[1] + 1, n)
+    document = np.repeat(np.arange(n), sizes)[:n]
+    lengths = rng.integers(4, 13, n)
+    share = 1 / (np.arange(n_words) + 3.7)
+    parts = []
+    for of_document in np.split(lengths, np.flatnonzero(np.diff(document)) + 1):
+        weights = share * np.where(np.arange(n_words) % topics == rng.integers(topics), 10.0, 1.0) if topics else share
+        weights = weights * rng.gamma(1.0, size=n_words) if size[1] > 1 else weights
+        parts.append(rng.choice(n_words, of_document.sum(), p=weights / weights.sum()))
+    codes, where = np.concatenate(parts), np.repeat(np.arange(n), lengths)
+    axes = np.linspace(1.5, 0.3, dim)
+    context = 0.4 * rng.normal(size=(n, dim)) * axes
+    if size[1] > 1:
+        context += 0.4 * rng.normal(size=(n, dim))[document] * axes
+    noise = (1.2 - 0.2 * np.log10(codes + 1))[:, None] * rng.normal(size=(len(codes), dim))
+    common = 3 * np.eye(dim)[0] + words[codes]
+    layers = [(common + more * (context[where] + noise)).astype(np.float32) for more in (0.6, 0.9)]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    texts = [[f"w{c}" for c in part] for part in np.split(codes, offsets[1:-1])]
+    sentences = tuple(Sentence.of([*words_of, f"s{i}"]) for i, words_of in enumerate(texts))  # no two are equal
+    corpus = Corpus("planted", sentences, documents=tuple(document.tolist()) if size[1] > 1 else None)
+    return Held(corpus, [f"w{i}" for i in range(n_words)], codes.astype(np.int64), offsets, layers)
+
+
+def part_of(store: Text, corpus: Corpus, chosen: np.ndarray) -> Held:
+    """Some sentences of a text, with their rows alone."""
+    offsets, stored = np.asarray(store.offsets), np.asarray(store.stored_of)[chosen]
+    rows = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in stored.tolist()])
+    return Held(
+        Corpus("part", tuple(corpus.sentences[i] for i in chosen.tolist())),
+        store.vocabulary,
+        np.asarray(store.unit_codes)[rows],
+        np.concatenate([[0], np.cumsum(np.diff(offsets)[stored])]),
+        [np.asarray(store.layer(i))[rows] for i in store.layer_numbers],
+    )
+
+
+def of_words(store: Text, corpus: Corpus, metrics: dict[str, Factory], *, bootstrap: int, mix: WordMix = MIX) -> Draw:
+    """Each curve of a text, and each difference of its neighbouring layers' shares."""
+    occurrences = Occurrences.of(store, corpus, keep=lambda word: not is_punctuation(word), mix=mix)
+    rows = WordRows(store, occurrences, OnePerSentence(size=1000, redraws=0, exact=True))
+    return curves(measure([rows], metrics, bootstrap=bootstrap))
+
+
+def curves(results: Results) -> Draw:
+    """Mean cosine, raw, adjusted and share of the room of all measures, and the steps of the latter."""
+    found = {}
+    for key, one in results.by_key.items():
+        if key.place == LAYER and not key.baseline and key.statistic in STATISTICS:
+            found[f"{key.measure}/{key.statistic}"] = np.stack([one.value, one.low, one.high])
+            if key.statistic == "share_of_room" and results.n_layers > 1:
+                upper = list(range(1, results.n_layers))
+                step = difference(results, results, key, layers=upper, others=[i - 1 for i in upper])
+                found[f"{key.measure}/step"] = np.stack(step)
+    return found
 
 
 class PlantedEncoder(Encoder):
-    """The planted vectors of a world's sentences; their last words, which tell them apart, have none."""
+    """A planted text's vectors by sentence; their last words, which tell them apart, have none."""
 
-    n_layers = 1
-
-    def __init__(self, world: World) -> None:
-        self.name, self.dim, starts = "planted", world.dim, world.offsets
-        self.rows = {
-            s.text: world.rows[a:b] for s, (a, b) in zip(world.corpus.sentences, pairwise(starts), strict=True)
-        }
+    def __init__(self, text: Held) -> None:
+        self.name, self.dim, self.n_layers = "planted", text.dim, text.n_layers
+        rows = np.stack(text.layers)
+        spans = zip(text.corpus.sentences, pairwise(text.offsets), strict=True)
+        self.rows = {sentence.text: rows[:, a:b] for sentence, (a, b) in spans}
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
-        return (EncodedSentence(sentence.words[:-1], self.rows[sentence.text][None]) for sentence in batch)
+        return (EncodedSentence(sentence.words[:-1], self.rows[sentence.text]) for sentence in batch)
 
 
-def of_shards(
-    rng: np.random.Generator, words: np.ndarray, *, n: int, size: int, bootstrap: int, shards: int
-) -> dict[str, tuple[float, float, float]]:
-    """Each curve that one pass gives, and its interval, on a fresh corpus."""
+def of_shards(planted_text: Held, shards: int, *, bootstrap: int) -> Draw:
+    """The curves that one pass gives."""
     from ctxexp_scale.one_pass.sharded import shard_text
 
-    world = World(rng, n=n, size=size, words=words)
     options = ShardOptions(shards=shards, form=WordFilter().form, min_contexts=5)
-    text = shard_text(world.corpus, options, Local(), Silent())
-    metrics = dict(list(METRICS.items())[:3])
-    study = Study(corpus=text, encoder=PlantedEncoder(world), metrics=metrics, bootstrap=bootstrap)
+    text = shard_text(planted_text.corpus, options, Local(), Silent())
+    study = Study(corpus=text, encoder=PlantedEncoder(planted_text), metrics=CHEAP, bootstrap=bootstrap, mix=MIX)
     with TemporaryDirectory() as own:
-        curves = study.run(Vectors(cache=Path(own)), folder=Path(own)).by_name
-    return {key: (curves[key][0], curves[f"{key}_ci_low"][0], curves[f"{key}_ci_high"][0]) for key in CURVES[:5]}
+        return curves(study.run(Vectors(cache=Path(own)), folder=Path(own)))
 
 
-def of_pairs(rng: np.random.Generator, *, n: int, degree: int, bootstrap: int) -> dict[str, tuple[float, float, float]]:
+def of_pairs(rng: np.random.Generator, *, n: int, degree: int, bootstrap: int) -> Draw:
     """STS on pairs of fresh sentences, each in `degree` of them: sentences of their own hardness, pairs of theirs."""
-    x = rng.normal(size=(n, 12)) + 0.5
+    x = (rng.normal(size=(n, 12)) + 0.5).astype(np.float32)
     ends = np.concatenate([rng.permutation(n).reshape(-1, 2) for _ in range(degree)])
     hard = rng.normal(size=n)
     u = x / np.linalg.norm(x, axis=1, keepdims=True)
@@ -148,54 +183,85 @@ def of_pairs(rng: np.random.Generator, *, n: int, degree: int, bootstrap: int) -
     gold = cosine + 0.15 * hard[ends].sum(axis=1) + 0.2 * rng.normal(size=len(ends))
     pairs = tuple(Pair(int(a), int(b), float(g)) for (a, b), g in zip(ends, gold, strict=True))
     corpus = Corpus("pairs", tuple(Sentence.of([f"s{i}"]) for i in range(n)), pairs)
-    curves = measure([PairRows(Pooled(x.astype(np.float32)), corpus)], {"sts": STS}, bootstrap=bootstrap).by_name
-    return {"sts": (curves["sts/all"][0], curves["sts/all_ci_low"][0], curves["sts/all_ci_high"][0])}
+    sentences = Held(corpus, [], np.arange(n), np.arange(n + 1), [x])
+    return curves(measure([PairRows(sentences, corpus)], {"sts": STS}, bootstrap=bootstrap))
 
 
-def coverage(draws: Sequence[dict[str, tuple[float, float, float]]]) -> dict[str, tuple[float, float]]:
-    """Share of intervals that hold the mean value, and the intervals' mean width over the true one, by curve."""
+def coverage(draws: Sequence[Draw]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Share of intervals that hold the mean value, and the intervals' mean width over the true one, by curve and
+    layer."""
     found = {}
     for key in draws[0]:
-        value, low, high = np.array([draw[key] for draw in draws]).T
-        truth, sd = value.mean(), value.std(ddof=1)
-        held = (low <= truth) & (truth <= high)
-        found[key] = float(held.mean()), float((high - low).mean() / (2 * 1.959964 * sd))
+        value, low, high = np.stack([draw[key] for draw in draws], axis=1)
+        truth, sd = value.mean(axis=0), value.std(axis=0, ddof=1)
+        found[key] = ((low <= truth) & (truth <= high)).mean(axis=0), (high - low).mean(axis=0) / (2 * 1.959964 * sd)
     return found
 
 
-def main() -> None:
-    logging.getLogger("ctxexp").setLevel(logging.ERROR)  # of 200 sentences 1,000 can't be drawn, rightly
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("--replicates", type=int, default=400)
-    parser.add_argument("--bootstrap", type=int, default=500)
-    parser.add_argument("--sentences", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--shards", type=int, default=0, help="and in one pass over so many (the plugin ctxexp-scale)")
-    asked = parser.parse_args()
-    words = 0.8 * np.random.default_rng([asked.seed, 0]).normal(size=(60, 24))
-    columns: dict[str, dict[str, tuple[float, float]]] = {}
-    for name, size in (("independent sentences", 1), ("documents of 2", 2), ("of 10", 10)):
-        rngs = (np.random.default_rng([asked.seed, size, i]) for i in range(asked.replicates))
-        columns[name] = coverage(
-            [of_words(rng, words, n=asked.sentences, size=size, bootstrap=asked.bootstrap) for rng in rngs]
-        )
+def keep(out: Path, draws: Iterator[tuple[int, str, Draw]]) -> None:
+    """Add a row a world, draw, curve and layer to the file as they come: a run that is cut off has kept its draws."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for number, world, draw in draws:
+        rows = [
+            [world, number, curve, layer, *ends]
+            for curve, values in draw.items()
+            for layer, ends in enumerate(values.T.tolist())
+        ]
+        frame = pd.DataFrame(rows, columns=["world", "draw", "curve", "layer", "value", "low", "high"])
+        frame.to_csv(out, mode="a", header=not out.exists(), index=False, float_format="%.7g")
+        print(out.name, world, number, flush=True)
+
+
+def planted_draws(asked: argparse.Namespace) -> Iterator[tuple[int, str, Draw]]:
+    """Draws of planted documents, in one pass too, and of pairs."""
+    words = 0.8 * np.random.default_rng(0).normal(size=(5000, 16))
+    if not asked.first:
+        longest = planted(np.random.default_rng(1), words, n=20 * asked.sentences)
+        yield -1, "planted", of_words(longest, longest.corpus, CHEAP, bootstrap=0)
+    for i in range(asked.first, asked.first + asked.draws):
+        text = planted(np.random.default_rng([2, i]), words, n=asked.sentences)
+        yield i, "planted", of_words(text, text.corpus, CHEAP | VARIANCE, bootstrap=asked.bootstrap)
         if asked.shards:
-            rngs = (np.random.default_rng([asked.seed, size, i]) for i in range(asked.replicates))
-            columns[f"{name}, {asked.shards} shards"] = coverage(
-                [
-                    of_shards(rng, words, n=asked.sentences, size=size, bootstrap=asked.bootstrap, shards=asked.shards)
-                    for rng in rngs
-                ]
-            )
-    print(f"| statistic | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}")
-    for key in CURVES:
-        cells = [f"{c[key][0]:.3f} ({c[key][1]:.2f})" if key in c else "" for c in columns.values()]
-        print(f"| {key.replace('_', ' ')} | {' | '.join(cells)} |")
-    for degree, said in ((1, "each sentence in one pair"), (5, "each sentence in five pairs")):
-        rngs = (np.random.default_rng([asked.seed, 20 + degree, i]) for i in range(asked.replicates))
-        n = 2 * asked.sentences if degree == 1 else asked.sentences
-        held, width = coverage([of_pairs(rng, n=n, degree=degree, bootstrap=asked.bootstrap) for rng in rngs])["sts"]
-        print(f"| STS Spearman, {said} | {held:.3f} ({width:.2f}) | | |")
+            yield i, f"planted, {asked.shards} shards", of_shards(text, asked.shards, bootstrap=asked.bootstrap)
+        for degree, n in ((1, 400), (5, 200)):
+            rng = np.random.default_rng([2 + degree, i])
+            yield i, f"pairs {degree}", of_pairs(rng, n=n, degree=degree, bootstrap=asked.bootstrap)
+
+
+def sts_draws(asked: argparse.Namespace) -> Iterator[tuple[int, str, Draw]]:
+    """Draws of sentences out of all of the STS tasks."""
+    options = ["dataset=sts", "dataset.split=all", f"dataset.path={asked.data}", f"cache.folder={asked.cache}"]
+    built = Built(
+        configured(asked.model, None, [*options, "cache.limit_gb=null"], metrics=["self_similarity"]), Silent()
+    )
+    layers, occurrences, _ = built.study.space(built.vectors)
+    corpus = built.study.corpus
+    distinct = np.sort(np.array(occurrences.distinct.keys, np.int64))
+    if not asked.first:
+        yield -1, "sts", of_words(layers, corpus, CHEAP, bootstrap=0)
+    for i in range(asked.first, asked.first + asked.draws):
+        chosen = np.sort(np.random.default_rng([7, i]).choice(distinct, asked.sentences, replace=False))
+        metrics = CHEAP | ({} if asked.cheap else {"max_explainable_variance": MaxExplainableVariance})
+        part = part_of(layers, corpus, chosen)
+        yield i, "sts", of_words(part, part.corpus, metrics, bootstrap=asked.bootstrap)
+
+
+def main() -> None:
+    logging.getLogger("ctxexp").setLevel(logging.ERROR)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("world", choices=("planted", "sts"))
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="number of the first draw, to go on")
+    parser.add_argument("--bootstrap", type=int, default=500)
+    parser.add_argument("--sentences", type=int, default=1500, help="of a draw")
+    parser.add_argument("--shards", type=int, default=0, help="planted: in one pass over so many too (ctxexp-scale)")
+    parser.add_argument("--data", help="sts: the folder of the pairs")
+    parser.add_argument("--model", default="minilm", help="sts: a model")
+    parser.add_argument("--cache", default="vectors", help="sts: the folder that its vectors are kept in")
+    parser.add_argument("--cheap", action="store_true", help="sts: without explainable variance, most of the time")
+    asked = parser.parse_args()
+    keep(asked.out / f"{asked.world}.csv", {"planted": planted_draws, "sts": sts_draws}[asked.world](asked))
 
 
 if __name__ == "__main__":

@@ -98,5 +98,6 @@ STEPS = {
     "known_model": Step("python -m docs.numbers.known_model"),
     "pins": Step("python -m docs.numbers.pins"),
     "sinks": Step("python -m docs.numbers.sinks"),
+    "word_mix": Step("python -m docs.numbers.word_mix", needs=("STS",)),
     "floors": Step("python -m docs.numbers.floors", needs=("STS",)),
 }
