@@ -22,7 +22,7 @@ from ctxexp.plugins import Register, hookimpl
 from ctxexp.plugins.listing import main as list_plugins
 from ctxexp.progress import show, terminal_width
 from ctxexp.sinks.mlflow.database import DATABASE, prepare
-from ctxexp.sinks.mlflow.sqlite import is_intact, sqlite_path, sqlite_uri
+from ctxexp.sinks.mlflow.sqlite import is_intact, point_to, sqlite_file, sqlite_path, sqlite_uri
 from ctxexp.sinks.mlflow.ui import serve
 from ctxexp.vectors.cache import clear, entries, size_text
 
@@ -40,6 +40,7 @@ def ui(
     uri: str | None = None,
     experiment: str | None = None,
     port: int = 5000,
+    moved: bool = False,
 ) -> None:
     """Start MLflow's page and print the link to the last sweep's charts.
 
@@ -47,8 +48,14 @@ def ui(
     uri: a tracking store other than the folder's SQLite
     experiment: MLflow's experiment; null: MLFLOW_EXPERIMENT_NAME, else ctxexp
     port: the first port to try
+    moved: point the store's own runs to their files in this folder first, which was moved since
     """
     _require_store(folder, uri)
+    if moved:
+        store = sqlite_file(uri or os.environ.get(VARIABLE) or sqlite_uri(user_path(folder).resolve() / DATABASE))
+        if store is None:
+            raise TrackingError("moved=true is for a SQLite store: a server says itself where files are")
+        show(f"{point_to(store, folder)} runs point to their files in {folder} now")
     serve(prepare(folder, uri), experiment, port)
 
 

@@ -13,7 +13,7 @@ from mlflow.entities import LoggedModel
 
 from ctxexp.jobs.job import new_run
 from ctxexp.results import Results
-from ctxexp.sinks.mlflow import database, models
+from ctxexp.sinks.mlflow import database, models, sqlite
 from ctxexp.sinks.mlflow.models import logged_model
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from tests.made import results_with, told
@@ -106,3 +106,12 @@ def test_jobs_that_log_at_once_share_a_model(store: Path) -> None:
     assert len(found) == 6
     assert set(found) == {model.model_id for model in stored(store)[1]}
     assert len(set(found)) == 1
+
+
+def test_a_moved_store_keeps_its_models_places(store: Path, tmp_path: Path) -> None:
+    send(store, 0, measured())
+    moved = tmp_path / "moved"
+    store.rename(moved)
+    assert sqlite.point_to(moved / "mlflow.db", moved) == 1
+    _, [model] = stored(moved)
+    assert model.artifact_location.startswith((moved / "artifacts").as_uri())

@@ -34,7 +34,7 @@ from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import job_folder, write_state
 from ctxexp.report.palette import FIXED
 from ctxexp.results import Results
-from ctxexp.sinks.mlflow import database, doctor, views
+from ctxexp.sinks.mlflow import database, doctor, sqlite, views
 from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.sinks.mlflow.models import dataset_inputs
 from ctxexp.sinks.mlflow.sink import MlflowSink
@@ -274,6 +274,32 @@ def test_deleted_experiment(store: Path) -> None:
     client.delete_experiment(database.experiment(client, "gone", store))
     with pytest.raises(TrackingError, match=r"'gone' .* is deleted; choose .*\(sink\.mlflow\.experiment=.*restore"):
         database.experiment(client, "gone", store)
+
+
+def test_a_moved_store_points_to_its_own_files_when_asked(
+    store: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run_job(store)
+    client = database.client(database.prepare(store))
+    theirs = (tmp_path / "disk").as_uri()
+    training = client.create_run(client.create_experiment("training", artifact_location=theirs)).info
+    client.log_text(training.run_id, "weights", "model.txt")
+    moved = tmp_path / "moved" / "here"
+    moved.parent.mkdir()
+    store.rename(moved)
+    client = database.client(database.prepare(moved))  # says it, and changes nothing
+    assert re.search("files of 1 runs are in .*moved/here, and not where .*ctxexp ui folder=.*moved=true", caplog.text)
+    [run] = runs(moved)
+    assert run.info.artifact_uri.startswith(store.as_uri())
+    assert sqlite.point_to(moved / "mlflow.db", moved) == 1
+    [run] = runs(moved)
+    assert run.info.artifact_uri.startswith((moved / "artifacts").as_uri())
+    assert "results.json" in [a.path for a in client.list_artifacts(run.info.run_id)]
+    run_job(moved, "gpt2", number=1)
+    assert not store.exists()
+    assert client.get_experiment(training.experiment_id).artifact_location == theirs
+    assert [a.path for a in client.list_artifacts(training.run_id)] == ["model.txt"]
+    assert sqlite.moved_runs(moved / "mlflow.db", moved) == []
 
 
 # the sink

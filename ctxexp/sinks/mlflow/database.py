@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import random
 import re
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Metric
 
 DATABASE = "mlflow.db"
+_log = logging.getLogger("ctxexp")
 KIND = {"mlflow.experimentKind": "custom_model_development"}  # else its page is about traces, in versions that ask it
 
 
@@ -49,9 +52,13 @@ def prepare(folder: Path | str, uri: str | None = None) -> str:
         return uri
     path = sqlite.sqlite_path(uri)
     uri = sqlite.sqlite_uri(path)
-    if not sqlite.is_intact(path):
+    make = not sqlite.is_intact(path)
+    if make:
         sqlite.make(path, folder)
     _ask(uri)
+    if not make and (n := len(sqlite.moved_runs(path, folder))):
+        mend = f"ctxexp ui folder={shlex.quote(str(folder))} moved=true"
+        _log.warning(f"warning: files of {n} runs are in {folder}, and not where {path} says; `{mend}` points it here")
     return uri
 
 

@@ -1,4 +1,4 @@
-"""The SQLite store: made once and whole, checked before MLflow touches it.
+"""The SQLite store: made once and whole, checked before MLflow touches it; moved where that is asked.
 
 (MLflow makes its tables in the place itself: two processes at once, or one that is killed, leave half a store.)
 """
@@ -22,6 +22,7 @@ from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
 from ctxexp.jobs.process import defer_signals
 from ctxexp.sinks.mlflow.failures import tracking_errors
+from ctxexp.sinks.mlflow.tags import KIND
 
 LOCK_TIMEOUT = 180.0  # seconds; making a store takes 4 to 10
 BUSY_TIMEOUT = 20.0  # seconds; as long as MLflow waits for a locked database
@@ -140,3 +141,38 @@ def check_schema(uri: str) -> None:
             "install it (pip install -U mlflow); if an older one, copy the file, then run: "
             f"{shlex.quote(sys.executable)} -m mlflow db upgrade {shlex.quote(uri)}"
         )
+
+
+def moved_runs(path: Path, folder: Path) -> list[tuple[str, str, int]]:
+    """Runs of ctxexp's own whose files lie under the tracking folder, while the store says that they lie elsewhere,
+    since MLflow stores absolute places: id, place and experiment of each."""
+    root = artifact_root(folder)
+    query = "SELECT run_uuid, artifact_uri, experiment_id FROM runs JOIN tags USING (run_uuid) WHERE key = ?"
+    with tracking_errors(f"cannot look where {path} keeps files"), _connection(path) as connection:
+        rows = connection.execute(query, (KIND,)).fetchall()
+    elsewhere = [row for row in rows if row[1] != f"{root}/{row[0]}/artifacts"]
+    return [row for row in elsewhere if (user_path(folder) / "artifacts" / row[0] / "artifacts").is_dir()]
+
+
+def point_to(path: Path, folder: Path) -> int:
+    """Point the moved runs to their files under the tracking folder, and their experiments, where their files lay
+    beside theirs; returns the number of runs. Nobody else's run is touched."""
+    root, rows = artifact_root(folder), moved_runs(path, folder)
+    with tracking_errors(f"cannot point {path} to {root}"), _connection(path) as connection:
+        for run, place, experiment in rows:
+            old = place.removesuffix(f"/{run}/artifacts")
+            change = "UPDATE {0} SET {1} = ? || substr({1}, ?) WHERE {2} = ? AND substr({1}, 1, ?) = ?"
+            for of in (("runs", "artifact_uri", "run_uuid"), ("logged_models", "artifact_location", "source_run_id")):
+                connection.execute(change.format(*of), (f"{root}/", len(old) + 2, run, len(old) + 1, f"{old}/"))
+            connection.execute(
+                "UPDATE experiments SET artifact_location = ? WHERE experiment_id = ? AND artifact_location = ?",
+                (root, experiment, old),
+            )
+    return len(rows)
+
+
+@contextlib.contextmanager
+def _connection(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection whose changes are kept where the block succeeds."""
+    with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT)) as connection, connection:
+        yield connection
