@@ -5,12 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 
 def digest(data: bytes) -> str:
     """blake2b, 32 hex digits."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's content, 64 hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def seal(meta: Mapping[str, object]) -> str:

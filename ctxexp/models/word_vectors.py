@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.files.paths import user_path
+from ctxexp.files.seals import file_sha256
 from ctxexp.files.vector_files import Format, WordVectors, detect_layout, read_vectors
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import check_vector_file
@@ -106,7 +106,7 @@ def file_source(path: Path, layout: Format = "auto") -> VectorSource:
     """The vectors of a file as a source; `ModelError` where it is none. Its numbers are read when they are needed."""
     check_vector_file(path)
     shape = detect_layout(path, layout)
-    digest = file_hash(path)
+    digest = file_sha256(path)[:16]
     return VectorSource(
         f"{digest}{f':{layout}' if layout != 'auto' else ''}",
         path.name,
@@ -114,9 +114,3 @@ def file_source(path: Path, layout: Format = "auto") -> VectorSource:
         {"file": path.name, "content_hash": digest, "format": shape.kind},
         lambda wanted: read_vectors(path, wanted=wanted, layout=layout),
     )
-
-
-def file_hash(path: Path) -> str:
-    """The first 16 hex digits of a file's sha256."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

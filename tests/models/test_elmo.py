@@ -19,11 +19,12 @@ from ctxexp_train.elmo_files import write_options, write_weights
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, ModelError, UnknownName
+from ctxexp.files.seals import file_sha256
 from ctxexp.model import check_encoded
 from ctxexp.models.elmo import encoder as reading
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.factory import elmo
-from ctxexp.models.elmo.files import layout, read_weights, sha256
+from ctxexp.models.elmo.files import layout, read_weights
 from ctxexp.models.elmo.locate import ORIGINAL, locate, original_files
 from ctxexp.models.elmo.network import ElmoNetwork, character_ids
 from ctxexp.models.elmo.options import ElmoOptions, read_options
@@ -325,9 +326,9 @@ def test_the_name_changes_with_whatever_changes_the_vectors(tmp_path: Path) -> N
     assert len({one.name for one in made}) == len(made) == 8
     again = elmo(weights="untrained", options_file=files[0]["options_file"], seed=1)
     assert again.name == made[-1].name
-    assert sha256(Path(files[0]["weight_file"]))[:16] in made[0].name
+    assert file_sha256(Path(files[0]["weight_file"]))[:16] in made[0].name
     details = made[0].details  # type: ignore[attr-defined]  # an ElmoEncoder
-    assert details["weights_hash"] == sha256(Path(files[0]["weight_file"]))[:16]
+    assert details["weights_hash"] == file_sha256(Path(files[0]["weight_file"]))[:16]
     assert (details["layers"], details["width"], details["checkpoint"]) == (2, 10, files[0]["weight_file"])
 
 
@@ -530,7 +531,7 @@ def test_urls_are_downloaded_once(
     options = small()
     write_options(folder / "o.json", options)
     write_weights(folder / "w.hdf5", network(options).state_dict(), options)
-    digest = sha256(folder / "w.hdf5")
+    digest = file_sha256(folder / "w.hdf5")
     with caplog.at_level("INFO", logger="ctxexp"):
         first = elmo(options_file=f"{url}/o.json", weight_file=f"{url}/w.hdf5")
     assert f"(sha256 {digest})" in caplog.text

@@ -439,6 +439,12 @@ def test_a_config_of_other_layers_than_the_weights_is_refused(
         encoder(damaged(folder(kind), tmp_path / kind, **settings), unused="refuse")
 
 
+@pytest.mark.parametrize("said", ["many", float("nan"), 0, None])
+def test_a_length_that_is_none_leaves_it_to_the_positions(folder: Folder, tmp_path: Path, said: object) -> None:
+    odd = retold(shutil.copytree(folder("bert"), tmp_path / "odd"), "tokenizer_config.json", model_max_length=said)
+    assert encoder(odd).window == 40
+
+
 def test_pieces_that_cover_nothing_are_refused() -> None:
     """As Llama 3's once did: every piece's span was empty, so no word would have met its own."""
     from tokenizers import Regex, normalizers

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ctxexp.files.seals import file_sha256
 from ctxexp.model import Encoder
 from ctxexp.models import minis
 from ctxexp.models.choices import Dtype, ElmoState, Weights, check_elmo_files, check_weights, layer_selection
-from ctxexp.models.elmo.files import read_weights, sha256
+from ctxexp.models.elmo.files import read_weights
 from ctxexp.models.elmo.locate import local_original, locate, original_files
 from ctxexp.models.elmo.options import read_options
 from ctxexp.models.lazy import lazy
@@ -66,8 +67,8 @@ def elmo(
     options = read_options(options_path)
     layers = layer_selection(layers, options.n_layers + 1, source or str(options_path))
     weight_path = None if weights == "untrained" else weight_path
-    digest = sha256(weight_path) if weight_path else ""
-    identity = f"{digest[:16] or 'untrained'}:{sha256(options_path)[:16]}"
+    digest = file_sha256(weight_path) if weight_path else ""
+    identity = f"{digest[:16] or 'untrained'}:{file_sha256(options_path)[:16]}"
     how: dict[str, Any] = {"state": state, "slots": slots, "device": device, "dtype": dtype, "layers": layers}
 
     def load() -> Encoder:

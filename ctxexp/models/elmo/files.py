@@ -5,7 +5,6 @@ The only place that knows the file's names and orders. bilm-tf wrote them, Allen
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,12 +93,6 @@ def _read(file: h5py.File, path: Path, shapes: Mapping[str, tuple[int, ...]]) ->
             f"({', '.join(more[:2])} ...); do the two files match?"
         )
     return arrays
-
-
-def sha256(path: Path) -> str:
-    """Hex digest (64 digits) of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _to_state(arrays: Mapping[str, np.ndarray], options: ElmoOptions) -> dict[str, Tensor]:

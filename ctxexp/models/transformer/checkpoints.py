@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ctxexp.errors import ModelError
 from ctxexp.files.paths import user_path
+from ctxexp.files.seals import file_sha256
 from ctxexp.models.training_steps import training_of, training_step
 from ctxexp.models.transformer.gguf.files import check_gguf
 from ctxexp.models.transformer.papers import published_checkpoint
@@ -218,8 +219,7 @@ def _sha256(path: Path, *, by_name: bool = False) -> str:
     blob = path.resolve()
     if by_name and blob.parent.name == "blobs" and re.fullmatch("[0-9a-f]{64}", blob.name):
         return blob.name  # the hub's cache names large files by their sha256
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_sha256(path)
 
 
 def _pickled(where: str, pickles: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -219,7 +220,7 @@ def _is_causal(alone: torch.Tensor, last: torch.Tensor, *, by_batch: bool) -> bo
 
 def window_size(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int | None:
     """Pieces that the model takes at once, special ones included; None without a limit."""
-    limits = [tokenizer.model_max_length]  # without a limit some 1e30, a float
+    limits: list[object] = [tokenizer.model_max_length]  # without a limit some 1e30, a float
     settings = model.config.get_text_config().to_dict()
     limits += [n for key, n in settings.items() if LIMITS.fullmatch(key) and type(n) is int and n > 0]
     padded = settings.get("attention_window") or 1  # LED pads texts to a multiple of it, which take positions too
@@ -230,5 +231,5 @@ def window_size(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> i
             padding = getattr(module, "padding_idx", None)
             n = len(rows) - (getattr(module, "offset", 0) if padding is None else padding + 1)
             limits.append(n if padding is not None else n - n % max(padded if isinstance(padded, list) else [padded]))
-    limit = min(limits)
+    limit = min((n for n in limits if isinstance(n, int | float) and n > 0), default=math.inf)
     return int(limit) if limit < 10**9 else None

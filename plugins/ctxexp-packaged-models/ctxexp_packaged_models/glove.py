@@ -18,10 +18,11 @@ def glove(*, lower: bool = True) -> ctxexp.Encoder:
 
     lower: look words up in lower case, as the published vectors are written.
     """
-    from ctxexp.models.word_vectors import VectorSource, WordVectorEncoder, file_hash
+    from ctxexp.files.seals import file_sha256
+    from ctxexp.models.word_vectors import VectorSource, WordVectorEncoder
 
     matrix, _, source = _files()
-    digest = file_hash(matrix)
+    digest = file_sha256(matrix)[:16]
     details = {"checkpoint": source, "file": matrix.name, "content_hash": digest}
     return WordVectorEncoder(
         VectorSource(f"glove-6b-50d@{digest}", "GloVe 6B 50d", 50, details, load_vectors), lower=lower
