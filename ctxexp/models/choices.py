@@ -86,7 +86,7 @@ class TransformerOptions:
                 f"model.point={self.point} is of layers from 1 on"
             )
         if self.stride is not None and self.stride < 1:
-            raise ConfigError(f"model.stride={self.stride}: expected at least 1 piece, or null for half a window")
+            raise ConfigError(f"model.stride={self.stride}: expected at least 1 piece; leave it null for half a window")
         if self.device_map is not None and self.device != "auto":
             raise ConfigError(
                 f"model.device_map={self.device_map} lays the model on all devices that there are, and "
