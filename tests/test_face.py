@@ -224,7 +224,7 @@ def test_the_frame_is_what_a_person_would_filter(command: Path) -> None:
     np.testing.assert_array_equal(rows.low, results.by_name["self_similarity/adjusted_ci_low"])
     np.testing.assert_array_equal(rows.n, results.by_name["self_similarity/n"])
     assert list(results.curve("self_similarity").index) == list(range(results.n_layers))
-    assert results.curve("self_similarity").name == "self_similarity/adjusted"  # what figures show
+    assert results.curve("self_similarity").name == "self_similarity/share_of_room"  # what figures show
     assert results.curve("anisotropy").name == "anisotropy/mean_cosine"
     with pytest.raises(MetricError, match=r"no curve 'self_similarity/ra'.*did you mean 'self_similarity/raw'"):
         results.curve("self_similarity", "ra")
@@ -245,7 +245,7 @@ def test_help_is_a_screen_and_a_listing_names_what_is_public() -> None:
 def test_results_show_themselves_in_a_notebook(command: Path) -> None:
     (results,) = ctxexp.runs(command / "mlruns").values()
     html = results._repr_html_()
-    value, low, high = (f"{float(ends[2]):.3f}" for ends in results.by_key[Key("self_similarity", "adjusted")])
+    value, low, high = (f"{float(ends[2]):.3f}" for ends in results.by_key[Key("self_similarity", "share_of_room")])
     assert f"<td>{value}<br><small>[{low}, {high}]</small></td>" in html  # and chance in the next row
     assert f"<td>{results.curve('self_similarity', 'baseline')[2]:.3f}</td>" in html.partition(value)[2]
     assert "&lt;b&gt;" in ctxexp.compare({"<b>": results})._repr_html_()

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 import ctxexp
-from ctxexp.baselines import OnePerSentence
+from ctxexp.baselines.drawn import OnePerSentence
 from ctxexp.command.build import Built
 from ctxexp.command.face import configured
 from ctxexp.measuring.measure import measure
@@ -19,6 +19,7 @@ from ctxexp.measuring.mix import Weights, WordMix
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.words import WordRows
 from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.vectors.store import Store
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown
 
@@ -32,6 +33,7 @@ def sizes_table(sts: str, model: str, sizes: tuple[int, ...] = SIZES) -> pd.Data
     options = ["dataset=sts", "dataset.split=all", f"dataset.path={sts}", f"model.layers={list(LAYERS)}"]
     built = Built(configured(model, None, options))
     store, every, _ = built.study.space(built.vectors)
+    assert isinstance(store, Store)  # no transform is over it
     corpus, of_sentence = built.study.corpus, every.distinct
     keys = np.array(of_sentence.keys, np.int64)
     order = np.random.default_rng(0).permutation(keys)
