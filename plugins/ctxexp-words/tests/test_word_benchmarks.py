@@ -567,7 +567,7 @@ def test_the_command_prints_and_writes(data: Path, tmp_path: Path, capsys: pytes
     said = capsys.readouterr().out
     assert "simlex999       nan   covered 1 of 2 (50.0%)" in said
     assert "items with a missing word left out" in said
-    rows = list(csv.DictReader(out.open(encoding="utf-8")))
+    rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
     expected = evaluate(WordSpace.of(words, x), load(data))
     assert [(r["benchmark"], r["part"], r["covered"], r["total"]) for r in rows] == [
         (s.benchmark, s.part, str(s.covered), str(s.total)) for s in expected
@@ -577,7 +577,7 @@ def test_the_command_prints_and_writes(data: Path, tmp_path: Path, capsys: pytes
             run_command_line(["bench-words", *common, "benchmarks=[google]", f"candidates={candidates}", "oov=skip"])
             == 0
         )
-        rows = list(csv.DictReader(out.open(encoding="utf-8")))
+        rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
         pool: Any = int(candidates) if candidates.isdigit() else candidates
         expected = evaluate(WordSpace.of(words, x), load(data, ["google"]), BenchmarkOptions(candidates=pool))
         assert [r["value"] for r in rows] == [str(s.value) for s in expected]
