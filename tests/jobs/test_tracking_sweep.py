@@ -354,12 +354,12 @@ def test_note_is_a_table_of_linked_jobs() -> None:
 
 
 def test_a_jobs_note_is_its_table_and_a_figure(tmp_path: Path) -> None:
-    curves = {"self_similarity/adjusted": np.array([0.5, np.nan]), "word_norm/raw": np.array([1.25, 12.5])}
+    curves = {"self_similarity/share_of_room": np.array([0.5, np.nan]), "word_norm/raw": np.array([1.25, 12.5])}
     found = results_with(curves)
     lines = job_note(found, tmp_path, "1", "r").splitlines()
-    assert lines[0] == "Self similarity in this run: one layer, 0 (0.50 above chance at layer 0)."
+    assert lines[0] == "Self similarity in this run: one layer, 0 (share of the room above chance 0.50 at layer 0)."
     assert lines[2:6] == [
-        "| layer | Self similarity, adjusted | Word norm, raw |",
+        "| layer | Self similarity, share of the room above chance | Word norm, raw |",
         "|---|---|---|",
         "| 0 | 0.500 | 1.250 |",
         "| 1 |  | 12.5 |",
