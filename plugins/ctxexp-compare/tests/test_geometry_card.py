@@ -109,7 +109,7 @@ def test_one_line_names_present_controls_and_how_to_add_more() -> None:
     made = card(run(name="bert", weights="mini"), "m")
     assert made.controls[-1] == (
         "Of this run: layer 0; further controls: its command with `-m model=bert,random_words weights=mini,untrained "
-        "control=none,shuffled`, whose figures and report hold all"
+        "control=none,alone,shuffled`, whose figures and report hold all"
     )
     assert "weights=" not in card(run(name="huggingface", weights="me/mine")).controls[-1]
     assert card(run(name="bert", weights="untrained")).controls == []
