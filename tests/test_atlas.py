@@ -78,7 +78,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
         "self_similarity/share_of_room: 2 values; the model has 1 layers",
     ),
     "no cosine": (lambda row: row["curves"][HEADLINES[0][0]].update(value=[1.2]), "layer 0: .* each from -1 to 1"),
-    "an interval beside": (lambda row: row["curves"][HEADLINES[0][0]].update(low=[0.5]), "expected low <= value"),
+    "an interval beside": (lambda row: row["curves"][HEADLINES[0][0]].update(high=[0.5]), "expected low <= value"),
     "a word more": (lambda row: row.update(note="mine"), "note: Extra inputs are not permitted"),
     "a table's bar": (lambda row: row.update(title="a | b"), "title: String should match"),
     "another format": (lambda row: row.update(format=2), "format: Input should be 1"),

@@ -182,6 +182,7 @@ def add_share(values: Values, key: Key, adjusted: Curve, level: Curve, resamples
     """
     value = chance_corrected(adjusted.value, level.value)
     replicates = chance_corrected(resamples.of(adjusted), resamples.of(level)).astype(np.float32)
+    replicates = np.minimum(replicates, 1.0)  # they are linear, where a share ends at 1
     replicates[~np.isfinite(replicates).all(axis=1)] = np.nan
     low, high = interval(replicates)
     values.set(key, value, low=low, high=high, replicates=replicates)

@@ -104,7 +104,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     if key.statistic in ("adjusted", "share_of_room"):
         draw_chance(axes, f"chance of\n{'adjusted' if key.statistic == 'adjusted' else 'the share'}")
     y_label, direction = wording.axis_label(measure, "", [results], task), wording.direction([results], measure)
-    y_label = f"{y_label}; {wording.readable(key)}" if key.statistic == "share_of_room" else y_label
+    y_label = f"{y_label}; share of the room" if key.statistic == "share_of_room" else y_label
     finish_axes(axes, y_label, direction, log=charts.scale([results], measure, [line]) == charts.LOG)
     thin = thin_intervals([(axes, [line])])
     count = wording.group_count_phrase(results, measure, task)

@@ -96,7 +96,9 @@ def curve_table(results: Results, width: int) -> str:
 def _with_notes(table: str, width: int) -> str:
     """The table with what its words and signs mean below it."""
     notes = [SHARE_OF_ROOM] * ("share_of_room" in table) + [MARKED] * ("*" in table)
-    return "\n".join([table, *(line for note in notes for line in textwrap.wrap(note, width, subsequent_indent="  "))])
+    return "\n".join(
+        [table, *(line for note in notes for line in textwrap.wrap(note, min(width, 100), subsequent_indent="  "))]
+    )
 
 
 def _curve_column(
