@@ -399,10 +399,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", default=[], metavar="TYPE")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="its table, and the same name with .csv beside it")
     options = parser.parse_args(argv)
-    torch.set_num_threads(1)
-    logging.disable(logging.WARNING)
-    warnings.simplefilter("ignore")
-    os.environ["CTXEXP_CACHE"] = tempfile.mkdtemp(prefix="architectures-cache-")
     found = list(rows(options.log, options.only))
     if options.write:
         write_marked(options.write, "architectures", table(found))
@@ -415,4 +411,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+    os.environ["CTXEXP_CACHE"] = tempfile.mkdtemp(prefix="architectures-cache-")
     raise SystemExit(main())

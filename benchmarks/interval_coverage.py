@@ -247,7 +247,6 @@ def sts_draws(asked: argparse.Namespace) -> Iterator[tuple[int, str, Draw]]:
 
 
 def main() -> None:
-    logging.getLogger("ctxexp").setLevel(logging.ERROR)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("world", choices=("planted", "sts"))
     parser.add_argument("out", type=Path)
@@ -265,4 +264,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    logging.getLogger("ctxexp").setLevel(logging.ERROR)
     main()

@@ -18,8 +18,8 @@ Example:
     >>> import ctxexp
     >>> text = ["The bank of the river was wet.", "The bank lent us money.", "We sat on the bank."]
     >>> results = ctxexp.measure("gpt2", text, metrics="self_similarity", options=["min_contexts=2"], progress=False)
-    >>> results.curve("self_similarity").round(1).tolist()  # of the small GPT-2 that ships, less chance, by layer
-    [0.6, 0.4, 0.4, 0.4, 0.6]
+    >>> results.curve("self_similarity").round(1).tolist()  # of the small GPT-2: its share of the room, by layer
+    [1.0, 0.9, 0.9, 0.8, 0.8]
 """
 
 from __future__ import annotations

@@ -154,7 +154,11 @@ def test_a_published_model_is_swept_and_uninstalls(place: Place, tmp_path: Path)
     jobs = {r.info.run_name.partition(" (text.txt")[0]: r for r in runs if r.data.tags["ctxexp.kind"] == "job"}
     assert set(jobs) == {"bert", "minilm"}
     for name, run_of in jobs.items():
-        for metric in ("self_similarity/adjusted", "isoscore/raw"):
+        names = [
+            key for key in run_of.data.metrics if re.fullmatch(r"self_similarity.*/share_of_room|isoscore/raw", key)
+        ]
+        assert len(names) == 2
+        for metric in names:
             history = client.get_metric_history(run_of.info.run_id, metric)
             assert len(history) == int(run_of.data.params["model.n_layers"]), (name, metric)
     params = jobs["minilm"].data.params
