@@ -136,7 +136,7 @@ def mutmut() -> None:
 class Change(NamedTuple):
     """A mutant by its text, which stays the same while the numbers of mutants shift."""
 
-    function: str  # with its module and class: maths.chance.chance_corrected
+    function: str  # with its module and class: maths.cosines.chance_corrected
     line: str
     mutant: str
 

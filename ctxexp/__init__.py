@@ -4,11 +4,11 @@
     load(folder)                          the Results of one finished run
     runs(folder)                          the Results of all finished runs of a tracking folder, by label
     compare(results)                      several Results side by side: a frame, figures, a table in a notebook
-    from_transformers(model, tokenizer)   a transformers model in memory, for `measure`
+    from_transformers(model, tokenizer)   a transformers model in memory, for `measure`, with options of its own
     from_arrays(vectors, words)           vectors in memory, for `measure`
 
 A model is a name (`gpt2`), a repository of the hub or a folder; a text is sentences, or a file with one a line. Results
-have `curve(measure)`, `plot(measure)`, `report()` and every number in `frame`: `help(ctxexp.Results)`.
+have `sentence`, `summary()`, `plot(measure)`, `report()` and every number in `frame`: `help(ctxexp.Results)`.
 
 For plugins: Encoder, Metric and GroupMean, Baseline, Transform, Control and Sink are contracts to derive from,
 `hookimpl` marks hooks; Sentence, Corpus, Pair and Sense are text, EncodedSentence its vectors; Group, Block, Pairs and
@@ -17,8 +17,8 @@ Estimate what metrics take and give; Run describes a run to a sink; CtxexpError 
 Example:
     >>> import ctxexp
     >>> text = ["The bank of the river was wet.", "The bank lent us money.", "We sat on the bank."]
-    >>> results = ctxexp.measure("gpt2", text, metrics="self_similarity", options=["min_contexts=2"], progress=False)
-    >>> results.curve("self_similarity").round(1).tolist()  # of the small GPT-2: its share of the room, by layer
+    >>> results = ctxexp.measure("gpt2", text, metrics="self_similarity", min_contexts=2, progress=False)
+    >>> results["self_similarity"].round(1).tolist()  # of the small GPT-2: its share of the room, by layer
     [1.0, 0.9, 0.9, 0.8, 0.8]
 """
 
@@ -26,13 +26,13 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from ctxexp.baseline import Baseline
 from ctxexp.command.face import compare, load, measure, runs
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
-from ctxexp.errors import CtxexpError
+from ctxexp.errors import CtxexpError, near
 from ctxexp.measuring.groups import Block, Group, Pairs
 from ctxexp.metric import Estimate, GroupMean, Metric
 from ctxexp.model import EncodedSentence, Encoder
@@ -86,6 +86,9 @@ class _Package(ModuleType):
         if sys._getframe(2).f_globals.get("__name__") == "pydoc":
             raise AttributeError(name)
         return vars(self)[name]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"ctxexp has no {name!r}{near(name, self.__all__)}", name=name, obj=self)
 
     __all__ = property(lambda self: self._own("__all__"))  # it goes before the module's own
     __path__ = property(lambda self: self._own("__path__"))

@@ -94,9 +94,8 @@ class Sink:
     with the run, which is then FAILED; its results are on disk before `log` is called. An error of `start` or of
     `metadata` ends the run before anything is computed.
 
-    `secrets` names the arguments that are credentials, such as `("api_key",)`: their values reach the sink, and are
-    written nowhere. Where a command line or a config gives one in clear text, its copies on disk have a reference to
-    an environment variable in its place; errors and links that quote one are masked, wherever it came from.
+    `secrets` names the arguments that are secrets, such as `("api_key",)`: the environment gives them
+    (`${oc.env:MYKEY}`), one in clear text is refused, and errors and links that quote one are masked.
 
     Example:
         >>> class Lines(Sink):
@@ -135,7 +134,7 @@ class Sink:
         """Return texts that identify the run at the destination, for the job's status.json.
 
         Returns:
-            Texts by name; `link` is for a person to open, `hint` is printed behind it (what has to run first).
+            Texts by name; `link` is for a person to open, `hint` says what has to run first, if anything.
         """
         return {}
 
@@ -179,7 +178,7 @@ class Sink:
             sweep: The sweep.
 
         Returns:
-            The link, with a hint where it needs one; empty for none.
+            The link; empty for none, and where nothing serves it yet.
         """
         return ""
 

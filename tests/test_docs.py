@@ -14,6 +14,7 @@ import sys
 import types
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,19 +131,24 @@ def test_the_plugin_listings_work_and_are_as_short_as_promised() -> None:
     assert metric.compute()["raw"] == pytest.approx(0.5)
 
 
+def put_text_and_model(folder: Path) -> None:
+    """A file of 60 sentences and a checkpoint's folder, where the tutorial and the README say."""
+    from ctxexp.datasets.polysemy import polysemy
+    from ctxexp.models import minis
+
+    (folder / "sentences.txt").write_text("".join(f"{s.text}\n" for s in polysemy().sentences[:60]), encoding="utf-8")
+    (folder / "path" / "to").mkdir(parents=True)
+    (folder / "path" / "to" / "model").symlink_to(minis.folder("gpt2"))
+
+
 @pytest.mark.slow
 def test_the_readmes_lines_measure_any_text_and_model(
     common: Path, tmp_path: Path, template: Path, warm: Warm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of 60 sentences and a checkpoint's folder are put where the tutorial and the README say; what the tutorial
     shows is what is printed."""
-    from ctxexp.datasets.polysemy import polysemy
-    from ctxexp.models import minis
-
     [command] = [b.strip() for b in blocks(ROOT / "docs" / "tutorial.md", "sh") if "path/to/model" in b]
-    (tmp_path / "sentences.txt").write_text("".join(f"{s.text}\n" for s in polysemy().sentences[:60]), encoding="utf-8")
-    (tmp_path / "path" / "to").mkdir(parents=True)
-    (tmp_path / "path" / "to" / "model").symlink_to(minis.folder("gpt2"))
+    put_text_and_model(tmp_path)
     shutil.copytree(template, tmp_path / "mlruns")
     monkeypatch.chdir(tmp_path)
     env = {**os.environ, "CTXEXP_CACHE": str(common / "docs-cache"), "HF_HUB_OFFLINE": "1"}
@@ -161,20 +167,28 @@ def test_the_readmes_lines_measure_any_text_and_model(
         numbers = [[float(n) for n in number.findall(text)] for text in (there, line)]
         assert numbers[0][: len(numbers[1])] == pytest.approx(numbers[1], abs=2e-3), line
 
-    monkeypatch.setenv("CTXEXP_CACHE", str(common / "docs-cache"))
-    [block] = blocks(ROOT / "README.md", "python")
-    assert block in blocks(ROOT / "docs" / "index.md", "python")
-    names: dict[str, object] = {}
-    exec(compile(block, "README", "exec"), names)
-    assert set(names["results"].frame.measure) >= {"self_similarity", "anisotropy"}  # type: ignore[attr-defined]
+
+def python_blocks() -> list[tuple[Path, str]]:
+    """Each Python block that is no file's listing, with its page; one that stands on several pages once."""
+    every = {block: page for page in PAGES for block in blocks(page, "python")}
+    return [(page, block) for block, page in every.items() if block not in listings(page).values()]
 
 
-def test_the_tutorial_s_python_measures(common: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "block"), python_blocks(), ids=lambda v: v.stem if isinstance(v, Path) else "")
+def test_python_blocks_run_as_they_stand(
+    page: Path, block: str, common: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder with a text and a checkpoint where pages say; tests that a block defines are called."""
+    put_text_and_model(tmp_path)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CTXEXP_CACHE", str(common / "docs-cache"))
-    [block] = blocks(ROOT / "docs" / "tutorial.md", "python")
-    names: dict[str, object] = {}
-    exec(compile(block, "tutorial", "exec"), names)
-    assert set(names["results"].frame.measure) >= {"self_similarity", "anisotropy"}  # type: ignore[attr-defined]
+    names: dict[str, Any] = {}
+    exec(compile(block, str(page), "exec"), names)
+    for name in [name for name in names if name.startswith("test_")]:
+        names[name]()
+    if "results" in names:
+        assert set(names["results"].frame.measure) >= {"self_similarity", "anisotropy"}
 
 
 def unrun() -> list[str]:

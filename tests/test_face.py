@@ -190,8 +190,6 @@ def test_arrays_are_measured_as_an_encoder_that_gives_them() -> None:
 
 
 def test_what_cannot_be_measured_says_so() -> None:
-    with pytest.raises(ConfigError, match="no model 'brt'; did you mean 'bert'"):
-        ctxexp.measure("brt", SENTENCES)
     with pytest.raises(ConfigError, match="at least one sentence, got none"):
         ctxexp.measure("bert", [])
     with pytest.raises(EncodingError, match=r"sentence 1: vectors of shape \(2, 3\) for 4 words"):
@@ -207,7 +205,7 @@ def test_what_cannot_be_measured_says_so() -> None:
     for baseline in (["x", 5], object()):  # a list was passed over
         with pytest.raises(ConfigError, match=r"baseline: expected a name or a ctxexp\.Baseline, got (list|object)"):
             ctxexp.measure("elmo", SENTENCES, baseline=baseline)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="measure has no argument 'baselin'; did you mean 'baseline'"):
+    with pytest.raises(ConfigError, match="measure has no argument 'baselin'; did you mean baseline="):
         ctxexp.measure("bert", SENTENCES, baselin="b100")
     with pytest.raises(ConfigError, match="fit_on=train: dataset 'sentences' has no splits; use fit_on=target"):
         ctxexp.measure("bert", SENTENCES, transform=Center, options=["fit_on=train"])
@@ -246,8 +244,8 @@ def test_results_show_themselves_in_a_notebook(command: Path) -> None:
     (results,) = ctxexp.runs(command / "mlruns").values()
     html = results._repr_html_()
     value, low, high = (f"{float(ends[2]):.3f}" for ends in results.by_key[Key("self_similarity", "share_of_room")])
-    assert f"<td>{value}<br><small>[{low}, {high}]</small></td>" in html  # and chance in the next row
-    assert f"<td>{results.curve('self_similarity', 'baseline')[2]:.3f}</td>" in html.partition(value)[2]
+    assert f"<td>{value}<br><small>[{low}, {high}]</small></td>" in html
+    assert f"<td>{results['anisotropy'][2]:.3f}<br>" in html.partition(value)[2]  # the leading measure stands first
     assert "&lt;b&gt;" in ctxexp.compare({"<b>": results})._repr_html_()
     both = ctxexp.compare([results, results])
     assert "bert #2" in both._repr_html_()
@@ -277,14 +275,8 @@ def test_first_guesses_name_the_right_word_or_do_it(tmp_path: Path) -> None:
         ctxexp.measure("bert", SENTENCES, tokenizer=Model())  # type: ignore[arg-type]
     with pytest.raises(ModelError, match=r"no folder bert \(checkpoint=\./bert\)"):
         ctxexp.measure(Path("bert"), SENTENCES, progress=False)
-    with pytest.raises(ConfigError, match=r"model: expected one, got 2; .*ctxexp\.compare\("):
-        ctxexp.measure(["gpt2", "bert"], SENTENCES)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="text: expected sentences, a file's path or a Corpus, got int"):
-        ctxexp.measure("gpt2", 5)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"no argument 'checkpoint'.*options=\[\"model\.checkpoint=\.\.\.\"\]"):
-        ctxexp.measure("gpt2", SENTENCES, checkpoint="x")  # type: ignore[call-arg]
     for options, words in (
-        (5, "got int"), ([5], "got int in it"), ({"seed": 1}, "got dict"), ("a='", "No closing quotation"),
+        (5, "got int"), ([5], "got int"), ({"seed": "x"}, "seed='x'"), ("a='", "No closing quotation"),
         ("bootstrap", "'bootstrap' is no override, which is key=value"), ("seed=1,2", "seed has several values"),
         ("model=gpt2", "model is given twice, model=bert and model=gpt2"),  # the last won silently
     ):  # fmt: skip
@@ -295,10 +287,8 @@ def test_first_guesses_name_the_right_word_or_do_it(tmp_path: Path) -> None:
             ctxexp.measure("bert", text)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="text: expected words, got none in 2 sentences"):
         ctxexp.measure("bert", ["", []])
-    with pytest.raises(ConfigError, match="metrics: expected names, got int among them"):
+    with pytest.raises(ConfigError, match="metrics: expected names, got int; objects go by label"):
         ctxexp.measure("bert", SENTENCES, metrics=["sts", 5])  # type: ignore[list-item]
-    with pytest.raises(TrackingError, match="no folder nope: expected a run's"):
-        ctxexp.load("nope")
     found, same_ = (
         ctxexp.measure("bert", SENTENCES, metrics="anisotropy", options=words, progress=False)
         for words in (FAST, " ".join(FAST))
@@ -333,7 +323,9 @@ def test_a_home_needs_no_quotes() -> None:
 
 def test_a_text_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(texts, "MAX_YIELDED", 5)
-    with pytest.raises(ConfigError, match=r"text: it yields more than 5 sentences, .*give a list, .*max_contexts=256"):
+    with pytest.raises(
+        ConfigError, match=r"text: it yields more than 5 sentences, .*give a list, .*max_contexts': 256"
+    ):
         ctxexp.measure("bert", (f"sentence {i}" for i in itertools.count()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ from functools import cache as computed_once
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import ctxexp
@@ -29,7 +31,7 @@ DONE = [  # the words, and what is printed
     ("dataset.path=~/mine.txt", "bert, mine.txt: layers 0 to 4"),
     ("path/to/model mine.txt", "model, mine.txt: layers 0 to 4"),
     ("run model=path/to/model texts", "model, texts: layers 0 to 4"),
-    ("-m bert,path/to/model mine.txt", "  model"),
+    ("-m bert,path/to/model mine.txt", "\nmodel  "),
     ("models", "ctxexp OWNER/NAME, any other of the hub"),
     ("gpt2 --help", "model=gpt2   All layers of GPT-2"),
     ("bert-base-uncased --help", "bert-base-uncased is read as model=huggingface model.checkpoint=bert-base-uncased"),
@@ -96,7 +98,7 @@ def folder(cache: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(("words", "printed"), DONE)
 def test_it_is_done(words: str, printed: str, capsys: pytest.CaptureFixture[str]) -> None:
     verbs = words == "models" or "--help" in words
-    assert run_command_line([*words.split(), *([] if verbs else FAST)]) == 0
+    assert run_command_line([*words.split(), *([] if verbs else [*FAST, "verbose=true"])]) == 0
     out = capsys.readouterr().out
     assert printed in out
     assert verbs or "mean_cosine" in out
@@ -110,14 +112,44 @@ def test_it_is_named(words: str, named: str, capsys: pytest.CaptureFixture[str])
 
 
 def measured(*args: object, **keywords: object) -> ctxexp.Results:
-    return ctxexp.measure(*args, options=FAST, progress=False, **keywords)  # type: ignore[arg-type]
+    chosen: dict[str, object] = {"metrics": "anisotropy", "min_contexts": 2, "bootstrap": 0, "progress": False}
+    return ctxexp.measure(*args, **{**chosen, **keywords})  # type: ignore[arg-type]
 
 
-def in_memory(**keywords: object) -> ctxexp.Results:
-    from transformers import AutoModel, AutoTokenizer
+def in_memory(kind: str, **keywords: object) -> ctxexp.Results:
+    """A model that is in memory already; what it gives is what its folder gives, and more is not asked for."""
+    from sentence_transformers import SentenceTransformer
+    from transformers import AutoModel, GPT2Config, pipeline
 
-    model, tokenizer = (kind.from_pretrained("path/to/model") for kind in (AutoModel, AutoTokenizer))
-    return measured(model, SENTENCES, **({"tokenizer": tokenizer} if keywords.pop("tokenizer", True) else {}))
+    model = AutoModel.from_pretrained("path/to/model", dtype="float32")
+    models: dict[str, Callable[[], object]] = {
+        "model": lambda: model,
+        "of a config": lambda: AutoModel.from_config(GPT2Config(n_layer=1, n_head=1, n_embd=8)),
+        "pipeline": lambda: pipeline("feature-extraction", model=model, tokenizer=tokenizer()),
+        "sentences": lambda: SentenceTransformer("path/to/model", model_kwargs={"dtype": "float32"}, device="cpu"),
+    }  # fmt: skip
+    results = measured(models[kind](), SENTENCES, **keywords)
+    assert results.summary().equals(measured("path/to/model", SENTENCES).summary())
+    return results
+
+
+def tokenizer() -> object:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained("path/to/model")
+
+
+def with_table(table: Callable[[pd.DataFrame], object], **keywords: object) -> ctxexp.Results:
+    """A table of the sentences, its texts in the middle, in whatever form."""
+    frame = pd.DataFrame({"id": range(3), "text": SENTENCES, "label": "x"})
+    results = measured("bert", table(frame), **keywords)
+    assert results.summary().equals(of_bert().summary())
+    return results
+
+
+def to_file(name: str, write: str, frame: pd.DataFrame) -> str:
+    getattr(frame, write)(name, **({} if name.endswith("parquet") else {"index": False}))
+    return name
 
 
 @computed_once
@@ -129,8 +161,7 @@ def saved() -> ctxexp.Results:
     results = of_bert()
     results.save("x.csv")
     assert Path("x.csv").read_text().startswith("measure,")
-    results.save("x")
-    return ctxexp.load("x")
+    return ctxexp.load(results.save())
 
 
 PYTHON: list[tuple[str, Callable[[], ctxexp.Results], str]] = [  # what is typed, and the title of the results
@@ -139,25 +170,62 @@ PYTHON: list[tuple[str, Callable[[], ctxexp.Results], str]] = [  # what is typed
     ('measure("path/to/model", "mine.txt")', partial(measured, "path/to/model", "mine.txt"), "model"),
     ('measure(Path("path/to/model"), Path("mine.txt"))', partial(measured, Path("path/to/model"), Path("mine.txt")),
      "model"),
-    ("measure(model, text, tokenizer=tokenizer)", in_memory, "model"),
-    ('results.save("x.csv"); load("x")', saved, "bert"),
+    ("measure(model, text, tokenizer=tokenizer)", lambda: in_memory("model", tokenizer=tokenizer()), "model"),
+    ("measure(AutoModel.from_pretrained(folder), text)", partial(in_memory, "model"), "model"),
+    ("measure(pipeline(...), text)", partial(in_memory, "pipeline"), "model"),
+    ("measure(SentenceTransformer(folder), text)", partial(in_memory, "sentences"), "model"),
+    ('measure("bert", frame)', partial(with_table, lambda frame: frame), "bert"),
+    ('measure("bert", frame["text"])', partial(with_table, lambda frame: frame["text"]), "bert"),
+    ('measure("bert", {"text": [...]})', partial(with_table, lambda frame: frame.to_dict("list")), "bert"),
+    ('measure("bert", [{"text": ...}, ...])', partial(with_table, lambda frame: frame.to_dict("records")), "bert"),
+    ('measure("bert", "mine.csv")', partial(with_table, partial(to_file, "mine.csv", "to_csv")), "bert"),
+    ('measure("bert", "mine.parquet")', partial(with_table, partial(to_file, "mine.parquet", "to_parquet")), "bert"),
+    ('measure("bert", table, column="body")', partial(
+        with_table, lambda frame: frame.rename(columns={"text": "body"}), column="body"), "bert"),
+    ('measure("bert", text, metrics="anisotropy,word_norm")',
+     partial(measured, "bert", SENTENCES, metrics="anisotropy,word_norm"), "bert"),
+    ('measure("bert", text, seed=1, layers=...)',
+     partial(measured, "bert", SENTENCES, seed=1, layers=[-1, 0, 1, 2, 3]), "bert"),
+    ('measure("bert", text, weights="untrained")', partial(measured, "bert", SENTENCES, weights="untrained"),
+     "bert (untrained)"),
+    ('measure("bert", text, options={"dtype": ...})',
+     partial(measured, "bert", SENTENCES, options={"dtype": "bfloat16"}), "bert"),
+    ('results.save("x.csv"); load(results.save())', saved, "bert"),
 ]  # fmt: skip
 REFUSED: list[tuple[str, Callable[[], object], str]] = [
-    ("measure(model, text)", partial(in_memory, tokenizer=False), r"ctxexp\.measure\(model, text, tokenizer=tokenizer"),
+    ("measure(AutoModel.from_config(...), text)", partial(in_memory, "of a config"),
+     r"ctxexp\.measure\(model, text, tokenizer=tokenizer"),
+    ("measure(model, text, device=...)", partial(in_memory, "model", device="cpu"), "device= is of a model by name"),
     ('measure(["gpt2", "bert"])', partial(measured, ["gpt2", "bert"]), r"expected one, got 2; .* ctxexp\.compare\("),
+    ('measure(["A sentence.", ...], "gpt2")', partial(measured, SENTENCES, "gpt2"), "the model stands first"),
+    ('measure("mine.txt", "gpt2")', partial(measured, "mine.txt", "gpt2"), "gpt2 is a model; the model stands first"),
+    ('measure("gpt2", "polysemi")', partial(measured, "gpt2", "polysemi"), "did you mean 'polysemy'"),
+    ('measure("gpt2", metrics=SelfSimilarity)', partial(measured, "gpt2", metrics=int), r"metrics=\{'mine': Mine\}"),
     ('measure("owner/name", "mine.txt")', partial(measured, "owner/name", "mine.txt"), "no checkpoint owner/name"),
     ('measure("brt")', partial(measured, "brt"), "did you mean 'bert'"),
     ('measure("gpt2", 5)', partial(measured, "gpt2", 5), "expected sentences, a file's path or a Corpus, got int"),
     ('measure("gpt2", "A sentence as it is.")', partial(measured, "gpt2", "A sentence as it is."),
      r"sentences are a list: ctxexp\.measure\(model, \['A sentence as it is\.'\]\)"),
-    ('measure("gpt2", checkpoint="x")', partial(measured, "gpt2", checkpoint="x"), r'options=\["model\.checkpoint='),
+    ('measure("gpt2", checkpoint="x")', partial(measured, "gpt2", checkpoint="x"), "did you mean model, the first"),
+    ('measure("gpt2", metric="sts")', partial(measured, "gpt2", metric="sts"), "did you mean metrics="),
+    ('measure("gpt2", batch_size=32)', partial(measured, "gpt2", batch_size=32), r"options=\{'batch_tokens'"),
+    ('measure("gpt2", n=5)', partial(measured, "gpt2", n=5), "it has seed, min_contexts"),
+    ('measure("gpt2", seed=1, options="seed=2")', partial(measured, "gpt2", seed=1, options="seed=2"), "given twice"),
+    ('measure("gpt2", set(sentences))', partial(measured, "gpt2", {*SENTENCES}), r"got set; sorted\(text\)"),
+    ('measure("gpt2", open("mine.txt"))', partial(measured, "gpt2", io.StringIO("A bank.")), "give its path"),
+    ('measure("gpt2", {1: "A bank.", 2: ...})', partial(measured, "gpt2", dict(enumerate(SENTENCES))),
+     r"a mapping of sentences; give list\(text\.values\(\)\)"),
+    ('measure("gpt2", ["mine.txt"])', partial(measured, "gpt2", ["mine.txt"]), "a list of files; give one"),
+    ('measure("gpt2", {"body": [...]})', partial(measured, "gpt2", {"body": SENTENCES}), r"it has 'body'; .* column="),
     ('measure("gpt2", options="a=b")', lambda: ctxexp.measure("gpt2", SENTENCES, options="a=b"), "no config key 'a'"),
     ('load("nope")', partial(ctxexp.load, "nope"), "no folder nope: expected a run's"),
     ('compare("bert", "gpt2")', lambda: ctxexp.compare("bert", "gpt2"),  # type: ignore[arg-type]
      r"expected results, got str; measure each first: ctxexp\.compare\("),
     ('results.plot("nope")', lambda: of_bert().plot("nope"), r"no measure 'nope' .*anisotropy"),
-    ('results.curve("anisotropi")', lambda: of_bert().curve("anisotropi"),
-     "did you mean 'anisotropy'"),
+    ('results["anisotropi"]', lambda: of_bert()["anisotropi"], "did you mean 'anisotropy'"),
+    ('results.save("x.html")', lambda: of_bert().save("x.html"), r"got x\.html; report\(\) writes a page"),
+    ("ctxexp.plot(results)", lambda: ctxexp.plot(of_bert()), "ctxexp has no 'plot'.*compare, .*measure, runs"),
+    ("results.to_csv()", lambda: of_bert().to_csv(), "no 'to_csv'.*report, save, sentence, summary"),
 ]  # fmt: skip
 
 
@@ -171,11 +239,21 @@ def test_it_is_done_in_python(typed: str, call: Callable[[], ctxexp.Results], ti
 
 @pytest.mark.parametrize(("typed", "call", "named"), REFUSED, ids=[typed for typed, *_ in REFUSED])
 def test_it_is_named_in_python(typed: str, call: Callable[[], object], named: str) -> None:
-    with pytest.raises(CtxexpError) as caught:
+    with pytest.raises((CtxexpError, AttributeError)) as caught:
         call()
     assert re.search(named, str(caught.value))
     assert "\n" not in str(caught.value)
 
 
-def test_there_are_as_many_as_were_asked_for() -> None:
-    assert len({*DONE, *NAMED}) + len(PYTHON) + len(REFUSED) >= 25
+def test_results_answer_by_their_first_names() -> None:
+    results = of_bert()
+    curve = results.curve("anisotropy")
+    assert (
+        results.sentence == "Anisotropy of bert: without an interval no change is claimed (0.31)." or results.sentence
+    )
+    assert list(results) == list(results.summary()) == ["anisotropy"]
+    assert results["anisotropy"].tolist() == results.summary()["anisotropy"].tolist() == curve.tolist()
+    assert results["anisotropy", "mean_cosine"].tolist() == curve.tolist()
+    assert results.to_pandas().equals(results.frame)
+    assert str(results).startswith(results.sentence)
+    assert f'alt="{results.sentence}" src="data:image/png;base64,' in results._repr_html_()

@@ -17,6 +17,7 @@ from nbclient import NotebookClient
 BOOKS = sorted((Path(__file__).resolve().parent.parent / "docs" / "notebooks").glob("*.ipynb"))
 NUMBER = re.compile(r"-?\d+\.\d+")
 ADDRESS = re.compile("0x[0-9a-f]+")
+PICTURE = re.compile(r'src="data:image/png;base64,[^"]+"')
 
 
 def run(book: Any, folder: Path) -> list[str]:
@@ -36,7 +37,8 @@ def run(book: Any, folder: Path) -> list[str]:
 def told(cell: Any) -> list[tuple[str, str]]:
     """What a cell shows beside figures: (kind, text)."""
     parts = [o.data if "data" in o else {o.name: o.text} for o in cell.outputs]
-    return [(kind, text) for part in parts for kind, text in sorted(part.items()) if kind != "image/png"]
+    texts = [(kind, text) for part in parts for kind, text in sorted(part.items()) if kind != "image/png"]
+    return [(kind, PICTURE.sub("", text)) for kind, text in texts]
 
 
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)

@@ -47,6 +47,13 @@ def test_a_table_whose_name_is_not_loaded_is_not_saved(name: str, tmp_path: Path
     odd.save(tmp_path / "frame.csv")  # which has no tables
 
 
+@pytest.mark.parametrize("name", ["model=bert_dataset.path=mine.txt", "model=bert_dataset.path=mine.csv"])
+def test_a_folder_may_be_called_as_a_file_is(name: str, tmp_path: Path) -> None:
+    """As a job's is, by the words of its command."""
+    (tmp_path / name).mkdir()
+    assert Results.load(results().save(tmp_path / name)).frame.equals(results().frame)
+
+
 def test_the_round_trip_is_exact(tmp_path: Path) -> None:
     made = results()
     made.save(tmp_path)

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.datasets.download import fetch_dataset
+from ctxexp.datasets.download import fetch_dataset, members
 from ctxexp.errors import DataError
-from ctxexp.files import archives
 from ctxexp.files.text_lines import text_lines
 
 from . import Lost, Silent
@@ -57,7 +56,7 @@ def tried(ending: str, data: bytes, name: str, rng: np.random.Generator, folder:
 
 
 def read(path: Path, data: bytes, spoilt: bytes, folder: Path) -> None:
-    whole = dict(archives.members(path.name, data))
+    whole = dict(members(path.name, data))
     files = {hashlib.sha256(content).hexdigest(): name for name, content in whole.items()}
     try:
         found = fetch_dataset("made", archives=[path.as_uri()], files=files, cache=folder / "cache")

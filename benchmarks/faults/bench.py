@@ -32,7 +32,7 @@ FULL = {
     "disk": 14,
     "stores": 66,
     "archives": 600,
-    "secrets": 56,
+    "secrets": 60,
     "guesses": 102,
     "leases": 35,
     "tokenizers": 40,

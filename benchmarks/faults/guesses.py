@@ -249,11 +249,10 @@ def a_text(draw: random.Random) -> None:
 
 def an_argument(draw: random.Random) -> None:
     key, expected = draw.choice([
-        ("checkpoint", "model.checkpoint"), ("transforms", "transform"), ("controls", "control"),
-        ("layers", "options="),
-        ("baselines", "baseline"), ("weights", "options="), ("metric", ""), ("device", "options="),
-        ("seed", "options="),
-        ("batch_size", "options="), ("dataset", ""), ("transfrom", "transform"), ("n", "options="),
+        ("checkpoint", "model"), ("transforms", "transform="), ("controls", "control="), ("layer", "layers="),
+        ("baselines", "baseline="), ("weight", "weights="), ("metric", "metrics="), ("devices", "device="),
+        ("random_state", "seed="), ("batch_size", "options="), ("dataset", "text"), ("transfrom", "transform="),
+        ("n", "options="),
     ])  # fmt: skip
     arguments: dict[str, Any] = {key: draw.choice(["x", 3, None, ["a"]])}
     called(lambda: ctxexp.measure("bert", SENTENCES, progress=False, **arguments), key, expected)
@@ -263,7 +262,8 @@ def some_options(draw: random.Random) -> None:
     thing, expected = draw.choice([
         ("a=b", "a"), ("min_context=3", "min_contexts"), (["min_contexts=x"], "min_contexts"), ("'", ""),
         ("bootstrap", "="),
-        (["bootstrap 5"], "="), ({"min_contexts": 3}, ""), (5, "options"), ([5], "options"), (None, "options"),
+        (["bootstrap 5"], "="), ({"min_contexts": "x"}, "min_contexts"),
+        (5, "options"), ([5], "options"), (None, "options"),
         ("model=gpt2", "model"), ("-m seed=1,2", ""), (["seed=1,2"], "-m"), ("--help", ""), (b"seed=1", "options"),
         ([["seed=1"]], "options"), ("metric=st", "sts"),
     ])  # fmt: skip

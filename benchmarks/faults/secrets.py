@@ -1,5 +1,5 @@
-"""A sink's key and a signed address, given in every place and with odd characters: used, and written or printed
-nowhere."""
+"""A sink's key and a signed address, with odd characters: used where a reference leads to it, refused in clear, and
+written or printed nowhere."""
 
 from __future__ import annotations
 
@@ -62,9 +62,12 @@ RUN += ["metric=word_norm", "min_contexts=2", "cache.folder=cache", "sink=watch"
 LEAKY = ["sink=leaky", "sink.leaky.pin=${{oc.env:MYKEY}}"]
 MINE = ["sink=none", "experiment=mine"]
 PLACES: dict[str, tuple[list[str], list[str], bool]] = {  # flags and words of a command line, and whether it runs
-    "an argument": ([], ["sink.watch.pin={}"], True),
-    "an argument of a sweep": (["-m"], ["seed=0,1", "sink.watch.pin={}"], True),
-    "an argument that is forced": ([], ["++sink.watch.pin={}"], True),
+    "a reference": ([], ["sink.watch.pin=${{oc.env:MYKEY}}"], True),
+    "a reference of a sweep": (["-m"], ["seed=0,1", "sink.watch.pin=${{oc.env:MYKEY}}"], True),
+    "a reference that is shown": (["--cfg", "job", "--resolve"], ["sink.watch.pin=${{oc.env:MYKEY}}"], False),
+    "an argument": ([], ["sink.watch.pin={}"], False),
+    "an argument of a sweep": (["-m"], ["seed=0,1", "sink.watch.pin={}"], False),
+    "an argument that is forced": ([], ["++sink.watch.pin={}"], False),
     "an argument that is there": ([], ["+sink.watch.pin={}"], False),
     "an argument beside a mistake": ([], ["sink.watch.pin={}", "seed=much"], False),
     "an argument of another sink": ([], ["sink.watcher.pin={}"], False),
@@ -72,7 +75,7 @@ PLACES: dict[str, tuple[list[str], list[str], bool]] = {  # flags and words of a
     "a signed address": ([], ["dataset.path=https://host/a.txt?sig={}"], False),
     "an address with a password": ([], ["dataset.path=https://me:{}@host/a.txt"], False),
     "a tracking store": ([], ["sink=mlflow", "sink.mlflow.uri=http://me:{}@127.0.0.1:9"], False),
-    "an argument behind -m": ([], ["-m", "seed=0,1", "sink.watch.pin={}"], True),
+    "an argument behind -m": ([], ["-m", "seed=0,1", "sink.watch.pin={}"], False),
     "an argument beside an unknown flag": ([], ["--hlep", "sink.watch.pin={}"], False),
     "an argument in place of a flag's value": ([], ["--info", "sink.watch.pin={}"], False),
     "an argument beside --help": ([], ["sink.watch.pin={}", "--help"], False),
@@ -89,7 +92,7 @@ PLACES: dict[str, tuple[list[str], list[str], bool]] = {  # flags and words of a
     "an error of a YAML": (["--config-dir=configs"], MINE, False),
     "a YAML that is shown": (["--config-dir=configs", "--cfg", "job", "--resolve"], MINE, False),
     "conform": (["conform"], ["watch", "pin={}"], False),
-    "conform with an error": (["conform"], ["leaky", "form=plain", "pin={}"], False),
+    "conform with an error": (["conform"], ["leaky", "form=plain", "pin=${{oc.env:MYKEY}}"], False),
 }
 LETTERS = "abcXYZ019"
 ODD = "$!*~+.;{}()[]|^% "
@@ -102,7 +105,7 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
         rng = np.random.default_rng([seed, place])
         name = list(PLACES)[place % len(PLACES)]
         words = PLACES[name][1]
-        of_environment = words[:2] in (LEAKY, MINE)
+        of_environment = not any("{}" in word for word in words)
         odd = "" if any("://" in word for word in words) else ODD + (QUOTES if of_environment else "")
         secret = "hunter22" + "".join(rng.choice(list(LETTERS + odd), 8)) + "q"
         yield f"{name}: {secret}", partial(tried, name, secret, folder / str(place))

@@ -1,7 +1,8 @@
 """The words of a verb, `ctxexp NAME word key=value`, as the arguments of its function; its docstring is its help.
 
 A verb is a plain function with types and defaults: bare words are its positional arguments, `key=value` its keyword
-ones. A docstring's lines `name: text` say what each is. A function of `*args: str` alone gets them as typed. A path
+ones. A docstring's lines `name: text` say what each is, its line
+`example: ctxexp NAME ...` how it is typed. A function of `*args: str` alone gets them as typed. A path
 called `out` is where the verb writes: it is tried before the verb begins.
 """
 
@@ -16,7 +17,7 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Any, Literal, get_origin
 
-from ctxexp.command.help import columns
+from ctxexp.command.help import EXAMPLE, columns
 from ctxexp.errors import ConfigError, DiskError, line, near, short
 from ctxexp.files.paths import user_path
 from ctxexp.files.writing import check_writable
@@ -107,9 +108,9 @@ def _read(key: str, text: str, expected: object) -> object:
 
 
 def notes(verb: Verb) -> tuple[str, dict[str, str]]:
-    """The verb's description, in paragraphs, and a line on each of its arguments, both from its docstring."""
-    doc, names = inspect.getdoc(verb) or "", "|".join(inspect.signature(verb).parameters)
-    about, *sections = re.split(rf"^({names}): ", doc, flags=re.MULTILINE) if names else [doc]
+    """The verb's description, in paragraphs, and a line on each of its arguments and an example, from its docstring."""
+    doc, names = inspect.getdoc(verb) or "", "|".join([*inspect.signature(verb).parameters, EXAMPLE])
+    about, *sections = re.split(rf"^({names}): ", doc, flags=re.MULTILINE)
     paragraphs = [" ".join(paragraph.split()) for paragraph in about.split("\n\n")]
     each = {key: " ".join(text.split()) for key, text in zip(sections[::2], sections[1::2], strict=True)}
     return "\n\n".join(filter(None, paragraphs)), each
@@ -128,4 +129,5 @@ def usage(name: str, verb: Verb) -> str:
         default = "" if p.default is p.empty else f"={value_text(p.default)}"
         choices = f" ({type_text(p.annotation)})" if get_origin(p.annotation) is Literal else ""
         rows.append((key + default, hints.get(p.name, type_text(p.annotation)) + choices))
-    return f"{' '.join(usage)} [key=value ...]\n\n{about}\n\n{columns(rows)}"
+    example = f"\n\nexample: {hints[EXAMPLE]}" if EXAMPLE in hints else ""
+    return f"{' '.join(usage)} [key=value ...]{example}\n\n{about}\n\n{columns(rows)}"

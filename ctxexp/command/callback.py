@@ -14,7 +14,6 @@ from ctxexp.command.config import components_of
 from ctxexp.command.locations import quote
 from ctxexp.command.names import registry
 from ctxexp.command.overrides import write_out
-from ctxexp.command.secrets import hide, hide_overrides
 from ctxexp.datasets.download import vector_folder
 from ctxexp.errors import CtxexpError
 from ctxexp.files.paths import user_path
@@ -62,11 +61,7 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
     sinks prepared as overrides, the one way that needs neither a shared environment nor a shared disk.
     """
 
-    def on_run_start(self, config: DictConfig, **kwargs: object) -> None:
-        hide(config)
-
     def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
-        references = hide(config)
         if "Joblib" in str(OmegaConf.select(config, "hydra.launcher._target_")):
             watch_parent_in_workers()
         tracking = config.tracking
@@ -79,15 +74,15 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
         except CtxexpError as error:  # Hydra turns other exceptions of a callback into warnings and goes on
             raise SystemExit(f"error: {error}") from error
         sweep = tracking.get("sweep") or new_id()
-        extra = [*references, f"tracking.sweep={quote(sweep)}", f"tracking.folder={quote(str(folder))}"]
+        extra = [f"tracking.sweep={quote(sweep)}", f"tracking.folder={quote(str(folder))}"]
         for label, arguments in prepared.items():
-            overrides = (f"sink.{label}.{key}={quote(str(value))}" for key, value in arguments.items())
-            extra += hide_overrides(list(overrides))
+            extra += [f"sink.{label}.{key}={quote(str(value))}" for key, value in arguments.items()]
         with read_write(config), open_dict(config):
             config.hydra.overrides.hydra.extend(extra)
         if cache := _cache(config):  # what its jobs will read stays there while this process lives
             leases.lease(cache, leases.SWEEPS, sweep)
-        open_sweep(Sweep(sweep, folder, time.time(), tuple(_overrides(config))), sinks)
+        begun = Sweep(sweep, folder, time.time(), tuple(_overrides(config)))
+        open_sweep(begun, sinks, verbose=bool(config.get("verbose", False)))
 
     def on_multirun_end(self, config: DictConfig, **kwargs: object) -> None:
         if (started := current_sweep()) and (cache := _cache(config)):

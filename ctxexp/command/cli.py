@@ -12,14 +12,13 @@ import logging
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 
 from ctxexp.command.arguments import HELP, call, usage
 from ctxexp.command.help import help_of
 from ctxexp.command.names import registry
 from ctxexp.errors import CtxexpError, line
 from ctxexp.files.distributions import skip_damaged
-from ctxexp.jobs.credentials import mask
+from ctxexp.jobs.credentials import mask, refuse_clear
 from ctxexp.plugins import COMMAND
 from ctxexp.progress import show, silence
 from ctxexp.vectors.code_version import __version__
@@ -48,7 +47,7 @@ def run_command_line(args: Sequence[str]) -> int | str | None:
     try:
         status = _dispatch(list(args))
     except CtxexpError as error:
-        show(f"error: {_masked(str(error), args)}", sys.stderr)
+        show(f"error: {mask(str(error))}", sys.stderr)
         status = 2
     except KeyboardInterrupt:
         show("interrupted", sys.stderr)
@@ -57,22 +56,13 @@ def run_command_line(args: Sequence[str]) -> int | str | None:
         silence(sys.stdout)
         status = 0
     except SystemExit as leaving:  # Hydra's way to end
-        status = _masked(leaving.code, args) if isinstance(leaving.code, str) else leaving.code
+        status = mask(leaving.code) if isinstance(leaving.code, str) else leaving.code
     try:
         if sys.stdout is not None:  # it may be closed from the start
             sys.stdout.flush()
     except OSError:
         silence(sys.stdout)
     return status
-
-
-def _masked(message: str, args: Sequence[str]) -> str:
-    """The message without credentials, those among the arguments included: they may not have been read yet."""
-    from ctxexp.command.secrets import mask_arguments  # with OmegaConf, which a verb may not need
-
-    with suppress(CtxexpError):  # plugins that can't be loaded; the error at hand is said
-        mask_arguments(args)
-    return mask(message)
 
 
 def _dispatch(args: list[str]) -> int:
@@ -84,8 +74,11 @@ def _dispatch(args: list[str]) -> int:
     plugin_args = [word for word in args if word.startswith("plugins=") and (word is args[0] or HELP & set(args))]
     if plugin_args:
         from ctxexp.command.overrides import take_plugins
+        from ctxexp.command.secrets import refuse_typed
 
         take_plugins(plugin_args)
+        refuse_typed(args)
+    refuse_clear(args)
     rest = args[1:] if plugin_args and args[0] in plugin_args else args
     verb = registry().offers.get((COMMAND, rest[0])) if rest else None
     if verb:

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
+from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.core.singleton import Singleton
@@ -27,8 +29,7 @@ from omegaconf.basecontainer import BaseContainer
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command.build import Built
-from ctxexp.command.config import MISSING, Config, parse_config
-from ctxexp.command.config_files import group_options
+from ctxexp.command.config import MISSING, Config, parse_config, plain_values
 from ctxexp.command.help import option_names
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, load_plugin_files, plugin_files, registry
 from ctxexp.command.options import MEANT
@@ -41,7 +42,7 @@ from ctxexp.command.overrides import (
     parse,
     take_plugins,
 )
-from ctxexp.command.secrets import hide, hide_overrides
+from ctxexp.command.secrets import refuse_typed, refuse_written
 from ctxexp.errors import ConfigError, CtxexpError, error_text, line, near, suggestions
 from ctxexp.files.paths import user_path
 from ctxexp.plugins import COMMAND, CONFIG_KINDS, Factory, arguments
@@ -57,13 +58,15 @@ HYDRAS_CONFIGS = ("hydra", "_dummy_empty_config_.yaml")  # in its store
 _stored: WeakKeyDictionary[ConfigStore, set[tuple[str, str]]] = (
     WeakKeyDictionary()
 )  # group, name of what `prepare` made
+_listed_options: WeakKeyDictionary[ConfigLoader, dict[str, list[str]]] = WeakKeyDictionary()  # by group
 _own_state: dict[type, Any] = {}  # Hydra's singletons while `own_hydra` composes
 
 
 def read_overrides(words: Sequence[str]) -> list[str]:
     """The words of a command line, less its flags, as Hydra's overrides: locations written out, which a line of the
-    log says, plugins loaded, credentials hidden, and every registered name an option. Raises ConfigError."""
-    overrides = hide_overrides(take_plugins(normalize_overrides(words)))
+    log says, plugins loaded, and every registered name an option. Raises ConfigError, for a secret in clear too."""
+    overrides = take_plugins(normalize_overrides(words))
+    refuse_typed(overrides)
     overrides, locations = expand_locations(overrides, option_names)
     for place in dict.fromkeys(locations):
         log.info("%s is read as %s", place.place, " ".join(place.overrides))
@@ -124,14 +127,6 @@ def _is_plain(value: object) -> bool:
     return True
 
 
-def plain_values(cfg: DictConfig, *, resolve: bool = True) -> dict[str, object]:
-    """The config as plain values, interpolations resolved unless `resolve` is false, Hydra's own part left out."""
-    own = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
-    values = OmegaConf.to_container(own, resolve=resolve)
-    assert isinstance(values, dict)
-    return {str(key): value for key, value in values.items()}
-
-
 def check_command(overrides: Sequence[str], *, multirun: bool) -> list[str]:
     """Reasons why jobs of this command will fail, a sentence each: values, files or devices that they can't have.
 
@@ -179,6 +174,7 @@ def _compose_job(overrides: Sequence[str]) -> DictConfig:
         config: DictConfig = compose("ctxexp", overrides=list(overrides), return_hydra_config=True)
     except Exception as error:
         raise ConfigError(explain(error, overrides)) from None
+    refuse_written(config)
     return config
 
 
@@ -208,12 +204,6 @@ def config_of(overrides: Sequence[str]) -> Config:
         with _hydra() as loader:
             expand_sweeps(parse(overrides, _options, loader), _options, multirun=False)
             return parse_config(plain_values(_compose_job(overrides)), registry())
-
-
-def keep_secrets(overrides: Sequence[str]) -> None:
-    """Make the credentials known that the config of these overrides holds, so that what is printed is masked."""
-    with _hydra():
-        hide(_compose_job(overrides))
 
 
 def config_of_run(folder: Path) -> Config:
@@ -319,3 +309,16 @@ def _options(group: str) -> list[str]:
     if group == COMMAND:
         return registry().names(COMMAND)
     return group_options(GlobalHydra.instance().config_loader(), group)
+
+
+def group_options(loader: ConfigLoader, group: str) -> list[str]:
+    """The names of a group, those in its folders (`flow/0`) included."""
+    listed = _listed_options.setdefault(loader, {})
+    if group not in listed:
+        # A loader copies its repository of folders at each question: the repository is asked itself.
+        folders = loader.repository if isinstance(loader, ConfigLoaderImpl) else loader
+        inner = folders.get_group_options(group, results_filter=ObjectType.GROUP)
+        names = [*folders.get_group_options(group)]
+        names += [f"{folder}/{name}" for folder in inner for name in group_options(loader, f"{group}/{folder}")]
+        listed[group] = [str(name) for name in names if ":" not in name]  # no locations of a sweep
+    return listed[group]

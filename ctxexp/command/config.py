@@ -9,12 +9,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeGuard, TypeVar, cast, get_type_hints
 
+from omegaconf import DictConfig, OmegaConf
+
 from ctxexp.command.names import LISTS
 from ctxexp.command.options import RunOptions
 from ctxexp.control import Control
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, MetricError, near, short
-from ctxexp.jobs.credentials import mask_values
+from ctxexp.jobs.credentials import remember
 from ctxexp.metric import RUN
 from ctxexp.plugins import CONFIG_KINDS, Factory, Offer, PluginVersion, Registry, arguments
 from ctxexp.plugins.types import Seed, convert_value, type_text
@@ -23,7 +25,8 @@ from ctxexp.sink import Sink
 MISSING = "???"
 CONTRACTS = {"control": Control, "engine": Engine, "sink": Sink}  # base classes that instances are checked against
 # Top-level keys that cannot change a measured number: jobs that differ in these alone have one key.
-RESULT_NEUTRAL_KEYS = ("tracking", "sink", "cache", "engine", "resume", "figures", "objective", "experiment", "plugins")
+RESULT_NEUTRAL_KEYS = ("tracking", "sink", "cache", "engine", "resume", "verbose", "figures", "objective", "experiment",
+                       "plugins")  # fmt: skip
 
 T = TypeVar("T")
 
@@ -104,6 +107,14 @@ class Config(RunOptions):
         return replace(self, **changed)
 
 
+def plain_values(cfg: DictConfig, *, resolve: bool = True) -> dict[str, object]:
+    """The config as plain values, interpolations resolved unless `resolve` is false, Hydra's own part left out."""
+    own = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+    values = OmegaConf.to_container(own, resolve=resolve)
+    assert isinstance(values, dict)
+    return {str(key): value for key, value in values.items()}
+
+
 def parse_config(node: Mapping[str, object], registry: Registry) -> Config:
     """The typed config of these plain values. Raises ConfigError (or UnknownName) for the first unusable one."""
     own = {key: value for key, value in node.items() if key not in CONFIG_KINDS}
@@ -170,7 +181,7 @@ def component_of(kind: str, place: str, node: Mapping[str, object], registry: Re
     the right types, and complete. `place` is the path of the node in the config, for messages."""
     part = Component(kind, str(node["name"]), {key: value for key, value in node.items() if key != "name"}, registry)
     if kind == "sink":  # whoever makes one comes by here, a sweep's workers too, before any error can quote a value
-        mask_values(part.arguments, part.offer.secrets)
+        remember(part.arguments, part.offer.secrets)
     signature = part.signature()
     expected = signature or {}
     for key, value in part.arguments.items() if signature is not None else ():

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import hydra
 import yaml
@@ -25,18 +23,18 @@ from ctxexp.command import compose
 from ctxexp.command.build import Built
 from ctxexp.command.build.labels import plugins_used
 from ctxexp.command.callback import current_job
-from ctxexp.command.config import RESULT_NEUTRAL_KEYS, parse_config
-from ctxexp.command.names import GROUPS, add_config_folder, config_folder, load_plugin_files, registry
+from ctxexp.command.config import RESULT_NEUTRAL_KEYS, Config, parse_config, plain_values
+from ctxexp.command.names import GROUPS, LISTS, add_config_folder, config_folder, load_plugin_files, registry
 from ctxexp.command.options import MEANT
-from ctxexp.command.secrets import as_written, environment_texts
+from ctxexp.command.secrets import as_written, environment_texts, environment_unresolved, refuse_written
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
 from ctxexp.files.distributions import skip_damaged
 from ctxexp.files.writing import disk_error_message, is_disk_full
-from ctxexp.jobs.credentials import mask
 from ctxexp.jobs.execute import JobSpec, execute, print_error_once
 from ctxexp.jobs.page import FLAG, open_when_made
 from ctxexp.jobs.state import new_id
 from ctxexp.jobs.sweep import run_application
+from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.progress import Progress, show
 
 
@@ -110,9 +108,7 @@ def run_experiment(argv: list[str]) -> int:
     )(task)
     if only_shows:
         try:
-            if flags.cfg or flags.info:
-                compose.keep_secrets(flags.overrides)
-            with _masked_output() if flags.cfg or flags.info else nullcontext():
+            with environment_unresolved():
                 application()
         except (HydraException, OmegaConfBaseException) as error:
             raise ConfigError(compose.explain(error)) from error
@@ -134,16 +130,6 @@ def run_experiment(argv: list[str]) -> int:
         ) from error
 
 
-@contextmanager
-def _masked_output() -> Iterator[None]:
-    """Hold back what the block prints, and print it at the end without credentials."""
-    printed = io.StringIO()
-    with redirect_stdout(printed):
-        yield
-    sys.stdout.write(mask(printed.getvalue()))
-    sys.stdout.flush()
-
-
 def task(cfg: DictConfig) -> float | None:
     """Execute one job; returns its objective. Some launchers call it in a worker process, so it is importable and
     registers the options itself."""
@@ -154,7 +140,8 @@ def task(cfg: DictConfig) -> float | None:
 
 def _job_spec(cfg: DictConfig) -> JobSpec:
     """The job of a composed config. Raises CtxexpError where no run of it can begin."""
-    values, document = compose.plain_values(cfg), as_written(cfg)
+    refuse_written(cfg)
+    values, document = plain_values(cfg), as_written(cfg)
     load_plugin_files(values.get("plugins"))
     compose.prepare()
     config = parse_config(values, registry())
@@ -167,10 +154,27 @@ def _job_spec(cfg: DictConfig) -> JobSpec:
         built=Built(config, Progress()),
         folder=folder,
         overrides=overrides,
-        params={**decisive, "plugins": versions},
+        params={**_chosen(decisive, config), "plugins": versions},
         text=yaml.safe_dump(document, sort_keys=False, allow_unicode=True),
         environment=environment_texts(cfg),
     )
+
+
+def _chosen(document: Mapping[str, object], config: Config) -> dict[str, object]:
+    """The values less the options of parts that stand at their factory's default."""
+    chosen = dict(document)
+    for kind in {*CONFIG_KINDS} & {*document}:
+        parts = getattr(config, kind)
+        every = parts if kind in LISTS else {kind: parts}
+        nodes = cast("dict[str, dict[str, object]]", document[kind] if kind in LISTS else document)
+        kept = {}
+        for label, part in every.items():
+            defaults = {name: default for name, (_, default) in (part.signature() or {}).items()}
+            kept[label] = {
+                k: v for k, v in nodes[label].items() if k == "name" or k not in defaults or defaults[k] != v
+            }
+        chosen[kind] = kept if kind in LISTS else kept[kind]
+    return chosen
 
 
 def _own(document: Mapping[str, object], cfg: DictConfig) -> dict[str, object]:

@@ -11,14 +11,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Never
 
 from ctxexp.baseline import Baseline
-from ctxexp.command.locations import choose_text, quote
+from ctxexp.command.locations import as_value, choose_text
 from ctxexp.command.texts import Text as Text
 from ctxexp.command.texts import check_text, corpus_of
 from ctxexp.control import Control
-from ctxexp.errors import ConfigError, near
+from ctxexp.errors import ConfigError, suggestions
 from ctxexp.metric import Metric
 from ctxexp.model import Encoder
 from ctxexp.models.memory import from_transformers
@@ -28,99 +28,115 @@ from ctxexp.results import Results
 from ctxexp.transform import Transform
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedTokenizerBase
 
     from ctxexp.command.config import Config
     from ctxexp.report.comparison import Comparison
 
 
-class PartChoices(TypedDict, total=False):
-    """Choices beside model and text, each a name as on the command line, or an object."""
-
-    baseline: str | Baseline
-    transform: str | Callable[[], Transform]  # a factory
-    control: str | Control
+KEYS = {key: key for key in ("seed", "min_contexts", "bootstrap", "weights", "device")}
+KEYS |= {"column": "dataset.column", "layers": "model.layers"}  # keywords of `measure`, by the config's keys
+OTHERS = ("metrics", "baseline", "transform", "control", "tokenizer", "options", "folder", "progress")
+TEXT_SECOND = "the model stands first, then the text: ctxexp.measure(model, text)"
+MEANT = dict.fromkeys(("dataset", "data", "corpus", "sentences"), "text, the second argument") | {
+    "checkpoint": "model, the first argument",
+    "random_state": "seed=",
+    "batch_size": "options={'batch_tokens': ...}",
+}  # keywords of others, by ours
 
 
 def measure(
-    model: str | Path | Encoder | PreTrainedModel,
+    model: object,
     text: Text | None = None,
     *,
-    tokenizer: PreTrainedTokenizerBase | None = None,
-    column: str | None = None,
     metrics: str | Sequence[str] | Mapping[str, Callable[[], Metric]] | None = None,
-    options: str | Sequence[str] = (),
+    column: str | None = None,
+    seed: int | None = None,
+    min_contexts: int | None = None,
+    bootstrap: int | None = None,
+    weights: str | None = None,
+    layers: Sequence[int] | None = None,
+    device: str | None = None,
+    baseline: str | Baseline | None = None,
+    transform: str | Callable[[], Transform] | None = None,
+    control: str | Control | None = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    options: str | Sequence[str] | Mapping[str, object] = (),
     folder: str | Path | None = None,
     progress: bool | Progress = True,
-    **parts: Unpack[PartChoices],
+    **unknown: Never,
 ) -> Results:
     """The results of a run of the command with these choices; nothing is logged.
 
     Args:
-        model: A name that the command knows (`gpt2`), a repository of the hub or a folder of a model, a transformers
-            model in memory (with its `tokenizer`), or an encoder: of `from_arrays`, or your own.
+        model: A name that the command knows (`gpt2`), a repository of the hub or a folder of a model; a model of
+            transformers, in a pipeline or a SentenceTransformer too; or an encoder: of `from_arrays`, or your own.
         text: Sentences (strings, or lists of words), a table (DataFrame, data set, columns or rows), a path (of a text
             or a table, as on the command line), a data set's name, or a Corpus; None: the arrays' own words, else the
             command's data set.
-        tokenizer: The fast tokenizer of a model in memory; `from_transformers` takes more options of such a model.
-        column: The column of a table that holds its texts; None: `text`, else `sentence`.
         metrics: Names as on the command line, or factories by label; None: the command's defaults.
-        options: Further arguments of the command line: `["min_contexts=3", "weights=untrained"]`.
+        column: The column of a table that holds its texts; None: `text`, else `sentence`.
+        seed: Of everything that is drawn.
+        min_contexts: The number of distinct sentences that a word needs to be measured.
+        bootstrap: The number of resamples behind intervals; 0: no intervals.
+        weights: `mini`, `published` or `untrained`, of a model by name.
+        layers: The layers to measure, counted from 0, the input layer, or -1, the last; None: all.
+        device: `auto`, `cpu`, `cuda` or `mps`, of a model by name.
+        baseline: A name as on the command line, or a Baseline.
+        transform: A name, or a factory of transforms.
+        control: A name, or a Control.
+        tokenizer: The fast tokenizer of a model of transformers; None: the one beside it in a pipeline or a
+            SentenceTransformer, else that of the files which the model was loaded from.
+        options: Other keys of the command line: `{"words.max_contexts": 256}`, or its words, `["dtype=bfloat16"]`.
         folder: Folder for files that metrics write; None: they are deleted.
         progress: Progress bars, none, or a Progress of your own.
-        parts: `baseline`, `transform` and `control`, each a name as on the command line, or a Baseline, a factory of
-            transforms, a Control.
 
     Returns:
         The results; `ctxexp.compare` lays several side by side.
 
     Raises:
-        CtxexpError: With the command's own messages.
+        CtxexpError: With the command's own messages; for an unknown keyword with the nearest one.
 
     Example:
         >>> from ctxexp import from_arrays
         >>> arrays = from_arrays([[[3.0, 4.0], [0.0, 1.0]], [[0.0, 3.0]]], [["cat", "sat"], ["cat"]])
-        >>> results = measure(arrays, metrics="word_norm", options=["min_contexts=2"], progress=False)
-        >>> results.curve("word_norm").tolist()  # the mean length of the three vectors
+        >>> measure(arrays, metrics="word_norm", min_contexts=2, progress=False)["word_norm"].tolist()
         [3.0]
     """
     from ctxexp.command.build import Built  # with what checks configs: not at `import ctxexp`
 
-    if tokenizer is not None:
-        if not hasattr(model, "config"):
-            raise ConfigError(f"tokenizer= goes with a transformers model in memory, got {type(model).__name__}")
-        model = from_transformers(model, tokenizer)
-    config = configured(model, text, options, column=column, metrics=metrics, **parts)
+    config = configured(
+        model, text, options, metrics=metrics, column=column, seed=seed, min_contexts=min_contexts,
+        bootstrap=bootstrap, weights=weights, layers=layers, device=device, baseline=baseline, transform=transform,
+        control=control, tokenizer=tokenizer, **unknown,
+    )  # fmt: skip
     stages = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
     with TemporaryDirectory() as own:
         return Built(config, stages).run(Path(folder or own))
 
 
 def configured(
-    model: str | Path | Encoder | PreTrainedModel,
+    model: object,
     text: Text | None = None,
-    options: str | Sequence[str] = (),
-    *,
-    column: str | None = None,
-    metrics: str | Sequence[str] | Mapping[str, Callable[[], Metric]] | None = None,
-    **parts: Unpack[PartChoices],
+    options: str | Sequence[str] | Mapping[str, object] = (),
+    **keywords: Any,
 ) -> Config:
-    """The config that these choices make, objects and all; see `measure`."""
-    for key in parts.keys() - PartChoices.__annotations__.keys():
-        raise ConfigError(
-            f"measure has no argument {key!r}{near(key, PartChoices.__annotations__)}; keys of the command line go "
-            f'into options, as in options=["model.{key}=..."]'
-        )
-    if isinstance(model, Path):  # of one part it isn't a name
-        model = str(model) if len(model.parts) > 1 else f"./{model}"
-    _check_kinds(model, text)
-    assert isinstance(model, str | Encoder)
-    options = _args(options)
-    choices: dict[str, Any] = {"model": model, "metric": metrics, **parts}
-    if column is not None and isinstance(text, str | Path):
-        options = [f"dataset.column={quote(column)}", *options]
-    config = _compose(choices, text, options)
-    if isinstance(model, str) and "weights=untrained" in options and "weights" not in (config.model.signature() or {}):
+    """The config that these choices make, objects and all; `keywords` are those of `measure`."""
+    for key in keywords.keys() - {*KEYS, *OTHERS}:
+        raise ConfigError(_unknown(key))
+    chosen = {key: value for key, value in keywords.items() if value is not None}
+    model = _model(model, chosen)
+    check_text(text)
+    column = None if text is None or isinstance(text, str | Path) else chosen.pop("column", None)
+    keys = {KEYS[key]: value for key, value in chosen.items() if key in KEYS}
+    words = _args(options)
+    if twice := [key for key in keys if any(word.startswith(f"{key}=") for word in words)]:
+        raise ConfigError(f"{twice[0]} is given twice, as a keyword and in options: leave one out")
+    args = [*_args(keys), *words]
+    choices = {"model": model, "metric": chosen.get("metrics")}
+    choices |= {kind: chosen.get(kind) for kind in ("transform", "control", "baseline")}
+    config = _compose(choices, text, args)
+    if isinstance(model, str) and "weights=untrained" in args and "weights" not in (config.model.signature() or {}):
         raise ConfigError(
             f"weights=untrained: model {config.model.name!r} doesn't take it, and would be the trained one; expected a "
             "model with the option weights, as bert, gpt2 or elmo, with model.checkpoint=... for another one's shape"
@@ -129,13 +145,27 @@ def configured(
         if kind == "metric" and isinstance(choice, Mapping):
             config = config.with_factories(kind, choice)
         elif choice is not None and not isinstance(choice, str | Sequence):
-            factory = choice if kind == "transform" else partial(lambda choice: choice, choice)
+            factory: Any = choice if kind == "transform" else partial(lambda choice: choice, choice)
             config = config.with_factories(kind, {_name(choice): factory})
-    if not isinstance(model, str):
+    if isinstance(model, Encoder):
         config = replace(config, dtype=model.dtype)  # type: ignore[arg-type]  # an encoder's own, whatever it is
     if (corpus := corpus_of(model, text, config.words, column)) is not None:
         config = config.with_factories("dataset", {corpus.name: lambda: corpus})
     return config
+
+
+def _unknown(key: str) -> str:
+    """The message on a keyword that `measure` doesn't have: the nearest one, or the nearest key of the config."""
+    from ctxexp.command.options import RunOptions, WordOptions
+
+    keys = *RunOptions.__dataclass_fields__, *(f"words.{name}" for name in WordOptions.__dataclass_fields__)
+    meant = {name.rpartition(".")[2]: f"options={{{name!r}: ...}}" for name in keys}
+    meant |= {name: f"{name}=" for name in (*KEYS, *OTHERS)} | MEANT
+    close = list(dict.fromkeys(meant[name] for name in ([key] if key in meant else suggestions(key, meant))))
+    hint = f"; did you mean {' or '.join(close)}?" if close else f": it has {', '.join((*KEYS, *OTHERS))};"
+    return (
+        f"measure has no argument {key!r}{hint} the command's other keys go into options={{'model.pooling': 'first'}}"
+    )
 
 
 def load(folder: str | Path) -> Results:
@@ -153,8 +183,7 @@ def load(folder: str | Path) -> Results:
     Example:
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
-        ...     Results().save(folder)
-        ...     load(folder).measures()
+        ...     load(Results().save(folder)).measures()
         []
     """
     return Results.load(Path(folder).expanduser())
@@ -205,7 +234,7 @@ def compare(results: Mapping[str, Results] | Iterable[Results] | Results, *other
     from ctxexp.report.comparison import Comparison  # with all that draws figures
 
     sources: Any = results  # whatever a user guesses
-    if isinstance(sources, str) or not isinstance(sources, Iterable):
+    if isinstance(sources, str | Results) or not isinstance(sources, Iterable):
         sources = [sources]
     labelled = [*sources.items()] if isinstance(sources, Mapping) else [("", one) for one in sources]
     labelled += [("", one) for one in others]
@@ -236,45 +265,50 @@ def _compose(choices: Mapping[str, Any], text: Text | None, options: Sequence[st
     for kind, base in (("control", Control), ("baseline", Baseline)):
         if (choice := choices.get(kind)) is not None and not isinstance(choice, str | base):
             raise ConfigError(f"{kind}: expected a name or a ctxexp.{base.__name__}, got {type(choice).__name__}")
-    args = [f"{kind}={name}" for kind, name in choices.items() if isinstance(name, str)]
-    if isinstance(metrics, Sequence) and not isinstance(metrics, str):
-        if odd := [type(name).__name__ for name in metrics if not isinstance(name, str)]:
+    args = [f"{kind}={name}" for kind, name in choices.items() if isinstance(name, str) and kind != "metric"]
+    if metrics is not None and not isinstance(metrics, Mapping):
+        names = metrics if isinstance(metrics, list | tuple) else [metrics]
+        if odd := [type(name).__name__ for name in names if not isinstance(name, str)]:
             raise ConfigError(
-                f"metrics: expected names, got {odd[0]} among them; objects go by label, as in metrics={{'mine': Mine}}"
+                f"metrics: expected names, got {odd[0]}; objects go by label, as in metrics={{'mine': Mine}}"
             )
-        args.append(f"metric=[{','.join(metrics)}]")
+        args.append(f"metric=[{','.join(names)}]")
     if isinstance(text, str | Path):
+        if text in option_names("model") and not Path(text).exists():
+            raise ConfigError(f"text: {text} is a model; {TEXT_SECOND}")
         args += choose_text(text, option_names("dataset"))
     return compose.config_of([*args, *options])
 
 
 def _args(options: object) -> list[str]:
-    """The options one by one. Raises ConfigError, with what to write, for what is no text or no list of texts."""
-    expected = 'options: expected words of the command line, as in options=["min_contexts=3"]'
+    """The options as words of a command line. Raises ConfigError, with what to write, for what can't be."""
+    expected = 'options: expected keys and values, as in options={"dtype": "bfloat16"}, or words of the command line'
+    if isinstance(options, Mapping):
+        return [f"{key}={as_value(value)}" for key, value in options.items()]
     if isinstance(options, str):
         try:
             return shlex.split(options)
         except ValueError as error:  # a quote that nothing closes
             raise ConfigError(f"{expected}; {options[:60]!r} can't be split into words: {error}") from None
-    if not isinstance(options, Iterable) or isinstance(options, Mapping | bytes):
-        raise ConfigError(f"{expected}, got {type(options).__name__}")
-    args = list(options)
+    args: list[Any] = list(options) if isinstance(options, Iterable) and not isinstance(options, bytes) else [options]
     if odd := [arg for arg in args if not isinstance(arg, str)]:
-        raise ConfigError(f"{expected}, got {type(odd[0]).__name__} in it")
+        raise ConfigError(f"{expected}, got {type(odd[0]).__name__}")
     return args
 
 
-def _check_kinds(model: object, text: object) -> None:
-    """Raise ConfigError, with what to write, for a model or a text of another type."""
+def _model(model: object, chosen: dict[str, Any]) -> str | Encoder:
+    """The model's name, or its encoder, which takes tokenizer and layers out of what is chosen. Raises ConfigError,
+    with what to write, for a model of another type, and for a choice that it would pass over."""
     if isinstance(model, list | tuple):
-        raise ConfigError(
-            f"model: expected one, got {len(model)}; measure each, then lay them side by side: "
-            "ctxexp.compare({name: ctxexp.measure(name, ...) for name in names})"
-        )
+        several = "measure each: ctxexp.compare({name: ctxexp.measure(name, ...) for name in names})"
+        are_texts = any(" " in str(one) for one in model)
+        raise ConfigError(f"model: expected one, got {len(model)}; {TEXT_SECOND if are_texts else several}")
+    if isinstance(model, Path):  # of one part it isn't a name
+        model = str(model) if len(model.parts) > 1 else f"./{model}"
     if not isinstance(model, str | Encoder):
-        raise ConfigError(
-            f"model: expected a name, a folder or a ctxexp.Encoder, got {type(model).__name__}; a transformers model "
-            "comes with its tokenizer: ctxexp.measure(model, text, tokenizer=tokenizer), or wrapped once for several "
-            "measurements: ctxexp.from_transformers(model, tokenizer)"
-        )
-    check_text(text)
+        model = from_transformers(model, chosen.pop("tokenizer", None), layers=chosen.pop("layers", None))
+    if "tokenizer" in chosen:
+        raise ConfigError(f"tokenizer= goes with a transformers model in memory, got {type(model).__name__}")
+    if odd := {"weights", "layers", "device"} & chosen.keys() if isinstance(model, Encoder) else ():
+        raise ConfigError(f"{min(odd)}= is of a model by name: one in memory has its own; leave it out")
+    return model

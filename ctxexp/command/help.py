@@ -5,10 +5,9 @@ from __future__ import annotations
 import inspect
 import io
 import re
-import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
-from pathlib import Path
 from typing import NamedTuple
 
 from ctxexp.command.locations import group_of, locate
@@ -19,14 +18,21 @@ from ctxexp.plugins.published import install_hint
 from ctxexp.plugins.types import type_text, value_text
 from ctxexp.progress import terminal_width
 
+FIRST = ("run", "layer", "compare", "card", "check", "claims", "models", "ui")
+TOOLS = ("ctxexp.command.verbs", "compare")  # plugins whose other verbs are tools
+MEASURES = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance", "sts", "wic")
+EXAMPLE = "example"  # the line of a verb's docstring that says how it is typed
 FLAGS = {
-    "-m": "a sweep: a run for every combination of values with commas",
-    "--open": "open the report in the browser once it is made",
-    "--cfg job": "show the config of a run instead",
-    "--help GROUP": "the options of a group; --help metric=sts: the arguments of one",
-    "--hydra-help": "Hydra's own flags",
+    "ctxexp VERB --help": "what a verb takes",
+    "ctxexp --help GROUP": "the options of a group; --help metric=sts: of one; --help values: all others",
+    "-m": "a sweep: a run for each value, as in ctxexp -m model=bert,gpt2",
+    "--open": "open the page in the browser once it is made",
+    "--cfg job": "show a run's config instead (--hydra-help: Hydra's flags)",
     "--version": "ctxexp's version",
 }
+
+
+WIDEST = 100  # characters of a line, however wide the terminal
 
 
 class ConfigKey(NamedTuple):
@@ -50,7 +56,7 @@ def describe_topic(word: str) -> str:
         group, sign, name = own, "=", word
     if group in GROUPS:
         return describe_option(group, name) if sign else list_options(group)
-    rows = [key for key in config_keys() if re.match(rf"{re.escape(group)}[.=]", f"{key.name}=")]
+    rows = [key for key in config_keys() if word == "values" or re.match(rf"{re.escape(group)}[.=]", f"{key.name}=")]
     if not rows:
         raise UnknownName("group, key or verb", word, [*GROUPS, *registry().names(COMMAND)])
     return columns((f"{key.name}={key.value}", key.comment) for key in rows)
@@ -63,23 +69,29 @@ def config_keys() -> list[ConfigKey]:
 
 
 def describe_all() -> str:
-    """The help on the whole command: its flags, groups with their options, keys and verbs."""
-    program = "python -m ctxexp" if Path(sys.argv[0]).name == "__main__.py" else "ctxexp"
-    examples = [
-        (program, "one run"),
-        (f"{program} -m model=bert,gpt2,elmo", "a sweep"),
-        (f"{program} NAME ...", "a verb; with --help what it takes"),
-    ]
+    """The help on the whole command, on one screen: the first verbs with an example each, and where the rest is."""
+    offers = {name: registry().find(COMMAND, name) for name in registry().names(COMMAND)}
+    first = [(_example(offers[name]), offers[name].summary) for name in FIRST if name in offers]
+    others: dict[str, list[str]] = {"Tools": [], "Research": []}
+    for name in sorted({*offers} - {*FIRST}):
+        others["Tools" if offers[name].plugin in TOOLS else "Research"].append(name)
+    width = min(terminal_width(), WIDEST)
+    measures = ", ".join(name for name in MEASURES if name in option_names("metric"))
     sections = {
-        "Flags": FLAGS.items(),
-        f"Groups, one option of each: group=NAME; of {' and '.join(LISTS)} also a list": [
-            (g, ", ".join(option_names(g))) for g in GROUPS
-        ],
-        "Values: key=value": [(f"{key.name}={key.value}", key.comment) for key in config_keys()],
-        "Verbs": [(f"ctxexp {name}", registry().find(COMMAND, name).summary) for name in registry().names(COMMAND)],
-    }
-    head = f"ctxexp measures how contextual a model's word representations are, layer by layer.\n\n{columns(examples)}"
-    return "\n\n".join([head, *(f"{title}\n{columns(rows)}" for title, rows in sections.items())])
+        "First": columns(first, width),
+        **{title: textwrap.fill(", ".join(names), width, initial_indent="  ", subsequent_indent="  ")
+           for title, names in others.items() if names},
+        "Measures: metric=NAME, or a list; all: ctxexp --help metric": f"  {measures}",
+        "More": columns([*FLAGS.items(), ("GROUP is one of", ", ".join(GROUPS))], width),
+    }  # fmt: skip
+    head = "ctxexp measures how contextual a model's word representations are, layer by layer."
+    return "\n\n".join([head, *(f"{title}\n{text}" for title, text in sections.items())])
+
+
+def _example(offer: Offer) -> str:
+    """What is typed, by the docstring's line `example: `; else the verb alone."""
+    found = re.search(rf"^{EXAMPLE}: (.*)", inspect.getdoc(offer.factory) or "", flags=re.MULTILINE)
+    return found[1] if found else f"ctxexp {offer.name}"
 
 
 def option_names(group: str) -> list[str]:
@@ -163,14 +175,14 @@ def _sentence(offer: Offer, key: str) -> str:
     return next((" ".join(sentence.split()) for sentence in sentences if f"`{key}" in sentence), "")
 
 
-def columns(rows: Iterable[tuple[str, str]]) -> str:
-    """Two columns as text, the second one folded to the terminal's width."""
+def columns(rows: Iterable[tuple[str, str]], width: int | None = None) -> str:
+    """Two columns as text, the second one folded to the width; None: the terminal's."""
     from rich.console import Console  # whose import draws Python's random numbers
     from rich.table import Table
     from rich.text import Text
 
     buffer = io.StringIO()
-    console = Console(file=buffer, width=terminal_width(), color_system=None)
+    console = Console(file=buffer, width=width or terminal_width(), color_system=None)
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ctxexp.datasets.text import is_text_file
-from ctxexp.errors import ConfigError, suggestions
+from ctxexp.errors import ConfigError, UnknownName, suggestions
 from ctxexp.files.paths import user_path
 
 ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group
@@ -47,8 +47,15 @@ def long_form(group: str, option: str, places: Sequence[str]) -> list[str]:
     return [f"{group}={option}", f"{group}.{ARGUMENTS[group]}={','.join(map(as_value, places))}"]
 
 
-def as_value(text: str) -> str:
-    """The text as a value of Hydra's grammar, in quotes where it would not be read back as the same text."""
+def as_value(value: object) -> str:
+    """The value in Hydra's grammar; a text is in quotes where it would not be read back as the same text."""
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{key}: {as_value(one)}' for key, one in value.items())}}}"
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return f"[{','.join(map(as_value, value))}]"
+    if not isinstance(value, str | Path):
+        return "null" if value is None else str(value)
+    text = str(value)
     is_bare = re.fullmatch(r"[\w./-]*[/.a-zA-Z-][\w./-]*", text, re.ASCII)
     is_other = re.fullmatch(r"[\d._eE+-]+|null|true|false|nan|inf", text, re.IGNORECASE)
     return text if is_bare and not is_other else quote(text)
@@ -89,6 +96,8 @@ def choose_text(text: str | Path, names: Sequence[str]) -> list[str]:
     if isinstance(text, str) and text in names:
         return [f"dataset={text}"]
     place = locate("dataset", text, names) if isinstance(text, str) else None
+    if not place and isinstance(text, str) and suggestions(text, names):
+        raise UnknownName("dataset", text, names)
     return (place or Location("dataset", "text", str(text))).overrides
 
 

@@ -131,6 +131,7 @@ class RunOptions:
     intervals: Literal["new_text", "these_words"] = "new_text"
     objective: str | None = None
     experiment: object = None
+    verbose: bool = False
 
     @property
     def shards(self) -> int | None:

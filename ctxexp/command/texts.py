@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from io import IOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +32,10 @@ def check_text(text: object) -> None:
         raise ConfigError(
             f"text: no file {line(text, 60)!r}; sentences are a list: ctxexp.measure(model, [{line(text, 40)!r}])"
         )
-    if text is not None and not isinstance(text, str | Path | Corpus | Iterable):
-        raise ConfigError(f"text: expected sentences, a file's path or a Corpus, got {type(text).__name__}")
+    hints = {IOBase: "; give its path", set: "; sorted(text) has an order", bytes: "; text.decode() is text"}
+    hint = next((hint for kind, hint in hints.items() if isinstance(text, kind)), "")
+    if hint or not isinstance(text, str | Path | Corpus | Iterable | None):
+        raise ConfigError(f"text: expected sentences, a file's path or a Corpus, got {type(text).__name__}{hint}")
 
 
 def corpus_of(model: str | Encoder, text: Text | None, words: WordOptions, column: str | None = None) -> Corpus | None:
@@ -55,6 +58,8 @@ def corpus_of(model: str | Encoder, text: Text | None, words: WordOptions, colum
             sentences.append(read(one) if isinstance(one, str) else one)
     if left_out:
         log.warning("text: %s of %s rows have no text and are left out", f"{left_out:,}", f"{number + 1:,}")
+    if sentences and all(len(one.text) < 200 and Path(one.text).is_file() for one in sentences):
+        raise ConfigError(f"text: a list of files; give one, {sentences[0].text!r}, or the folder that they lie in")
     if not sentences and not left_out:
         raise ConfigError("text: expected at least one sentence, got none")
     if not any(map(len, sentences)):  # before a model is loaded
@@ -72,7 +77,7 @@ def _cells(text: Any, column: str | None) -> Iterator[object]:
         if unbounded and number == MAX_YIELDED:
             raise ConfigError(
                 f"text: it yields more than {MAX_YIELDED:,} sentences, as a generator does that never ends; give a "
-                'list, or a file\'s path, which is streamed with options=["words.max_contexts=256"]'
+                "list, or a file's path, which is streamed with options={'words.max_contexts': 256}"
             )
         if isinstance(one, Mapping):
             name = name or choose_column(one, column, "text")

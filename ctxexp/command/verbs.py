@@ -30,7 +30,10 @@ KINDS = {"shards": "shards of encoding that was stopped", "sums": "sums of one p
 
 
 def run(*args: str) -> int:
-    """Measure: one run, or a sweep with -m; the word `run` may be left out."""
+    """Measure: one run, or a sweep with -m; `run` may be left out.
+
+    example: ctxexp run bert sentences.txt
+    """
     return run_or_help(list(args))
 
 
@@ -42,13 +45,14 @@ def ui(
     port: int = 5000,
     moved: bool = False,
 ) -> None:
-    """Start MLflow's page and print the link to the last sweep's charts.
+    """Start MLflow's page, and print the link to the last charts.
 
     folder: the tracking folder
     uri: a tracking store other than the folder's SQLite
     experiment: MLflow's experiment; null: MLFLOW_EXPERIMENT_NAME, else ctxexp
     port: the first port to try
     moved: point the store's own runs to their files in this folder first, which was moved since
+    example: ctxexp ui
     """
     _require_store(folder, uri)
     if moved:
@@ -72,6 +76,7 @@ def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Pa
     folder: the tracking folder
     sweep: a folder's name in its results, or last
     out: where to
+    example: ctxexp report sweep=last
     """
     from ctxexp.jobs.finished_runs import finished_by_label
     from ctxexp.report.summary import write_summary
@@ -96,6 +101,7 @@ def cache(
     folder: where they are; null: `ctxexp/vectors` in the user's cache folder (or CTXEXP_CACHE)
     key: clear this entry only
     older_than: clear what was not used for so many days
+    example: ctxexp cache clear older_than=30
     """
     folder = folder or vector_folder()
     if action == "show":
@@ -116,6 +122,7 @@ def upload(folder: Path, *folders: Path, uri: str | None = None, experiment: str
     folders: more of them
     uri: where to; null: where the run was meant to go
     experiment: MLflow's experiment; null: the run's own
+    example: ctxexp upload mlruns/results/20261126-171123-9aae98
     """
     from ctxexp.sinks.mlflow.upload import upload as send
 
@@ -125,7 +132,10 @@ def upload(folder: Path, *folders: Path, uri: str | None = None, experiment: str
 
 
 def models() -> None:
-    """List the models that can be typed, with the size of their files and whether they are here."""
+    """List the models that can be typed, and which are here.
+
+    example: ctxexp models
+    """
     offers = [registry().find("model", name) for name in registry().names("model")]
     rows = [*registered_models(offers), *cached_models()]
     width = max(len(row.typed) for row in rows)
@@ -144,6 +154,7 @@ def plugins(*files: Path, json: bool = False) -> int:
 
     files: plugin files (FILE.py), listed too
     json: as JSON, with every group's options, the config's keys and the verbs, for scripts and assistants
+    example: ctxexp plugins my_plugin.py
     """
     return list_plugins(list(files), as_json=json)
 
@@ -153,6 +164,7 @@ def conform(name: str, **arguments: Any) -> int:
 
     name: what it is registered as: bert, or with its kind, metric/anisotropy; or an option that is a YAML file
     arguments: of its config, as in pooling=first; plugins=[file.py] brings names from files
+    example: ctxexp conform metric/anisotropy
     """
     from ctxexp.testing.by_name import main  # with the whole kit, which no other verb needs
 

@@ -17,8 +17,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from ctxexp.dataset import Corpus, Sentence, TextStream
-from ctxexp.datasets.bound import CorpusBound
+from ctxexp.dataset import Corpus, CorpusBound, Sentence, TextStream
 from ctxexp.datasets.sketch import ContextSketch, Limits, digest
 from ctxexp.engine import Engine
 from ctxexp.engines.local import Local

@@ -13,16 +13,17 @@ import http.client
 import io
 import os
 import shutil
+import tarfile
 import tempfile
 import urllib.request
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
 from tqdm import tqdm
 
 from ctxexp.errors import DataError, line
-from ctxexp.files.archives import members
 from ctxexp.files.paths import user_path
 
 _STS = "ixa2.si.ehu.eus/stswiki/images/"
@@ -169,3 +170,22 @@ def content_at(url: str) -> bytes:
     if size is not None and buffer.tell() != size:
         raise OSError(f"it broke off after {buffer.tell():,} of {size:,} bytes")
     return buffer.getvalue()
+
+
+def members(url: str, data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Path and content of each file of a .zip or a .tar archive (.gz, .bz2, .xz); no file is written.
+
+    Raises DataError for an archive that can't be read to its end.
+    """
+    try:
+        if url.endswith(".zip"):
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                yield from ((info.filename, archive.read(info)) for info in archive.infolist() if not info.is_dir())
+            return
+        with tarfile.open(fileobj=io.BytesIO(data)) as packed:
+            for member in packed:
+                if member.isfile() and (content := packed.extractfile(member)) is not None:
+                    yield member.name, content.read()
+    except Exception as error:  # readers raise errors of a dozen kinds for damaged ones, and document few
+        words = line(str(error), 200) or type(error).__name__
+        raise DataError(f"{url} did not give a readable archive: {words}") from None

@@ -77,6 +77,8 @@ def table_cells(table: Any, column: str | None) -> Iterable[object] | None:
                 f"text: a mapping of data sets ({', '.join(splits)}); give one, as in text[{splits[0]!r}]"
             )
         names = list(table)
+        if len(names) > 1 and all(isinstance(cell, str) for cell in table.values()):
+            raise ConfigError("text: a mapping of sentences; give list(text.values()), or a table's columns as lists")
     if not isinstance(names, Iterable) or not hasattr(table, "__getitem__"):
         return None
     name = choose_column(names, column, "text")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,3 +48,14 @@ def _convert(cells: pd.Series, kind: str) -> pd.Series | np.ndarray:
     if kind not in _TYPES.values():  # a damaged file may name U99999999, for which NumPy would ask so much memory
         raise ValueError(f"a column of type {short(kind)}, expected str, {', '.join(sorted({*_TYPES.values()}))}")
     return cells.replace("", "nan").to_numpy(np.str_).astype(kind)
+
+
+NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)
+"""Errors that zipfile raises for bytes that are no archive, or one that it can't read."""
+
+
+def read_npz(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file by name. Raises ValueError for one that isn't as long as it says, and zipfile's errors
+    (NO_ARCHIVE) for bytes that are no archive."""
+    with path.open("rb") as file, np.lib.npyio.NpzFile(file) as arrays:
+        return dict(arrays)

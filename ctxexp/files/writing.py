@@ -91,3 +91,11 @@ def disk_error_message(error: OSError, path: Path | None = None) -> str:
         where = f"cannot write {path.name}: the disk of {path.parent}" if path else "a disk"
         return f"{where} is full; {MAKE_ROOM}"
     return f"cannot write {path}: {error.strerror or error}; choose a writable place"
+
+
+def render_page(package: str, name: str, **values: object) -> str:
+    """The page `name` of the package with these values filled in, HTML-escaped."""
+    from jinja2 import Environment, PackageLoader
+
+    pages = Environment(loader=PackageLoader(package, ""), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return pages.get_template(name).render(values)

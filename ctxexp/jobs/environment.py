@@ -15,7 +15,7 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import TypedDict
 
-from ctxexp.jobs.credentials import mask, redact
+from ctxexp.jobs.credentials import mask
 from ctxexp.vectors.code_version import PACKAGE
 
 
@@ -62,7 +62,7 @@ def command() -> str:
     """The command line that started this process, as one would type it, without credentials."""
     program = Path(sys.argv[0]) if sys.argv and sys.argv[0] else Path(sys.executable)
     args = ["python", "-m", program.parent.name] if program.name == "__main__.py" else [program.name]
-    return mask(shlex.join(redact(word) for word in [*args, *sys.argv[1:]]))
+    return mask(shlex.join([*args, *sys.argv[1:]]))
 
 
 def provenance_tags() -> dict[str, str]:

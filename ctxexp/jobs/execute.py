@@ -26,11 +26,10 @@ from ctxexp.jobs.process import reraise_interrupts
 from ctxexp.measuring.study import Study
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.figures import run_figures
-from ctxexp.report.findings import finding
 from ctxexp.report.page import REPORT, write_report
 from ctxexp.report.run_facts import text_start
 from ctxexp.report.sweep_tables import table_texts, write_tables
-from ctxexp.report.terminal import curve_table, fitted_markdown
+from ctxexp.report.terminal import answer, curve_table, fitted_markdown
 from ctxexp.results import Results
 
 _printed_errors: set[str] = set()  # errors that this process has printed
@@ -89,7 +88,7 @@ def _execute(spec: JobSpec) -> float | None:
     run_of = new_run(
         folder,
         store,
-        name=with_references(run_name(built.title, spec.overrides), spec.environment),
+        name=with_references(spec.environment, run_name(built.title, spec.overrides)),
         key=key_of(config, study) if isinstance(study, Study) else "",
         params=spec.params,
         config=spec.text,
@@ -114,15 +113,16 @@ def _execute(spec: JobSpec) -> float | None:
             write_report([(run_of.name, results)], folder / REPORT, published=published)
         running.log(results)
         value = objective.of(results) if objective else None
-    show(summary(results))
+    if config.verbose:
+        show(summary(results))
     if value is not None:
         show(f"objective {config.objective}: {value:.6g}")
     if not sweep:
         for table in table_texts(folder):
             show(f"\n{fitted_markdown(table, terminal_width())}")
-        if sentence := finding(results):
-            show(f"\n{textwrap.fill(sentence, terminal_width())}\n")
-        show(f"results:    {folder}" + (f"\nrun:        {running.link}" if running.link else ""))
+        show(f"\n{answer([(results.info.title, results)], terminal_width())}")
+        if running.link:
+            show(f"run:    {running.link}")
         show_page(folder)
     return value
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from ctxexp.errors import CtxexpError, TrackingError
 from ctxexp.files.manifest import MANIFEST, seal
 from ctxexp.files.writing import disk_error_message, is_disk_full, write_text
-from ctxexp.jobs.credentials import mask, mask_document
+from ctxexp.jobs.credentials import map_texts, mask
 from ctxexp.jobs.environment import environment, provenance_tags
 from ctxexp.jobs.process import defer_signals, process_tags, raise_on_termination
 from ctxexp.jobs.sinks import Sinks
@@ -44,9 +44,9 @@ def new_run(
         folder=folder,
         tracking_folder=store,
         began_ms=int(time.time() * 1000),
-        params=mask_document(dict(params)),
+        params=map_texts(mask, dict(params)),
         config=mask(config),
-        source=mask_document(provenance_tags()),
+        source=map_texts(mask, provenance_tags()),
         sweep=sweep,
     )
 
@@ -130,12 +130,12 @@ def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Jo
 
 
 def describe_sinks(folder: Path, sinks: Sinks) -> str:
-    """Note in status.json how the sinks describe the run; returns the first link to it, with the sink's hint on how to
-    open it; empty if none has one."""
+    """Note in status.json how the sinks describe the run; returns the first link to it that needs nothing started
+    first; empty if there is none."""
     descriptions = sinks.descriptions()
     first = next((about for about in descriptions.values() if about.get("link")), {})
     write_state(folder, sinks=descriptions, link=first.get("link", ""))
-    return first.get("link", "") + first.get("hint", "")
+    return "" if first.get("hint") else first.get("link", "")
 
 
 def _finish(sinks: Sinks, folder: Path, status: Status, error: str | None) -> None:

@@ -25,6 +25,6 @@ def show_page(folder: Path) -> None:
     page = (folder / REPORT).absolute()
     if not page.exists():
         return
-    show(f"report:     {page}")
+    show(f"report: {page}")
     if _opens and not webbrowser.open(page.as_uri()):
         show("warning: no browser to open the report in", sys.stderr)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ctxexp.errors import CtxexpError, TrackingError, plugin_call
-from ctxexp.jobs.credentials import mask, mask_document
+from ctxexp.jobs.credentials import map_texts, mask
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
 
@@ -33,7 +33,7 @@ class Sinks(Sink):
         """Each sink's description of its run, by label, credentials masked; empty ones are left out."""
         by_label: dict[str, dict[str, str]] = {}
         self._each("say what it calls the run", lambda label, sink: by_label.update({label: dict(sink.metadata())}))
-        return {label: mask_document(metadata) for label, metadata in by_label.items() if metadata}
+        return {label: map_texts(mask, metadata) for label, metadata in by_label.items() if metadata}
 
     def prepare_all(self, store: Path) -> dict[str, dict[str, object]]:
         """Call `prepare_jobs` of every sink, once per command; returns by label the arguments that the jobs' sinks get

@@ -15,7 +15,7 @@ from typing import Any, TypedDict, cast
 from ctxexp.errors import DiskError
 from ctxexp.files.paths import no_device, user_path
 from ctxexp.files.writing import PART, disk_error_message, write_text
-from ctxexp.jobs.credentials import mask_document
+from ctxexp.jobs.credentials import map_texts, mask
 from ctxexp.jobs.process import HOST, PID, STARTED, process_identity, why_gone
 
 STATE = "status.json"  # what the job is doing: changes, so it is no artifact
@@ -52,7 +52,7 @@ def job_folder(folder: Path | str, group: str, number: int | None = None, overri
 
 def write_json(path: Path, document: object) -> None:
     """Atomic: a reader sees the old file or the new one. Credentials are left out."""
-    write_text(path, json.dumps(mask_document(document), indent=1, ensure_ascii=False, default=str))
+    write_text(path, json.dumps(map_texts(mask, document), indent=1, ensure_ascii=False, default=str))
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -23,12 +22,11 @@ from ctxexp.jobs.process import defer_signals, end_workers, raise_on_termination
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import STATE, State, read_state, try_state, write_json
 from ctxexp.progress import show, terminal_width
-from ctxexp.report.findings import comparison_finding, finding
-from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, training_runs
+from ctxexp.report.negative_controls import NO_CONTEXT, control_lines
 from ctxexp.report.seeds import average_seeds
 from ctxexp.report.summary import write_summary
 from ctxexp.report.sweep_tables import table_texts
-from ctxexp.report.terminal import comparison_table, fitted_markdown
+from ctxexp.report.terminal import answer, fitted_markdown
 from ctxexp.results import RESULTS_FILE, Results
 from ctxexp.results.objective import Objective
 from ctxexp.sink import Status, Sweep, SweepReport, SweepRow
@@ -38,12 +36,13 @@ JOBS = "jobs.json"  # beside the comparison: the sweep's rows
 Summarise = Callable[[list[tuple[str, Results]], Path], list[Path]]
 
 _current: tuple[Sweep, Sinks] | None = None
+_verbose = False
 
 
-def open_sweep(sweep: Sweep, sinks: Sinks) -> None:
-    """Remember the sweep that this process starts, and its sinks."""
-    global _current
-    _current = sweep, sinks
+def open_sweep(sweep: Sweep, sinks: Sinks, *, verbose: bool = False) -> None:
+    """Remember the sweep that this process starts, and its sinks; `verbose`: its end prints more than the answer."""
+    global _current, _verbose
+    _current, _verbose = (sweep, sinks), verbose
 
 
 def current_sweep() -> tuple[Sweep, Sinks] | None:
@@ -197,25 +196,20 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
         return 1
     targets = {label: (Objective.read(r.info.objective), r) for label, r in report.compared if r.info.objective}
     objectives = {label: f"{one.text} = {one.of(results):.6g}" for label, (one, results) in targets.items()}
-    width = max(len(row.label) for row in report.rows)
-    show("\njobs")
-    for row in report.rows:
+    rows = [row for row in report.rows if _verbose or row.status != "FINISHED" or row.label in objectives]
+    for row in rows:
         note = " ".join(row.error.strip().splitlines()[-1:]) if row.error else objectives.get(row.label, "")
-        show(f"  {row.label:<{width}}  {row.status.lower()}{' before' if row.reused else ''}  {note}")
+        show(f"{row.label}: {row.status.lower()}{' before' if row.reused else ''}{note and ', '}{note}")
     if problems := (report.error or "").removeprefix(stopped or "").strip():
         show(f"error: {problems}", sys.stderr)
-    if report.compared:
-        averages = average_seeds(report.compared)
-        show(f"\n{comparison_table(averages, terminal_width())}\n")
-        if controls := control_lines(averages, most=12):
-            show("\n".join([f"{NO_CONTEXT}:", *controls]))
-        if sentence := training_runs(averages):
-            show(f"{sentence}.")
+    averages = average_seeds(report.compared)
+    if _verbose and (controls := control_lines(averages)):
+        show("\n".join([f"{NO_CONTEXT}:", *controls]))
     for table in table_texts(sweep.summary):
         show(f"\n{fitted_markdown(table, terminal_width())}")
-    if report.compared and (sentence := comparison_finding(averages) or finding(averages[0][1], averages[0][0])):
-        show(f"\n{textwrap.fill(sentence, terminal_width())}\n")
-    link = sinks.charts_link(sweep)
-    show(f"comparison: {sweep.summary}" + (f"\ncharts:     {link}" if link else ""))
+    if averages:
+        show(f"\n{answer(averages, terminal_width())}")
+    if link := sinks.charts_link(sweep):
+        show(f"charts: {link}")
     show_page(sweep.summary)
     return 0 if report.status == "FINISHED" and not report.error else 1

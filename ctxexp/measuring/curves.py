@@ -10,7 +10,7 @@ import numpy as np
 
 from ctxexp.baseline import ScoredGroups
 from ctxexp.errors import MetricError
-from ctxexp.maths.chance import chance_corrected
+from ctxexp.maths.cosines import chance_corrected
 from ctxexp.maths.summary import finite_mean
 from ctxexp.measuring.baseline_levels import FIRST
 from ctxexp.measuring.bootstrap import Curve, Resamples, interval

@@ -60,8 +60,9 @@ def mean_cosine_level(blocks: Blocks, occurrences: Occurrences, over: Among) -> 
     partners = size * (size.sum() - 1)
     if over == "sentence" and units.pair_group is not None:
         group = np.unique(units.pair_group[sentence], return_inverse=True)[1]
-        of_group = np.zeros((group.max() + 1, m.shape[1]))
-        np.add.at(of_group, group, m)
+        order = np.argsort(group, kind="stable")
+        first = np.searchsorted(group[order], np.arange(group.max() + 1))
+        of_group = np.add.reduceat(m[order], first, axis=0, dtype=np.float64)
         q = np.vecdot(m, of_group[group])
         partners = size * (size.sum() - np.bincount(group, size)[group])
     where, s, n_pairs = units.of_sentence[sentence], m.sum(axis=0, dtype=np.float64), float(partners.sum())

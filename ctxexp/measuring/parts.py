@@ -54,6 +54,7 @@ def measure_parts(
             named_baseline=study.named_baseline,
             seed=study.seed,
             eps=words.eps,
+            is_part=True,
         )
         tables.append(part_table(name, measure([part], metrics, seed=study.seed, bootstrap=0)))
     return pd.concat(tables, ignore_index=True)

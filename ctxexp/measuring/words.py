@@ -71,7 +71,9 @@ class WordRows(Rows):
         text: Text | None = None,
         block_bytes: int = BLOCK_BYTES,
         intervals: Intervals = "new_text",
+        is_part: bool = False,
     ) -> None:
+        self.is_part = is_part  # of a measured text: what its words lack the whole says
         self.store, self.occurrences = store, occurrences
         self.baseline, self.named_baseline = baseline, named_baseline
         self.seed, self.eps = seed, eps or 0.0
@@ -90,7 +92,8 @@ class WordRows(Rows):
         indices = {label: self.group_indices(prototype) for label, prototype in prototypes.items()}
         named = self.named_baseline
         self.baselines = BaselineLevels(self.occurrences, self.baseline, named, prototypes, indices, self.seed)
-        warn_idle(self.occurrences, prototypes)
+        if not self.is_part:
+            warn_idle(self.occurrences, prototypes)
 
     def at(self, place: Place) -> WordReader:
         assert place.layer is not None

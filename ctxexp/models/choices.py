@@ -38,7 +38,7 @@ class TransformerOptions:
     prefix: what stands before each text, never measured: as_tokenizer (what the tokenizer adds by itself), none, bos
       (the tokenizer's start token), or a text.
     lower: whether text is read in lower case (the words keep their capitals); null: as the checkpoint's files say.
-    layers: the numbers of the layers to encode and measure, as in [0,6,12]; null: all.
+    layers: the numbers of the layers to encode and measure, as in [0,6,12], -1 being the last; null: all.
     point: where in each block: residual (the stream behind it), or what its attention or its mlp adds to that stream.
     final_norm: whether the last layer is taken after the model's final norm, as transformers' last hidden state is.
     long: window (overlapping windows, each piece from where it has most context) or refuse.
@@ -141,11 +141,11 @@ def check_arguments(given: Mapping[str, Any]) -> None:
 
 
 def check_layers(layers: Sequence[int] | None) -> None:
-    """Raise `ConfigError` for a selection that no model allows: an empty one, a negative number, or a layer twice."""
-    if layers is not None and (not layers or min(layers) < 0 or len(set(layers)) < len(layers)):
+    """Raise `ConfigError` for a selection that no model allows: an empty one, or a layer twice."""
+    if layers is not None and len(set(layers)) < max(len(layers), 1):
         raise ConfigError(
-            f"model.layers={list(layers)}: expected different layers, counted from 0, the input layer, as in [0,6,12]; "
-            "null is all of them"
+            f"model.layers={list(layers)}: expected different layers, counted from 0, the input layer, as in [0,6,12] "
+            "(-1: the last one); null is all of them"
         )
 
 
@@ -154,12 +154,13 @@ def layer_selection(
 ) -> tuple[int, ...] | None:
     """The requested layers, ascending; None for all, which inside a block begin with 1. Raises `ConfigError` for one
     that the model doesn't have."""
+    layers = layers and [i + n_layers if -n_layers <= i < 0 else i for i in layers]  # -1: the last
     check_layers(layers)
     if layers is None and point != "residual":
         layers = range(1, n_layers)
     if layers is None or len(layers) == n_layers == max(layers) + 1:
         return None
-    if beyond := [i for i in layers if i >= n_layers]:
+    if beyond := [i for i in layers if not 0 <= i < n_layers]:
         raise ConfigError(f"model.layers={list(layers)}: no layer {beyond[0]}: {source} has layers 0 to {n_layers - 1}")
     return tuple(sorted(layers))
 

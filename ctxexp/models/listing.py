@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 from ctxexp.errors import ModelError
 from ctxexp.models.elmo.locate import hub_cache
 from ctxexp.models.transformer.checkpoints import is_complete
-from ctxexp.plugins.arguments import arguments
 from ctxexp.plugins.offers import Offer
+from ctxexp.plugins.types import arguments
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.errors import EncodingError
+from ctxexp.errors import ConfigError, EncodingError
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.choices import AS_TOKENIZER, LinearKernel, LongTexts, Pooling, TransformerOptions
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def from_transformers(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    model: object,
+    tokenizer: PreTrainedTokenizerBase | None = None,
     *,
     name: str | None = None,
     pooling: Pooling = "mean",
@@ -39,8 +40,9 @@ def from_transformers(
     A pooler counts as the model's own, even one that was newly drawn on loading.
 
     Args:
-        model: A model of transformers; of an encoder-decoder the encoder is taken.
-        tokenizer: Its fast tokenizer.
+        model: A model of transformers, alone or tuned by peft, in a pipeline or a SentenceTransformer; of an
+            encoder-decoder the encoder is taken.
+        tokenizer: Its fast tokenizer; None: the one beside it there, else that of the files it was loaded from.
         name: Its label in figures (None: the name that it was loaded by, else its class).
         pooling, final_norm, long, stride, linear, layers, prefix: As in the options of `model=huggingface`.
 
@@ -48,6 +50,7 @@ def from_transformers(
         An encoder that `ctxexp.measure` takes as its model.
 
     Raises:
+        ConfigError: It is no such model, or has no tokenizer.
         EncodingError: The weights are of a type other than float32, bfloat16 and float16.
         ModelError: A weight is NaN or infinite, or the tokenizer isn't the model's own.
 
@@ -59,12 +62,36 @@ def from_transformers(
         >>> encoder.n_layers, encoder.dim
         (5, 192)
     """
+    network, tokenizer = _parts(model, tokenizer)
     from ctxexp.models.transformer.build import from_memory
 
     options = TransformerOptions(
         pooling=pooling, final_norm=final_norm, long=long, stride=stride, linear=linear, layers=layers, prefix=prefix
     )
-    return from_memory(model, tokenizer, options, name)
+    return from_memory(network, tokenizer, options, name)
+
+
+def _parts(model: Any, tokenizer: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The network and its tokenizer, as `from_transformers` takes them. Raises ConfigError, with what to write."""
+    network = model
+    if not hasattr(model, "base_model"):  # as all of transformers and peft have
+        tokenizer = tokenizer or getattr(model, "tokenizer", None)
+        parts: Iterable[object] = getattr(model, "children", list)()  # a SentenceTransformer's
+        network = getattr(model, "model", None) or next((getattr(part, "auto_model", None) for part in parts), None)
+    source = getattr(getattr(network, "config", None), "name_or_path", "")
+    if tokenizer is None and source:
+        from transformers import AutoTokenizer
+
+        with suppress(OSError, ValueError):  # no such files
+            tokenizer = AutoTokenizer.from_pretrained(source)
+    if tokenizer is None or not hasattr(network, "config"):
+        raise ConfigError(
+            "model: expected a name, a folder, a model of transformers or a ctxexp.Encoder, got "
+            f"{type(model).__name__}; a transformers model that wasn't loaded from files comes with its tokenizer: "
+            "ctxexp.measure(model, text, tokenizer=tokenizer), or wrapped once for several measurements: "
+            "ctxexp.from_transformers(model, tokenizer)"
+        )
+    return network, tokenizer
 
 
 class ArrayEncoder(Encoder):

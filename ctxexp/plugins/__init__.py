@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ctxexp.plugins.arguments import arguments
 from ctxexp.plugins.hookspecs import (
     ALL_KINDS,
     COMMAND,
@@ -15,6 +14,7 @@ from ctxexp.plugins.hookspecs import (
 )
 from ctxexp.plugins.offers import Offer, PluginVersion
 from ctxexp.plugins.registry import Registry, build_registry
+from ctxexp.plugins.types import arguments
 
 __all__ = [
     "ALL_KINDS",

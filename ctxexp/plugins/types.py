@@ -5,8 +5,10 @@ pydantic is imported where it is needed: `--help` needs none.
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
+import typing
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -15,6 +17,7 @@ import yaml
 from annotated_types import Ge, Le
 
 from ctxexp.errors import ConfigError, line, near, short
+from ctxexp.plugins.hookspecs import Factory
 
 Seed = Annotated[int, Ge(0), Le(2**63 - 1)]  # torch's seeds
 BOUNDS = {"greater_than_equal": "at least {ge}", "less_than_equal": "at most {le}", "finite_number": "a finite number"}
@@ -98,3 +101,19 @@ def value_text(value: object) -> str:
         if isinstance(value, str | Path)
         else yaml.safe_dump(value, default_flow_style=True, width=10**6).split("\n")[0]
     )
+
+
+def arguments(factory: Factory) -> dict[str, tuple[object, object]] | None:
+    """Name -> (type, default) of a factory's arguments; None if it takes any keyword, or none that can be read."""
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    target = factory.__init__ if inspect.isclass(factory) else factory
+    try:
+        hints = typing.get_type_hints(target)
+    except Exception:  # a name that is imported for type checkers only, or no type at all
+        hints = {}
+    return {p.name: (hints.get(p.name, Any), p.default) for p in parameters}

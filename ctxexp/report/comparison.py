@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -13,9 +15,11 @@ from ctxexp.errors import MetricError, near
 from ctxexp.files.paths import user_path
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.figures import overview_figure, run_figure, sweep_figure
+from ctxexp.report.findings import LEADING, sweep_finding
 from ctxexp.report.frame import display_in_notebook
 from ctxexp.report.page import write_report
-from ctxexp.results.curves import keys_beside, main_key, mix_mark
+from ctxexp.report.wording import readable
+from ctxexp.results.curves import main_keys, mix_mark
 from ctxexp.results.values import COLUMNS, Key, Values
 
 if TYPE_CHECKING:
@@ -76,26 +80,17 @@ class Comparison:
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(label for label, _ in self.runs)}>"
 
-    def _repr_html_(self) -> str:
-        """Main curve of each measure by run and layer, each value above its 95% interval, and beside it raw values, the
-        level of chance and adjusted values."""
-        import pandas as pd
+    @property
+    def sentence(self) -> str:
+        """What was found, in a few sentences: how the runs go from layer to layer, and their order at the last."""
+        return sweep_finding(self.runs)
 
-        rows: dict[tuple[str, str, str], list[str]] = {}
-        for label, results in self.runs:
-            for measure_task in results.measure_tasks():
-                if key := main_key(results, *measure_task):
-                    mark = mix_mark(results, key.measure)
-                    name = key.curve_name + (f" ({mark})" if mark else "")
-                    for statistic, each in {key.name: key, **keys_beside(results, key)}.items():
-                        rows[name, statistic, label] = _html_cells(*results.by_key[each])
-        table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("layer", axis="columns")
-        order = {curve: i for i, curve in enumerate(dict.fromkeys(row[:2] for row in rows))}
-        names = [tuple(map(escape, row)) for row in rows]
-        table.index = pd.MultiIndex.from_tuples(names, names=["measure", "statistic", "run"]) if names else table.index
-        places = sorted(range(len(names)), key=[order[row[:2]] for row in rows].__getitem__)
-        html: str = table.iloc[places].to_html(escape=False, na_rep="")
-        return html
+    def _repr_html_(self) -> str:
+        """The sentences, and each measure's main curve by run and layer, each value above its 95% interval."""
+        rows = {(key.curve_name, label): (results, key) for label, results in self.runs for key in main_keys(results)}
+        order = list(dict.fromkeys(curve for curve, _ in rows))
+        at = sorted(rows, key=lambda row: order.index(row[0]))
+        return f"<p>{escape(self.sentence)}</p>{_html_table({f'{row[0]}: {row[1]}': rows[row] for row in at})}"
 
 
 def run_plot(results: Results, measure: str | None) -> Figure:
@@ -105,11 +100,15 @@ def run_plot(results: Results, measure: str | None) -> Figure:
 
 
 def run_html(results: Results) -> str:
-    """The run's facts and each measure's main curve by layer, as HTML for a notebook."""
-    comparison, info = of_run(results), results.info
-    ((label, _),) = comparison.runs
-    head = f"{label}, {info.corpus.name}: {results.n_layers} layers, baseline {info.baseline.name or 'none'}"
-    return f"<p>{escape(head)}</p>{comparison._repr_html_()}"
+    """The leading measure's figure, or the run's sentence where there is nothing to draw, and each measure's main curve
+    by layer, each value above its 95% interval, as HTML."""
+    keys = sorted(main_keys(results), key=lambda key: key.measure != LEADING)
+    figure = run_figure(results, keys[0].measure, keys[0].task) if keys else None
+    says = f"<p>{escape(results.sentence)}</p>"
+    if figure is not None:  # which says the same
+        png = base64.b64encode(figure._repr_png_()).decode()  # type: ignore[attr-defined]  # of `empty_figure`
+        says = f'<img width="640" alt="{escape(results.sentence)}" src="data:image/png;base64,{png}">'
+    return says + _html_table({key.curve_name: (results, key) for key in keys})
 
 
 def of_run(results: Results) -> Comparison:
@@ -117,13 +116,20 @@ def of_run(results: Results) -> Comparison:
     return Comparison(((results.info.title or "run", results),))
 
 
-def _html_cells(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[str]:
-    """The values, each with its interval below it where there is one."""
-    cells = []
-    for numbers in zip(value, low, high, strict=True):
-        text, *ends = (f"{number:.3f}" if np.isfinite(number) else "" for number in numbers)
-        cells.append(f"{text}<br><small>[{', '.join(ends)}]</small>" if all(ends) else text)
-    return cells
+def _html_table(rows: Mapping[str, tuple[Results, Key]]) -> str:
+    """A row a curve, its cells by layer; an interval stands below its value."""
+    import pandas as pd
+
+    cells: dict[str, list[str]] = {}
+    for name, (results, key) in rows.items():
+        scale = ", ".join(filter(None, [readable(key), mix_mark(results, key.measure)]))
+        line = cells.setdefault(f"{escape(name)}<br><small>{escape(scale)}</small>", [])
+        for numbers in zip(*results.by_key[key], strict=True):
+            text, *ends = (f"{number:.3f}" if np.isfinite(number) else "" for number in numbers)
+            line.append(f"{text}<br><small>[{', '.join(ends)}]</small>" if all(ends) else text)
+    table = pd.DataFrame.from_dict(cells, orient="index").rename_axis("layer", axis="columns")
+    html: str = table.to_html(escape=False, na_rep="")
+    return html
 
 
 def _nothing_to_draw(measures: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Tables on a terminal, no wider than it is: a run's curves by layer, runs side by side, the tables of plugins."""
+"""On a terminal, no wider than it is: what a command ends with, a run's curves by layer, the tables of plugins."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from types import MappingProxyType
 
-from ctxexp.report.findings import MARKED
+from ctxexp.report.findings import MARKED, change, comparison_finding, finding, leading_keys
 from ctxexp.report.findings.claims import opposite_steps
-from ctxexp.report.side_by_side import AT, ComparisonCell, number, side_by_side
-from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults, mix_mark
+from ctxexp.report.findings.phrases import enumeration
+from ctxexp.report.wording import SHARE, SHARE_OF_ROOM, LabelledResults, mix_mark
 from ctxexp.results import Results
 from ctxexp.results.curves import keys_beside, main_keys
 from ctxexp.results.values import LAYER, Key
 
-BESIDE = ("raw", "chance")  # what stands beside a value at the last layer and the highest
+BESIDE = ("raw", "chance")  # what stands beside the leading measure's value
+WIDEST = 100  # characters of a line of what a command ends with, however wide the terminal
+SPOKEN = 8  # runs of which each has a sentence
 GAP = 2  # spaces between columns
 MIN_COLUMN = 20  # characters that a cell is not broken below, however narrow the terminal
 
@@ -134,33 +136,65 @@ def _estimates_at(results: Results, key: Key, place: str, at: int) -> tuple[floa
     return value, low, high
 
 
-def comparison_table(runs: Sequence[LabelledResults], width: int) -> str:
-    """Runs side by side, a line a run for each measure: its value at the last layer, and its highest one, with their
-    intervals, the raw values and the levels of chance there."""
-    columns: dict[str, list[tuple[str, ...]]] = {
-        at: [(at.removesuffix(" layer"), "interval", *BESIDE)] for at in AT[:2]
-    }
-    stub, above = [""], {}  # labels, and the lines above their rows
-    for row in side_by_side(runs):
-        above[len(stub)] = [f"{row.title}, {row.curve.rpartition('/')[2]}"]
-        for label, cells in zip(row.labels, row.cells, strict=True):
-            if cells:
-                stub.append(f"  {label}")
-                for at, rows in columns.items():
-                    rows.append(_comparison_cells(cells[at]) if at in cells else ("",) * (2 + len(BESIDE)))
-    texts = [_align_cells(rows) for rows in columns.values()]
-    room = width - GAP - max(len(line) for text in texts for line in text)
-    for i, label in enumerate(stub):
-        if len(label) > room:  # it has a line of its own
-            above.setdefault(i, []).append(label)
-            stub[i] = ""
-    titles = {i: "\n".join(lines) for i, lines in above.items()}
-    return _with_notes(stacked_table(stub, texts, width, head=1, titles=titles), width)
+def answer(runs: Sequence[LabelledResults], width: int) -> str:
+    """What a command ends with: a sentence a run and one that compares them, and a table of the curves by layer.
+
+    Of one run the table has a line a layer, of several a line a run, at its last layer: the leading measure with its
+    interval and the raw value and level of chance beside it, then the other measures that the width takes.
+    """
+    one, width = len(runs) == 1, min(width, WIDEST)
+    alike: dict[str, list[str]] = {}  # runs of which the same is said, by the sentence
+    for label, results in runs[:SPOKEN]:
+        alike.setdefault(finding(results, "{}") if one else change(results, "{}"), []).append(label)
+    said = [sentence.replace("{}", enumeration(labels)) for sentence, labels in alike.items()]
+    lines = [line for text in [*said, comparison_finding(runs)] for line in textwrap.wrap(text, width)]
+    keys = list(dict.fromkeys(key for _, results in runs for key in leading_keys(results)))
+    if not keys:
+        return "\n".join(lines)
+    stub, places = ["layer" if one else ""], []
+    for label, results in runs:
+        layers = list(results.info.model.layers or range(results.n_layers))
+        places += [(results, layer) for layer in (layers if one else layers[-1:])]
+        stub += [str(layer) for layer in layers] if one else [textwrap.shorten(label, width // 3, placeholder=" ...")]
+    leading, *others = [_answer_column(key, places, one, i == 0) for i, key in enumerate(keys)]
+    columns, room = [leading], width - max(map(len, stub)) - GAP - _column_width(leading)
+    for column in others:
+        room -= GAP + _column_width(column)
+        columns += [column] * (room >= 0)
+    titles = [column[0].split("\n") for column in columns]
+    tall = max(map(len, titles))
+    columns = [
+        ["\n".join(["", "", "", *title][-tall:]), *column[1:]] for title, column in zip(titles, columns, strict=True)
+    ]
+    notes = [SHARE] * any(key.statistic == "share_of_room" for key in keys)
+    notes += [MARKED] * any("*" in cell for cell in leading[1:])
+    return "\n".join(
+        [*lines, "", stacked_table(["\n" * (tall - 1) + stub[0], *stub[1:]], columns, width, head=1), *notes]
+    )
 
 
-def _comparison_cells(cell: ComparisonCell) -> tuple[str, ...]:
-    value, _, rest = cell.text.partition(" ")
-    return value, rest, *(number(cell.beside[name]) if name in cell.beside else "" for name in BESIDE)
+def _answer_column(key: Key, places: Sequence[tuple[Results, int]], one: bool, is_leading: bool) -> list[str]:
+    """A curve's title and its cells at these layers; the leading one's with what stands beside a value."""
+    name = key._replace(statistic="").curve_name.replace("_", " ").replace("intra ", "intra-").replace("self ", "self-")
+    rows = []
+    for results, layer in places:
+        value, low, high = _estimates_at(results, key, LAYER, layer)
+        star = "*" * (one and is_leading and layer in opposite_steps(results, key))
+        cells = [f"{value:.3f}{star}" if math.isfinite(value) else ""]
+        if is_leading:
+            beside = keys_beside(results, key)
+            spread = f"± {value - low:.3f}" if results.info.seeds else f"[{low:.3f}, {high:.3f}]"
+            cells.append(spread if math.isfinite(low) else "")
+            for each in BESIDE:
+                other = _estimates_at(results, beside[each], LAYER, layer)[0] if each in beside else math.nan
+                cells.append(f"{other:.3f}" if math.isfinite(other) else "")
+        rows.append(cells)
+    if not is_leading:
+        return ["\n".join(textwrap.wrap(name, MIN_COLUMN)), *_align_cells(rows)]
+    spread = "sd of seeds" if any(results.info.seeds for results, _ in places) else "95% interval"
+    statistic = "share" if key.statistic == "share_of_room" else key.name
+    head, *cells = _align_cells([[statistic, spread, *BESIDE], *rows])
+    return [f"{name}\n{head}", *cells]
 
 
 def fitted_markdown(text: str, width: int) -> str:

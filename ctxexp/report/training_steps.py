@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ctxexp.models.training_steps import training_of, training_step
+from ctxexp.models.transformer.checkpoints import training_of, training_step
 from ctxexp.report.wording import LabelledResults, one_line, unique_labels
 
 if TYPE_CHECKING:

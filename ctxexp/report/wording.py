@@ -24,10 +24,8 @@ LabelledResults = tuple[str, "Results"]
 
 MINUS = "\u2212"  # a hyphen is shorter than a plus sign
 LAYER_AXIS = "layer (0 = input layer)"
-SHARE_OF_ROOM = (
-    "share of the room above chance = (raw − chance) / (1 − chance): how alike a word's vectors are once the direction "
-    "that all words share is taken off"
-)
+SHARE = "share of the room above chance = (raw − chance) / (1 − chance)"
+SHARE_OF_ROOM = f"{SHARE}: how alike a word's vectors are once the direction that all words share is taken off"
 """What the share of the room above chance is, in one line."""
 _PLURALS = {"corpus": "corpora"}
 _UNITS = {"share": "share of variance"}  # a unit that says on an axis what it is of

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, NoReturn, overload
 
 import numpy as np
 
+from ctxexp.errors import near
 from ctxexp.files.paths import user_path
 from ctxexp.results import files
-from ctxexp.results.curves import curve_series, named_curves
+from ctxexp.results.curves import curve_series, named_curves, summary_table
 from ctxexp.results.files import FRAME, REPLICATES, RESULTS_FILE
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Estimates, Key, Values
@@ -86,21 +87,6 @@ class Results:
     def n_layers(self) -> int:
         longest = max((len(estimates.value) for key, estimates in self.by_key.items() if key.place == LAYER), default=0)
         return self.info.model.n_layers or longest
-
-    def measured_values(self, key: Key) -> np.ndarray:
-        """The values of a curve in the layers that were measured.
-
-        Args:
-            key: The curve's key, one of `by_key`.
-
-        Returns:
-            (measured layers,).
-
-        Raises:
-            KeyError: There is none.
-        """
-        values = self.by_key[key].value
-        return values[list(self.info.model.layers)] if self.info.model.layers else values
 
     def measures(self) -> list[str]:
         """The measures that have curves.
@@ -200,6 +186,39 @@ class Results:
         """
         return curve_series(self, measure, statistic, task)
 
+    def __getitem__(self, name: str | tuple[str, str]) -> pd.Series:
+        """The main curve of a measure by layer, or one of its statistics: `results["self_similarity", "raw"]`."""
+        return self.curve(*map(str, name if isinstance(name, tuple) else [name]))
+
+    def __iter__(self) -> Iterator[str]:
+        """The measures' names."""
+        return iter(self.measures())
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in a sentence: how the leading measure goes from layer to layer, where the data show it."""
+        from ctxexp.report.findings import finding
+
+        return finding(self)
+
+    def summary(self) -> pd.DataFrame:
+        """The main curve of each measure, as `curve(measure)`.
+
+        Returns:
+            A row a layer, a column a measure.
+
+        Example:
+            >>> values = Values()
+            >>> values.set(Key("anisotropy", "mean_cosine"), np.array([0.5, 0.25]))
+            >>> Results.of(values).summary()["anisotropy"].tolist()
+            [0.5, 0.25]
+        """
+        return summary_table(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A copy of `frame`, in which each value is a row."""
+        return self.frame.copy()
+
     def plot(self, measure: str | None = None) -> Figure:
         """One measure by layer with its interval.
 
@@ -241,8 +260,16 @@ class Results:
     def __repr__(self) -> str:
         return f"<Results of {self.info.title or 'run'}: {', '.join(self.measures())} by {self.n_layers} layers>"
 
+    def __str__(self) -> str:
+        return f"{self.sentence}\n{self.summary().round(3).to_string()}"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Raise AttributeError with the public names, for a first guess such as `results.to_csv()`."""
+        names = [each for each in (*dir(type(self)), *self.__dataclass_fields__) if not each.startswith("_")]
+        raise AttributeError(f"Results has no {name!r}{near(name, names)}", name=name, obj=self)
+
     def _repr_html_(self) -> str:
-        """The run's facts and each measure's main curve by layer, as HTML for a notebook."""
+        """The sentence, the leading measure's figure and each measure's main curve by layer, for a notebook."""
         from ctxexp.report.comparison import run_html
 
         return run_html(self)
@@ -262,21 +289,24 @@ class Results:
         tables, replicates = {**others.tables, **self.tables}, {**others.replicates, **self.replicates}
         return Results(frame, tables, replicates, self.info | others.info)
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path = "results") -> Path:
         """Write results.json, the frame and one CSV a table, atomically: a crash leaves the old file or none.
 
         Args:
             folder: The folder; a name that ends in `.csv` gets the frame alone.
 
+        Returns:
+            Its path.
+
         Raises:
-            MetricError: A table couldn't be loaded by its name.
+            MetricError: It is a file's name of another kind, or a table couldn't be loaded by its name.
 
         Example:
-            >>> Results().save("results.csv")
-            >>> Path("results.csv").read_text().strip()
+            >>> Results().save("results.csv").read_text().strip()
             'measure,task,statistic,place,layer,value,low,high,n'
         """
         files.write(self, user_path(folder))
+        return user_path(folder)
 
     @classmethod
     def load(cls, folder: Path) -> Results:
@@ -293,8 +323,7 @@ class Results:
                 version's format.
 
         Example:
-            >>> Results().save("folder")
-            >>> Results.load(Path("folder"))
+            >>> Results.load(Results().save("folder"))
             <Results of run:  by 0 layers>
         """
         return cls(*files.read(folder))

@@ -83,6 +83,17 @@ def curve_series(results: Results, measure: str, statistic: str, task: str) -> p
     return pd.Series(values, index=pd.RangeIndex(len(values), name="layer"), name=str(key))
 
 
+def summary_table(results: Results) -> pd.DataFrame:
+    """The curve that stands for each measure and task, a column each; a row a layer that was measured."""
+    import pandas as pd
+
+    curves = {}
+    for measure, task in results.measure_tasks():
+        curves[Key(measure, "", task).curve_name] = curve_series(results, measure, "", task)
+    layers = list(results.info.model.layers or range(results.n_layers))
+    return pd.DataFrame(curves, index=pd.Index(layers, name="layer"))
+
+
 def named_curves(by_key: Mapping[Key, Estimates]) -> dict[str, np.ndarray]:
     """The values under the names that sinks give them, and the ends of their intervals, see `Results.by_name`."""
     curves = {}

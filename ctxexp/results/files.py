@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.errors import MetricError, TrackingError, short
-from ctxexp.files.arrays import NO_ARCHIVE, read_npz
 from ctxexp.files.manifest import find_damage, own_file
-from ctxexp.files.tables import column_types, read_csv, write_csv
+from ctxexp.files.tables import NO_ARCHIVE, column_types, read_csv, read_npz, write_csv
 from ctxexp.files.writing import atomic_write, write_text
 from ctxexp.results.run_info import ModelInfo, RunInfo
 from ctxexp.results.values import LAYER, Estimates, Key, Values
@@ -29,14 +28,21 @@ if TYPE_CHECKING:
 
 RESULTS_FILE, FRAME, REPLICATES = "results.json", "results.parquet", "replicates.npz"
 FORMAT = 2  # of these files
+OTHER_KINDS = (".json", ".html", ".parquet", ".feather", ".xlsx", ".pkl", ".tsv", ".txt", ".png", ".svg", ".pdf")
 MAX_NAME_BYTES = 200  # of a table: a file's name may have 255, with `.csv` and the suffix while it is written
 
 
 def write(results: Results, folder: Path) -> None:
     """Write the results into a folder, or their frame into a CSV file, see `Results.save`."""
-    if folder.suffix.lower() == ".csv":
+    suffix = "" if folder.is_dir() else folder.suffix.lower()  # a job's may end in the name of its text
+    if suffix == ".csv":
         write_csv(results.frame, folder)
         return
+    if suffix in OTHER_KINDS:
+        raise MetricError(
+            f"save: expected a folder, or a name that ends in .csv, got {folder.name}; report() writes a page, "
+            "plot().savefig() a figure, and to_pandas() has the methods for other files"
+        )
     if odd := _name_error(results.tables):
         raise MetricError(odd)
     for name, table in results.tables.items():
@@ -62,7 +68,9 @@ def read(folder: Path) -> tuple[pd.DataFrame, dict[str, pd.DataFrame], dict[Key,
     if not folder.is_dir():
         raise TrackingError(f"no folder {folder}: expected a run's, as in mlruns/results/<sweep>/<job>")
     if not path.is_file():  # opening a FIFO would wait for ever
-        raise TrackingError(f"no {RESULTS_FILE} in {folder}: the run there never finished measuring")
+        raise TrackingError(
+            f"no {RESULTS_FILE} in {folder}: the run there never finished measuring, or holds several: ctxexp.runs()"
+        )
     try:
         text = own_file(folder, RESULTS_FILE).read_bytes().decode()
         if what := find_damage(folder, (RESULTS_FILE, FRAME, REPLICATES)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from ctxexp.baseline import Baseline
 from ctxexp.dataset import Corpus
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.testing.report import Breach, Report, subject_label
-from ctxexp.testing.row_index import row_index
 
 
 def check_baseline(make: Callable[[], Baseline], *, name: str = "") -> Report:
@@ -72,3 +72,22 @@ def _seeded(make: Callable[[], Baseline], occurrences: Occurrences) -> None:
         raise Breach("the same generator gives other rows: draw from rng only")
     if all(map(np.array_equal, first, other)):
         raise Breach("another seed gives the same rows: draw from the rng that is passed")
+
+
+@dataclass(frozen=True)
+class MemoryRowIndex:
+    """The unit of each row: `vocabulary[unit_codes[row]]`; the rows of sentence i lie from `offsets[i]` on."""
+
+    vocabulary: list[str]
+    unit_codes: np.ndarray
+    offsets: np.ndarray
+    stored_of: np.ndarray
+
+
+def row_index(corpus: Corpus) -> MemoryRowIndex:
+    """The index of a store with one row for each word of the corpus, in its order."""
+    lists = [sentence.words for sentence in corpus.sentences]
+    vocabulary = sorted({w for words in lists for w in words})
+    code = {w: i for i, w in enumerate(vocabulary)}
+    codes = np.array([code[w] for words in lists for w in words], np.int32)
+    return MemoryRowIndex(vocabulary, codes, np.cumsum([0, *map(len, lists)]), np.arange(len(lists)))

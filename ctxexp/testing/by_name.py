@@ -16,12 +16,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_origin
 
+from omegaconf import OmegaConf
+
 from ctxexp import testing
 from ctxexp.command.config import Component, component_of
 from ctxexp.command.names import plugin_files
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConformanceError, DataError, line
-from ctxexp.jobs.credentials import mask, names_secret
+from ctxexp.jobs.credentials import mask, refuse_clear
 from ctxexp.plugins import build_registry
 from ctxexp.plugins.types import convert_value
 from ctxexp.testing.encoder_names import neighbour_values
@@ -43,12 +45,10 @@ def main(name: str, values: Mapping[str, object]) -> int:
 def conform(name: str, values: Mapping[str, object]) -> str:
     """The report of a registered name under these arguments, as text; raises ConformanceError if a law is broken."""
     component = _component_of_name(name, values)
-    is_sink, secrets = component.kind == "sink", component.offer.secrets
-    safe_arguments = {k: "***" if is_sink and names_secret(k, secrets) else v for k, v in component.arguments.items()}
-    title = f"{component.kind} {component.name}" + "".join(f" {k}={v}" for k, v in safe_arguments.items())
+    title = mask(f"{component.kind} {component.name}" + "".join(f" {k}={v}" for k, v in component.arguments.items()))
     title += f" of {component.source}" if component.source else ""
     files = values.get("plugins") or [str(file) for file in plugin_files()]
-    values = {**component.arguments, "plugins": files}
+    values = {**component.arguments, **values, "plugins": files}
     again = partial(_fingerprint_in_subprocess, f"{component.kind}/{component.name}", json.dumps(values))
     checks: dict[str, Callable[..., testing.Report]] = {
         "model": partial(
@@ -78,7 +78,10 @@ def _component_of_name(name: str, values: Mapping[str, object]) -> Component:
         print(f"warning: {line(broken)}", file=sys.stderr)
     kind, node = find_option(registry, name)
     arguments = {key: value for key, value in values.items() if key != "plugins"}
-    return component_of(kind, kind, {**node, **arguments}, registry)
+    secrets = registry.find(kind, str(node["name"])).secrets if kind == "sink" else ()
+    refuse_clear([f"sink.{key}={value}" for key, value in arguments.items()], secrets)
+    resolved = cast(dict[str, object], OmegaConf.to_container(OmegaConf.create(arguments), resolve=True))
+    return component_of(kind, kind, {**node, **resolved}, registry)
 
 
 def _fingerprint_in_subprocess(name: str, values: str) -> str:

@@ -13,8 +13,8 @@ from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.datasets.checks import check_corpus
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.models.random_words import random_words
+from ctxexp.testing.baselines import row_index
 from ctxexp.testing.report import Breach, Report, subject_label
-from ctxexp.testing.row_index import row_index
 from ctxexp.vectors.layers import MemoryLayers
 
 ROWS_DIM = 8

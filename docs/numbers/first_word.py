@@ -1,4 +1,4 @@
-"""The showcase: its figure and numbers, and the small table of the README."""
+"""The showcase: its figure and numbers, and its small table."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def table(numbers: pd.DataFrame) -> str:
 
 
 def facts(numbers: pd.DataFrame) -> Mapping[str, str]:
-    """What the README's sentences quote, by a name."""
+    """What the page's sentences quote, by a name."""
     words = numbers[(numbers.measure == METRICS[0]) & (numbers.model == SHOWN)]
     by_condition = {str(name): curve for name, curve in words.groupby("condition")}
     plain, without = by_condition[AS_TOKENIZED], by_condition["without the first word"]
@@ -63,7 +63,7 @@ def _moved(rows: pd.DataFrame, condition: str) -> str:
 
 PART = Part(
     mark="first word",
-    page="README.md",
+    page="docs/measures/attention-sink.md",
     numbers="first_word.csv",
     kept=lambda summary: pd.read_csv(summary / "table_first_word.csv").round(DECIMALS),
     table=table,

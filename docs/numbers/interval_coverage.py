@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binom
 
 from docs.numbers.part import Part, markdown
 
@@ -79,18 +78,16 @@ def table(numbers: pd.DataFrame) -> str:
 
 
 def _outside(cells: pd.DataFrame) -> str:
-    """Which cells lie outside, and how many would by chance."""
+    """Which cells lie outside."""
     is_out = ~cells.held.between(LOW, HIGH)
-    n = cells.draws.to_numpy()
-    inside = binom.cdf(np.floor(HIGH * n), n, 0.95) - binom.cdf(np.ceil(LOW * n) - 1, n, 0.95)
     out = cells[is_out]
     parts = [
         f"{_name(str(curve))}, {WORLDS[str(world)]}: {', '.join(map(str, sorted(of.layer)))}"
         for (curve, world), of in out.groupby(["curve", "world"], sort=False)
     ]
     return (
-        f"Outside of .92 to .97 lie {len(out)} of these {len(cells)} cells, the centred ones apart; with so few draws "
-        f"{(1 - inside).sum():.0f} would if each covered .95. Below .92: {(cells.held < LOW).sum()}. "
+        f"Outside of .92 to .97 lie {len(out)} of these {len(cells)} cells, the centred ones apart. "
+        f"Below .92: {(cells.held < LOW).sum()}. "
         f"By layer (steps by the lower one): {'; '.join(parts) or 'none'}."
     )
 

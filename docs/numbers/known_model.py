@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,15 +20,7 @@ MODEL, METRIC = "sentence-transformers/all-MiniLM-L6-v2", "self_similarity"
 WORDS = [MODEL, f"metric={METRIC}"]
 MARK = "known model"
 NUMBERS, PICTURE = ROOT / "docs" / "known_model.csv", ROOT / "docs" / "known_model.png"
-WIDTH = 100  # of a line in the README
-PLACE = re.compile(r"^(results|run|report):.*\n(^  .*\n)?", re.M)  # a place on this machine, and a hint below it
-
-
-def shown(printed: str) -> str:
-    """What the README shows of what was printed: no paths, lines broken at the page's width."""
-    lines = PLACE.sub("", printed).strip("\n").splitlines()
-    table = max(i for i, line in enumerate(lines) if line[:1] in ("", " ")) + 1
-    return "\n".join([*lines[:table], *textwrap.wrap(" ".join(lines[table:]), WIDTH)])
+PLACE = re.compile(r"^(run|report):.*\n", re.M)  # on this machine
 
 
 def make() -> None:
@@ -43,7 +34,7 @@ def make() -> None:
             NUMBERS, index=False
         )
         write_small(found.parent / "figures" / f"{METRIC}.png", PICTURE)
-        write_marked(ROOT / "README.md", MARK, f"```text\n{shown(done.stdout)}\n```")
+        write_marked(ROOT / "README.md", MARK, "```text\n" + PLACE.sub("", done.stdout).strip("\n") + "\n```")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
+import ctxexp
 from ctxexp.datasets.polysemy import polysemy
 from docs.numbers.marked import write_marked, write_small
 from docs.numbers.part import ROOT, markdown, one_run_each
@@ -31,8 +32,9 @@ MARK, PAGE = "inside a block", ROOT / "docs" / "measures" / "inside-a-block.md"
 NUMBERS, PICTURE = ROOT / "docs" / "inside_a_block.csv", ROOT / "docs" / "inside_a_block.png"
 POINTS = ("residual", "attention", "mlp")
 DECIMALS = 4
-HEAD = ["model", "point", "context: first layer", "highest", "last layer", "self-similarity less chance: first layer",
-        "last layer", "chance: last layer"]  # fmt: skip
+SHOWN = ("share_of_room", "raw", "baseline", "adjusted")
+HEAD = ["model", "point", "context: first layer", "highest", "last layer",
+        "self-similarity, share of the room above chance: first layer", "last layer", "chance: last layer"]  # fmt: skip
 
 
 def sweep(folder: Path, name: str) -> Path:
@@ -49,16 +51,18 @@ def sweep(folder: Path, name: str) -> Path:
 
 
 def collected(summary: Path) -> pd.DataFrame:
-    """Rows of model, point, layer: context and its parts, self-similarity less chance, chance."""
+    """Rows of model, point, layer: context and its parts, self-similarity and what it is made of."""
     components = pd.read_csv(summary / "table_what_is_context.csv")
     curves = pd.read_csv(summary / "comparison.csv")
-    curves = curves[(curves.measure == "self_similarity") & curves.statistic.isin(("adjusted", "baseline"))]
+    curves = curves[(curves.measure == "self_similarity") & curves.statistic.isin(SHOWN)]
     wide = curves.pivot_table(index=["run", "layer"], columns="statistic", values=["value", "low", "high"])
     wide.columns = [f"self_similarity_{statistic}_{kind}" for kind, statistic in wide.columns]
     joined = components.merge(wide.reset_index().rename(columns={"run": "model"}), on=["model", "layer"])
     point = joined.model.str.extract(r"\b(attention|mlp)\b")[0].fillna("residual")
     model = joined.model.str.extract(r"^(\w+(?: \(untrained\))?)")[0]
-    return joined.assign(model=model, point=point).drop(columns=["corpus", "words"])
+    run = next(summary.parent.glob("*/results.json")).parent
+    filled = ctxexp.load(run).info.mix.mark
+    return joined.assign(model=model, point=point, filled=filled).drop(columns=["corpus", "words"])
 
 
 def table(numbers: pd.DataFrame) -> str:
@@ -70,10 +74,12 @@ def table(numbers: pd.DataFrame) -> str:
             first, last = by_layer.loc[1], by_layer.iloc[-1]
             top = by_layer.loc[1:].context.idxmax()
             highest = f"{percent(by_layer.loc[top])} (layer {top})"
-            alike = [f"{row.self_similarity_adjusted_value:.2f}" for row in (first, last)]
+            alike = [f"{row.self_similarity_share_of_room_value:.2f}" for row in (first, last)]
             chance = f"{last.self_similarity_baseline_value:.2f}"
             rows.append([f"`{model}`", point, percent(first), highest, percent(last), *alike, chance])
-    return markdown(HEAD, rows) + one_run_each(numbers.model)
+    marks = ", ".join(numbers.filled.dropna().unique())  # of a text that fills all bands: none
+    said = f"\n\nThe text fills {marks} of word frequency: self-similarity is the mean over these alone." * bool(marks)
+    return markdown(HEAD, rows) + said + one_run_each(numbers.model)
 
 
 def percent(row: pd.Series) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from warm import Warm
 
 from ctxexp.command.names import GROUPS, registry
-from ctxexp.plugins import USER_FACING_KINDS
+from ctxexp.plugins import COMMAND
 from ctxexp.results import Results
 from ctxexp.results.curves import mix_mark
 from ctxexp.results.values import Key
@@ -56,8 +57,10 @@ def job_folders(place: Path) -> list[Path]:
 def test_a_sweeps_second_run_encodes_nothing(place: Path, warm: Warm) -> None:
     from mlflow import MlflowClient
 
-    done = ctxexp(place, "-m", "model=bert,gpt2,elmo", *SMALL)
-    assert "comparison:" in done.stdout
+    done = ctxexp(place, "-m", "model=bert,gpt2,elmo", *SMALL, warm=warm)
+    assert done.stdout.splitlines()[-1].startswith("report: ")
+    assert len(done.stdout.strip().splitlines()) <= 14
+    assert max(map(len, done.stdout.splitlines()[:-1])) <= 100
     client = MlflowClient(f"sqlite:///{place}/mlruns/mlflow.db")
     runs = client.search_runs([client.get_experiment_by_name("ctxexp").experiment_id])
     jobs = {r.info.run_name: r for r in runs if r.data.tags["ctxexp.kind"] == "job"}
@@ -69,11 +72,11 @@ def test_a_sweeps_second_run_encodes_nothing(place: Path, warm: Warm) -> None:
     for folder in job_folders(place):
         results = Results.load(folder)
         run = jobs[f"{results.info.title} (text.txt, b100)"]
-        assert 20 < len(run.data.metrics) <= 40, sorted(run.data.metrics)
-        assert len(run.data.params) <= 48, run.data.params
+        assert 15 < len(run.data.metrics) <= 20, sorted(run.data.metrics)
+        assert 15 < len(run.data.params) <= 35, run.data.params
         assert results.info.encoded > 0
         for key in (
-            Key("self_similarity", "adjusted"),
+            Key("self_similarity", "share_of_room"),
             Key("anisotropy", "mean_cosine"),
             Key("max_explainable_variance", "raw"),
         ):
@@ -86,14 +89,14 @@ def test_a_sweeps_second_run_encodes_nothing(place: Path, warm: Warm) -> None:
     assert {"report.html", "comparison.csv", "overview.png"} <= {p.name for p in summary.iterdir()}
 
     before = len(job_folders(place))
-    ctxexp(place, "-m", "model=bert,gpt2,elmo", "metric=self_similarity", *SMALL, warm=warm)
+    ctxexp(place, "-m", "model=bert,elmo", "metric=self_similarity", *SMALL, warm=warm)
     again = job_folders(place)[before:]
-    assert len(again) == 3
+    assert len(again) == 2
     assert all(json.loads((f / "results.json").read_text())["info"]["encoded"] == 0 for f in again)
 
-    resumed = ctxexp(place, "-m", "model=bert,gpt2,elmo", "metric=self_similarity", *SMALL, "resume=true", warm=warm)
-    assert resumed.stdout.count("finished before") >= 3
-    assert len(job_folders(place)) == before + 3
+    resumed = ctxexp(place, "-m", "model=bert,elmo", "metric=self_similarity", *SMALL, "resume=true", warm=warm)
+    assert resumed.stdout.count("finished before") >= 2
+    assert len(job_folders(place)) == before + 2
 
 
 @pytest.mark.slow
@@ -103,8 +106,8 @@ def test_a_failed_job_is_recorded_and_the_sweep_goes_on(place: Path, warm: Warm)
     assert done.stderr.startswith("error: no such file or folder: nowhere.txt (dataset.path)\n")  # before any work
     assert done.stderr.count("nowhere.txt") == 1
     assert "Traceback" not in done.stderr
-    assert "failed" in done.stdout
-    assert "finished" in done.stdout
+    assert done.stdout.startswith("bert (nowhere.txt): failed, no such file or folder: nowhere.txt")
+    assert done.stdout.splitlines()[-1].startswith("report: ")
     states = [json.loads(p.read_text()) for p in place.glob("mlruns/results/*/*/status.json")]
     assert any(s["status"] == "FAILED" and "nowhere.txt" in s["error"] for s in states)
 
@@ -134,12 +137,12 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, warm: Warm) -> 
     assert done.stderr.endswith("choose a writable tracking.folder=\n")
 
 
-def test_help_lists_every_group_and_option(tmp_path: Path) -> None:
-    done = ctxexp(tmp_path, "--help")
-    for group in GROUPS:
-        assert f"\n  {group} " in done.stdout
-    for kind, name in registry().offers:
-        assert kind not in USER_FACING_KINDS or name in done.stdout
+def test_help_is_one_screen_that_names_every_verb_and_group(tmp_path: Path) -> None:
+    lines = ctxexp(tmp_path, "--help").stdout.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+    words = set(re.findall(r"[\w-]+", "\n".join(lines)))
+    assert {*GROUPS, *registry().names(COMMAND)} <= words
     assert list(tmp_path.iterdir()) == []
 
 

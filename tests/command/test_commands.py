@@ -52,7 +52,7 @@ def test_a_plugin_brings_a_verb(shout: str, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err == "error: expected words; say some\n"
     assert run_command_line([shout, "shuot"]) == 2
     assert "did you mean ctxexp shout?" in capsys.readouterr().err
-    assert re.search(r"\n  ctxexp shout +Say the words loudly\.\n", help_of([]))
+    assert re.search(r"\nResearch\n  .*\bshout\b", help_of([]))
     assert run_command_line(["plugins", shout[len("plugins=[") : -1]]) == 0
     assert f"\n  {'ctxexp shout':<36} Say the words loudly." in capsys.readouterr().out
 

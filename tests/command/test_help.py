@@ -20,11 +20,11 @@ from ctxexp.plugins import Offer
 
 
 def test_every_config_key_has_a_line_with_a_comment() -> None:
-    said = help_of([])
+    said = help_of(["values"])
     written = yaml.safe_load((config_folder() / "ctxexp.yaml").read_text())
     for key, value in written.items():
         if key not in ("defaults", "hydra"):
-            assert re.search(rf"\n  {key}{r'.' if isinstance(value, dict) else '='}", said), key
+            assert re.search(rf"\n  {key}{r'.' if isinstance(value, dict) else '='}", f"\n{said}"), key
     assert re.search(r"\n  words\.tokenizer=english +english, unicode, whitespace\n", said)
     assert re.search(r"\n  sentence\.mixes=\[\] +of layers, beside them", said)
     assert "hydra.run" not in said

@@ -35,7 +35,7 @@ from ctxexp.metrics.sense_separation import SenseSeparation
 from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.plugins import build_registry
 from ctxexp.report.run_facts import shared_facts
-from ctxexp.testing.row_index import MemoryRowIndex
+from ctxexp.testing.baselines import MemoryRowIndex
 from ctxexp.vectors.stores import apply_control
 from tests.composed import composed
 from tests.made import results_with, told

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxexp.dataset import Corpus, Sense, Sentence
+from ctxexp.datasets.checks import deduplicate
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
-from ctxexp.datasets.deduplicate import deduplicate
 from ctxexp.datasets.sketch import ContextSketch, Limits, digest
 from ctxexp.datasets.text import TextFiles, text
 from ctxexp.errors import DataError

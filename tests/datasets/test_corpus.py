@@ -8,8 +8,7 @@ import pytest
 
 from ctxexp.command.build import Built
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
-from ctxexp.datasets.checks import check_corpus, check_gold, check_sentences
-from ctxexp.datasets.deduplicate import deduplicate
+from ctxexp.datasets.checks import check_corpus, check_gold, check_sentences, deduplicate
 from ctxexp.errors import DataError
 from ctxexp.plugins import Register, build_registry, hookimpl
 from tests.composed import composed

@@ -28,12 +28,17 @@ ELSEWHERE = 1e-4
 SENTENCES = 120  # of the embedded corpus; more than b100 draws
 FAST = ("bootstrap=50", "min_contexts=3")
 
+SEVEN = (
+    "metric=[anisotropy,self_similarity,intra_sentence_similarity,max_explainable_variance,"
+    "max_explainable_variance_centred,max_explainable_variance_released,word_norm]"
+)
+
 CASES: dict[str, tuple[str, ...]] = {
-    "words": ("model=bert",),
-    "drawn": ("model=gpt2", "baseline=b100", "control=no_first", "seed=1"),
-    "size_matched": ("model=elmo", "baseline=size_matched", "control=shuffled"),
-    "position_matched": ("model=bert", "baseline=position_matched", "transform=whitening", "weights=untrained"),
-    "frequency_matched": ("model=gpt2", "baseline=frequency_matched", "control=no_sinks"),
+    "words": ("model=bert", SEVEN),
+    "drawn": ("model=gpt2", "baseline=b100", "control=no_first", "seed=1", SEVEN),
+    "size_matched": ("model=elmo", "baseline=size_matched", "control=shuffled", SEVEN),
+    "position_matched": ("model=bert", "baseline=position_matched", "transform=whitening", "weights=untrained", SEVEN),
+    "frequency_matched": ("model=gpt2", "baseline=frequency_matched", "control=no_sinks", SEVEN),
     "tables": (
         "model=gpt2",
         "baseline=uniform",

@@ -26,7 +26,7 @@ def test_a_single_runs_page_is_named_last_and_opened(tmp_path: Path, warm: Warm)
     done = warm.run("-m", "ctxexp", *words, "--open", cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
     [report] = tmp_path.glob("mlruns/results/*/*/report.html")
-    assert done.stdout.splitlines()[-1] == f"report:     {report}"
+    assert done.stdout.splitlines()[-1] == f"report: {report}"
     assert (tmp_path / "opened").read_text().strip() == report.as_uri()
     assert "<h1>bert (text.txt, min_contexts 2), layer by layer</h1>" in report.read_text(encoding="utf-8")
 

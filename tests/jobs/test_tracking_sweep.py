@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -138,7 +137,7 @@ def test_one_failing_job_does_not_stop_the_sweep(app: Path) -> None:
     code, out, err = sweep(app, "model=bert,broken,early,swallowed,elmo")
     assert code == 1, err
     found = runs(app)
-    [identity] = {run.data.tags["ctxexp.sweep"] for run in found.values()}
+    assert len({run.data.tags["ctxexp.sweep"] for run in found.values()}) == 1
     assert {name: run.info.status for name, run in found.items()} == {
         "bert": "FINISHED",
         "broken": "FAILED",
@@ -157,9 +156,9 @@ def test_one_failing_job_does_not_stop_the_sweep(app: Path) -> None:
     for name, colour in expected.items():
         assert found[name].data.tags["mlflow.runColor"] == colour
     assert len(set(expected.values())) == 3
-    assert re.search(r"model=early +failed +before any run was open\n", out)
-    assert re.search(r"model=swallowed +failed +it ended before its run began; its output says why\n", out)
-    assert re.search(rf"^charts: +http://127\.0\.0\.1:5000/.*[/=]{identity}", out, flags=re.MULTILINE)
+    assert "model=early: failed, before any run was open\n" in out
+    assert "model=swallowed: failed, it ended before its run began; its output says why\n" in out
+    assert "http" not in out  # nothing serves the store
     assert not list(app.glob("mlruns"))
     assert not (app / "mlflow.db").exists()
 
@@ -206,7 +205,7 @@ def test_interrupted_parallel_sweep_leaves_killed_runs_and_no_process(app: Path,
     assert found["slow"].info.status == "KILLED"
     [summary] = [run for name, run in found.items() if name.startswith("comparison")]
     assert summary.info.status == "KILLED"
-    assert re.search(r"slow +killed", out)
+    assert "slow: killed" in out
     assert (
         app / "store with 'quotes'" / "results" / summary.data.tags["ctxexp.sweep"] / "summary" / "jobs.json"
     ).exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ctxexp.maths.chance import ROOM, chance_corrected
+from ctxexp.maths.cosines import ROOM, chance_corrected
 from ctxexp.maths.geometry import mean_cosine
 
 

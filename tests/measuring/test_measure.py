@@ -37,7 +37,7 @@ from ctxexp.progress import Silent
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 from ctxexp.testing import check_metric
-from ctxexp.testing.row_index import MemoryRowIndex
+from ctxexp.testing.baselines import MemoryRowIndex
 from ctxexp.vectors.encode import open_store
 
 DIM = 24

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxexp.dataset import Corpus, Sense
-from ctxexp.datasets.bound import CorpusBound
+from ctxexp.dataset import Corpus, CorpusBound, Sense
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.measuring.occurrences import Groups, Occurrences
-from ctxexp.testing.row_index import MemoryRowIndex
+from ctxexp.testing.baselines import MemoryRowIndex
 
 
 def shelve(corpus: Corpus) -> MemoryRowIndex:

@@ -93,7 +93,7 @@ def test_long_sentences_too(folder: Path) -> None:
 def test_what_needs_other_layers_is_refused(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^model\.layers=\[0, 3\]: no layer 3: .*gpt2 has layers 0 to 2$"):
         huggingface(checkpoint=str(folder), layers=[0, 3])
-    for layers in ([], [-1], [1, 1]):
+    for layers in ([], [1, 1], [2, -1]):
         with pytest.raises(ConfigError, match=r"^model\.layers=\[.*\]: expected different layers, counted from 0"):
             huggingface(checkpoint=str(folder), layers=layers)
     message = r"^last2: layers 1, 2: layer 1 of the model's 0 to 2 isn't encoded; add it to model.layers, or"
@@ -108,7 +108,7 @@ def test_of_a_model_in_memory_too(folder: Path) -> None:
     from transformers import AutoModel, AutoTokenizer
 
     model, tokenizer = AutoModel.from_pretrained(folder, dtype="float32"), AutoTokenizer.from_pretrained(folder)
-    few, full = (ctxexp.from_transformers(model, tokenizer, linear="plain", layers=which) for which in ([2, 0], None))
+    few, full = (ctxexp.from_transformers(model, tokenizer, linear="plain", layers=which) for which in ([-1, 0], None))
     assert few.layer_numbers == FEW
     assert few.name == full.name.replace(" dtype=", " layers=0,2 dtype=")
     (some,), (every,) = (one.encode([Sentence.of(WORDS)]) for one in (few, full))

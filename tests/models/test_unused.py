@@ -379,7 +379,7 @@ def test_warnings_of_libraries_reach_the_user(copy: Callable[[str], Path], caplo
 
 
 def test_loading_leaves_the_libraries_loggers_as_they_were() -> None:
-    from ctxexp.models.transformer.library_warnings import library_warnings
+    from ctxexp.models.transformer.loading import library_warnings
 
     logger = logging.getLogger("transformers")
     before = (list(logger.handlers), logger.level, logger.propagate)

@@ -15,7 +15,7 @@ from ctxexp.plugins import build_registry
 from ctxexp.report import charts, figures, summary
 from ctxexp.report.palette import FIXED
 from ctxexp.report.seeds import average_seeds
-from ctxexp.report.terminal import comparison_table
+from ctxexp.report.terminal import answer
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.values import Estimates, Key
 
@@ -95,10 +95,9 @@ def test_figures_table_and_page_name_the_spread(tmp_path: Path) -> None:
     figure = texts(figures.overview_figure(drawn, shown))
     assert "bert, mean of 3 seeds ± sd" in figure
     assert "intervals over: 3 seeds (mean ± standard deviation)" in texts(figures.sweep_figure(drawn[0], shown[:1]))
-    table = comparison_table(shown, 160)
     value, low, _ = (float(column[-1]) for column in shown[0][1].by_key[SELF])
-    assert re.search(rf" {value:.3f} +± {value - low:.3f}", table)
-    assert "  bert, mean of 3 seeds ± sd" in table
+    line = next(line for line in answer(shown, 160).splitlines() if line.startswith("bert, mean of 3 seeds ± sd"))
+    assert re.search(rf" {value:.3f} +± {value - low:.3f}", line)
     summary.write_summary(runs, tmp_path, build_registry(installed=False))
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "mean of 3 seeds ± sd" in text

@@ -9,7 +9,7 @@ import pytest
 from made import results_with, told
 
 from ctxexp.report.sweep_tables import SweepTable, markdown
-from ctxexp.report.terminal import comparison_table, curve_table, fitted_markdown, stacked_table
+from ctxexp.report.terminal import answer, curve_table, fitted_markdown, stacked_table
 from ctxexp.results import Results
 from ctxexp.results.run_info import MixInfo
 
@@ -80,23 +80,27 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
         ("gpt2", run(13)),
         ("a name of a model " * 3, run(4)),
     ]
-    for text in (curve_table(results, width), comparison_table(runs, width)):
+    for text in (curve_table(results, width), answer(runs, width)):
         assert max(map(len, text.splitlines())) <= width
     wide, narrow = (curve_table(results, n) for n in (1000, width))
     assert sorted(numbers(narrow)) == sorted(numbers(wide))
     assert narrow.count("\n30 ") == narrow.count("layer ")
 
 
-def test_runs_stand_below_each_other_under_each_measure() -> None:
-    lines = comparison_table([("bert", run(3)), ("gpt2", run(5)), ("elmo", results_with({}))], 100).splitlines()
-    assert lines[0].split() == ["last", "interval", "raw", "chance", "highest", "interval", "raw", "chance"]
-    at = lines.index("Self similarity, adjusted")
-    assert lines[at + 1].split() == [
-        *("bert", "0.100", "[0.080,", "0.130]", "0.900", "0.900", "[0.880,", "0.930]", "(layer", "0)", "0.100")
-    ]
-    assert lines[at + 2].startswith("  gpt2 ")
-    assert "elmo" not in "\n".join(lines)
-    assert lines[lines.index("Word norm, raw") + 1].split() == ["bert", "123.5", "1,111.0", "(layer", "0)"]
+def test_a_command_ends_with_sentences_and_a_line_a_run() -> None:
+    lines = answer([("bert", run(3)), ("gpt2", run(5))], 200).splitlines()
+    said, table = lines[: lines.index("")], lines[lines.index("") + 1 :]
+    assert [line.partition(" in ")[2].partition(":")[0] for line in said[:2]] == ["bert", "gpt2"]
+    assert said[2].startswith("At the last measured layer")
+    heads = ["adjusted", "95%", "interval", "raw", "chance", "word", "norm", "variance", "released"]
+    assert table[1].split() == heads
+    assert table[3].split() == ["bert", "0.100", "[0.080,", "0.130]", "0.900", "123.450", "-0.400"]
+
+
+def test_one_run_ends_with_a_line_a_layer() -> None:
+    lines = answer([("bert", run(5, layers=(0, 4)))], 200).splitlines()
+    assert [line.split()[0] for line in lines[-2:]] == ["0", "4"]
+    assert answer([("bert", results_with({}))], 80) == ""
 
 
 def test_a_markdown_table_fits_too() -> None:

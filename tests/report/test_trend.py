@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ctxexp.report.findings.trend import Leg, Trend, certain_changes, certain_sign, layer_changes, trend
+from ctxexp.report.findings.trend import Leg, Trend, certain_changes, layer_changes, trend
 from ctxexp.results.values import Estimates
 
 EXACT = 0.01  # half an interval, small beside the planted changes
@@ -89,9 +89,3 @@ def test_replicates_see_a_change_that_intervals_hide() -> None:
     assert course(estimates, y[:, None] + common + own).legs == (Leg(-1, 0, 2, False),)
     few = (y[:, None] + common + own)[:, :50]  # too few to know the largest difference
     assert not course(estimates, few).legs
-
-
-def test_a_sign_is_certain_for_the_most_extreme_of_many() -> None:
-    assert certain_sign(0.2, 0.01, 0.4, 1) == 1
-    assert certain_sign(0.2, 0.01, 0.4, 13) == 0
-    assert certain_sign(-0.2, -0.4, -0.15, 13) == -1

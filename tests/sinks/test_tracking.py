@@ -41,7 +41,7 @@ from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.sweeps import finished_run
 from ctxexp.sinks.mlflow.tags import NOTE, OWN_NOTE
 from ctxexp.sinks.mlflow.upload import upload
-from ctxexp.sinks.mlflow.values import flat, headline, keys_to_compare, means, metric_name, metric_names
+from ctxexp.sinks.mlflow.values import flat, headline, keys_to_compare, metric_name, metric_names
 from tests.made import results_with, saying, told
 
 LAYERS = 5
@@ -327,11 +327,7 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
         curve, read = results().by_key[key].value, history(store, run.info.run_id, str(key))
         assert [step for step, _ in read] == list(range(LAYERS))
         np.testing.assert_array_equal([value for _, value in read], curve)  # NaN included: a gap in the chart
-    expected = means(results())
-    assert {k: v for k, v in run.data.metrics.items() if "/" not in k} == expected
-    assert expected["self_similarity adjusted mean"] == pytest.approx(
-        np.nanmean(results().by_name["self_similarity/adjusted"])
-    )
+    assert all("/" in name for name in run.data.metrics)
     assert run.data.params == {"model.name": "bert", "device": "cpu", "model.n_layers": str(LAYERS)}
     [data] = run.inputs.dataset_inputs
     assert (data.dataset.name, data.dataset.digest) == ("polysemy", "f" * 36)
@@ -422,7 +418,7 @@ def test_a_link_to_a_store_that_nothing_serves_says_what_would(store: Path) -> N
     assert sink.metadata() == {}
     sink.start(new_run(store / "results" / "0", store, name="bert", key="k", params={}, config="", sweep="s"))
     assert sink.metadata()["link"].startswith("http://127.0.0.1:5000/#/experiments/")
-    assert sink.metadata()["hint"].endswith("after `make ui` (or `ctxexp ui`), which serves it")
+    assert sink.metadata()["hint"].endswith("after `ctxexp ui`, which serves it")
     with socket.create_server(("127.0.0.1", 0)) as served:
         address = f"http://127.0.0.1:{served.getsockname()[1]}"
         (store / "mlflow.ui").write_text(address)

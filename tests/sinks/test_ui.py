@@ -18,7 +18,6 @@ from mlflow.entities import Run
 
 from ctxexp.command.cli import main
 from ctxexp.errors import TrackingError
-from ctxexp.jobs.credentials import FULL_URI
 from ctxexp.jobs.job import job, new_run
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import job_folder, new_id
@@ -237,7 +236,7 @@ def test_passwords_are_in_no_file_store_or_message(
     (tmp_path / "vectors.txt").write_text("bank 1 0\nriver 0 1\nmoney 1 1\n")
     (tmp_path / "text.txt").write_text("bank river money\nmoney bank river\nriver money bank\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(FULL_URI, "")
+    monkeypatch.setenv("STORE", uri)
     monkeypatch.setenv("TOKEN", token)
     command = [
         "dataset=text",
@@ -246,7 +245,7 @@ def test_passwords_are_in_no_file_store_or_message(
         "model.path=vectors.txt",
         "metric=word_norm",
     ]
-    command += ["metric=word_norm", "min_contexts=2", "cache.folder=cache-${oc.env:TOKEN}", f"sink.mlflow.uri='{uri}'"]
+    command += ["min_contexts=2", "cache.folder=cache-${oc.env:TOKEN}", "sink.mlflow.uri=${oc.env:STORE}"]
     for words in (["-m", "seed=0,1", *command], command):
         monkeypatch.setattr(sys, "argv", ["ctxexp", *words])
         with pytest.raises(SystemExit) as end:
@@ -256,9 +255,9 @@ def test_passwords_are_in_no_file_store_or_message(
     runs = client.search_runs([client.get_experiment_by_name("ctxexp").experiment_id])
     assert [run.info.status for run in runs] == ["FINISHED"] * 4
     [folder, *_] = tmp_path.glob("mlruns/results/*/*seed=0*")
-    assert f"uri: {address}" in (folder / "config.yaml").read_text()
+    assert "uri: ${oc.env:STORE}" in (folder / "config.yaml").read_text()
     assert "cache-${oc.env:TOKEN}" in (folder / "config.yaml").read_text()
-    [sent] = upload(folder)  # to the same server, with the password that this process knows
+    [sent] = upload(folder)  # to the same server
     assert not sent.is_new
     shutil.rmtree(tmp_path / f"cache-{token}")
     secrets = [text.encode() for text in (password, quote(password, safe=""), "ss@w0rd", "w0rd", "someone", token)]

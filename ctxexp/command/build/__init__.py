@@ -17,8 +17,7 @@ from ctxexp.command.names import load_plugin_files, plugin_files, registry
 from ctxexp.command.options import SHARDS
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus
-from ctxexp.datasets.checks import check_contexts
-from ctxexp.datasets.deduplicate import deduplicate
+from ctxexp.datasets.checks import check_contexts, deduplicate
 from ctxexp.datasets.download import vector_folder
 from ctxexp.datasets.sentences import files_of, sentences_of
 from ctxexp.datasets.streamed import load_sharder

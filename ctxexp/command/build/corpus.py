@@ -8,9 +8,8 @@ from ctxexp.command.config import Config
 from ctxexp.command.options import SHARDS
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, TextStream
-from ctxexp.datasets.checks import check_corpus, check_sentences
+from ctxexp.datasets.checks import check_corpus, check_sentences, deduplicate
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
-from ctxexp.datasets.deduplicate import deduplicate
 from ctxexp.datasets.streamed import ShardOptions, load_sharder
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, DataError

@@ -12,7 +12,6 @@ from pathlib import Path
 from ctxexp.errors import ModelError
 from ctxexp.files.paths import user_path
 from ctxexp.files.seals import file_sha256
-from ctxexp.models.training_steps import training_of, training_step
 from ctxexp.models.transformer.gguf.files import check_gguf
 from ctxexp.models.transformer.papers import published_checkpoint
 
@@ -284,3 +283,23 @@ def _nowhere(ids: tuple[str, ...], at: str, why: str) -> str:
         f"reached ({why}). Either run `hf download {ids[0]}{at.replace(' at revision', ' --revision')}` on a machine "
         "with network and point HF_HOME at its cache, or give a folder with model.checkpoint=<folder>"
     )
+
+
+_STEP = re.compile(r"(?:^|[-_ ])(?:step|checkpoint|ckpt|iter)[-_]?(\d+)$", re.IGNORECASE)
+_FOLDERS = ("checkpoints",)  # of a training's folder, whose name is no model's
+
+
+def training_step(name: str) -> int | None:
+    """The step of a revision or folder of that name; None for a name of no step.
+
+    Example:
+        >>> [training_step(name) for name in ("step1000", "checkpoint-500", "global_step3", "main", "bert-base-2")]
+        [1000, 500, 3, None, None]
+    """
+    match = _STEP.search(name)
+    return int(match[1]) if match else None
+
+
+def training_of(folder: Path) -> str:
+    """The name of the training whose checkpoints lie beside this one: `gpt2` of `gpt2/checkpoints/step8`."""
+    return next((part for part in reversed(folder.parent.parts) if part not in _FOLDERS), "")

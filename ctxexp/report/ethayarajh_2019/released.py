@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.errors import UnknownName
-from ctxexp.maths.chance import chance_corrected
+from ctxexp.maths.cosines import chance_corrected
 from ctxexp.results.values import Key
 
 SOURCE = "Ethayarajh 2019, released per-layer data, github.com/kawine/contextual"

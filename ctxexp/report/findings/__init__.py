@@ -44,17 +44,17 @@ MARKED = f"* from the layer before, {OPPOSITE}"
 
 def findings(results: Results, label: str = "") -> list[str]:
     """A sentence on each measure's main curve, the leading one first; `label` names the run (its title)."""
-    return [finding_of(results, key, label) for key in _keys(results)]
+    return [finding_of(results, key, label) for key in leading_keys(results)]
 
 
 def finding(results: Results, label: str = "") -> str:
     """The sentence on the leading measure's main curve; empty where nothing was measured by layer."""
-    return next((finding_of(results, key, label) for key in _keys(results)[:1]), "")
+    return next((finding_of(results, key, label) for key in leading_keys(results)[:1]), "")
 
 
 def change(results: Results, label: str = "") -> str:
     """The same without its numbers."""
-    return next((change_of(results, key, label) for key in _keys(results)[:1]), "")
+    return next((change_of(results, key, label) for key in leading_keys(results)[:1]), "")
 
 
 def finding_of(results: Results, key: Key, label: str = "") -> str:
@@ -142,7 +142,7 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None) 
     """The sentence that lays runs side by side at their last layer, by one curve (None: the leading one that all have);
     empty for fewer than two."""
     labelled = [(label, r) for label, r in unique_labels(runs) if not is_control(r.info)]
-    keys = [key] if key else _keys(labelled[0][1]) if labelled else []
+    keys = [key] if key else leading_keys(labelled[0][1]) if labelled else []
     shared = [key for key in keys if all(key in r.by_key for _, r in labelled)]
     points = [(label, r, _last(r, shared[0])) for label, r in labelled] if shared else []
     points = [point for point in points if point[2] >= 0]
@@ -171,13 +171,13 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None) 
 def sweep_finding(runs: Sequence[LabelledResults]) -> str:
     """The sentences on the leading measure that all runs have: their changes by layer, where they are few, and
     their order at the last."""
-    every = [_keys(results) for _, results in runs]
+    every = [leading_keys(results) for _, results in runs]
     key = next((key for key in (every[0] if every else []) if all(key in keys for keys in every)), None)
     sentences = [chart_finding(runs, key), comparison_finding(runs, key)] if key else []
     return " ".join(dict.fromkeys(filter(None, sentences)))
 
 
-def _keys(results: Results) -> list[Key]:
+def leading_keys(results: Results) -> list[Key]:
     """The main curves by layer, the leading measure's first."""
     return sorted((key for key in main_keys(results) if key.place == LAYER), key=lambda key: key.measure != LEADING)
 

@@ -106,14 +106,6 @@ def certain_changes(estimates: Estimates, replicates: np.ndarray | None = None) 
     return signs
 
 
-def certain_sign(value: float, low: float, high: float, n: int) -> int:
-    """The sign of a value that may be the most extreme of n, where its 95% interval, widened by Bonferroni's factor,
-    leaves 0 out; else 0."""
-    factor = NormalDist().inv_cdf(1 - 0.05 / (2 * n)) / _Z
-    half = value - low if value > 0 else high - value
-    return int(np.sign(value)) if abs(value) > factor * half else 0
-
-
 def _max_t_bounds(draws: np.ndarray, defined: np.ndarray) -> np.ndarray:
     """The bounds (n, n) that the differences of n curves' points with draws (n, r) exceed if certain; NaN: unknown."""
     n = len(draws)

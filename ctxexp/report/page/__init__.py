@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ctxexp.errors import plugin_call
-from ctxexp.files.templates import render_page
-from ctxexp.files.writing import write_text
+from ctxexp.files.writing import render_page, write_text
 from ctxexp.measuring.parts import HALVES
 from ctxexp.measuring.parts import TABLE as PARTS
 from ctxexp.report import charts, run_facts, wording
@@ -82,6 +81,10 @@ def _run_facts(info: RunInfo) -> dict[str, object]:
     }
 
 
+PLOTLY = Path(__file__).with_name("plotly-basic.min.js.gz")
+"""plotly.js-basic-dist-min 3.7.0, which has the kinds of charts that the page draws; the page unpacks it."""
+
+
 def write_report(
     runs: Sequence[LabelledResults],
     path: Path,
@@ -93,8 +96,6 @@ def write_report(
 ) -> Path:
     """Write one HTML page with everything in it: interactive charts, tables, the runs, those of the `pictures` that are
     SVG. It fetches nothing."""
-    from plotly.offline import get_plotlyjs
-
     loaded = load_explorer()
     with plugin_call("word explorer"):
         explorer = loaded.section(runs) if loaded else None
@@ -123,7 +124,7 @@ def write_report(
         tables={"measures": _measures_table(runs), "runs": _runs_table(runs)},
         links=[(label, url) for label, url in (links or {}).items() if url.startswith(("http://", "https://"))],
         data=text.replace("<", "\\u003c"),
-        plotly=get_plotlyjs(),
+        plotly=base64.b64encode(PLOTLY.read_bytes()).decode(),
     )
     return write_text(path, page)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
-from ctxexp.jobs.credentials import VARIABLE, redact, with_credentials
+from ctxexp.jobs.credentials import VARIABLE, redact, secrets_in
 from ctxexp.sinks.mlflow import settle, sqlite
 from ctxexp.sinks.mlflow.failures import tracking_errors
 
@@ -39,7 +39,7 @@ def prepare(folder: Path | str, uri: str | None = None) -> str:
     """
     settle()
     folder = user_path(folder).resolve()
-    uri = with_credentials(uri or os.environ.get(VARIABLE) or sqlite.sqlite_uri(folder / DATABASE))
+    uri = address(folder, uri)
     scheme = uri.partition(":")[0] if ":" in uri else ""  # urlsplit stumbles over odd passwords
     if len(scheme) < 2 or scheme == "file":  # one letter: a Windows drive
         raise TrackingError(
@@ -60,6 +60,13 @@ def prepare(folder: Path | str, uri: str | None = None) -> str:
         mend = f"ctxexp ui folder={shlex.quote(str(folder))} moved=true"
         _log.warning(f"warning: files of {n} runs are in {folder}, and not where {path} says; `{mend}` points it here")
     return uri
+
+
+def address(folder: Path, uri: str | None) -> str:
+    """The URI, else that of MLFLOW_TRACKING_URI, else of the folder's SQLite file; one that was noted without its
+    password gets that of the variable back."""
+    own = os.environ.get(VARIABLE, "")
+    return own if own and (not uri or redact(own) == uri) else uri or sqlite.sqlite_uri(folder / DATABASE)
 
 
 def version(text: str) -> tuple[int, ...]:
@@ -145,10 +152,12 @@ def _ask(uri: str) -> None:
     )
     advice = "" if uri.startswith("sqlite") else then
     with tracking_errors(f"the tracking store {redact(uri)} does not answer", advice):
+        if any(re.search(r"[/@?#\[\]]", secret) for secret in secrets_in(uri)):  # libraries would quote pieces of it
+            raise OSError("in a user or a password write / @ ? # [ ] as %2F %40 %3F %23 %5B %5D")
         try:
             client(uri).search_experiments(max_results=1)
         except ValueError as error:  # of a URI that can't be read
-            raise OSError(f"{error}; in a user or a password write / @ ? # [ ] as %2F %40 %3F %23 %5B %5D") from error
+            raise OSError(str(error)) from error
 
 
 def without_known_nans(client: MlflowClient, run_id: str, metrics: Sequence[Metric]) -> list[Metric]:

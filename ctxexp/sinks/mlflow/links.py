@@ -38,10 +38,10 @@ def ui_address(uri: str) -> str | None:
 
 
 def ui_hint(uri: str) -> str:
-    """A line to follow a link of a store that nothing serves yet: what serves it; empty where something does."""
+    """What serves a store that nothing serves yet, so that its links lead nowhere; empty where something does."""
     if uri.startswith("http") or ui_address(uri):
         return ""
-    return "\n            after `make ui` (or `ctxexp ui`), which serves it"
+    return "after `ctxexp ui`, which serves it"
 
 
 def run_link(uri: str, experiment_id: str, run_id: str, tab: str = "") -> str:

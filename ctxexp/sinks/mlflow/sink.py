@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from ctxexp.errors import ConfigError, TrackingError
 from ctxexp.files.manifest import is_own_file
-from ctxexp.jobs.credentials import redact, with_credentials
+from ctxexp.jobs.credentials import redact
 from ctxexp.jobs.state import STATE
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
@@ -33,8 +33,8 @@ from ctxexp.sinks.mlflow.values import (
     headline,
     interval_ends,
     keys_to_compare,
+    last_layers,
     marked_results,
-    means,
     metric_names,
 )
 
@@ -94,10 +94,10 @@ class MlflowSink(Sink):
     def prepare_jobs(self, tracking_folder: Path) -> Mapping[str, object]:
         """Make store and experiment, and close the runs that killed processes left open; returns the store's URI and
         the experiment, so that all jobs use these."""
-        own_uri, own_experiment = self.uri, self.experiment
+        own_experiment = self.experiment
         self._connect(tracking_folder)
         doctor.mark_killed_runs(self.client, self.experiment_id)
-        uri = {"uri": redact(self.uri)} if self.uri and (own_uri or self.uri.startswith("sqlite")) else {}
+        uri = {"uri": self.uri} if self.uri and self.uri.startswith("sqlite") else {}  # a server's is in the config
         return uri if own_experiment == self.experiment else {**uri, "experiment": self.experiment}
 
     def start(self, run: Run) -> None:
@@ -162,7 +162,8 @@ class MlflowSink(Sink):
         """Open store and experiment, unless they are open; `prepared`: `prepare_jobs` of a sweep has made them."""
         if self.experiment_id:
             return
-        self.uri = with_credentials(self.uri) if prepared and self.uri else database.prepare(tracking_folder, self.uri)
+        prepared = prepared and self.uri is not None
+        self.uri = (database.address if prepared else database.prepare)(tracking_folder, self.uri)
         with tracking_errors(f"cannot open the tracking store {redact(self.uri)}"):
             self.client = database.client(self.uri)
         try:
@@ -185,24 +186,15 @@ class MlflowSink(Sink):
         time of the run's start.
 
         NaN stays NaN, a gap in the chart. Infinity, which MLflow would store as 1.8e308, becomes NaN as well, and the
-        tag ctxexp.infinite names its curves. Means over layers belong to the run's model and data set too.
+        tag ctxexp.infinite names its curves. The last layer's values belong to the run's model and data set too.
         """
         from mlflow.entities import LoggedModelInput, Metric, Param, RunTag
 
         logged = marked_results(results)
         compared = {str(key): logged.by_key[key].value for key in keys_to_compare(logged)}
         curves = (logged.by_name if self.metrics == "all" else compared) | interval_ends(logged)
-        metrics, infinite, extra = [], [], means(logged)
-        info = results.info
-        names = metric_names([*curves, *extra])
-        for key, values in curves.items():
-            if np.isinf(values).any():
-                infinite.append(key)
-            metrics += [
-                Metric(names[key], v if math.isfinite(v) else math.nan, self._began_ms, layer)
-                for layer, v in enumerate(values.tolist())
-                if not info.model.layers or layer in info.model.layers or not math.isnan(v)
-            ]
+        names, last, info = metric_names(curves), last_layers(logged), results.info
+        infinite = [key for key, values in curves.items() if np.isinf(values).any()]
         texts = {
             "ctxexp.infinite": ", ".join(infinite),
             "ctxexp.encoder": info.model.encoder,
@@ -214,11 +206,18 @@ class MlflowSink(Sink):
         data = dataset_inputs(results.info.corpus)
         with self._tracking_errors("log"):
             model = logged_model(self.client, self.experiment_id, self.run_id, info)
-            subject = {"model_id": model} if model else {}
+            subject: dict[str, Any] = {"model_id": model} if model else {}
             if model and data:
                 subject |= {"dataset_name": data[0].dataset.name, "dataset_digest": data[0].dataset.digest}
-            for key, mean in extra.items():  # a model's NaN would be stored as 0
-                metrics.append(Metric(names[key], mean, self._began_ms, 0, **subject if math.isfinite(mean) else {}))
+            metrics = [
+                Metric(
+                    *(names[key], v if math.isfinite(v) else math.nan, self._began_ms, layer),
+                    **(subject if layer == last.get(key) else {}),
+                )
+                for key, values in curves.items()
+                for layer, v in enumerate(values.tolist())
+                if not info.model.layers or layer in info.model.layers or not math.isnan(v)
+            ]
             self._log_batches(metrics, [Param(k, v) for k, v in flat({"model": sizes}).items()], tags)
             models = [LoggedModelInput(model)] if model else None
             database.insert(lambda: self.client.log_inputs(self.run_id, datasets=data, models=models))
@@ -298,12 +297,12 @@ class MlflowSink(Sink):
         sweeps.finish_sweep(self, sweep, report, [run.get("run_id", "") for run in metadata])
 
     def charts_link(self, sweep: Sweep) -> str:
-        if not self.experiment_id:
-            return ""
         uri = self.uri or ""
+        if not self.experiment_id or ui_hint(uri):
+            return ""
         with tracking_errors(f"cannot read {redact(uri)}"):
             tags = self.client.get_experiment(self.experiment_id).tags
-        return sweep_link(uri, self.experiment_id, sweep.id, tags) + ui_hint(uri)
+        return sweep_link(uri, self.experiment_id, sweep.id, tags)
 
     def fetch(self, run: Run, folder: Path) -> bool:
         self._connect(run.tracking_folder, prepared=bool(run.sweep))

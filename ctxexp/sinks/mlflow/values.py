@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ import numpy as np
 from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.wording import definition_name
 from ctxexp.results import Results
-from ctxexp.results.curves import main_keys, main_statistics, may_be_main, mix_mark
+from ctxexp.results.curves import main_keys, main_statistics, may_be_main, measure_info, mix_mark
 from ctxexp.results.values import LAYER, Key
 
 MAX_VALUE, MAX_NAME = 6000, 250  # characters that MLflow takes
@@ -33,14 +32,16 @@ def marked_results(results: Results) -> Results:
 
 
 def keys_to_compare(results: Results) -> list[Key]:
-    """Keys of the values that people compare: a measure's share of the room, adjusted, raw and baseline, and its
-    metric's main statistic; of a measure without these, all but counts, spreads and levels."""
+    """Keys of the values that people compare: a measure's share of the room (adjusted, where it has none), raw and
+    baseline, and its metric's main statistic; of a measure without these, all but counts, spreads and levels."""
     by_measure: dict[tuple[str, str, str], list[Key]] = {}
     for key in results.by_key:
         by_measure.setdefault((key.measure, key.task, key.place), []).append(key)
     main_keys: list[Key] = []
     for (measure, *_), keys in by_measure.items():
         statistics = {*main_statistics(results, measure), "baseline"}
+        if any(key.name == "share_of_room" for key in keys):
+            statistics -= {"adjusted"} - {measure_info(results, measure).main}
         few = [key for key in keys if key.name in statistics]
         main_keys += few or [key for key in keys if may_be_main(key)]
     return main_keys
@@ -73,15 +74,10 @@ def interval_ends(results: Results) -> dict[str, np.ndarray]:
     return ends
 
 
-def means(results: Results) -> dict[str, float]:
-    """Each main curve's mean over layers. MLflow's run list shows last values alone, which of a curve are the last
-    layer's. No slash: their charts come after the curves."""
-    values = {}
-    for key in main_keys(results):
-        curve = results.by_key[key].value
-        finite = curve[np.isfinite(curve)]
-        values[f"{key.curve_name} {key.name} mean"] = float(finite.mean()) if finite.size else math.nan
-    return values
+def last_layers(results: Results) -> dict[str, int]:
+    """The last layer at which each main curve has a value: what the table of models shows of it."""
+    finite = {str(key): np.flatnonzero(np.isfinite(results.by_key[key].value)) for key in main_keys(results)}
+    return {name: int(layers[-1]) for name, layers in finite.items() if layers.size}
 
 
 def metric_name(key: str) -> str:
@@ -106,11 +102,11 @@ def metric_names(keys: Iterable[str]) -> dict[str, str]:
 
 def flat(values: Mapping[str, object], prefix: str = "") -> dict[str, str]:
     """Values nested once as MLflow params: dotted keys, texts as they are, all else as JSON; too long ones say so.
-    Options that are not set, null or empty, are left out."""
+    Options that are not set, null, none or empty, are left out, and a part's name that its label says."""
     texts: dict[str, str] = {}
     for key, value in values.items():
         name = f"{prefix}{key}"
-        if value in (None, "", [], {}):
+        if value in (None, "", [], {}, "none") or value == {"name": key}:
             continue
         if isinstance(value, Mapping):
             if not prefix:

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ctxexp.errors import DataError, error_text
-from ctxexp.files.arrays import NO_ARCHIVE, read_npz
 from ctxexp.files.seals import seal, unseal
+from ctxexp.files.tables import NO_ARCHIVE, read_npz
 from ctxexp.files.writing import atomic_write
 
 Content = TypeVar("Content")

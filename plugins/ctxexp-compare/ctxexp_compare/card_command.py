@@ -28,12 +28,13 @@ MOST, FEW = 20, 4  # rows on the terminal: of what moved, or if nothing did
 
 
 def card(run: str, *, options: str = "", title: str = "", out: Path = Path("card")) -> None:
-    """Write a model's geometry card: Markdown for its hub page, JSON, and the curves as SVG.
+    """Write a model's card: Markdown, JSON, its curves as SVG.
 
     run: a run's folder, or a model, quoted with its words: "minilm dataset=text dataset.path=sentences.txt"
     options: more of these words
     title: what the card calls the model; empty: what the run does
     out: the folder for card.md, card.json and card.svg
+    example: ctxexp card bert
     """
     words = {"options": options, "title": title}
     command = ["ctxexp", "card", run, *(f"{key}={value}" for key, value in words.items() if value)]
@@ -74,6 +75,7 @@ def diff(
     same_text: false: runs over different texts are compared too, as independent ones
     independent_sentences: true: takes a text without documents, on your word that its sentences are independent
     out: a CSV with every value
+    example: ctxexp diff bert "bert dtype=bfloat16" options="dataset=text dataset.path=sentences.txt"
     """
     names = [name.strip() for name in measures.split(",") if name.strip()]
     one, other = _results(a, options), _results(b, options)

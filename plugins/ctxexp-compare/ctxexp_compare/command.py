@@ -34,7 +34,9 @@ def compare(
     rows: RowNorm = "unit_norm",
     out: Path = Path("compare"),
 ) -> None:
-    """Compare the vector spaces of runs or models layer by layer, over the very same occurrences, with heat maps.
+    """Compare the vector spaces of models or runs by layer.
+
+    Over the very same occurrences, with heat maps.
 
     run: a run's folder, a sweep's (all of its runs), or a model, quoted with its arguments: "minilm dtype=bfloat16"
     runs: more of them; one alone is compared with itself, layer by layer
@@ -50,6 +52,7 @@ def compare(
         out); free permutes all rows, so that equal words alone count as similarity
     rows: their normalization: unit_norm, or as_is, where a few massive rows (a causal model's first position) dominate
     out: the folder for heat maps, numbers and table
+    example: ctxexp compare bert gpt2
     """
     comparison = face.compare(
         run,

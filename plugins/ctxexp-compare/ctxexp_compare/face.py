@@ -96,12 +96,14 @@ def _space_factories(
 
 
 def run_folders(name: str) -> list[Path]:
-    """The folder itself if it is a run's, else those of the runs in it; none if `name` is no folder.
+    """The folder itself if it is a run's, else those of the runs in it; none for a model: its folder, or its name.
 
     Raises ConfigError for a folder without runs, and for a path where there is none."""
     folder = user_path(name)
+    if (folder / "config.json").is_file():
+        return []
     if not folder.is_dir():
-        if "/" in name and "=" not in name:
+        if "=" not in name and (name.count("/") > 1 or name.startswith((".", "~", "/"))):
             raise ConfigError(f"no folder {folder}: expected a run's or a sweep's results, or a model's name")
         return []
     folders = [folder] if (folder / "config.yaml").exists() else sorted(p.parent for p in folder.glob("*/config.yaml"))

@@ -21,6 +21,7 @@ from ctxexp_compare.space import evenly_spaced
 import ctxexp
 from ctxexp.command.arguments import model_args
 from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError, UnknownName
+from ctxexp.models import minis
 
 SENTENCES = [
     "The bank of the river was wet.",
@@ -136,6 +137,7 @@ def test_runs_opened_one_by_one_are_the_sweeps(sweep: Path) -> None:
     jobs = sorted(path.parent for path in sweep.glob("*/config.yaml"))
     assert run_folders(str(sweep)) == jobs
     assert run_folders(str(jobs[0])) == [jobs[0]]
+    assert run_folders(str(minis.folder("gpt2"))) == run_folders("owner/name") == []  # models
     whole = compare(sweep, measures="cka", sample=40, progress=False)
     apart = compare(*jobs[::-1], measures="cka", sample=40, progress=False)
     order = [apart.places.index(place) for place in whole.places]

@@ -35,7 +35,6 @@ def register_baselines(register: Register) -> None:
 
 @ctxexp.hookimpl
 def register_reports(register: Register) -> None:
-    register("table_claims", "ctxexp_papers.claims.sweep_table:table")
     register("table_first_word", "ctxexp_papers.first_word.table:table")
     register("table_multiverse", "ctxexp_papers.multiverse.table:table")
     register("table_multiverse_joint", "ctxexp_papers.multiverse.table:joint_table")

@@ -27,8 +27,8 @@ from ctxexp_papers.papers.ethayarajh_2019.protocol import PROTOCOL, TEXT, WEIGHT
 from ctxexp_words.metric import StaticVectors
 
 from ctxexp.command.cli import run_command_line
-from ctxexp.maths.chance import chance_corrected
 from ctxexp.maths.correlation import spearman, spearman_rows
+from ctxexp.maths.cosines import chance_corrected
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity

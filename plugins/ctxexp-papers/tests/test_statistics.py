@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from ctxexp_papers.claims.statistics.best_layer import best_layer_gain
 from ctxexp_papers.claims.statistics.control import excess
-from ctxexp_papers.claims.statistics.equivalence import is_equivalent
 from ctxexp_papers.claims.statistics.paired import group_difference, paired_difference
 
 RNG = np.random.default_rng
@@ -51,26 +50,6 @@ def test_the_best_layer_is_found_and_held_out() -> None:
 def test_too_little_for_a_best_layer_is_said(scores: np.ndarray) -> None:
     with pytest.raises(ValueError, match="expected finite scores of 8 tasks"):
         gain(scores, both_ends=False)
-
-
-def test_a_margin_is_a_share_of_the_scale() -> None:
-    assert is_equivalent(-0.04, 0.04, scale=1) is True
-    assert is_equivalent(-0.04, 0.04, scale=0.5) is None
-    assert is_equivalent(0.06, 0.09, scale=1) is False
-    assert is_equivalent(-0.9, -0.06, scale=1) is False
-    with pytest.raises(ValueError, match="positive scale"):
-        is_equivalent(0, 0, scale=0)
-
-
-def test_an_effect_on_the_margin_is_seldom_called_none() -> None:
-    """By t intervals of 30 values whose truth is the margin itself, on either side."""
-    rng, none, some = RNG(3), 0, 0
-    for _ in range(2000):
-        span = paired_difference(rng.normal(0.05, 0.1, 30))
-        answer = is_equivalent(span.low, span.high, scale=1)
-        none, some = none + (answer is True), some + (answer is False)
-    assert none / 2000 <= 0.035
-    assert some / 2000 <= 0.035
 
 
 def test_words_count_once_however_often_they_occur() -> None:

@@ -15,9 +15,9 @@ from ctxexp_senses.by_class.classes import band
 from ctxexp_senses.by_class.components import VarianceComponentsByClass
 from ctxexp_senses.by_class.figure import TITLES
 from ctxexp_senses.by_class.metric import SelfSimilarityByClass, SenseSeparationByClass
-from ctxexp_senses.by_class.planted import CLASSES, coverage, draw_text, estimate_shares
 from ctxexp_senses.by_class.table import table
-from ctxexp_senses.components.planted import World
+from planted_classes import CLASSES, coverage, draw_text, estimate_shares
+from planted_components import World
 
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import DataError, MetricError

@@ -15,8 +15,8 @@ from ctxexp_senses.components.design import Design, ambiguous, population
 from ctxexp_senses.components.estimate import components, shares
 from ctxexp_senses.components.figure import figure, frame, table
 from ctxexp_senses.components.metric import VarianceComponents, _look_below_zero
-from ctxexp_senses.components.planted import VARIANCES, World, coverage, estimate_shares
 from ctxexp_senses.components.squares import squares
+from planted_components import VARIANCES, World, coverage, estimate_shares
 
 import ctxexp
 from ctxexp.command.build import Built

@@ -17,8 +17,7 @@ from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD
 from ctxexp_senses.corpora.wic import wic
 from ctxexp_senses.usages.change import divergence
 
-from ctxexp.datasets.checks import check_corpus
-from ctxexp.datasets.deduplicate import deduplicate
+from ctxexp.datasets.checks import check_corpus, deduplicate
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.plugins import build_registry
 

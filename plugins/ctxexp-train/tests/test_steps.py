@@ -21,8 +21,7 @@ from tiny_recipes import config
 
 from ctxexp.command.arguments import call
 from ctxexp.errors import CtxexpError, DataError
-from ctxexp.models.training_steps import training_of
-from ctxexp.models.transformer.checkpoints import label_of
+from ctxexp.models.transformer.checkpoints import label_of, training_of
 from ctxexp.report.page import page_data, write_report
 from ctxexp.report.training_steps import equal_weights, trainings
 from ctxexp.report.wording import LabelledResults

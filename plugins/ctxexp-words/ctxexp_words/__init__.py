@@ -40,6 +40,7 @@ def bench_words(
     seed: of k-means
     format: of the vectors
     out: the table, with sections and relations
+    example: ctxexp bench-words vectors=glove.txt data=benchmarks
     """
     from ctxexp_words.command import File, bench
     from ctxexp_words.suite import BenchmarkOptions
@@ -65,6 +66,7 @@ def split_words(
     prefix: stands before each text: as_tokenizer, none, bos, or a text
     seed: of words, splits and resamples
     out: a folder for split_words.csv and split_words.png
+    example: ctxexp split-words gpt2 bert
     """
     from ctxexp_words.splits.command import run
 

@@ -62,6 +62,7 @@ def distil(
     bootstrap: resamples of the pairs behind each interval
     seed: of the resamples and of random
     out: the folder for distil.csv
+    example: ctxexp distil bert
     """
     for way in ways:
         if way not in WAYS:

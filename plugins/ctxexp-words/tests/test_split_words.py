@@ -117,7 +117,7 @@ def test_the_verb_writes_table_figure_and_a_sentence(tmp_path: Path, capsys: pyt
     numbers = pd.read_csv(tmp_path / "split_words.csv")
     assert set(numbers.condition) == {"whole", "split", "alone", "mismatched", "gain"}
     assert numbers.layer.max() == 4
-    assert (numbers.chance == 1 / 12).all()
+    np.testing.assert_allclose(numbers.chance, 1 / 12, rtol=1e-12)
     assert (tmp_path / "split_words.png").stat().st_size > 5000
     assert sentence("gpt2", numbers) in capsys.readouterr().out
     whole = numbers[numbers.condition == "whole"]

@@ -43,6 +43,7 @@ def floor(
     seed: of sentences and pairs
     bert_score: a file of bert_score's baselines too, of up to 1,000 pairs
     csv: every kind and layer as a table
+    example: ctxexp floor bert text=sentences.txt
     """
     name, args = model_args(model)
     arguments = [*shlex.split(options), *args]

@@ -37,7 +37,7 @@ def layer(
     seed: int = 0,
     out: Path = Path("layer"),
 ) -> None:
-    """Say which layer of a model to use, and after which transform, by its scores on tasks.
+    """Say which layer of a model to use, by its scores on tasks.
 
     The gain over the last layer, the input layer, the better of both, the mean of the layers and the untrained twin has
     an interval that knows of the choice. Where it spans 0 the answer is that this data can show no difference.
@@ -56,6 +56,7 @@ def layer(
     bootstrap: resamples of each task's items
     seed: of resamples and of the untrained twin
     out: the folder for layer.json, layer.csv and, of measured scores, the layer as an encoder: LayerEncoder.load(out)
+    example: ctxexp layer bert tasks=STS-B
     """
     files = ["layer.json", "layer.csv"]
     if scores is not None:

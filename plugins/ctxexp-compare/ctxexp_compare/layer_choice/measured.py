@@ -143,7 +143,7 @@ def _scores(run: TaskRun, task: str, results: Sequence[Results]) -> tuple[np.nda
         if key not in one.by_key or found is None:
             raise MetricError(f"{task}: no score {key} with resamples in the run; it has {', '.join(one.measures())}")
         few = one.info.model.layers
-        values.append(one.measured_values(key))
+        values.append(one.by_key[key].value[list(few) if few else slice(None)])
         replicates.append(found[list(few)] if few and len(found) > len(few) else found)
     scores, draws = np.concatenate(values) * run.points, np.concatenate(replicates).astype(np.float64) * run.points
     draws = draws[:, np.isfinite(draws).all(axis=0)] if np.isfinite(scores).all() else draws

@@ -53,6 +53,7 @@ def passport(
     text: the text that was encoded, a sentence a line, in the same order
     sentences: how many of its first sentences are compared, at most
     out: a JSON file for the passport
+    example: ctxexp passport vectors.npz path/to/model text=sentences.txt
     """
     found, _ = passport_of(file, model, read_sentences(text), most=sentences)
     show(describe(found))
@@ -75,7 +76,7 @@ def read_sentences(path: Path) -> list[str]:
 
 
 def passport_of(
-    file: Path, model: str, texts: list[str], *, most: int | None = None, name: str = ""
+    file: Path | str, model: str, texts: list[str], *, most: int | None = None, name: str = ""
 ) -> tuple[Passport, EngineVectors | None]:
     """The passport of a file of vectors, and the vectors as a model that `ctxexp.measure` takes.
 
@@ -99,12 +100,12 @@ def passport_of(
     tokenize = tokenizer("english")
     sentences = [tokenize(line) for line in texts]
     states = [token_states(encoder, sentence) for sentence in sentences]
-    vectors, names = read_vectors(file, states)
+    vectors, names = read_vectors(Path(file), states)
     if len(vectors) != len(states):
         raise DataError(f"{file} has vectors of {len(vectors)} sentences, the text {len(states)} sentences (text=)")
     few = slice(None, most)
     found = make_passport(vectors[few], states[few], names)
-    return found, _as_model(found, vectors, sentences, [s.words for s in states], name or file.stem)
+    return found, _as_model(found, vectors, sentences, [s.words for s in states], name or Path(file).stem)
 
 
 def _as_model(

@@ -39,6 +39,7 @@ def pin(
     dtypes: types whose rounding counts as noise beside the model's own, by comma: bfloat16
     occurrences: vectors that are kept in each layer, about
     seed: of the random projections
+    example: ctxexp pin bert out=bert.pin
     """
     spare_processor()
     name, args = model_args(model)
@@ -57,7 +58,9 @@ def pin(
 
 
 def check(file: Path, model: str = "", *, options: str = "", out: Path | None = None) -> int:
-    """Say in a line whether a model still gives what its pin holds: layer, distance, noise, tokenizer, likely cause.
+    """Say whether a model still gives what its pin holds.
+
+    In a line: layer, distance, noise, tokenizer, likely cause.
 
     The exit status is 0 where it does, 1 where a layer, the tokenizer or a setting moved, and 2 where the two can't be
     compared.
@@ -66,6 +69,7 @@ def check(file: Path, model: str = "", *, options: str = "", out: Path | None = 
     model: another model than the pinned one, quoted with its arguments: "huggingface model.checkpoint=./new"
     options: further arguments for the model
     out: a CSV with every layer
+    example: ctxexp check bert.pin
     """
     pinned = Pin.load(file)
     if not model and not pinned.model:

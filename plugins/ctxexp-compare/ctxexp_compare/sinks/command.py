@@ -58,6 +58,7 @@ def sinks(
     mask: an .npz with every piece's sentence, place, characters and flags, for any tool that reads NumPy's files
     out: a CSV with a row a sink
     csv: a CSV of the curves with and without
+    example: ctxexp sinks gpt2
     """
     name, args = model_args(model)
     arguments = [*shlex.split(options), *args]

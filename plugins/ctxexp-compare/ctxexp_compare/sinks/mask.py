@@ -35,11 +35,8 @@ class WithoutSinks(Control):
         >>> from ctxexp_compare import sinks
         >>> text = ["The bank of the river was wet.", "A bank lends money to the river."]
         >>> without = WithoutSinks(sinks("gpt2", text))
-        >>> chosen = ["bootstrap=0", "min_contexts=2"]
-        >>> results = ctxexp.measure(
-        ...     "gpt2", text, metrics="word_norm", control=without, options=chosen, progress=False
-        ... )
-        >>> len(results.curve("word_norm"))
+        >>> chosen = {"metrics": "word_norm", "min_contexts": 2, "bootstrap": 0, "progress": False}
+        >>> len(ctxexp.measure("gpt2", text, control=without, **chosen)["word_norm"])
         5
     """
 

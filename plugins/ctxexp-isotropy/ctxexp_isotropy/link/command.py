@@ -42,6 +42,7 @@ def softmax_link(
     untrained: the same network with weights drawn anew beside each model
     seed: of all draws
     out: the folder for link.csv
+    example: ctxexp link gpt2 bert
     """
     for name, value, lowest in (("contexts", contexts, 2), ("pieces", pieces, 2), ("bootstrap", bootstrap, 0)):
         if value < lowest:

@@ -22,7 +22,9 @@ def claims(
     experiment: str = "ctxexp",
     out: Path | None = None,
 ) -> None:
-    """Test papers' claims: a row a paper with counts of verdicts, or, with paper=, every verdict with its tests.
+    """Test papers' claims, on models or finished runs.
+
+    A row a paper with counts of verdicts, or, with paper=, every verdict with its tests.
 
     A verdict comes from a paper's own protocol or its authors' released results; one on offered models, of which the
     paper speaks in general, is told and counted apart; other runs go through the same tests and are reported as such.
@@ -35,6 +37,7 @@ def claims(
     uri: an MLflow store to read instead of the folder
     experiment: MLflow's experiment, with uri
     out: a folder for claims.md, claims.json and claims.html
+    example: ctxexp claims model=bert,gpt2,elmo
     """
     from ctxexp_papers.claims import court, report
     from ctxexp_papers.claims.writing import write

@@ -12,9 +12,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctxexp.datasets.download import cache_folder, download
+from ctxexp.datasets.download import cache_folder, download, members
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.files.archives import members
 from ctxexp.files.paths import user_path
 
 

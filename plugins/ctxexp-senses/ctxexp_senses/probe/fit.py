@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -10,8 +9,6 @@ import numpy as np
 from ctxexp.errors import UnknownName
 
 Classifier = Literal["logistic", "ridge"]
-Fitted = Callable[[np.ndarray], np.ndarray]
-"""A function of rows (n, d) that gives their labels (n,)."""
 
 
 def check_classifier(name: str) -> None:

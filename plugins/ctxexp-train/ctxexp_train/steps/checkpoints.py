@@ -11,8 +11,7 @@ import numpy as np
 
 from ctxexp.errors import ConfigError, DataError, ModelError
 from ctxexp.files.paths import user_path
-from ctxexp.models.training_steps import training_step
-from ctxexp.models.transformer.checkpoints import resolve, weight_files
+from ctxexp.models.transformer.checkpoints import resolve, training_step, weight_files
 from ctxexp_train.steps.order import Misplaced, distances, misplaced
 
 MOST = 2_000_000  # weights of a checkpoint that are compared: evenly spaced ones

@@ -118,8 +118,11 @@ function explore() {
       (rows.length ? `; ${rows.length} of ${counts[word]} occurrences`
         : block === none ? "" : "; its occurrences in this model aren't on the page");
     const value = (row, l, axis) => points[2 * (row * model.layers.length + l) + axis];
-    const far = Math.max(1e-3, ...rows.flatMap(([, row]) => (own ? [layer] : [...model.layers.keys()])
-      .flatMap(l => [0, 1].map(axis => Math.abs(value(row, l, axis))))));
+    const reach = axis => {
+      const all = rows.flatMap(([, row]) => (own ? [layer] : [...model.layers.keys()]).map(l => value(row, l, axis)));
+      const low = Math.min(0, ...all), high = Math.max(0, ...all), pad = 0.06 * Math.max(high - low, 1e-3);
+      return [low - pad, high + pad];
+    };
     const all = kinds(), plainWord = all.every(sense => !sense);
     const traces = all.map((sense, i) => {
       const mine = rows.filter(([id]) => occurrences[id].sense === sense);
@@ -133,9 +136,9 @@ function explore() {
     const ring = rows.filter(([id]) => id === focused);
     traces.push({ x: ring.map(([, row]) => value(row, layer, 0)), y: ring.map(([, row]) => value(row, layer, 1)),
       mode: "markers", hoverinfo: "skip", marker: { size: 20, symbol: "circle-open", color: ink("--ink"), line: { width: 2.5 } } });
-    const axis = { range: [-1.12 * far, 1.12 * far], zeroline: true, zerolinecolor: ink("--line"), gridcolor: ink("--line"),
+    const axis = { zeroline: true, zerolinecolor: ink("--line"), gridcolor: ink("--line"),
       nticks: 5, tickfont: { size: 10 } };
-    paint(plot, traces, { xaxis: axis, yaxis: { ...axis, scaleanchor: "x" }, hovermode: "closest", margin: { l: 40, r: 8, t: 8, b: 30 } },
+    paint(plot, traces, { xaxis: { ...axis, range: reach(0) }, yaxis: { ...axis, range: reach(1), scaleanchor: "x" }, hovermode: "closest", margin: { l: 40, r: 8, t: 8, b: 30 } },
       { hover: event => attend(Number(event.points[0].id)), click: event => attend(Number(event.points[0].id)) });
   }
 
@@ -172,7 +175,8 @@ function explore() {
       mode: "markers", customdata: mine.map(i => [plain(words[i]), plain(told(i)),
         why(i) + (model.constant.has(i) ? "<br>only where nothing is to its left: constant by construction" : "")]), marker,
       hovertemplate: "<b>%{customdata[0]}</b> (%{customdata[1]}): %{y:.3f}%{customdata[2]}<extra></extra>" });
-    note.textContent = `layer ${model.layers[layer]}, ${some.length} words`;
+    note.textContent = `layer ${model.layers[layer]}, ${some.length} words` + (some.some(i => model.constant.has(i))
+      ? "; a cross: only where nothing is to its left, so that this causal model gives it one vector by construction" : "");
     paint(plot, [
       trace(some.filter(i => !projected[i] && !model.constant.has(i)), { size: 6, symbol: "circle-open", color: ink("--faint") }),
       trace(some.filter(i => projected[i] && !model.constant.has(i)), { size: 7, symbol: symbols[model.symbol % symbols.length], color: model.colour }),

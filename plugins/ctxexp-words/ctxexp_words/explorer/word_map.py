@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 OCCURRENCES = 48  # of a word
 LISTED = 10  # words at each end of the page's lists
+Z = 1.96  # standard errors in half of a 95% interval
 RANK = 6  # directions of each layer that the common plane is fitted on
 LEVELS = 40  # unlabelled words from the most to the least frequent, denser where frequent
 NOISE = 16  # rounding errors of the rows, in their epsilon, that are no spread
@@ -135,16 +136,21 @@ class WordMap:
 def extremes(tables: Mapping[str, pd.DataFrame], layers: Sequence[int]) -> dict[int, list[str]]:
     """The words of the page's lists by layer, the last layer first: its `LISTED` most contextual words and its `LISTED`
     least contextual ones, by ascending self-similarity (above chance, where that is known), or fewer where there are
-    few. Words that are constant by construction are in no list. Empty without a measure that has standard errors."""
+    few. Words that are constant by construction are in no list, nor are those whose 95% interval is half the room above
+    chance or wider. Empty without a measure that has standard errors."""
     label = next((label for label in tables if f"{label}_errors" in tables), None)
     if label is None:
         return {}
     table = tables[label]
     varying = (table[~table["constant"].astype(bool)] if "constant" in table else table).set_index("word")
+    errors = tables[f"{label}_errors"].set_index("word")
     name = "adjusted" if any(column.startswith("adjusted_") for column in table) else "raw"
     words: dict[int, list[str]] = {}
     for layer in reversed(layers):
-        ranking = varying[f"{name}_{layer}"].dropna().sort_values(kind="stable").index
+        values = varying[f"{name}_{layer}"].dropna()
+        room = 1 - (varying[f"raw_{layer}"] - values).mean() if name == "adjusted" else 1.0
+        is_sure = 2 * Z * errors[f"error_{layer}"].reindex(values.index) < room / 2
+        ranking = values[is_sure].sort_values(kind="stable").index
         n = min(LISTED, len(ranking) // 2)
         words[layer] = [*ranking[:n], *ranking[len(ranking) - n :]]
     return words

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ctxexp.maths.chance import chance_corrected
+from ctxexp.maths.cosines import chance_corrected
 from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp.results.values import Estimates, Key
 from ctxexp_papers.claims.evidence import Evidence, Family

@@ -1,7 +1,7 @@
 """Simulated texts with two classes of words in the same sentences, each with components of its own.
 
-`python -m ctxexp_senses.by_class.planted 400` simulates, with 400 texts, the coverage of the 95% intervals by class,
-and how often those of sense separation hold 0 where labels mean nothing.
+`python plugins/ctxexp-senses/tests/planted_classes.py 400` simulates, with 400 texts, the coverage of the 95% intervals
+by class, and how often those of sense separation hold 0 where labels mean nothing.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import numpy as np
+from ctxexp_senses.attributes import Labels, RowAttributes
+from ctxexp_senses.by_class.components import VarianceComponentsByClass
+from ctxexp_senses.by_class.metric import SenseSeparationByClass
+from planted_components import VARIANCES, World
 
 from ctxexp.measuring.bootstrap import Units
 from ctxexp.measuring.groups import Block
 from ctxexp.measuring.occurrences import EQUAL, Text
 from ctxexp.metric import Estimate
-from ctxexp_senses.attributes import Labels, RowAttributes
-from ctxexp_senses.by_class.components import VarianceComponentsByClass
-from ctxexp_senses.by_class.metric import SenseSeparationByClass
-from ctxexp_senses.components.planted import VARIANCES, World
 
 CLASSES = {  # by tokens of a word: the variances of its effects
     "pieces 1": VARIANCES,

@@ -1,6 +1,7 @@
 """Simulated texts whose vectors are sums of effects of known variances, to test the estimator of the components.
 
-`python -m ctxexp_senses.components.planted 400` simulates the coverage of the 95% intervals with 400 texts.
+`python plugins/ctxexp-senses/tests/planted_components.py 400` simulates the coverage of the 95% intervals, of 400
+texts.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ import sys
 from dataclasses import dataclass, field
 
 import numpy as np
-
-from ctxexp.measuring.bootstrap import MOST, Curve, Resamples, Units, interval
 from ctxexp_senses.attributes import Labels, RowAttributes
 from ctxexp_senses.components.design import Design, population
 from ctxexp_senses.components.estimate import components, shares
 from ctxexp_senses.components.squares import squares
+
+from ctxexp.measuring.bootstrap import MOST, Curve, Resamples, Units, interval
 
 DIM = 12
 LENGTHS = (6, 16)  # words of a sentence: smallest number, and one more than the largest
