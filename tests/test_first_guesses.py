@@ -27,6 +27,7 @@ DONE = [  # the words, and what is printed
     ("bert mine.txt", "bert, mine.txt: layers 0 to 4"),
     ("mine.txt", "bert, mine.txt: layers 0 to 4"),
     ("dataset=mine.txt", "bert, mine.txt: layers 0 to 4"),
+    ("bert text=mine.txt", "bert, mine.txt: layers 0 to 4"),
     ("dataset.path=mine.txt", "bert, mine.txt: layers 0 to 4"),
     ("dataset.path=~/mine.txt", "bert, mine.txt: layers 0 to 4"),
     ("path/to/model mine.txt", "model, mine.txt: layers 0 to 4"),
@@ -51,7 +52,6 @@ NAMED = [  # the words, and what the answer names
     ("model=bert,gpt2", "a sweep needs -m"),
     ("--model bert", "did you mean model=NAME?"),
     ("--text mine.txt", "did you mean dataset=FILE?"),
-    ("text=mine.txt", "did you mean dataset=FILE?"),
     ("bert output=here", "did you mean tracking.folder=FOLDER?"),
     ("bert layers=[0]", "did you mean 'model.layers'?"),
     ("bert metric=self-similarity", "did you mean 'self_similarity'"),
@@ -189,7 +189,8 @@ PYTHON: list[tuple[str, Callable[[], ctxexp.Results], str]] = [  # what is typed
     ('measure("bert", text, weights="untrained")', partial(measured, "bert", SENTENCES, weights="untrained"),
      "bert (untrained)"),
     ('measure("bert", text, options={"dtype": ...})',
-     partial(measured, "bert", SENTENCES, options={"dtype": "bfloat16"}), "bert"),
+     partial(measured, "bert", SENTENCES, options={"dtype": "bfloat16"}),
+     "bert dtype=bfloat16"),
     ('results.save("x.csv"); load(results.save())', saved, "bert"),
 ]  # fmt: skip
 REFUSED: list[tuple[str, Callable[[], object], str]] = [

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import shlex
 import typing
 from collections.abc import Callable, Sequence
 from inspect import Parameter
@@ -87,19 +86,6 @@ def arguments_of(name: str, params: Sequence[Parameter], args: Sequence[str]) ->
             raise ConfigError(f"{short(word)}: expected key=value; ctxexp {name} --help says which")
         bare.append(_read(open_places[0].name, word, open_places[0].annotation))
     return bare, keywords
-
-
-def model_args(text: str) -> tuple[str, list[str]]:
-    """A model's name and the `key=value` arguments behind it, as in `minilm dtype=bfloat16`, for verbs that take
-    models. Raises ConfigError unless there is exactly one name."""
-    try:
-        args = shlex.split(text)
-    except ValueError as error:
-        raise ConfigError(f"{text!r}: {error}") from error
-    named = [word.removeprefix("model=") for word in args if "=" not in word or word.startswith("model=")]
-    if len(named) != 1:
-        raise ConfigError(f'{text!r}: expected a run\'s folder, or one model, as in "minilm dtype=bfloat16"')
-    return named[0], [word for word in args if "=" in word and not word.startswith("model=")]
 
 
 def _read(key: str, text: str, expected: object) -> object:

@@ -208,14 +208,20 @@ def config_of(overrides: Sequence[str]) -> Config:
 
 def config_of_run(folder: Path) -> Config:
     """The config of the run whose results are in that folder; sends nothing anywhere. Raises ConfigError."""
+    return parse_config({**values_of_run(folder), "sink": {}}, registry())
+
+
+def values_of_run(folder: Path) -> dict[str, object]:
+    """The config of a run's folder as plain values, its plugins' files loaded. Raises ConfigError."""
     try:
         config = OmegaConf.load(folder / "config.yaml")
         assert isinstance(config, DictConfig)
         values = plain_values(config)
+        assert isinstance(values["model"], dict)
     except Exception as error:  # YAML's, OmegaConf's, a disk's
         raise ConfigError(f"{folder} holds no run's config.yaml that can be read: {error_text(error)}") from error
     load_plugin_files(values.get("plugins"))
-    return parse_config({**values, "sink": {}}, registry())
+    return values
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Never
 
 from ctxexp.baseline import Baseline
-from ctxexp.command.locations import as_value, choose_text
+from ctxexp.command.locations import as_value, choose_text, typed_model
 from ctxexp.command.texts import Text as Text
 from ctxexp.command.texts import check_text, corpus_of
 from ctxexp.control import Control
@@ -69,8 +69,9 @@ def measure(
     """The results of a run of the command with these choices; nothing is logged.
 
     Args:
-        model: A name that the command knows (`gpt2`), a repository of the hub or a folder of a model; a model of
-            transformers, in a pipeline or a SentenceTransformer too; or an encoder: of `from_arrays`, or your own.
+        model: A name that the command knows (`gpt2`), a repository of the hub, a folder of a model or of a run, with
+            words behind it (`"bert model.pooling=first"`); a model of transformers, in a pipeline or a
+            SentenceTransformer too; or an encoder: of `from_arrays`, or your own.
         text: Sentences (strings, or lists of words), a table (DataFrame, data set, columns or rows), a path (of a text
             or a table, as on the command line), a data set's name, or a Corpus; None: the arrays' own words, else the
             command's data set.
@@ -125,11 +126,11 @@ def configured(
     for key in keywords.keys() - {*KEYS, *OTHERS}:
         raise ConfigError(_unknown(key))
     chosen = {key: value for key, value in keywords.items() if value is not None}
-    model = _model(model, chosen)
+    model, own = _model(model, chosen)
     check_text(text)
     column = None if text is None or isinstance(text, str | Path) else chosen.pop("column", None)
     keys = {KEYS[key]: value for key, value in chosen.items() if key in KEYS}
-    words = _args(options)
+    words = [*_args(options), *own]
     if twice := [key for key in keys if any(word.startswith(f"{key}=") for word in words)]:
         raise ConfigError(f"{twice[0]} is given twice, as a keyword and in options: leave one out")
     args = [*_args(keys), *words]
@@ -296,19 +297,23 @@ def _args(options: object) -> list[str]:
     return args
 
 
-def _model(model: object, chosen: dict[str, Any]) -> str | Encoder:
-    """The model's name, or its encoder, which takes tokenizer and layers out of what is chosen. Raises ConfigError,
-    with what to write, for a model of another type, and for a choice that it would pass over."""
+def _model(model: object, chosen: dict[str, Any]) -> tuple[str | Encoder, list[str]]:
+    """The model's name and the words behind it, or its encoder, which takes tokenizer and layers out of what is
+    chosen. Raises ConfigError, with what to write, for a model of another type, and for a choice that it would pass
+    over."""
     if isinstance(model, list | tuple):
         several = "measure each: ctxexp.compare({name: ctxexp.measure(name, ...) for name in names})"
         are_texts = any(" " in str(one) for one in model)
         raise ConfigError(f"model: expected one, got {len(model)}; {TEXT_SECOND if are_texts else several}")
+    words: list[str] = []
     if isinstance(model, Path):  # of one part it isn't a name
         model = str(model) if len(model.parts) > 1 else f"./{model}"
-    if not isinstance(model, str | Encoder):
+    if isinstance(model, str):
+        model, words = typed_model(model)
+    elif not isinstance(model, Encoder):
         model = from_transformers(model, chosen.pop("tokenizer", None), layers=chosen.pop("layers", None))
     if "tokenizer" in chosen:
         raise ConfigError(f"tokenizer= goes with a transformers model in memory, got {type(model).__name__}")
     if odd := {"weights", "layers", "device"} & chosen.keys() if isinstance(model, Encoder) else ():
         raise ConfigError(f"{min(odd)}= is of a model by name: one in memory has its own; leave it out")
-    return model
+    return model, words

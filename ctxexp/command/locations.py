@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ctxexp.datasets.text import is_text_file
 from ctxexp.errors import ConfigError, UnknownName, suggestions
@@ -88,6 +89,29 @@ def locate(group: str, text: str, names: Sequence[str]) -> Location | None:
     if is_path or is_text_file(path):
         return Location(group, "text", text)
     return Location(group, "huggingface", text) if _is_repository(text, names) and "huggingface" in names else None
+
+
+def typed_model(text: str) -> tuple[str, list[str]]:
+    """A model's name and the words behind it, as it is typed everywhere: `minilm dtype=bfloat16`; a run's folder is
+    the model of that run. Raises ConfigError unless there is exactly one name."""
+    try:
+        words = [text] if user_path(text).exists() else shlex.split(text)
+    except ValueError as error:
+        raise ConfigError(f"{text!r}: {error}") from error
+    is_option = ["=" in word and not word.startswith("model=") and not user_path(word).exists() for word in words]
+    named = [word.removeprefix("model=") for word, other in zip(words, is_option, strict=True) if not other]
+    if len(named) != 1:
+        raise ConfigError(f'{text!r}: expected a run\'s folder, or one model, as in "minilm dtype=bfloat16"')
+    others = [word for word, other in zip(words, is_option, strict=True) if other]
+    if not (user_path(named[0]) / "config.yaml").is_file():
+        return named[0], others
+    from ctxexp.command.compose import values_of_run  # Hydra's
+
+    values = values_of_run(user_path(named[0]))
+    model: Any = values["model"]
+    own = [(key if key in values else f"model.{key}", value) for key, value in model.items() if value is not None]
+    kept = [f"{key}={as_value(value)}" for key, value in own if key not in ("model.name", "device")]
+    return model["name"], [*kept, *others]
 
 
 def choose_text(text: str | Path, names: Sequence[str]) -> list[str]:

@@ -36,8 +36,10 @@ _SEVERAL = re.compile(rf"({'|'.join(ARGUMENTS)})=(['\"]?)(\w+):(.*)\2", re.DOTAL
 
 
 def normalize_overrides(texts: Sequence[str]) -> list[str]:
-    """The overrides with `experiment=NAME` where the usual Hydra idiom `+experiment=NAME` stood (the key is there), and
-    with quotes around a path that begins with `~`, which Hydra's grammar needs."""
+    """The overrides with `experiment=NAME` where the usual Hydra idiom `+experiment=NAME` stood (the key is there),
+    with `dataset=` where the verbs' `text=` stands, and with quotes around a path that begins with `~`, which Hydra's
+    grammar needs."""
+    texts = [re.sub("^text=", "dataset=", text) for text in texts]
     texts = [text.lstrip("+") if text.lstrip("+").startswith("experiment=") else text for text in texts]
     return [re.sub(r"^([\w.+]+)=(~[^'\",\[\]{}]*)$", r"\1='\2'", text) for text in texts]
 

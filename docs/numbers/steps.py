@@ -76,7 +76,7 @@ STEPS = {
         ("CORPUS", "STS"),
     ),
     "distil": Step(
-        'ctxexp distil minilm out=distil/minilm path="$STS"\nctxexp distil bert out=distil/bert path="$STS"',
+        'ctxexp distil minilm out=distil/minilm data="$STS"\nctxexp distil bert out=distil/bert data="$STS"',
         "distil",
         ("STS",),
     ),

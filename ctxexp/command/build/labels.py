@@ -12,10 +12,14 @@ from ctxexp.models.transformer.checkpoints import label_of
 from ctxexp.plugins import PluginVersion
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PluginInfo, RunInfo, TransformInfo
 
+TOLD = (
+    "weights", "checkpoint", "revision", "path", "point", "prefix", "layers", "seed", "device", "device_map", "linear", "unused"
+)  # fmt: skip  # arguments of models that titles tell in another way, or that change no vector
+
 
 def run_title(config: Config, control: Control) -> str:
     """The run's name in charts, such as `bert (random) (prefix bos) + drop_top (k=3) fitted on polysemy`: the model, or
-    the checkpoint that the user gave in its place; then each of weights, prefix, control and transform that isn't the
+    the checkpoint that the user gave in its place; then each of its choices, control and transform that isn't the
     default."""
     choice = config.model.arguments.get("weights")
     parts = [config.model.name]
@@ -29,6 +33,7 @@ def run_title(config: Config, control: Control) -> str:
         parts.append(str(point))
     if prefix := _prefix(config):
         parts.append(f"(prefix {prefix})")
+    parts += _other_choices(config)
     if control.label:
         parts.append(f"({control.label})")
     if (transform := transform_label(config)) != "none":
@@ -36,6 +41,13 @@ def run_title(config: Config, control: Control) -> str:
         if config.fit_on != "target":
             parts.append(f"fitted on {fit_text_name(config.fit_on)}")
     return " ".join(parts)
+
+
+def _other_choices(config: Config) -> list[str]:
+    """What else of the model isn't the default, as it is typed: `pooling=first`."""
+    defaults = {key: default for key, (_, default) in (config.model.signature() or {}).items()}
+    chosen = config.model.arguments.items()
+    return [f"{key}={value}" for key, value in chosen if key not in TOLD and key in defaults and value != defaults[key]]
 
 
 def run_info(config: Config, title: str, fit: FitInfo | None) -> RunInfo:

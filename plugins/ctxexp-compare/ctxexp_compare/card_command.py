@@ -9,15 +9,14 @@ from typing import Literal
 
 import numpy as np
 
-from ctxexp.command.arguments import model_args
 from ctxexp.command.face import load, measure
-from ctxexp.errors import DiskError, TrackingError
-from ctxexp.files.paths import user_path
+from ctxexp.errors import ConfigError, DiskError
 from ctxexp.files.tables import write_csv
 from ctxexp.progress import show
 from ctxexp.report.side_by_side import number
 from ctxexp.report.sweep_tables import SweepTable, markdown
 from ctxexp.results import RESULTS_FILE, Results
+from ctxexp_compare.face import run_folders
 from ctxexp_compare.gate import MARGIN, POWER, Gate
 from ctxexp_compare.gate import diff as compare_runs
 from ctxexp_compare.model_card import card as card_of
@@ -27,18 +26,20 @@ STATUS = {"held": 0, "moved": 1, "open": 3}  # 2 is the command's own for what c
 MOST, FEW = 20, 4  # rows on the terminal: of what moved, or if nothing did
 
 
-def card(run: str, *, options: str = "", title: str = "", out: Path = Path("card")) -> None:
+def card(run: str, *, text: str = "", options: str = "", title: str = "", out: Path = Path("card")) -> None:
     """Write a model's card: Markdown, JSON, its curves as SVG.
 
-    run: a run's folder, or a model, quoted with its words: "minilm dataset=text dataset.path=sentences.txt"
-    options: more of these words
+    run: a run's folder, or a model, quoted with its words: "minilm dtype=bfloat16"
+    text: of a model: a file, a folder or a data set; empty: the embedded one
+    options: more words
     title: what the card calls the model; empty: what the run does
     out: the folder for card.md, card.json and card.svg
     example: ctxexp card bert
     """
-    words = {"options": options, "title": title}
+    words = {"text": text, "options": options, "title": title}
     command = ["ctxexp", "card", run, *(f"{key}={value}" for key, value in words.items() if value)]
-    model_card = card_of(_results(run, options), title, "" if is_run_folder(run) else shlex.join(command))
+    typed = "" if run_folders(run, RESULTS_FILE) else shlex.join(command)
+    model_card = card_of(_results(run, text, options), title, typed)
     try:
         for path in write(model_card, out):
             print(path)
@@ -52,6 +53,7 @@ def diff(
     a: str,
     b: str,
     *,
+    text: str = "",
     options: str = "",
     margin: float = MARGIN,
     measures: str = "",
@@ -66,19 +68,20 @@ def diff(
     all of them lie inside the margin, 1 where one lies outside (moved for certain), 3 where neither is certain, and 2
     where the two can't be compared. The last line says how far a curve would have to move to be found on this text.
 
-    a: a run's folder, or a model, quoted with its words: "minilm", "huggingface model.checkpoint=./new"
+    a: a run's folder, or a model, quoted with its words: "minilm", ./new
     b: likewise: "minilm dtype=bfloat16"
-    options: words for both models, such as "dataset=text dataset.path=sentences.txt"
+    text: for both models: a file, a folder or a data set; empty: the embedded one
+    options: words for both models, such as "dataset.documents=blank"
     margin: how far a curve may move, in its own unit (cosines and shares)
     measures: these, by comma; empty: anisotropy, and the paper's three as shares of the room above chance
     test: equivalence: only what certainly lies within the margin passes; difference: what may have moved passes too
     same_text: false: runs over different texts are compared too, as independent ones
     independent_sentences: true: takes a text without documents, on your word that its sentences are independent
     out: a CSV with every value
-    example: ctxexp diff bert "bert dtype=bfloat16" options="dataset=text dataset.path=sentences.txt"
+    example: ctxexp diff bert "bert dtype=bfloat16" text=sentences.txt
     """
     names = [name.strip() for name in measures.split(",") if name.strip()]
-    one, other = _results(a, options), _results(b, options)
+    one, other = _results(a, text, options), _results(b, text, options)
     gate = compare_runs(
         one,
         other,
@@ -136,24 +139,13 @@ def _smallest(gate: Gate) -> list[str]:
     ]
 
 
-def is_run_folder(run: str) -> bool:
-    """Whether a run's folder is meant; else it is a model, which may be a folder, a file or a name of the hub."""
-    first = run.partition(" ")[0]
-    for path in map(user_path, (run, first)):
-        if path.exists():
-            return path.is_dir() and not (path / "config.json").is_file()
-    return first.partition("=")[0].count("/") > 1
-
-
-def _results(run: str, options: str) -> Results:
-    """A run's results from its folder, or a model measured now. Raises ConfigError for what is neither."""
-    if is_run_folder(run):
-        folder = user_path(run)
-        if not (folder / RESULTS_FILE).exists():
-            raise TrackingError(
-                f"no {RESULTS_FILE} in {folder}: name a finished run's folder in <tracking.folder>/results"
-            )
-        return load(folder)
-    model, own = model_args(run)
+def _results(run: str, text: str, options: str) -> Results:
+    """A run's results from its folder, or a model measured now."""
+    if folders := run_folders(run, RESULTS_FILE):
+        if text or options:
+            raise ConfigError(f"{run} is a run, with its own text: leave text= and options= out, or name a model")
+        if len(folders) > 1:
+            raise ConfigError(f"{run} holds {len(folders)} runs; name one: {', '.join(map(str, folders[:3]))}")
+        return load(folders[0])
     with TemporaryDirectory() as place:
-        return measure(model, options=[*shlex.split(options), *own], folder=place)
+        return measure(run, text or None, options=options, folder=place)

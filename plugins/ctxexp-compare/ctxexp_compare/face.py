@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from ctxexp.command.arguments import model_args
 from ctxexp.command.face import Text, configured
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.files.paths import user_path
@@ -89,14 +88,14 @@ def _space_factories(
         return [partial(Space.of_model, one, text, options=options)]
     if folders := run_folders(str(one)):
         return [partial(Space.of_run, folder) for folder in folders]
-    model, words = model_args(str(one))
-    config = configured(model, text, [*options, *words])
+    config = configured(one, text, options)
     Built(config).check()
     return [partial(Space.of_config, config)]
 
 
-def run_folders(name: str) -> list[Path]:
-    """The folder itself if it is a run's, else those of the runs in it; none for a model: its folder, or its name.
+def run_folders(name: str, holds: str = "config.yaml") -> list[Path]:
+    """The folder itself if it is a run's, which `holds` that file, else those of the runs in it; none for a model: its
+    folder, or its name.
 
     Raises ConfigError for a folder without runs, and for a path where there is none."""
     folder = user_path(name)
@@ -106,9 +105,9 @@ def run_folders(name: str) -> list[Path]:
         if "=" not in name and (name.count("/") > 1 or name.startswith((".", "~", "/"))):
             raise ConfigError(f"no folder {folder}: expected a run's or a sweep's results, or a model's name")
         return []
-    folders = [folder] if (folder / "config.yaml").exists() else sorted(p.parent for p in folder.glob("*/config.yaml"))
+    folders = [folder] if (folder / holds).exists() else sorted(path.parent for path in folder.glob(f"*/{holds}"))
     if not folders:
-        raise ConfigError(f"{folder} holds no run (config.yaml); name a folder in <tracking.folder>/results")
+        raise ConfigError(f"{folder} holds no run ({holds}); name a folder in <tracking.folder>/results")
     return folders
 
 

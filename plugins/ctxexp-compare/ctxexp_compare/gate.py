@@ -187,11 +187,12 @@ def _require(a: Results, b: Results, *, same_text: bool) -> None:
 
 def _require_units(info: RunInfo, *, independent_sentences: bool) -> None:
     """Raise ConfigError for intervals that take sentences for independent, DataError for those of a few units."""
-    if not independent_sentences and info.resampled.unit in ("sentence", "shard of sentences"):
+    is_embedded = info.corpus.name == "polysemy" and "path" not in info.corpus.choices  # each was written by itself
+    if not (independent_sentences or is_embedded) and info.resampled.unit in ("sentence", "shard of sentences"):
         raise ConfigError(
             f"the documents of {info.corpus.name} are not known, so that its sentences would be taken for independent: "
             "those of one document are alike, and models that differ by nothing would fail more often than in 5% of "
-            "texts. Say where documents end (dataset=text dataset.documents=blank, or file), or say "
+            "texts. Say where documents end (dataset.documents=blank, or file), or say "
             "independent_sentences=true if no two sentences come from one text"
         )
     if 0 < info.resampled.n < FEW:

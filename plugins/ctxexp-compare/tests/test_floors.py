@@ -166,7 +166,7 @@ def test_the_command_writes_a_floor_and_bert_score_s_file(
     assert len(Path("floor.csv").read_text().splitlines()) == 1 + len(own.kinds) * 5
     Path("few.txt").write_text("One line.\n")
     assert run_command_line(["floor", "gpt2", "text=few.txt"]) == 2
-    assert "few has 1 distinct sentences: expected 40 or more" in capfd.readouterr().err
+    assert "few.txt has 1 distinct sentences: expected 40 or more" in capfd.readouterr().err
 
 
 def test_the_table_of_the_readme_says_what_is_quoted() -> None:

@@ -214,7 +214,7 @@ def test_statuses_are_those_that_the_docs_state(tmp_path: Path, capsys: pytest.C
     assert run_command_line(["diff", folders["untold"], folders["untold"], "independent_sentences=true"]) == 0
     assert run_command_line(["diff", folders["a"], folders["layers"]]) == 2
     assert run_command_line(["diff", folders["a"], str(tmp_path / "nowhere")]) == 2
-    assert "name a finished run's folder" in capsys.readouterr().err
+    assert "expected a run's or a sweep's results" in capsys.readouterr().err
     assert run_command_line(["diff", "bert 'x", folders["a"]]) == 2
     assert run_command_line(["diff", "bert gpt2", folders["a"]]) == 2
     assert "expected a run's folder, or one model" in capsys.readouterr().err

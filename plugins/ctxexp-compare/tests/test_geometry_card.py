@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ctxexp_compare.card_command import is_run_folder
+from ctxexp_compare.face import run_folders
 from ctxexp_compare.model_card import card, write
 
 from ctxexp.report.wording import SHARE_OF_ROOM
@@ -159,7 +159,6 @@ def test_the_share_of_the_room_leads_with_what_it_is_made_of_beside_it() -> None
 @pytest.mark.parametrize(
     ("text", "is_folder"),
     [
-        ("mlruns/results/a run/0", True),
         ("a run", True),
         ("a model", False),
         ("a_model/net.gguf dtype=bfloat16", False),
@@ -176,4 +175,4 @@ def test_a_card_is_of_a_run_s_folder_or_of_any_model(
     for name in ("a run/results.json", "a model/config.json", "a_model/net.gguf"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).touch()
-    assert is_run_folder(text) == is_folder
+    assert bool(run_folders(text, "results.json")) == is_folder

@@ -181,7 +181,7 @@ def stsb(folder: Path, n: int = 60) -> Path:
 def test_measured_scores_are_those_of_runs(tmp_path: Path) -> None:
     folder = stsb(tmp_path)
     model = load_model("bert", [], twin=True)
-    found = measured_table(model, ["STS-B"], folders={"sts": folder}, bootstrap=100)
+    found = measured_table(model, ["STS-B"], data=folder, bootstrap=100)
     options = ["dataset=sts", "dataset.tasks=[STS-B]", f"dataset.path={folder}", "sentence.pooling=mean"]
     options += ["sentence.mixes=[scalar_mix]", "bootstrap=0"]
     at = {candidate: i for i, candidate in enumerate(found.candidates)}
@@ -198,11 +198,11 @@ def test_measured_scores_are_those_of_runs(tmp_path: Path) -> None:
     assert set(chosen.gains) == {"last", "input", "ends", "mean", "twin"}
     assert chosen.over == "items"
     with pytest.raises(ConfigError, match="bootstrap=5: expected 100 or more"):
-        measured_table(model, ["STS-B"], folders={"sts": folder}, bootstrap=5)
-    with pytest.raises(DataError, match=r"no folder .*none \(sts\)"):
-        measured_table(model, ["STS-B"], folders={"sts": folder / "none"})
+        measured_table(model, ["STS-B"], data=folder, bootstrap=5)
+    with pytest.raises(DataError, match=r"no folder .*none \(data\)"):
+        measured_table(model, ["STS-B"], data=folder / "none")
     with pytest.raises(ConfigError, match="pooling=pooler gives vectors in the last layer only"):
-        measured_table(model, ["STS-B"], folders={"sts": folder}, pooling="pooler")
+        measured_table(model, ["STS-B"], data=folder, pooling="pooler")
 
 
 def test_a_twin_has_the_same_shape_and_other_weights() -> None:
@@ -294,7 +294,7 @@ def test_the_verb_writes_the_layer_as_an_encoder(
     layer(
         "bert dtype=float32",
         tasks="STS-B",
-        sts=stsb(tmp_path),
+        data=stsb(tmp_path),
         transforms=transforms,
         twin="none",
         bootstrap=100,

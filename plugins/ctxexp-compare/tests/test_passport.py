@@ -163,7 +163,7 @@ def test_what_cannot_be_read_is_said_in_a_line(tmp_path: Path, gpt2: list[TokenS
         passport_of(files["npz"], "gpt2", ["Another text altogether, which is far longer.", *TEXTS[1:]])
     with pytest.raises(DataError, match="its token_ids begin"):
         passport_of(files["vllm"], "gpt2", [TEXTS[1], TEXTS[0], TEXTS[2]])
-    with pytest.raises(DataError, match=r"no text .*text=\): expected the sentences"):
+    with pytest.raises(DataError, match="no such file or folder"):
         passport(files["npz"], "gpt2", text=tmp_path / "none.txt")
     with pytest.raises(ModelError, match="expected a transformer"):
         passport_of(files["npz"], "random_words", TEXTS)

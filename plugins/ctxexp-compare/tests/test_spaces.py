@@ -19,7 +19,7 @@ from ctxexp_compare.figure import heat_map, title
 from ctxexp_compare.space import evenly_spaced
 
 import ctxexp
-from ctxexp.command.arguments import model_args
+from ctxexp.command.locations import typed_model
 from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError, UnknownName
 from ctxexp.models import minis
 
@@ -212,8 +212,8 @@ REFUSED: list[tuple[Callable[[], object], type[CtxexpError], str]] = [
     (lambda: parse_measures("mutual_knn k=0"), MetricError, "mutual_knn k=0: expected at least 1 neighbour"),
     (lambda: parse_measures("linearity folds=1"), MetricError, "linearity folds=1: expected at least 3"),
     (lambda: parse_measures([]), ConfigError, "expected at least one of cka"),
-    (lambda: model_args("dtype=bfloat16"), ConfigError, "expected a run's folder, or one model"),
-    (lambda: model_args("'bert"), ConfigError, "No closing quotation"),
+    (lambda: typed_model("dtype=bfloat16"), ConfigError, "expected a run's folder, or one model"),
+    (lambda: typed_model("'bert"), ConfigError, "No closing quotation"),
     (
         lambda: run_folders(A),
         ConfigError,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ctxexp.command.locations import as_value
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError, DiskError, ModelError, UnknownName
 from ctxexp.files.tables import write_csv
@@ -43,7 +45,8 @@ class Network(NamedTuple):
 def distil(
     model: str,
     *,
-    path: Path | None = None,
+    text: str = "sts_b",
+    data: Path | None = None,
     options: str = "",
     ways: list[str] = list(WAYS),  # noqa: B006  # read only
     components: int = 256,
@@ -53,9 +56,10 @@ def distil(
 ) -> None:
     """Set ways of making static vectors of a model beside it: bytes, words a second, Spearman with people's scores.
 
-    model: bert, minilm, a folder or a hub name, quoted with its arguments
-    path: the folder that holds STSbenchmark; null: downloaded
-    options: arguments such as "dataset=sick_r dataset.path=FOLDER", for other gold pairs
+    model: bert, minilm, a folder or a hub name, quoted with its words
+    text: gold pairs of sentences: sts_b, sick_r or sts_2012_2016
+    data: the folder that holds them; null: downloaded
+    options: more words, such as "dtype=bfloat16"
     ways: singly (each piece alone, PCA, Zipf weights: model2vec's recipe), mean and first_pc (of a word's vectors in
         the measured sentences), input (the model's own embedding table), random (the control)
     components: of singly's PCA, at most the model's width
@@ -69,7 +73,7 @@ def distil(
             raise UnknownName("way of distilling", way, WAYS)
     if components < 1:
         raise ConfigError(f"components={components}: expected at least 1")
-    encoder, corpus = _opened(model, path, options)
+    encoder, corpus = _opened(model, text, data, options)
     result = table(measure(encoder, corpus, ways, components=components, replicates=bootstrap, seed=seed), corpus)
     show(markdown(result))
     try:
@@ -79,18 +83,14 @@ def distil(
     print(out / "distil.csv")
 
 
-def _opened(text: str, path: Path | None, options: str) -> tuple[Encoder, Corpus]:
-    from ctxexp.command.arguments import model_args
+def _opened(model: str, text: str, data: Path | None, options: str) -> tuple[Encoder, Corpus]:
     from ctxexp.command.build import Built
     from ctxexp.command.face import configured
 
-    name, args = model_args(text)
-    words = [*args, *options.split()]
-    pairs = [] if any(word.startswith("dataset=") for word in words) else ["dataset=sts_b"]
-    pairs += [] if path is None else [f"dataset.path={path}"]
-    study = Built(configured(name, None, (*pairs, "metric=sts", *words))).study
+    folder = [] if data is None else [f"dataset.path={as_value(data)}"]
+    study = Built(configured(model, text, [*folder, *shlex.split(options)], metrics="sts")).study
     if not study.corpus.pairs:
-        raise DataError(f"dataset {study.corpus.name} has no gold pairs; use dataset=sts_b, sick_r or sts_2012_2016")
+        raise DataError(f"text={text}: it has no gold pairs; use sts_b, sick_r or sts_2012_2016")
     return study.encoder, study.corpus
 
 

@@ -95,7 +95,7 @@ def test_the_command_sets_each_way_beside_the_model(tmp_path: Path, capsys: pyte
             )
         ]
         (folder / f"sts-{part}.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    distil("bert", path=tmp_path, bootstrap=10, components=8, out=tmp_path / "out")
+    distil("bert", data=tmp_path, bootstrap=10, components=8, out=tmp_path / "out")
     assert "What static vectors cost and keep" in capsys.readouterr().out
     table = pd.read_csv(tmp_path / "out" / "distil.csv").set_index("way")
     assert list(table.index) == ["the model", "singly", "mean", "first_pc", "input", "random"]
@@ -112,8 +112,8 @@ def test_what_cannot_be_distilled_is_said() -> None:
         distil("bert", ways=["means"])
     with pytest.raises(ConfigError, match="components=0: expected at least 1"):
         distil("bert", components=0)
-    with pytest.raises(DataError, match=r"has no gold pairs; use dataset=sts_b"):
-        distil("bert", options="dataset=polysemy")
+    with pytest.raises(DataError, match=r"it has no gold pairs; use sts_b"):
+        distil("bert", text="polysemy")
     from ctxexp_words.distil_command import _network
 
     from ctxexp import from_arrays

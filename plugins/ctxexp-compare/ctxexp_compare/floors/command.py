@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import numpy as np
 
-from ctxexp.command.arguments import model_args
 from ctxexp.errors import ConfigError
 from ctxexp.files.paths import user_path
 from ctxexp.files.tables import write_csv
@@ -34,24 +32,22 @@ def floor(
 
     In Python: `ctxexp_compare.Floor.load("minilm.floor").probability(0.83, length=(12, 20))`.
 
-    model: a model, quoted with its arguments: "minilm", "huggingface model.checkpoint=./model"
+    model: a model, quoted with its words: "minilm dtype=bfloat16"
     out: the file; null: MODEL.floor
     options: further arguments for the model
-    text: sentences, one a line; several files by comma are domains, in each of which pairs are drawn; empty: the
-        embedded ones, of ten registers
+    text: sentences: a file, a folder or a data set; several by comma are domains, in each of which pairs are drawn;
+        empty: the embedded ones, of ten registers
     sentences: how many are taken at most
     seed: of sentences and pairs
     bert_score: a file of bert_score's baselines too, of up to 1,000 pairs
     csv: every kind and layer as a table
     example: ctxexp floor bert text=sentences.txt
     """
-    name, args = model_args(model)
-    arguments = [*shlex.split(options), *args]
-    files = [word.strip() for word in text.split(",") if word.strip()]
-    domains = {Path(file).stem: Path(file) for file in files}
-    if len(domains) < len(files):
+    texts = [word.strip() for word in text.split(",") if word.strip()]
+    domains = {Path(one).stem: one for one in texts} if len(texts) > 1 else text or None
+    if domains and len(domains) < len(texts):
         raise ConfigError(f"text={text}: two files have one name, by which domains are known; rename one")
-    encoder, every, title = domain_sentences(name, domains or None, arguments)
+    encoder, every, title = domain_sentences(model, domains, options)
     label = ", ".join(every) if domains or encoder.corpus is not None else "embedded sentences"
     made = floor_of_domains(encoder, every, title, label, sentences=sentences, seed=seed)
     path = user_path(str(out)) if out is not None else default_floor_file(made.title)

@@ -76,7 +76,7 @@ def floor_of_domains(
 
 
 def domain_sentences(
-    model: str | Encoder, text: Text | Mapping[str, Text] | None, options: Sequence[str]
+    model: str | Encoder, text: Text | Mapping[str, Text] | None, options: str | Sequence[str]
 ) -> tuple[Encoder, Mapping[str, Sequence[Sentence]], str]:
     """The model, the text's sentences by domain, and the model's name."""
     from ctxexp.command.build import Built  # with what checks configs: not at `import ctxexp_compare`

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Literal
 
-from ctxexp.command.arguments import model_args
+from ctxexp.command.locations import typed_model
 from ctxexp.errors import ConfigError, DiskError
 from ctxexp.files.tables import write_csv
 from ctxexp.files.writing import write_text
@@ -29,9 +29,7 @@ def layer(
     pooling: str = "",
     twin: str = "auto",
     scores: Path | None = None,
-    sts: Path | None = None,
-    wic: Path | None = None,
-    semcor: Path | None = None,
+    data: Path | None = None,
     options: str = "",
     bootstrap: int = 1000,
     seed: int = 0,
@@ -49,9 +47,7 @@ def layer(
     pooling: of sentences, as sentence.pooling=; empty: mean, else mean_words
     twin: auto: the same network with weights drawn anew; none; with scores=, its name in that file
     scores: a CSV of scores by layer, in place of tasks: columns model, task, layer, score
-    sts: folder of the STS sets; null: downloaded
-    wic: folder of WiC; null: downloaded
-    semcor: folder of SemCor; null: downloaded
+    data: the folder of the tasks' data, or one with a folder for each of sts, wic and semcor; null: downloaded
     options: further words for all runs
     bootstrap: resamples of each task's items
     seed: of resamples and of the untrained twin
@@ -64,17 +60,17 @@ def layer(
     else:
         if twin not in ("auto", "none"):
             raise ConfigError(f"twin={twin}: expected auto or none; a name goes with scores=")
-        name, words = model_args(model)
+        _, words = typed_model(model)
         names = [one.strip() for one in transforms.split(",") if one.strip()]
-        args, folders = [*shlex.split(options), *words], {"sts": sts, "wic": wic, "semcor": semcor}
-        of_model = load_model(name, args, twin=twin == "auto", seed=seed)
+        given = shlex.split(options)
+        of_model = load_model(model, given, twin=twin == "auto", seed=seed)
         table = measured_table(
             of_model,
             parse_tasks(tasks),
-            folders=folders,
+            data=data,
             transforms=names,
             pooling=pooling,
-            options=[*shlex.split(options), *(word for word in words if not word.startswith("model."))],
+            options=[*given, *(word for word in words if not word.startswith("model."))],
             seed=seed,
             bootstrap=bootstrap,
             progress=Progress(),
@@ -84,8 +80,8 @@ def layer(
         write_text(out / "layer.json", json.dumps(as_json(choice), indent=1, ensure_ascii=False) + "\n")
         write_csv(frame(choice), out / "layer.csv")
         if scores is None:
-            encoder = choice_encoder(choice, of_model, args, tasks=parse_tasks(tasks), folders=folders, pooling=pooling)
-            files.append(encoder.save(out).name)
+            best = choice_encoder(choice, of_model, tasks=parse_tasks(tasks), data=data, pooling=pooling)
+            files.append(best.save(out).name)
     except OSError as error:
         raise DiskError(f"{error} (out=)") from error
     show(report(choice))

@@ -57,12 +57,10 @@ class LayerEncoder:
         fit_on: Sequence[str] = (),
         _fit_rows: np.ndarray | None = None,
     ) -> None:
-        from ctxexp.command.arguments import model_args
         from ctxexp.command.build import Built
 
         self.model, self.layer, self.pooling, self.transform = model, layer, pooling, transform
-        name, words = model_args(model)
-        built = Built(configured(name, None, words, transform=transform))
+        built = Built(configured(model, transform=transform))
         self.encoder: Encoder = built.encoder
         if layer not in self.encoder.layer_numbers:
             numbers = ", ".join(map(str, self.encoder.layer_numbers))

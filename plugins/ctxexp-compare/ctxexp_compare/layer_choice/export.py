@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ctxexp.command.build import Built
@@ -17,10 +17,9 @@ from ctxexp_compare.layer_choice.tasks import task_runs
 def choice_encoder(
     choice: LayerChoice,
     model: Model,
-    args: Sequence[str],
     *,
     tasks: Sequence[str],
-    folders: Mapping[str, Path | None],
+    data: Path | None = None,
     pooling: str = "",
 ) -> LayerEncoder:
     """The best layer and transform of a choice as an encoder.
@@ -28,8 +27,7 @@ def choice_encoder(
     Args:
         choice: A choice from the scores of `measured_table`.
         model: The model that was measured.
-        args: The arguments of the command line behind its name.
-        tasks, folders, pooling: As for `measured_table`; a transform is fitted on all tasks' sentences together.
+        tasks, data, pooling: As for `measured_table`; a transform is fitted on all tasks' sentences together.
 
     Returns:
         The encoder, to be saved.
@@ -38,11 +36,11 @@ def choice_encoder(
     assert layer != MEAN  # which is never chosen
     texts: dict[str, None] = {}
     if transform != NONE:
-        for run in task_runs(tasks, folders):
+        for run in task_runs(tasks, data):
             corpus = Built(configured(model.encoder, None, run.options)).corpus
             texts |= dict.fromkeys(sentence.text for sentence in corpus.sentences)
     return LayerEncoder(
-        shlex.join([model.name, *args]),
+        shlex.join([model.name, *model.words]),
         layer,
         pooling=sentence_pooling(model.encoder, pooling),
         transform=transform,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from ctxexp.command.face import configured, measure
+from ctxexp.command.locations import typed_model
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.model import Encoder
 from ctxexp.models.choices import TransformerOptions
@@ -23,33 +24,37 @@ from ctxexp_compare.layer_choice.tasks import TaskRun, task_runs
 
 @dataclass(frozen=True)
 class Model:
-    """A model as the command line names it: its encoder, that of its untrained twin, and the name of both."""
+    """A model as the command line names it, name and words: its encoder, and that of its untrained twin."""
 
     name: str
+    words: tuple[str, ...]
     encoder: Encoder
     twin: Encoder | None
     why_no_twin: str = ""
 
 
-def load_model(model: str, words: Sequence[str], *, twin: bool, seed: int = 0) -> Model:
+def load_model(model: str, options: Sequence[str], *, twin: bool, seed: int = 0) -> Model:
     """The model and, where it can be had, its untrained twin: the same network with weights drawn anew."""
     from ctxexp.command.build import Built
 
-    config = configured(model, None, [*words, f"seed={seed}"])
+    name, own = typed_model(model)
+    words = (*options, *own)
+    config = configured(name, None, [*words, f"seed={seed}"])
     encoder = Built(config).encoder
     if not twin:
-        return Model(model, encoder, None)
+        return Model(name, words, encoder, None)
     if config.model.arguments.get("weights") == "untrained" or encoder.details.get("untrained") is True:
-        return Model(model, encoder, None, "it is untrained itself")
+        return Model(name, words, encoder, None, "it is untrained itself")
     if "weights" in (config.model.signature() or {}):
-        untrained = configured(model, None, [*words, f"seed={seed}", "weights=untrained"])
-        return Model(model, encoder, Built(untrained).encoder)
-    checkpoint, options = getattr(encoder, "checkpoint", None), getattr(encoder, "options", None)
-    if not isinstance(checkpoint, Checkpoint) or not isinstance(options, TransformerOptions):
-        return Model(model, encoder, None, f"model {model!r} has no weights to draw anew")
+        others = [word for word in words if not word.removeprefix("model.").startswith("weights=")]
+        untrained = configured(name, None, [*others, f"seed={seed}", "weights=untrained"])
+        return Model(name, words, encoder, Built(untrained).encoder)
+    checkpoint, choices = getattr(encoder, "checkpoint", None), getattr(encoder, "options", None)
+    if not isinstance(checkpoint, Checkpoint) or not isinstance(choices, TransformerOptions):
+        return Model(name, words, encoder, None, f"model {name!r} has no weights to draw anew")
     from ctxexp.models.huggingface import checkpoint_encoder
 
-    return Model(model, encoder, checkpoint_encoder(checkpoint, options, untrained=seed))
+    return Model(name, words, encoder, checkpoint_encoder(checkpoint, choices, untrained=seed))
 
 
 def sentence_pooling(encoder: Encoder, pooling: str) -> str:
@@ -64,7 +69,7 @@ def measured_table(
     model: Model,
     tasks: Sequence[str],
     *,
-    folders: Mapping[str, Path | None],
+    data: Path | None = None,
     transforms: Sequence[str] = (NONE,),
     pooling: str = "",
     options: Sequence[str] = (),
@@ -77,7 +82,7 @@ def measured_table(
     Args:
         model: The model, and its twin where it has one; the twin is measured without a transform.
         tasks: Names of tasks.
-        folders: Folders of the data, by data set.
+        data: The folder of the data, or one with a folder for each data set.
         transforms: Names of transforms; `none` is always among them. Each is fitted on the task's own text.
         pooling: Of sentences; empty: `mean` where the model has it.
         options: Further arguments of every run.
@@ -104,7 +109,7 @@ def measured_table(
     scores: dict[str, np.ndarray] = {}
     covariance: dict[str, np.ndarray] = {}
     notes: list[str] = []
-    for run in task_runs(tasks, folders):
+    for run in task_runs(tasks, data):
         notes += [f"sentence vectors by pooling {pooling}"] if run.sentences else []
         common = [*run.options, *options, f"seed={seed}", f"bootstrap={bootstrap}", "figures.explorer=0"]
         common += [f"sentence.pooling={pooling}"] if run.sentences else []
@@ -117,7 +122,7 @@ def measured_table(
                 for name, encoder, _ in ways
             ]  # fmt: skip
         except DataError as error:  # which names the key of a run's config
-            raise DataError(str(error).replace("dataset.path", run.folder)) from error
+            raise DataError(str(error).replace("dataset.path", "data")) from error
         notes += run.notes
         for task in run.keys:
             scores[task], covariance[task] = _scores(run, task, results)

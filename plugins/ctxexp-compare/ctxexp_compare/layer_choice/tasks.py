@@ -30,7 +30,6 @@ class TaskRun:
     points: float = 100.0  # per unit of the measure
     sentences: bool = False  # whether it needs one vector a sentence
     notes: tuple[str, ...] = field(default=())
-    folder: str = ""
 
 
 def parse_tasks(text: str) -> list[str]:
@@ -49,29 +48,32 @@ def parse_tasks(text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def task_runs(tasks: Sequence[str], folders: Mapping[str, Path | None]) -> list[TaskRun]:
-    """The runs that score these tasks; `folders` are those of the data by `sts`, `wic`, `semcor` (None: downloaded).
+def task_runs(tasks: Sequence[str], data: Path | None) -> list[TaskRun]:
+    """The runs that score these tasks; `data` is the folder of their data, or one with a
+    folder for each of `sts`, `wic` and `semcor` (None: downloaded).
 
     Raises ConfigError for a task whose data set no installed plugin brings.
     """
     runs = []
     if sts := [task for task in tasks if task in STS_TASKS]:
-        options = ("dataset=sts", f"dataset.tasks=[{','.join(sts)}]", *_path(folders.get("sts")))
+        options = ("dataset=sts", f"dataset.tasks=[{','.join(sts)}]", *_path(data, "sts"))
         keys = {task: Key("sts", "all", "" if len(sts) == 1 else task) for task in sts}
         overlap = ("STS-B holds pairs of STS12 to STS16, which count twice",) if "STS-B" in sts and len(sts) > 1 else ()
-        runs.append(TaskRun(options, "sts", keys, 1.0, sentences=True, notes=overlap, folder="sts"))
+        runs.append(TaskRun(options, "sts", keys, 1.0, sentences=True, notes=overlap))
     for task in (WIC, SEMCOR):
         if task in tasks and task.casefold() not in registry().names("dataset"):
             raise ConfigError(f"tasks: {task} needs the distribution ctxexp-senses: pip install ctxexp-senses")
     if WIC in tasks:
-        options = ("dataset=wic", *_path(folders.get("wic")))
-        runs.append(TaskRun(options, "wic", {WIC: Key("wic", "accuracy", "test")}, folder="wic"))
+        options = ("dataset=wic", *_path(data, "wic"))
+        runs.append(TaskRun(options, "wic", {WIC: Key("wic", "accuracy", "test")}))
     if SEMCOR in tasks:
-        options = ("dataset=semcor", f"dataset.documents={DOCUMENTS}", *_path(folders.get("semcor")))
+        options = ("dataset=semcor", f"dataset.documents={DOCUMENTS}", *_path(data, "semcor"))
         metrics = {"sense_neighbours": SenseNeighbours}
-        runs.append(TaskRun(options, metrics, {SEMCOR: Key("sense_neighbours", "raw")}, folder="semcor"))
+        runs.append(TaskRun(options, metrics, {SEMCOR: Key("sense_neighbours", "raw")}))
     return runs
 
 
-def _path(folder: Path | None) -> tuple[str, ...]:
-    return () if folder is None else (f"dataset.path={quote(str(folder))}",)
+def _path(data: Path | None, name: str) -> tuple[str, ...]:
+    if data is None:
+        return ()
+    return (f"dataset.path={quote(str(data / name if (data / name).is_dir() else data))}",)

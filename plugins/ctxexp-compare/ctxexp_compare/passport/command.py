@@ -8,10 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.command.arguments import model_args
 from ctxexp.command.face import configured
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.datasets.text import text as read_text
 from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import DataError, DiskError
 from ctxexp.files.writing import write_text
@@ -39,7 +37,7 @@ def passport(
     file: Path,
     model: str,
     *,
-    text: Path,
+    text: str,
     sentences: int = 20,
     out: Path | None = None,
 ) -> int:
@@ -49,13 +47,13 @@ def passport(
     every layer is a hidden state as transformers gives it and none is missing, else 1.
 
     file: .npz, .parquet, .safetensors (or a folder of them, as of vLLM), .json of llama.cpp, .onnx, or .xml of OpenVINO
-    model: the same checkpoint, quoted with its words: "huggingface model.checkpoint=./mine"
-    text: the text that was encoded, a sentence a line, in the same order
+    model: the same checkpoint, quoted with its words: "./mine dtype=bfloat16"
+    text: the text that was encoded, in the same order: a file, a sentence a line, a folder or a data set
     sentences: how many of its first sentences are compared, at most
     out: a JSON file for the passport
     example: ctxexp passport vectors.npz path/to/model text=sentences.txt
     """
-    found, _ = passport_of(file, model, read_sentences(text), most=sentences)
+    found, _ = passport_of(file, model, read_sentences(model, text), most=sentences)
     show(describe(found))
     if out is not None:
         try:
@@ -66,13 +64,12 @@ def passport(
     return 0 if in_place and not found.missing and not found.arrangement.notes else 1
 
 
-def read_sentences(path: Path) -> list[str]:
-    """The sentences of a text, as `dataset=text` reads it."""
-    if not path.is_file():
-        raise DataError(f"no text {path} (text=): expected the sentences that were encoded, one a line")
-    corpus = read_text(path=str(path), tokenizer="whitespace")
-    assert isinstance(corpus, Corpus)
-    return [sentence.text for sentence in corpus.sentences]
+def read_sentences(model: str, text: str) -> list[str]:
+    """The sentences of a text, repeated ones too, as a run of the model reads it."""
+    from ctxexp.command.build import Built
+
+    kept = ["words.tokenizer=whitespace", "words.deduplicate=false"]
+    return [sentence.text for sentence in Built(configured(model, text, kept)).corpus.sentences]
 
 
 def passport_of(
@@ -95,8 +92,7 @@ def passport_of(
     """
     from ctxexp.command.build import Built
 
-    model_name, words = model_args(model)
-    encoder: Encoder = Built(configured(model_name, None, words)).encoder
+    encoder: Encoder = Built(configured(model)).encoder
     tokenize = tokenizer("english")
     sentences = [tokenize(line) for line in texts]
     states = [token_states(encoder, sentence) for sentence in sentences]

@@ -51,7 +51,7 @@ class PinCheck:
         if not len(at):
             most = int(np.nanargmax(by)) if np.isfinite(by).any() else 0
             start = "same" if self.verdict == "same" else "changed"
-            held = f"no layer moved by more than {_number(by[most])} (noise {_number(self.noise[most])})"
+            held = f"no layer moved by more than {_number(by[most])} (noise {_number(self.noise.max())})"
             return f"{start}: {held}, {tokenizer}{rest}"
         first, most = int(at[0]), int(at[np.argmax(by[at])])
         line = f"moved at layer {layers[first]} by {_number(by[first])} (noise {_number(self.noise[first])})"

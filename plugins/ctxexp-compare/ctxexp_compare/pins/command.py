@@ -6,7 +6,6 @@ import shlex
 import sys
 from pathlib import Path
 
-from ctxexp.command.arguments import model_args
 from ctxexp.errors import ConfigError
 from ctxexp.files.paths import user_path
 from ctxexp.files.tables import write_csv
@@ -25,27 +24,26 @@ def pin(
     *,
     out: Path | None = None,
     options: str = "",
-    text: Path | None = None,
+    text: str = "",
     dtypes: str = "",
     occurrences: int = ROWS,
     seed: int = 0,
 ) -> None:
     """Keep what a model gives, layer by layer, in a small file, with the noise of the engine: `ctxexp check` compares.
 
-    model: a model, quoted with its arguments: "minilm", "huggingface model.checkpoint=./model"
+    model: a model, quoted with its words: "minilm dtype=bfloat16"
     out: the file; null: MODEL.pin
     options: further arguments for the model
-    text: sentences to take occurrences from, one a line; null: ctxexp's own
+    text: sentences to take occurrences from: a file, a folder or a data set; empty: ctxexp's own
     dtypes: types whose rounding counts as noise beside the model's own, by comma: bfloat16
     occurrences: vectors that are kept in each layer, about
     seed: of the random projections
     example: ctxexp pin bert out=bert.pin
     """
     spare_processor()
-    name, args = model_args(model)
     types = [one.strip() for one in dtypes.split(",") if one.strip()]
     made = make_pin(
-        name, text=text, options=[*shlex.split(options), *args], dtypes=types, occurrences=occurrences, seed=seed,
+        model, text=text or None, options=shlex.split(options), dtypes=types, occurrences=occurrences, seed=seed,
         progress=True,
     )  # fmt: skip
     path = user_path(str(out)) if out is not None else default_file(made.title)
@@ -66,7 +64,7 @@ def check(file: Path, model: str = "", *, options: str = "", out: Path | None = 
     compared.
 
     file: a file that `ctxexp pin` wrote
-    model: another model than the pinned one, quoted with its arguments: "huggingface model.checkpoint=./new"
+    model: another model than the pinned one, quoted with its words: "./new dtype=bfloat16"
     options: further arguments for the model
     out: a CSV with every layer
     example: ctxexp check bert.pin
@@ -74,7 +72,7 @@ def check(file: Path, model: str = "", *, options: str = "", out: Path | None = 
     pinned = Pin.load(file)
     if not model and not pinned.model:
         raise ConfigError(f'{file} is of a model in memory: name one, as in ctxexp check {file.name} "minilm"')
-    name, args = model_args(model) if model else (pinned.model, list(pinned.options))
+    name, args = (model, []) if model else (pinned.model, list(pinned.options))
     spare_processor()
     from ctxexp.command.build import Built  # what loads models
     from ctxexp.command.face import configured

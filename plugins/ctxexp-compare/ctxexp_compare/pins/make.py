@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ctxexp.command.face import Text, configured
+from ctxexp.command.locations import typed_model
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, CtxexpError
 from ctxexp.model import Encoder
@@ -143,8 +144,10 @@ class _Source:
     """The model by its name and arguments, or in memory."""
 
     def __init__(self, model: str | Encoder, options: tuple[str, ...]) -> None:
-        self.model, self.options = model, options
-        self.name = model if isinstance(model, str) else ""
+        self.model, self.name, self.options = model, "", options
+        if isinstance(model, str):
+            self.name, own = typed_model(model)
+            self.model, self.options = self.name, (*options, *own)
         self._built: dict[tuple[str, ...], Built] = {}  # composing a config takes half a second
 
     def built(self, *more: str, text: Text | None = None) -> Built:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.command.arguments import model_args
 from ctxexp.command.build import Built
 from ctxexp.command.face import configured
 from ctxexp.errors import MetricError
@@ -32,7 +30,7 @@ MOST_TOKENS = 5  # of a kind that are named
 def sinks(
     model: str,
     *,
-    text: Path | None = None,
+    text: str = "",
     options: str = "",
     sentences: int = SENTENCES,
     factor: float = FACTOR,
@@ -46,8 +44,8 @@ def sinks(
 ) -> None:
     """Find a model's sinks wherever they stand, by norm and by attention, and what leaving them out does to each curve.
 
-    model: a model of transformers, quoted with its arguments: "gpt2", "smollm2 model.prefix=bos"
-    text: sentences, one a line; null: the embedded ones
+    model: a model of transformers, quoted with its words: "gpt2", "smollm2 model.prefix=bos"
+    text: sentences: a file, a folder or a data set; empty: the embedded ones
     options: further arguments for the model
     sentences: how many are read at most, the first of the text
     factor: times a layer's median norm from which on a piece is a sink
@@ -60,10 +58,8 @@ def sinks(
     csv: a CSV of the curves with and without
     example: ctxexp sinks gpt2
     """
-    name, args = model_args(model)
-    arguments = [*shlex.split(options), *args]
     found = find_sinks(
-        name, text, options=arguments, sentences=sentences, factor=factor, share=share, attention=attention
+        model, text or None, options=options, sentences=sentences, factor=factor, share=share, attention=attention
     )
     said = [table(found)]
     if mask is not None:
@@ -72,7 +68,7 @@ def sinks(
         write_csv(found.pieces, user_path(str(out)))
     any_measured = curves and bool((found.units[found.is_sink] >= 0).any())
     if any_measured:
-        encoder = Built(configured(name, None, arguments)).encoder
+        encoder = Built(configured(model, None, options)).encoder
         measured = effects(encoder, found, options=[f"min_contexts={min_contexts}"])
         said.append(effect_table(found, measured))
         if csv is not None:

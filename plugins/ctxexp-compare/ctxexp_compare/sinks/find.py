@@ -23,7 +23,7 @@ def sinks(
     model: str | Encoder,
     text: Text | None = None,
     *,
-    options: Sequence[str] = (),
+    options: str | Sequence[str] = (),
     sentences: int = SENTENCES,
     factor: float = FACTOR,
     share: float = SHARE,

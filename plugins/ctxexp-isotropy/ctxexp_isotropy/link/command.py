@@ -21,6 +21,7 @@ CHANCE = (
 def softmax_link(
     model: str,
     *models: str,
+    text: str = "",
     options: str = "",
     contexts: int = 2000,
     pieces: int = 1000,
@@ -32,9 +33,10 @@ def softmax_link(
 ) -> None:
     """Correlate a language model's products of contexts and pieces with PMI, log p and second-order co-occurrence.
 
-    model: bert, gpt2, a folder or a hub name, causal or masked, quoted with its arguments
+    model: bert, gpt2, a folder or a hub name, causal or masked, quoted with its words
     models: more of them
-    options: arguments for every model, such as "dataset=text dataset.path=sentences.txt"
+    text: a file, a folder or a data set; empty: the embedded one
+    options: words for every model, such as "dtype=bfloat16"
     contexts: how many contexts of the text are read, at most
     pieces: how many pieces the model's own PMI is taken over, at most
     least: how often two pieces must follow each other to be counted
@@ -48,8 +50,8 @@ def softmax_link(
         if value < lowest:
             raise ConfigError(f"{name}={value}: expected a whole number from {lowest} on")
     rows: list[tuple[str, dict[str, LinkEstimate]]] = []
-    for text in (model, *models):
-        checkpoint, sentences, label = _opened(text, options)
+    for one in (model, *models):
+        checkpoint, sentences, label = _opened(one, text, options)
         for twin_seed in (None, seed) if untrained else (None,):
             states = context_states(checkpoint, sentences, untrained=twin_seed, contexts=contexts, seed=seed)
             name = f"{label}{', untrained' if twin_seed is not None else ''} ({states.kind})"
@@ -63,18 +65,16 @@ def softmax_link(
     print(out / "link.csv")
 
 
-def _opened(text: str, options: str) -> tuple[Checkpoint, list[str], str]:
+def _opened(model: str, text: str, options: str) -> tuple[Checkpoint, list[str], str]:
     """A model's files, the sentences of its text, and what tables call it."""
-    from ctxexp.command.arguments import model_args
     from ctxexp.command.build import Built
     from ctxexp.command.face import configured
 
-    name, args = model_args(text)
-    built = Built(configured(name, None, (*args, *options.split())))
+    built = Built(configured(model, text or None, options))
     study = built.study
     checkpoint = getattr(study.encoder, "checkpoint", None)
     if checkpoint is None:
-        raise ModelError(f"model={name}: the softmax link is of models that transformers loads, such as bert and gpt2")
+        raise ModelError(f"model={model}: the softmax link is of models that transformers loads, such as bert and gpt2")
     return checkpoint, [sentence.text for sentence in study.corpus.sentences], built.title
 
 

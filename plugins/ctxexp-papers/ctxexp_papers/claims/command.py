@@ -59,11 +59,11 @@ def claims(
 
 def check_models(texts: Sequence[str]) -> tuple[str, ...]:
     """The models as they were typed, arguments and all; raises UnknownName for one that isn't registered."""
-    from ctxexp.command.arguments import model_args
+    from ctxexp.command.locations import typed_model
     from ctxexp.command.names import registry
 
     for text in texts:
-        registry().find("model", model_args(text)[0])
+        registry().find("model", typed_model(text)[0])
     return tuple(texts)
 
 

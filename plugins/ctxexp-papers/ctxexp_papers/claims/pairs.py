@@ -73,12 +73,10 @@ class Encodings:
 
 def encode(model: str, texts: Sequence[Sentence]) -> Encodings:
     """The vectors of every word of these texts by a model, as it was typed."""
-    from ctxexp.command.arguments import model_args
     from ctxexp.command.build import Built
     from ctxexp.command.face import configured
 
-    name, args = model_args(model)
-    encoder = Built(configured(name, None, args)).study.encoder
+    encoder = Built(configured(model)).study.encoder
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # batches of like length
     by_text: list[np.ndarray] = [np.empty(0)] * len(texts)
     for start in range(0, len(order), BATCH):

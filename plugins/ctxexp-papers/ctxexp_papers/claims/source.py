@@ -71,34 +71,29 @@ class Inputs:
     ) -> Results:
         """The results of measuring a model (a name, with arguments as in "minilm dtype=bfloat16"), once for all papers
         that ask for the same; see `ctxexp.measure`. Words weigh the same, as in papers."""
-        from ctxexp.command.arguments import model_args
         from ctxexp.command.face import measure
 
-        name, args = model_args(model)
-        chosen = ("words.weights=equal", *args, *options)
-        key = (name, text if isinstance(text, str | Path) else id(text), str(metrics), chosen)
+        chosen = ("words.weights=equal", *options)
+        key = (model, text if isinstance(text, str | Path) else id(text), str(metrics), chosen)
         if key not in self._results:
-            self._results[key] = measure(name, text, metrics=metrics, options=chosen, progress=False)
+            self._results[key] = measure(model, text, metrics=metrics, options=chosen, progress=False)
         return self._results[key]
 
     def space(self, model: str, *options: str, sentences: int | None = None) -> Space | None:
         """The vectors of a model's words on the run's default text, or on about so many sentences of it, encoded once
         for all papers; None without ctxexp-compare."""
-        from ctxexp.command.arguments import model_args
-
         try:
             from ctxexp_compare.space import Space
         except ImportError:
             return None
-        name, args = model_args(model)
-        key = (name, *args, *options, sentences)
+        key = (model, *options, sentences)
         if key not in self._spaces:
             text = _some_sentences(sentences) if sentences else None
             if UNTRAINED in options:
                 others = [option for option in options if option != UNTRAINED]
                 self._spaces[key] = Space.of_model(untrained_encoder(model, others), text)
             else:
-                self._spaces[key] = Space.of_model(name, text, options=(*args, *options))
+                self._spaces[key] = Space.of_model(model, text, options=options)
         return self._spaces[key]
 
 
@@ -133,10 +128,7 @@ def untrained_encoder(model: str, options: Sequence[str] = ()) -> Encoder:
     Raises ConfigError for a model that has none."""
     from ctxexp_compare.layer_choice.measured import load_model
 
-    from ctxexp.command.arguments import model_args
-
-    name, args = model_args(model)
-    loaded = load_model(name, [*args, *options], twin=True)
+    loaded = load_model(model, options, twin=True)
     if loaded.twin is None:
         raise ConfigError(f"model {model!r}: {loaded.why_no_twin}")
     return loaded.twin

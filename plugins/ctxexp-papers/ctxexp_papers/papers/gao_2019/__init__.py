@@ -56,13 +56,11 @@ def tables(inputs: Inputs) -> list[Source]:
 
 def _table(model: str, *, untrained: bool = False) -> np.ndarray | None:
     """(parts, 1) mean cosines of the rows of a model's tied table that stand for text; None without such a table."""
-    from ctxexp.command.arguments import model_args
     from ctxexp.command.build import Built
     from ctxexp.command.face import configured
     from ctxexp.maths.geometry import mean_cosine
 
-    name, args = model_args(model)
-    study = Built(configured(name, None, args)).study
+    study = Built(configured(model)).study
     encoder = untrained_encoder(model) if untrained else study.encoder
     for table in encoder.tables(study.corpus.running):
         if table.tied:

@@ -141,7 +141,6 @@ def frequency(forms: Sequence[str], *, model: str) -> np.ndarray:
     """How frequent word forms are in the language, (n,): less the rank of the form in lower case in GloVe's vocabulary,
     which is in the order of frequency in Wikipedia and Gigaword; NaN of one that isn't in it, or isn't one piece of the
     model's tokenizer behind another word."""
-    from ctxexp.command.arguments import model_args
     from ctxexp.command.build import Built
     from ctxexp.command.face import configured
 
@@ -149,8 +148,7 @@ def frequency(forms: Sequence[str], *, model: str) -> np.ndarray:
     glove = import_module("ctxexp_packaged_models.glove")
     ranks = {word: rank for rank, word in enumerate(glove.load_vectors(set(folded).__contains__).words)}
     found = np.array([-ranks[word] if word in ranks else np.nan for word in folded])
-    name, args = model_args(model)
-    encoder = Built(configured(name, None, args)).encoder
+    encoder = Built(configured(model)).encoder
     if hasattr(encoder, "piece_ids"):  # ELMo reads letters
         pieces = [len(ids) for ids in encoder.piece_ids([Sentence.of(["a", form]) for form in forms])]
         found[np.array(pieces) != 2] = np.nan
