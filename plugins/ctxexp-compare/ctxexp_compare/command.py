@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from ctxexp_compare.measure import Null, RowNorm
 def compare(
     run: str,
     *runs: str,
+    text: str = "",
     options: str = "",
     measures: str = ",".join(face.DEFAULT_MEASURES),
     sample: int = 2000,
@@ -38,9 +40,10 @@ def compare(
 
     Over the very same occurrences, with heat maps.
 
-    run: a run's folder, a sweep's (all of its runs), or a model, quoted with its arguments: "minilm dtype=bfloat16"
+    run: a run's folder, a sweep's (all of its runs), or a model, quoted with its words: "minilm dtype=bfloat16"
     runs: more of them; one alone is compared with itself, layer by layer
-    options: arguments for every model given by name, such as "dataset=text dataset.path=sentences.txt"
+    text: for every model given by name: a file, a folder or a data set; empty: the embedded one
+    options: words for every model given by name, such as "dtype=bfloat16"
     measures: cka, mutual_knn, neighbourhood_overlap, information_imbalance, shape_distance, linearity, or all;
         with arguments as in "mutual_knn k=30,cka"
     sample: occurrences that are compared, at most
@@ -58,7 +61,8 @@ def compare(
         run,
         *runs,
         measures=measures,
-        options=options.split(),
+        text=text or None,
+        options=shlex.split(options),
         sample=sample,
         layers=layers,
         seed=seed,

@@ -34,7 +34,7 @@ class TaskRun:
 
 def parse_tasks(text: str) -> list[str]:
     """The tasks by their names, `sts` for the seven of it. Raises UnknownName, and ConfigError for none."""
-    by_key = {name.casefold(): name for name in ALL}
+    by_key = {name.casefold(): name for name in ALL} | {"stsbenchmark": "STS-B", "stsb": "STS-B"}
     names: list[str] = []
     for word in filter(None, (word.strip() for word in text.split(","))):
         if word.casefold() == STS:
