@@ -32,7 +32,7 @@ FILE_MODULE = "ctxexp_plugin_"  # begins the names of modules that are plugin fi
 SYNONYMS = {  # others' words, by ours
     "fp16": "float16", "half": "float16", "fp32": "float32", "float": "float32", "cls": "first",
     "mev": "max_explainable_variance", "isotropy": "anisotropy", "selfsim": "self_similarity",
-    "pca": "all_but_the_top", "abtt": "all_but_the_top", "whiten": "whitening", "zscore": "standardize", "dataset": "text",
+    "pca": "all_but_the_top", "abtt": "all_but_the_top", "whiten": "whitening", "dataset": "text",
 }  # fmt: skip
 
 

@@ -43,8 +43,8 @@ def convert_value(place: str, value: object, expected: object) -> object:
     hint = ""
     if not isinstance(value, list) and _passes([value], expected):
         hint = f"; a list has brackets, even of one: {place}=[{line(str(value), 80)}]"
-    elif _passes([0, -1], expected):
-        hint = f"; a list of numbers is written {place}=[0,-1], -1 being the last"
+    elif not isinstance(value, list) and _passes([0, -1], expected):
+        hint = f"; a list of numbers is written {place}=[0,-1]"
     raise ConfigError(f"{place}={short(value)}: expected {type_text(bare)}, got {type(value).__name__}{hint}")
 
 

@@ -615,7 +615,7 @@ def test_a_file_works_in_every_worker_of_a_sweep(tmp_path: Path) -> None:
     words += ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "metric=anisotropy", "bootstrap=5", "baseline=b100"]
     done = command(tmp_path, *words)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert done.stdout.startswith("bits (broken True): failed, "), done.stdout
+    assert done.stdout.startswith("bits broken=True: failed, "), done.stdout
     assert "\nAnisotropy in bits (broken False): " in done.stdout
     assert f"ZeroDivisionError: by purpose ({tmp_path / 'mine.py'}, line 26) [model 'bits' is of plugin" in done.stderr
     assert "Traceback" not in done.stderr
