@@ -164,6 +164,12 @@ def test_the_command_writes_a_floor_and_bert_score_s_file(
     lines = Path("gpt2.tsv").read_text().splitlines()
     assert (lines[0], len(lines)) == ("LAYER,P,R,F", 6)
     assert len(Path("floor.csv").read_text().splitlines()) == 1 + len(own.kinds) * 5
+    assert run_command_line(["floor", "gpt2.floor", "cosine=.83", "length=12"]) == 0
+    said = capfd.readouterr().out
+    assert said.startswith("Is a cosine of 0.83 high in gpt2, layer 4, the last?\n- between words: ")
+    assert "sentences of 12 words: " in said
+    assert f"5% reach {own.threshold(0.05, length=12):.2f}\n" in said
+    assert run_command_line(["floor", "gpt2.floor", "cosine=7"]) == 2
     Path("few.txt").write_text("One line.\n")
     assert run_command_line(["floor", "gpt2", "text=few.txt"]) == 2
     assert "few.txt has 1 distinct sentences: expected 40 or more" in capfd.readouterr().err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +15,7 @@ from ctxexp.command.locations import as_value
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError, DiskError, ModelError, UnknownName
 from ctxexp.files.tables import write_csv
+from ctxexp.files.writing import write_text
 from ctxexp.model import Encoder
 from ctxexp.progress import show
 from ctxexp.report.sweep_tables import SweepTable, markdown
@@ -27,6 +30,8 @@ from ctxexp_words.distil import (
     scores,
     timed,
 )
+
+OF_PIECES = ("singly", "input")
 
 
 class Network(NamedTuple):
@@ -65,7 +70,7 @@ def distil(
     components: of singly's PCA, at most the model's width
     bootstrap: resamples of the pairs behind each interval
     seed: of the resamples and of random
-    out: the folder for distil.csv
+    out: the folder for distil.csv and, of singly and input, the static model in a folder of model2vec's format
     example: ctxexp distil bert
     """
     for way in ways:
@@ -74,13 +79,15 @@ def distil(
     if components < 1:
         raise ConfigError(f"components={components}: expected at least 1")
     encoder, corpus = _opened(model, text, data, options)
-    result = table(measure(encoder, corpus, ways, components=components, replicates=bootstrap, seed=seed), corpus)
-    show(markdown(result))
     try:
+        measured = measure(encoder, corpus, ways, components=components, replicates=bootstrap, seed=seed, out=out)
+        result = table(measured, corpus)
+        show(markdown(result))
         write_csv(result.numbers, out / "distil.csv")
     except OSError as error:
         raise DiskError(f"{error} (out=)") from error
-    print(out / "distil.csv")
+    for written in ("distil.csv", *(one for one in ways if one in OF_PIECES)):
+        print(out / written)
 
 
 def _opened(model: str, text: str, data: Path | None, options: str) -> tuple[Encoder, Corpus]:
@@ -95,9 +102,9 @@ def _opened(model: str, text: str, data: Path | None, options: str) -> tuple[Enc
 
 
 def measure(
-    encoder: Encoder, corpus: Corpus, ways: Sequence[str], *, components: int, replicates: int, seed: int
+    encoder: Encoder, corpus: Corpus, ways: Sequence[str], *, components: int, replicates: int, seed: int, out: Path
 ) -> list[DistilledScore]:
-    """The model's score, then one a way."""
+    """The model's score, then one a way; models of pieces are written as soon as they are made."""
     network = _network(encoder)
     sentences = corpus.sentences
     n_words = sum(map(len, sentences))
@@ -109,6 +116,8 @@ def measure(
     rows = {"the model": (pair_cosines(own, pairs), network.bytes, n_words / seconds)}
     for way in ways:
         table = static_table(way, encoder, network, sentences, components=components, seed=seed)
+        if way in OF_PIECES:
+            save_static(table, network.tokenizer, out / way)
         vectors, seconds = timed(lambda table=table: table.sentences(sentences))  # type: ignore[misc]
         rows[way] = pair_cosines(vectors, pairs), table.vectors.size * 4, n_words / seconds
     return scores(rows, gold, replicates=replicates, seed=seed)
@@ -134,6 +143,25 @@ def static_table(
     else:
         vectors = post_process(_singly(network, [vocabulary[token] for token in tokens]), components=components)
     return StaticTable({token: i for i, token in enumerate(tokens)}, vectors, lambda some: _pieces(network, some))
+
+
+def save_static(table: StaticTable, tokenizer: Any, folder: Path) -> None:
+    """Write a table of pieces as model2vec and sentence-transformers load it; pieces without a vector get zeros."""
+    from safetensors.numpy import save_file
+
+    vocabulary, dim = tokenizer.get_vocab(), table.vectors.shape[1]
+    rows = np.zeros((max(vocabulary.values()) + 1, dim), np.float32)
+    rows[[vocabulary[token] for token in table.tokens]] = table.vectors[list(table.tokens.values())]
+    pieces = copy.deepcopy(tokenizer.backend_tokenizer)
+    pieces.no_truncation()
+    pieces.no_padding()
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file({"embeddings": rows}, folder / "model.safetensors")
+    pieces.save(str(folder / "tokenizer.json"))
+    config = {"model_type": "model2vec", "architectures": ["StaticModel"], "hidden_dim": dim, "normalize": True}
+    write_text(folder / "config.json", json.dumps(config, indent=1))
+    module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
+    write_text(folder / "modules.json", json.dumps([module], indent=1))
 
 
 def _singly(network: Network, ids: Sequence[int]) -> np.ndarray:

@@ -17,8 +17,10 @@ from ctxexp_words.distil import (
     scores,
     zipf_weights,
 )
-from ctxexp_words.distil_command import distil
+from ctxexp_words.distil_command import _network, distil, save_static, static_table
 
+from ctxexp.command.build import Built
+from ctxexp.command.face import configured
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
 
@@ -105,6 +107,25 @@ def test_the_command_sets_each_way_beside_the_model(tmp_path: Path, capsys: pyte
     assert (table.covered == 1).all()
     assert (table.words_per_second > 0).all()
     assert table.spearman.nunique() >= 3
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    pieces = Tokenizer.from_file(str(tmp_path / "out" / "singly" / "tokenizer.json"))
+    rows = load_file(tmp_path / "out" / "singly" / "model.safetensors")["embeddings"]
+    assert rows.shape == (8192, 8)
+    assert rows[pieces.encode("The boat", add_special_tokens=False).ids].any(axis=1).all()
+    assert not rows[pieces.token_to_id("[CLS]")].any()
+
+
+def test_the_static_model_loads_elsewhere(tmp_path: Path) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    encoder = Built(configured("bert", metrics="anisotropy")).encoder
+    network = _network(encoder)
+    sentences = [Sentence.of(text.split()) for text in ("the boat saw a bank", "a cat saw the river bank")]
+    table = static_table("input", encoder, network, sentences, components=8, seed=0)
+    save_static(table, network.tokenizer, tmp_path / "input")
+    loaded = sentence_transformers.SentenceTransformer(str(tmp_path / "input"), device="cpu")
+    assert loaded.encode([one.text for one in sentences]) == pytest.approx(table.sentences(sentences), abs=1e-6)
 
 
 def test_what_cannot_be_distilled_is_said() -> None:
@@ -114,8 +135,6 @@ def test_what_cannot_be_distilled_is_said() -> None:
         distil("bert", components=0)
     with pytest.raises(DataError, match=r"it has no gold pairs; use sts_b"):
         distil("bert", text="polysemy")
-    from ctxexp_words.distil_command import _network
-
     from ctxexp import from_arrays
 
     with pytest.raises(ModelError, match="static vectors are distilled from models that transformers loads"):

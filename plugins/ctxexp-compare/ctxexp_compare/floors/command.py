@@ -13,6 +13,8 @@ from ctxexp.progress import show
 from ctxexp.report.sweep_tables import SweepTable, markdown
 from ctxexp_compare.floors.floor import Floor
 from ctxexp_compare.floors.make import SENTENCES, default_floor_file, domain_sentences, floor_of_domains
+from ctxexp_compare.floors.null import TAILS
+from ctxexp_compare.floors.sample import WORDS
 
 MOST = 5  # layers that are printed, evenly spaced
 
@@ -20,6 +22,8 @@ MOST = 5  # layers that are printed, evenly spaced
 def floor(
     model: str,
     *,
+    cosine: float | None = None,
+    length: int | None = None,
     out: Path | None = None,
     options: str = "",
     text: str = "",
@@ -32,7 +36,9 @@ def floor(
 
     In Python: `ctxexp_compare.Floor.load("minilm.floor").probability(0.83, length=(12, 20))`.
 
-    model: a model, quoted with its words: "minilm dtype=bfloat16"
+    model: a model, quoted with its words: "minilm dtype=bfloat16", or with cosine= the file of its floor
+    cosine: is it high? how many of unrelated pairs reach it, in the last layer
+    length: words of the sentences whose cosine it is; null: the text's middle length
     out: the file; null: MODEL.floor
     options: further arguments for the model
     text: sentences: a file, a folder or a data set; several by comma are domains, in each of which pairs are drawn;
@@ -41,8 +47,13 @@ def floor(
     seed: of sentences and pairs
     bert_score: a file of bert_score's baselines too, of up to 1,000 pairs
     csv: every kind and layer as a table
-    example: ctxexp floor bert text=sentences.txt
+    example: ctxexp floor bert cosine=0.83
     """
+    if cosine is not None and not -1 <= cosine <= 1:
+        raise ConfigError(f"cosine={cosine:g}: expected -1 to 1")
+    if cosine is not None and (file := user_path(model)).is_file():
+        show(answer(Floor.load(file), cosine, length))
+        return
     texts = [word.strip() for word in text.split(",") if word.strip()]
     domains = {Path(one).stem: one for one in texts} if len(texts) > 1 else text or None
     if domains and len(domains) < len(texts):
@@ -62,7 +73,22 @@ def floor(
     if csv is not None:
         write_csv(made.frame, user_path(str(csv)))
         written.append(str(csv))
-    show(f"{table(made)}\n{'; '.join(written)}")
+    show(f"{table(made) if cosine is None else answer(made, cosine, length)}\n{'; '.join(written)}")
+
+
+def answer(made: Floor, cosine: float, length: int | None) -> str:
+    """Whether the cosine is high: a line for words and one for sentences, pooled in the model's own way."""
+    lines = [f"Is a cosine of {cosine:g} high in {made.title}, layer {made.layers[-1]}, the last?"]
+    for kind in made.kinds[:2]:
+        size = None if kind == WORDS else length or round((made.lengths[0] * made.lengths[1]) ** 0.5)
+        low, high = sorted(made.domain_range(cosine, length=size))
+        share, five = made.probability(cosine, length=size), made.threshold(0.05, length=size)
+        verdict = "no" if high > 0.05 else "yes, very" if high < 0.01 else "yes"
+        pairs = f"sentences of {size} words" if size else "words"
+        reach = f"{share:.1%}" if share > TAILS[-1] else f"at most {share:.2%}"
+        reach += f" ({low:.1%} to {high:.1%} by kind of text)" if high - low > 0.001 else ""
+        lines.append(f"- between {pairs}: {verdict}; {reach} of unrelated pairs reach it, and 5% reach {five:.2f}")
+    return "\n".join(lines)
 
 
 def table(made: Floor) -> str:
