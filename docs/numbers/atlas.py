@@ -87,7 +87,11 @@ def card_page(row: Row) -> str:
         f"```\n{row.command}\n```",
         "; ".join([*about, *(f"{key.replace('_', ' ')} {value}" for key, value in facts.items())]) + ".",
     ]
-    lists = {"In words": row.findings, "Before you use these numbers": row.warnings, "Best layers": row.best}
+    lists = {
+        "In words": row.findings,
+        "Before you use these numbers": row.warnings,
+        "Highest and lowest layers": row.extremes,
+    }
     for head, lines in {**lists, "Sinks": row.sinks, NO_CONTEXT: row.controls}.items():
         if lines:
             parts += [f"**{head}**", "\n".join(f"- {line}" for line in lines)]

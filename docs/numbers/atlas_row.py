@@ -59,7 +59,8 @@ class Row(BaseModel):
     command: str
     findings: list[str]
     warnings: list[str]
-    best: list[str]
+    extremes: list[str]
+    advice: list[str] = []
     sinks: list[str]
     controls: list[str]
     curves: dict[str, Curve]

@@ -10,13 +10,16 @@ from typing import Literal
 import numpy as np
 
 from ctxexp.command.face import load, measure
-from ctxexp.errors import ConfigError, DiskError
+from ctxexp.errors import ConfigError, DataError, DiskError
 from ctxexp.files.tables import write_csv
+from ctxexp.jobs.state import read_json
 from ctxexp.progress import show
 from ctxexp.report.side_by_side import number
 from ctxexp.report.sweep_tables import SweepTable, markdown
 from ctxexp.results import RESULTS_FILE, Results
 from ctxexp_compare.face import run_folders
+from ctxexp_compare.floors.command import high_cosines
+from ctxexp_compare.floors.floor import Floor
 from ctxexp_compare.gate import MARGIN, POWER, Gate
 from ctxexp_compare.gate import diff as compare_runs
 from ctxexp_compare.model_card import card as card_of
@@ -26,20 +29,37 @@ STATUS = {"held": 0, "moved": 1, "open": 3}  # 2 is the command's own for what c
 MOST, FEW = 20, 4  # rows on the terminal: of what moved, or if nothing did
 
 
-def card(run: str, *, text: str = "", options: str = "", title: str = "", out: Path = Path("card")) -> None:
+def card(
+    run: str,
+    *,
+    text: str = "",
+    options: str = "",
+    title: str = "",
+    layer: Path | None = None,
+    floor: Path | None = None,
+    out: Path = Path("card"),
+) -> None:
     """Write a model's card: Markdown, JSON, its curves as SVG.
 
     run: a run's folder, or a model, quoted with its words: "minilm dtype=bfloat16"
     text: of a model: a file, a folder or a data set; empty: the embedded one
     options: more words
     title: what the card calls the model; empty: what the run does
+    layer: the folder that `ctxexp layer` wrote of the model: which layer to use
+    floor: the file that `ctxexp floor` wrote of the model: which cosine is high
     out: the folder for card.md, card.json and card.svg
     example: ctxexp card bert
     """
     words = {"text": text, "options": options, "title": title}
     command = ["ctxexp", "card", run, *(f"{key}={value}" for key, value in words.items() if value)]
     typed = "" if run_folders(run, RESULTS_FILE) else shlex.join(command)
-    model_card = card_of(_results(run, text, options), title, typed)
+    measured = []
+    if layer:
+        measured = [str(read_json(layer / "layer.json").get("answer", ""))]
+        if not measured[0]:
+            raise DataError(f"layer={layer}: it holds no layer.json, as ctxexp layer MODEL out={layer} writes it")
+    measured += high_cosines(Floor.load(floor)) if floor else []
+    model_card = card_of(_results(run, text, options), title, typed, measured)
     try:
         for path in write(model_card, out):
             print(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,8 @@ class Card:
     title: str
     command: str = ""
     """The command as typed, where a model was measured for the card."""
+    measured: Sequence[str] = ()
+    """What was measured of the model's layers and cosines, a line each (`advice`)."""
 
     @property
     def keys(self) -> list[Key]:
@@ -83,9 +85,15 @@ class Card:
         return findings(self.results, self.title)
 
     @property
-    def best(self) -> list[str]:
+    def extremes(self) -> list[str]:
         """A line a main curve: its highest and lowest layer with intervals, and how far it is above the last."""
-        return [line for key in self.keys if (line := self._best(key))]
+        return [line for key in self.keys if (line := self._extremes(key))]
+
+    @property
+    def advice(self) -> list[str]:
+        """Which layer to use and which cosine is high, or what to type to know."""
+        typed = "not measured: `ctxexp layer MODEL` and `ctxexp floor MODEL` measure them, for layer= and floor= here"
+        return list(self.measured) or [typed]
 
     @property
     def sinks(self) -> list[str]:
@@ -116,7 +124,8 @@ class Card:
         for head, lines in (
             ("In words", self.findings),
             ("Before you use these numbers", self.warnings),
-            ("Best layers", self.best),
+            ("Highest and lowest layers", self.extremes),
+            ("Which layer, and which cosine is high", self.advice),
             ("Sinks", self.sinks),
             (NO_CONTEXT, self.controls),
         ):
@@ -142,7 +151,8 @@ class Card:
             "command": self.command,
             "findings": self.findings,
             "warnings": self.warnings,
-            "best": self.best,
+            "extremes": self.extremes,
+            "advice": self.advice,
             "sinks": self.sinks,
             "controls": self.controls,
             "curves": curves,
@@ -177,7 +187,7 @@ class Card:
         title = full_title(key.measure, key.task, [self.results])
         return f"{title}, {readable(key)}" if key.statistic in ("share_of_room", "adjusted") else title
 
-    def _best(self, key: Key) -> str:
+    def _extremes(self, key: Key) -> str:
         estimates = self.results.by_key[key]
         if np.isfinite(estimates.value).sum() < 2:
             return ""
@@ -228,9 +238,11 @@ class Card:
             yield f"undefined in every layer, for want of contexts: {', '.join(map(self._name, empty))}"
         cosine = self.results.values("anisotropy", "mean_cosine")
         if cosine is not None and (high := [i for i in range(len(cosine)) if cosine[i] >= ANISOTROPIC]):
+            low, top = number(min(cosine[high])), number(max(cosine[high]))
+            where = f"layer{'s' * (len(high) > 1)} {_ranges(high)}"
             yield (
-                f"in layers {_ranges(high)} the cosine of unrelated words is {number(min(cosine[high]))} to "
-                f"{number(max(cosine[high]))}: read a cosine only against that"
+                f"in {where} the cosine of unrelated words is {low}{f' to {top}' if top != low else ''}: read a cosine "
+                "only against that"
             )
         if (share := info.corpus.unknown_share) is not None and share > MANY:
             yield f"{share:.1%} of the pieces are unknown to the model's tokenizer: this text is not its own"
@@ -253,9 +265,9 @@ class Card:
             yield "a few vectors are far longer than the rest (sinks): means over words are mostly theirs"
 
 
-def card(results: Results, title: str = "", command: str = "") -> Card:
+def card(results: Results, title: str = "", command: str = "", measured: Sequence[str] = ()) -> Card:
     """The card of a run."""
-    return Card(results, title or results.info.title or results.info.model.name or "model", command)
+    return Card(results, title or results.info.title or results.info.model.name or "model", command, measured)
 
 
 def write(model_card: Card, folder: Path) -> list[Path]:

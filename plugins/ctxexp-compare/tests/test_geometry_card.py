@@ -44,7 +44,7 @@ def run(**info: Any) -> Results:
 
 
 def test_best_layers_have_intervals_and_a_lead_over_the_last() -> None:
-    best = {line.partition(":")[0]: line for line in card(run()).best}
+    best = {line.partition(":")[0]: line for line in card(run()).extremes}
     assert "the last layer is the highest" in best["Anisotropy"]
     line = best["Self-similarity, adjusted"]
     assert "highest in layer 1, 0.600 [0.590, 0.610], lowest in layer 3, 0.200 [0.190, 0.210]" in line
@@ -151,7 +151,7 @@ def test_the_share_of_the_room_leads_with_what_it_is_made_of_beside_it() -> None
     assert r"| 3 | 0.300\* (0.307, 0.010, 0.297) |" in shown  # adjusted rises where chance falls
     assert rf"- {name}, \* at layer 3, adjusted moves the other way" in shown
     assert f"- share of the room above chance: {SHARE_OF_ROOM}" in shown
-    assert made.best[0].startswith(f"{name}: highest in layer 0, 0.600 [0.590, 0.610]")
+    assert made.extremes[0].startswith(f"{name}: highest in layer 0, 0.600 [0.590, 0.610]")
     assert any("2 of 3 bands" in line and "1,500 words more" in line for line in made.warnings)
     assert "2 of 3 bands" in made.findings[0]
 

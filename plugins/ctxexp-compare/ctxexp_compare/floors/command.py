@@ -91,6 +91,17 @@ def answer(made: Floor, cosine: float, length: int | None) -> str:
     return "\n".join(lines)
 
 
+def high_cosines(made: Floor) -> list[str]:
+    """The cosines that few unrelated pairs reach in the last layer, a line for words and one for sentences."""
+    lines = []
+    for kind in made.kinds[:2]:
+        size = None if kind == WORDS else round((made.lengths[0] * made.lengths[1]) ** 0.5)
+        five, one = (made.threshold(share, length=size) for share in (0.05, 0.01))
+        pairs = f"sentences of {size} words" if size else "words"
+        lines.append(f"of unrelated {pairs} 5% reach a cosine of {five:.2f} in layer {made.layers[-1]}, 1% {one:.2f}")
+    return lines
+
+
 def table(made: Floor) -> str:
     """Words and the model's own pooling in some layers."""
     frame = made.frame
