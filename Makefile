@@ -5,8 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(PYTHON) .ci/environment.py .venv -c constraints.txt
 RUN ?= -m model=bert,gpt2,elmo
-# Plugins that need next to nothing beyond what ctxexp needs.
-LIGHT := plugins/ctxexp-calibration plugins/ctxexp-compare plugins/ctxexp-frequency plugins/ctxexp-isotropy plugins/ctxexp-papers plugins/ctxexp-scale plugins/ctxexp-senses plugins/ctxexp-train plugins/ctxexp-words
+# Plugins apart that need next to nothing beyond what ctxexp needs.
+LIGHT := plugins/ctxexp-scale plugins/ctxexp-train plugins/ctxexp-words
 
 .PHONY: run showcase models test setup lint docs ui bench new-plugin clean
 

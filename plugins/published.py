@@ -22,8 +22,8 @@ HERE = Path(__file__).resolve().parent
 def names_by_kind() -> dict[str, dict[str, str]]:
     """Requirements for pip, by kind and name; with the extra that is called as the name, where there is one."""
     table: dict[str, dict[str, str]] = {}
-    for folder in sorted(HERE.glob("ctxexp-*")):
-        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for file in sorted(HERE.glob("ctxexp-*/pyproject.toml")):
+        folder, project = file.parent, tomllib.loads(file.read_text(encoding="utf-8"))["project"]
         (module,) = project["entry-points"]["ctxexp"].values()
         sys.path.insert(0, str(folder))
         try:

@@ -172,7 +172,7 @@ OPTIONAL = {
 def test_a_distribution_asks_for_what_it_imports(project: Path) -> None:
     """A plugin has what ctxexp, of which it asks for some version, asks for itself."""
     declared = set()
-    for file in (ROOT / "pyproject.toml", project / "pyproject.toml"):
+    for file in filter(Path.exists, (ROOT / "pyproject.toml", project / "pyproject.toml")):
         asked = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
         lists = [asked["dependencies"], *asked.get("optional-dependencies", {}).values()]
         declared |= {canonicalize_name(Requirement(text).name) for requirements in lists for text in requirements}

@@ -48,12 +48,14 @@ def call(name: str, verb: Verb, args: Sequence[str]) -> int:
         hint = notes(verb)[1].get(param.name, type_text(param.annotation))
         raise ConfigError(f"ctxexp {name} needs {key}: {hint}")
     out = keywords.get("out", next((p.default for p in params if p.name == "out"), None))
-    if isinstance(out, Path):  # what takes minutes to compute shall not be lost for want of a place
-        try:
+    try:
+        if isinstance(out, Path):  # what takes minutes to compute shall not be lost for want of a place
             check_writable(out)
-        except DiskError as error:
-            raise DiskError(f"{error} (out=)") from error
-    return verb(*bare, **keywords) or 0
+        return verb(*bare, **keywords) or 0
+    except (DiskError, OSError) as error:
+        if not isinstance(out, Path) or str(out) not in str(error):
+            raise
+        raise DiskError(f"{error} (out=)") from error
 
 
 def parameters(verb: Verb) -> list[Parameter]:

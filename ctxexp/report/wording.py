@@ -48,6 +48,17 @@ def unique_labels(runs: Sequence[tuple[str, T]]) -> list[tuple[str, T]]:
     return labelled_runs
 
 
+def number_ranges(numbers: Iterable[int], to: str = " to ") -> str:
+    """Rising numbers in words: `0, 3 to 5, 37`; empty for none."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}{to}{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
 def one_line(text: object) -> str:
     """The text in one line, single spaces between its words."""
     return " ".join(str(text).split())

@@ -101,12 +101,12 @@ def test_their_own_tests_pass_where_only_wheels_are_installed(place: Place, tmp_
     (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\nmarkers = slow: takes seconds\n")
     done = run(place.python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", cwd=tmp_path)
     ran = run(
-        place.python, "-c", "import ctxexp, ctxexp_isotropy; print(ctxexp.__file__, ctxexp_isotropy.__file__)",
+        place.python, "-c", "import ctxexp, ctxexp_compare; print(ctxexp.__file__, ctxexp_compare.__file__)",
         cwd=tmp_path,
     )  # fmt: skip
     assert ran.stdout.count(str(place.folder / "env")) == 2
     counts = {word: int(n) for n, word in re.findall(r"(\d+) (passed|skipped)", done.stdout)}
-    assert counts["passed"] > 30
+    assert counts["passed"] > 20
     reasons = re.findall(r"^SKIPPED \[\d+\] \S+: (.*)", done.stdout, flags=re.MULTILINE)
     missing = [reason for reason in reasons if "installed" in reason or "names no folder" in reason]
     assert missing == reasons, done.stdout

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from ctxexp.command.face import load, measure
-from ctxexp.errors import ConfigError, DataError, DiskError
+from ctxexp.errors import ConfigError, DataError
 from ctxexp.files.tables import write_csv
 from ctxexp.jobs.state import read_json
 from ctxexp.progress import show
@@ -60,11 +60,8 @@ def card(
             raise DataError(f"layer={layer}: it holds no layer.json, as ctxexp layer MODEL out={layer} writes it")
     measured += high_cosines(Floor.load(floor)) if floor else []
     model_card = card_of(_results(run, text, options), title, typed, measured)
-    try:
-        for path in write(model_card, out):
-            print(path)
-    except OSError as error:
-        raise DiskError(f"{error} (out=)") from error
+    for path in write(model_card, out):
+        print(path)
     for line in model_card.warnings:
         show(f"warning: {line}")
 
@@ -111,10 +108,7 @@ def diff(
         independent_sentences=independent_sentences,
     )
     if out is not None:
-        try:
-            write_csv(gate.frame, out)
-        except OSError as error:
-            raise DiskError(f"{error} (out=)") from error
+        write_csv(gate.frame, out)
     show(report(gate, one, other))
     passes = gate.verdict == "open" and test == "difference"
     return STATUS["held" if passes else gate.verdict]

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.errors import DiskError
 from ctxexp.files.tables import write_csv
 from ctxexp.progress import show
 from ctxexp.report.frame import save_figure
@@ -74,11 +73,8 @@ def compare(
     for warning in comparison.warnings:
         show(f"warning: {warning}", sys.stderr)
     show(markdown(table(comparison)))
-    try:
-        for path in write(comparison, out):
-            print(path)
-    except OSError as error:
-        raise DiskError(f"{error} (out=)") from error
+    for path in write(comparison, out):
+        print(path)
 
 
 def write(comparison: Similarities, folder: Path) -> list[Path]:

@@ -165,7 +165,7 @@ def _require(a: Results, b: Results, *, same_text: bool) -> None:
     if a.n_layers != b.n_layers:
         raise ConfigError(
             f"{a.n_layers} layers against {b.n_layers}: curves of equally deep models are compared; `ctxexp compare` "
-            "(the distribution ctxexp-compare) takes any two"
+            "takes any two"
         )
     if a.info.model.layers != b.info.model.layers:
         layers = " and ".join(str(list(run.info.model.layers) or "all") for run in (a, b))

@@ -24,6 +24,7 @@ from ctxexp.report.wording import (
     full_title,
     main_keys,
     measure_info,
+    number_ranges,
     readable,
 )
 from ctxexp.results import Results
@@ -217,7 +218,7 @@ class Card:
                 top = int(np.nanargmax(spread))
                 long_layers = [i for i in range(len(spread)) if spread[i] > SINK]
                 where = (
-                    f"in layers {_ranges(long_layers)} some words are far longer than others"
+                    f"in layers {number_ranges(long_layers)} some words are far longer than others"
                     if long_layers
                     else "none in the lengths"
                 )
@@ -239,7 +240,7 @@ class Card:
         cosine = self.results.values("anisotropy", "mean_cosine")
         if cosine is not None and (high := [i for i in range(len(cosine)) if cosine[i] >= ANISOTROPIC]):
             low, top = number(min(cosine[high])), number(max(cosine[high]))
-            where = f"layer{'s' * (len(high) > 1)} {_ranges(high)}"
+            where = f"layer{'s' * (len(high) > 1)} {number_ranges(high)}"
             yield (
                 f"in {where} the cosine of unrelated words is {low}{f' to {top}' if top != low else ''}: read a cosine "
                 "only against that"
@@ -288,17 +289,6 @@ def _amounts(results: Results) -> list[str]:
     text = results.info.corpus
     amounts = f"{text.sentences:,} sentences, {text.occurrences:,} occurrences, {text.words:,} words with "
     return [f"{amounts}{text.min_contexts} contexts", f"seed {results.info.seed}"]
-
-
-def _ranges(numbers: list[int]) -> str:
-    """`2 to 5, 7`"""
-    runs: list[list[int]] = []
-    for i in numbers:
-        if runs and i == runs[-1][-1] + 1:
-            runs[-1].append(i)
-        else:
-            runs.append([i])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
 
 
 def _cell(value: float) -> str:

@@ -262,8 +262,9 @@ def test_bad_score_files_are_refused_in_a_line(tmp_path: Path) -> None:
 def test_task_names() -> None:
     assert parse_tasks("sts, wic")[:3] == ["STS12", "STS13", "STS14"]
     assert parse_tasks("sts-b,STS-B,semcor") == ["STS-B", "SemCor"]
-    with pytest.raises(UnknownName, match="no task 'stsb'; did you mean 'sts'"):
-        parse_tasks("stsb")
+    assert parse_tasks("STSBenchmark") == ["STS-B"]  # mteb's name
+    with pytest.raises(UnknownName, match="no task 'stss'; did you mean 'sts'"):
+        parse_tasks("stss")
     with pytest.raises(ConfigError, match="tasks=: expected some of sts, STS12"):
         parse_tasks(" , ")
     with pytest.raises(ConfigError, match="twin=drawn: expected auto or none"):

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_compare import Sinks, WithoutSinks, sink_mask, sinks
-from ctxexp_compare.sinks.found import layer_ranges
 from ctxexp_compare.sinks.mask import effects
 from ctxexp_compare.sinks.scores import norm_ratios, received_attention
 from transformers import AutoTokenizer, GPT2Config, GPT2Model
@@ -20,6 +19,7 @@ from ctxexp.command.cli import run_command_line
 from ctxexp.datasets.words import is_punctuation
 from ctxexp.errors import ConfigError
 from ctxexp.models import minis
+from ctxexp.report.wording import number_ranges
 from docs.numbers.marked import marked
 
 README = Path(__file__).parents[1] / "README.md"
@@ -83,7 +83,7 @@ def test_scores_are_those_of_naive_loops() -> None:
                 assert drawn[key] == pytest.approx(np.mean(excess))
     assert (norm_ratios(np.zeros((1, 3))) == 1).all()
     assert sink_mask(np.ones((1, 4)), np.array([[0.4, np.nan, 0.1, 0.3]])).tolist() == [True, False, False, False]
-    assert (layer_ranges([]), layer_ranges([2, 3, 4, 7])) == ("-", "2-4, 7")
+    assert (number_ranges([]), number_ranges([2, 3, 4, 7])) == ("", "2 to 4, 7")
 
 
 def test_an_untrained_model_has_none() -> None:

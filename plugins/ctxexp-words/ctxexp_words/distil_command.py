@@ -13,7 +13,7 @@ import numpy as np
 
 from ctxexp.command.locations import as_value
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.errors import ConfigError, DataError, DiskError, ModelError, UnknownName
+from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
 from ctxexp.files.tables import write_csv
 from ctxexp.files.writing import write_text
 from ctxexp.model import Encoder
@@ -79,13 +79,10 @@ def distil(
     if components < 1:
         raise ConfigError(f"components={components}: expected at least 1")
     encoder, corpus = _opened(model, text, data, options)
-    try:
-        measured = measure(encoder, corpus, ways, components=components, replicates=bootstrap, seed=seed, out=out)
-        result = table(measured, corpus)
-        show(markdown(result))
-        write_csv(result.numbers, out / "distil.csv")
-    except OSError as error:
-        raise DiskError(f"{error} (out=)") from error
+    measured = measure(encoder, corpus, ways, components=components, replicates=bootstrap, seed=seed, out=out)
+    result = table(measured, corpus)
+    show(markdown(result))
+    write_csv(result.numbers, out / "distil.csv")
     for written in ("distil.csv", *(one for one in ways if one in OF_PIECES)):
         print(out / written)
 

@@ -12,9 +12,10 @@ from ctxexp.files.tables import write_csv
 from ctxexp.progress import show
 from ctxexp.report.sweep_tables import SweepTable, markdown
 from ctxexp_compare.floors.floor import Floor
-from ctxexp_compare.floors.make import SENTENCES, default_floor_file, domain_sentences, floor_of_domains
+from ctxexp_compare.floors.make import SENTENCES, domain_sentences, floor_of_domains
 from ctxexp_compare.floors.null import TAILS
 from ctxexp_compare.floors.sample import WORDS
+from ctxexp_compare.pins.make import default_file
 
 MOST = 5  # layers that are printed, evenly spaced
 
@@ -61,7 +62,7 @@ def floor(
     encoder, every, title = domain_sentences(model, domains, options)
     label = ", ".join(every) if domains or encoder.corpus is not None else "embedded sentences"
     made = floor_of_domains(encoder, every, title, label, sentences=sentences, seed=seed)
-    path = user_path(str(out)) if out is not None else default_floor_file(made.title)
+    path = user_path(str(out)) if out is not None else default_file(made.title, "floor")
     size = made.save(path)
     written = [f"{path}: {size / 1000:,.0f} kB"]
     if bert_score is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -111,9 +110,3 @@ def _poolings(encoder: Encoder) -> list[str]:
         return []
     own = sentence_pooling(encoder, pooled)
     return [own, *(name for name in pooled.poolings if name != own and name not in SKIPPED)]
-
-
-def default_floor_file(title: str) -> Path:
-    """Where a model's floor goes: NAME.floor."""
-    name = "".join(c if c.isalnum() or c in "._-" else "-" for c in title.rpartition("/")[2]) or "model"
-    return Path(f"{name}.floor")

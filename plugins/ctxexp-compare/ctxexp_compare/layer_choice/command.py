@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from ctxexp.command.locations import typed_model
-from ctxexp.errors import ConfigError, DiskError
+from ctxexp.errors import ConfigError
 from ctxexp.files.tables import write_csv
 from ctxexp.files.writing import write_text
 from ctxexp.progress import Progress, show
@@ -76,14 +76,11 @@ def layer(
             progress=Progress(),
         )
     choice = choose(table, over=over, seed=seed)
-    try:
-        write_text(out / "layer.json", json.dumps(as_json(choice), indent=1, ensure_ascii=False) + "\n")
-        write_csv(frame(choice), out / "layer.csv")
-        if scores is None:
-            best = choice_encoder(choice, of_model, tasks=parse_tasks(tasks), data=data, pooling=pooling)
-            files.append(best.save(out).name)
-    except OSError as error:
-        raise DiskError(f"{error} (out=)") from error
+    write_text(out / "layer.json", json.dumps(as_json(choice), indent=1, ensure_ascii=False) + "\n")
+    write_csv(frame(choice), out / "layer.csv")
+    if scores is None:
+        best = choice_encoder(choice, of_model, tasks=parse_tasks(tasks), data=data, pooling=pooling)
+        files.append(best.save(out).name)
     show(report(choice))
     for file in files:
         print(out / file)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctxexp.command.locations import quote
-from ctxexp.command.names import registry
 from ctxexp.datasets.sts import TASKS as STS_TASKS
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.metric import Metric
@@ -60,9 +59,6 @@ def task_runs(tasks: Sequence[str], data: Path | None) -> list[TaskRun]:
         keys = {task: Key("sts", "all", "" if len(sts) == 1 else task) for task in sts}
         overlap = ("STS-B holds pairs of STS12 to STS16, which count twice",) if "STS-B" in sts and len(sts) > 1 else ()
         runs.append(TaskRun(options, "sts", keys, 1.0, sentences=True, notes=overlap))
-    for task in (WIC, SEMCOR):
-        if task in tasks and task.casefold() not in registry().names("dataset"):
-            raise ConfigError(f"tasks: {task} needs the distribution ctxexp-senses: pip install ctxexp-senses")
     if WIC in tasks:
         options = ("dataset=wic", *_path(data, "wic"))
         runs.append(TaskRun(options, "wic", {WIC: Key("wic", "accuracy", "test")}))

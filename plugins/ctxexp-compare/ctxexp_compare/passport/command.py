@@ -11,7 +11,7 @@ import numpy as np
 from ctxexp.command.face import configured
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.words import tokenizer
-from ctxexp.errors import DataError, DiskError
+from ctxexp.errors import DataError
 from ctxexp.files.writing import write_text
 from ctxexp.model import Encoder
 from ctxexp.models.memory import ArrayEncoder
@@ -56,10 +56,7 @@ def passport(
     found, _ = passport_of(file, model, read_sentences(model, text), most=sentences)
     show(describe(found))
     if out is not None:
-        try:
-            write_text(out, json.dumps({"passport": describe(found), **asdict(found)}, indent=1) + "\n")
-        except OSError as error:
-            raise DiskError(f"{error} (out=)") from error
+        write_text(out, json.dumps({"passport": describe(found), **asdict(found)}, indent=1) + "\n")
     in_place = all(one.is_plain and one.layer == one.name for one in found.layers)
     return 0 if in_place and not found.missing and not found.arrangement.notes else 1
 

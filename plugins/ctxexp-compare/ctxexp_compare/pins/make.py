@@ -205,7 +205,7 @@ def _pieces(encoder: Encoder, sentences: Sequence[Sentence], text: EncodedText) 
     ]
 
 
-def default_file(title: str) -> Path:
-    """Where a model's pin goes: NAME.pin, without what a file's name can't have."""
+def default_file(title: str, kind: str = "pin") -> Path:
+    """Where a model's pin or floor goes: NAME.pin, without what a file's name can't have."""
     name = "".join(c if c.isalnum() or c in "._-" else "-" for c in title.rpartition(os.sep)[2]) or "model"
-    return Path(f"{name}.pin")
+    return Path(f"{name}.{kind}")

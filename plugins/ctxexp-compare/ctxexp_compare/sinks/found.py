@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.dataset import Sentence
+from ctxexp.report.wording import number_ranges
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,8 +84,8 @@ class Sinks:
                     "by_norm": int(self.by_norm[own].sum()),
                     "by_attention": int(self.by_attention[own].sum()),
                     "both": int((self.by_norm & self.by_attention)[own].sum()),
-                    "layers_by_norm": layer_ranges(layers.tolist()),
-                    "layers_by_attention": layer_ranges(looked.tolist()),
+                    "layers_by_norm": number_ranges(layers.tolist(), "-") or "-",
+                    "layers_by_attention": number_ranges(looked.tolist(), "-") or "-",
                     "largest_ratio": float(self.ratios[:, own].max()),
                     "most_attention": float("nan") if drawn is None else float(drawn.max()),
                 }
@@ -137,14 +137,3 @@ class Sinks:
             by_attention=self.by_attention,
             texts=np.array([one.text for one in self.sentences]),
         )
-
-
-def layer_ranges(layers: Sequence[int]) -> str:
-    """`2-5, 7`; `-` for none."""
-    runs: list[list[int]] = []
-    for layer in layers:
-        if runs and layer == runs[-1][-1] + 1:
-            runs[-1].append(layer)
-        else:
-            runs.append([layer])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs) or "-"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from ctxexp.errors import ConfigError, DiskError, ModelError
+from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files.tables import write_csv
 from ctxexp.models.transformer.checkpoints import Checkpoint
 from ctxexp.progress import show
@@ -58,10 +58,7 @@ def softmax_link(
             rows.append((name, link(states, pieces=pieces, least=least, replicates=bootstrap, seed=seed)))
     result = table(rows)
     show(markdown(result))
-    try:
-        write_csv(result.numbers, out / "link.csv")
-    except OSError as error:
-        raise DiskError(f"{error} (out=)") from error
+    write_csv(result.numbers, out / "link.csv")
     print(out / "link.csv")
 
 

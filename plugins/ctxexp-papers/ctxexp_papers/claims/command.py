@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ctxexp.errors import DataError, DiskError
+from ctxexp.errors import DataError
 from ctxexp.progress import show
 from ctxexp_papers.claims.source import Inputs, LinkedResults, check_released
 
@@ -50,11 +50,8 @@ def claims(
     trials = [court.try_paper(one, inputs) for one in chosen]
     show("\n\n".join(map(report.text, trials)) if paper else report.table(trials, has_draws=has_draws))
     if out:
-        try:
-            for path in write(trials, out):
-                print(f"written: {path}")
-        except DiskError as error:
-            raise DiskError(f"{error} (out=)") from error
+        for path in write(trials, out):
+            print(f"written: {path}")
 
 
 def check_models(texts: Sequence[str]) -> tuple[str, ...]:

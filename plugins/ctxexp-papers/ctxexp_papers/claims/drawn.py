@@ -11,7 +11,7 @@ import numpy as np
 from ctxexp.measuring.streams import Stream
 from ctxexp_papers.claims.checks import Bound, Check
 from ctxexp_papers.claims.paper import Claim
-from ctxexp_papers.claims.samples import Sampled, Samples, has_measures, in_layers
+from ctxexp_papers.claims.samples import Sampled, Samples, in_layers
 from ctxexp_papers.claims.source import Inputs
 
 INSTANCES = 60  # of which none may break a theorem: a share of 5% would be seen in 95% of cases
@@ -21,7 +21,7 @@ Instance = Callable[[np.random.Generator], Mapping[str, float]]
 
 def drawn_if_possible(inputs: Inputs, draw: Callable[[], Samples]) -> list[Samples]:
     """The drawn instances; none where they aren't asked for, or the measures that they are of aren't installed."""
-    return [draw()] if inputs.has_draws and has_measures() else []
+    return [draw()] if inputs.has_draws else []
 
 
 def draw_instances(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +32,6 @@ SAMPLES, ROWS, LAYERS = 20, 1000, 13
 KINDS = {"gpt2": "decoder", "smollm2": "decoder", "bert": "encoder", "minilm": "encoder", "elmo": "recurrent"}
 """Models by what a word sees; a model that isn't listed counts for no claim on one kind."""
 NOT_OWN = "neither the paper's models nor its text"
-NEEDED = "with ctxexp-compare, ctxexp-isotropy and ctxexp-frequency installed"
 
 
 @dataclass(frozen=True)
@@ -51,11 +49,6 @@ class TextSample:
         """The rows of `x` (n, d) by sentence, of those with `least` words."""
         ends = np.flatnonzero(np.diff(self.sentence)) + 1
         return [part for part in np.split(x, ends) if len(part) >= least]
-
-
-def has_measures() -> bool:
-    """Whether the distributions whose measures these papers' tests take are installed."""
-    return all(find_spec(name) for name in ("ctxexp_compare", "ctxexp_isotropy", "ctxexp_frequency"))
 
 
 Counts = Callable[[Sequence[str]], np.ndarray]
@@ -125,12 +118,10 @@ def measured(
             text.
     """
     members = []
-    for model in inputs.models if has_measures() else ():
+    for model in inputs.models:
         if kinds and KINDS.get(model.split()[0]) not in kinds:
             continue
         space = inputs.space(model, *options, sentences=sentences)
-        if space is None:
-            continue
         members.append(_sampled(model, space, statistics, samples, rows, layers, by_word, counts))
         if twins and (twin := _twin(inputs, model, options, sentences)) is not None:
             untrained = _sampled(model, twin, statistics, samples, rows, layers, by_word, counts)

@@ -56,7 +56,7 @@ class Inputs:
     models: tuple[str, ...] = ()
     has_draws: bool = True  # whether instances of theorems and of claims on measures are drawn, which takes seconds
     _results: dict[tuple[object, ...], Results] = field(default_factory=dict, repr=False)
-    _spaces: dict[tuple[object, ...], Space | None] = field(default_factory=dict, repr=False)
+    _spaces: dict[tuple[object, ...], Space] = field(default_factory=dict, repr=False)
 
     def released_folder(self, paper: str, *files: str) -> Path | None:
         """The folder of a paper's released results, which holds all of these files: `<released>/<paper>`, or `released`
@@ -79,13 +79,11 @@ class Inputs:
             self._results[key] = measure(model, text, metrics=metrics, options=chosen, progress=False)
         return self._results[key]
 
-    def space(self, model: str, *options: str, sentences: int | None = None) -> Space | None:
+    def space(self, model: str, *options: str, sentences: int | None = None) -> Space:
         """The vectors of a model's words on the run's default text, or on about so many sentences of it, encoded once
-        for all papers; None without ctxexp-compare."""
-        try:
-            from ctxexp_compare.space import Space
-        except ImportError:
-            return None
+        for all papers."""
+        from ctxexp_compare.space import Space
+
         key = (model, *options, sentences)
         if key not in self._spaces:
             text = _some_sentences(sentences) if sentences else None

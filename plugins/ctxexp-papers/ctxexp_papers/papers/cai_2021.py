@@ -10,7 +10,7 @@ import numpy as np
 from ctxexp_papers.claims.checks import NONE, Bound, Check
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import NEEDED, Samples, TextSample, in_layers, measured
+from ctxexp_papers.claims.samples import Samples, TextSample, in_layers, measured
 from ctxexp_papers.claims.source import Inputs, Source
 
 SPACE = "the abstract, ICLR 2021"
@@ -79,8 +79,8 @@ def sources(inputs: Inputs) -> list[Source]:
 claim = partial(
     Claim,
     on=(Samples,),
-    evidence=f"the paper's models (GPT, GPT-2, BERT, DistilBERT, XLM and others) on its texts of WikiText and PTB; "
-    f"model= gives the same tests of a model ({NEEDED})",
+    evidence="the paper's models (GPT, GPT-2, BERT, DistilBERT, XLM and others) on its texts of WikiText and PTB; "
+    "model= gives the same tests of a model",
     variants=(ALL, LATER),
     general="contextual models",
 )

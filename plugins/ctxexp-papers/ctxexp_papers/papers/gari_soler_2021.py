@@ -12,7 +12,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -128,7 +127,7 @@ def _of_models(inputs: Inputs) -> list[Source]:
     and none of larger models, which would take hours."""
     folder = os.environ.get("SEMCOR")
     models = [model for model in inputs.models if model.split()[0] in MINIS]
-    if not folder or not models or not find_spec("ctxexp_senses"):
+    if not folder or not models:
         return []
     from ctxexp.command.names import registry
 

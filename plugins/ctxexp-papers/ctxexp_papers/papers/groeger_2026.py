@@ -11,7 +11,7 @@ from ctxexp_papers.claims.checks import NONE, Bound, Check
 from ctxexp_papers.claims.drawn import draw_instances, drawn_if_possible
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import NEEDED, Sampled, Samples, in_layers
+from ctxexp_papers.claims.samples import Sampled, Samples, in_layers
 from ctxexp_papers.claims.source import Inputs, Source
 from ctxexp_papers.papers.huh_2024 import GLOBAL, LOCAL, pairs
 
@@ -96,7 +96,7 @@ of_noise = partial(
 of_pairs = partial(
     claim,
     general="pairs of models",
-    evidence=f"the paper's vision and language models; two or more model= give the same tests of pairs ({NEEDED})",
+    evidence="the paper's vision and language models; two or more model= give the same tests of pairs",
     null="rows in random order within words",
 )
 CLAIMS = (

@@ -10,7 +10,7 @@ import numpy as np
 from ctxexp_papers.claims.checks import NONE, Bound, Check
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import NEEDED, Sampled, Samples, TextSample, in_layers, learned, measured, middle
+from ctxexp_papers.claims.samples import Sampled, Samples, TextSample, in_layers, learned, measured, middle
 from ctxexp_papers.claims.source import Inputs, Source
 
 ABSTRACT = "the abstract, arXiv 2311.04930"
@@ -75,8 +75,8 @@ claim = partial(
     on=(Samples,),
     general="autoregressive Transformers",
     variants=(ALL, LATER),
-    evidence=f"GPT-2 of several sizes and its untrained twin on the paper's UD sentences; model= gives the same tests "
-    f"of a decoder ({NEEDED})",
+    evidence="GPT-2 of several sizes and its untrained twin on the paper's UD sentences; model= gives the same tests "
+    "of a decoder",
     reason=f"{MARGIN} radians, 3 degrees: independent vectors have 120, and less is no straightening to speak of",
 )
 CLAIMS = (

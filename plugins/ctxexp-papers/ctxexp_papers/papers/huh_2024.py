@@ -13,7 +13,7 @@ from ctxexp_papers.claims.drawn import draw_instances, drawn_if_possible, within
 from ctxexp_papers.claims.fits import contrast_loss, explained, fit, kernel_products, softmax_loss
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import KINDS, NEEDED, NOT_OWN, Sampled, Samples, has_measures, in_layers, learned
+from ctxexp_papers.claims.samples import KINDS, NOT_OWN, Sampled, Samples, in_layers, learned
 from ctxexp_papers.claims.source import UNTRAINED, Inputs, Source, has_twin, model_label
 
 ABSTRACT = "the abstract, arXiv 2405.07987"
@@ -29,7 +29,7 @@ OWN_COMPANY = 30.0  # times as often as by chance an event is met beside itself
 def pairs(inputs: Inputs, paper: str) -> list[Source]:
     """Every two offered models, each in its middle layer, over the same occurrences: similarity adjusted by random
     order within words (0: chance; 1: a space with itself), raw, and of the untrained twins where both have one."""
-    models = [m for m in (inputs.models if has_measures() else ()) if m.split()[0] in KINDS and "weights=" not in m]
+    models = [m for m in inputs.models if m.split()[0] in KINDS and "weights=" not in m]
     members = []
     for one, other in combinations(models, 2):
         found = _compared(inputs, one, other, ())
@@ -52,8 +52,8 @@ def _compared(inputs: Inputs, one: str, other: str, options: tuple[str, ...]) ->
 
     from ctxexp_papers.claims.samples import text_samples
 
-    spaces = [space for model in (one, other) if (space := inputs.space(model, *options)) is not None]
-    if len(spaces) < 2 or not np.array_equal(spaces[0].spans, spaces[1].spans):
+    spaces = [inputs.space(model, *options) for model in (one, other)]
+    if not np.array_equal(spaces[0].spans, spaces[1].spans):
         return None
     parts = [text_samples(space, samples=SAMPLES, rows=ROWS) for space in spaces]
     layers = [space.layers.layer(space.layers.layer_numbers[len(space.layers.layer_numbers) // 2]) for space in spaces]
@@ -140,8 +140,8 @@ claim = partial(
     variants=MEASURES,
     general="pairs of models",
     quote_source=ABSTRACT,
-    evidence=f"the paper's language and vision models on its image captions; two or more model= give the same tests of "
-    f"pairs of language models ({NEEDED})",
+    evidence="the paper's language and vision models on its image captions; two or more model= give the same tests of "
+    "pairs of language models",
 )
 CLAIMS = (
     Claim(

@@ -17,12 +17,10 @@ from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
 from ctxexp_papers.claims.samples import (
     KINDS,
-    NEEDED,
     NOT_OWN,
     Sampled,
     Samples,
     TextSample,
-    has_measures,
     in_layers,
     text_samples,
 )
@@ -79,9 +77,10 @@ def values_of(space: Space, samples: int, rows: int, layers: Sequence[int]) -> d
 def sources(inputs: Inputs) -> list[Source]:
     """The offered decoders' layers, each with the next."""
     members, controls = [], []
-    for model in inputs.models if has_measures() else ():
-        if KINDS.get(model.split()[0]) != "decoder" or (space := inputs.space(model)) is None:
+    for model in inputs.models:
+        if KINDS.get(model.split()[0]) != "decoder":
             continue
+        space = inputs.space(model)
         from ctxexp_compare.space import evenly_spaced
 
         layers = evenly_spaced(space.layers.layer_numbers[:-1], LAYERS)
@@ -139,7 +138,7 @@ claim = partial(
     general="Transformers",
     minis=False,
     quote_source=ABSTRACT,
-    evidence=f"the paper's decoders (GPT, LLaMA, OPT, BLOOM); model= gives the same tests of a decoder ({NEEDED})",
+    evidence="the paper's decoders (GPT, LLaMA, OPT, BLOOM); model= gives the same tests of a decoder",
 )
 CLAIMS = (
     claim(

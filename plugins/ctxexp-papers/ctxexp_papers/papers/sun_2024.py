@@ -11,7 +11,7 @@ import numpy as np
 from ctxexp_papers.claims.checks import Bound, Check
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import NEEDED, Sampled, Samples, TextSample, in_layers, learned, measured, middle
+from ctxexp_papers.claims.samples import Sampled, Samples, TextSample, in_layers, learned, measured, middle
 from ctxexp_papers.claims.source import Inputs, Source
 
 ABSTRACT = "the abstract, arXiv 2402.17762"
@@ -110,7 +110,7 @@ claim = partial(
     on=(Samples,),
     general="large language models",
     minis=False,
-    evidence=f"LLaMA2, Mixtral and others on the paper's sequences; model=smollm2 gives the same tests ({NEEDED})",
+    evidence="LLaMA2, Mixtral and others on the paper's sequences; model=smollm2 gives the same tests",
     quote_source=ABSTRACT,
     null="a value on the line, in the middle layer, which is fixed beforehand",
 )

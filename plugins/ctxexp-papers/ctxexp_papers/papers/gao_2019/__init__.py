@@ -12,12 +12,10 @@ from ctxexp_papers.claims.drawn import drawn_if_possible, theorem, theorem_claim
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
 from ctxexp_papers.claims.samples import (
-    NEEDED,
     NOT_OWN,
     Sampled,
     Samples,
     TextSample,
-    has_measures,
     in_layers,
     learned,
     measured,
@@ -45,7 +43,7 @@ def tables(inputs: Inputs) -> list[Source]:
         values = _table(model)
         if values is None:
             continue
-        twin = _table(model, untrained=True) if has_twin(model) and has_measures() else None
+        twin = _table(model, untrained=True) if has_twin(model) else None
         members.append(Sampled(model, {"table": values}, (), {} if twin is None else {"table": twin}))
     if not members:
         return []
@@ -168,7 +166,7 @@ CLAIMS = (
         null="a mean cosine on the margin",
         reason=f"{NONE}, the margin of equivalence for cosines",
         reversal="tied tables that are isotropic",
-        evidence=f"the paper's Transformer trained on WMT 2014 and WikiText-2; model= gives the same test ({NEEDED})",
+        evidence="the paper's Transformer trained on WMT 2014 and WikiText-2; model= gives the same test",
         check=cone,
     ),
     claim(
@@ -181,7 +179,7 @@ CLAIMS = (
         null="the untrained twin's table",
         reason="0: as much without training is not learned",
         reversal="tables that begin as a cone",
-        evidence=f"the paper's Transformer and its untrained twin; model= gives the same test ({NEEDED})",
+        evidence="the paper's Transformer and its untrained twin; model= gives the same test",
         check=cone_is_learned,
     ),
     claim(
@@ -195,7 +193,7 @@ CLAIMS = (
         null="random rows with fair signs, by Wendel's formula in fewer than 5% of cases",
         reason="0: the theorem asks for any direction",
         reversal="last layers whose hull holds the origin",
-        evidence=f"the paper's Transformer; model= gives the same test ({NEEDED})",
+        evidence="the paper's Transformer; model= gives the same test",
         check=hull_misses,
     ),
 )

@@ -16,7 +16,7 @@ from ctxexp_papers.claims.drawn import drawn_if_possible
 from ctxexp_papers.claims.pairs import RatedPairs, cosines, encode, parts_of, sentence_pairs
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import NEEDED, SAMPLES, Sampled, Samples, TextSample, exceeds, has_measures, measured
+from ctxexp_papers.claims.samples import SAMPLES, Sampled, Samples, TextSample, exceeds, measured
 from ctxexp_papers.claims.source import PRETRAINED, Inputs, Source
 from ctxexp_papers.papers.li_2020.optimum import FREE, NARROW, TIED, WORDS, drawn, linked
 
@@ -59,8 +59,8 @@ def on_pairs(inputs: Inputs) -> list[Samples]:
     """Offered encoders on pairs of the STS benchmark, in disjoint samples: Spearman's rho of similarity with ratings,
     by the last layer, by the mean of the last two and by that mean centred, or mapped by a flow; of similarity and of
     ratings with nearness by edit distance."""
-    models = [m for m in inputs.models if m.split()[0] == "bert" and has_measures()]
-    pairs = sentence_pairs(PAIRS) if models and find_spec("rapidfuzz") else None
+    models = [m for m in inputs.models if m.split()[0] == "bert"]
+    pairs = sentence_pairs(PAIRS) if models else None
     if pairs is None:
         return []
     members = [_of_pairs(model, pairs) for model in models]
@@ -165,7 +165,7 @@ claim = partial(
     reversal="rare words that are as near, or nearer",
     general="pre-trained language models",
     evidence="BERT-base and BERT-large with their training text's word ranks; model= gives the same tests of a model "
-    f"by ranks in GloVe's vocabulary (with ctxexp-packaged-models[glove]; {NEEDED})",
+    "by ranks in GloVe's vocabulary (with ctxexp-packaged-models[glove])",
 )
 of_pairs = partial(
     claim,
@@ -173,7 +173,7 @@ of_pairs = partial(
     variants=("",),
     reason="0: the paper says better and more, and its tables have no intervals",
     evidence="BERT-base and BERT-large; model=bert with STS=<folder of STSbenchmark> in the environment, and "
-    f"ctxexp-calibration, gives the same test ({NEEDED})",
+    "ctxexp-calibration, gives the same test",
 )
 CLAIMS = (
     Claim(

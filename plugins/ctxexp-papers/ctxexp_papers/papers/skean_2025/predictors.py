@@ -17,7 +17,7 @@ from ctxexp.measuring.streams import Stream
 from ctxexp_papers.claims.checks import LEVEL, Check, chance
 from ctxexp_papers.claims.pairs import RatedPairs, cosines, encode, parts_of, sentence_pairs
 from ctxexp_papers.claims.paper import Claim
-from ctxexp_papers.claims.samples import KINDS, NEEDED, Sampled, Samples, has_measures
+from ctxexp_papers.claims.samples import KINDS, Sampled, Samples
 from ctxexp_papers.claims.source import Inputs, Source
 from ctxexp_papers.claims.statistics.walks import association_p
 
@@ -28,7 +28,7 @@ ONE_TASK = "one of the paper's 32 tasks, of a model that isn't the paper's"
 
 def sources(inputs: Inputs) -> list[Source]:
     """Score, entropy and curvature of the offered decoders by layer on the STS benchmark."""
-    models = [m for m in inputs.models if KINDS.get(m.split()[0]) == "decoder" and has_measures()]
+    models = [m for m in inputs.models if KINDS.get(m.split()[0]) == "decoder"]
     pairs = sentence_pairs(PAIRS) if models else None
     if pairs is None:
         return []
@@ -107,7 +107,7 @@ claim = partial(
     null="two curves that know nothing of each other and are as smooth: walks of either's own steps, and smooth walks",
     reason="rho beyond 0, and fewer than 5% of walks go as far: layers are no independent cases",
     evidence="entropy and curvature of the paper's models by layer, which are not released; model=smollm2 with "
-    f"STS=<folder of STSbenchmark> in the environment gives the same test on one of its tasks ({NEEDED})",
+    "STS=<folder of STSbenchmark> in the environment gives the same test on one of its tasks",
 )
 TEST = (
     "Spearman's rho over layers of the score on the STS benchmark with {}: its interval over samples {} 0, and "
