@@ -30,6 +30,9 @@ PAGES = sorted(
 )
 
 
+PLUGIN_PAGES = sorted(ROOT.glob("plugins/*/README.md"))
+
+
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
@@ -169,8 +172,9 @@ def test_the_readmes_lines_measure_any_text_and_model(
 
 
 def python_blocks() -> list[tuple[Path, str]]:
-    """Each Python block that is no file's listing, with its page; one that stands on several pages once."""
-    every = {block: page for page in PAGES for block in blocks(page, "python")}
+    """Each Python block that is no file's listing, with its page; one that stands on several pages once. Those that
+    need data that isn't here are of the language `py`, as commands are of `sh`."""
+    every = {block: page for page in [*PAGES, *PLUGIN_PAGES] for block in blocks(page, "python")}
     return [(page, block) for block, page in every.items() if block not in listings(page).values()]
 
 
@@ -237,9 +241,7 @@ def test_local_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize(
-    "page", [*PAGES, ROOT / "CHANGELOG.md", *sorted(ROOT.glob("plugins/*/README.md"))], ids=lambda p: p.name
-)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md", *PLUGIN_PAGES], ids=lambda p: p.name)
 def test_modules_and_files_that_are_named_exist(page: Path) -> None:
     """`ctxexp.Group`, `info.corpus.words`; `vectors/store.py`, from the root or the package, or a file by name."""
     from ctxexp.results.run_info import FitInfo, RunInfo, TransformInfo
