@@ -107,10 +107,10 @@ def draw_threshold(axes: Axes, value: float) -> None:
 
 
 def draw_chance(axes: Axes, text: str) -> None:
-    """The zero line of adjusted values, named at its right."""
+    """The zero line of adjusted values, named in its middle."""
     axes.update_datalim([(0, 0)], updatex=False)
     axes.axhline(0, color=INK, linewidth=1, zorder=1.5)
-    axes.text(1.005, 0, text, transform=axes.get_yaxis_transform(), va="center", fontsize=8.5, color=INK)
+    axes.text(0.5, 0, text, transform=axes.get_yaxis_transform(), ha="center", va="bottom", fontsize=8.5, color=INK)
 
 
 def finish_axes(axes: Axes, y_label: str, direction: str, *, log: bool) -> None:

@@ -25,7 +25,7 @@ from ctxexp.report.axes import (
 from ctxexp.report.charts import Chart, Line, Panel
 from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp.report.findings import chart_finding, finding_of, marked_steps, sweep_finding
-from ctxexp.report.frame import Style, add_captions, empty_figure, save_figure
+from ctxexp.report.frame import PAGE, Style, add_captions, empty_figure, save_figure
 from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, training_runs
 from ctxexp.report.palette import FAINT, INK, colours
 from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults
@@ -76,7 +76,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     line = charts.curve_line(results, key, label=wording.readable(key), colour=colour, marker=0)
     if line is None:
         return None
-    figure = empty_figure(7.2, 3.9)
+    figure = empty_figure(PAGE, 3.9)
     axes = figure.add_subplot()
     handles, names = [draw_line(axes, line)], [line.label + (", 95% interval" if line.low is not None else "")]
     beside: dict[Key, Style] = {
@@ -102,7 +102,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     if key.statistic == "adjusted" and (at := charts.reference_line(measure, [results])) is not None:
         draw_threshold(axes, at)
     if key.statistic in ("adjusted", "share_of_room"):
-        draw_chance(axes, f"chance of\n{'adjusted' if key.statistic == 'adjusted' else 'the share'}")
+        draw_chance(axes, f"chance of {'adjusted' if key.statistic == 'adjusted' else 'the share'}")
     y_label, direction = wording.axis_label(measure, "", [results], task), wording.direction([results], measure)
     y_label = f"{y_label}; share of the room" if key.statistic == "share_of_room" else y_label
     finish_axes(axes, y_label, direction, log=charts.scale([results], measure, [line]) == charts.LOG)
@@ -126,25 +126,25 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
 
 def sweep_figure(chart: Chart, runs: Sequence[LabelledResults] = ()) -> Figure:
     """One measure across models, a panel for each of its definitions."""
-    columns = {1: 1, 2: 2, 4: 2}.get(len(chart.panels), 3)
+    columns = min(len(chart.panels), 2)
     rows = -(-len(chart.panels) // columns)
-    figure = empty_figure(7.6 if columns == 1 else 4.3 * columns + 0.3, 3.7 * rows)
+    figure = empty_figure(PAGE, 3.5 * rows)
     axes_and_panels = []
     for position, panel in enumerate(chart.panels, start=1):
         axes = figure.add_subplot(rows, columns, position)
         draw_panel(axes, panel)
         axes_and_panels.append((axes, panel))
         if len(chart.panels) > 1:
-            heading = "\n".join(textwrap.wrap(panel.definition, 46))
+            heading = "\n".join(textwrap.wrap(panel.definition, 42))
             axes.set_title(heading, loc="left", fontsize=9.5, color=INK, parse_math=False)
     facts = run_facts.shared_facts(runs, chart.panels[0].measure)
     if len(chart.panels) == 1:
         facts.insert(0, chart.panels[0].definition)
     measures = [panel.measure for panel in chart.panels]
     share_scales(axes_and_panels, columns)
-    finding = chart_finding(runs, chart.panels[0].key)
-    if len(chart.panels) > 1 and finding:
-        finding = f"First panel: {finding}"
+    said = [chart_finding(runs, panel.key) for panel in chart.panels]
+    each = [f"{which} panel: {one}" for which, one in zip(("First", "Second", "Third"), said, strict=False) if one]
+    finding = said[0] if len(set(said)) == 1 else " ".join(each)
     _dress_sweep(figure, chart.title, facts, axes_and_panels, runs, measures, finding=finding)
     return figure
 
@@ -173,17 +173,17 @@ def overview_figure(all_charts: Sequence[Chart], runs: Sequence[LabelledResults]
     headline_charts = [chart for chart in all_charts if chart.name in names]
     columns = min(len(headline_charts), 2)
     rows = -(-len(headline_charts) // columns)
-    figure = empty_figure(5.2 * columns + 0.4, 3.3 * rows)
+    figure = empty_figure(PAGE, 3.1 * rows)
     axes_and_panels = []
     for position, chart in enumerate(headline_charts, start=1):
         axes = figure.add_subplot(rows, columns, position)
         draw_panel(axes, chart.panels[0])
         axes_and_panels.append((axes, chart.panels[0]))
         style: Style = {"transform": axes.transAxes, "va": "bottom", "parse_math": False}
-        under = textwrap.wrap(chart.panels[0].definition.replace("Definition ", "Definition\u00a0"), 76)
+        under = textwrap.wrap(chart.panels[0].definition.replace("Definition ", "Definition\u00a0"), 38)
         pad = 8 + 12 * len(under)
-        axes.set_title(chart.title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=pad, parse_math=False)
-        axes.text(0, 1.025, "\n".join(under), fontsize=8.5, color=FAINT, **style)
+        axes.set_title(chart.title, loc="left", fontsize=10, fontweight="bold", color=INK, pad=pad, parse_math=False)
+        axes.text(0, 1.025, "\n".join(under), fontsize=9, color=FAINT, **style)
     asks = any(chart.name in charts.PAPER_MEASURES for chart in headline_charts)
     heading = "How contextual are word vectors, layer by layer?" if asks else "What was measured, layer by layer"
     share_scales(axes_and_panels, columns)

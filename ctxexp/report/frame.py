@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Style = dict[str, Any]  # matplotlib's keywords
+PAGE = 7.2  # inches: the 690 px that pages give a figure, at which a point of text is a point
 
 
 def empty_figure(width: float, height: float) -> Figure:
@@ -65,27 +66,27 @@ def add_captions(
     """Title, finding and facts above the axes, legend and notes below: the figure grows by the room that they need."""
     width, body = figure.get_size_inches()
     heads = textwrap.wrap(title, int(width * 8.5))
-    shows = textwrap.wrap(finding, int(width * 13), break_on_hyphens=False)
+    shows = textwrap.wrap(finding, int(width * 12), break_on_hyphens=False)
     whole = [fact if len(fact) > 50 else fact.replace(" ", "\u00a0") for fact in facts if fact]  # wrapped between facts
-    small = textwrap.wrap("; ".join(whole), int(width * 14))
-    feet = [line for note in notes for line in textwrap.wrap(note, int(width * 15.5), break_on_hyphens=False)]
+    small = textwrap.wrap("; ".join(whole), int(width * 13.5))
+    feet = [line for note in notes for line in textwrap.wrap(note, int(width * 13.5), break_on_hyphens=False)]
     room, lengths = int(width * 12), [len(name) + 7 for name in names]
     columns = max(1, len(names) if sum(lengths) <= room else room // max(lengths))
-    head = 0.2 + 0.24 * len(heads) + 0.19 * len(shows) + 0.17 * len(small)
-    legend, foot = 0.08 + 0.22 * -(-len(names) // columns), 0.15 * len(feet)
+    head = 0.2 + 0.24 * len(heads) + 0.2 * len(shows) + 0.17 * len(small)
+    legend, foot = 0.08 + 0.22 * -(-len(names) // columns), 0.17 * len(feet)
     height = head + body + legend + foot + 0.06
     figure.set_size_inches(width, height)
     left, under = 0.1 / width, 1 - (0.14 + 0.24 * len(heads)) / height
-    facts_top = under - 0.19 * len(shows) / height
+    facts_top = under - 0.2 * len(shows) / height
     bold: Style = {"va": "top", "fontsize": 13, "fontweight": "bold", "color": INK, "parse_math": False}
     quiet: Style = {"color": FAINT, "parse_math": False}
     figure.text(left, 1 - 0.1 / height, "\n".join(heads), **bold)
-    figure.text(left, under, "\n".join(shows), va="top", fontsize=10, color=INK, parse_math=False)
+    figure.text(left, under, "\n".join(shows), va="top", fontsize=11, color=INK, parse_math=False)
     figure.text(left, facts_top, "\n".join(small), va="top", fontsize=9, **quiet)
-    figure.text(left, 0.06 / height, "\n".join(feet), va="bottom", fontsize=7.5, **quiet)
+    figure.text(left, 0.06 / height, "\n".join(feet), va="bottom", fontsize=9, **quiet)
     key = figure.legend(
         handles, [str(i) for i in range(len(names))], loc="lower center", bbox_to_anchor=(0.5, (foot + 0.05) / height),
-        ncols=columns, frameon=False, fontsize=9.5, borderpad=0.1, handlelength=2.6,
+        ncols=columns, frameon=False, fontsize=10, borderpad=0.1, handlelength=2.6,
     )  # fmt: skip
     key.set_in_layout(False)
     for text, name in zip(key.get_texts(), names, strict=True):
