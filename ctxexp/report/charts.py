@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ctxexp.results import Results
 
 LOG = "log"
-PAPER_MEASURES = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance")
+PAPER_MEASURES = ("self_similarity", "anisotropy", "intra_sentence_similarity", "max_explainable_variance")
 """The measures of the paper's four figures, in its order."""
 
 

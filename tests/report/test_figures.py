@@ -195,7 +195,7 @@ def test_panels_name_chance_and_direction_and_share_a_scale_in_a_row() -> None:
         assert ("chance" in labels) is (0.0 in rules(axes)) is (name != "anisotropy")
         assert all_charts[name].panels[0].direction in axes.get_ylabel().replace("\n", " ")
         assert axes.get_ylim()[0] < 0 or name == "anisotropy"
-    assert "lower = more context-specific" in overview.axes[1].get_ylabel()
+    assert "lower = more context-specific" in overview.axes[0].get_ylabel()
     limits = [axes.get_ylim() for axes in overview.axes]
     assert limits[0] == limits[1] != limits[2] == limits[3]
     variants = figures.sweep_figure(all_charts[VARIANCE], runs)
@@ -470,7 +470,7 @@ def test_a_misleading_label_gets_no_published_curve() -> None:
 def test_results_without_measure_info_are_drawn_by_label() -> None:
     run = results("bert", 3, measures={"self_similarity": {"name": "self_similarity", "definition": "older words"}})
     titles = [chart.title for chart in charts.sweep_charts([("bert", run)])]
-    assert titles == ["Anisotropy", "Self similarity", "Intra sentence similarity", "Max explainable variance",
+    assert titles == ["Self similarity", "Anisotropy", "Intra sentence similarity", "Max explainable variance",
                       "Max explainable variance released", "Word norm"]  # fmt: skip
     assert wording.measure_definition("self_similarity", run) == "older words"
     assert wording.measure_definition("anisotropy", run) == ""

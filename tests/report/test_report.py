@@ -96,7 +96,7 @@ def test_labels_and_titles_come_out_as_text(page: Path) -> None:
 def test_the_page_holds_every_curve_and_a_switch(page: Path) -> None:
     data = json.loads(Tags(page.read_text(encoding="utf-8")).scripts[1])
     charts = {chart["title"]: chart["panels"] for chart in data["charts"]}
-    assert list(charts)[:2] == ["Anisotropy", "Self-similarity of words"]  # the paper's order
+    assert list(charts)[:2] == ["Self-similarity of words", "Anisotropy"]  # the headline first
     assert [chart["title"] for chart in data["charts"] if not chart["headline"]] == ["Length of word vectors"]
     views = charts["Self-similarity of words"][0]["views"]
     for statistic in ("adjusted", "raw", "baseline"):
@@ -173,20 +173,18 @@ def test_a_browser_draws_the_page_without_errors_or_requests(page: Path, tmp_pat
         script = "return [...document.querySelectorAll('#headline .plot')].map(p => p.data.length)"
         assert min(run(script)) >= 1
         assert run("return performance.getEntriesByType('resource').map(e => e.name)") == []
-        read = "return document.querySelectorAll('.plot')[1].data.map(t => [t.name, t.x, t.y])"
+        read = "return document.querySelectorAll('.plot')[0].data.map(t => [t.name, t.x, t.y])"
         names = {name for name, _, _ in run(read) if name}
         assert {"bert", "elmo", "bert, published"} <= names
         # a chart says what it shows, in text and to who can't see it; its zero line is chance; charts share a scale
-        second = (
-            "const [, at] = document.querySelectorAll('#headline .charts section'), plot = at.querySelector('.plot');"
-        )
-        told = run(f"{second} return [...at.querySelectorAll('.findings li')].map(li => li.textContent)")
+        first = "const [at] = document.querySelectorAll('#headline .charts section'), plot = at.querySelector('.plot');"
+        told = run(f"{first} return [...at.querySelectorAll('.findings li')].map(li => li.textContent)")
         assert any(
             "In elmo, words grow" in said or "Self-similarity of words in elmo: no change" in said for said in told
         )
-        assert "Self-similarity of words. " in run(f"{second} return plot.ariaLabel")
-        assert run(f"{second} return at.querySelector('p').textContent").endswith("lower = more context-specific")
-        assert "chance" in run(f"{second} return plot.layout.annotations.map(note => note.text)")
+        assert "Self-similarity of words. " in run(f"{first} return plot.ariaLabel")
+        assert run(f"{first} return at.querySelector('p').textContent").endswith("lower = more context-specific")
+        assert "chance" in run(f"{first} return plot.layout.annotations.map(note => note.text)")
         ranges = "return [...document.querySelectorAll('#headline .plot')].map(p => p.layout.yaxis.range)"
         assert len({tuple(each) for each in run(ranges)}) == 1
         for choice in ("[value=raw]", "[value=depth]"):
@@ -194,7 +192,7 @@ def test_a_browser_draws_the_page_without_errors_or_requests(page: Path, tmp_pat
         shown = {name: (x, y) for name, x, y in run(read)}
         elmo = dict(runs())["elmo"]
         assert (
-            run(f"{second} return at.querySelectorAll('.findings li:not(.aside)').length") == 0
+            run(f"{first} return at.querySelectorAll('.findings li:not(.aside)').length") == 0
         )  # they are of adjusted
         np.testing.assert_allclose(shown["elmo"][0], [0, 0.5, 1])
         np.testing.assert_array_equal(shown["elmo"][1], elmo.by_name["self_similarity/raw"])

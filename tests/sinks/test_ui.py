@@ -35,10 +35,10 @@ from tests.made import results_with, told
 
 MODELS = {"bert": 5, "gpt2": 5, "elmo": 3}
 HEADLINES = {
+    "self_similarity/adjusted": "Self similarity, adjusted",
     "anisotropy/mean_cosine": "Anisotropy",
-    "self_similarity/adjusted": "Self similarity above chance",
-    "intra_sentence_similarity/adjusted": "Intra sentence similarity above chance",
-    "max_explainable_variance/adjusted": "Max explainable variance above chance",
+    "intra_sentence_similarity/adjusted": "Intra sentence similarity, adjusted",
+    "max_explainable_variance/adjusted": "Max explainable variance, adjusted",
 }
 
 
@@ -103,7 +103,7 @@ def test_the_link_shows_the_overlaid_curves(stored: Sweep, address: str, browser
     for name in MODELS:
         assert f"{name} (self_similarity/adjusted)" in text  # the legend
     assert "Last sweep: " in text
-    assert "Layer by layer: step = layer; adjusted: 0 = chance\nwithout intervals" in text
+    assert "Layer by layer: step = layer; share of the room: 0 = chance\nwithout intervals" in text
     places = [text.index(f"\n{title}\n") for title in HEADLINES.values()]
     assert places == sorted(places)
     assert len(found) == len(HEADLINES)  # the others are folded

@@ -88,10 +88,10 @@ def test_a_run_without_values_has_a_card_without_picture(tmp_path: Path) -> None
     paths = write(made, tmp_path)
     assert [path.name for path in paths] == ["card.md", "card.json"]
     assert "card.svg" not in paths[0].read_text()
-    assert "undefined in every layer, for want of contexts: Anisotropy, Self-similarity, adjusted" in made.warnings[0]
+    assert "undefined in every layer, for want of contexts: Self-similarity, adjusted, Anisotropy" in made.warnings[0]
     json.loads(paths[1].read_text())
     one = card(run())
-    one.results.by_key[one.keys[1]].value[:] = np.nan
+    one.results.by_key[one.keys[0]].value[:] = np.nan
     assert one.warnings[0] == "undefined in every layer, for want of contexts: Self-similarity, adjusted"
     assert one.drawable
 
@@ -122,7 +122,7 @@ def test_files_hold_every_curve_and_the_table_its_chance_levels(tmp_path: Path) 
     shown = text.read_text()
     assert shown.startswith("## Geometry of the word vectors\n\n![Curves of my model by layer](card.svg)")
     assert "0.500 (0.100)" in shown
-    assert "| layer | Anisotropy | Self-similarity, adjusted (chance) |" in shown
+    assert "| layer | Self-similarity, adjusted (chance) | Anisotropy |" in shown
     assert "- Self-similarity, adjusted: D1" in shown
     held = json.loads(data.read_text())
     assert held["curves"]["self_similarity/adjusted"]["value"] == ADJUSTED.tolist()
