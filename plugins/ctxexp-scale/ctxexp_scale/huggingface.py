@@ -72,6 +72,7 @@ class RowStream(TextUnits):
         """The split, streamed."""
         try:
             from datasets import load_dataset
+            from huggingface_hub import HfApi, constants
         except ImportError as error:
             raise ConfigError(
                 "dataset=huggingface needs the library datasets, which isn't installed: "
@@ -79,6 +80,8 @@ class RowStream(TextUnits):
             ) from error
 
         try:
+            if not Path(self.path).exists() and not constants.HF_HUB_OFFLINE:
+                HfApi().dataset_info(self.path, timeout=10)  # else half a minute of retries where no hub answers
             return load_dataset(self.path, **self.source, streaming=True)
         except Exception as error:  # a library's, of a file or a network
             raise DataError(
