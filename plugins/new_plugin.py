@@ -50,7 +50,7 @@ def user_of(name: str) -> str:
 def render(name: str, to: Path) -> list[Path]:
     """Write the template under the checked name into the new folder `to`; the files written."""
     if to.exists():
-        raise SystemExit(f"error: {to} is there already; remove it, or give another folder with TO=")
+        raise SystemExit(f"error: {to} is there already; give a new folder with TO=, such as {to}/ctxexp-{name}")
     snake, camel = name.replace("-", "_"), "".join(part.capitalize() for part in name.split("-"))
 
     def fill(text: str) -> str:

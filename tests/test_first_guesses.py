@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Callable
 from functools import cache as computed_once
@@ -32,6 +33,7 @@ DONE = [  # the words, and what is printed
     ("dataset.path=~/mine.txt", "bert, mine.txt: layers 0 to 4"),
     ("path/to/model mine.txt", "model, mine.txt: layers 0 to 4"),
     ("run model=path/to/model texts", "model, texts: layers 0 to 4"),
+    ("'bert model.pooling=first' mine.txt", "bert pooling=first, mine.txt: layers 0 to 4"),
     ("-m bert,path/to/model mine.txt", "\nmodel  "),
     ("bert small.jsonl", "bert, small.jsonl: layers 0 to 4"),
     ("bert small.csv", "bert, small.csv: layers 0 to 4"),
@@ -156,7 +158,7 @@ def folder(cache: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(("words", "printed"), DONE)
 def test_it_is_done(words: str, printed: str, capsys: pytest.CaptureFixture[str]) -> None:
     verbs = words == "models" or "--help" in words
-    assert run_command_line([*words.split(), *([] if verbs else [*FAST, "verbose=true"])]) == 0
+    assert run_command_line([*shlex.split(words), *([] if verbs else [*FAST, "verbose=true"])]) == 0
     out = capsys.readouterr().out
     assert printed in out
     assert verbs or "mean_cosine" in out

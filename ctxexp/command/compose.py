@@ -31,6 +31,7 @@ from omegaconf.errors import OmegaConfBaseException
 from ctxexp.command.build import Built
 from ctxexp.command.config import MISSING, Config, parse_config, plain_values
 from ctxexp.command.help import option_names
+from ctxexp.command.locations import spread_models
 from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, load_plugin_files, plugin_files, registry
 from ctxexp.command.options import MEANT
 from ctxexp.command.overrides import (
@@ -65,7 +66,7 @@ _own_state: dict[type, Any] = {}  # Hydra's singletons while `own_hydra` compose
 def read_overrides(words: Sequence[str]) -> list[str]:
     """The words of a command line, less its flags, as Hydra's overrides: locations written out, which a line of the
     log says, plugins loaded, and every registered name an option. Raises ConfigError, for a secret in clear too."""
-    overrides = take_plugins(normalize_overrides(words))
+    overrides = take_plugins(normalize_overrides([*spread_models(words)]))
     refuse_typed(overrides)
     overrides, locations = expand_locations(overrides, option_names)
     for place in dict.fromkeys(locations):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,6 +112,19 @@ def typed_model(text: str) -> tuple[str, list[str]]:
     own = [(key if key in values else f"model.{key}", value) for key, value in model.items() if value is not None]
     kept = [f"{key}={as_value(value)}" for key, value in own if key not in ("model.name", "device")]
     return model["name"], [*kept, *others]
+
+
+def spread_models(words: Iterable[str]) -> Iterator[str]:
+    """The words of a command line, in which a run's folder, or a model quoted with its words, is spread to these."""
+    for word in words:
+        text = word.removeprefix("model=")
+        name, *own = text.split() or [""]
+        is_quoted = own and "=" not in name and all("=" in one for one in own)
+        if is_quoted or (not text.startswith("~") and Path(text, "config.yaml").is_file()):
+            name, own = typed_model(text)
+            yield from (f"model={name}", *own)
+        else:
+            yield word
 
 
 def choose_text(text: str | Path, names: Sequence[str]) -> list[str]:
