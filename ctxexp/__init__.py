@@ -33,6 +33,7 @@ from ctxexp.command.face import compare, load, measure, runs
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import CtxexpError, near
+from ctxexp.files.code_version import __version__
 from ctxexp.measuring.groups import Block, Group, Pairs
 from ctxexp.metric import Estimate, GroupMean, Metric
 from ctxexp.model import EncodedSentence, Encoder
@@ -41,7 +42,6 @@ from ctxexp.plugins import hookimpl
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink
 from ctxexp.transform import Transform
-from ctxexp.vectors.code_version import __version__
 
 __all__ = [
     "Baseline",

@@ -14,7 +14,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import EncodingError, is_text, short
-from ctxexp.vectors.code_version import class_digest
+from ctxexp.files.code_version import class_digest
 
 if TYPE_CHECKING:
     from torch import Tensor

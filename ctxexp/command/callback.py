@@ -17,8 +17,8 @@ from ctxexp.command.overrides import write_out
 from ctxexp.datasets.download import vector_folder
 from ctxexp.errors import CtxexpError
 from ctxexp.files.paths import user_path
+from ctxexp.files.process import process_tags, watch_parent_in_workers
 from ctxexp.jobs.job import describe
-from ctxexp.jobs.process import process_tags, watch_parent_in_workers
 from ctxexp.jobs.state import job_folder, mark_killed_jobs, new_id, read_state, try_state
 from ctxexp.jobs.sweep import current_sweep, open_sweep
 from ctxexp.progress import show

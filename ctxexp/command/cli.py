@@ -17,11 +17,11 @@ from ctxexp.command.arguments import HELP, call, usage
 from ctxexp.command.help import help_of
 from ctxexp.command.names import registry
 from ctxexp.errors import CtxexpError, line
+from ctxexp.files.code_version import __version__
+from ctxexp.files.credentials import mask, refuse_clear
 from ctxexp.files.distributions import skip_damaged
-from ctxexp.jobs.credentials import mask, refuse_clear
 from ctxexp.plugins import COMMAND
 from ctxexp.progress import show, silence
-from ctxexp.vectors.code_version import __version__
 
 
 def main() -> None:

@@ -29,10 +29,10 @@ from omegaconf.basecontainer import BaseContainer
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command.build import Built
-from ctxexp.command.config import MISSING, Config, parse_config, plain_values
+from ctxexp.command.config import MISSING, Config, parse_config, plain_values, values_of_run
 from ctxexp.command.help import option_names
 from ctxexp.command.locations import spread_models
-from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, load_plugin_files, plugin_files, registry
+from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, plugin_files, registry
 from ctxexp.command.options import MEANT
 from ctxexp.command.overrides import (
     expand_locations,
@@ -44,7 +44,7 @@ from ctxexp.command.overrides import (
     take_plugins,
 )
 from ctxexp.command.secrets import refuse_typed, refuse_written
-from ctxexp.errors import ConfigError, CtxexpError, error_text, line, near, suggestions
+from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
 from ctxexp.files.paths import user_path
 from ctxexp.plugins import COMMAND, CONFIG_KINDS, Factory, arguments
 from ctxexp.plugins.published import install_hint
@@ -210,19 +210,6 @@ def config_of(overrides: Sequence[str]) -> Config:
 def config_of_run(folder: Path) -> Config:
     """The config of the run whose results are in that folder; sends nothing anywhere. Raises ConfigError."""
     return parse_config({**values_of_run(folder), "sink": {}}, registry())
-
-
-def values_of_run(folder: Path) -> dict[str, object]:
-    """The config of a run's folder as plain values, its plugins' files loaded. Raises ConfigError."""
-    try:
-        config = OmegaConf.load(folder / "config.yaml")
-        assert isinstance(config, DictConfig)
-        values = plain_values(config)
-        assert isinstance(values["model"], dict)
-    except Exception as error:  # YAML's, OmegaConf's, a disk's
-        raise ConfigError(f"{folder} holds no run's config.yaml that can be read: {error_text(error)}") from error
-    load_plugin_files(values.get("plugins"))
-    return values
 
 
 @contextmanager

@@ -7,16 +7,17 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, TypeGuard, TypeVar, cast, get_type_hints
 
 from omegaconf import DictConfig, OmegaConf
 
-from ctxexp.command.names import LISTS
+from ctxexp.command.names import LISTS, load_plugin_files
 from ctxexp.command.options import RunOptions
 from ctxexp.control import Control
 from ctxexp.engine import Engine
-from ctxexp.errors import ConfigError, MetricError, near, short
-from ctxexp.jobs.credentials import remember
+from ctxexp.errors import ConfigError, MetricError, error_text, near, short
+from ctxexp.files.credentials import remember
 from ctxexp.metric import RUN
 from ctxexp.plugins import CONFIG_KINDS, Factory, Offer, PluginVersion, Registry, arguments
 from ctxexp.plugins.types import Seed, convert_value, type_text
@@ -113,6 +114,19 @@ def plain_values(cfg: DictConfig, *, resolve: bool = True) -> dict[str, object]:
     values = OmegaConf.to_container(own, resolve=resolve)
     assert isinstance(values, dict)
     return {str(key): value for key, value in values.items()}
+
+
+def values_of_run(folder: Path) -> dict[str, object]:
+    """The config of a run's folder as plain values, its plugins' files loaded. Raises ConfigError."""
+    try:
+        config = OmegaConf.load(folder / "config.yaml")
+        assert isinstance(config, DictConfig)
+        values = plain_values(config)
+        assert isinstance(values["model"], dict)
+    except Exception as error:  # YAML's, OmegaConf's, a disk's
+        raise ConfigError(f"{folder} holds no run's config.yaml that can be read: {error_text(error)}") from error
+    load_plugin_files(values.get("plugins"))
+    return values
 
 
 def parse_config(node: Mapping[str, object], registry: Registry) -> Config:

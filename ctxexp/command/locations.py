@@ -105,7 +105,7 @@ def typed_model(text: str) -> tuple[str, list[str]]:
     others = [word for word, other in zip(words, is_option, strict=True) if other]
     if not (user_path(named[0]) / "config.yaml").is_file():
         return named[0], others
-    from ctxexp.command.compose import values_of_run  # Hydra's
+    from ctxexp.command.config import values_of_run  # OmegaConf's
 
     values = values_of_run(user_path(named[0]))
     model: Any = values["model"]

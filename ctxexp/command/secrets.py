@@ -11,7 +11,7 @@ from omegaconf.resolvers import oc
 
 from ctxexp.command.config import plain_values
 from ctxexp.command.names import registry
-from ctxexp.jobs.credentials import refuse_clear
+from ctxexp.files.credentials import refuse_clear
 
 
 def refuse_typed(words: Sequence[str]) -> None:

@@ -12,14 +12,14 @@ from typing import Any, Literal
 
 from ctxexp.command.cli import run_or_help
 from ctxexp.command.help import columns
+from ctxexp.command.listing import main as list_plugins
 from ctxexp.command.names import registry
 from ctxexp.datasets.download import vector_folder
 from ctxexp.errors import TrackingError
+from ctxexp.files.credentials import VARIABLE
 from ctxexp.files.paths import user_path
-from ctxexp.jobs.credentials import VARIABLE
 from ctxexp.models.listing import cached_models, registered_models
 from ctxexp.plugins import Register, hookimpl
-from ctxexp.plugins.listing import main as list_plugins
 from ctxexp.progress import show, terminal_width
 from ctxexp.sinks.mlflow.database import DATABASE, prepare
 from ctxexp.sinks.mlflow.sqlite import is_intact, point_to, sqlite_file, sqlite_path, sqlite_uri

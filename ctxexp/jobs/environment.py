@@ -15,8 +15,8 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import TypedDict
 
-from ctxexp.jobs.credentials import mask
-from ctxexp.vectors.code_version import PACKAGE
+from ctxexp.files.code_version import PACKAGE
+from ctxexp.files.credentials import mask
 
 
 class Commit(TypedDict):

@@ -14,15 +14,15 @@ from pathlib import Path
 from ctxexp.command.build import Built
 from ctxexp.command.names import registry
 from ctxexp.errors import CtxexpError, line
+from ctxexp.files.credentials import map_texts, mask, with_references
 from ctxexp.files.paths import user_path
+from ctxexp.files.process import reraise_interrupts
 from ctxexp.files.writing import is_disk_full
-from ctxexp.jobs.credentials import info_as_written, mask, with_references
 from ctxexp.jobs.finished_runs import reuse
 from ctxexp.jobs.job import describe, job, new_run
 from ctxexp.jobs.key import key_of
 from ctxexp.jobs.names import run_name
 from ctxexp.jobs.page import show_page
-from ctxexp.jobs.process import reraise_interrupts
 from ctxexp.measuring.study import Study
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.figures import run_figures
@@ -31,6 +31,7 @@ from ctxexp.report.run_facts import text_start
 from ctxexp.report.sweep_tables import table_texts, write_tables
 from ctxexp.report.terminal import answer, curve_table, fitted_markdown
 from ctxexp.results import Results
+from ctxexp.results.run_info import RunInfo
 
 _printed_errors: set[str] = set()  # errors that this process has printed
 _failed: list[str] = []  # errors of this process's jobs, for the exit status of a single run
@@ -164,3 +165,12 @@ def _protocol(params: Mapping[str, object]) -> str:
     """Hex digest of the params less the seed: the same for jobs that differ in nothing else."""
     text = json.dumps({key: value for key, value in params.items() if key != "seed"}, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def info_as_written(info: RunInfo, texts: Mapping[str, str]) -> RunInfo:
+    """The run's metadata with references where names and places came from the environment (`texts`)."""
+    document = info.to_json()
+    for part in ("title", "model", "corpus", "transform"):
+        document[part] = map_texts(lambda text: with_references(texts, text), document[part])
+    document["model"]["name"] = info.model.name  # a config group's, which no environment gives
+    return RunInfo.from_json(document)

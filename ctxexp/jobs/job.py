@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ctxexp.errors import CtxexpError, TrackingError
+from ctxexp.files.credentials import map_texts, mask
 from ctxexp.files.manifest import MANIFEST, seal
+from ctxexp.files.process import defer_signals, process_tags, raise_on_termination
 from ctxexp.files.writing import disk_error_message, is_disk_full, write_text
-from ctxexp.jobs.credentials import map_texts, mask
 from ctxexp.jobs.environment import environment, provenance_tags
-from ctxexp.jobs.process import defer_signals, process_tags, raise_on_termination
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import RUN, mark_killed_jobs, read_json, try_state, write_json, write_state
 from ctxexp.results import RESULTS_FILE, Results

@@ -14,10 +14,10 @@ from pathlib import Path
 from ctxexp.command.build.labels import plugins_used
 from ctxexp.command.config import RESULT_NEUTRAL_KEYS, Component, Config
 from ctxexp.errors import ConfigError
+from ctxexp.files.code_version import __version__, package_digest
 from ctxexp.files.paths import user_path
 from ctxexp.measuring.study import Study
 from ctxexp.plugins.registry import GROUP
-from ctxexp.vectors.code_version import __version__, package_digest
 
 CODE = f"{__version__} {package_digest()}"  # of the running code: computed once, on import
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ctxexp.errors import CtxexpError, TrackingError, plugin_call
-from ctxexp.jobs.credentials import map_texts, mask
+from ctxexp.files.credentials import map_texts, mask
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
 

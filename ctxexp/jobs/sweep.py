@@ -13,12 +13,12 @@ from pathlib import Path
 
 from ctxexp.command.names import registry
 from ctxexp.errors import Terminated, TrackingError, error_text
-from ctxexp.jobs import process
+from ctxexp.files import process
+from ctxexp.files.process import defer_signals, end_workers, raise_on_termination, reraise_interrupts
 from ctxexp.jobs.execute import has_failures
 from ctxexp.jobs.job import describe
 from ctxexp.jobs.names import labels, title_of
 from ctxexp.jobs.page import show_page
-from ctxexp.jobs.process import defer_signals, end_workers, raise_on_termination, reraise_interrupts
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import STATE, State, read_state, try_state, write_json
 from ctxexp.progress import show, terminal_width

@@ -21,6 +21,7 @@ from ctxexp.dataset import Corpus, overlap
 from ctxexp.datasets.streamed import EncodingRecord, StreamedCorpus
 from ctxexp.datasets.words import is_punctuation
 from ctxexp.errors import ConfigError, DataError, MetricError, plugin_call
+from ctxexp.files.code_version import __version__
 from ctxexp.measuring.embedding_tables import TableRows
 from ctxexp.measuring.measure import build, measure
 from ctxexp.measuring.mix import WordMix
@@ -37,7 +38,6 @@ from ctxexp.results import Results
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo
 from ctxexp.transform import Calibration, MeasuredRows, Transform, fit_table, transform_layers
 from ctxexp.transforms.none import Nothing as Untransformed
-from ctxexp.vectors.code_version import __version__
 from ctxexp.vectors.layers import Layers
 from ctxexp.vectors.pool import WORDS
 from ctxexp.vectors.shards import EncodingWorkers

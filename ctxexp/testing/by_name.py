@@ -23,7 +23,7 @@ from ctxexp.command.config import Component, component_of
 from ctxexp.command.names import plugin_files
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConformanceError, DataError, line
-from ctxexp.jobs.credentials import mask, refuse_clear
+from ctxexp.files.credentials import mask, refuse_clear
 from ctxexp.plugins import build_registry
 from ctxexp.plugins.types import convert_value
 from ctxexp.testing.encoder_names import neighbour_values

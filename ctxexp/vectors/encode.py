@@ -12,12 +12,12 @@ import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence, fingerprint
 from ctxexp.errors import ConfigError, DataError, StoreError
+from ctxexp.files.code_version import code_version
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent, Stage
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import leases
 from ctxexp.vectors.batches import BatchedText
-from ctxexp.vectors.code_version import code_version
 from ctxexp.vectors.encoding import EncodingPlan, encode_into
 from ctxexp.vectors.rows import RowIndexBuilder
 from ctxexp.vectors.shards import EncodingWorkers, encode_shards

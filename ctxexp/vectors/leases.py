@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from ctxexp.errors import DiskError
+from ctxexp.files.process import HOST, PID, STARTED, process_tags, why_gone
 from ctxexp.files.writing import PART, write_text
-from ctxexp.jobs.process import HOST, PID, STARTED, process_tags, why_gone
 
 SWEEPS, RUNS = "sweeps", "runs"  # kinds of owners
 REMOTE_LEASE_SECONDS = 86400  # for which a lease of another machine counts without a sign of life

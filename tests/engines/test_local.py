@@ -20,7 +20,7 @@ from ctxexp.datasets.text import text as read_text
 from ctxexp.engine import Engine
 from ctxexp.engines.local import Local
 from ctxexp.errors import ConfigError, EncodingError, EngineError, UnknownName
-from ctxexp.jobs.process import process_identity
+from ctxexp.files.process import process_identity
 from ctxexp.measuring.study import WordFilter
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.shards import EncodingWorkers

@@ -9,9 +9,9 @@ import pytest
 
 from ctxexp.command.config import Component, Config
 from ctxexp.dataset import Corpus, Pair, Sense
+from ctxexp.files.code_version import package_digest
 from ctxexp.jobs.key import code_of, files_digest, job_key, key_of
 from ctxexp.measuring.study import Study
-from ctxexp.vectors.code_version import package_digest
 from tests.composed import composed
 
 CORPUS = Corpus.of("c", [["the", "bank"], ["a", "bank"]])

@@ -12,7 +12,7 @@ import pytest
 DRIVER = """
 import time
 from joblib import Parallel, delayed
-from ctxexp.jobs.process import watch_parent_in_workers
+from ctxexp.files.process import watch_parent_in_workers
 
 watch_parent_in_workers()
 print(*set(Parallel(n_jobs=2, backend="loky")(delayed(__import__("os").getpid)() for _ in range(8))), flush=True)

@@ -25,6 +25,7 @@ from ctxexp.command.build import Built, encoder_version
 from ctxexp.command.build.labels import plugins_used
 from ctxexp.command.config import Component, Config
 from ctxexp.command.help import help_of
+from ctxexp.command.listing import listing, signature_text
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sense
 from ctxexp.errors import (
@@ -42,7 +43,6 @@ from ctxexp.jobs.key import job_key
 from ctxexp.metric import GroupMean
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.plugins import CONFIG_KINDS, Offer, PluginVersion, Register, Registry, build_registry, hookimpl
-from ctxexp.plugins.listing import listing, signature_text
 from ctxexp.transform import Transform
 from tests.composed import composed, of
 

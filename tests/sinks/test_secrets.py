@@ -14,8 +14,10 @@ from ctxexp.command import compose
 from ctxexp.command.cli import main
 from ctxexp.command.secrets import environment_texts
 from ctxexp.errors import ConfigError
-from ctxexp.jobs import credentials, execute
-from ctxexp.jobs.credentials import RULE, info_as_written
+from ctxexp.files import credentials
+from ctxexp.files.credentials import RULE
+from ctxexp.jobs import execute
+from ctxexp.jobs.execute import info_as_written
 from ctxexp.results.run_info import CorpusInfo, RunInfo
 
 SECRET = "hunter22$@{' x"

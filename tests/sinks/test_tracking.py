@@ -27,7 +27,7 @@ import sqlalchemy
 from mlflow import MlflowClient
 
 from ctxexp.errors import MetricError, Terminated, TrackingError
-from ctxexp.jobs import process
+from ctxexp.files import process
 from ctxexp.jobs.finished_runs import finished_on_disk, reuse
 from ctxexp.jobs.job import Job, job, load_run, new_run
 from ctxexp.jobs.sinks import Sinks

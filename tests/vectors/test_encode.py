@@ -23,13 +23,13 @@ import pytest
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError, EncodingError, ModelError, StoreError
+from ctxexp.files.code_version import PACKAGE, code_version
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.huggingface import huggingface
 from ctxexp.progress import Progress
 from ctxexp.vectors import batches as batched
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.batches import equal_length_batches, warn_unknown
-from ctxexp.vectors.code_version import PACKAGE, code_version
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.store import Store, StoreWriter
 

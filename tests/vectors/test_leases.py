@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.jobs.process import HOST, PID, STARTED, process_tags
+from ctxexp.files.process import HOST, PID, STARTED, process_tags
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.leases import REMOTE_LEASE_SECONDS, RUNS, SWEEPS, lease, leased_keys, release

@@ -14,6 +14,7 @@ import torch
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError, error_text, plugin_call
+from ctxexp.files.code_version import package_digest
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import LinearKernel, TransformerOptions, layer_selection
 from ctxexp.models.transformer.checkpoints import Checkpoint, label_of
@@ -28,7 +29,6 @@ from ctxexp.models.transformer.points import block_points
 from ctxexp.models.transformer.sentences import TransformerSentences
 from ctxexp.models.transformer.tables import transformer_tables
 from ctxexp.vectors.align import best_window, windows
-from ctxexp.vectors.code_version import package_digest
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 

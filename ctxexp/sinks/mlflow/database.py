@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxexp.errors import TrackingError
+from ctxexp.files.credentials import VARIABLE, redact, secrets_in
 from ctxexp.files.paths import user_path
-from ctxexp.jobs.credentials import VARIABLE, redact, secrets_in
 from ctxexp.sinks.mlflow import settle, sqlite
 from ctxexp.sinks.mlflow.failures import tracking_errors
 

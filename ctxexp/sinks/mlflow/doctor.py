@@ -6,8 +6,8 @@ import platform
 import re
 from typing import TYPE_CHECKING
 
-from ctxexp.jobs.credentials import redact
-from ctxexp.jobs.process import HOST, PID, STARTED, why_gone
+from ctxexp.files.credentials import redact
+from ctxexp.files.process import HOST, PID, STARTED, why_gone
 from ctxexp.sinks.mlflow.failures import tracking_errors
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import sqlite3
 from collections.abc import Iterator
 
 from ctxexp.errors import TrackingError
+from ctxexp.files.credentials import mask
 from ctxexp.files.writing import MAKE_ROOM
-from ctxexp.jobs.credentials import mask
 
 
 @contextlib.contextmanager

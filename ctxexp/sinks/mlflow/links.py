@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlencode
 
+from ctxexp.files.credentials import redact
 from ctxexp.files.paths import no_device
-from ctxexp.jobs.credentials import redact
 from ctxexp.sinks.mlflow.sqlite import sqlite_path
 from ctxexp.sinks.mlflow.tags import KIND, SWEEP, VIEW
 

@@ -17,8 +17,8 @@ from urllib.request import url2pathname
 import numpy as np
 
 from ctxexp.errors import ConfigError, TrackingError
+from ctxexp.files.credentials import redact
 from ctxexp.files.manifest import is_own_file
-from ctxexp.jobs.credentials import redact
 from ctxexp.jobs.state import STATE
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport

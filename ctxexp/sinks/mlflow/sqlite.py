@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.paths import user_path
-from ctxexp.jobs.process import defer_signals
+from ctxexp.files.process import defer_signals
 from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.sinks.mlflow.tags import KIND
 

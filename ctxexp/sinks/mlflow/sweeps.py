@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ctxexp.errors import TrackingError
+from ctxexp.files.credentials import redact
 from ctxexp.jobs import environment
-from ctxexp.jobs.credentials import redact
 from ctxexp.report.charts import line_styles
 from ctxexp.report.palette import SUMMARY as SUMMARY_COLOUR
 from ctxexp.report.palette import colours

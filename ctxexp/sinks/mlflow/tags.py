@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ctxexp.jobs.process import process_tags
+from ctxexp.files.process import process_tags
 from ctxexp.report.palette import colours
 from ctxexp.sink import Run
 

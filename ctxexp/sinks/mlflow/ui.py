@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ctxexp.errors import TrackingError
+from ctxexp.files.credentials import mask, redact
+from ctxexp.files.process import raise_on_termination
 from ctxexp.files.writing import write_text
-from ctxexp.jobs.credentials import mask, redact
-from ctxexp.jobs.process import raise_on_termination
 from ctxexp.sinks.mlflow import database, sqlite
 from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.sinks.mlflow.links import address_file, base, run_link, sweep_link

@@ -35,6 +35,7 @@ from ctxexp.datasets.text import text as read_text
 from ctxexp.engine import Engine
 from ctxexp.engines.local import Local
 from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError, EngineError, MetricError
+from ctxexp.files.code_version import class_digest
 from ctxexp.measuring.bootstrap import Units
 from ctxexp.measuring.occurrences import Groups, Occurrences
 from ctxexp.measuring.parts import TABLE as PARTS
@@ -47,7 +48,6 @@ from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.progress import Silent
 from ctxexp.results import Results
 from ctxexp.vectors.cache import clear, entries, make_room
-from ctxexp.vectors.code_version import class_digest
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.leases import RUNS, SWEEPS, leased_keys
 from ctxexp.vectors.shards import EncodingWorkers

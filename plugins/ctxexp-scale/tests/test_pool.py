@@ -21,7 +21,7 @@ from ctxexp_scale.ray.pool import Pool
 from ctxexp_scale.ray.worker import RayWorker
 
 from ctxexp.errors import ConfigError, EngineError
-from ctxexp.jobs.process import process_identity
+from ctxexp.files.process import process_identity
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.shards import EncodingWorkers
 from tests.traced import TracingEncoder, encoding_counts, text

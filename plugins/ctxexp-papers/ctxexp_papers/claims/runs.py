@@ -24,7 +24,7 @@ def on_disk(folder: Path) -> Iterator[LinkedResults]:
 
 def in_mlflow(uri: str, experiment: str) -> Iterator[LinkedResults]:
     """Finished runs of an MLflow experiment, the newest first."""
-    from ctxexp.jobs.credentials import redact
+    from ctxexp.files.credentials import redact
     from ctxexp.sinks.mlflow import database, sqlite
     from ctxexp.sinks.mlflow.failures import tracking_errors
     from ctxexp.sinks.mlflow.links import run_link

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, EngineError, error_text
-from ctxexp.jobs.process import defer_signals, process_identity
+from ctxexp.files.process import defer_signals, process_identity
 
 INTERPRETERS = {"py_executable", "pip", "uv", "conda", "container", "image_uri"}  # Ray's keys that choose one
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from ray import exceptions
 
 from ctxexp.engine import WorkerDeaths
 from ctxexp.errors import EngineError, error_text
-from ctxexp.jobs.process import defer_signals
+from ctxexp.files.process import defer_signals
 
 log = logging.getLogger("ctxexp")
 

@@ -11,7 +11,7 @@ from typing import Any
 import cloudpickle
 import ray
 
-from ctxexp.jobs.process import process_identity
+from ctxexp.files.process import process_identity
 
 Driver = tuple[int, str]
 """A process on this machine: its number, and a text that differs for another process of the same number."""

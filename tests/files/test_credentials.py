@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 
 from ctxexp.command.secrets import as_written
 from ctxexp.errors import ConfigError, TrackingError, line
-from ctxexp.jobs.credentials import RULE, VARIABLE, mask, redact, refuse_clear, secrets_in
+from ctxexp.files.credentials import RULE, VARIABLE, mask, redact, refuse_clear, secrets_in
 from ctxexp.jobs.environment import command
 from ctxexp.jobs.job import job, new_run
 from ctxexp.jobs.sinks import Sinks

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from ctxexp.command.help import ConfigKey, config_keys, option_keys, option_names, summary_of
 from ctxexp.command.names import GROUPS, load_plugin_files, registry
+from ctxexp.files.code_version import __version__
 from ctxexp.plugins.hookspecs import ALL_KINDS, COMMAND, CONFIG_KINDS
 from ctxexp.plugins.offers import Offer, PluginVersion
 from ctxexp.plugins.registry import Registry
 from ctxexp.plugins.types import arguments, type_text, value_text
 from ctxexp.progress import show
-from ctxexp.vectors.code_version import __version__
 
 
 def listing(registry: Registry) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from ctxexp.errors import ConfigError
-from ctxexp.results.run_info import RunInfo
 
 VARIABLE = "MLFLOW_TRACKING_URI"
 RULE = (
@@ -111,12 +110,3 @@ def with_references(texts: Mapping[str, str], text: str) -> str:
         reference = texts[own].replace("\\", r"\\")
         text = re.sub(rf"(?<!\w){re.escape(own)}(?!\w)", reference, text)
     return text
-
-
-def info_as_written(info: RunInfo, texts: Mapping[str, str]) -> RunInfo:
-    """The run's metadata with references where names and places came from the environment (`texts`)."""
-    document = info.to_json()
-    for part in ("title", "model", "corpus", "transform"):
-        document[part] = map_texts(lambda text: with_references(texts, text), document[part])
-    document["model"]["name"] = info.model.name  # a config group's, which no environment gives
-    return RunInfo.from_json(document)
