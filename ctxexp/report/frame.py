@@ -31,7 +31,7 @@ def empty_figure(width: float, height: float) -> Figure:
 
         def _repr_png_(self) -> bytes:
             buffer = io.BytesIO()
-            self.savefig(buffer, format="png", dpi=110)
+            self.savefig(buffer, format="png", dpi=100)
             return buffer.getvalue()
 
         def _ipython_display_(self) -> None:
