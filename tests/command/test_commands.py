@@ -12,9 +12,9 @@ import pytest
 from test_figures import results
 
 from ctxexp import __version__
-from ctxexp.command import compose
 from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import help_of
+from ctxexp.command.names import load_plugin_files
 from ctxexp.command.overrides import parse
 from ctxexp.errors import ConfigError, DiskError
 from ctxexp.jobs.state import write_state
@@ -42,7 +42,7 @@ def shout(tmp_path: Path) -> Iterator[str]:
     file = tmp_path / "mine.py"
     file.write_text(SHOUT)
     yield f"plugins=[{file}]"
-    compose.load_plugin_files(None)
+    load_plugin_files(None)
 
 
 def test_a_plugin_brings_a_verb(shout: str, capsys: pytest.CaptureFixture[str]) -> None:

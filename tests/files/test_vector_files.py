@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ctxexp.command.names import load_plugin_files
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files.vector_exports import EXPORTS, write_binary, write_safetensors, write_text
@@ -296,12 +297,11 @@ def test_the_corpus_words_are_a_table(glove: Path) -> None:
 
 
 def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Path) -> None:
-    from ctxexp.command import compose
     from ctxexp.command.build import Built
     from ctxexp.jobs.execute import summary
 
     overrides = ["model=word_vectors", f"model.path={glove}", "metric=[degeneration,word_norm]", "baseline=b100"]
-    compose.load_plugin_files([])
+    load_plugin_files([])
     config = composed(*overrides, f"cache.folder={tmp_path}/cache")
     corpus = Corpus.of("c", [["the", "bank"], ["quux", "the", "river", "bank"], ["quux"]])
     results = Built(of(config, corpus)).run(tmp_path)

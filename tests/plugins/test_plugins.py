@@ -26,6 +26,7 @@ from ctxexp.command.build.labels import plugins_used
 from ctxexp.command.config import Component, Config
 from ctxexp.command.help import help_of
 from ctxexp.command.listing import listing, signature_text
+from ctxexp.command.names import load_plugin_files
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sense
 from ctxexp.errors import (
@@ -242,7 +243,7 @@ def test_a_missing_file_has_neighbours(tmp_path: Path) -> None:
 def fresh_registry() -> Iterator[None]:
     """What the test makes the process's registry use is forgotten after it."""
     yield
-    compose.load_plugin_files([])
+    load_plugin_files([])
 
 
 @pytest.mark.usefixtures("fresh_registry")
@@ -258,7 +259,7 @@ def test_the_command_line_names_files_absolutely(tmp_path: Path, monkeypatch: py
         compose.check_command([*overrides, "model.width=two"], multirun=False)
     monkeypatch.chdir("/")
     assert compose.take_plugins(overrides) == overrides  # as a worker gets them
-    compose.load_plugin_files([])
+    load_plugin_files([])
     with pytest.raises(ConfigError, match="no model 'bits'"):
         compose.check_command(["model=bits"], multirun=False)
     with pytest.raises(ConfigError, match="files of plugins are named on the command line only"):
@@ -270,7 +271,7 @@ def test_plugins_are_a_list_of_files(text: str) -> None:
     with pytest.raises(ConfigError, match=r"expected a list of files, as in plugins=\[\./my_plugin\.py\]"):
         compose.take_plugins([text])
     with pytest.raises(ConfigError, match="expected a list of files"):
-        compose.load_plugin_files("a.py")
+        load_plugin_files("a.py")
     with pytest.raises(ConfigError, match="plugins are for the whole command"):
         compose.take_plugins(["plugins=[a.py],[b.py]"])
     with pytest.raises(ConfigError):
@@ -554,7 +555,7 @@ def test_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "model=bits" in told["plugins"][-1]["offers"]
     assert cli.run_command_line(["plugins", str(tmp_path / "nothing.py")]) == 2
     assert "error: no plugin file" in capsys.readouterr().err
-    compose.load_plugin_files([])
+    load_plugin_files([])
     with pytest.warns(UserWarning, match="boom"):
         broken = build_registry([("x", _Boom())], installed=False)
     assert "broken, and left out:\n  plugin 'x' (x) of distribution - - is ignored: ValueError: boom" in listing(broken)

@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 
 from ctxexp.command import compose
 from ctxexp.command.cli import main
+from ctxexp.command.names import load_plugin_files
 from ctxexp.command.secrets import environment_texts
 from ctxexp.errors import ConfigError
 from ctxexp.files import credentials
@@ -70,7 +71,7 @@ def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("RECEIVED", str(tmp_path / "received"))
     yield tmp_path / "received"
-    compose.load_plugin_files([])  # watch.py is this test's alone
+    load_plugin_files([])  # watch.py is this test's alone
 
 
 def typed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> object:

@@ -37,8 +37,7 @@ from ctxexp.results import Results
 from ctxexp.sinks.mlflow import database, doctor, sqlite, views
 from ctxexp.sinks.mlflow.failures import tracking_errors
 from ctxexp.sinks.mlflow.models import dataset_inputs
-from ctxexp.sinks.mlflow.sink import MlflowSink
-from ctxexp.sinks.mlflow.sweeps import finished_run
+from ctxexp.sinks.mlflow.sink import MlflowSink, finished_run
 from ctxexp.sinks.mlflow.tags import NOTE, OWN_NOTE
 from ctxexp.sinks.mlflow.upload import upload
 from ctxexp.sinks.mlflow.values import flat, headline, keys_to_compare, metric_name, metric_names

@@ -11,8 +11,8 @@ import pytest
 from ctxexp_papers.claims.court import try_sources
 from ctxexp_papers.claims.verdict import Verdict
 
-from ctxexp.command import compose
 from ctxexp.command.cli import run_command_line
+from ctxexp.command.names import load_plugin_files
 
 FILE = """
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = tmp_path / "mine.py"
     path.write_text(FILE, encoding="utf-8")
     yield path
-    compose.load_plugin_files(None)
+    load_plugin_files(None)
 
 
 def test_a_plugin_file_adds_a_paper(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
