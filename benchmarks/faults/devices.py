@@ -160,7 +160,7 @@ def make_plugin(folder: Path) -> None:
 
 
 def read_plugin(folder: Path) -> Values:
-    from ctxexp.plugins.files import load_plugin_file
+    from ctxexp.plugins.offers import load_plugin_file
 
     return {"x": np.array(load_plugin_file(folder / "plugin.py")[0].x)}
 

@@ -16,9 +16,8 @@ import pluggy
 
 from ctxexp.errors import CtxexpError, PluginError, UnknownName, error_text, near, plugin_call, plugin_line, short
 from ctxexp.files.distributions import damaged
-from ctxexp.plugins.files import load_plugin_file, location
 from ctxexp.plugins.hookspecs import CONFIG_KINDS, FIRST_PARTY, HOOKS, Factory, HookSpecs, Register
-from ctxexp.plugins.offers import Offer, PluginVersion
+from ctxexp.plugins.offers import Offer, PluginVersion, load_plugin_file, location
 from ctxexp.plugins.published import install_hint
 
 GROUP = "ctxexp"  # the entry-point group of plugins
