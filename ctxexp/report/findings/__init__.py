@@ -16,7 +16,6 @@ from ctxexp.report.findings.claims import (
     least,
     opposite_steps,
 )
-from ctxexp.report.findings.phrases import enumeration, name_or_count, number
 from ctxexp.report.findings.trend import Leg, Trend, trend
 from ctxexp.report.negative_controls import is_control
 from ctxexp.report.wording import (
@@ -34,6 +33,7 @@ from ctxexp.results.values import LAYER, Key
 
 if TYPE_CHECKING:
     from ctxexp.results import Results
+
 
 LEADING = "self_similarity"  # the measure that a run's one sentence is of, where it was measured
 FEW = 3  # runs whose changes a chart says one by one
@@ -228,3 +228,30 @@ def _values(results: Results, key: Key, layers: Sequence[int]) -> str:
     curve = results.by_key[key].value[list(layers)]
     numbers = ", ".join(number(value, curve) for value in curve.tolist())
     return f"{numbers} at layer{'s' * (len(layers) > 1)} {', '.join(map(str, layers))}"
+
+
+MOST_LISTED = 6  # parts that a sentence names
+
+
+def number(value: float, beside: np.ndarray) -> str:
+    """The number with two decimals, or as many, up to four, as tell different numbers beside it apart."""
+    finite = np.abs(beside[np.isfinite(beside)])
+    digits = 1 if finite.max(initial=0) >= 10 else 2
+    while digits < 4 and len(set(np.round(finite, digits))) < len(set(finite)):
+        digits += 1
+    return f"{value:,.{digits}f}"
+
+
+def name_or_count(parts: Sequence[str], values: np.ndarray, noun: str, at: Sequence[int] | None = None) -> str:
+    """The parts, or how many they are and the range of their values: "9 others (0.31 to 0.39)"; `at` are their places
+    among the values (None: all)."""
+    if len(parts) <= MOST_LISTED:
+        return enumeration(parts)
+    own = values if at is None else values[list(at)]
+    low, high = (number(float(end), values) for end in (own.min(), own.max()))
+    return f"{len(parts)} {noun} ({low} to {high})"
+
+
+def enumeration(parts: Sequence[str]) -> str:
+    """The parts as a sentence lists them: "a, b and c"."""
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
