@@ -19,7 +19,7 @@ import tiny_models
 from ctxexp.model import Encoder
 from ctxexp.models import bert, gpt2, minis
 from ctxexp.models.huggingface import huggingface
-from ctxexp.models.transformer import papers
+from ctxexp.models.transformer import checkpoints
 
 from . import Lost, Silent
 from .damage import heard
@@ -125,7 +125,7 @@ def hub(own: Path, kind: str) -> Iterator[Path]:
     """A hub's cache with the shipped model under the name and commit of the paper's; its snapshot's folder."""
     from huggingface_hub import constants
 
-    paper = papers.PUBLISHED_CHECKPOINTS[kind]
+    paper = checkpoints.PUBLISHED_CHECKPOINTS[kind]
     snapshot = own / "hub" / f"models--{paper.ids[0].replace('/', '--')}" / "snapshots" / paper.revision
     shutil.copytree(minis.folder(kind), snapshot, ignore=shutil.ignore_patterns("*.md", "*.csv", "run.json"))
     with (
@@ -165,7 +165,7 @@ def forge(snapshot: Path, kind: str, rng: np.random.Generator) -> None:
         weights[two[0]], weights[two[-1]] = weights[two[-1]], weights[two[0]]
     save_file(weights, file, {"format": "pt"})
     if rng.random() < 0.5:
-        blob = snapshot.parents[1] / "blobs" / papers.PUBLISHED_CHECKPOINTS[kind].weights_sha256
+        blob = snapshot.parents[1] / "blobs" / checkpoints.PUBLISHED_CHECKPOINTS[kind].weights_sha256
         blob.parent.mkdir()
         file.rename(blob)
         file.symlink_to(blob)
@@ -210,7 +210,7 @@ def doubtful(whole: Whole, own: Path, rng: np.random.Generator) -> None:
     encoder, _ = load(target)
     if "warnings" not in encoder.details:
         raise Silent(f"{key} of another number is not noticed")
-    no_verdict(kind, dict(encoder.details) | {"weights_sha256": papers.PUBLISHED_CHECKPOINTS[kind].weights_sha256})
+    no_verdict(kind, dict(encoder.details) | {"weights_sha256": checkpoints.PUBLISHED_CHECKPOINTS[kind].weights_sha256})
 
 
 CHANGES: dict[str, Callable[[Whole, Path, np.random.Generator], None]] = {

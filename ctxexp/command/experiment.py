@@ -31,11 +31,11 @@ from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
 from ctxexp.files.distributions import skip_damaged
 from ctxexp.files.writing import disk_error_message, is_disk_full
 from ctxexp.jobs.execute import JobSpec, execute, print_error_once
-from ctxexp.jobs.page import FLAG, open_when_made
 from ctxexp.jobs.state import new_id
 from ctxexp.jobs.sweep import run_application
 from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.progress import Progress, show
+from ctxexp.report.page import FLAG, open_when_made
 
 
 def _parse_flags(argv: list[str]) -> Namespace:

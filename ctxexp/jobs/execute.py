@@ -22,11 +22,10 @@ from ctxexp.jobs.finished_runs import reuse
 from ctxexp.jobs.job import describe, job, new_run
 from ctxexp.jobs.key import key_of
 from ctxexp.jobs.names import run_name
-from ctxexp.jobs.page import show_page
 from ctxexp.measuring.study import Study
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.figures import run_figures
-from ctxexp.report.page import REPORT, write_report
+from ctxexp.report.page import REPORT, show_page, write_report
 from ctxexp.report.run_facts import text_start
 from ctxexp.report.sweep_tables import table_texts, write_tables
 from ctxexp.report.terminal import answer, curve_table, fitted_markdown

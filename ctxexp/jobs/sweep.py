@@ -18,11 +18,11 @@ from ctxexp.files.process import defer_signals, end_workers, raise_on_terminatio
 from ctxexp.jobs.execute import has_failures
 from ctxexp.jobs.job import describe
 from ctxexp.jobs.names import labels, title_of
-from ctxexp.jobs.page import show_page
 from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import STATE, State, read_state, try_state, write_json
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.negative_controls import NO_CONTEXT, control_lines
+from ctxexp.report.page import show_page
 from ctxexp.report.seeds import average_seeds
 from ctxexp.report.summary import write_summary
 from ctxexp.report.sweep_tables import table_texts

@@ -11,9 +11,15 @@ from ctxexp.models import minis
 from ctxexp.models.choices import TransformerOptions, Weights, check_weights, with_transformer_options
 from ctxexp.models.lazy import lazy
 from ctxexp.models.listing import ModelFiles, with_files
-from ctxexp.models.transformer.checkpoints import Checkpoint, cached_folder, describe, from_hub, resolve
+from ctxexp.models.transformer.checkpoints import (
+    PUBLISHED_CHECKPOINTS,
+    Checkpoint,
+    cached_folder,
+    describe,
+    from_hub,
+    resolve,
+)
 from ctxexp.models.transformer.leftovers import account, unused_files
-from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS
 
 
 @with_transformer_options

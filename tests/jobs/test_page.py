@@ -11,7 +11,7 @@ import pytest
 from warm import Warm
 
 from ctxexp import compare
-from ctxexp.jobs import page
+from ctxexp.report import page
 from ctxexp.results import Results
 from tests.made import results_with, told
 

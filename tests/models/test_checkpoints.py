@@ -18,8 +18,7 @@ from huggingface_hub import constants
 from ctxexp.errors import ModelError
 from ctxexp.models import bert
 from ctxexp.models.transformer import checkpoints
-from ctxexp.models.transformer.checkpoints import describe, resolve
-from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS
+from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS, describe, resolve
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

@@ -14,7 +14,7 @@ from ctxexp.command.names import registry
 from ctxexp.models import minis
 from ctxexp.models.elmo.locate import ORIGINAL
 from ctxexp.models.listing import ModelFiles, cached_models, registered_models, with_files
-from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS
+from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS
 from ctxexp.plugins import Offer
 
 

@@ -1,12 +1,13 @@
 """One self-contained interactive page of runs: charts, tables, the runs.
 
-(Plotly draws each panel; its own page writer has no switch that shows or hides a run in all panels at once.)
-"""
+(Plotly draws each panel; its own page writer has no switch that shows or hides a run in all panels at once.)"""
 
 from __future__ import annotations
 
 import base64
 import json
+import sys
+import webbrowser
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from ctxexp.errors import plugin_call
 from ctxexp.files.writing import render_page, write_text
 from ctxexp.measuring.parts import HALVES
 from ctxexp.measuring.parts import TABLE as PARTS
+from ctxexp.progress import show
 from ctxexp.report import charts, run_facts, wording
 from ctxexp.report.charts import Line, Panel
 from ctxexp.report.ethayarajh_2019 import released as reference
@@ -34,6 +36,7 @@ from ctxexp.results.values import Key
 
 if TYPE_CHECKING:
     from ctxexp.results import Results
+
 
 REPORT = "report.html"
 SPOKEN = 6  # runs of which the page's head has a sentence each
@@ -278,3 +281,24 @@ def _cell(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(_cell, value))
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else wording.one_line(value)
+
+
+FLAG = "--open"
+
+_opens = False  # whether the command asked for its page in the browser
+
+
+def open_when_made() -> None:
+    """Open the page of this process's command in the browser, once it is made."""
+    global _opens
+    _opens = True
+
+
+def show_page(folder: Path) -> None:
+    """Print the path of the page in a folder, where there is one, and open it if that was asked for."""
+    page = (folder / REPORT).absolute()
+    if not page.exists():
+        return
+    show(f"report: {page}")
+    if _opens and not webbrowser.open(page.as_uri()):
+        show("warning: no browser to open the report in", sys.stderr)

@@ -13,7 +13,7 @@ from test_league import seven
 
 from ctxexp.command import compose
 from ctxexp.command.build import Built
-from ctxexp.models.transformer.papers import published_checkpoint
+from ctxexp.models.transformer.checkpoints import published_checkpoint
 from ctxexp.report.sweep_tables import SweepTable
 from tests.composed import composed
 

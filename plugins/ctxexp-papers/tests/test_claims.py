@@ -421,7 +421,7 @@ def test_forged_weights_under_the_pinned_snapshots_names_give_no_verdict(
     from huggingface_hub import constants
 
     from ctxexp.models import bert, minis
-    from ctxexp.models.transformer.papers import PUBLISHED_CHECKPOINTS
+    from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
