@@ -16,7 +16,7 @@ import tiny_models
 from ctxexp_train.elmo_files import write_options, write_weights
 
 from ctxexp.dataset import Corpus
-from ctxexp.files.vector_exports import write_binary, write_safetensors, write_text
+from ctxexp.files.vector_files import write_binary, write_safetensors, write_text
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.model import Encoder
 from ctxexp.models.elmo.factory import elmo

@@ -1,15 +1,13 @@
 """Files of word vectors: GloVe text, word2vec text and binary, fastText .vec, safetensors; plain or compressed.
 
-Read once from front to back, keeping only the wanted words: a file of millions of words costs no more memory than the
-words that are asked for. `ctxexp.files.vector_exports` writes them.
-"""
+Read once from front to back, keeping only the wanted words, whatever the file's size; exports are written likewise."""
 
 from __future__ import annotations
 
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, TypeVar, get_args
@@ -18,6 +16,7 @@ import numpy as np
 
 from ctxexp.errors import ConfigError, ModelError, error_text, near, short
 from ctxexp.files.text_lines import UNREADABLE, open_bytes, raw_lines
+from ctxexp.files.writing import atomic_write
 
 log = logging.getLogger("ctxexp")
 
@@ -286,3 +285,44 @@ def _read_safetensors(path: Path, wanted: Callable[[str], bool] | None) -> WordV
 def _warn(path: Path, duplicates: int) -> None:
     if duplicates:
         log.warning("%s: %d words stand there more than once; the first vector of each is taken", path, duplicates)
+
+
+def write_text(path: Path, words: Sequence[str], vectors: np.ndarray) -> None:
+    """word2vec's text: a line `words dimension`, then each word with its numbers, 9 digits: exact in float32."""
+    with atomic_write(path) as part, part.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(f"{len(words)} {vectors.shape[1]}\n")
+        for word, row in zip(_writable(words), np.asarray(vectors, np.float32).tolist(), strict=True):
+            file.write(word + "".join(f" {value:.9g}" for value in row) + "\n")
+
+
+def write_binary(path: Path, words: Sequence[str], vectors: np.ndarray) -> None:
+    """word2vec's binary: the same header, then each word, a blank, little-endian float32 numbers and a line end."""
+    with atomic_write(path) as part, part.open("wb") as file:
+        file.write(f"{len(words)} {vectors.shape[1]}\n".encode())
+        for word, row in zip(_writable(words), np.asarray(vectors, "<f4"), strict=True):
+            file.write(word.encode() + b" " + row.tobytes() + b"\n")
+
+
+def write_safetensors(path: Path, words: Sequence[str], vectors: np.ndarray) -> None:
+    """A tensor `vectors` (words, dim) float32; the words are a JSON list under `words` in the metadata."""
+    from safetensors.numpy import save
+
+    metadata = {"words": json.dumps(list(words), ensure_ascii=False)}
+    # Not save_file: it makes a file that nobody but its owner may read.
+    with atomic_write(path) as part:
+        part.write_bytes(save({"vectors": np.ascontiguousarray(vectors, np.float32)}, metadata=metadata))
+
+
+def _writable(words: Sequence[str]) -> Iterator[str]:
+    for word in words:
+        if not word or word.split() != [word]:
+            raise ModelError(f"word2vec's formats can't hold the word {word!r}: it is empty or has white space")
+        yield word
+
+
+EXPORTS: dict[str, tuple[str, Callable[[Path, Sequence[str], np.ndarray], None]]] = {
+    "word2vec_text": ("vectors.txt", write_text),
+    "word2vec_binary": ("vectors.bin", write_binary),
+    "safetensors": ("vectors.safetensors", write_safetensors),
+}
+"""Format -> its file's name and its writer."""

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DiskError, StoreError, TrackingError
-from ctxexp.files.vector_exports import EXPORTS
+from ctxexp.files.vector_files import EXPORTS
 from ctxexp.files.writing import PART, atomic_write, write_text
 from ctxexp.jobs.job import describe, job, new_run
 from ctxexp.jobs.sinks import Sinks

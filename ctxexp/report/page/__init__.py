@@ -28,8 +28,8 @@ from ctxexp.report.findings.claims import opposite_steps
 from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.page.explorer import load_explorer
 from ctxexp.report.palette import PALETTE
+from ctxexp.report.seeds import trainings
 from ctxexp.report.side_by_side import AT, ComparisonCell, number, side_by_side
-from ctxexp.report.training_steps import trainings
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
 from ctxexp.results.values import Key

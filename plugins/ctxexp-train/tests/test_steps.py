@@ -23,7 +23,7 @@ from ctxexp.command.arguments import call
 from ctxexp.errors import CtxexpError, DataError
 from ctxexp.models.transformer.checkpoints import label_of, training_of
 from ctxexp.report.page import page_data, write_report
-from ctxexp.report.training_steps import equal_weights, trainings
+from ctxexp.report.seeds import equal_weights, trainings
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.run_info import MeasureInfo, ModelInfo, RunInfo
 from ctxexp.testing import check_metric

@@ -12,7 +12,7 @@ import numpy as np
 from ctxexp.errors import ConfigError, near
 from ctxexp.files.paths import user_path
 from ctxexp.files.tables import write_csv
-from ctxexp.files.vector_exports import EXPORTS
+from ctxexp.files.vector_files import EXPORTS
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.metric import Metric, Output, Over
 from ctxexp_words.directions import first_directions

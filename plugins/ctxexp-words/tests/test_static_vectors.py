@@ -19,8 +19,7 @@ from ctxexp_words.suite import evaluate
 from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.files.vector_exports import EXPORTS, write_text
-from ctxexp.files.vector_files import read_vectors
+from ctxexp.files.vector_files import EXPORTS, read_vectors, write_text
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences

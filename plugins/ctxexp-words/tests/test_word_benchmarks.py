@@ -25,7 +25,7 @@ from ctxexp_words.suite import BenchmarkOptions, evaluate, table
 
 from ctxexp.command.cli import run_command_line
 from ctxexp.errors import ConfigError, DataError, UnknownName
-from ctxexp.files.vector_exports import write_text
+from ctxexp.files.vector_files import write_text
 from ctxexp.maths.clusters import kmeans
 
 ALL = [f"w{i}" for i in range(40)]

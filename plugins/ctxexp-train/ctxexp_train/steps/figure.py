@@ -16,8 +16,8 @@ from ctxexp.report.findings.claims import claimed_order
 from ctxexp.report.frame import add_captions, empty_figure
 from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp.report.palette import INK
+from ctxexp.report.seeds import RunAtStep, equal_weights, trainings
 from ctxexp.report.sweep_tables import Cells, SweepTable
-from ctxexp.report.training_steps import RunAtStep, equal_weights, trainings
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key
