@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ctxexp.command.names import registry
 from ctxexp.datasets.text import is_text_file
 from ctxexp.errors import ConfigError, UnknownName, suggestions
 from ctxexp.files.paths import user_path
+from ctxexp.plugins import arguments
 
 ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group
 _HUB = r"(?:https?://(?:huggingface\.co|hf\.co)/|hf://)"
@@ -109,7 +111,9 @@ def typed_model(text: str) -> tuple[str, list[str]]:
 
     values = values_of_run(user_path(named[0]))
     model: Any = values["model"]
-    own = [(key if key in values else f"model.{key}", value) for key, value in model.items() if value is not None]
+    taken = arguments(registry().find("model", model["name"]).factory) or {}
+    chosen = {key: value for key, value in model.items() if key not in taken or taken[key][1] != value}
+    own = [(key if key in values else f"model.{key}", value) for key, value in chosen.items() if value is not None]
     kept = [f"{key}={as_value(value)}" for key, value in own if key not in ("model.name", "device")]
     return model["name"], [*kept, *others]
 

@@ -11,7 +11,8 @@ from ctxexp.command.locations import ARGUMENTS
 from ctxexp.plugins import CONFIG_KINDS
 
 LOCATED = tuple(f"{group}.{argument}" for group, argument in ARGUMENTS.items())  # they say which option it is
-IN_TITLE = ("model", "model.checkpoint", "model.revision", "model.weights", "model.prefix", "model.point", "weights")
+IN_TITLE = ("model", "weights", "dtype")
+UNTITLED = tuple(f"model.{name}" for name in ("layers", "path", "seed", "linear"))  # others of a model are in its title
 LOCATING = ("text", "huggingface")  # beside a location they tell nothing
 # Sections of which a title tells all that is chosen, or whose choice makes no run another.
 UNNAMED = ("control", "transform", "fit_on", "hydra", "device", "batch_tokens", "bootstrap", "metric")
@@ -25,7 +26,10 @@ def run_name(title: str, overrides: Sequence[str]) -> str:
     texts = [
         _short_text(override)
         for key, override in zip(keys, overrides, strict=True)
-        if key not in IN_TITLE and key.partition(".")[0] not in neutral and override not in needless
+        if key not in IN_TITLE
+        and (key in UNTITLED or not key.startswith("model."))
+        and key.partition(".")[0] not in neutral
+        and override not in needless
     ]
     return f"{title} ({', '.join(texts)})" if texts else title
 

@@ -244,9 +244,10 @@ def test_a_runs_name_tells_what_its_title_does_not() -> None:
     )
     texts = ["model=gpt2 dataset=text dataset.path=/a/b.txt", "dataset=text dataset.path='/a/c.txt'", "dataset=sts_b"]
     assert [run_name("x", text.split()) for text in texts] == ["x (b.txt)", "x (c.txt)", "x (sts_b)"]
-    ways = ["seed=1", "model.pooling=first", "sentence.pooling=cls", "min_contexts=3"]
+    ways = ["seed=1", "model.layers=[0]", "sentence.pooling=cls", "min_contexts=3"]
     names = [run_name("x", [way]) for way in ways]
-    assert names == ["x (seed 1)", "x (pooling first)", "x (sentence pooling cls)", "x (min_contexts 3)"]
+    assert names == ["x (seed 1)", "x (layers 0)", "x (sentence pooling cls)", "x (min_contexts 3)"]
+    assert run_name("x pooling=first", ["model.pooling=first", "dtype=float16"]) == "x pooling=first"
     assert {title_of(name, [way]) for name, way in zip(names, ways, strict=True)} == {"x"}
 
 
