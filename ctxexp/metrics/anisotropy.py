@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp.files.tables import write_csv
+from ctxexp.files.writing import write_csv
 from ctxexp.maths.cosines import BINS, histogram
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.measuring.groups import Group

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ctxexp.files.tables import write_csv
+from ctxexp.files.writing import write_csv
 from ctxexp.plugins import Registry
 from ctxexp.report import sweep_tables, wording
 from ctxexp.report.comparison import Comparison

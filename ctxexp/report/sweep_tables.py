@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ctxexp.files.tables import write_csv
-from ctxexp.files.writing import write_text
+from ctxexp.files.writing import write_csv, write_text
 from ctxexp.plugins import REPORT, Registry
 from ctxexp.report.frame import save_figure
 from ctxexp.report.wording import LabelledResults, one_line

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ctxexp.errors import TrackingError
-from ctxexp.files.tables import NO_ARCHIVE, read_npz
+from ctxexp.files.writing import NO_ARCHIVE, read_npz
 from ctxexp.results import REPLICATES, RESULTS_FILE, Results
 from tests.made import results_with
 

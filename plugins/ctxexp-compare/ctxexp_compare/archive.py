@@ -11,8 +11,7 @@ import numpy as np
 
 from ctxexp.errors import DataError, error_text
 from ctxexp.files.seals import seal, unseal
-from ctxexp.files.tables import NO_ARCHIVE, read_npz
-from ctxexp.files.writing import atomic_write
+from ctxexp.files.writing import NO_ARCHIVE, atomic_write, read_npz
 
 Content = TypeVar("Content")
 

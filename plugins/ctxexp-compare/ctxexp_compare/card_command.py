@@ -11,7 +11,7 @@ import numpy as np
 
 from ctxexp.command.face import load, measure
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.files.tables import write_csv
+from ctxexp.files.writing import write_csv
 from ctxexp.jobs.state import read_json
 from ctxexp.progress import show
 from ctxexp.report.side_by_side import number

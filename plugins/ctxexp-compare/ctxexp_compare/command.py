@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.files.tables import write_csv
+from ctxexp.files.writing import write_csv
 from ctxexp.progress import show
 from ctxexp.report.frame import save_figure
 from ctxexp.report.negative_controls import ALONE

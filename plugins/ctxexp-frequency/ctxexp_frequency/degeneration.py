@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.files.tables import write_csv
+from ctxexp.files.writing import write_csv
 from ctxexp.maths.cosines import positive_pairs
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.maths.isotropy import entropy_rank

@@ -14,8 +14,7 @@ import numpy as np
 from ctxexp.command.locations import as_value
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
-from ctxexp.files.tables import write_csv
-from ctxexp.files.writing import write_text
+from ctxexp.files.writing import write_csv, write_text
 from ctxexp.model import Encoder
 from ctxexp.progress import show
 from ctxexp.report.sweep_tables import SweepTable, markdown

@@ -11,8 +11,8 @@ import numpy as np
 
 from ctxexp.errors import ConfigError, near
 from ctxexp.files.paths import user_path
-from ctxexp.files.tables import write_csv
 from ctxexp.files.vector_files import EXPORTS
+from ctxexp.files.writing import write_csv
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.metric import Metric, Output, Over
 from ctxexp_words.directions import first_directions

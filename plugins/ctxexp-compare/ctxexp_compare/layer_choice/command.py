@@ -9,8 +9,7 @@ from typing import Literal
 
 from ctxexp.command.locations import typed_model
 from ctxexp.errors import ConfigError
-from ctxexp.files.tables import write_csv
-from ctxexp.files.writing import write_text
+from ctxexp.files.writing import write_csv, write_text
 from ctxexp.progress import Progress, show
 from ctxexp_compare.layer_choice.choice import NONE, choose
 from ctxexp_compare.layer_choice.export import choice_encoder

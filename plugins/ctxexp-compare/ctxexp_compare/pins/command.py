@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ctxexp.errors import ConfigError
 from ctxexp.files.paths import user_path
-from ctxexp.files.tables import write_csv
+from ctxexp.files.writing import write_csv
 from ctxexp.progress import show
 from ctxexp_compare.pins.check import check as check_pin
 from ctxexp_compare.pins.encoding import spare_processor

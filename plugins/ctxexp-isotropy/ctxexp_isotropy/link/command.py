@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.files.tables import write_csv
+from ctxexp.files.writing import write_csv
 from ctxexp.models.transformer.checkpoints import Checkpoint
 from ctxexp.progress import show
 from ctxexp.report.sweep_tables import SweepTable, markdown

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ctxexp.datasets.polysemy import polysemy
-from ctxexp.files.tables import write_csv
+from ctxexp.files.writing import write_csv
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.factory import elmo
 from ctxexp_train.probe import SenseTask, Settings, probe, table

@@ -11,7 +11,7 @@ from ctxexp.command.names import registry
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ConfigError
-from ctxexp.files.tables import write_csv
+from ctxexp.files.writing import write_csv
 from ctxexp.models.choices import AS_TOKENIZER
 from ctxexp.progress import show
 from ctxexp.report.frame import save_figure
