@@ -146,7 +146,7 @@ def answer(runs: Sequence[LabelledResults], width: int) -> str:
     for label, results in runs[:SPOKEN]:
         alike.setdefault(finding(results, "{}") if one else change(results, "{}"), []).append(label)
     said = [sentence.replace("{}", enumeration(labels)) for sentence, labels in alike.items()]
-    lines = [line for text in [*said, comparison_finding(runs)] for line in textwrap.wrap(text, width)]
+    lines = [line for text in [*said, comparison_finding(runs, named=False)] for line in textwrap.wrap(text, width)]
     keys = list(dict.fromkeys(key for _, results in runs for key in leading_keys(results)))
     if not keys:
         return "\n".join(lines)

@@ -138,9 +138,9 @@ def _range(results: Results, key: Key, label: str) -> str:
     return f"{low} in {label}" if low == high else f"{low} to {high} in {label}"
 
 
-def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None) -> str:
-    """The sentence that lays runs side by side at their last layer, by one curve (None: the leading one that all have);
-    empty for fewer than two."""
+def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None, *, named: bool = True) -> str:
+    """The sentence that lays runs side by side at their last layer, by one curve (None: the leading one that all have),
+    which is `named` unless a table beside it does; empty for fewer than two."""
     labelled = [(label, r) for label, r in unique_labels(runs) if not is_control(r.info)]
     keys = [key] if key else leading_keys(labelled[0][1]) if labelled else []
     shared = [key for key in keys if all(key in r.by_key for _, r in labelled)]
@@ -157,15 +157,16 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None) 
     above = [i for i in range(len(points)) if order[lowest, i] > 0]
     beside = [i for i in range(len(points)) if i not in (lowest, *above)]
     scale = f", {readable(key)}" if key.statistic in ("share_of_room", "adjusted") else ""
-    measure_text = f"({full_title(key.measure, key.task, every)}{scale})"
+    title = full_title(key.measure, key.task, every)
+    where = f"At the last measured layer ({title}{scale})" if named else "Last layer:"
     if not above:
         has_ci = all(_course(results, key).has_interval for results in every)
         why = "these data can't tell the models apart" if has_ci else "without intervals no order of models is claimed"
-        return f"At the last measured layer {measure_text} {why}: {name_or_count(parts, values, 'runs')}."
+        return f"{where} {why}: {name_or_count(parts, values, 'runs')}."
     meaning = f"{info.subject} are {info.lower}" if info.subject else "values are lower"
     others = [name_or_count([parts[i] for i in at], values, "others", at) for at in (above, beside)]
     than, rest = others[0], f"; these data can't tell {others[1]} from it" if beside else ""
-    return f"At the last measured layer {measure_text} {meaning} in {parts[lowest]} than in {than}{rest}."
+    return f"{where} {meaning} in {parts[lowest]} than in {than}{rest}."
 
 
 def sweep_finding(runs: Sequence[LabelledResults]) -> str:
