@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ctxexp.command import compose
 from ctxexp.command.locations import quote
+from ctxexp.command.names import load_plugin_files
 from ctxexp.command.overrides import normalize_overrides
 from ctxexp.errors import CtxexpError
 
@@ -77,7 +78,7 @@ def attempt(overrides: list[str], folder: Path, *, multirun: bool) -> None:
         refused, problems = error, [str(error)]
     finally:
         seconds = time.process_time() - started
-        compose.load_plugin_files([])
+        load_plugin_files([])
     if (now := sorted(folder.rglob("*"))) != before:
         raise Lost(f"the check wrote something: {now}")
     for message in problems:

@@ -10,6 +10,7 @@ from pathlib import Path
 from ctxexp.command import compose
 from ctxexp.command.build import Built
 from ctxexp.command.locations import quote
+from ctxexp.command.names import load_plugin_files
 from ctxexp.errors import CtxexpError, PluginError
 
 from . import Silent as SilentlyWrong
@@ -63,7 +64,7 @@ def attempt(old: str, new: str, path: Path) -> None:
         assert len(message) < LONGEST, message
         raise
     finally:
-        compose.load_plugin_files([])
+        load_plugin_files([])
         path.unlink()
 
 
