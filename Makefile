@@ -50,7 +50,7 @@ setup: .venv/.ok
 # pip is for what users add; the installer is uv where it can be had.
 .venv/.ok: pyproject.toml constraints.txt .ci/environment.py $(LIGHT:%=%/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ctxexp needs Python 3.11 or later: make PYTHON=python3.12")'
-	@echo 'Installing ctxexp, its plugins and what tests need into .venv (once: about a minute with uv, four with pip; a slow network adds to it):'
+	@echo 'Installing ctxexp, its plugins and what tests need into .venv (once: half a minute with uv, four with pip; a slow network adds to it):'
 	@$(INSTALL) -e '.[test,lint]' $(addprefix -e ,$(LIGHT)) pip
 	@$(BIN)/python -m compileall -q ctxexp plugins  # the installer compiles libraries, but nothing that is edited in place
 	@touch $@
