@@ -164,6 +164,15 @@ def test_it_is_done(words: str, printed: str, capsys: pytest.CaptureFixture[str]
     assert verbs or "mean_cosine" in out
 
 
+def test_a_run_stands_for_its_model() -> None:
+    assert run_command_line(["bert", "mine.txt", "model.pooling=first", *FAST]) == 0
+    (run,) = (path.parent for path in Path("mlruns/results").glob("*/*/config.yaml"))
+    again = measured(str(run), "mine.txt")
+    assert again.info.title == "bert pooling=first"
+    assert again.summary().equals(measured("bert model.pooling=first", "mine.txt").summary())
+    assert run_command_line([str(run), "mine.txt", "dtype=bfloat16", *FAST]) == 0
+
+
 @pytest.mark.parametrize(("words", "named"), NAMED)
 def test_it_is_named(words: str, named: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line([*words.split(), *FAST]) != 0

@@ -89,6 +89,7 @@ def answer(made: Floor, cosine: float, length: int | None) -> str:
         reach = f"{share:.1%}" if share > TAILS[-1] else f"at most {share:.2%}"
         reach += f" ({low:.1%} to {high:.1%} by kind of text)" if high - low > 0.001 else ""
         lines.append(f"- between {pairs}: {verdict}; {reach} of unrelated pairs reach it, and 5% reach {five:.2f}")
+    lines.append(f"Of {made.text}: another kind of text may have another floor, and text= measures yours.")
     return "\n".join(lines)
 
 
@@ -99,7 +100,8 @@ def high_cosines(made: Floor) -> list[str]:
         size = None if kind == WORDS else round((made.lengths[0] * made.lengths[1]) ** 0.5)
         five, one = (made.threshold(share, length=size) for share in (0.05, 0.01))
         pairs = f"sentences of {size} words" if size else "words"
-        lines.append(f"of unrelated {pairs} 5% reach a cosine of {five:.2f} in layer {made.layers[-1]}, 1% {one:.2f}")
+        reach = f"5% reach a cosine of {five:.2f} in layer {made.layers[-1]}, 1% {one:.2f}"
+        lines.append(f"of unrelated {pairs} {reach} ({made.text})")
     return lines
 
 
