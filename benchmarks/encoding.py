@@ -20,8 +20,8 @@ from transformers import AutoModel, BertConfig, BertModel, BertTokenizerFast
 from ctxexp.dataset import Corpus
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer.forward import prepacked_product
-from ctxexp.vectors.batches import equal_length_batches
 from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.encoding import equal_length_batches
 
 ROUNDS, MOST = 6, 3000  # slices, and the sentences in all of them
 SINGLE = 40  # sentences of a slice that are encoded one at a time

@@ -21,7 +21,7 @@ from ctxexp_frequency.neighbours import nearest  # noqa: E402
 from ctxexp_words.directions import first_directions  # noqa: E402
 
 from ctxexp.maths.correlation import resampled_spearman, resamples  # noqa: E402
-from ctxexp.transforms.whitening import Whitening  # noqa: E402
+from ctxexp.transforms import Whitening  # noqa: E402
 
 Side = Callable[[], Any]
 

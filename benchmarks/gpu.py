@@ -25,8 +25,8 @@ from transformers import PreTrainedTokenizerFast
 
 import ctxexp
 from ctxexp.dataset import Corpus
-from ctxexp.vectors.batches import equal_length_batches
 from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.encoding import equal_length_batches
 
 VOCABULARY = 8000
 MINUTES = 8.0

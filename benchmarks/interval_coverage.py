@@ -26,7 +26,7 @@ from ctxexp.command.face import configured
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.datasets.streamed import ShardOptions
 from ctxexp.datasets.words import is_punctuation
-from ctxexp.engines.local import Local
+from ctxexp.engines import Local
 from ctxexp.measuring.measure import Factory, measure
 from ctxexp.measuring.mix import WordMix
 from ctxexp.measuring.occurrences import Occurrences, Shelf

@@ -52,7 +52,7 @@ FIRST = {  # a few mutants of each
     "maths": "ctxexp.maths.summary.*",
     "measuring": "ctxexp.measuring.groups.*",
     "metrics": "ctxexp.metrics.word_norm.*",
-    "baselines": "ctxexp.baselines.drawn.*",
+    "baselines": "ctxexp.baselines.*",
 }
 COPY = ("ctxexp", "conf", "tests", "docs", "plugins", "benchmarks", "pyproject.toml")
 SLOW = (  # over a second each, so that a mutant that survives would take a minute
@@ -82,7 +82,7 @@ def copy(folder: Path, room: str) -> None:
             shutil.copy2(source, target)
     lists = {
         "source_paths": ["ctxexp/"],
-        "only_mutate": [f"ctxexp/{room}/*"],
+        "only_mutate": [f"ctxexp/{room}*"],
         "pytest_add_cli_args_test_selection": list(ROOMS[room]),
         "pytest_add_cli_args": [f"--{'deselect' if '::' in it else 'ignore'}={it}" for it in SLOW] + ["-m", "not slow"],
         "also_copy": [f"{name}/" for name in COPY if (ROOT / name).is_dir() and name not in ("ctxexp", "tests")],
@@ -102,7 +102,7 @@ def verdicts(folder: Path) -> dict[str, int | None]:
 
 def changed(branch: str) -> list[str]:
     """Patterns of the mutants of files of ROOMS that differ from the branch."""
-    paths = [f"ctxexp/{room}" for room in ROOMS]
+    paths = [f"ctxexp/{room}*" for room in ROOMS]
     done = subprocess.run(
         ["git", "diff", "--name-only", branch, "--", *paths], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from ctxexp.measuring.bootstrap import Curve
-from ctxexp.measuring.levels import Among
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.reader import WordReader
+from ctxexp.measuring.rows import WordReader
 from ctxexp.metric import GroupMean, Metric, Over
+
+Among = Literal["sentence", "row"]
 
 
 class BaselineValues(NamedTuple):

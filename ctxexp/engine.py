@@ -47,7 +47,7 @@ class Engine(ABC):
             Exception: Whatever `make` or the handling of an item raised.
 
         Example:
-            >>> from ctxexp.engines.local import Local
+            >>> from ctxexp.engines import Local
             >>> sorted(Local().map_unordered(lambda: abs, [-1, 2, -3]))
             [1, 2, 3]
         """

@@ -23,7 +23,7 @@ from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, Mo
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import Key
-from ctxexp.transforms.center import Center
+from ctxexp.transforms import Center
 
 SENTENCES = [
     "The bank of the river was wet.",

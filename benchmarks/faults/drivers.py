@@ -27,7 +27,7 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 DRIVER = """
 import os, sys, time
 from pathlib import Path
-from ctxexp.engines.local import Local
+from ctxexp.engines import Local
 
 def make():
     return work

@@ -18,7 +18,7 @@ import numpy as np
 from ctxexp.command import verbs
 from ctxexp.errors import StoreError
 from ctxexp.vectors import cache as caches
-from ctxexp.vectors import leases
+from ctxexp.vectors import cache as leases
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.shards import EncodingWorkers
 from ctxexp.vectors.store import Store

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.controls.no_first import NoFirst
+from ctxexp.controls import NoFirst
 from ctxexp.dataset import Corpus
 from ctxexp.datasets.streamed import ShardOptions
-from ctxexp.engines.local import Local
+from ctxexp.engines import Local
 from ctxexp.measuring.study import Study, Vectors, WordFilter
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.self_similarity import SelfSimilarity

@@ -23,7 +23,7 @@ from ctxexp.jobs.state import job_folder, mark_killed_jobs, new_id, read_state, 
 from ctxexp.jobs.sweep import current_sweep, open_sweep
 from ctxexp.progress import show
 from ctxexp.sink import Sweep
-from ctxexp.vectors import leases
+from ctxexp.vectors import cache as leases
 
 if TYPE_CHECKING:
     from hydra.core.utils import JobReturn

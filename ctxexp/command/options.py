@@ -14,7 +14,7 @@ from ctxexp.measuring.mix import BANDS, WordMix
 from ctxexp.measuring.mix import Weights as MeanWeights
 from ctxexp.plugins.types import Seed
 from ctxexp.results.objective import Objective
-from ctxexp.vectors.mixes import check_mixes
+from ctxexp.vectors.pool import check_mixes
 
 DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
 FIT_ON = ("target", "train", "all", "nli:<path>")

@@ -20,7 +20,7 @@ import numpy as np
 from ctxexp.dataset import Corpus, CorpusBound, Sentence, TextStream
 from ctxexp.datasets.sketch import ContextSketch, Limits, digest
 from ctxexp.engine import Engine
-from ctxexp.engines.local import Local
+from ctxexp.engines import Local
 from ctxexp.errors import DataError
 from ctxexp.progress import Progress, Silent
 

@@ -10,15 +10,14 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError
+from ctxexp.measuring.bootstrap import resampled_unit
 from ctxexp.measuring.groups import Block, Pairs
-from ctxexp.measuring.pair_resamples import resampled_unit
 from ctxexp.measuring.rows import Place, Reader, Rows
 from ctxexp.metric import Metric
 from ctxexp.results.run_info import CorpusInfo, ModelInfo, ResamplingInfo, RunInfo
 from ctxexp.transform import Calibration
 from ctxexp.vectors.layers import layer_subset, read_only
-from ctxexp.vectors.mixes import Mix
-from ctxexp.vectors.pool import SentenceVectors, finite_rows, mix_layers
+from ctxexp.vectors.pool import Mix, SentenceVectors, finite_rows, mix_layers
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""Rows to be measured, place by place: words, pairs of sentences, embedding tables; in one shape, for one path."""
+"""Rows to be measured, place by place, in one shape for one path: the words of a layer, gathered into one buffer block
+by block; pairs of sentences; embedding tables, as they are, without transforms and baselines.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,21 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from ctxexp.errors import plugin_call
+from ctxexp.errors import EncodingError, plugin_call
 from ctxexp.measuring.bootstrap import Units
 from ctxexp.measuring.groups import Block
 from ctxexp.measuring.mix import MixedWords
+from ctxexp.measuring.occurrences import Groups, Occurrences
 from ctxexp.metric import Metric
-from ctxexp.results.run_info import RunInfo
+from ctxexp.model import EmbeddingTable
+from ctxexp.results.run_info import RunInfo, TableInfo
+from ctxexp.vectors.layers import read_only
 
 if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
+BLOCK_BYTES = 2**20  # vectors that are measured at a time: about a core's second-level cache
 
 
 class Place(NamedTuple):
@@ -122,3 +128,104 @@ def call_metric(label: str, metric: object, where: str, call: Callable[[], T]) -
     failure = f"({type(metric).__name__}) failed at {where}"
     with plugin_call("metric", label, failure, within=f" at {where}"):
         return call()
+
+
+class Gather:
+    """Copies rows out of a layer into one float32 buffer that is used again and again."""
+
+    def __init__(self, dim: int, block_bytes: int = BLOCK_BYTES) -> None:
+        self.dim = dim
+        self.most_rows = max(1, block_bytes // (4 * dim))
+        self.buffer = np.empty(self.most_rows * dim, np.float32)
+
+    def __call__(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """(*rows.shape, dim) float32; valid until the next call."""
+        if rows.size * self.dim > self.buffer.size:
+            self.buffer = np.empty(rows.size * self.dim, np.float32)
+        x = self.buffer[: rows.size * self.dim].reshape(rows.size, self.dim)
+        if vectors.dtype == np.float32:
+            np.take(vectors, rows.ravel(), axis=0, out=x, mode="clip")  # "clip" skips a copy; rows are the store's own
+        else:
+            x[...] = vectors[rows.ravel()]
+        return read_only(x.reshape(*rows.shape, self.dim))
+
+
+class WordReader(Reader):
+    """One layer's occurrences; `samples` are the baseline's random groups."""
+
+    def __init__(
+        self,
+        place: Place,
+        vectors: np.ndarray,
+        occurrences: Occurrences,
+        buffer: Gather,
+        *,
+        samples: Sequence[np.ndarray] = (),
+        eps: float = 0.0,
+    ) -> None:
+        super().__init__(place)
+        self.vectors, self.occurrences, self.samples, self._buffer = vectors, occurrences, samples, buffer
+        self.eps = max(eps, float(np.finfo(vectors.dtype).eps))
+
+    def gather(self, rows: np.ndarray) -> np.ndarray:
+        """(*rows.shape, dim) float32; valid until the next call."""
+        return self._buffer(self.vectors, rows)
+
+    def blocks_of(self, groups: Groups) -> Iterator[Block]:
+        """All groups, those of equal size together."""
+        for keys, rows, labels in groups.blocks(self._buffer.most_rows):
+            yield Block(keys, self.gather(rows), rows, labels, eps=self.eps)
+
+    def blocks(self, kind: str) -> Iterator[Block]:
+        if kind != "sample":
+            yield from self.blocks_of(self.occurrences.groups(kind))
+            return
+        for i, rows in enumerate(self.samples):
+            yield Block([i], self.gather(rows[None]), rows[None], eps=self.eps)
+
+
+class TableReader(Reader):
+    """One embedding table."""
+
+    def __init__(self, place: Place, table: EmbeddingTable) -> None:
+        super().__init__(place)
+        self.table = table
+
+    def blocks(self, kind: str) -> Iterator[Block]:
+        yield Block([self.table.name], read_only(self.table.vectors)[None], table=self.table)
+
+
+class TableRows(Rows):
+    """The embedding tables of a model, for metrics that measure embedding tables."""
+
+    stage: ClassVar[tuple[str, str]] = ("measuring embedding tables", "tables")
+    kinds = (("table",),)
+
+    def __init__(self, tables: Sequence[EmbeddingTable], *, encoder: str) -> None:
+        """Raises EncodingError for a malformed table, naming the `encoder`."""
+        for table in tables:
+            _check(f"encoder {encoder!r}, table {table.name!r}", table)
+        self.tables = {table.name: table for table in tables}
+        self.places = [Place("table", name) for name in self.tables]
+
+    def kind_of(self, metric: Metric) -> str | None:
+        return "table" if metric.measures_embedding_tables else None
+
+    def at(self, place: Place) -> TableReader:
+        return TableReader(place, self.tables[place.name])
+
+    def info(self) -> RunInfo:
+        tables = self.tables.values()
+        info = {t.name: TableInfo(rows=len(t.tokens), dim=t.vectors.shape[1], note=t.note, tied=t.tied) for t in tables}
+        return RunInfo(tables=info)
+
+
+def _check(who: str, table: EmbeddingTable) -> None:
+    """Raise EncodingError unless each token has a finite row of floats, and a count where the table has counts."""
+    n, x = len(table.tokens), table.vectors
+    if x.ndim != 2 or len(x) != n or not np.issubdtype(x.dtype, np.floating):
+        raise EncodingError(f"{who}: {x.dtype} vectors of shape {x.shape} for {n} tokens; expected floats, a row each")
+    if table.counts is not None and table.counts.shape != (n,):
+        raise EncodingError(f"{who}: counts of shape {table.counts.shape} for {n} tokens; expected one each, or None")
+    if not np.isfinite(x.sum(axis=1, dtype=np.float64)).all():
+        raise EncodingError(f"{who} holds NaN or infinite values")

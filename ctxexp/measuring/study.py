@@ -1,50 +1,57 @@
-"""A study: sentences, a model, metrics and a chance level, measured layer by layer.
+"""A study: sentences, a model, metrics and a chance level, measured layer by layer, and then on the text's halves.
 
-The command builds one from a config, a notebook by hand; neither knows more than the other.
+The command builds one from a config, a notebook by hand; neither knows more than the other. What a finding says must be
+true of both halves, and with a quarter of the text a page shows how much the numbers hang on its amount.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctxexp.baseline import Baseline
-from ctxexp.baselines import builtin_baseline
-from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.baselines import OnePerSentence, builtin_baseline
 from ctxexp.control import Control
-from ctxexp.controls.none import Uncontrolled
+from ctxexp.controls import Uncontrolled
 from ctxexp.dataset import Corpus, overlap
 from ctxexp.datasets.streamed import EncodingRecord, StreamedCorpus
 from ctxexp.datasets.words import is_punctuation
 from ctxexp.errors import ConfigError, DataError, MetricError, plugin_call
 from ctxexp.files.code_version import __version__
-from ctxexp.measuring.embedding_tables import TableRows
+from ctxexp.measuring.bootstrap import Stream, Units
 from ctxexp.measuring.measure import build, measure
 from ctxexp.measuring.mix import WordMix
 from ctxexp.measuring.occurrences import Occurrences, Text
 from ctxexp.measuring.pairs import PairRows, require_pairs
-from ctxexp.measuring.parts import TABLE as PARTS
-from ctxexp.measuring.parts import measure_parts
-from ctxexp.measuring.rows import Rows
+from ctxexp.measuring.rows import Rows, TableRows
 from ctxexp.measuring.words import Intervals, Observer, WordRows
 from ctxexp.metric import RUN, Metric
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo
+from ctxexp.results.values import LAYER
 from ctxexp.transform import Calibration, MeasuredRows, Transform, fit_table, transform_layers
-from ctxexp.transforms.none import Nothing as Untransformed
+from ctxexp.transforms import Nothing as Untransformed
 from ctxexp.vectors.layers import Layers
 from ctxexp.vectors.pool import WORDS
 from ctxexp.vectors.shards import EncodingWorkers
 from ctxexp.vectors.stores import Stores
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 # Machine epsilon of what the encoder computed in: differences at that level are noise, not spread.
 PRECISION = {"float32": None, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+PARTS = "parts_of_the_text"
+LEAST_CLUSTERS = 8  # that a text needs to be halved and quartered
+HALVES = ("half", "other half")
+STATISTICS = ("raw", "baseline", "share_of_room", "mean_cosine")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +74,7 @@ class SentencePooling:
     """How a sentence gets one vector, for metrics over sentence pairs."""
 
     name: str = WORDS  # of `ctxexp.vectors.pool.POOLINGS`, or of the encoder's own view of sentences
-    mixes: tuple[object, ...] = ()  # of layers, as `ctxexp.vectors.mixes.layer_mixes` reads them
+    mixes: tuple[object, ...] = ()  # of layers, as `ctxexp.vectors.pool.layer_mixes` reads them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,3 +279,57 @@ class Study:
             encoded=stores.n_encoded,
             version=__version__,
         )
+
+
+def measure_parts(
+    words: WordRows, stores: Stores, study: Study, prototypes: Mapping[str, Metric]
+) -> pd.DataFrame | None:
+    """A row a part, measure, statistic and layer, of the measures whose cost is small: mean cosines, no single rows or
+    singular values. None without such a measure, or for a text that has no halves."""
+    import pandas as pd
+
+    metrics = {
+        label: study.metrics[label]
+        for label, prototype in prototypes.items()
+        if prototype.cosine_statistic and (prototype.scored or prototype.cosine_statistic != "baseline")
+    }
+    if not metrics or words.units is None or words.units.n < LEAST_CLUSTERS:
+        return None
+    tables = []
+    for name, rows in draw_parts(words.units, np.random.default_rng([study.seed, Stream.PARTS])):
+        part = WordRows(
+            words.store,
+            stores.part(study.corpus, rows),
+            OnePerSentence(
+                size=2, redraws=0, exact=True
+            ),  # in closed form: small parts have few sentences to draw from
+            named_baseline=study.named_baseline,
+            seed=study.seed,
+            eps=words.eps,
+            is_part=True,
+        )
+        tables.append(part_table(name, measure([part], metrics, seed=study.seed, bootstrap=0)))
+    return pd.concat(tables, ignore_index=True)
+
+
+def draw_parts(units: Units, rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
+    """A quarter, a half that holds it and the other half of a text: each part's rows (n_rows,) bool, by whole clusters
+    in random order."""
+    sizes = np.bincount(units.of_row[units.of_row >= 0], minlength=units.n_blocks)
+    order = rng.permutation(units.n_blocks)
+    before = np.empty(units.n_blocks)
+    before[order] = (np.cumsum(sizes[order]) - sizes[order] / 2) / max(sizes.sum(), 1)
+    place = np.where(units.of_row >= 0, before[units.of_row], np.nan)
+    yield "quarter", place < 0.25
+    yield HALVES[0], place < 0.5
+    yield HALVES[1], place >= 0.5
+
+
+def part_table(part: str, results: Results) -> pd.DataFrame:
+    """The curves of a part's results, with its words and the bands that they fill."""
+    frame = results.frame
+    chosen = frame[frame.statistic.isin(STATISTICS) & (frame.place == LAYER)]
+    filled = " ".join(str(int(each)) for each in results.info.mix.filled)
+    words = results.info.corpus.occurrences
+    columns = ["measure", "task", "statistic", "layer", "value"]
+    return chosen[columns].assign(part=part, words=words, filled=filled)[["part", "words", "filled", *columns]]

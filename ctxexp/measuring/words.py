@@ -13,11 +13,10 @@ from ctxexp.baseline import Baseline
 from ctxexp.baselines import builtin_baseline
 from ctxexp.errors import plugin_call
 from ctxexp.measuring.baseline_levels import BaselineLevels
+from ctxexp.measuring.bootstrap import Stream
 from ctxexp.measuring.mix import MixedWords
 from ctxexp.measuring.occurrences import Occurrences, Text
-from ctxexp.measuring.reader import BLOCK_BYTES, Gather, WordReader
-from ctxexp.measuring.rows import Place, Rows
-from ctxexp.measuring.streams import Stream
+from ctxexp.measuring.rows import BLOCK_BYTES, Gather, Place, Rows, WordReader
 from ctxexp.metric import Metric
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, MixInfo, ModelInfo, ResamplingInfo, RunInfo
 from ctxexp.vectors.layers import Layers, layer_subset

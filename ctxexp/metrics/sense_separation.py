@@ -10,8 +10,8 @@ import numpy as np
 
 from ctxexp.errors import MetricError
 from ctxexp.maths.summary import finite_mean
+from ctxexp.measuring.bootstrap import Stream
 from ctxexp.measuring.groups import Block, Group
-from ctxexp.measuring.streams import Stream
 from ctxexp.metric import Estimate, GroupMean, Over
 
 

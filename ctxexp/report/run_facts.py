@@ -12,7 +12,7 @@ from ctxexp.report.wording import LabelledResults, baseline_phrase, measure_info
 from ctxexp.results.curves import OVER_WORDS
 from ctxexp.results.run_info import ResamplingInfo
 from ctxexp.results.values import Key
-from ctxexp.vectors.batches import MANY
+from ctxexp.vectors.encoding import MANY
 
 if TYPE_CHECKING:
     from ctxexp.results import Results

@@ -1,7 +1,13 @@
-"""The folder of stores: one entry per key, locks, a bounded size, the oldest out first.
+"""The folder of stores: one entry per key, locks, a bounded size, the oldest out first, and leases that spare an entry.
 
 Beside the stores lie the shards of encoding that was stopped (`shards-<key>-...`) and the sums of text that was
 measured in one pass (`sums-<key>`): entries like these, in size and age.
+
+A lease is held by an owner: a sweep, whose later jobs read again what earlier ones have read, or a run that reads the
+partial sums of a text measured in one pass. It has a folder, with a file for each of its processes, and for each key
+that it needs an empty file of that name. A lease counts while one of its owner's processes lives; one of another
+machine, whose processes can't be asked for, a day after its last sign of life. Leases are advice: where none can be
+written, work goes on without.
 """
 
 from __future__ import annotations
@@ -20,15 +26,17 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ctxexp.errors import StoreError
-from ctxexp.vectors.leases import RUNS, SWEEPS, leased_keys
-from ctxexp.vectors.store_files import DamagedError, read_meta
+from ctxexp.errors import DiskError, StoreError
+from ctxexp.files.process import HOST, PID, STARTED, process_tags, why_gone
+from ctxexp.files.writing import PART, write_text
+from ctxexp.vectors.store import DamagedError, read_meta
 
 log = logging.getLogger("ctxexp")
-
 CONTENT_DIGITS = 24  # digits of a key that encoder and sentences decide; the others are the code's
 _NAME = re.compile(r"(?:(shards|sums)-)?([^-]{32})(?:-.*)?")  # of an entry's folder: its kind, its key
 FLOOR, CEILING = 20 * 10**9, 100 * 10**9  # bytes, of the limit that the disk decides
+SWEEPS, RUNS = "sweeps", "runs"  # kinds of owners
+REMOTE_LEASE_SECONDS = 86400  # for which a lease of another machine counts without a sign of life
 
 
 @dataclass(frozen=True)
@@ -271,3 +279,47 @@ def _remove_leftovers(cache: Path) -> None:
     """Remove what killed processes left half-built."""
     for path in cache.glob("tmp-*-*"):
         _try_remove(cache, path)
+
+
+def lease(cache: Path, kind: str, owner: str, *keys: str) -> None:
+    """Note that `owner` needs the entries of these keys, and that this process belongs to it."""
+    folder, tags = _folder(cache, kind, owner), process_tags()
+    with suppress(OSError, DiskError):
+        folder.mkdir(parents=True, exist_ok=True)
+        host = re.sub(r"[^\w.-]", "_", tags[HOST])
+        write_text(folder / f"{host}-{tags[PID]}.json", json.dumps(tags))
+        for key in keys:
+            (folder / key).touch()
+
+
+def release(cache: Path, kind: str, owner: str) -> None:
+    """Note that `owner` needs nothing any more."""
+    shutil.rmtree(_folder(cache, kind, owner), ignore_errors=True)
+
+
+def leased_keys(cache: Path, kind: str) -> set[str]:
+    """The keys that living owners of that kind need; leases of dead owners are removed."""
+    keys: set[str] = set()
+    for folder in (cache / "leases" / kind).glob("*"):
+        with suppress(FileNotFoundError):  # its owner released it just now
+            if any(map(_is_alive, folder.glob("*.json"))):
+                keys.update(path.name for path in folder.iterdir() if path.suffix not in (".json", PART))
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
+    return keys
+
+
+def _folder(cache: Path, kind: str, owner: str) -> Path:
+    return cache / "leases" / kind / owner
+
+
+def _is_alive(file: Path) -> bool:
+    """Whether the process that wrote this lease may still be running."""
+    try:
+        tags = json.loads(file.read_text(encoding="utf-8"))
+        host, pid, start = (str(tags[name]) for name in (HOST, PID, STARTED))
+        if host != process_tags()[HOST]:
+            return time.time() - file.stat().st_mtime < REMOTE_LEASE_SECONDS
+    except (OSError, ValueError, LookupError, TypeError):  # removed just now, or nobody's
+        return False
+    return why_gone(host, pid, start) is None

@@ -16,13 +16,11 @@ from ctxexp.files.code_version import code_version
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent, Stage
 from ctxexp.vectors import cache as caches
-from ctxexp.vectors import leases
-from ctxexp.vectors.batches import BatchedText
-from ctxexp.vectors.encoding import EncodingPlan, encode_into
-from ctxexp.vectors.rows import RowIndexBuilder
+from ctxexp.vectors import cache as leases
+from ctxexp.vectors.align import RowIndexBuilder
+from ctxexp.vectors.encoding import BatchedText, EncodingPlan, encode_into
 from ctxexp.vectors.shards import EncodingWorkers, encode_shards
-from ctxexp.vectors.store import Store, StoreWriter
-from ctxexp.vectors.store_files import DamagedError
+from ctxexp.vectors.store import DamagedError, Store, StoreWriter
 
 log = logging.getLogger("ctxexp")
 

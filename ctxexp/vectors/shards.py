@@ -26,10 +26,9 @@ from ctxexp.errors import EncodingError, error_text
 from ctxexp.files.seals import seal, unseal
 from ctxexp.files.writing import write_text
 from ctxexp.model import Encoder
+from ctxexp.vectors.align import RowIndexBuilder
 from ctxexp.vectors.encoding import EncodingPlan, encode_into
-from ctxexp.vectors.rows import RowIndexBuilder
-from ctxexp.vectors.store import Store, StoreWriter
-from ctxexp.vectors.store_files import DamagedError
+from ctxexp.vectors.store import DamagedError, Store, StoreWriter
 
 log = logging.getLogger("ctxexp")
 

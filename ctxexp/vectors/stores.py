@@ -16,10 +16,18 @@ from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.model import Encoder, TextStart
 from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
-from ctxexp.vectors.batches import warn_unknown
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.mixes import Mix, layer_mixes
-from ctxexp.vectors.pool import POOLINGS, WORDS, PooledSentences, SentenceVectors, WordMeans, sentence_view
+from ctxexp.vectors.encoding import warn_unknown
+from ctxexp.vectors.pool import (
+    POOLINGS,
+    WORDS,
+    Mix,
+    PooledSentences,
+    SentenceVectors,
+    WordMeans,
+    layer_mixes,
+    sentence_view,
+)
 from ctxexp.vectors.shards import EncodingWorkers
 from ctxexp.vectors.store import Store
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 import ctxexp
-from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.baselines import OnePerSentence
 from ctxexp.command.build import Built
 from ctxexp.command.face import configured
 from ctxexp.measuring.measure import measure

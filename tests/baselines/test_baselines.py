@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from test_occurrences import shelve
 
-from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
-from ctxexp.baselines.size_matched import SizeLadder
+from ctxexp.baselines import OnePerSentence, SizeLadder, SizeMatched, Uniform
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError
 from ctxexp.maths.geometry import mean_cosine

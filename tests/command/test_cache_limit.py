@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from ctxexp.command.build import Built
 from ctxexp.command.callback import SweepCallback
 from ctxexp.errors import ConfigError
-from ctxexp.vectors.leases import SWEEPS, lease, leased_keys
+from ctxexp.vectors.cache import SWEEPS, lease, leased_keys
 from tests.composed import composed
 
 

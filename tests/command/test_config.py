@@ -12,7 +12,7 @@ from ctxexp import controls
 from ctxexp.command import compose
 from ctxexp.command.config import Component, parse_config
 from ctxexp.command.names import GROUPS, config_folders
-from ctxexp.engines.local import Local
+from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.jobs.key import job_key
 from ctxexp.plugins import CONFIG_KINDS, Offer, Registry, arguments

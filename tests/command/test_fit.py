@@ -14,7 +14,7 @@ import pytest
 from engine import measure
 
 from ctxexp import hookimpl
-from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.baselines import OnePerSentence
 from ctxexp.command.build import Built
 from ctxexp.command.config import Config
 from ctxexp.dataset import Corpus, Pair, Sentence, overlap
@@ -31,7 +31,7 @@ from ctxexp.plugins import Register, Registry, build_registry
 from ctxexp.report import run_facts
 from ctxexp.results import Results
 from ctxexp.results.run_info import FitInfo, PoolingInfo
-from ctxexp.transforms.standardize import Standardize
+from ctxexp.transforms import Standardize
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.pool import PooledSentences, WordMeans

@@ -9,7 +9,7 @@ import pytest
 import torch
 from tiny_models import make
 
-from ctxexp.controls.alone import Alone
+from ctxexp.controls import Alone
 from ctxexp.dataset import Sentence
 from ctxexp.model import Encoder
 from ctxexp.models.bert import bert

@@ -18,7 +18,7 @@ import pytest
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.text import text as read_text
 from ctxexp.engine import Engine
-from ctxexp.engines.local import Local
+from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, EncodingError, EngineError, UnknownName
 from ctxexp.files.process import process_identity
 from ctxexp.measuring.study import WordFilter
@@ -118,7 +118,7 @@ DRIVER = """
 import sys
 from pathlib import Path
 from functools import partial
-from ctxexp.engines.local import Local
+from ctxexp.engines import Local
 from test_local import _made, _waits
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
@@ -212,7 +212,7 @@ def test_text_is_read_by_several_to_the_same_bits(tmp_path: Path) -> None:
 
 JOBLIB = """
 import joblib
-from ctxexp.engines.local import Local
+from ctxexp.engines import Local
 from ctxexp.testing.engines import _Squares
 
 def job(n):

@@ -22,7 +22,7 @@ from ctxexp.measuring.baseline_levels import random_groups
 from ctxexp.measuring.groups import Block
 from ctxexp.measuring.measure import build
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.reader import WordReader
+from ctxexp.measuring.rows import WordReader
 from ctxexp.metric import GroupMean, Metric, Over
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.word_norm import WordNorm

@@ -60,7 +60,7 @@ def test_many_units_share_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("at_once", [1, 20, 2**21])
 def test_replicates_of_a_mean_average_the_same_draws(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Widened by Student's factor, which large samples hardly are."""
-    monkeypatch.setattr(bootstrap, "CHUNK", at_once)
+    monkeypatch.setattr(bootstrap, "COUNTS", at_once)
     y = np.random.default_rng(1).normal(size=(2, 7))
     units = Units("sentence", 7, np.arange(7), np.arange(7))
     curve = Curve(y.mean(axis=1), (y - y.mean(axis=1, keepdims=True)) / 7)

@@ -12,7 +12,7 @@ from test_measure import world
 
 from ctxexp.maths.geometry import norms
 from ctxexp.measuring.bootstrap import Units, student
-from ctxexp.measuring.collected import ClusterInfluence, Split
+from ctxexp.measuring.curves import ClusterInfluence, Split
 from ctxexp.measuring.mix import Weights, WordMix
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import GroupMean, Over

@@ -11,13 +11,13 @@ from engine import measure
 from test_measure import ALL, Memory, contextual
 from test_occurrences import shelve
 
+from ctxexp.baseline import Among
 from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
 from ctxexp.dataset import Corpus, Pair
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.measuring.levels import Among, Level, mean_cosine_level
+from ctxexp.measuring.baseline_levels import Level, mean_cosine_level
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.reader import Gather, WordReader
-from ctxexp.measuring.rows import Place
+from ctxexp.measuring.rows import Gather, Place, WordReader
 
 LINKS = ((0, 1), (2, 1), (3, 4))
 

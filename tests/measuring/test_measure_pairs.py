@@ -21,8 +21,8 @@ from ctxexp.results import Results
 from ctxexp.results.run_info import MeasureInfo
 from ctxexp.results.values import Key
 from ctxexp.transform import Calibration, Transform
-from ctxexp.transforms.standardize import Standardize
-from ctxexp.vectors.mixes import layer_mixes
+from ctxexp.transforms import Standardize
+from ctxexp.vectors.pool import layer_mixes
 
 N_LAYERS, N, DIM = 4, 30, 6
 MIXES = layer_mixes(["last2", [0, 2]], N_LAYERS)

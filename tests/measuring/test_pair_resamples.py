@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ctxexp.maths.correlation import resamples
-from ctxexp.measuring.pair_resamples import _narrowed, pair_groups, replicates_of, resampled_unit
+from ctxexp.measuring.bootstrap import _narrowed, pair_groups, replicates_of, resampled_unit
 
 APART = np.arange(12).reshape(6, 2)
 CHAIN = np.array([[0, 1], [1, 2], [5, 6], [7, 8], [9, 5], [3, 4], [20, 21]])

@@ -17,8 +17,7 @@ from ctxexp.dataset import Corpus, Sentence
 from ctxexp.maths.geometry import norms
 from ctxexp.measuring.baseline_levels import SampleBaseline
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.reader import Gather, WordReader
-from ctxexp.measuring.rows import Place
+from ctxexp.measuring.rows import Gather, Place, WordReader
 from ctxexp.metric import GroupMean
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.self_similarity import SelfSimilarity

@@ -16,10 +16,9 @@ from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform, builtin_basel
 from ctxexp.dataset import Corpus
 from ctxexp.maths.geometry import mean_cosine, norms
 from ctxexp.measuring.baseline_levels import FIRST, BaselineLevels
+from ctxexp.measuring.bootstrap import Stream
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.reader import Gather, WordReader
-from ctxexp.measuring.rows import Place
-from ctxexp.measuring.streams import Stream
+from ctxexp.measuring.rows import Gather, Place, WordReader
 from ctxexp.metric import GroupMean, Over
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity

@@ -11,7 +11,7 @@ from test_measure import ALL, Memory, world
 
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.reader import Gather
+from ctxexp.measuring.rows import Gather
 
 
 def found(store: Memory, occurrences: Occurrences, scheme: Twins) -> StrataLevel:

@@ -13,7 +13,7 @@ import ctxexp
 from ctxexp.controls import Shuffled
 from ctxexp.dataset import Corpus
 from ctxexp.maths.correlation import resamples
-from ctxexp.measuring.streams import Stream
+from ctxexp.measuring.bootstrap import Stream
 
 SOURCES = Path(ctxexp.__file__).parent
 

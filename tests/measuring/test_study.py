@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from test_measure import Hashed, sentences
 
-from ctxexp.controls.no_first import NoFirst
+from ctxexp.controls import NoFirst
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.streamed import StreamedCorpus
@@ -28,8 +28,7 @@ from ctxexp.progress import Progress, Stage
 from ctxexp.results import Results
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.transform import Record
-from ctxexp.transforms.center import Center
-from ctxexp.transforms.standardize import Standardize
+from ctxexp.transforms import Center, Standardize
 
 CORPUS = Corpus.of("text", sentences(40))
 

@@ -16,9 +16,9 @@ import torch
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError, MetricError, ModelError
-from ctxexp.measuring.embedding_tables import TableRows
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.measure import measure
+from ctxexp.measuring.rows import TableRows
 from ctxexp.metric import Output
 from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.model import EmbeddingTable

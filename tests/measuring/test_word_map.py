@@ -16,8 +16,7 @@ from test_occurrences import shelve
 
 from ctxexp.dataset import Corpus, Sense
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.reader import Gather, WordReader
-from ctxexp.measuring.rows import Place
+from ctxexp.measuring.rows import Gather, Place, WordReader
 from ctxexp.metrics.self_similarity import SelfSimilarity
 
 TEXT = Corpus.of("world", sentences(120))

@@ -30,7 +30,7 @@ from ctxexp.models.gpt2 import gpt2
 from ctxexp.plugins import CONFIG_KINDS, build_registry
 from ctxexp.testing import check_baseline, check_dataset, check_encoder, check_metric, check_transform
 from ctxexp.testing.by_name import conform
-from ctxexp.transforms.center import Center
+from ctxexp.transforms import Center
 from tests.laws import fails
 
 # What ships.

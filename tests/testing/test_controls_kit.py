@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from ctxexp.control import Control
-from ctxexp.controls import Shuffled
-from ctxexp.controls.alone import WordsAlone
+from ctxexp.controls import Shuffled, WordsAlone
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.model import Encoder
 from ctxexp.testing import check_control

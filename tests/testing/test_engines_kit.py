@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ctxexp.engine import Engine
-from ctxexp.engines.local import Local
+from ctxexp.engines import Local
 from ctxexp.testing import ConformanceError, check_engine
 
 

@@ -14,7 +14,7 @@ import pytest
 from engine import calibrated, measure
 from test_occurrences import shelve
 
-from ctxexp.baselines.drawn import Uniform
+from ctxexp.baselines import Uniform
 from ctxexp.command.build import Built
 from ctxexp.command.build.labels import transform_label
 from ctxexp.dataset import Corpus
@@ -29,9 +29,7 @@ from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.report import run_facts
 from ctxexp.results import Results
 from ctxexp.transform import Calibration, TransformedLayers
-from ctxexp.transforms.center import Center
-from ctxexp.transforms.none import Nothing
-from ctxexp.transforms.standardize import Standardize
+from ctxexp.transforms import Center, Nothing, Standardize
 from tests.composed import composed, of
 from tests.made import results_with, told
 

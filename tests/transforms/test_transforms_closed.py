@@ -15,10 +15,7 @@ from test_transforms import Space, curves, place
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.testing import check_transform
 from ctxexp.transform import Calibration
-from ctxexp.transforms.all_but_the_top import AllButTheTop
-from ctxexp.transforms.center import CHUNK, Center
-from ctxexp.transforms.standardize import Standardize
-from ctxexp.transforms.whitening import Whitening
+from ctxexp.transforms import CHUNK, AllButTheTop, Center, Standardize, Whitening
 from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
 
 CLOSED: dict[str, Callable[[], Any]] = {

@@ -10,14 +10,14 @@ import pytest
 from engine import calibrated, measure
 from test_transforms import Space, place
 
-from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.baselines import OnePerSentence
 from ctxexp.command.build import Built
 from ctxexp.command.build.labels import transform_label
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.testing import check_transform
-from ctxexp.transforms.unit_norm import UnitNorm
+from ctxexp.transforms import UnitNorm
 from tests.composed import composed
 
 ISS = "intra_sentence_similarity"

@@ -27,10 +27,10 @@ from ctxexp.files.code_version import PACKAGE, code_version
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.huggingface import huggingface
 from ctxexp.progress import Progress
-from ctxexp.vectors import batches as batched
 from ctxexp.vectors import cache as caches
-from ctxexp.vectors.batches import equal_length_batches, warn_unknown
+from ctxexp.vectors import encoding as batched
 from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.encoding import equal_length_batches, warn_unknown
 from ctxexp.vectors.store import Store, StoreWriter
 
 ROOT = Path(__file__).parents[2]
@@ -389,7 +389,7 @@ def test_an_edit_of_code_that_decides_vectors_changes_the_key(tmp_path: Path) ->
         (package / name).write_text((package / name).read_text("utf-8") + "\n", "utf-8")
         assert version() not in known, name
         known.add(version())
-    for name in ("report/page/__init__.py", "measuring/measure.py", "metrics/anisotropy.py", "transforms/whitening.py"):
+    for name in ("report/page/__init__.py", "measuring/measure.py", "metrics/anisotropy.py", "transforms.py"):
         (package / name).write_text("", "utf-8")
         assert version() in known, name
 

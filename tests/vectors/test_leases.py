@@ -17,8 +17,8 @@ import pytest
 
 from ctxexp.files.process import HOST, PID, STARTED, process_tags
 from ctxexp.vectors import cache as caches
+from ctxexp.vectors.cache import REMOTE_LEASE_SECONDS, RUNS, SWEEPS, lease, leased_keys, release
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.leases import REMOTE_LEASE_SECONDS, RUNS, SWEEPS, lease, leased_keys, release
 from tests.vectors.test_encode import Counted, corpus
 
 ROOT = Path(__file__).parents[2]

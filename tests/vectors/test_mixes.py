@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from ctxexp.errors import ConfigError
-from ctxexp.vectors.mixes import check_mixes, layer_mixes
-from ctxexp.vectors.pool import mix_layers
+from ctxexp.vectors.pool import check_mixes, layer_mixes, mix_layers
 
 
 class Layers:

@@ -25,8 +25,7 @@ from ctxexp.models.transformer.sentences import TransformerSentences
 from ctxexp.testing.report import Breach
 from ctxexp.testing.sentences import check_sentences
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.mixes import layer_mixes
-from ctxexp.vectors.pool import PooledSentences, WordMeans, finite_rows, mix_layers, sentence_view
+from ctxexp.vectors.pool import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view
 
 Folder = Callable[[str], Path]
 TEXTS = [

@@ -15,11 +15,12 @@ import pytest
 
 from ctxexp.errors import StoreError
 from ctxexp.vectors import cache as caches
-from ctxexp.vectors.store import Store, StoreWriter
-from ctxexp.vectors.store_files import (
+from ctxexp.vectors.store import (
     HEADER_BYTES,
     DamagedError,
     NotFiniteError,
+    Store,
+    StoreWriter,
     all_finite,
     header,
     layer_name,

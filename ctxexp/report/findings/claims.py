@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ctxexp.measuring.parts import HALVES
-from ctxexp.measuring.parts import TABLE as PARTS
+from ctxexp.measuring.study import HALVES, PARTS
 from ctxexp.report.differences import share_resamples
 from ctxexp.report.findings.trend import certain_changes, layer_changes
 from ctxexp.report.wording import UNITS_TO_ONE, measure_info, mix_mark, unit_label

@@ -17,8 +17,7 @@ import numpy as np
 
 from ctxexp.errors import plugin_call
 from ctxexp.files.writing import render_page, write_text
-from ctxexp.measuring.parts import HALVES
-from ctxexp.measuring.parts import TABLE as PARTS
+from ctxexp.measuring.study import HALVES, PARTS
 from ctxexp.progress import show
 from ctxexp.report import charts, run_facts, wording
 from ctxexp.report.charts import Line, Panel

@@ -9,12 +9,13 @@ import numpy as np
 
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.transform import Transform
-from ctxexp.transforms.center import CHUNK, mean
-from ctxexp.transforms.directions import (
+from ctxexp.transforms import (
+    CHUNK,
     by_chunks,
     check_fewer_than_columns,
     check_int,
     covariance,
+    mean,
     n_directions,
     principal_directions,
     rounding_variance,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ctxexp.maths import clusters
-from ctxexp.transforms.center import CHUNK
+from ctxexp.transforms import CHUNK
 
 SAMPLE = 10_000  # rows that centres are sought on
 ROUNDS = 50  # of Lloyd's algorithm, at most

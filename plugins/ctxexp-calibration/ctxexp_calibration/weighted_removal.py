@@ -9,12 +9,12 @@ import numpy as np
 
 from ctxexp.errors import ConfigError
 from ctxexp.transform import Transform
-from ctxexp.transforms.center import mean
-from ctxexp.transforms.directions import (
+from ctxexp.transforms import (
     by_chunks,
     check_fewer_than_columns,
     check_int,
     covariance,
+    mean,
     n_directions,
     principal_directions,
     rounding_variance,

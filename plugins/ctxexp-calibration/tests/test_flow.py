@@ -20,7 +20,7 @@ from ctxexp.errors import ConfigError, TransformError
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.testing import check_transform
 from ctxexp.transform import Calibration, fit_table
-from ctxexp.transforms.center import Center
+from ctxexp.transforms import Center
 from tests.composed import composed, of
 
 

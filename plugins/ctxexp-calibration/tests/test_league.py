@@ -27,7 +27,7 @@ from ctxexp.metrics.sts import STS
 from ctxexp.report.sweep_tables import markdown, write_figures, write_tables
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key
-from ctxexp.vectors.mixes import layer_mixes
+from ctxexp.vectors.pool import layer_mixes
 from tests.composed import composed
 from tests.engine import measure_pairs
 from tests.made import results_with, told

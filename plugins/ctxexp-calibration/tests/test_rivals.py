@@ -16,7 +16,7 @@ from scipy.stats import rankdata, spearmanr
 
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.testing import check_transform
-from ctxexp.transforms.all_but_the_top import AllButTheTop
+from ctxexp.transforms import AllButTheTop
 from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
 
 CLOSED: dict[str, Callable[[], Any]] = {

@@ -12,7 +12,7 @@ from ctxexp.errors import MetricError
 from ctxexp.maths.isotropy import ROWS, Moments, effective_rank, isoscore, participation_ratio
 from ctxexp.measuring.groups import Group
 from ctxexp.testing import check_metric
-from ctxexp.transforms.whitening import Whitening
+from ctxexp.transforms import Whitening
 from tests.engine import Sides, computed
 
 RNG = np.random.default_rng(0)

@@ -29,7 +29,7 @@ from ctxexp.report.wording import (
 )
 from ctxexp.results import Results
 from ctxexp.results.values import Key
-from ctxexp.vectors.batches import MANY
+from ctxexp.vectors.encoding import MANY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

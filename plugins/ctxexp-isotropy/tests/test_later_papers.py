@@ -15,7 +15,7 @@ from ctxexp.measuring.groups import Block, Group
 from ctxexp.metric import Metric
 from ctxexp.model import EmbeddingTable
 from ctxexp.testing import check_metric
-from ctxexp.transforms.whitening import Whitening
+from ctxexp.transforms import Whitening
 
 EACH: list[Callable[[], Metric]] = [
     iso.MatrixEntropy, partial(iso.MatrixEntropy, definition="released"), iso.Curvature,

@@ -20,7 +20,7 @@ from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp.dataset import Corpus
 from ctxexp.engine import Engine
-from ctxexp.engines.local import Local
+from ctxexp.engines import Local
 from ctxexp.model import Encoder
 from ctxexp.models.bert import bert
 from ctxexp.vectors.encode import open_store

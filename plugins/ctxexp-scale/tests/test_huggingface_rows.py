@@ -16,7 +16,7 @@ from ctxexp_scale.huggingface import huggingface
 from ctxexp.dataset import Corpus
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.text import TextFiles
-from ctxexp.engines.local import Local
+from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.measuring.study import WordFilter
 

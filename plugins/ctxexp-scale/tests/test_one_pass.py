@@ -27,19 +27,18 @@ import ctxexp
 from ctxexp.baselines import OnePerSentence, Uniform
 from ctxexp.command.build import Built
 from ctxexp.command.face import configured
-from ctxexp.controls.no_first import NoFirst
+from ctxexp.controls import NoFirst
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.datasets.streamed import ShardOptions
 from ctxexp.datasets.text import text as read_text
 from ctxexp.engine import Engine
-from ctxexp.engines.local import Local
+from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError, EngineError, MetricError
 from ctxexp.files.code_version import class_digest
 from ctxexp.measuring.bootstrap import Units
 from ctxexp.measuring.occurrences import Groups, Occurrences
-from ctxexp.measuring.parts import TABLE as PARTS
-from ctxexp.measuring.study import Study, Vectors, WordFilter
+from ctxexp.measuring.study import PARTS, Study, Vectors, WordFilter
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.self_similarity import SelfSimilarity
@@ -47,9 +46,8 @@ from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.progress import Silent
 from ctxexp.results import Results
-from ctxexp.vectors.cache import clear, entries, make_room
+from ctxexp.vectors.cache import RUNS, SWEEPS, clear, entries, leased_keys, make_room
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.leases import RUNS, SWEEPS, leased_keys
 from ctxexp.vectors.shards import EncodingWorkers
 from tests.composed import composed, of
 from tests.engine import measure

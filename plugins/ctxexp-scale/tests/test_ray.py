@@ -18,7 +18,7 @@ from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.text import text as read_text
-from ctxexp.engines.local import Local
+from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.measuring.study import WordFilter
 from ctxexp.vectors.encode import open_store

@@ -19,7 +19,7 @@ from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp.datasets.streamed import ShardOptions
 from ctxexp.engine import Engine
-from ctxexp.engines.local import Local
+from ctxexp.engines import Local
 from ctxexp.measuring.study import Study, Vectors, WordFilter
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.self_similarity import SelfSimilarity

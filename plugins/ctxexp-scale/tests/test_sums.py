@@ -8,10 +8,10 @@ import torch
 from ctxexp_scale.one_pass.forms import BaselineSums, form_in_sums
 from ctxexp_scale.one_pass.sums import Batch, SumForm, Sums, mean_and_spread
 
+from ctxexp.baseline import Among
 from ctxexp.maths import influence
 from ctxexp.maths.geometry import mean_cosine, mean_cosine_to_mean
 from ctxexp.maths.summary import summary
-from ctxexp.measuring.levels import Among
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.word_norm import WordNorm

@@ -21,7 +21,7 @@ from planted_components import VARIANCES, World, coverage, estimate_shares
 import ctxexp
 from ctxexp.command.build import Built
 from ctxexp.command.compose import config_of
-from ctxexp.controls.alone import Alone
+from ctxexp.controls import Alone
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import MetricError
 from ctxexp.measuring.groups import Group

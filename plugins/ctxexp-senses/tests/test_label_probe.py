@@ -15,7 +15,7 @@ from ctxexp_senses.probe.fit import majority, predictions
 from ctxexp_senses.probe.metric import Probe
 from ctxexp_senses.probe.task import ProbeTask, control_labels, folds_of, read_lexicon
 
-from ctxexp.controls.alone import Alone
+from ctxexp.controls import Alone
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
 from ctxexp.measuring.groups import Group

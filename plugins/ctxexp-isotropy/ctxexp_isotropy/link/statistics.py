@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ctxexp.maths.correlation import partial, percentiles
-from ctxexp.measuring.streams import Stream
+from ctxexp.measuring.bootstrap import Stream
 from ctxexp_isotropy.link.head import ContextStates
 
 Statistics = dict[str, float]

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from ctxexp.maths.correlation import spearman, spearman_rows
-from ctxexp.measuring.streams import Stream
+from ctxexp.measuring.bootstrap import Stream
 from ctxexp.results.values import Key
 from ctxexp_papers.claims.evidence import Evidence
 from ctxexp_papers.claims.spans import NotMeasuredError, Span, widening

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ctxexp.controls.no_first import NoFirst
+from ctxexp.controls import NoFirst
 from ctxexp.models.choices import AS_TOKENIZER
 from ctxexp.report import wording
 from ctxexp.report.differences import Difference, difference

@@ -73,7 +73,7 @@ def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     same rows with words exchanged at random; NaN where words are too few for the width, as in an input layer, where a
     word is one point."""
     from ctxexp.errors import TransformError
-    from ctxexp.transforms.whitening import Whitening
+    from ctxexp.transforms import Whitening
 
     counts = np.bincount(sample.word)
     rows = counts[sample.word] > 1

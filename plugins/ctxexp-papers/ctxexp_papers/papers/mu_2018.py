@@ -24,8 +24,7 @@ def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     columns shuffled one by one; log I(W) after processing less before, and less after taking random directions."""
     from ctxexp_isotropy.partition import log_partition_ratio
 
-    from ctxexp.transforms.all_but_the_top import AllButTheTop
-    from ctxexp.transforms.center import Center
+    from ctxexp.transforms import AllButTheTop, Center
 
     rng = np.random.default_rng(len(x))
     signs = rng.choice([-1.0, 1.0], (len(x), 1))
@@ -77,7 +76,7 @@ def on_benchmarks(inputs: Inputs) -> list[Samples]:
 def _gains(model: str, pairs: RatedPairs, x: np.ndarray) -> dict[str, np.ndarray]:
     """(samples, 1): the gain in Spearman's rho by processing, under the benchmark's name."""
     from ctxexp.maths.correlation import spearman
-    from ctxexp.transforms.all_but_the_top import AllButTheTop
+    from ctxexp.transforms import AllButTheTop
 
     vectors = encode(model, [*pairs.first, *pairs.second]).means(0)
     n = len(pairs.gold)

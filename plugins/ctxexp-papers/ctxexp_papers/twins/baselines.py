@@ -9,13 +9,12 @@ from functools import partial
 import numpy as np
 
 from ctxexp.baseline import Baseline, BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
-from ctxexp.baselines.drawn import OnePerSentence
+from ctxexp.baselines import OnePerSentence
 from ctxexp.errors import ConfigError
 from ctxexp.maths.summary import finite_mean
-from ctxexp.measuring.bootstrap import Curve
+from ctxexp.measuring.bootstrap import Curve, Stream
 from ctxexp.measuring.occurrences import Groups, Occurrences
-from ctxexp.measuring.reader import WordReader
-from ctxexp.measuring.streams import Stream
+from ctxexp.measuring.rows import WordReader
 from ctxexp.metric import Metric, Over, has_scores
 from ctxexp_papers.twins.strata import StrataLevel, strata_level
 

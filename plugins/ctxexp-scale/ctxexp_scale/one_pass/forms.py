@@ -7,11 +7,10 @@ from functools import singledispatch
 
 import numpy as np
 
-from ctxexp.baseline import Baseline
+from ctxexp.baseline import Among, Baseline
 from ctxexp.control import Control
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.maths.summary import summary
-from ctxexp.measuring.levels import Among
 from ctxexp.metric import RUN, Metric
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
@@ -38,8 +37,8 @@ def registered_form(metric: Metric) -> SumForm:
 
 
 class BaselineSums(SumForm):
-    """`ctxexp.measuring.levels.mean_cosine_level` of whole sentences, each once, from sums: those of m_s (or of u), of
-    |m_s|^2 and of S."""
+    """`ctxexp.measuring.baseline_levels.mean_cosine_level` of whole sentences, each once, from sums: those of
+    m_s (or of u), of |m_s|^2 and of S."""
 
     def __init__(self, over: Among) -> None:
         self.over, self.name = over, f"level by {over}"

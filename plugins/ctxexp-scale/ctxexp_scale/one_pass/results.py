@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.maths.summary import aggregate, finite_mean
-from ctxexp.measuring.bootstrap import Curve, Resamples, Units, interval
+from ctxexp.measuring.bootstrap import Curve, Resamples, Stream, Units, interval
 from ctxexp.measuring.curves import add_share, word_tables
 from ctxexp.measuring.measure import build
 from ctxexp.measuring.mix import CountInfluence, MixedWords
-from ctxexp.measuring.parts import HALVES, LEAST_CLUSTERS, part_table
-from ctxexp.measuring.parts import TABLE as PARTS
-from ctxexp.measuring.streams import Stream
+from ctxexp.measuring.study import HALVES, LEAST_CLUSTERS, PARTS, part_table
 from ctxexp.measuring.words import Intervals, mix_info
 from ctxexp.metric import Metric
 from ctxexp.progress import Progress, Silent

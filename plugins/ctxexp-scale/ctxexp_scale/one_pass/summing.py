@@ -28,7 +28,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError, error_text, plugin_call
 from ctxexp.files.seals import seal, unseal
 from ctxexp.model import Encoder
-from ctxexp.vectors.batches import BatchedText
+from ctxexp.vectors.encoding import BatchedText
 from ctxexp.vectors.shards import worker_encoder
 from ctxexp_scale.one_pass.sums import Batch, SumForm, Sums
 

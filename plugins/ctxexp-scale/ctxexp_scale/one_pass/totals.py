@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.dataset import Corpus
-from ctxexp.engines.local import Local
+from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, DataError, StoreError
 from ctxexp.files.code_version import class_digest, package_digest
 from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.vectors import cache as caches
-from ctxexp.vectors import leases
-from ctxexp.vectors.batches import warn_unknown
+from ctxexp.vectors import cache as leases
 from ctxexp.vectors.encode import CODE
+from ctxexp.vectors.encoding import warn_unknown
 from ctxexp.vectors.shards import EncodingWorkers
 from ctxexp_scale.one_pass.summing import Summing, SumsFile
 from ctxexp_scale.one_pass.sums import SumForm, Sums

@@ -12,7 +12,7 @@ import numpy as np
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths.correlation import percentiles, resampled_spearman, resamples, spearman
-from ctxexp.measuring.streams import Stream
+from ctxexp.measuring.bootstrap import Stream
 from ctxexp.metric import Estimate
 from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD
 from ctxexp_senses.usages.metric import UsageMetric, normalized

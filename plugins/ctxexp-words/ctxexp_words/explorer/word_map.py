@@ -9,7 +9,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.measuring.occurrences import Groups, Occurrences, Shelf
-from ctxexp.measuring.reader import WordReader
+from ctxexp.measuring.rows import WordReader
 
 if TYPE_CHECKING:
     import pandas as pd

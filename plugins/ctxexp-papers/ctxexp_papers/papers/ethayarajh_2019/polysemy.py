@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from ctxexp.measuring.streams import Stream
+from ctxexp.measuring.bootstrap import Stream
 from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.paper import Claim
 from ctxexp_papers.claims.source import Inputs, LinkedResults, Source

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from ctxexp.maths.correlation import spearman, spearman_rows
-from ctxexp.measuring.streams import Stream
+from ctxexp.measuring.bootstrap import Stream
 from ctxexp_papers.claims.checks import LEVEL, Check, chance
 from ctxexp_papers.claims.pairs import RatedPairs, cosines, encode, parts_of, sentence_pairs
 from ctxexp_papers.claims.paper import Claim

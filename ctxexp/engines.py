@@ -1,4 +1,4 @@
-"""This machine: the process itself, or a few of them."""
+"""The built-in engine, which runs the encoding work on this machine: in the process itself, or in a few of them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, EngineError
+from ctxexp.plugins import Register, hookimpl
 
 T = TypeVar("T")
 R = TypeVar("R")
-
 _own: dict[str, Any] = {}  # of a worker: its work as bytes, and as a function once it is asked for
 
 
@@ -82,3 +82,8 @@ def _do(item: bytes) -> Any:
     if "function" not in _own:
         _own["function"] = loads(_own["work"])()
     return _own["function"](loads(item))
+
+
+@hookimpl
+def register_engines(register: Register) -> None:
+    register(Local.name, Local)
