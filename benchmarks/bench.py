@@ -21,7 +21,7 @@ import numpy as np
 
 from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
-from ctxexp.datasets.words import is_punctuation
+from ctxexp.datasets.checks import is_punctuation
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.words import WordRows
@@ -221,7 +221,7 @@ def main() -> None:
 
 def sts(folder: Path, n: int) -> Corpus:
     """The scored sentences of STS 2012-2016 (without MSRvid), both sides, as the word tokenizer cuts them."""
-    from ctxexp.datasets.words import tokenizer
+    from ctxexp.datasets.checks import tokenizer
 
     cut = tokenizer()
     texts: list[str] = []

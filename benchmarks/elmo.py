@@ -16,7 +16,7 @@ import torch
 
 from ctxexp.dataset import Sentence
 from ctxexp.models.elmo.encoder import ElmoEncoder
-from ctxexp.models.elmo.options import ElmoOptions
+from ctxexp.models.elmo.files import ElmoOptions
 
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256]]
 

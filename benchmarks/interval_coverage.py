@@ -24,8 +24,8 @@ from ctxexp.baselines import OnePerSentence
 from ctxexp.command.build import Built
 from ctxexp.command.face import configured
 from ctxexp.dataset import Corpus, Pair, Sentence
-from ctxexp.datasets.streamed import ShardOptions
-from ctxexp.datasets.words import is_punctuation
+from ctxexp.datasets.checks import is_punctuation
+from ctxexp.datasets.contexts import ShardOptions
 from ctxexp.engines import Local
 from ctxexp.measuring.measure import Factory, measure
 from ctxexp.measuring.mix import WordMix

@@ -73,7 +73,7 @@ def test_a_measured_path_equals_the_commands_run_bit_for_bit(command: Path) -> N
 
 
 def test_sentences_as_strings_words_or_a_corpus_are_one_text() -> None:
-    from ctxexp.datasets.words import tokenizer
+    from ctxexp.datasets.checks import tokenizer
 
     read = tokenizer("english")
     corpus = ctxexp.Corpus("c", tuple(read(s) for s in SENTENCES))

@@ -129,8 +129,7 @@ def elmo_options(folder: Path, rng: np.random.Generator) -> str:
 
 def elmo_datasets(folder: Path, rng: np.random.Generator) -> str:
     """Datasets of the declared shapes and of no content, or of another file's, with options that ask for them."""
-    from ctxexp.models.elmo.files import layout
-    from ctxexp.models.elmo.options import read_options
+    from ctxexp.models.elmo.files import layout, read_options
 
     before = layout(read_options(folder / "options.json"))
     sizes = {"dim": int(pick(rng, (10_000, 20_000))), "projection_dim": int(pick(rng, (3000, 5000)))}  # 5 to 14 GB

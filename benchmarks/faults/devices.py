@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from bounded import bounded
 
-from ctxexp.datasets import semeval
+from ctxexp.datasets import sts
 from ctxexp.errors import CtxexpError
 from ctxexp.files.manifest import MANIFEST, seal
 from ctxexp.files.vector_files import read_vectors
@@ -150,7 +150,7 @@ def make_sts(folder: Path) -> None:
 
 
 def read_sts(folder: Path) -> Values:
-    corpora = semeval.sts_b(path=str(folder)), semeval.sick_r(path=str(folder))
+    corpora = sts.sts_b(path=str(folder)), sts.sick_r(path=str(folder))
     return {one.name: np.array([pair.gold for pair in one.pairs]) for one in corpora}
 
 

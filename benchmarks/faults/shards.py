@@ -18,7 +18,7 @@ import numpy as np
 
 from ctxexp.controls import NoFirst
 from ctxexp.dataset import Corpus
-from ctxexp.datasets.streamed import ShardOptions
+from ctxexp.datasets.contexts import ShardOptions
 from ctxexp.engines import Local
 from ctxexp.measuring.study import Study, Vectors, WordFilter
 from ctxexp.metrics.anisotropy import Anisotropy

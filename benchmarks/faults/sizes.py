@@ -114,10 +114,9 @@ def factory(name: str) -> Callable[..., object]:
         from ctxexp_scale.huggingface import huggingface
 
         return huggingface
-    from ctxexp.datasets import semeval
-    from ctxexp.datasets.sts import sts
+    from ctxexp.datasets import sts
 
-    return sts if name == "sts" else getattr(semeval, name)
+    return getattr(sts, name)
 
 
 INPUTS: dict[str, SizedInput] = {

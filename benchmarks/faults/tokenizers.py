@@ -17,8 +17,8 @@ import numpy as np
 import tiny_models
 
 from ctxexp.model import Encoder
-from ctxexp.models import bert, gpt2, minis
-from ctxexp.models.huggingface import huggingface
+from ctxexp.models import minis
+from ctxexp.models.huggingface import bert, gpt2, huggingface
 from ctxexp.models.transformer import checkpoints
 
 from . import Lost, Silent
@@ -27,7 +27,7 @@ from .damage import heard
 KINDS = ("bert", "roberta", "gpt2", "qwen2", "llama", "t5")
 ROWS = 230  # of each table here: all vocabularies that are tried have from half of it to as many pieces
 FILES = ("tokenizer.json", "tokenizer_config.json")
-PAPERS = {"bert": bert.bert, "gpt2": gpt2.gpt2}
+PAPERS = {"bert": bert, "gpt2": gpt2}
 
 
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:

@@ -20,7 +20,7 @@ from ctxexp.files.vector_files import write_binary, write_safetensors, write_tex
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.model import Encoder
 from ctxexp.models.elmo.factory import elmo
-from ctxexp.models.elmo.options import ElmoOptions
+from ctxexp.models.elmo.files import ElmoOptions
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.word_vectors import word_vectors
 from ctxexp.vectors.encode import open_store

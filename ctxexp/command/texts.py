@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxexp.dataset import Corpus, Sentence
+from ctxexp.datasets.checks import tokenizer
 from ctxexp.datasets.tables import choose_column, table_cells, text_of
-from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError, line
 from ctxexp.files.paths import user_path
 from ctxexp.model import Encoder

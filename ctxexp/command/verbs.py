@@ -18,7 +18,7 @@ from ctxexp.datasets.download import vector_folder
 from ctxexp.errors import TrackingError
 from ctxexp.files.credentials import VARIABLE
 from ctxexp.files.paths import user_path
-from ctxexp.models.listing import cached_models, registered_models
+from ctxexp.models.choices import cached_models, registered_models
 from ctxexp.plugins import Register, hookimpl
 from ctxexp.progress import show, terminal_width
 from ctxexp.sinks.mlflow.database import DATABASE, prepare
@@ -124,7 +124,7 @@ def upload(folder: Path, *folders: Path, uri: str | None = None, experiment: str
     experiment: MLflow's experiment; null: the run's own
     example: ctxexp upload mlruns/results/20261126-171123-9aae98
     """
-    from ctxexp.sinks.mlflow.upload import upload as send
+    from ctxexp.sinks.mlflow.ui import upload as send
 
     for place in (folder, *folders):
         for sent in send(place, uri=uri, experiment=experiment):

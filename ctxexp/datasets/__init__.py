@@ -8,8 +8,8 @@ from ctxexp.plugins import Register, hookimpl
 @hookimpl
 def register_datasets(register: Register) -> None:
     register("polysemy", "ctxexp.datasets.polysemy:polysemy")
-    register("sts_2012_2016", "ctxexp.datasets.semeval:sts_2012_2016")
-    register("sts_b", "ctxexp.datasets.semeval:sts_b")
-    register("sick_r", "ctxexp.datasets.semeval:sick_r")
+    register("sts_2012_2016", "ctxexp.datasets.sts:sts_2012_2016")
+    register("sts_b", "ctxexp.datasets.sts:sts_b")
+    register("sick_r", "ctxexp.datasets.sts:sick_r")
     register("sts", "ctxexp.datasets.sts:sts")
     register("text", "ctxexp.datasets.text:text")

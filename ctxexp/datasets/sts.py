@@ -1,15 +1,34 @@
-"""The seven data sets of semantic textual similarity as one: STS 2012-2016, the STS benchmark, SICK, each a task."""
+"""The data sets of semantic textual similarity, as SemEval published them: STS 2012-2016, the STS benchmark and SICK,
+each alone, or all seven tasks as one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Literal
 
 from ctxexp.dataset import Corpus, Pair, Sentence
-from ctxexp.datasets.semeval import YEARS, sick_r, sts_2012_2016, sts_b
-from ctxexp.errors import ConfigError, UnknownName
+from ctxexp.datasets.checks import tokenizer as make_tokenizer
+from ctxexp.datasets.download import fetch_dataset
+from ctxexp.datasets.tables import read_named
+from ctxexp.errors import ConfigError, DataError, UnknownName
+from ctxexp.files.paths import user_path
+from ctxexp.files.text_lines import text_lines
 
+Scored = tuple[str, str, float, str]  # first sentence, second sentence, gold score, subset
+YEARS = {
+    2012: ("STS2012-test", 5),
+    2013: ("STS2013-test", 3),
+    2014: ("STS2014-test", 6),
+    2015: ("STS2015-test", 5),
+    2016: ("STS2016-test", 5),
+}
 TASKS = (*(f"STS{year - 2000}" for year in YEARS), "STS-B", "SICK-R")
+TRAIN_2012 = ("STS2012-train", 3)
+BENCHMARK = {"train": "sts-train.csv", "dev": "sts-dev.csv", "test": "sts-test.csv"}
+SICK = {"train": "SICK_train.txt", "trial": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
+SICK_COLUMNS = ("sentence_A", "sentence_B", "relatedness_score")
 
 
 def sts(
@@ -86,3 +105,163 @@ def _join(parts: Sequence[Corpus], names: Sequence[str], choices: dict[str, str]
 def _name_for_users(pair: Pair) -> str:
     """The sub-set's name as users give it, without the `-train` by which results tell STS12's training pairs apart."""
     return pair.subset.replace("-train/", "/")
+
+
+def sts_2012_2016(
+    *,
+    path: str | None = None,
+    years: list[int] | None = None,
+    split: Literal["test", "train", "all"] = "test",
+    tokenizer: str = "english",
+    lower: bool = False,
+) -> Corpus:
+    """STS 2012-2016 (SemEval): the scored pairs of every test set, both sentences; the paper's data.
+
+    `path` is the folder that holds STS2012-test ... STS2016-test; without it the files are downloaded to the user's
+    cache. `years` limits the years; `split` is test, train (2012 alone has training pairs) or all. 2013 lacks its
+    SMT sub-set, which its owners don't redistribute. Raises ConfigError (years, split), DataError (a missing or
+    malformed file, named).
+    """
+    if years is not None and not years:
+        raise ConfigError(f"dataset.years=[]: expected years from {list(YEARS)}; leave it null for all of them")
+    selection = list(YEARS) if years is None else sorted(set(years))
+    if unknown := [y for y in selection if y not in YEARS]:
+        raise ConfigError(f"dataset.years={unknown}: expected years from {list(YEARS)}")
+    if split not in ("test", "train", "all"):
+        raise ConfigError(f"dataset.split={split!r}: expected one of test, train, all")
+    if split == "train" and 2012 not in selection:
+        raise ConfigError(f"dataset.split=train with dataset.years={selection}: only 2012 has training pairs")
+    train = split == "train" or (split == "all" and 2012 in selection)
+    tested = [] if split == "train" else selection
+    folder = _folder(path, "sts_2012_2016", [YEARS[y][0] for y in tested] + [TRAIN_2012[0]] * train)
+    parts = [(f"STS{y - 2000}", *YEARS[y]) for y in tested] + ([("STS12-train", *TRAIN_2012)] if train else [])
+    pairs: list[Scored] = []
+    for label, name, n_subsets in parts:
+        pairs += _year(folder / name, label, n_subsets)
+    choices = {"years": ",".join(map(str, selection)), "split": split}
+    return _corpus("sts_2012_2016", pairs, tokenizer, lower, choices)
+
+
+def sts_b(
+    *,
+    path: str | None = None,
+    split: Literal["train", "dev", "test", "all"] = "test",
+    tokenizer: str = "english",
+    lower: bool = False,
+) -> Corpus:
+    """The STS benchmark: sentence pairs scored 0 to 5; `split` is train, dev, test or all.
+
+    `path` is the folder of sts-train.csv, sts-dev.csv and sts-test.csv (tab-separated, whatever their name says), or
+    its parent; without it the files are downloaded to the user's cache.
+    """
+    names = _splits(split, BENCHMARK)  # before anything is looked for, or downloaded
+    folder = _folder(path, "sts_b", ["STSbenchmark"]) / "STSbenchmark"
+    pairs: list[Scored] = []
+    for name in names:
+        file, lines = _lines(folder, name)
+        for number, line in lines:
+            fields = line.split("\t")
+            if len(fields) < 7:
+                raise DataError(f"{file}, line {number}: {len(fields)} tab-separated fields; expected at least 7")
+            pairs.append((fields[5].strip(), fields[6].strip(), _score(fields[4], f"{file}, line {number}"), "STS-B"))
+    return _corpus("sts_b", pairs, tokenizer, lower, {"split": split})
+
+
+def sick_r(
+    *,
+    path: str | None = None,
+    split: Literal["train", "trial", "test", "all"] = "test",
+    tokenizer: str = "english",
+    lower: bool = False,
+) -> Corpus:
+    """SICK relatedness (SemEval-2014 Task 1 release): pairs scored 1 to 5; `split` is train, trial, test or all.
+
+    `path` is the folder of SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt, or its parent.
+    """
+    names = _splits(split, SICK)
+    folder = _folder(path, "sick_r", ["SICK"]) / "SICK"
+    pairs: list[Scored] = []
+    for name in names:
+        for where, (first, second, score) in read_named(_existing(folder, name), SICK_COLUMNS, "text", ".tsv"):
+            pairs.append((first.strip(), second.strip(), _score(score, where), "SICK-R"))
+    return _corpus("sick_r", pairs, tokenizer, lower, {"split": split})
+
+
+def _year(folder: Path, label: str, n_subsets: int) -> Iterator[Scored]:
+    inputs = sorted(p for p in folder.glob("*.input.*") if p.name.removesuffix(".gz").endswith(".txt"))
+    if len(inputs) != n_subsets:
+        names = ", ".join(p.name for p in inputs) or "none"
+        raise DataError(f"{folder}: expected {n_subsets} files named *.input.<subset>.txt (or .gz), found {names}")
+    for path in inputs:
+        name = path.name.removesuffix(".gz")
+        subset = name.split(".input.")[1].removesuffix(".txt")
+        file, sentences = _lines(folder, name)
+        gold_file, golds = _lines(folder, name.replace(".input.", ".gs."), keep_empty=True)
+        sentence_lines, gold_lines = list(sentences), list(golds)
+        if len(sentence_lines) != len(gold_lines):
+            raise DataError(f"{file} has {len(sentence_lines)} lines but {gold_file} has {len(gold_lines)}")
+        for (number, line), (_, gold) in zip(sentence_lines, gold_lines, strict=True):
+            if not gold.strip():
+                continue
+            fields = line.split("\t")
+            if len(fields) < 2:
+                raise DataError(f"{file}, line {number}: no tab; expected two sentences separated by one")
+            yield fields[0].strip(), fields[1].strip(), _score(gold, f"{gold_file}, line {number}"), f"{label}/{subset}"
+
+
+def _existing(folder: Path, name: str) -> Path:
+    """The file that exists, NAME or NAME.gz."""
+    for file in (folder / name, folder / f"{name}.gz"):
+        if file.is_file():
+            return file
+    raise DataError(f"no {name} or {name}.gz in {folder}; dataset.path should name the folder above it")
+
+
+def _lines(folder: Path, name: str, keep_empty: bool = False) -> tuple[Path, Iterable[tuple[int, str]]]:
+    """The file that exists, and its numbered lines."""
+    file = _existing(folder, name)
+    return file, [(number, line) for number, line in text_lines(file) if line or keep_empty]
+
+
+def _score(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise DataError(f"{where}: gold score {text!r} is not a number") from None
+
+
+def _splits(split: str, files: dict[str, str]) -> list[str]:
+    if split == "all":
+        return list(files.values())
+    if split not in files:
+        raise ConfigError(f"dataset.split={split!r}: expected one of {', '.join(files)}, all")
+    return [files[split]]
+
+
+def _folder(path: str | None, dataset: str, parts: list[str]) -> Path:
+    """The folder that holds `parts`: where the user said (itself, or its `sts` folder), or the download cache."""
+    if path is None:
+        return fetch_dataset(dataset)
+    root = user_path(path)
+    if not root.is_dir():
+        raise DataError(f"no folder {root} (dataset.path)")
+    for folder in (root, root / "sts", root.parent):
+        if all((folder / part).is_dir() for part in parts):
+            return folder
+    raise DataError(f"{root} (dataset.path) should hold the folders {', '.join(dict.fromkeys(parts))}")
+
+
+def _corpus(name: str, scored: list[Scored], tokenizer: str, lower: bool, choices: dict[str, str]) -> Corpus:
+    """Both sentences of each pair, flattened; an equal sentence elsewhere stays a sentence of its own here."""
+    tokenize = make_tokenizer(tokenizer, lower=lower)
+    sentence_by_text: dict[str, Sentence] = {}
+    sentences: list[Sentence] = []
+    pairs: list[Pair] = []
+    for first, second, gold, subset in scored:
+        pairs.append(Pair(len(sentences), len(sentences) + 1, gold, subset))
+        for text in (first, second):
+            if text not in sentence_by_text:
+                sentence_by_text[text] = tokenize(text)
+            sentences.append(sentence_by_text[text])
+    named = {**choices, "tokenizer": tokenizer, "lower": str(lower).lower()}
+    return Corpus(name, tuple(sentences), tuple(pairs), choices=named)

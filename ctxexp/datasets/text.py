@@ -1,5 +1,5 @@
 """The user's own text, in memory or streamed: files of a sentence a line, tables with a column of texts, folders of
-either.
+either, SNLI's and MultiNLI's pairs as sentences.
 
 Which file is read how is told by its name, and what a line is by `ctxexp.files.text_lines`; a kind of file that isn't
 known is refused.
@@ -18,14 +18,13 @@ from typing import Literal, NamedTuple
 import regex
 
 from ctxexp.dataset import Corpus, Sentence, TextStream
-from ctxexp.datasets.tables import TABLES, read_named, text_of
-from ctxexp.datasets.words import tokenizer as make_tokenizer
+from ctxexp.datasets.checks import tokenizer as make_tokenizer
+from ctxexp.datasets.tables import TABLES, read_named, read_rows, text_of
 from ctxexp.errors import ConfigError, DataError, near, short
 from ctxexp.files.paths import user_path
 from ctxexp.files.text_lines import COMPRESSED, is_compressed, lines_after_byte, suffix_of, text_lines
 
 log = logging.getLogger("ctxexp")
-
 Sentences = Literal["row", "line", "marks"]
 LINES = (".txt", ".text")
 Unit = tuple[object, str, object]  # a line or a cell, its place (for messages), what tells its document (in a row)
@@ -42,7 +41,6 @@ OTHER_KINDS = {
     ".vec": "word vectors are read with model=word_vectors model.path={}",
     **dict.fromkeys((".npz", ".npy", ".h5", ".hdf5"), "vectors of words are read with model=vectors model.path={}"),
 }
-"""What is no text, with the option that takes it."""
 _MARKS = regex.compile(r"(?<=[.!?…][\"'”’)\]]?)\s+(?=[\"'“‘(\[]?[\p{Lu}\p{N}])")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _CUTS: dict[str, Callable[[str], list[str]]] = {
@@ -50,6 +48,11 @@ _CUTS: dict[str, Callable[[str], list[str]]] = {
     "line": lambda text: [line.strip() for line in _LINE_END.split(text)],
     "marks": lambda text: [one.strip() for line in _LINE_END.split(text) for one in _MARKS.split(line)],
 }
+FIELDS = (("sentence1", "sentence2"), ("premise", "hypothesis"))  # of .jsonl objects and .tsv headers
+SUFFIXES = (".jsonl", ".tsv", ".txt")  # of a folder's files those of the first kind that is there are read
+
+
+"""What is no text, with the option that takes it."""
 
 
 def text(
@@ -250,3 +253,69 @@ def files_of(path: Path) -> list[Path]:
         names = ", ".join(left[:5]) + (", ..." if len(left) > 5 else "")
         log.warning("%s: %d files are read, %d are not: %s", path, len(files), len(left), names)
     return files
+
+
+def sentences_of(path: str, tokenizer: str, *, lower: bool = False) -> Corpus:
+    """The sentences of a file or folder: one sentence per line (.txt), or pairs as SNLI and MultiNLI have them (.jsonl;
+    .tsv or .txt with their header), first and second sentence of each, labels unused; any of them compressed.
+
+    Of a folder the .jsonl files are read if it has any, else .tsv, else .txt. Raises DataError naming file and line.
+    """
+    place, files = user_path(path), fit_files(path)
+    tokenize = make_tokenizer(tokenizer, lower=lower)
+    sentences: dict[str, Sentence] = {}
+    for file in files:
+        for text in _read(file):
+            if text and text not in sentences:
+                sentences[text] = tokenize(text)
+    if not sentences:
+        raise DataError(f"{place} has no sentence (fit_on=nli:{path})")
+    return Corpus(place.name, tuple(sentences.values()), choices={"tokenizer": tokenizer, "lower": str(lower).lower()})
+
+
+def fit_files(path: str) -> list[Path]:
+    """The file, or of a folder those of its first kind that is there. Raises DataError if there is none."""
+    place = user_path(path)
+    if place.is_file():
+        if (suffix := suffix_of(place)) not in ("", *SUFFIXES, *LINES):
+            raise DataError(f"{place}: a file named *{suffix} isn't read; expected {', '.join(SUFFIXES)} (fit_on=nli:)")
+        return [place]
+    if not place.is_dir():
+        raise DataError(f"no such file or folder: {place} (fit_on=nli:{path})")
+    kinds = [[f for f in sorted(place.iterdir()) if suffix_of(f) == s] for s in SUFFIXES]
+    files = next((group for group in kinds if group), [])
+    if not files:
+        raise DataError(f"no {', '.join(SUFFIXES)} file in {place} (fit_on=nli:{path})")
+    return files
+
+
+def _read(file: Path) -> Iterator[str]:
+    if suffix_of(file) == ".jsonl":
+        for where, cells in read_rows(file, lambda names: _pair(names, file)):
+            if not all(isinstance(cell, str) for cell in cells):
+                raise DataError(f"{where}: expected texts, got {short(cells)}")
+            yield from (cell.strip() for cell in cells)
+        return
+    lines = [line for _, line in text_lines(file)]
+    head = lines[0].split("\t") if lines else []
+    if suffix_of(file) != ".tsv" and not any(set(pair) <= set(head) for pair in FIELDS):
+        yield from (line.strip() for line in lines)
+        return
+    columns = [head.index(name) for name in _pair(head, file)]
+    for number, line in enumerate(lines[1:], start=2):
+        cells = line.split("\t")
+        if not line.strip():
+            continue
+        if len(cells) <= max(columns):
+            raise DataError(f"{file}, line {number}: {len(cells)} tab-separated fields; expected {max(columns) + 1}")
+        yield from (cells[column].strip() for column in columns)
+
+
+def _pair(names: Sequence[str], file: Path) -> tuple[str, str]:
+    pair = next((pair for pair in FIELDS if set(pair) <= set(names)), None)
+    if pair is None:
+        raise DataError(
+            f"{file}: no columns sentence1 and sentence2 (or premise and hypothesis); rename it to .txt if it holds a "
+            "sentence a line"
+        )
+    return pair

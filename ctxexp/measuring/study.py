@@ -19,8 +19,8 @@ from ctxexp.baselines import OnePerSentence, builtin_baseline
 from ctxexp.control import Control
 from ctxexp.controls import Uncontrolled
 from ctxexp.dataset import Corpus, overlap
-from ctxexp.datasets.streamed import EncodingRecord, StreamedCorpus
-from ctxexp.datasets.words import is_punctuation
+from ctxexp.datasets.checks import is_punctuation
+from ctxexp.datasets.contexts import EncodingRecord, StreamedCorpus
 from ctxexp.errors import ConfigError, DataError, MetricError, plugin_call
 from ctxexp.files.code_version import __version__
 from ctxexp.measuring.bootstrap import Stream, Units

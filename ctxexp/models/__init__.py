@@ -7,9 +7,9 @@ from ctxexp.plugins import Register, hookimpl
 
 @hookimpl
 def register_models(register: Register) -> None:
-    register("bert", "ctxexp.models.bert:bert")
-    register("gpt2", "ctxexp.models.gpt2:gpt2")
+    register("bert", "ctxexp.models.huggingface:bert")
+    register("gpt2", "ctxexp.models.huggingface:gpt2")
     register("elmo", "ctxexp.models.elmo.factory:elmo")
     register("huggingface", "ctxexp.models.huggingface:huggingface")
-    register("random_words", "ctxexp.models.random_words:random_words")
+    register("random_words", "ctxexp.models.word_vectors:random_words")
     register("word_vectors", "ctxexp.models.word_vectors:word_vectors")

@@ -1,20 +1,24 @@
-"""The options that several models share, as types that the command line checks before any work, and their ranges."""
+"""What can be chosen of a model, checked once for all kinds: options, weights, layers; and `ctxexp models`: what can
+be typed as a model, how large its files are, and whether they are here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from importlib.util import find_spec
 from inspect import Parameter, Signature, cleandoc, signature
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from ctxexp.errors import ConfigError, ModelError, UnknownName
 from ctxexp.files.paths import user_path
 from ctxexp.model import Encoder
-from ctxexp.models.elmo.locate import locate
-from ctxexp.models.transformer.checkpoints import local_path
+from ctxexp.models.elmo.files import hub_cache, locate
+from ctxexp.models.transformer.checkpoints import is_complete, local_path
+from ctxexp.plugins.offers import Offer
+from ctxexp.plugins.types import arguments
 
 Weights = Literal["mini", "published", "untrained"]
 Pooling = Literal["mean", "first", "last", "pieces"]
@@ -28,6 +32,7 @@ Unused = Literal["refuse", "warn"]
 Quantization = Literal["torchao_int8", "bitsandbytes_8bit", "bitsandbytes_4bit"]
 AS_TOKENIZER = "as_tokenizer"  # the default of `model.prefix`
 QUANTIZERS = {"torchao_int8": "torchao", "bitsandbytes_8bit": "bitsandbytes", "bitsandbytes_4bit": "bitsandbytes"}
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,3 +221,81 @@ def check_elmo_files(weights: str = "mini", options_file: str | None = None, wei
     for key, location in (("options_file", options_file), ("weight_file", weight_file)):
         if location is not None and not location.startswith(("http://", "https://")):
             locate(location, key)
+
+
+class ModelFiles(NamedTuple):
+    """The files of a model, as the model is typed.
+
+    Args:
+        typed: The words of a command that choose it.
+        n_bytes: Their size where they are not here.
+        source: The model's name elsewhere.
+        fetch: How they get here.
+        find: The folder or file that they are in; None or ModelError: they are not here.
+    """
+
+    typed: str
+    n_bytes: float
+    source: str
+    fetch: str
+    find: Callable[[], Path | None]
+
+
+class ListedModel(NamedTuple):
+    """A line of the list: what is typed, the size of its files (0: it has none, or unknown), whether they are here
+    (None: it has none), and a note."""
+
+    typed: str
+    n_bytes: float
+    is_here: bool | None
+    note: str
+
+
+def with_files(*files: ModelFiles) -> Callable[[F], F]:
+    """Decorate a model's factory: its files are listed by `ctxexp models`."""
+
+    def mark(factory: F) -> F:
+        vars(factory).update(model_files=files)
+        return factory
+
+    return mark
+
+
+def registered_models(offers: Iterable[Offer]) -> Iterator[ListedModel]:
+    """The models of these offers, in each of the ways that they are typed."""
+    for offer in offers:
+        every: tuple[ModelFiles, ...] = () if offer.problem else getattr(offer.factory, "model_files", ())
+        for files in every:
+            place = _locate(files)
+            size, note = (_size(place), "") if place else (files.n_bytes, f": {files.fetch}")
+            yield ListedModel(files.typed, size, place is not None, files.source + note)
+        if not every:
+            parameters = {} if offer.problem else arguments(offer.factory) or {}
+            needed = [f"model.{key}=..." for key, (_, default) in parameters.items() if default is Parameter.empty]
+            yield ListedModel(" ".join([offer.name, *needed]), 0, None, offer.summary)
+
+
+def cached_models() -> Iterator[ListedModel]:
+    """The models in the hub's cache that are whole, by name."""
+    from huggingface_hub import scan_cache_dir
+    from huggingface_hub.errors import CacheNotFound
+
+    try:
+        repositories = scan_cache_dir(hub_cache()).repos
+    except CacheNotFound:
+        return
+    for one in sorted(repositories, key=lambda one: str(one.repo_id)):
+        if one.repo_type == "model" and any(is_complete(revision.snapshot_path) for revision in one.revisions):
+            yield ListedModel(one.repo_id, one.size_on_disk, True, "in the hub's cache")
+
+
+def _locate(files: ModelFiles) -> Path | None:
+    try:
+        return files.find()
+    except ModelError:
+        return None
+
+
+def _size(place: Path) -> int:
+    every = [place] if place.is_file() else place.rglob("*")
+    return sum(path.stat().st_size for path in every if path.is_file())

@@ -1,4 +1,7 @@
-"""`model=huggingface model.checkpoint=<id, folder or GGUF file>`: any encoder or decoder that `transformers` loads."""
+"""`model=huggingface model.checkpoint=<id, folder or GGUF file>`: any encoder or decoder that `transformers` loads;
+and the papers' two, `model=bert` and `model=gpt2`: the mini that ships with ctxexp, the published model, or either
+untrained.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,15 @@ from typing import Any
 
 from ctxexp.model import Encoder
 from ctxexp.models import minis
-from ctxexp.models.choices import TransformerOptions, Weights, check_weights, with_transformer_options
+from ctxexp.models.choices import (
+    ModelFiles,
+    TransformerOptions,
+    Weights,
+    check_weights,
+    with_files,
+    with_transformer_options,
+)
 from ctxexp.models.lazy import lazy
-from ctxexp.models.listing import ModelFiles, with_files
 from ctxexp.models.transformer.checkpoints import (
     PUBLISHED_CHECKPOINTS,
     Checkpoint,
@@ -89,3 +98,9 @@ def paper_model(kind: str, summary: str, published_bytes: float) -> Callable[...
         f"{kind} weights=published", published_bytes, source, "downloaded when it is first used", found
     )
     return with_files(minis.files(kind), published)(with_transformer_options(build))
+
+
+bert = paper_model(
+    "bert", "All layers of BERT: weights=mini ships with ctxexp, weights=published is bert-base-cased.", 436e6
+)
+gpt2 = paper_model("gpt2", "All layers of GPT-2: weights=mini ships with ctxexp, weights=published is gpt2.", 548e6)

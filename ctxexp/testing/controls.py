@@ -12,7 +12,7 @@ from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.datasets.checks import check_corpus
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.models.random_words import random_words
+from ctxexp.models.word_vectors import random_words
 from ctxexp.testing.baselines import row_index
 from ctxexp.testing.report import Breach, Report, subject_label
 from ctxexp.vectors.layers import MemoryLayers

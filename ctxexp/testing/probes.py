@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ctxexp.dataset import Sentence
-from ctxexp.datasets.words import tokenizer
+from ctxexp.datasets.checks import tokenizer
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.testing.report import Breach
 

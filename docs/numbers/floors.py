@@ -16,7 +16,7 @@ from ctxexp_compare.floors.make import domain_sentences, floor_of_domains
 from ctxexp_compare.floors.sample import Rows, collect, sampled
 
 from ctxexp.dataset import Sentence
-from ctxexp.datasets.words import tokenizer
+from ctxexp.datasets.checks import tokenizer
 from ctxexp.model import Encoder
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown

@@ -19,7 +19,7 @@ import ctxexp
 from ctxexp.command.build import Built
 from ctxexp.command.face import configured
 from ctxexp.dataset import Sentence
-from ctxexp.datasets.words import is_punctuation
+from ctxexp.datasets.checks import is_punctuation
 from ctxexp.results.values import Values
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown

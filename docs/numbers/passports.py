@@ -15,7 +15,7 @@ from ctxexp_compare.passport.report import describe
 
 from ctxexp.command.build import Built
 from ctxexp.command.face import configured
-from ctxexp.datasets.words import tokenizer
+from ctxexp.datasets.checks import tokenizer
 from ctxexp.models.transformer.token_states import TokenStates, token_states
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown

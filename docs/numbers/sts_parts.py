@@ -17,8 +17,8 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from ctxexp.dataset import Corpus, Sentence
+from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.sts import sts
-from ctxexp.datasets.words import is_punctuation
 from ctxexp.maths.correlation import spearman
 from ctxexp.models import minis
 

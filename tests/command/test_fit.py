@@ -18,8 +18,8 @@ from ctxexp.baselines import OnePerSentence
 from ctxexp.command.build import Built
 from ctxexp.command.config import Config
 from ctxexp.dataset import Corpus, Pair, Sentence, overlap
-from ctxexp.datasets.sentences import sentences_of
-from ctxexp.datasets.words import is_punctuation
+from ctxexp.datasets.checks import is_punctuation
+from ctxexp.datasets.text import sentences_of
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.jobs.execute import summary
 from ctxexp.jobs.key import job_key

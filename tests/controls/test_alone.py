@@ -12,10 +12,8 @@ from tiny_models import make
 from ctxexp.controls import Alone
 from ctxexp.dataset import Sentence
 from ctxexp.model import Encoder
-from ctxexp.models.bert import bert
 from ctxexp.models.elmo.factory import elmo
-from ctxexp.models.gpt2 import gpt2
-from ctxexp.models.huggingface import huggingface
+from ctxexp.models.huggingface import bert, gpt2, huggingface
 from ctxexp.models.transformer.encoder import TransformerEncoder
 
 TEXTS = [text.split() for text in ("The bank of a river untangles .", "Some bank with no river untangles ! Yes")]

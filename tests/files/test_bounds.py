@@ -15,16 +15,15 @@ import pytest
 from bounded import UnboundedError, bounded
 from ctxexp_train.elmo_files import write_weights
 
-from ctxexp.datasets.semeval import sick_r, sts_b
+from ctxexp.datasets.sts import sick_r, sts_b
 from ctxexp.datasets.text import text
 from ctxexp.errors import ConfigError, CtxexpError
 from ctxexp.files.manifest import MANIFEST
 from ctxexp.files.text_lines import MAX_LINE_BYTES
 from ctxexp.files.vector_files import read_vectors
 from ctxexp.jobs.state import read_state
-from ctxexp.models.elmo.files import layout, read_weights
+from ctxexp.models.elmo.files import ElmoOptions, layout, read_weights
 from ctxexp.models.elmo.network import ElmoNetwork
-from ctxexp.models.elmo.options import ElmoOptions
 from ctxexp.results import RESULTS_FILE, Results
 from tests.made import results_with, told
 

@@ -28,7 +28,7 @@ from ctxexp.report import frame
 from ctxexp.report import page as report
 from ctxexp.report.sweep_tables import SweepTable, write_tables
 from ctxexp.results import Results
-from ctxexp.sinks.mlflow.failures import tracking_errors
+from ctxexp.sinks.mlflow.sqlite import tracking_errors
 from ctxexp.vectors.encode import open_store
 from tests.made import results_with, told
 

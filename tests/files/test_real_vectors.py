@@ -10,16 +10,15 @@ from engine import measure
 
 from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
+from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.polysemy import polysemy
-from ctxexp.datasets.words import is_punctuation
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metrics.anisotropy import Anisotropy
 from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
 from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
 from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.models.bert import bert
 from ctxexp.models.elmo.factory import elmo
-from ctxexp.models.gpt2 import gpt2
+from ctxexp.models.huggingface import bert, gpt2
 from ctxexp.results import Results
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.store import Store

@@ -28,8 +28,8 @@ from ctxexp.jobs.sweep import close_sweep, run_application
 from ctxexp.report.palette import colours
 from ctxexp.sink import Sweep, SweepReport, SweepRow
 from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.notes import job_note, sweep_note
 from ctxexp.sinks.mlflow.sink import MlflowSink
+from ctxexp.sinks.mlflow.values import job_note, sweep_note
 from tests.made import results_with
 
 APP = """

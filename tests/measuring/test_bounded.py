@@ -14,7 +14,7 @@ import ctxexp
 from ctxexp.command.build import Built
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
-from ctxexp.datasets.semeval import sts_2012_2016
+from ctxexp.datasets.sts import sts_2012_2016
 from ctxexp.errors import ConfigError
 from ctxexp.measuring.study import WordFilter
 from ctxexp.model import EncodedSentence, Encoder

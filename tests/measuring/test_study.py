@@ -15,8 +15,7 @@ from test_measure import Hashed, sentences
 
 from ctxexp.controls import NoFirst
 from ctxexp.dataset import Corpus, Pair, Sentence
-from ctxexp.datasets.contexts import BoundOptions, bound_corpus
-from ctxexp.datasets.streamed import StreamedCorpus
+from ctxexp.datasets.contexts import BoundOptions, StreamedCorpus, bound_corpus
 from ctxexp.errors import ConfigError
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.measuring.groups import Block, Group

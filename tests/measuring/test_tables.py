@@ -24,8 +24,8 @@ from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.model import EmbeddingTable
 from ctxexp.models.choices import TransformerOptions
 from ctxexp.models.elmo.encoder import ElmoEncoder
+from ctxexp.models.elmo.files import ElmoOptions
 from ctxexp.models.elmo.network import ElmoNetwork
-from ctxexp.models.elmo.options import ElmoOptions
 from ctxexp.models.transformer.checkpoints import describe
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.loading import load

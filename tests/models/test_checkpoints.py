@@ -16,7 +16,7 @@ import tiny_models
 from huggingface_hub import constants
 
 from ctxexp.errors import ModelError
-from ctxexp.models import bert
+from ctxexp.models.huggingface import bert
 from ctxexp.models.transformer import checkpoints
 from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS, describe, resolve
 
@@ -126,7 +126,7 @@ def test_the_cache_is_enough(cache: Path, tiny: Path) -> None:
 
 def test_published_weights_are_found_under_their_older_id(cache: Path, tiny: Path) -> None:
     cached(cache, "bert-base-cased", tiny, PUBLISHED_CHECKPOINTS["bert"].revision)
-    made = bert.bert(weights="published", device="cpu")
+    made = bert(weights="published", device="cpu")
     assert made.details["checkpoint"] == "bert-base-cased"
     assert made.details["revision"] == PUBLISHED_CHECKPOINTS["bert"].revision
     assert f"bert-base-cased@{PUBLISHED_CHECKPOINTS['bert'].revision}" in made.name
@@ -164,7 +164,7 @@ def test_the_hub_may_be_given_more_time(monkeypatch: pytest.MonkeyPatch) -> None
 def test_offline_and_not_cached_is_one_clear_message(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
     with pytest.raises(ModelError) as unreachable:
-        bert.bert(weights="published")
+        bert(weights="published")
     assert time.monotonic() - began < 2 * checkpoints.HUB_SECONDS
     message = str(unreachable.value)
     assert message.startswith(

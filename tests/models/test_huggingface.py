@@ -18,11 +18,10 @@ import torch
 from transformers import AutoTokenizer
 
 from ctxexp.dataset import Sentence
-from ctxexp.datasets.words import is_punctuation
+from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, CtxexpError, EncodingError, ModelError
 from ctxexp.model import Encoder, check_encoded
-from ctxexp.models import bert, gpt2
-from ctxexp.models.huggingface import huggingface
+from ctxexp.models.huggingface import bert, gpt2, huggingface
 from ctxexp.vectors.align import best_window, windows
 from ctxexp.vectors.device import resolve_device, resolve_dtype
 
@@ -217,7 +216,7 @@ def test_threads_and_random_state_are_left_alone(folder: Folder, two_threads: in
     torch.manual_seed(3)
     before = torch.random.get_rng_state()
     first, same, other = (
-        gpt2.gpt2(weights="untrained", checkpoint=str(folder("gpt2")), device="cpu", seed=seed) for seed in (1, 1, 2)
+        gpt2(weights="untrained", checkpoint=str(folder("gpt2")), device="cpu", seed=seed) for seed in (1, 1, 2)
     )
     a, b, c = (next(iter(e.encode(SENTENCES[:1]))).layers for e in (first, same, other))
     np.testing.assert_allclose(a, b, rtol=0, atol=2e-6)
@@ -234,7 +233,7 @@ def test_untrained_weights_of_half_precision_are_those_of_float32_rounded(folder
     (half / "config.json").write_text(json.dumps(settings | {"dtype": "float16"}))
     torch.random.manual_seed(5)  # the seed alone decides
     full, rounded = (
-        dict(bert.bert(weights="untrained", checkpoint=str(place), device="cpu", seed=1).model.named_parameters())
+        dict(bert(weights="untrained", checkpoint=str(place), device="cpu", seed=1).model.named_parameters())
         for place in (folder("bert"), half)
     )
     for name, weight in full.items():
@@ -253,14 +252,14 @@ def test_weights_in_shards_are_the_same_model(folder: Folder, tmp_path: Path) ->
 
 
 def test_checkpoint_replaces_what_weights_stands_for(folder: Folder) -> None:
-    made = bert.bert(checkpoint=str(folder("bert")), device="cpu")
+    made = bert(checkpoint=str(folder("bert")), device="cpu")
     assert made.name == encoder(folder("bert")).name
     with pytest.raises(ModelError, match=r"model=bert expects a checkpoint of type 'bert', but .* is a 'roberta'"):
-        bert.bert(checkpoint=str(folder("roberta")), device="cpu")
+        bert(checkpoint=str(folder("roberta")), device="cpu")
     with pytest.raises(ConfigError, match="revision=main names a commit of the hub, but weights=mini ships"):
-        bert.bert(revision="main")
+        bert(revision="main")
     with pytest.raises(CtxexpError, match="no weights 'pretrained'"):
-        gpt2.gpt2(weights="pretrained")
+        gpt2(weights="pretrained")
 
 
 def test_messages(folder: Folder, tmp_path: Path) -> None:
@@ -283,8 +282,8 @@ def test_messages(folder: Folder, tmp_path: Path) -> None:
         encoder(folder("t5"), stride=0)
     for seed in (99999999999999999999, 2**63, -1):
         with pytest.raises(ConfigError, match=rf"^seed={seed} \(weights=untrained\): expected 0 to 2\*\*63 - 1"):
-            bert.bert(weights="untrained", checkpoint=str(folder("bert")), seed=seed)
-    bert.bert(weights="untrained", checkpoint=str(folder("bert")), device="cpu", seed=2**63 - 1)
+            bert(weights="untrained", checkpoint=str(folder("bert")), seed=seed)
+    bert(weights="untrained", checkpoint=str(folder("bert")), device="cpu", seed=2**63 - 1)
     with pytest.raises(CtxexpError, match=r"no dtype 'float61'; did you mean 'float16'"):
         resolve_dtype("float61")
     with pytest.raises(CtxexpError, match=r"no device 'cudo'; did you mean 'cuda'"):
@@ -479,7 +478,7 @@ def test_registering_imports_no_torch_and_signatures_are_explicit() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
                           cwd=Path(__file__).parents[2])  # fmt: skip
     assert done.stdout.split() == ["bert", "gpt2", "elmo", "huggingface", "random_words", "word_vectors"]
-    for factory in (bert.bert, gpt2.gpt2, huggingface):
+    for factory in (bert, gpt2, huggingface):
         for parameter in inspect.signature(factory, eval_str=True).parameters.values():
             assert parameter.kind is parameter.KEYWORD_ONLY
             assert parameter.annotation is not parameter.empty

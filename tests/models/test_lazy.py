@@ -16,9 +16,8 @@ import pytest
 from ctxexp.command.face import measure
 from ctxexp.dataset import Sentence
 from ctxexp.model import EncodedSentence, Encoder
-from ctxexp.models.bert import bert
 from ctxexp.models.elmo.factory import elmo
-from ctxexp.models.gpt2 import gpt2
+from ctxexp.models.huggingface import bert, gpt2
 from ctxexp.models.lazy import DESCRIPTION_KEYS, LazyEncoder, lazy
 
 TEXT = [Sentence.of(["The", "bank"]), Sentence.of(["was"])]
@@ -165,7 +164,7 @@ def test_the_shipped_models_are_named_without_their_libraries(cache: Path) -> No
     """A run whose vectors are cached starts in a fraction of the time; the names are those that loading gives."""
     names = [make().name for make in (bert, gpt2, elmo, partial(bert, weights="untrained", seed=3))]
     code = (
-        "import sys; from ctxexp.models.bert import bert; from ctxexp.models.gpt2 import gpt2\n"
+        "import sys; from ctxexp.models.huggingface import bert; from ctxexp.models.huggingface import gpt2\n"
         "from ctxexp.models.elmo.factory import elmo; from ctxexp.models.lazy import LazyEncoder\n"
         "made = [bert(), gpt2(), elmo(), bert(weights='untrained', seed=3)]\n"
         "assert all(isinstance(one, LazyEncoder) for one in made)\n"

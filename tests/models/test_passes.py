@@ -12,7 +12,7 @@ from tiny_models import make
 from ctxexp.dataset import Sentence
 from ctxexp.model import Encoder
 from ctxexp.models.huggingface import huggingface
-from ctxexp.models.transformer.passes import shared_passes
+from ctxexp.models.transformer.token_states import shared_passes
 
 TEXT = [
     Sentence.of(words.split())

@@ -12,10 +12,9 @@ import torch
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.models.bert import bert
 from ctxexp.models.choices import TransformerOptions
-from ctxexp.models.huggingface import huggingface
-from ctxexp.models.transformer.placing import loading_arguments
+from ctxexp.models.huggingface import bert, huggingface
+from ctxexp.models.transformer.leftovers import loading_arguments
 
 SENTENCES = [Sentence.of(text.split()) for text in ("the dog jumps", "money in the bank")]
 

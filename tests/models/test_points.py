@@ -17,7 +17,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, CtxexpError, ModelError
 from ctxexp.model import Encoder
 from ctxexp.models.huggingface import huggingface
-from ctxexp.models.transformer.points import FAMILIES, BlockMap
+from ctxexp.models.transformer.facts import FAMILIES, BlockMap
 
 PRE_NORM = ("gpt2", "llama", "qwen2", "gpt_neox")  # whose last residual is before a final norm
 SENTENCES = [Sentence.of(text.split()) for text in ("the quick brown fox", "money in the bank", "unbelievable")]
@@ -145,7 +145,7 @@ def test_a_map_that_does_not_fit_is_refused(
 ) -> None:
     from transformers import AutoModel
 
-    from ctxexp.models.transformer.points import block_points
+    from ctxexp.models.transformer.facts import block_points
 
     model: nn.Module = AutoModel.from_pretrained(folder("gpt2")).eval()
     monkeypatch.setitem(FAMILIES, "gpt2", wrong)

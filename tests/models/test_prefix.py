@@ -20,8 +20,7 @@ from ctxexp.errors import ConfigError, CtxexpError, ModelError
 from ctxexp.jobs.execute import summary
 from ctxexp.model import TextStart
 from ctxexp.models.elmo.factory import elmo
-from ctxexp.models.gpt2 import gpt2
-from ctxexp.models.huggingface import huggingface
+from ctxexp.models.huggingface import gpt2, huggingface
 from ctxexp.models.lazy import LazyEncoder
 from ctxexp.report.run_facts import encoder_lines
 from ctxexp.results.run_info import RunInfo

@@ -10,7 +10,7 @@ import pytest
 from ctxexp import measure
 from ctxexp.dataset import Sentence
 from ctxexp.errors import CtxexpError
-from ctxexp.models.random_words import random_words
+from ctxexp.models.word_vectors import random_words
 from ctxexp.results import Results
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/measures/controls.md"

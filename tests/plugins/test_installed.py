@@ -21,7 +21,7 @@ def register_models(register):
     register("{name}", "{module}:made")
 
 def made():
-    from ctxexp.models.random_words import random_words
+    from ctxexp.models.word_vectors import random_words
     return random_words(dim={dim})
 """
 

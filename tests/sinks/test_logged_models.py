@@ -13,9 +13,9 @@ from mlflow.entities import LoggedModel
 
 from ctxexp.jobs.job import new_run
 from ctxexp.results import Results
-from ctxexp.sinks.mlflow import database, models, sqlite
-from ctxexp.sinks.mlflow.models import logged_model
+from ctxexp.sinks.mlflow import database, sqlite, views
 from ctxexp.sinks.mlflow.sink import MlflowSink
+from ctxexp.sinks.mlflow.views import logged_model
 from tests.made import results_with, told
 
 
@@ -84,7 +84,7 @@ def test_what_changes_the_vectors_is_another_model(store: Path) -> None:
 
 def test_without_an_encoder_or_on_an_old_server_there_is_none(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     send(store, 0, measured(encoder=""))
-    monkeypatch.setattr(models, "FIRST", (99, 0))
+    monkeypatch.setattr(views, "LOGGED_MODELS", (99, 0))
     send(store, 1, measured())
     assert stored(store)[1] == []
 

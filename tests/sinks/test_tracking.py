@@ -34,13 +34,12 @@ from ctxexp.jobs.sinks import Sinks
 from ctxexp.jobs.state import job_folder, write_state
 from ctxexp.report.palette import FIXED
 from ctxexp.results import Results
-from ctxexp.sinks.mlflow import database, doctor, sqlite, views
-from ctxexp.sinks.mlflow.failures import tracking_errors
-from ctxexp.sinks.mlflow.models import dataset_inputs
+from ctxexp.sinks.mlflow import database, sqlite, views
 from ctxexp.sinks.mlflow.sink import MlflowSink, finished_run
-from ctxexp.sinks.mlflow.tags import NOTE, OWN_NOTE
-from ctxexp.sinks.mlflow.upload import upload
-from ctxexp.sinks.mlflow.values import flat, headline, keys_to_compare, metric_name, metric_names
+from ctxexp.sinks.mlflow.sqlite import tracking_errors
+from ctxexp.sinks.mlflow.ui import upload
+from ctxexp.sinks.mlflow.values import NOTE, OWN_NOTE, flat, headline, keys_to_compare, metric_name, metric_names
+from ctxexp.sinks.mlflow.views import dataset_inputs
 from tests.made import results_with, saying, told
 
 LAYERS = 5
@@ -518,7 +517,7 @@ def test_a_run_that_just_finished_is_not_taken_for_dead(store: Path) -> None:
     child.kill()
     child.join(30)
     client.set_terminated(held[0].info.run_id, "FINISHED")
-    assert doctor.mark_killed_runs(Late(client, held), experiment) == []
+    assert database.mark_killed_runs(Late(client, held), experiment) == []
     assert client.get_run(held[0].info.run_id).info.status == "FINISHED"
 
 
@@ -526,7 +525,7 @@ def test_a_killed_process_leaves_nothing_running_after_the_next_start(store: Pat
     child = start_child(store)
     client = database.client(database.prepare(store))
     experiment = database.experiment(client, "study", store)
-    assert doctor.mark_killed_runs(client, experiment) == []  # it lives
+    assert database.mark_killed_runs(client, experiment) == []  # it lives
     child.kill()
     child.join(30)
     run_job(store, "gpt2", number=1)

@@ -24,12 +24,10 @@ from ctxexp.jobs.state import job_folder, new_id
 from ctxexp.jobs.sweep import close_sweep
 from ctxexp.sink import Sweep
 from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.links import sweep_link, ui_address
 from ctxexp.sinks.mlflow.sink import MlflowSink, _say_where_files_stay
-from ctxexp.sinks.mlflow.tags import KIND, SWEEP, VIEW
-from ctxexp.sinks.mlflow.ui import charts_link, free_port, last_sweep_link, serve, server
-from ctxexp.sinks.mlflow.upload import upload
-from ctxexp.sinks.mlflow.views import FIRST
+from ctxexp.sinks.mlflow.ui import charts_link, free_port, last_sweep_link, serve, server, upload
+from ctxexp.sinks.mlflow.values import KIND, SWEEP, VIEW
+from ctxexp.sinks.mlflow.views import FIRST, sweep_link, ui_address
 from tests.browser import headless
 from tests.made import results_with, told
 

@@ -18,11 +18,9 @@ from ctxexp.jobs.job import new_run
 from ctxexp.results import Results
 from ctxexp.results.run_info import MeasureInfo, MixInfo
 from ctxexp.sinks.mlflow import database, views
-from ctxexp.sinks.mlflow.notes import experiment_note
 from ctxexp.sinks.mlflow.sink import MlflowSink
-from ctxexp.sinks.mlflow.tags import NOTE, VIEW
 from ctxexp.sinks.mlflow.ui import charts_link
-from ctxexp.sinks.mlflow.values import keys_to_compare, marked_results, metric_names
+from ctxexp.sinks.mlflow.values import NOTE, VIEW, experiment_note, keys_to_compare, marked_results, metric_names
 from tests.made import results_with, told
 
 MEASURES = {

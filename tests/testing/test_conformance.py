@@ -24,9 +24,8 @@ from ctxexp.metrics.self_similarity import SelfSimilarity
 from ctxexp.metrics.sts import STS
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models import minis
-from ctxexp.models.bert import bert
 from ctxexp.models.elmo.factory import elmo
-from ctxexp.models.gpt2 import gpt2
+from ctxexp.models.huggingface import bert, gpt2
 from ctxexp.plugins import CONFIG_KINDS, build_registry
 from ctxexp.testing import check_baseline, check_dataset, check_encoder, check_metric, check_transform
 from ctxexp.testing.by_name import conform

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ctxexp.dataset import Sentence
-from ctxexp.datasets.words import is_punctuation
+from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, CtxexpError, EncodingError
 from ctxexp.models.transformer.pieces import PieceReader, piece_units
 from ctxexp.vectors.align import best_window, overlaps, pool, windows

@@ -13,7 +13,7 @@ import tiny_models
 import torch
 
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.datasets.words import is_punctuation
+from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.model import EncodedSentence, Encoder, check_encoded

@@ -18,9 +18,9 @@ from ctxexp.command.options import SHARDS
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus
 from ctxexp.datasets.checks import check_contexts, deduplicate
+from ctxexp.datasets.contexts import load_sharder
 from ctxexp.datasets.download import vector_folder
-from ctxexp.datasets.sentences import files_of, sentences_of
-from ctxexp.datasets.streamed import load_sharder
+from ctxexp.datasets.text import fit_files, sentences_of
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near, short
 from ctxexp.files.paths import user_path
@@ -122,7 +122,7 @@ class Built:
         if fit_on == "target" or not self.calibration.needs_fit:
             return None
         if fit_on.startswith("nli:"):
-            files_of(path := fit_on.removeprefix("nli:"))
+            fit_files(path := fit_on.removeprefix("nli:"))
             return partial(sentences_of, path, config.words.tokenizer, lower=config.words.lower)
         signature = dataset.signature() or {}
         if "split" not in signature:

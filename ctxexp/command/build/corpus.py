@@ -9,8 +9,7 @@ from ctxexp.command.options import SHARDS
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, TextStream
 from ctxexp.datasets.checks import check_corpus, check_sentences, deduplicate
-from ctxexp.datasets.contexts import BoundOptions, bound_corpus
-from ctxexp.datasets.streamed import ShardOptions, load_sharder
+from ctxexp.datasets.contexts import BoundOptions, ShardOptions, bound_corpus, load_sharder
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.measuring.study import WordFilter

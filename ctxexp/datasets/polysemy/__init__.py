@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 
 from ctxexp.dataset import Corpus, Sense
-from ctxexp.datasets.words import tokenizer as make_tokenizer
+from ctxexp.datasets.checks import tokenizer as make_tokenizer
 from ctxexp.errors import DataError
 
 DATA = files("ctxexp.datasets.polysemy")

@@ -14,8 +14,8 @@ from torch import Tensor
 from ctxexp.dataset import Sentence
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import check_slots, layer_selection
+from ctxexp.models.elmo.files import ElmoOptions
 from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, State, character_ids
-from ctxexp.models.elmo.options import ElmoOptions
 from ctxexp.vectors.device import resolve_device, resolve_dtype
 
 MOST_WORDS = 50_000  # token vectors kept from call to call

@@ -9,12 +9,18 @@ from typing import Any
 from ctxexp.files.seals import file_sha256
 from ctxexp.model import Encoder
 from ctxexp.models import minis
-from ctxexp.models.choices import Dtype, ElmoState, Weights, check_elmo_files, check_weights, layer_selection
-from ctxexp.models.elmo.files import read_weights
-from ctxexp.models.elmo.locate import local_original, locate, original_files
-from ctxexp.models.elmo.options import read_options
+from ctxexp.models.choices import (
+    Dtype,
+    ElmoState,
+    ModelFiles,
+    Weights,
+    check_elmo_files,
+    check_weights,
+    layer_selection,
+    with_files,
+)
+from ctxexp.models.elmo.files import local_original, locate, original_files, read_options, read_weights
 from ctxexp.models.lazy import lazy
-from ctxexp.models.listing import ModelFiles, with_files
 
 
 def _original() -> Path | None:

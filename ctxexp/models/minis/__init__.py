@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from ctxexp.errors import ModelError, UnknownName
-from ctxexp.models.listing import ModelFiles
+from ctxexp.models.choices import ModelFiles
 
 NAMES = ("bert", "elmo", "gpt2")
 

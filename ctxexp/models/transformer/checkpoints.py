@@ -12,7 +12,7 @@ from pathlib import Path
 from ctxexp.errors import ModelError
 from ctxexp.files.paths import user_path
 from ctxexp.files.seals import file_sha256
-from ctxexp.models.transformer.gguf.files import check_gguf
+from ctxexp.models.transformer.gguf import check_gguf
 
 HUB_SECONDS = 5.0  # how long the hub may take to answer before it counts as out of reach; HF_HUB_ETAG_TIMEOUT sets it
 

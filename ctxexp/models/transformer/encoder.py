@@ -19,15 +19,14 @@ from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import LinearKernel, TransformerOptions, layer_selection
 from ctxexp.models.transformer.checkpoints import Checkpoint, label_of
 from ctxexp.models.transformer.checks import table_rows
-from ctxexp.models.transformer.checks.unused import is_own_code
-from ctxexp.models.transformer.facts import model_facts, model_kind, window_size
+from ctxexp.models.transformer.facts import block_points, model_facts, model_kind, window_size
 from ctxexp.models.transformer.forward import ForwardPass
+from ctxexp.models.transformer.leftovers import quantization_label
 from ctxexp.models.transformer.loading import LoadedModel, state_hash, versions
 from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces
-from ctxexp.models.transformer.placing import quantization_label
-from ctxexp.models.transformer.points import block_points
 from ctxexp.models.transformer.sentences import TransformerSentences
 from ctxexp.models.transformer.tables import transformer_tables
+from ctxexp.models.transformer.unused import is_own_code
 from ctxexp.vectors.align import best_window, windows
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)

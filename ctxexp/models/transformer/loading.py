@@ -26,21 +26,15 @@ from ctxexp.models.transformer.checks import (
     check_size,
     check_vocabulary,
     damaged_file,
+    follow_files,
+    other_numbers,
+    unused_settings,
     weight_sizes,
 )
-from ctxexp.models.transformer.checks.settings import unused_settings
-from ctxexp.models.transformer.checks.tokenizer import follow_files, other_numbers
-from ctxexp.models.transformer.checks.unused import (
-    check_adapter,
-    loading_reports,
-    unused_code,
-    unused_weights,
-)
 from ctxexp.models.transformer.facts import model_kind
-from ctxexp.models.transformer.gguf.files import isolated_file, language_model
-from ctxexp.models.transformer.gguf.header import GgufHeader
-from ctxexp.models.transformer.leftovers import Leftovers, account
-from ctxexp.models.transformer.placing import loading_arguments
+from ctxexp.models.transformer.gguf import GgufHeader, isolated_file, language_model
+from ctxexp.models.transformer.leftovers import Leftovers, account, loading_arguments
+from ctxexp.models.transformer.unused import check_adapter, loading_reports, unused_code, unused_weights
 from ctxexp.vectors.device import resolve_device, resolve_dtype
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.model import TextStart
 from ctxexp.models.choices import AS_TOKENIZER
-from ctxexp.models.transformer.checks.tokenizer import fast_tokenizer
+from ctxexp.models.transformer.checks import fast_tokenizer
 from ctxexp.vectors.align import overlaps, reduce_pairs
 
 if TYPE_CHECKING:

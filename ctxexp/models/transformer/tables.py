@@ -13,8 +13,8 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
 from ctxexp.model import EmbeddingTable
 from ctxexp.models.transformer.checkpoints import Checkpoint, weight_files
-from ctxexp.models.transformer.checks.unused import read_weight
-from ctxexp.models.transformer.gguf.files import OUTPUT, read_matrix
+from ctxexp.models.transformer.gguf import OUTPUT, read_matrix
+from ctxexp.models.transformer.unused import read_weight
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel

@@ -1,14 +1,19 @@
-"""Every layer's vectors of every token of a sentence, special ones included, and what the final norm does to them."""
+"""What else a pass gives: every layer's vectors of every token, special ones included, what the final norm does to
+them, and words and sentence vectors of one batch from one pass.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
 from ctxexp.model import Encoder
+from ctxexp.models.lazy import LazyEncoder
 
 if TYPE_CHECKING:
     import torch
@@ -59,3 +64,33 @@ def token_states(encoder: Encoder, sentence: Sentence) -> TokenStates:
     before = entering[-1][0].float().cpu().numpy() if entering else None
     (words,) = base.token_spans([sentence])
     return TokenStates(pieces.ids, layers, before, normed, np.asarray(words))
+
+
+@contextmanager
+def shared_passes(encoder: Encoder) -> Iterator[None]:
+    """Inside, pieces that a transformer has read for words aren't read again for their sentences' vectors.
+
+    Encode a batch, then the same batch by `sentence_encoder()`: hidden states stay in memory until they are asked for
+    again, or until the end. The vectors are the same to the bit. Of another encoder nothing is shared.
+    """
+    base: Any = encoder._whole if isinstance(encoder, LazyEncoder) else encoder
+    if not hasattr(base, "hidden_states"):
+        yield
+        return
+    compute: Callable[[np.ndarray], list[torch.Tensor]] = base.hidden_states
+    states: dict[tuple[object, bytes], tuple[list[torch.Tensor], torch.Tensor | None]] = {}
+
+    def once(ids: np.ndarray) -> list[torch.Tensor]:
+        key = (ids.shape, ids.tobytes())
+        if key in states:
+            layers, base._pooled = states.pop(key)
+            return layers
+        layers = compute(ids)
+        states[key] = layers, base._pooled
+        return layers
+
+    vars(base)["hidden_states"] = once
+    try:
+        yield
+    finally:
+        del vars(base)["hidden_states"]

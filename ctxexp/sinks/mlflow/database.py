@@ -1,10 +1,11 @@
-"""The tracking store: which one, made how, and whether it answers."""
+"""The tracking store: which one, made how, and whether it answers; runs whose process is gone are closed."""
 
 from __future__ import annotations
 
 import logging
 import math
 import os
+import platform
 import random
 import re
 import shlex
@@ -17,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 from ctxexp.errors import TrackingError
 from ctxexp.files.credentials import VARIABLE, redact, secrets_in
 from ctxexp.files.paths import user_path
+from ctxexp.files.process import HOST, PID, STARTED, why_gone
 from ctxexp.sinks.mlflow import settle, sqlite
-from ctxexp.sinks.mlflow.failures import tracking_errors
+from ctxexp.sinks.mlflow.sqlite import tracking_errors
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 DATABASE = "mlflow.db"
 _log = logging.getLogger("ctxexp")
 KIND = {"mlflow.experimentKind": "custom_model_development"}  # else its page is about traces, in versions that ask it
+CLOSED = "ctxexp.closed"
 
 
 def prepare(folder: Path | str, uri: str | None = None) -> str:
@@ -187,3 +190,31 @@ def insert(write: Callable[[], object], tries: int = 10) -> None:
 def is_duplicate(error: Exception) -> bool:
     """Whether a database refused a row because it is there."""
     return bool(re.search("(?i)unique|duplicate", str(error)))
+
+
+def mark_killed_runs(client: MlflowClient, experiment_id: str) -> list[str]:
+    """Set to KILLED this host's RUNNING runs whose process is gone; their ids. The tag ctxexp.closed says why."""
+    closed = []
+    with tracking_errors(f"cannot close dead runs in {redact(client.tracking_uri)}"):
+        runs = client.search_runs(
+            [experiment_id], f"attributes.status = 'RUNNING' AND tags.`{HOST}` = '{platform.node()}'", max_results=1000
+        )
+        for run in runs:
+            tags = run.data.tags
+            why = why_gone(tags.get(HOST), tags.get(PID), tags.get(STARTED))
+            # Asked again: a process may have finished its run and ended since the search.
+            if why and client.get_run(run.info.run_id).info.status == "RUNNING":
+                _close(client, run.info.run_id, why)
+                closed.append(run.info.run_id)
+    return closed
+
+
+def _close(client: MlflowClient, run_id: str, why: str) -> None:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        client.set_tag(run_id, CLOSED, why)
+    except MlflowException as error:  # MLflow looks before it inserts: who starts at the same moment said it already
+        if not re.search(r"(?i)unique|duplicate", str(error)):
+            raise
+    client.set_terminated(run_id, "KILLED")

@@ -30,12 +30,9 @@ from ctxexp.report.palette import SUMMARY as SUMMARY_COLOUR
 from ctxexp.report.palette import colours
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
-from ctxexp.sinks.mlflow import database, doctor, views
-from ctxexp.sinks.mlflow.failures import tracking_errors
-from ctxexp.sinks.mlflow.links import jobs_filter, run_filter, run_link, sweep_link, ui_hint
-from ctxexp.sinks.mlflow.models import dataset_inputs, logged_model
-from ctxexp.sinks.mlflow.notes import experiment_note, job_note, sweep_note
-from ctxexp.sinks.mlflow.tags import (
+from ctxexp.sinks.mlflow import database, views
+from ctxexp.sinks.mlflow.sqlite import tracking_errors
+from ctxexp.sinks.mlflow.values import (
     BUNDLE,
     COLOUR,
     ERROR,
@@ -45,17 +42,27 @@ from ctxexp.sinks.mlflow.tags import (
     MAX_TAG,
     NOTE,
     SWEEP,
-    source_tags,
-    tags_of,
-)
-from ctxexp.sinks.mlflow.values import (
+    experiment_note,
     flat,
     headline,
     interval_ends,
+    job_note,
     keys_to_compare,
     last_layers,
     marked_results,
     metric_names,
+    source_tags,
+    sweep_note,
+    tags_of,
+)
+from ctxexp.sinks.mlflow.views import (
+    dataset_inputs,
+    jobs_filter,
+    logged_model,
+    run_filter,
+    run_link,
+    sweep_link,
+    ui_hint,
 )
 
 if TYPE_CHECKING:
@@ -118,7 +125,7 @@ class MlflowSink(Sink):
         the experiment, so that all jobs use these."""
         own_experiment = self.experiment
         self._connect(tracking_folder)
-        doctor.mark_killed_runs(self.client, self.experiment_id)
+        database.mark_killed_runs(self.client, self.experiment_id)
         uri = {"uri": self.uri} if self.uri and self.uri.startswith("sqlite") else {}  # a server's is in the config
         return uri if own_experiment == self.experiment else {**uri, "experiment": self.experiment}
 
@@ -291,7 +298,7 @@ class MlflowSink(Sink):
         with self._tracking_errors("close a run"):
             if error:
                 self.client.set_tag(self.run_id, ERROR, headline(error))
-            stale = {doctor.CLOSED} | (
+            stale = {database.CLOSED} | (
                 {ERROR} if status == "FINISHED" else set()
             )  # it was taken for dead, or has been sent since
             for tag in stale & set(self.client.get_run(self.run_id).data.tags):

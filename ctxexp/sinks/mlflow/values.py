@@ -1,21 +1,48 @@
-"""Results and configuration as what MLflow stores: the curves that people compare, names it allows, flat texts."""
+"""A run as MLflow stores it: the curves that people compare under names it allows, flat texts, the tags by which it
+is found, and the notes that its page shows.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
+from ctxexp.files.process import process_tags
 from ctxexp.report.charts import PAPER_MEASURES
-from ctxexp.report.wording import definition_name
+from ctxexp.report.findings import MARKED, comparison_finding, finding, sweep_finding
+from ctxexp.report.findings.claims import opposite_steps
+from ctxexp.report.page import REPORT
+from ctxexp.report.palette import colours
+from ctxexp.report.side_by_side import number
+from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults, definition_name, full_title, readable
 from ctxexp.results import Results
-from ctxexp.results.curves import main_keys, main_statistics, may_be_main, measure_info, mix_mark
+from ctxexp.results.curves import keys_beside, main_keys, main_statistics, may_be_main, measure_info, mix_mark
 from ctxexp.results.values import LAYER, Key
+from ctxexp.sink import Run, SweepReport
 
 MAX_VALUE, MAX_NAME = 6000, 250  # characters that MLflow takes
 HEADLINES = 4
+# `kind` is job or summary; `key` names what was computed, for resume; `bundle` names the folder on disk, so that
+# sending it twice makes one run; `logged` is set last: whoever sees it sees a whole run.
+SWEEP, KEY, KIND, BUNDLE, LOGGED, ERROR = (f"ctxexp.{n}" for n in ("sweep", "job", "kind", "bundle", "logged", "error"))
+COLOUR, NOTE = "mlflow.runColor", "mlflow.note.content"
+VIEW = "mlflow.sharedViewState."  # of the experiment, with a sweep or a run behind it
+OWN_NOTE = "ctxexp.note"  # of the experiment: the note that we wrote, and may write anew
+MODEL = "ctxexp.model"  # of a LoggedModel: digest of what tells its vectors from others'
+MAX_TAG = 8000
+# MLflow's own columns User, Source and Version, which its client leaves empty.
+_SOURCE = {
+    "user": "mlflow.user",
+    "command": "mlflow.source.name",
+    "commit": "mlflow.source.git.commit",
+    "dirty": "ctxexp.git_dirty",
+}
+COMPARE = "MLflow's own *Compare* page shows last layers alone; the chart icon above the list of runs shows curves."
 
 
 def marked_results(results: Results) -> Results:
@@ -129,3 +156,62 @@ def headline(error: str) -> str:
     if not lines[0].startswith("Traceback"):
         return lines[0][:500]
     return next((x for x in reversed(lines) if not x.startswith((" ", "\t"))), lines[-1])[:500]
+
+
+def tags_of(run: Run) -> dict[str, str]:
+    """The tags of a job's run."""
+    colour = colours([run.name])[run.name]
+    tags = {**source_tags(run.source), KIND: "job", KEY: run.key, BUNDLE: run.id, COLOUR: colour}
+    return tags | ({SWEEP: run.sweep} if run.sweep else {})
+
+
+def source_tags(source: Mapping[str, str]) -> dict[str, str]:
+    """Tags for a run's user, command and commit, and for the process that sends it."""
+    own = {_SOURCE[key]: value for key, value in source.items() if key in _SOURCE}
+    return {"mlflow.source.type": "LOCAL", **process_tags(), **own}
+
+
+def experiment_note(kind: str, runs: Sequence[LabelledResults], experiment_id: str, run_id: str) -> str:
+    """The finding of the last sweep or run (`kind`) of an experiment, the sentence that compares its runs first:
+    MLflow's page shows the first line. `run_id` has the report."""
+    summary, order = sweep_finding(runs), comparison_finding(runs)
+    report = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{REPORT}"
+    return f"[Last {kind}]({report}): {order}\n\n{summary.removesuffix(order)}".replace(": \n\n", ": ").strip()
+
+
+def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) -> str:
+    """A job's finding in a sentence, its main curves with what stands beside them as a Markdown table, a row a layer,
+    and links to the figures in its `folder`."""
+    keys, lines, columns = main_keys(results), [], []
+    for key in keys:
+        columns.append((f"{full_title(key.measure, key.task, [results])}, {readable(key)}", key))
+        columns += [(name, other) for name, other in keys_beside(results, key).items() if name != "adjusted"]
+    if keys:
+        heads = " | ".join(name for name, _ in columns)
+        lines = [finding(results), "", f"| layer | {heads} |", "|---" * (len(columns) + 1) + "|"]
+    marked = {key: opposite_steps(results, key) for key in keys}
+    for layer in results.info.model.layers or range(results.n_layers if keys else 0):
+        values = [(float(results.by_key[key].value[layer]), layer in marked.get(key, [])) for _, key in columns]
+        cells = [number(value) + "\\*" * star if math.isfinite(value) else "" for value, star in values]
+        lines.append(f"| {layer} | {' | '.join(cells)} |")
+    notes = [SHARE_OF_ROOM] * any(key.statistic == "share_of_room" for key in keys)
+    lines += ["", *notes, *["\\" + MARKED] * any(marked.values())] if notes else []
+    files = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts"
+    figures = [key.curve_name for key in keys if (folder / "figures" / f"{key.curve_name}.png").exists()]
+    links = ", ".join(f"[{name}]({files}/figures/{name}.png)" for name in figures)
+    lines += ["", f"Figures: {links}."] if figures else []
+    return "\n".join(
+        [*lines, "", f"All values, with their intervals, and tables are among its [files]({files}). {COMPARE}"]
+    )
+
+
+def sweep_note(report: SweepReport, run_ids: Sequence[str], link: str) -> str:
+    """The jobs as a Markdown table, shown on the summary run's page."""
+    summary = sweep_finding(report.compared)
+    lines = [*([summary, ""] if summary else []), f"[Curves of all jobs](#{link.partition('#')[2]}). {COMPARE}", ""]
+    lines += ["| job | status | run | error |", "|---|---|---|---|"]
+    for row, run_id in zip(report.rows, run_ids, strict=True):
+        error = headline(row.error or "").replace("|", "/")
+        run = f"[{run_id[:8]}](#{row.link.partition('#')[2]})" if run_id else ""
+        lines.append(f"| {row.label} | {row.status}{' (reused)' if row.reused else ''} | {run} | {error} |")
+    return "\n".join(lines)[:7900]

@@ -1,22 +1,31 @@
-"""The view of a sweep, or of a run alone, with which MLflow's page opens: headline curves first, overlaid, under titles
-that say how to read them; and the note above it.
+"""What MLflow's pages open with: the view of a sweep or a run (headline curves first, overlaid, under titles that say
+how to read them), the note above it, the table of models by texts, and the addresses of all these.
 
-A view is a tag of the experiment that holds the page's own state, as the page itself writes it when one is saved.
+A view is a tag of the experiment that holds the page's own state, as the page itself writes it when one is saved. The
+table is of LoggedModels, one for each model as it was measured, beside a data set for its text.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
+import hashlib
 import json
+import re
+import socket
 import time
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import numpy as np
 
+from ctxexp.files.credentials import redact
+from ctxexp.files.paths import no_device
 from ctxexp.report.charts import LOG, Line, curve_line, scale
 from ctxexp.report.wording import (
     UNITS_TO_ONE,
@@ -28,18 +37,37 @@ from ctxexp.report.wording import (
     unit_label,
 )
 from ctxexp.results import Results
+from ctxexp.results.run_info import CorpusInfo, RunInfo
 from ctxexp.results.values import LAYER, Key
 from ctxexp.sinks.mlflow.database import insert, version_of
-from ctxexp.sinks.mlflow.tags import NOTE, OWN_NOTE, VIEW
-from ctxexp.sinks.mlflow.values import headline_keys, interval_names, keys_to_compare, marked_results, metric_name
+from ctxexp.sinks.mlflow.sqlite import sqlite_file, sqlite_path
+from ctxexp.sinks.mlflow.values import (
+    KIND,
+    MODEL,
+    NOTE,
+    OWN_NOTE,
+    SWEEP,
+    VIEW,
+    flat,
+    headline_keys,
+    interval_names,
+    keys_to_compare,
+    marked_results,
+    metric_name,
+)
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import DatasetInput
 
 MAX_TAG = 5000  # characters of an experiment's tag
 FIRST = (3, 15)  # the first version whose page reads these; that of 3.5 breaks down at them
 THIN = 0.03  # of a chart's height: what a line with its points covers
 MAX_NAMES = 4  # lines that a chart's two lines of legend name beside no list of runs
+LOGGED_MODELS = (3, 0)  # the first version of a server that knows logged models
+MAX_DIGEST = 36
+LOCK_TIMEOUT = 20.0  # seconds; as long as MLflow waits for a locked database
+CHARTS = {"compareRunsMode": "CHART", "workflowType": "machine_learning"}  # else the page is about traces
 
 
 @dataclass(frozen=True)
@@ -202,3 +230,134 @@ def _chart(section: str, chart: ViewChart) -> dict[str, object]:
         "isGenerated": False,
         "deleted": False,
     }
+
+
+def dataset_inputs(corpus: CorpusInfo) -> list[DatasetInput]:
+    """The corpus as a run's input; empty where it has no name or fingerprint."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    if not corpus.name or not corpus.fingerprint:
+        return []
+    counts = {"n_sentences": corpus.sentences, "n_occurrences": corpus.occurrences, "n_words": corpus.words}
+    data = Dataset(
+        name=corpus.name[:500],
+        digest=corpus.fingerprint[:MAX_DIGEST],
+        source_type="local",
+        source=json.dumps({"uri": corpus.name, **corpus.choices}, default=str)[:60000],
+        profile=json.dumps(counts),
+    )
+    return [DatasetInput(data, [InputTag("mlflow.data.context", "evaluation")])]
+
+
+def logged_model(client: MlflowClient, experiment_id: str, run_id: str, info: RunInfo) -> str:
+    """The id of the experiment's LoggedModel of what the run measured, made if it isn't there; empty where the run
+    doesn't name its encoder or the server is older than logged models.
+
+    It is one for all runs of an encoder under the same control and transform, each of which changes the vectors as
+    another checkpoint would. Values of other options (a word filter, a seed) replace each other: the latest is shown.
+    """
+    if not info.model.encoder or version_of(client) < LOGGED_MODELS:
+        return ""
+    fit = info.transform.fit.text if info.transform.fit else ""
+    identity = "\n".join((info.model.encoder, info.control, info.transform.name, fit))
+    key = hashlib.sha256(identity.encode()).hexdigest()[:32]
+    with _alone(client.tracking_uri):
+        if oldest_model := _oldest(client, experiment_id, key):
+            return oldest_model
+        sizes = {"n_layers": info.model.n_layers or None, "dim": info.model.dim or None}
+        facts = {"encoder": info.model.encoder, "weights": info.model.weights, **sizes}
+        new_model = client.create_logged_model(
+            experiment_id,
+            name=re.sub(r"[/:.%\"']+", "-", info.title or info.model.encoder)[:250],  # characters that MLflow refuses
+            source_run_id=run_id,
+            tags={MODEL: key},
+            params=flat(facts),
+            model_type="encoder",
+        )
+        client.finalize_logged_model(new_model.model_id, "READY")
+        first = _oldest(client, experiment_id, key)
+        if first != new_model.model_id:  # of a server, where another process made it meanwhile
+            client.delete_logged_model(new_model.model_id)
+        return first
+
+
+def _oldest(client: MlflowClient, experiment_id: str, key: str) -> str:
+    models = client.search_logged_models(
+        [experiment_id],
+        f"tags.`{MODEL}` = '{key}'",
+        max_results=1,
+        order_by=[{"field_name": "creation_time", "ascending": True}],
+    )
+    return str(models[0].model_id) if models else ""
+
+
+def _alone(uri: str) -> contextlib.AbstractContextManager[object]:
+    """Keep other processes from looking for a model in this SQLite store and making it too. Where its folder takes no
+    lock of ours, models may be there twice."""
+    from filelock import FileLock, Timeout
+
+    file = sqlite_file(uri)
+    waiting = contextlib.ExitStack()
+    if file:
+        with contextlib.suppress(OSError, Timeout):
+            waiting.enter_context(FileLock(file.with_name(f".{file.name}.lock"), timeout=LOCK_TIMEOUT))
+    return waiting
+
+
+def base(uri: str) -> str:
+    """The UI's address: the server itself, or where `ctxexp ui` serves a local store, or would."""
+    return redact(uri).rstrip("/") if uri.startswith("http") else ui_address(uri) or "http://127.0.0.1:5000"
+
+
+def address_file(uri: str) -> Path:
+    """The file in which `ctxexp ui` notes the address at which it serves a SQLite store."""
+    return sqlite_path(uri).with_suffix(".ui")
+
+
+def ui_address(uri: str) -> str | None:
+    """The address at which a UI serves this local store now; None if none answers."""
+    if not uri.startswith("sqlite"):
+        return None
+    try:
+        address = no_device(address_file(uri)).read_text(encoding="utf-8")
+        socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=1).close()
+    except (OSError, ValueError, OverflowError):
+        return None
+    return address
+
+
+def ui_hint(uri: str) -> str:
+    """What serves a store that nothing serves yet, so that its links lead nowhere; empty where something does."""
+    if uri.startswith("http") or ui_address(uri):
+        return ""
+    return "after `ctxexp ui`, which serves it"
+
+
+def run_link(uri: str, experiment_id: str, run_id: str, tab: str = "") -> str:
+    """A run's page, or the page of one of its tabs (`model-metrics`: the curves, `artifacts`: the files)."""
+    page = f"{run_id}/{tab}" if tab else run_id
+    return f"{base(uri)}/#/experiments/{experiment_id}/runs/{page}?workflowType=machine_learning"
+
+
+def jobs_filter(sweep: str) -> str:
+    """The search filter that selects the jobs of a sweep among an experiment's runs."""
+    return f"tags.`{SWEEP}` = '{sweep}' AND tags.`{KIND}` = 'job'"
+
+
+def run_filter(run_id: str) -> str:
+    """The search filter that selects one run."""
+    return f"attributes.run_id = '{run_id}'"
+
+
+def sweep_link(uri: str, experiment_id: str, sweep: str, tags: Mapping[str, str]) -> str:
+    """The page where MLflow overlays the curves of a sweep's jobs, or of a run with a view of its own; `uri` is the
+    store's or the UI's address.
+
+    With the view, if the experiment's `tags` hold one; else the run list with all charts. MLflow's front page and its
+    Compare button show no curves.
+    """
+    query = {"viewStateShareKey": sweep}
+    if f"{VIEW}{sweep}" not in tags:  # beside a filter the page ignores a view
+        order = {"orderByKey": "attributes.start_time", "orderByAsc": "true", "startTime": "ALL"}
+        query = {"searchFilter": jobs_filter(sweep), **order, "lifecycleFilter": "Active"}
+    return f"{base(uri)}/#/experiments/{experiment_id}/runs?{urlencode(query | CHARTS)}"

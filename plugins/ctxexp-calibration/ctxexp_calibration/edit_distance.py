@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ctxexp.datasets.words import tokenizer
+from ctxexp.datasets.checks import tokenizer
 from ctxexp.errors import ConfigError, near
 from ctxexp.maths.correlation import partial, resampled_spearman, spearman
 from ctxexp.measuring.groups import Pairs

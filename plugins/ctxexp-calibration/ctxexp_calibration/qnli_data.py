@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from ctxexp.dataset import Corpus, Pair, Sentence
+from ctxexp.datasets.checks import tokenizer as make_tokenizer
 from ctxexp.datasets.download import cache_folder, download, members
 from ctxexp.datasets.tables import read_named
-from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.files.paths import user_path
 from ctxexp.files.writing import atomic_write

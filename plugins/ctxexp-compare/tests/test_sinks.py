@@ -16,7 +16,7 @@ from transformers import AutoTokenizer, GPT2Config, GPT2Model
 
 import ctxexp
 from ctxexp.command.cli import run_command_line
-from ctxexp.datasets.words import is_punctuation
+from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError
 from ctxexp.models import minis
 from ctxexp.report.wording import number_ranges

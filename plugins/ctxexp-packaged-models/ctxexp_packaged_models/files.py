@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from ctxexp.errors import ModelError
-from ctxexp.models.listing import ModelFiles
+from ctxexp.models.choices import ModelFiles
 
 
 def package_folder(model: str, package: str) -> tuple[Path, str]:

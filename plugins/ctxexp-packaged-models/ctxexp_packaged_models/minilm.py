@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ctxexp
-from ctxexp.models.choices import TransformerOptions, with_transformer_options
-from ctxexp.models.listing import with_files
+from ctxexp.models.choices import TransformerOptions, with_files, with_transformer_options
 from ctxexp_packaged_models.files import package_folder, packaged
 
 

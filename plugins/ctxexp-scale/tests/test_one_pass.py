@@ -29,8 +29,8 @@ from ctxexp.command.build import Built
 from ctxexp.command.face import configured
 from ctxexp.controls import NoFirst
 from ctxexp.dataset import Corpus, Sentence
+from ctxexp.datasets.contexts import ShardOptions
 from ctxexp.datasets.polysemy import polysemy
-from ctxexp.datasets.streamed import ShardOptions
 from ctxexp.datasets.text import text as read_text
 from ctxexp.engine import Engine
 from ctxexp.engines import Local

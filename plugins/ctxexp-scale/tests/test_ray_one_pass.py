@@ -17,7 +17,7 @@ pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scal
 from ctxexp_scale.one_pass.sharded import shard_text
 from ctxexp_scale.ray.engine import RayEngine
 
-from ctxexp.datasets.streamed import ShardOptions
+from ctxexp.datasets.contexts import ShardOptions
 from ctxexp.engine import Engine
 from ctxexp.engines import Local
 from ctxexp.measuring.study import Study, Vectors, WordFilter

@@ -29,7 +29,7 @@ from ctxexp.measuring.occurrences import Text
 from ctxexp.measuring.study import Study, Vectors, WordFilter
 from ctxexp.metric import Estimate
 from ctxexp.model import EncodedSentence, Encoder
-from ctxexp.models.random_words import random_words
+from ctxexp.models.word_vectors import random_words
 from ctxexp.results.metric_metadata import describe
 from ctxexp.results.run_info import ModelInfo, RunInfo
 from ctxexp.results.values import Key, Values

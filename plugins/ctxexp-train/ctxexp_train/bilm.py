@@ -12,7 +12,7 @@ import torch
 from filelock import FileLock
 from torch import Tensor
 
-from ctxexp.datasets.words import tokenizer
+from ctxexp.datasets.checks import tokenizer
 from ctxexp.errors import ConfigError
 from ctxexp.models.elmo.files import read_weights
 from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, character_ids

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.models.elmo.files import cell_name, layout
-from ctxexp.models.elmo.options import ElmoOptions
+from ctxexp.models.elmo.files import ElmoOptions, cell_name, layout
 
 if TYPE_CHECKING:
     from torch import Tensor

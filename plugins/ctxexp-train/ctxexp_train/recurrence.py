@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ctxexp.models.elmo.network import ElmoNetwork
-from ctxexp.models.elmo.scan import State, Weights, empty_steps, scan
+from ctxexp.models.elmo.network import CellState, ElmoNetwork, Weights, empty_steps, scan
 
 _HALF = (torch.bfloat16, torch.float16)
 
@@ -28,9 +27,9 @@ def make_trainable(network: ElmoNetwork) -> ElmoNetwork:
 
 
 def scan_with_gradient(
-    x: Tensor, weights: Weights, start: State, sizes: Sequence[int], clips: tuple[float, float]
+    x: Tensor, weights: Weights, start: CellState, sizes: Sequence[int], clips: tuple[float, float]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`ctxexp.models.elmo.scan.scan`, under autocast too; states to start from get no gradient."""
+    """`ctxexp.models.elmo.network.scan`, under autocast too; states to start from get no gradient."""
     kind = x.device.type
     if torch.is_autocast_enabled(kind):
         dtype = torch.get_autocast_dtype(kind)
@@ -52,7 +51,7 @@ class _Scan(torch.autograd.Function):
         weight: Tensor,
         bias: Tensor,
         project: Tensor,
-        start: State,
+        start: CellState,
         sizes: Sequence[int],
         clips: tuple[float, float],
     ) -> tuple[Tensor, Tensor, Tensor]:

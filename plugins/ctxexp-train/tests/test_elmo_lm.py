@@ -13,8 +13,8 @@ from ctxexp_train.elmo_lm import BiLanguageModel
 from ctxexp_train.recurrence import scan_with_gradient
 from torch import Tensor
 
+from ctxexp.models.elmo.files import ElmoOptions
 from ctxexp.models.elmo.network import ElmoNetwork, character_ids
-from ctxexp.models.elmo.options import ElmoOptions
 
 OPTIONS = ElmoOptions(4, ((1, 3), (2, 4), (3, 6)), 1, 262, 50, "relu", 12, 5, 2, 3.0, 3.0, True)
 WORDS = ["<S>", "</S>", "the", "cat", "sat", "on", "a", "mat"]

@@ -20,8 +20,8 @@ from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError, UnknownName
 from ctxexp.models.elmo.encoder import ElmoEncoder
+from ctxexp.models.elmo.files import ElmoOptions
 from ctxexp.models.elmo.network import ElmoNetwork
-from ctxexp.models.elmo.options import ElmoOptions
 
 TINY = ElmoOptions(4, ((1, 4), (2, 4)), 1, 262, 50, "relu", 12, 6, 2, 3.0, 3.0, True)
 

@@ -486,8 +486,7 @@ def test_an_exported_transformer_loads_as_it_was(model: str, text: Path, tmp_pat
 
 
 def test_exported_elmo_loads_as_it_was(text: Path, tmp_path: Path) -> None:
-    from ctxexp.models.elmo.files import read_weights
-    from ctxexp.models.elmo.options import read_options
+    from ctxexp.models.elmo.files import read_options, read_weights
 
     run = TrainingRun(config("elmo", text, tmp_path, "steps=2"))
     run.train()

@@ -8,8 +8,8 @@ import numpy as np
 
 from ctxexp.command.face import Text, configured
 from ctxexp.dataset import Sentence
+from ctxexp.datasets.checks import tokenizer
 from ctxexp.datasets.polysemy import DATA
-from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError
 from ctxexp.model import Encoder
 from ctxexp_compare.floors.fit import fit_rows

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp.dataset import Sentence
-from ctxexp.datasets.words import is_punctuation
+from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import DataError
 from ctxexp.model import Encoder
 from ctxexp_compare.pins.encoding import encode

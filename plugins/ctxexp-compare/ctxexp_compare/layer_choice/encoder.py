@@ -11,7 +11,7 @@ import numpy as np
 
 from ctxexp.command.face import configured
 from ctxexp.dataset import Sentence
-from ctxexp.datasets.words import tokenizer
+from ctxexp.datasets.checks import tokenizer
 from ctxexp.errors import DataError, EncodingError, ModelError, error_text
 from ctxexp.files.paths import user_path
 from ctxexp.files.writing import write_text

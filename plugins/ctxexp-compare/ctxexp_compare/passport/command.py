@@ -10,7 +10,7 @@ import numpy as np
 
 from ctxexp.command.face import configured
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.datasets.words import tokenizer
+from ctxexp.datasets.checks import tokenizer
 from ctxexp.errors import DataError
 from ctxexp.files.writing import write_text
 from ctxexp.model import Encoder

@@ -13,7 +13,7 @@ import numpy as np
 from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError
 from ctxexp.model import EncodedSentence, Encoder, check_encoded
-from ctxexp.models.transformer.passes import shared_passes
+from ctxexp.models.transformer.token_states import shared_passes
 from ctxexp_compare.pins.text import PinRows
 
 BATCH = 32  # sentences at once, where nothing else is asked for

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp.dataset import Sentence
+from ctxexp.datasets.checks import tokenizer
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.datasets.sketch import splitmix64
-from ctxexp.datasets.words import tokenizer
 from ctxexp.model import Encoder
 
 SPELLINGS = (

@@ -36,7 +36,7 @@ def sentence_pairs(most: int) -> RatedPairs | None:
     folder = os.environ.get(STS)
     if not folder or not Path(folder).is_dir():
         return None
-    from ctxexp.datasets.semeval import sts_b
+    from ctxexp.datasets.sts import sts_b
 
     corpus = sts_b(path=folder)
     pairs = corpus.pairs[:: -(-len(corpus.pairs) // most)]

@@ -26,9 +26,9 @@ def in_mlflow(uri: str, experiment: str) -> Iterator[LinkedResults]:
     """Finished runs of an MLflow experiment, the newest first."""
     from ctxexp.files.credentials import redact
     from ctxexp.sinks.mlflow import database, sqlite
-    from ctxexp.sinks.mlflow.failures import tracking_errors
-    from ctxexp.sinks.mlflow.links import run_link
-    from ctxexp.sinks.mlflow.tags import KIND, LOGGED
+    from ctxexp.sinks.mlflow.sqlite import tracking_errors
+    from ctxexp.sinks.mlflow.values import KIND, LOGGED
+    from ctxexp.sinks.mlflow.views import run_link
 
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # one bar per file
     if uri.startswith("sqlite") and not sqlite.sqlite_path(uri).exists():

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence, TextStream
-from ctxexp.datasets.contexts import MemoryShards
+from ctxexp.datasets.contexts import EncodingRecord, MemoryShards, ShardOptions, StreamedCorpus
 from ctxexp.datasets.sketch import digest, splitmix64
-from ctxexp.datasets.streamed import EncodingRecord, ShardOptions, StreamedCorpus
 from ctxexp.engine import Engine
 from ctxexp.errors import DataError
 from ctxexp.progress import Progress

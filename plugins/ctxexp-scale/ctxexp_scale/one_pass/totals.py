@@ -43,7 +43,7 @@ log = logging.getLogger("ctxexp")
 @dataclass(frozen=True)
 class Totals:
     """The sums of a text, of all shards that hold a row, over the words in enough sentences; and the record of its
-    encoding (`ctxexp.datasets.streamed.EncodingRecord`).
+    encoding (`ctxexp.datasets.contexts.EncodingRecord`).
 
     `words` and the rows of `counts` stand by count, then alphabetically, as where rows are stored.
     """

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ctxexp.dataset import Sense, Sentence
+from ctxexp.datasets.checks import tokenizer as make_tokenizer
 from ctxexp.datasets.tables import read_named
-from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, near
 from ctxexp_senses.corpora.public import PublicArchive
 from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD, Usages, tags_of

@@ -1,1 +1,0 @@
-"""GGUF, the single-file format of llama.cpp."""
