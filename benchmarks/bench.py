@@ -25,11 +25,13 @@ from ctxexp.datasets.checks import is_punctuation
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.words import WordRows
-from ctxexp.metrics.anisotropy import Anisotropy
-from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
-from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
-from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.metrics.contextuality import (
+    Anisotropy,
+    IntraSentenceSimilarity,
+    MaxExplainableVariance,
+    SelfSimilarity,
+    WordNorm,
+)
 
 DEFAULT = {
     "anisotropy": Anisotropy,

@@ -30,17 +30,13 @@ from ctxexp.engines import Local
 from ctxexp.measuring.measure import Factory, measure
 from ctxexp.measuring.mix import WordMix
 from ctxexp.measuring.occurrences import Occurrences, Shelf
-from ctxexp.measuring.pairs import PairRows
 from ctxexp.measuring.study import Study, Vectors, WordFilter
-from ctxexp.measuring.words import WordRows
-from ctxexp.metrics.anisotropy import Anisotropy
-from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
-from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
-from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.metrics.sts import STS
+from ctxexp.measuring.words import PairRows, WordRows
+from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
+from ctxexp.metrics.similarity import STS
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.progress import Silent
-from ctxexp.report.differences import difference
+from ctxexp.report.claims import difference
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER
 from ctxexp.vectors.layers import Layers

@@ -49,9 +49,9 @@ ROOMS = {  # and the tests that try each
     "baselines": ("tests/baselines", "tests/measuring", "tests/metrics/test_metrics.py"),
 }
 FIRST = {  # a few mutants of each
-    "maths": "ctxexp.maths.summary.*",
+    "maths": "ctxexp.maths.statistics.x_summary*",
     "measuring": "ctxexp.measuring.groups.*",
-    "metrics": "ctxexp.metrics.word_norm.*",
+    "metrics": "ctxexp.metrics.contextuality.*WordNorm*",
     "baselines": "ctxexp.baselines.*",
 }
 COPY = ("ctxexp", "conf", "tests", "docs", "plugins", "benchmarks", "pyproject.toml")

@@ -70,8 +70,7 @@ def phases(words: list[str]) -> dict[str, float]:
     from ctxexp.command.build import Built
     from ctxexp.command.cli import main as command
     from ctxexp.jobs import execute
-    from ctxexp.jobs.job import Job
-    from ctxexp.jobs.sinks import Sinks
+    from ctxexp.jobs.job import Job, Sinks
 
     took: dict[str, float] = {"imports of the command": time.process_time()}
 

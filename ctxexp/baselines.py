@@ -15,8 +15,8 @@ import numpy as np
 
 from ctxexp.baseline import Among, Baseline, BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.maths.prepared import PreparedRows
-from ctxexp.maths.summary import finite_mean
+from ctxexp.maths.geometry import PreparedRows
+from ctxexp.maths.statistics import finite_mean
 from ctxexp.measuring.bootstrap import Curve, Stream, Units
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.rows import WordReader

@@ -12,7 +12,7 @@ from itertools import islice
 import numpy as np
 
 from ctxexp.errors import DataError
-from ctxexp.maths.clusters import components
+from ctxexp.maths.statistics import components
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy as np
 from ctxexp.dataset import Corpus
 from ctxexp.errors import MetricError
 from ctxexp.maths.influence import jackknife, of_mean_cosine
-from ctxexp.maths.summary import aggregate
+from ctxexp.maths.statistics import aggregate
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.results.metric_metadata import MetricMetadata
 
@@ -210,7 +210,7 @@ class GroupMean(Metric):
 
         Args:
             x: Groups of equal size (..., n, d). Functions of `ctxexp.maths.geometry` share their work with other
-                metrics if this is marked by `ctxexp.maths.prepared.takes_prepared`, and so do influences.
+                metrics if this is marked by `ctxexp.maths.geometry.takes_prepared`, and so do influences.
 
         Returns:
             Scores (...,) float64; NaN where undefined.

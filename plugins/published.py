@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ctxexp.plugins import build_registry
 from ctxexp.plugins.hookspecs import USER_FACING_KINDS
-from ctxexp.plugins.published import FILE
+from ctxexp.plugins.offers import FILE
 
 HERE = Path(__file__).resolve().parent
 

@@ -14,9 +14,8 @@ from ctxexp.dataset import Corpus
 from ctxexp.measuring import measure as path
 from ctxexp.measuring.groups import Group, Pairs
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.pairs import PairRows
 from ctxexp.measuring.rows import BLOCK_BYTES
-from ctxexp.measuring.words import Intervals, WordRows
+from ctxexp.measuring.words import Intervals, PairRows, WordRows
 from ctxexp.metric import Metric
 from ctxexp.results import Results
 from ctxexp.testing.report import numbers

@@ -76,7 +76,7 @@ def trains(words: list[str]) -> None:
 def takes(verb: str, words: list[str]) -> None:
     import ctxexp_train
 
-    from ctxexp.command.arguments import arguments_of, parameters
+    from ctxexp.command.cli import arguments_of, parameters
     from ctxexp.command.names import registry
     from ctxexp.plugins import COMMAND
 

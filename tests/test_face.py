@@ -16,11 +16,11 @@ import pytest
 
 import ctxexp
 from ctxexp.baselines import Uniform
-from ctxexp.command import compose, texts
+from ctxexp.command import compose, face
 from ctxexp.control import Control
 from ctxexp.controls import NoFirst, Shuffled
 from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, ModelError, TrackingError
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import Key
 from ctxexp.transforms import Center
@@ -322,7 +322,7 @@ def test_a_home_needs_no_quotes() -> None:
 
 
 def test_a_text_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(texts, "MAX_YIELDED", 5)
+    monkeypatch.setattr(face, "MAX_YIELDED", 5)
     with pytest.raises(
         ConfigError, match=r"text: it yields more than 5 sentences, .*give a list, .*max_contexts': 256"
     ):

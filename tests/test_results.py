@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from ctxexp.errors import MetricError, TrackingError
-from ctxexp.files.manifest import find_damage, seal
-from ctxexp.jobs.state import read_state, write_json
+from ctxexp.files.job_folder import read_state, write_json
+from ctxexp.files.writing import find_damage, seal_folder
 from ctxexp.results import Results
 from ctxexp.results.values import Key, Values, metric_key
 from tests.made import results_with, told
@@ -120,7 +120,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path, name: str) -> 
     folder, outside = tmp_path / "run", tmp_path / "outside"
     for place in (folder, outside):
         results().save(place)
-        seal(place)
+        seal_folder(place)
     (folder / name).unlink()
     (folder / name).symlink_to(outside / name)
     with pytest.raises(TrackingError, match=r"leads out of the folder|files\.json is damaged"):
@@ -133,7 +133,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path, name: str) -> 
 
 def test_files_outside_the_folder_are_never_read(tmp_path: Path) -> None:
     results().save(tmp_path / "run")
-    seal(tmp_path / "run")
+    seal_folder(tmp_path / "run")
     os.mkfifo(tmp_path / "pipe")  # which would be waited for
     for name in ("../pipe", str(tmp_path / "pipe"), "/dev/zero"):
         (tmp_path / "run" / "files.json").write_text(json.dumps({name: "0" * 32}))
@@ -159,7 +159,7 @@ def test_load_says_what_is_wrong(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["results.json", "results.parquet", "replicates.npz", "words.csv"])
 def test_damage_is_noticed_in_every_file(tmp_path: Path, name: str) -> None:
     results().save(tmp_path)
-    seal(tmp_path)
+    seal_folder(tmp_path)
     whole = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(TrackingError, match=f"{name} is not as it was written"):

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import job_folder
+from ctxexp.files.job_folder import job_folder
+from ctxexp.jobs.job import Sinks, job, new_run
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from tests.made import results_with, told

@@ -18,8 +18,7 @@ from ctxexp.command.build import Built
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.datasets.text import text
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.plugins import Register, build_registry, hookimpl
 from ctxexp.vectors.encode import open_store

@@ -15,12 +15,11 @@ from bounded import bounded
 
 from ctxexp.datasets import sts
 from ctxexp.errors import CtxexpError
-from ctxexp.files.manifest import MANIFEST, seal
+from ctxexp.files.job_folder import RUN, STATE, job_folder
 from ctxexp.files.vector_files import read_vectors
+from ctxexp.files.writing import MANIFEST, seal_folder
 from ctxexp.jobs.finished_runs import finished_results
-from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import RUN, STATE, job_folder
+from ctxexp.jobs.job import Sinks, job, new_run
 from ctxexp.models.word_vectors import word_vectors
 from ctxexp.results import FRAME, REPLICATES, RESULTS_FILE, Results
 
@@ -113,7 +112,7 @@ THINGS: dict[str, Callable[[Path], object]] = {
 
 def make_sealed(folder: Path) -> None:
     make_results(folder)
-    seal(folder)
+    seal_folder(folder)
 
 
 def make_runs(folder: Path) -> None:

@@ -29,7 +29,7 @@ PROCESSES.set_forkserver_preload(
         "alembic.command",
         "ctxexp.command.cli",
         "ctxexp.jobs.execute",
-        "ctxexp.report.summary",
+        "ctxexp.report.comparison",
     ]
 )
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)

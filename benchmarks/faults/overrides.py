@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from ctxexp.command import compose
-from ctxexp.command.locations import quote
-from ctxexp.command.names import load_plugin_files
+from ctxexp.command.names import load_plugin_files, quote
 from ctxexp.command.overrides import normalize_overrides
 from ctxexp.errors import CtxexpError
 

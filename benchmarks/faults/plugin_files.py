@@ -9,8 +9,7 @@ from pathlib import Path
 
 from ctxexp.command import compose
 from ctxexp.command.build import Built
-from ctxexp.command.locations import quote
-from ctxexp.command.names import load_plugin_files
+from ctxexp.command.names import load_plugin_files, quote
 from ctxexp.errors import CtxexpError, PluginError
 
 from . import Silent as SilentlyWrong

@@ -21,9 +21,7 @@ from ctxexp.dataset import Corpus
 from ctxexp.datasets.contexts import ShardOptions
 from ctxexp.engines import Local
 from ctxexp.measuring.study import Study, Vectors, WordFilter
-from ctxexp.metrics.anisotropy import Anisotropy
-from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.metrics.contextuality import Anisotropy, SelfSimilarity, WordNorm
 from ctxexp.progress import Silent as NoProgress
 from ctxexp.results import Results
 

@@ -17,11 +17,10 @@ import pandas as pd
 
 from ctxexp.command.face import load
 from ctxexp.errors import MetricError, TrackingError
-from ctxexp.files.manifest import MANIFEST, find_damage, seal
+from ctxexp.files.job_folder import job_folder
+from ctxexp.files.writing import MANIFEST, find_damage, seal_folder
 from ctxexp.jobs.finished_runs import finished_on_disk
-from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import job_folder
+from ctxexp.jobs.job import Sinks, job, new_run
 from ctxexp.report import frame
 from ctxexp.report.comparison import Comparison
 from ctxexp.results import Results
@@ -61,7 +60,7 @@ def try_attack(top: Path, attack: Attack, rng: np.random.Generator) -> None:
     outside.mkdir(parents=True)
     results().save(outside)
     (outside / "words.csv").write_text(SECRET)
-    seal(outside)
+    seal_folder(outside)
     results().save(run)
     before = content(outside), {path.name for path in top.iterdir()}
     try:
@@ -141,14 +140,14 @@ def table_name(run: Path, rng: np.random.Generator) -> None:
     document["tables"] = {**document["tables"], name: document["tables"]["words"]}
     (run / "results.json").write_text(json.dumps(document))
     if rng.random() < 0.5:
-        seal(run)
+        seal_folder(run)
     read(run)
     raise Silent(f"the table {name!r} was loaded")
 
 
 def manifest_name(run: Path, rng: np.random.Generator) -> None:
     """files.json names a file elsewhere, with its right digest or another: it is neither read nor waited for."""
-    seal(run)
+    seal_folder(run)
     outside = run.parents[1] / "outside"
     listed = json.loads((run / MANIFEST).read_text())
     right = hashlib.blake2b(SECRET.encode(), digest_size=16).hexdigest()
@@ -196,7 +195,7 @@ def link(run: Path, rng: np.random.Generator) -> None:
     file = FILES[rng.integers(len(FILES))]
     sealed = rng.random() < 0.5
     if sealed or file == MANIFEST:
-        seal(run)
+        seal_folder(run)
     outside = run.parents[1] / "outside"
     targets = [
         outside / file, Path(f"../../outside/{file}"), outside, Path("/dev/zero"), Path("/dev/stdin"), Path(file),
@@ -216,7 +215,7 @@ def own_link(run: Path, rng: np.random.Generator) -> None:
     (run / file).rename(run / "real")
     (run / file).symlink_to(["real", str(run / "real"), "../run/real"][rng.integers(3)])
     if rng.random() < 0.5:
-        seal(run)
+        seal_folder(run)
     (run.parent / "latest").symlink_to(["run", str(run)][rng.integers(2)])
     try:
         read(run if rng.random() < 0.5 else run.parent / "latest")

@@ -180,7 +180,7 @@ def no_verdict(kind: str, details: dict[str, Any]) -> None:
         from ctxexp_papers.papers.ethayarajh_2019.protocol import TEXT
     except ImportError:
         raise unittest.SkipTest("the plugin ctxexp-papers is not installed") from None
-    from ctxexp.metrics.anisotropy import Anisotropy
+    from ctxexp.metrics.contextuality import Anisotropy
     from ctxexp.results.metric_metadata import describe
     from tests.made import results_with, told
 

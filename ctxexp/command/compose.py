@@ -29,10 +29,17 @@ from omegaconf.basecontainer import BaseContainer
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command.build import Built
-from ctxexp.command.config import MISSING, Config, parse_config, plain_values, values_of_run
+from ctxexp.command.config import (
+    MISSING,
+    Config,
+    parse_config,
+    plain_values,
+    refuse_typed,
+    refuse_written,
+    values_of_run,
+)
 from ctxexp.command.help import option_names
-from ctxexp.command.locations import spread_models
-from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, plugin_files, registry
+from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, plugin_files, registry, spread_models
 from ctxexp.command.options import MEANT
 from ctxexp.command.overrides import (
     expand_locations,
@@ -43,11 +50,10 @@ from ctxexp.command.overrides import (
     parse,
     take_plugins,
 )
-from ctxexp.command.secrets import refuse_typed, refuse_written
 from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path
 from ctxexp.plugins import COMMAND, CONFIG_KINDS, Factory, arguments
-from ctxexp.plugins.published import install_hint
+from ctxexp.plugins.offers import install_hint
 
 log = logging.getLogger("ctxexp")
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys

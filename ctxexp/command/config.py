@@ -1,26 +1,29 @@
-"""A run's config with types: each key of ctxexp.yaml with its type and range, and a part for each option it chooses."""
+"""A run's config with types: each key of ctxexp.yaml with its type and range, and a part for each option it chooses.
+Its secrets are refused in clear, and unresolved where the config is written.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar, cast, get_type_hints
 
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.resolvers import oc
 
-from ctxexp.command.names import LISTS, load_plugin_files
+from ctxexp.command.names import LISTS, load_plugin_files, registry
 from ctxexp.command.options import RunOptions
 from ctxexp.control import Control
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, MetricError, error_text, near, short
-from ctxexp.files.credentials import remember
+from ctxexp.files.credentials import refuse_clear, remember
 from ctxexp.metric import RUN
 from ctxexp.plugins import CONFIG_KINDS, Factory, Offer, PluginVersion, Registry, arguments
-from ctxexp.plugins.types import Seed, convert_value, type_text
+from ctxexp.plugins.offers import Seed, convert_value, type_text
 from ctxexp.sink import Sink
 
 MISSING = "???"
@@ -28,7 +31,6 @@ CONTRACTS = {"control": Control, "engine": Engine, "sink": Sink}  # base classes
 # Top-level keys that cannot change a measured number: jobs that differ in these alone have one key.
 RESULT_NEUTRAL_KEYS = ("tracking", "sink", "cache", "engine", "resume", "verbose", "figures", "objective", "experiment",
                        "plugins")  # fmt: skip
-
 T = TypeVar("T")
 
 
@@ -209,3 +211,51 @@ def component_of(kind: str, place: str, node: Mapping[str, object], registry: Re
         if default is inspect.Parameter.empty and key not in node:
             raise ConfigError(f"{kind} {part.name!r} needs {place}.{key}=<{type_text(expected_type)}>")
     return part
+
+
+def refuse_typed(words: Sequence[str]) -> None:
+    """Raise ConfigError for a secret in clear among the words of a command line."""
+    of_sinks = any("sink" in word and "=" in word for word in words)  # else no plugin is imported for its names
+    offers = (registry().find("sink", name) for name in registry().names("sink") if of_sinks)
+    refuse_clear(words, {key for offer in offers if not offer.problem for key in offer.secrets})
+
+
+def refuse_written(config: DictConfig) -> None:
+    """Raise ConfigError for a secret in clear in a composed config, whichever file it stands in."""
+    refuse_typed([f"{path}={value}" for path, value in _leaves(plain_values(config, resolve=False))])
+
+
+def _leaves(node: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Path and value of all that stands in the dictionaries of a config."""
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+@contextmanager
+def environment_unresolved() -> Iterator[None]:
+    """While the block runs, interpolations of the environment resolve to themselves."""
+    OmegaConf.register_new_resolver("oc.env", lambda *args: f"${{oc.env:{','.join(map(str, args))}}}", replace=True)
+    try:
+        yield
+    finally:
+        OmegaConf.register_new_resolver("oc.env", oc.env, replace=True)
+
+
+def as_written(config: DictConfig) -> dict[str, object]:
+    """The config as plain values, interpolations resolved but for those of the environment, which stay as written."""
+    with environment_unresolved():
+        return plain_values(config)
+
+
+def environment_texts(config: DictConfig) -> dict[str, str]:
+    """Texts that the config takes from the environment, each with the reference that stands for it. A path's last part
+    is one too, since runs and figures call a file by it, unless it is a registered name (`semcor`)."""
+    references = {path: text for path, text in _leaves(as_written(config)) if "${oc.env" in str(text)}
+    values = {path: OmegaConf.select(config, path) for path in references}
+    texts = {value: str(references[path]) for path, value in values.items() if isinstance(value, str) and value}
+    ours = {name for _, name in registry().offers}
+    names = {name: reference for text, reference in texts.items() if (name := Path(text).name) and name not in ours}
+    return {**names, **texts}

@@ -1,24 +1,28 @@
-"""The Python face: measure a model in a line, read finished runs back, compare them.
-
-`measure` composes what the command composes, with the same defaults and names, and gives the same numbers.
+"""The Python face: measure a model in a line (of sentences or a table in memory, a path, the name of a data set, or a
+Corpus), read finished runs back, compare them.
 """
 
 from __future__ import annotations
 
+import logging
+import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from functools import partial
+from io import IOBase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Never
 
 from ctxexp.baseline import Baseline
-from ctxexp.command.locations import as_value, choose_text, typed_model
-from ctxexp.command.texts import Text as Text
-from ctxexp.command.texts import check_text, corpus_of
+from ctxexp.command.names import as_value, choose_text, typed_model
 from ctxexp.control import Control
-from ctxexp.errors import ConfigError, suggestions
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.datasets.checks import tokenizer
+from ctxexp.datasets.tables import choose_column, table_cells, text_of
+from ctxexp.errors import ConfigError, line, suggestions
+from ctxexp.files.writing import user_path
 from ctxexp.metric import Metric
 from ctxexp.model import Encoder
 from ctxexp.models.memory import from_transformers
@@ -31,11 +35,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from ctxexp.command.config import Config
+    from ctxexp.command.options import WordOptions
     from ctxexp.report.comparison import Comparison
 
-
 KEYS = {key: key for key in ("seed", "min_contexts", "bootstrap", "weights", "device")}
-KEYS |= {"column": "dataset.column", "layers": "model.layers"}  # keywords of `measure`, by the config's keys
 OTHERS = ("metrics", "baseline", "transform", "control", "tokenizer", "options", "folder", "progress")
 TEXT_SECOND = "the model stands first, then the text: ctxexp.measure(model, text)"
 MEANT = dict.fromkeys(("dataset", "data", "corpus", "sentences"), "text, the second argument") | {
@@ -43,6 +46,12 @@ MEANT = dict.fromkeys(("dataset", "data", "corpus", "sentences"), "text, the sec
     "random_state": "seed=",
     "batch_size": "options={'batch_tokens': ...}",
 }  # keywords of others, by ours
+log = logging.getLogger("ctxexp")
+MAX_YIELDED = 1_000_000  # sentences of a text that doesn't say how many it has
+Text = str | Path | Corpus | Mapping[str, Any] | Iterable[str | Sequence[str] | Sentence | Mapping[str, Any]]
+
+
+KEYS |= {"column": "dataset.column", "layers": "model.layers"}  # keywords of `measure`, by the config's keys
 
 
 def measure(
@@ -317,3 +326,69 @@ def _model(model: object, chosen: dict[str, Any]) -> tuple[str | Encoder, list[s
     if odd := {"weights", "layers", "device"} & chosen.keys() if isinstance(model, Encoder) else ():
         raise ConfigError(f"{min(odd)}= is of a model by name: one in memory has its own; leave it out")
     return model, words
+
+
+def check_text(text: object) -> None:
+    """Raise ConfigError, with what to write, for a sentence in place of a list, and for another type."""
+    if isinstance(text, str) and re.search(r"\s\w+\s|\n", text) and not user_path(text[:200]).exists():
+        raise ConfigError(
+            f"text: no file {line(text, 60)!r}; sentences are a list: ctxexp.measure(model, [{line(text, 40)!r}])"
+        )
+    hints = {IOBase: "; give its path", set: "; sorted(text) has an order", bytes: "; text.decode() is text"}
+    hint = next((hint for kind, hint in hints.items() if isinstance(text, kind)), "")
+    if hint or not isinstance(text, str | Path | Corpus | Iterable | None):
+        raise ConfigError(f"text: expected sentences, a file's path or a Corpus, got {type(text).__name__}{hint}")
+
+
+def corpus_of(model: str | Encoder, text: Text | None, words: WordOptions, column: str | None = None) -> Corpus | None:
+    """The text as a corpus; None where the config's data set is the text. `column` holds the texts of a table, or of
+    rows; None: `text`, else `sentence`."""
+    if text is None:
+        return model.corpus if isinstance(model, Encoder) else None
+    if isinstance(text, str | Path):
+        return None
+    if isinstance(text, Corpus):
+        return text
+    read = tokenizer(words.tokenizer, lower=words.lower)
+    sentences: list[Sentence] = []
+    left_out = 0
+    for number, one in enumerate(_cells(text, column)):
+        if not isinstance(one, Sentence):
+            one = text_of(one, f"text: row {number}")
+        left_out += one is None
+        if one is not None:
+            sentences.append(read(one) if isinstance(one, str) else one)
+    if left_out:
+        log.warning("text: %s of %s rows have no text and are left out", f"{left_out:,}", f"{number + 1:,}")
+    if sentences and all(len(one.text) < 200 and Path(one.text).is_file() for one in sentences):
+        raise ConfigError(f"text: a list of files; give one, {sentences[0].text!r}, or the folder that they lie in")
+    if not sentences and not left_out:
+        raise ConfigError("text: expected at least one sentence, got none")
+    if not any(map(len, sentences)):  # before a model is loaded
+        raise ConfigError(f"text: expected words, got none in {len(sentences) + left_out:,} sentences")
+    return Corpus("sentences", tuple(sentences), choices={"tokenizer": words.tokenizer})
+
+
+def _cells(text: Any, column: str | None) -> Iterator[object]:
+    """The cells of a table's column of texts, or the sentences, or the cells of rows."""
+    if (cells := table_cells(text, column)) is not None:
+        yield from cells
+        return
+    unbounded, name = not isinstance(text, Sized), ""
+    for number, one in enumerate(text):
+        if unbounded and number == MAX_YIELDED:
+            raise ConfigError(
+                f"text: it yields more than {MAX_YIELDED:,} sentences, as a generator does that never ends; give a "
+                "list, or a file's path, which is streamed with options={'words.max_contexts': 256}"
+            )
+        if isinstance(one, Mapping):
+            name = name or choose_column(one, column, "text")
+            yield one.get(name)
+        elif column is not None:
+            raise ConfigError(f"text: column={column!r} is of a table; got {type(one).__name__} at {number}")
+        elif isinstance(one, Iterable):
+            yield one if isinstance(one, Sentence | str) else list(one)
+        else:
+            raise ConfigError(
+                f"text: expected sentences, each a string or a list of words, got {type(one).__name__} at {number}"
+            )

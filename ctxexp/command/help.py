@@ -10,12 +10,10 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import NamedTuple
 
-from ctxexp.command.locations import group_of, locate
-from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, registry
+from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, group_of, locate, registry
 from ctxexp.errors import UnknownName
 from ctxexp.plugins import COMMAND, Offer, arguments
-from ctxexp.plugins.published import install_hint
-from ctxexp.plugins.types import type_text, value_text
+from ctxexp.plugins.offers import install_hint, type_text, value_text
 from ctxexp.progress import terminal_width
 
 FIRST = ("run", "layer", "compare", "card", "check", "claims", "models", "ui")

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 
 from ctxexp.errors import ConfigError, near, short
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path
 from ctxexp.measuring.mix import BANDS, WordMix
 from ctxexp.measuring.mix import Weights as MeanWeights
-from ctxexp.plugins.types import Seed
+from ctxexp.plugins.offers import Seed
 from ctxexp.results.objective import Objective
 from ctxexp.vectors.pool import check_mixes
 

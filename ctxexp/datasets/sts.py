@@ -13,8 +13,8 @@ from ctxexp.datasets.checks import tokenizer as make_tokenizer
 from ctxexp.datasets.download import fetch_dataset
 from ctxexp.datasets.tables import read_named
 from ctxexp.errors import ConfigError, DataError, UnknownName
-from ctxexp.files.paths import user_path
 from ctxexp.files.text_lines import text_lines
+from ctxexp.files.writing import user_path
 
 Scored = tuple[str, str, float, str]  # first sentence, second sentence, gold score, subset
 YEARS = {

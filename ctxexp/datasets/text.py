@@ -21,8 +21,8 @@ from ctxexp.dataset import Corpus, Sentence, TextStream
 from ctxexp.datasets.checks import tokenizer as make_tokenizer
 from ctxexp.datasets.tables import TABLES, read_named, read_rows, text_of
 from ctxexp.errors import ConfigError, DataError, near, short
-from ctxexp.files.paths import user_path
 from ctxexp.files.text_lines import COMPRESSED, is_compressed, lines_after_byte, suffix_of, text_lines
+from ctxexp.files.writing import user_path
 
 log = logging.getLogger("ctxexp")
 Sentences = Literal["row", "line", "marks"]

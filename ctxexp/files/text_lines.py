@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from ctxexp.errors import DataError
-from ctxexp.files.paths import no_device
+from ctxexp.files.writing import no_device
 
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")

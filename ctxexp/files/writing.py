@@ -1,30 +1,36 @@
-"""Atomic writing: a file is written under a temporary name and renamed; errors such as a full disk become a message."""
+"""Files that are whole or aren't there: written under a temporary name and renamed, sealed by a checksum of their own
+or listed in the manifest of their folder, at paths as users type them.
+"""
 
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
+import stat
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ctxexp.errors import DiskError, short
-from ctxexp.files.paths import no_device
+from ctxexp.errors import ConfigError, DiskError, short
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
 PART = ".part"  # suffix of the temporary name
 STALE = 60  # seconds without a write, after which another machine's temporary file counts as abandoned
 MAKE_ROOM = "make room there or choose another folder, and repeat the command (resume=true skips jobs that finished)"
+MANIFEST = "files.json"
+PASSING = {"status.json", MANIFEST}  # status.json changes as the job goes on
+LONGEST = 255  # bytes of one name, on every common file system
 
 
 @contextmanager
@@ -145,6 +151,8 @@ def _convert(cells: pd.Series, kind: str) -> pd.Series | np.ndarray:
 
 
 NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)
+
+
 """Errors that zipfile raises for bytes that are no archive, or one that it can't read."""
 
 
@@ -153,3 +161,125 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
     (NO_ARCHIVE) for bytes that are no archive."""
     with path.open("rb") as file, np.lib.npyio.NpzFile(file) as arrays:
         return dict(arrays)
+
+
+def seal_folder(folder: Path) -> None:
+    """Write the manifest: every file of the folder, by its path in it, with the digest of its bytes."""
+    digest_by_name = {
+        path.relative_to(folder).as_posix(): digest_of(path)
+        for path in sorted(folder.rglob("*"))
+        if path.name not in PASSING and path.suffix not in (PART, ".lock", ".tmp") and is_own_file(path, folder)
+    }
+    write_text(folder / MANIFEST, json.dumps(digest_by_name, indent=1, ensure_ascii=False))
+
+
+def own_file(folder: Path, name: str) -> Path:
+    """The path of a regular file by its name in `folder`.
+
+    Raises ValueError for a name or a link that leads out of the folder (a folder may come from anyone), and for what is
+    no file, such as a FIFO, which would be waited for; FileNotFoundError for one that isn't there.
+    """
+    path = folder / name
+    try:
+        inside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError) as error:  # a link to itself
+        raise ValueError(f"{name[:100]!r} can't be followed: {error}") from error
+    if not inside:
+        raise ValueError(f"{name[:100]!r} leads out of the folder: put the file itself there")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{name[:100]!r} is no file")
+    if not path.exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    return path
+
+
+def is_own_file(path: Path, folder: Path) -> bool:
+    """Whether the path below `folder` is a regular file that lies there, not one that a link leads to elsewhere."""
+    try:
+        return own_file(folder, str(path.relative_to(folder))).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def digest_of(path: Path) -> str:
+    """BLAKE2b of the file's bytes, 32 hex digits."""
+    with no_device(path).open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def find_damage(folder: Path, names: Collection[str] | None = None) -> str | None:
+    """A message about the first file that differs from the manifest; None if all agree. `names`: check only these
+    files, if the manifest has them."""
+    try:
+        content = json.loads(own_file(folder, MANIFEST).read_text(encoding="utf-8"))
+        expected = {str(name): str(value) for name, value in content.items() if names is None or name in names}
+    except FileNotFoundError:
+        return None if names is not None else f"{MANIFEST} is missing"
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return f"{MANIFEST} is damaged"
+    for name, value in expected.items():
+        try:
+            if digest_of(own_file(folder, name)) != value:
+                return f"{name} is not as it was written"
+        except OSError as error:
+            return f"{name} cannot be read ({error.strerror or error})"
+        except ValueError as error:
+            return str(error)
+    return None
+
+
+def digest(data: bytes) -> str:
+    """blake2b, 32 hex digits."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's content, 64 hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def seal(meta: Mapping[str, object]) -> str:
+    """The JSON text of `meta`, with its checksum."""
+    return json.dumps({"seal": digest(_body(meta)), "meta": meta})
+
+
+def unseal(text: bytes) -> Any:
+    """The `meta` of a text that `seal` made, in UTF-8; ValueError, with the reason, for any other bytes."""
+    try:
+        outer = json.loads(text)
+        if outer["seal"] == digest(_body(outer["meta"])):
+            return outer["meta"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"can't be read ({type(error).__name__})") from error
+    raise ValueError("its checksum differs")
+
+
+def _body(meta: object) -> bytes:
+    return json.dumps(meta, sort_keys=True).encode()
+
+
+def no_device(path: Path) -> Path:
+    """Return the path of a file or folder. Raises OSError where nothing is there, and for a pipe, a socket or a device:
+    reading one may wait for ever, or never come to an end."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "it is no file", str(path))
+    return path
+
+
+def user_path(given: str | Path) -> Path:
+    """The path, with `~` and `~name` expanded. Raises ConfigError for a text that can't be a path."""
+    start = repr(str(given)[:60])
+    if "\0" in str(given):
+        raise ConfigError(f"{start} is no path: it has a character that no path can have")
+    try:
+        path = Path(given).expanduser()
+        longest = max((len(os.fsencode(part)) for part in path.parts), default=0)
+    except RuntimeError:
+        raise ConfigError(f"{start}: no user of that name has a home here; write the path in full") from None
+    except UnicodeEncodeError:
+        raise ConfigError(f"{start} is no path: it has a character that no path can have") from None
+    if longest > LONGEST or len(os.fsencode(path)) >= 4096:
+        raise ConfigError(f"{start}...: too long for a path")
+    return path

@@ -12,16 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ctxexp.command.build import Built
+from ctxexp.command.key import key_of
 from ctxexp.command.names import registry
 from ctxexp.errors import CtxexpError, line
 from ctxexp.files.credentials import map_texts, mask, with_references
-from ctxexp.files.paths import user_path
 from ctxexp.files.process import reraise_interrupts
-from ctxexp.files.writing import is_disk_full
-from ctxexp.jobs.finished_runs import reuse
+from ctxexp.files.writing import is_disk_full, user_path
+from ctxexp.jobs.finished_runs import reuse, run_name
 from ctxexp.jobs.job import describe, job, new_run
-from ctxexp.jobs.key import key_of
-from ctxexp.jobs.names import run_name
 from ctxexp.measuring.study import Study
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.figures import run_figures

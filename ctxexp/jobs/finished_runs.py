@@ -1,28 +1,38 @@
-"""Finished jobs, on disk and in the sinks, which need not run again, and how a sweep takes them over."""
+"""Finished jobs, on disk and in the sinks, which need not run again, and how a sweep takes them over; and names of
+runs: two that differ in text, seed or pooling have two.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ctxexp.command.config import RESULT_NEUTRAL_KEYS
+from ctxexp.command.names import ARGUMENTS
 from ctxexp.errors import TrackingError
-from ctxexp.files.manifest import find_damage
-from ctxexp.files.paths import user_path
-from ctxexp.jobs.job import describe_sinks, load_run
-from ctxexp.jobs.names import labels
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import RUN, STATE, State, mark_killed_jobs, read_json, read_state, write_state
+from ctxexp.files.job_folder import RUN, STATE, State, mark_killed_jobs, read_json, read_state, write_state
+from ctxexp.files.writing import find_damage, user_path
+from ctxexp.jobs.job import Sinks, describe_sinks, load_run
+from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.progress import show
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import RESULTS_FILE, Results
 from ctxexp.sink import Run
 
 _log = logging.getLogger("ctxexp")
+LOCATED = tuple(f"{group}.{argument}" for group, argument in ARGUMENTS.items())  # they say which option it is
+IN_TITLE = ("model", "weights", "dtype")
+UNTITLED = tuple(f"model.{name}" for name in ("layers", "path", "seed", "linear"))  # others of a model are in its title
+LOCATING = ("text", "huggingface")  # beside a location they tell nothing
+# Sections of which a title tells all that is chosen, or whose choice makes no run another.
+UNNAMED = ("control", "transform", "fit_on", "hydra", "device", "batch_tokens", "bootstrap", "metric")
 
 
 class FinishedJob(NamedTuple):
@@ -133,3 +143,55 @@ def _fetch(sinks: Sinks, run: Run) -> bool:
         elif what:
             _log.warning("warning: a finished run of this job is computed again, since it can't be used: %s", what)
     return what is None
+
+
+def run_name(title: str, overrides: Sequence[str]) -> str:
+    """The title with the choices of the command line that it doesn't tell, `bert (small.txt, seed 1)`."""
+    keys = [re.split("[=@]", override.lstrip("+~"))[0] for override in overrides]
+    neutral = {*UNNAMED, *RESULT_NEUTRAL_KEYS} - {"experiment"}
+    needless = {f"{key.partition('.')[0]}={option}" for key in LOCATED if key in keys for option in LOCATING}
+    texts = [
+        _short_text(override)
+        for key, override in zip(keys, overrides, strict=True)
+        if key not in IN_TITLE
+        and (key in UNTITLED or not key.startswith("model."))
+        and key.partition(".")[0] not in neutral
+        and override not in needless
+    ]
+    return f"{title} ({', '.join(texts)})" if texts else title
+
+
+def title_of(name: str, overrides: Sequence[str]) -> str:
+    """The title within a run's name."""
+    return name.removesuffix(run_name("", overrides))
+
+
+def labels(jobs: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """A label for each job, no two alike: its name, and the overrides that tell it from its namesakes, as in
+    `bert (seed 1)`."""
+    names = [name or " ".join(overrides) or "job" for name, overrides in jobs]
+    unique_labels = []
+    for name, (_, overrides) in zip(names, jobs, strict=True):
+        same = [set(o) for n, (_, o) in zip(names, jobs, strict=True) if n == name]
+        common = set.intersection(*same) if len(same) > 1 else set(overrides)
+        difference = ", ".join(_short_text(o) for o in overrides if o not in common)
+        unique_labels.append(f"{name} ({difference})" if difference else name)
+    counts: Counter[str] = Counter()
+    for i, label in enumerate(unique_labels):
+        counts[label] += 1
+        if counts[label] > 1:
+            unique_labels[i] = f"{label} ({counts[label]})"
+    return unique_labels
+
+
+def _short_text(override: str) -> str:
+    """A short text for an override: the choice of a group, or a key's last part and its value; of paths the end.
+
+    Sentences keep their name: `pooling cls` alone would be that of a word's pieces.
+    """
+    key, _, value = override.lstrip("+").partition("=")
+    value = ", ".join(part.rpartition("/")[2] for part in value.strip("[]'\"").split(","))
+    if key in (*CONFIG_KINDS, "weights", "experiment", *LOCATED):
+        return value
+    group, _, last = key.rpartition(".")
+    return f"sentence {last} {value}" if group == "sentence" else f"{last} {value}"

@@ -1,4 +1,4 @@
-"""One job: its folder on disk, its run in the sinks, and how it ends.
+"""One job: its folder on disk, its run in the sinks, several of which are as one, and how it ends.
 
 A job's folder holds run.json (what names the run), config.yaml, environment.json, results.json, tables and figures,
 and status.json, which says how the job stands without asking any sink.
@@ -10,20 +10,17 @@ import contextlib
 import secrets
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctxexp.errors import CtxexpError, TrackingError
+from ctxexp.errors import CtxexpError, TrackingError, plugin_call
 from ctxexp.files.credentials import map_texts, mask
-from ctxexp.files.manifest import MANIFEST, seal
-from ctxexp.files.process import defer_signals, process_tags, raise_on_termination
-from ctxexp.files.writing import disk_error_message, is_disk_full, write_text
-from ctxexp.jobs.environment import environment, provenance_tags
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import RUN, mark_killed_jobs, read_json, try_state, write_json, write_state
+from ctxexp.files.job_folder import RUN, mark_killed_jobs, read_json, try_state, write_json, write_state
+from ctxexp.files.process import defer_signals, environment, process_tags, provenance_tags, raise_on_termination
+from ctxexp.files.writing import MANIFEST, disk_error_message, is_disk_full, seal_folder, write_text
 from ctxexp.results import RESULTS_FILE, Results
-from ctxexp.sink import Run, Status
+from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
 
 
 def new_run(
@@ -78,7 +75,7 @@ class Job:
     def save(self, results: Results) -> None:
         """Put the results on disk: from here on nothing is lost."""
         results.save(self.run.folder)
-        seal(self.run.folder)
+        seal_folder(self.run.folder)
         self.is_saved = True
         write_state(self.run.folder, measured=True)
 
@@ -155,3 +152,73 @@ def describe(error: BaseException) -> str:
     if isinstance(error, OSError) and is_disk_full(error):
         return disk_error_message(error)
     return mask(str(error) if isinstance(error, CtxexpError) else "".join(traceback.format_exception(error)))
+
+
+class Sinks(Sink):
+    """Calls every sink, whether or not others fail; then raises the first failure as TrackingError.
+
+    `sinks` by label; `plugin_of`: label of a sink to the plugin that supplied it.
+    """
+
+    def __init__(self, sinks: Mapping[str, Sink], plugin_of: Mapping[str, str] | None = None) -> None:
+        self.sinks, self.plugin_of = sinks, plugin_of or {}
+
+    def start(self, run: Run) -> None:
+        self._each("start the run", lambda _, sink: sink.start(run))
+
+    def log(self, results: Results, folder: Path) -> None:
+        self._each(f"take the results, which are safe in {folder}", lambda _, sink: sink.log(results, folder))
+
+    def finish(self, status: Status, error: str | None = None) -> None:
+        self._each("close the run", lambda _, sink: sink.finish(status, error))
+
+    def descriptions(self) -> dict[str, dict[str, str]]:
+        """Each sink's description of its run, by label, credentials masked; empty ones are left out."""
+        by_label: dict[str, dict[str, str]] = {}
+        self._each("say what it calls the run", lambda label, sink: by_label.update({label: dict(sink.metadata())}))
+        return {label: map_texts(mask, metadata) for label, metadata in by_label.items() if metadata}
+
+    def prepare_all(self, store: Path) -> dict[str, dict[str, object]]:
+        """Call `prepare_jobs` of every sink, once per command; returns by label the arguments that the jobs' sinks get
+        in place of their own."""
+        by_label: dict[str, dict[str, object]] = {}
+        self._each("be prepared", lambda label, sink: by_label.update({label: dict(sink.prepare_jobs(store))}))
+        return by_label
+
+    def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]] = ()) -> None:
+        def finish(label: str, sink: Sink) -> None:
+            sink.finish_sweep(sweep, report, [row.sinks.get(label, {}) for row in report.rows])
+
+        self._each(f"settle the sweep, whose comparison is in {sweep.summary}", finish)
+
+    def charts_link(self, sweep: Sweep) -> str:
+        links: list[str] = []
+        self._each("say where the curves are", lambda _, sink: links.append(sink.charts_link(sweep)))
+        return mask(next(filter(None, links), ""))
+
+    def fetch(self, run: Run, folder: Path) -> bool:
+        """Whether a sink had the run's files; a failure is raised where none had."""
+        answers: list[bool] = []
+        try:
+            self._each("give a finished run", lambda _, sink: answers.append(any(answers) or sink.fetch(run, folder)))
+        except TrackingError:
+            if not any(answers):
+                raise
+        return any(answers)
+
+    def reuse(self, run: Run, saved: Run) -> None:
+        self._each("take over a finished run", lambda _, sink: sink.reuse(run, saved))
+
+    def _each(self, what: str, call: Callable[[str, Sink], object]) -> None:
+        failed: TrackingError | None = None
+        for label, sink in self.sinks.items():
+            try:
+                with plugin_call("sink", label, f"can't {what}"):
+                    call(label, sink)
+            except CtxexpError as error:
+                supplier = f" [sink {label!r} is of {self.plugin_of[label]}]" if label in self.plugin_of else ""
+                if failed is None:
+                    failed = TrackingError(mask(str(error)) + supplier)
+                    failed.__cause__ = error
+        if failed:
+            raise failed

@@ -14,17 +14,16 @@ from pathlib import Path
 from ctxexp.command.names import registry
 from ctxexp.errors import Terminated, TrackingError, error_text
 from ctxexp.files import process
+from ctxexp.files.job_folder import STATE, State, read_state, try_state, write_json
 from ctxexp.files.process import defer_signals, end_workers, raise_on_termination, reraise_interrupts
 from ctxexp.jobs.execute import has_failures
-from ctxexp.jobs.job import describe
-from ctxexp.jobs.names import labels, title_of
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import STATE, State, read_state, try_state, write_json
+from ctxexp.jobs.finished_runs import labels, title_of
+from ctxexp.jobs.job import Sinks, describe
 from ctxexp.progress import show, terminal_width
+from ctxexp.report.comparison import write_summary
 from ctxexp.report.negative_controls import NO_CONTEXT, control_lines
 from ctxexp.report.page import show_page
-from ctxexp.report.seeds import average_seeds
-from ctxexp.report.summary import write_summary
+from ctxexp.report.run_facts import average_seeds
 from ctxexp.report.sweep_tables import table_texts
 from ctxexp.report.terminal import answer, fitted_markdown
 from ctxexp.results import RESULTS_FILE, Results

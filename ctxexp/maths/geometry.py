@@ -1,23 +1,32 @@
-"""The mathematics of contextuality: pure functions of groups of rows, (..., n, d) in, (...,) float64 out.
+"""The mathematics of contextuality: pure functions of groups of rows, (..., n, d) in, (...,) float64 out; cosines of
+all pairs one by one; and rows with the intermediate results that several functions need, each computed once.
 
 Equations are those of Ethayarajh 2019, "How Contextual are Contextualized Word Representations?", section 3. Float32
 rows are read as they are, with sums over at most 256 rows in float32 and everything above in float64: cosines and the
 uncentred share of variance agree with a float64 double loop within 1e-6. So do the centred and the released share,
 unless the mean is hundreds of times the spread: then they may miss by 1e-5, and by more where the spread nears the
-rounding of float32. Float64 rows are computed in float64 throughout. Undefined is NaN: groups with fewer than two rows,
-a NaN or an infinity in them, and, for cosines, with a row of norm zero (below 1e-19 in float32).
+rounding of float32. Float64 rows are computed in float64 throughout. Undefined is NaN: groups with fewer than two
+rows, a NaN or an infinity in them, and, for cosines, with a row of norm zero (below 1e-19 in float32).
 """
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+import math
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.maths.prepared import PreparedRows, prepare
+from ctxexp.maths.spectra import ROWS, Spread
 
 Definition = Literal["uncentred", "centred", "released"]
+BINS = 50  # of the histogram, from -1 to 1
+BLOCK = 1024  # rows at a time
+NOISE = 1e-6  # cosines up to this are not above 0: float32's rounding
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def norms(x: np.ndarray | PreparedRows) -> np.ndarray:
@@ -97,3 +106,176 @@ def explained_variance(x: np.ndarray | PreparedRows, *, definition: Definition =
 def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     result: np.ndarray = np.vecdot(a, b)
     return result
+
+
+def pair_cosines(x: np.ndarray) -> Iterator[np.ndarray]:
+    """Float32 cosines in [-1, 1], up to rounding, of each pair of distinct rows of x (n, d) once, block by block.
+
+    Pairs with a zero row have none and are left out.
+    """
+    length = norms(x)
+    u = (x[length > 0] / length[length > 0, None]).astype(np.float32)
+    for i in range(0, len(u), BLOCK):  # a block with itself, then with what follows
+        block = u[i : i + BLOCK]
+        yield (block @ block.T)[np.triu_indices(len(block), 1)]
+        yield (block @ u[i + BLOCK :].T).ravel()
+
+
+def positive_pairs(x: np.ndarray) -> float:
+    """Share of pairs of distinct rows of x (n, d) with a cosine above 0, in [0, 1].
+
+    Cosines within 1e-6 of 0 are rounding, not above it. NaN without a pair, or with a zero row.
+    """
+    return _share(sum(int(np.count_nonzero(c > NOISE)) for c in pair_cosines(x)), x)
+
+
+def histogram(x: np.ndarray) -> tuple[np.ndarray, float]:
+    """Pairs by cosine (BINS,) int64, bins of equal width from -1 to 1, 1 in the last; and `positive_pairs`."""
+    counts, positive = np.zeros(BINS, np.int64), 0
+    for cosine in pair_cosines(x):
+        positive += int(np.count_nonzero(cosine > NOISE))
+        at = ((cosine + 1) * (BINS / 2)).astype(np.int64)
+        counts += np.bincount(np.clip(at, 0, BINS - 1), minlength=BINS)
+    return counts, _share(positive, x)
+
+
+def _share(positive: int, x: np.ndarray) -> float:
+    n = len(x)
+    return positive / (n * (n - 1) / 2) if n > 1 and bool((norms(x) > 0).all()) else math.nan
+
+
+ROOM = 1e-4
+
+
+"""The least 1 - level at which a value is given: below it rounding of single precision (1e-7) is no longer small."""
+
+
+def chance_corrected(adjusted: np.ndarray, level: np.ndarray) -> np.ndarray:
+    """The chance-corrected cosine (raw - A) / (1 - A), float64: 0 at chance, 1 where all vectors are one.
+
+    Adjusted cosines, raw - A, can't exceed 1 - A: in a narrow space all of them are small, whatever they mean. As with
+    Cohen's kappa (1960) the excess over chance is divided by the largest that there is room for. It is negative below
+    chance, without a bound. It holds A twice, so that it must not be correlated with A.
+
+    Args:
+        adjusted: raw - A, any shape.
+        level: A, the mean cosine of unrelated occurrences, of a shape that broadcasts with it.
+
+    Returns:
+        The corrected values; NaN where 1 - A is not above ROOM, or either is NaN.
+    """
+    room = 1.0 - np.asarray(level, np.float64)
+    with np.errstate(invalid="ignore"):
+        result: np.ndarray = np.asarray(adjusted, np.float64) / np.where(room > ROOM, room, np.nan)
+    return result
+
+
+class RowSums(NamedTuple):
+    """Sums over the rows of each group."""
+
+    total: np.ndarray  # (..., d) float64: sum of x_i
+    normalized: np.ndarray  # (..., d) float64: sum of u_i = x_i / |x_i|; NaN if a row is zero
+    normalized_energy: np.ndarray  # (...,) float64: sum of |u_i|^2, n up to the rounding of the u_i
+    energy: np.ndarray  # (...,) float64: sum of |x_i|^2
+
+
+class PreparedRows:
+    """Groups of rows `x` (..., n, d), which must not change, with norms, sums and spread when they are first needed.
+
+    Functions of rows (`ctxexp.maths.geometry`, `ctxexp.maths.influence`) take it in place of the array: those that get
+    the same one share their work. Rows are exact to the relative precision `eps` only (a machine epsilon; that of their
+    type, if it is larger): half-precision vectors are read as float32, so that rows that ought to be equal differ by
+    float16 or bfloat16 rounding, which must not count as variance.
+
+    Example:
+        >>> rows = PreparedRows(np.array([[[3.0, 4.0], [0.0, 2.0]]]))
+        >>> rows.norms.tolist(), rows.sums.normalized.round(2).tolist()
+        ([[5.0, 2.0]], [[0.6, 1.8]])
+    """
+
+    def __init__(self, x: np.ndarray, eps: float = 0.0) -> None:
+        self.x, self.eps = x, eps
+
+    def apply(self, function: Callable[..., T]) -> T:
+        """The function's value of these rows: an array for it unless it is marked by `takes_prepared`."""
+        if getattr(function, "takes_prepared", False):
+            return function(self)
+        return function(RoundedRows.of(self.x, self.eps) if self.eps else self.x)
+
+    @cached_property
+    def squares(self) -> np.ndarray:
+        """|x_i|^2: (..., n) float64."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            result: np.ndarray = np.vecdot(self.x, self.x).astype(np.float64)
+        return result
+
+    @property
+    def norms(self) -> np.ndarray:
+        """|x_i|: (..., n) float64, >= 0."""
+        result: np.ndarray = np.sqrt(self.squares)
+        return result
+
+    @cached_property
+    def row_sum(self) -> np.ndarray:
+        """The sum of each group's rows: (..., d) float64."""
+        return _weighted_sum(np.ones(self.x.shape[:-1], self.x.dtype), self.x)
+
+    @cached_property
+    def sums(self) -> RowSums:
+        """Sums over the rows of each group, in float64."""
+        squares = self.squares
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inverse = (1 / np.sqrt(squares)).astype(self.x.dtype)  # (..., n) inf for a zero row: its group's sum is NaN
+            normalized = _weighted_sum(inverse, self.x)
+            energy = (squares * inverse.astype(np.float64) ** 2).sum(-1)
+        return RowSums(self.row_sum, normalized, energy, squares.sum(-1))
+
+    @cached_property
+    def spread(self) -> Spread:
+        """Second moments of each group of rows (w, n, d)."""
+        return Spread(self.x, self.row_sum, self.eps)
+
+
+class RoundedRows(np.ndarray):
+    """Rows of a half-precision run: an array that carries the machine epsilon of that precision, as do its slices.
+
+    `prepare` reads it, so that a metric that knows nothing of precisions counts no rounding as spread either.
+    """
+
+    eps: float = 0.0
+
+    @classmethod
+    def of(cls, x: np.ndarray, eps: float) -> RoundedRows:
+        """A view of the rows with their precision."""
+        rows = x.view(cls)
+        rows.eps = eps
+        return rows
+
+    def __array_finalize__(self, source: object) -> None:
+        if isinstance(source, RoundedRows):
+            self.eps = source.eps
+
+
+def takes_prepared(function: F) -> F:
+    """Mark a function of rows, such as a metric's `score`, that takes them prepared too, and so shares their work."""
+    function.takes_prepared = True  # type: ignore[attr-defined]
+    return function
+
+
+def prepare(x: np.ndarray | PreparedRows) -> PreparedRows:
+    """The rows prepared, as they are if they were already."""
+    if isinstance(x, RoundedRows):
+        return PreparedRows(x.view(np.ndarray), x.eps)
+    return x if isinstance(x, PreparedRows) else PreparedRows(x)
+
+
+def _weighted_sum(weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """sum_i weights_i x_i: (..., d) float64, from partial sums in x's type over at most ROWS rows."""
+    n = x.shape[-2]
+    total: np.ndarray | None = None
+    with np.errstate(over="ignore", invalid="ignore"):
+        for at in range(0, n, ROWS):
+            part = np.matmul(weights[..., None, at : at + ROWS], x[..., at : at + ROWS, :])[..., 0, :]
+            total = part.astype(np.float64) if total is None else total + part
+    assert total is not None  # callers have at least one row
+    return total

@@ -12,8 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ctxexp.maths.geometry import Definition, mean_cosine_to_mean
-from ctxexp.maths.prepared import PreparedRows, prepare
+from ctxexp.maths.geometry import Definition, PreparedRows, mean_cosine_to_mean, prepare
 
 MAX_LEFT_OUT = 8  # rows at most that `jackknife` leaves out, of a group whose score has no formula here
 TERMS = 4  # of the series for how the first direction turns

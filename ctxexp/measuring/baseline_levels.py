@@ -13,7 +13,7 @@ import numpy as np
 
 from ctxexp.baseline import Among, Baseline, BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
 from ctxexp.errors import MetricError, plugin_call, short
-from ctxexp.maths.prepared import PreparedRows
+from ctxexp.maths.geometry import PreparedRows
 from ctxexp.measuring.bootstrap import Curve, Stream
 from ctxexp.measuring.groups import Block
 from ctxexp.measuring.occurrences import Groups, Occurrences

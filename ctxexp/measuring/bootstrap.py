@@ -15,8 +15,7 @@ from enum import IntEnum, unique
 import numpy as np
 
 from ctxexp.dataset import Corpus
-from ctxexp.maths.clusters import components
-from ctxexp.maths.correlation import CHUNK, resamples
+from ctxexp.maths.statistics import CHUNK, components, resamples
 
 MOST = 2048  # blocks that units are resampled in: of more units several share one, which loses next to nothing
 COUNTS = 2**21  # counts drawn at a time

@@ -11,8 +11,8 @@ import numpy as np
 
 from ctxexp.baseline import ScoredGroups
 from ctxexp.errors import MetricError
-from ctxexp.maths.cosines import chance_corrected
-from ctxexp.maths.summary import finite_mean
+from ctxexp.maths.geometry import chance_corrected
+from ctxexp.maths.statistics import finite_mean
 from ctxexp.measuring.baseline_levels import FIRST
 from ctxexp.measuring.bootstrap import Curve, Resamples, Stream, Units, interval
 from ctxexp.measuring.mix import MixedWords

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.maths.prepared import PreparedRows
+from ctxexp.maths.geometry import PreparedRows
 from ctxexp.model import EmbeddingTable
 
 

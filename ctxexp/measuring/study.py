@@ -27,9 +27,8 @@ from ctxexp.measuring.bootstrap import Stream, Units
 from ctxexp.measuring.measure import build, measure
 from ctxexp.measuring.mix import WordMix
 from ctxexp.measuring.occurrences import Occurrences, Text
-from ctxexp.measuring.pairs import PairRows, require_pairs
 from ctxexp.measuring.rows import Rows, TableRows
-from ctxexp.measuring.words import Intervals, Observer, WordRows
+from ctxexp.measuring.words import Intervals, Observer, PairRows, WordRows, require_pairs
 from ctxexp.metric import RUN, Metric
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent

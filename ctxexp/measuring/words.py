@@ -1,32 +1,39 @@
-"""Occurrences as rows: the groups of a corpus's words, and their baselines."""
+"""Rows that are measured: occurrences, as the groups of a corpus's words with their baselines, and gold pairs, as the
+vectors of their sentences, layer by layer and mix by mix, by sub-set.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
 
 from ctxexp.baseline import Baseline
 from ctxexp.baselines import builtin_baseline
-from ctxexp.errors import plugin_call
+from ctxexp.dataset import Corpus
+from ctxexp.errors import DataError, plugin_call
 from ctxexp.measuring.baseline_levels import BaselineLevels
-from ctxexp.measuring.bootstrap import Stream
+from ctxexp.measuring.bootstrap import Stream, resampled_unit
+from ctxexp.measuring.groups import Block, Pairs
 from ctxexp.measuring.mix import MixedWords
 from ctxexp.measuring.occurrences import Occurrences, Text
-from ctxexp.measuring.rows import BLOCK_BYTES, Gather, Place, Rows, WordReader
+from ctxexp.measuring.rows import BLOCK_BYTES, Gather, Place, Reader, Rows, WordReader
 from ctxexp.metric import Metric
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, MixInfo, ModelInfo, ResamplingInfo, RunInfo
-from ctxexp.vectors.layers import Layers, layer_subset
+from ctxexp.transform import Calibration
+from ctxexp.vectors.layers import Layers, layer_subset, read_only
+from ctxexp.vectors.pool import Mix, SentenceVectors, finite_rows, mix_layers
 
 if TYPE_CHECKING:
     import pandas as pd
 
 log = logging.getLogger("ctxexp")
-
 Intervals = Literal["new_text", "these_words"]
+
+
 """What intervals of means over words are for: other documents like these, whose words have other frequencies; or the
 same words, each as frequent as here, in other contexts."""
 
@@ -49,7 +56,7 @@ class WordRows(Rows):
     Measures are held against the `baseline`, and those that `named_baseline` gives by name. One layer and one block (or
     the largest single group) are in memory at a time; results don't depend on `block_bytes` (up to the last bits of
     float32 sums). `eps` is the machine epsilon of the type that the vectors were computed in, where that is coarser
-    than the type they come in (`ctxexp.maths.prepared.PreparedRows`). The `observers`, by their tables' names, take
+    than the type they come in (`ctxexp.maths.geometry.PreparedRows`). The `observers`, by their tables' names, take
     each layer; every metric meets the `text`. `intervals` says what intervals are for.
     """
 
@@ -180,3 +187,138 @@ def warn_idle(occurrences: Occurrences, prototypes: Mapping[str, Metric]) -> Non
     }
     for over, labels in idle.items():
         log.warning(f"{', '.join(labels)}: undefined (NaN) in every layer, since {why[over]}")
+
+
+@dataclass(frozen=True)
+class Subset:
+    """The pairs of one sub-set, by sentence number."""
+
+    name: str
+    ends: np.ndarray  # (n, 2) int64
+    gold: np.ndarray  # (n,) float64
+    texts: Sequence[tuple[str, str]]
+
+    def block(self, vectors: np.ndarray, defined: np.ndarray) -> Block:
+        """The pairs whose sentences both have a vector."""
+        defined_pairs = np.flatnonzero(defined[self.ends].all(axis=1))
+        texts = self.texts if len(defined_pairs) == len(self.gold) else [self.texts[i] for i in defined_pairs.tolist()]
+        ends = self.ends[defined_pairs]
+        x = read_only(vectors[ends.T].transpose(1, 0, 2))  # (n, 2, d), either side contiguous
+        return Block([self.name], x[None], pairs=Pairs(read_only(self.gold[defined_pairs]), texts, read_only(ends)))
+
+
+class PairReader(Reader):
+    """The sentence vectors of one layer or mix."""
+
+    def __init__(self, place: Place, vectors: np.ndarray, subsets: Sequence[Subset]) -> None:
+        super().__init__(place)
+        self.vectors, self.subsets, self.defined = vectors, subsets, finite_rows(vectors)
+        self.left_out = sum(int((~self.defined[s.ends].all(axis=1)).sum()) for s in subsets)  # pairs
+
+    def blocks(self, kind: str) -> Iterator[Block]:
+        for subset in self.subsets:
+            if self.defined[subset.ends].all(axis=1).any():
+                yield subset.block(self.vectors, self.defined)
+
+
+class PairRows(Rows):
+    """The sentence vectors of a corpus's gold pairs, at each layer and mix of layers.
+
+    The calibration (None: none) is fitted anew at each place, on the sentence vectors of `text` (None: of the corpus's
+    own distinct sentences). A sentence without a vector is NaN, and so is every one where all are equal and there is a
+    calibration: no space to calibrate, such as a first special token's input layer.
+    """
+
+    stage: ClassVar[tuple[str, str]] = ("measuring pairs", "layers")
+    kinds = (("pair",),)
+
+    def __init__(
+        self,
+        vectors: SentenceVectors,
+        corpus: Corpus,
+        *,
+        mixes: Sequence[Mix] = (),
+        calibration: Calibration | None = None,
+        text: SentenceVectors | None = None,
+    ) -> None:
+        self.vectors, self.corpus, self.calibration, self.text = vectors, corpus, calibration, text
+        self.mixes = {mix.name: mix for mix in mixes}
+        self.places = [Place.of(i) for i in vectors.layer_numbers] + [Place("mix", name) for name in self.mixes]
+        self.subsets = grouped(corpus)
+        self.once = distinct(corpus)
+
+    def kind_of(self, metric: Metric) -> str | None:
+        return "pair" if metric.over == "pair" else None
+
+    def at(self, place: Place) -> PairReader:
+        x = self._read(self.vectors, place)
+        if self.calibration is not None and not self.calibration.identity:
+            self._calibrate(self.calibration, x, place)
+        return PairReader(place, x, self.subsets)
+
+    def _calibrate(self, calibration: Calibration, x: np.ndarray, place: Place) -> None:
+        """Put x through the calibration, in place; columns that it drops are zeros."""
+        defined = finite_rows(x)
+        if _all_equal(x, defined):
+            x[:] = np.nan
+            return
+        if not defined.any():
+            return
+        if self.text is None:
+            fitted_on = x[self.once & defined]
+        else:
+            fitted_on = self._read(self.text, place)
+            if not (is_finite := finite_rows(fitted_on)).all():
+                fitted_on = fitted_on[is_finite]
+        fitted = calibration.fit(fitted_on, str(place))
+        del fitted_on
+        y = x if defined.all() else x[defined]
+        calibration.apply(fitted, y, str(place))
+        if y is not x:
+            x[defined] = y
+
+    def _read(self, vectors: SentenceVectors, place: Place) -> np.ndarray:
+        return mix_layers(vectors, self.mixes[place.name]) if place.layer is None else vectors.layer(place.layer)
+
+    def info(self) -> RunInfo:
+        return RunInfo(
+            model=ModelInfo(n_layers=self.vectors.n_layers, layers=layer_subset(self.vectors), dim=self.vectors.dim),
+            corpus=CorpusInfo(pairs=len(self.corpus.pairs)),
+            resampled=ResamplingInfo(pairs=resampled_unit([subset.ends for subset in self.subsets])),
+        )
+
+
+def require_pairs(corpus: Corpus, labels: Sequence[str]) -> None:
+    """Raise DataError if the corpus has no gold pairs to measure."""
+    if not corpus.pairs:
+        raise DataError(
+            f"{', '.join(labels)}: compares gold sentence pairs, but data set {corpus.name!r} has none; choose one "
+            "that does, such as dataset=sts_b, sick_r or sts_2012_2016"
+        )
+
+
+def grouped(corpus: Corpus) -> list[Subset]:
+    """The corpus's pairs by sub-set, sub-sets in order of their first pair, pairs in order."""
+    members: dict[str, list[int]] = {}
+    for i, pair in enumerate(corpus.pairs):
+        members.setdefault(pair.subset, []).append(i)
+    subsets = []
+    for name, which in members.items():
+        own_pairs = [corpus.pairs[i] for i in which]
+        ends = np.array([(p.first, p.second) for p in own_pairs], np.int64)
+        gold = np.array([p.gold for p in own_pairs], np.float64)
+        texts = [(corpus.sentences[p.first].text, corpus.sentences[p.second].text) for p in own_pairs]
+        subsets.append(Subset(name, ends, gold, texts))
+    return subsets
+
+
+def distinct(corpus: Corpus) -> np.ndarray:
+    """Whether each sentence is the first of its kind (n_sentences,): repeated ones count once in a fit."""
+    first_places: dict[object, int] = {}
+    return np.array([first_places.setdefault(s, i) == i for i, s in enumerate(corpus.sentences)], bool)
+
+
+def _all_equal(x: np.ndarray, defined: np.ndarray) -> bool:
+    """Whether the several defined rows of x (n, d) are one and the same."""
+    which = np.flatnonzero(defined)
+    return len(which) > 1 and all(np.array_equal(x[i], x[which[0]]) for i in which[1:])

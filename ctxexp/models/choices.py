@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from ctxexp.errors import ConfigError, ModelError, UnknownName
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path
 from ctxexp.model import Encoder
 from ctxexp.models.elmo.files import hub_cache, locate
 from ctxexp.models.transformer.checkpoints import is_complete, local_path
-from ctxexp.plugins.offers import Offer
-from ctxexp.plugins.types import arguments
+from ctxexp.plugins.offers import Offer, arguments
 
 Weights = Literal["mini", "published", "untrained"]
 Pooling = Literal["mean", "first", "last", "pieces"]

@@ -16,8 +16,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.datasets.download import cache_folder
 from ctxexp.errors import DiskError, error_text
 from ctxexp.files.code_version import code_version
-from ctxexp.files.seals import digest, seal, unseal
-from ctxexp.files.writing import clear_parts, write_text
+from ctxexp.files.writing import clear_parts, digest, seal, unseal, write_text
 from ctxexp.model import EncodedSentence, Encoder, TextStart
 from ctxexp.vectors.device import is_cpu
 

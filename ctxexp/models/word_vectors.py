@@ -15,9 +15,8 @@ import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
-from ctxexp.files.paths import user_path
-from ctxexp.files.seals import file_sha256
 from ctxexp.files.vector_files import Format, WordVectors, detect_layout, read_vectors
+from ctxexp.files.writing import file_sha256, user_path
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import check_vector_file
 

@@ -12,9 +12,8 @@ from ctxexp.plugins.hookspecs import (
     Register,
     hookimpl,
 )
-from ctxexp.plugins.offers import Offer, PluginVersion
+from ctxexp.plugins.offers import Offer, PluginVersion, arguments
 from ctxexp.plugins.registry import Registry, build_registry
-from ctxexp.plugins.types import arguments
 
 __all__ = [
     "ALL_KINDS",

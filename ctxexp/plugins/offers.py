@@ -1,23 +1,61 @@
-"""Offers of plugins: a name with its factory, and the plugin that supplies it, which may be a single file."""
+"""Offers of plugins: a name with its factory, the plugin that supplies it, which may be a single file, and the
+arguments that it takes, checked against its types by pydantic; names that published plugins would supply.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import inspect
+import json
 import re
+import shlex
 import sys
 import traceback
 import types
+import typing
 from collections.abc import Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import cast
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
-from ctxexp.errors import FILE_MODULE, CtxexpError, PluginError, error_text, plugin_call, suggestions
-from ctxexp.files.paths import user_path
+import yaml
+from annotated_types import Ge, Le
+
+from ctxexp.errors import (
+    FILE_MODULE,
+    ConfigError,
+    CtxexpError,
+    PluginError,
+    error_text,
+    line,
+    near,
+    plugin_call,
+    short,
+    suggestions,
+)
+from ctxexp.files.writing import user_path
 from ctxexp.plugins.hookspecs import COMMAND, FIRST_PARTY, REPORT, Factory
+
+Seed = Annotated[int, Ge(0), Le(2**63 - 1)]  # torch's seeds
+BOUNDS = {"greater_than_equal": "at least {ge}", "less_than_equal": "at most {le}", "finite_number": "a finite number"}
+FILE = Path(__file__).with_suffix(".json")  # what pip is asked for, by kind and name; plugins/published.py writes it
+HYDRAS = {  # names of Hydra's own plugins, which others publish
+    "hydra/launcher": {
+        "ray": "hydra-ray-launcher",
+        "ray_aws": "hydra-ray-launcher",
+        "rq": "hydra-rq-launcher",
+        "submitit_local": "hydra-submitit-launcher",
+        "submitit_slurm": "hydra-submitit-launcher",
+    },
+    "hydra/sweeper": {
+        "ax": "hydra-ax-sweeper",
+        "nevergrad": "hydra-nevergrad-sweeper",
+        "optuna": "hydra-optuna-sweeper",
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -150,3 +188,122 @@ def location(path: Path, error: BaseException) -> str:
         return f"{path}, line {error.lineno}"
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
     return f"{path}, line {lines[-1]}" if lines else str(path)
+
+
+def convert_value(place: str, value: object, expected: object) -> object:
+    """The value as the type has it, nothing converted but what JSON can't tell apart (an int is a float, a list a
+    tuple, a text a path). A type that pydantic doesn't know lets anything through. Raises ConfigError."""
+    from pydantic import PydanticUserError, ValidationError
+
+    try:
+        return _validated(value, expected)
+    except PydanticUserError:
+        return value
+    except ValidationError as error:
+        wrong = error.errors()[0]
+    bare = get_args(expected)[0] if get_origin(expected) is Annotated else expected
+    if get_origin(bare) is Literal:
+        raise ConfigError(f"{place}={short(value)}: no such choice{near(str(value), map(str, get_args(bare)))}")
+    if bound := BOUNDS.get(wrong["type"]):
+        limit = bound.format_map(wrong.get("ctx", {})).removesuffix(".0")
+        raise ConfigError(f"{place}={short(value)}: expected {limit}")
+    hint = ""
+    if not isinstance(value, list) and _passes([value], expected):
+        hint = f"; a list has brackets, even of one: {place}=[{line(str(value), 80)}]"
+    elif not isinstance(value, list) and _passes([0, -1], expected):
+        hint = f"; a list of numbers is written {place}=[0,-1]"
+    raise ConfigError(f"{place}={short(value)}: expected {type_text(bare)}, got {type(value).__name__}{hint}")
+
+
+def _passes(value: object, expected: object) -> bool:
+    try:
+        _validated(value, expected)
+    except ValueError:  # pydantic's ValidationError is one
+        return False
+    return True
+
+
+def _validated(value: object, expected: Any) -> object:
+    from pydantic import ConfigDict, TypeAdapter
+
+    rules = ConfigDict(strict=True, allow_inf_nan=False)
+    return TypeAdapter(expected, config=rules).validate_json(json.dumps(value, default=str))
+
+
+def type_text(expected: object) -> str:
+    """The type as one writes it: `int`, `list[str] | null`, `drop | keep`."""
+    if get_origin(expected) is Annotated:
+        return type_text(get_args(expected)[0])
+    if get_origin(expected) is Literal:
+        return " | ".join(map(str, get_args(expected)))
+    if str(get_origin(expected)) in ("typing.Union", "<class 'types.UnionType'>"):
+        return " | ".join(map(type_text, get_args(expected)))
+    if get_origin(expected) is None and isinstance(expected, type):
+        return "null" if expected is type(None) else expected.__name__
+    return re.sub(r"(\w+\.)+", "", str(expected)).replace("Sequence[", "list[").replace("[Any]", "")
+
+
+def parse_value(place: str, written: str, expected: Any) -> object:
+    """The value that a word of the command line writes, as YAML or, where the type takes it, as it stands. Raises
+    ConfigError."""
+    from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+
+    try:
+        value = yaml.safe_load(written)
+        return _validated(value, expected)
+    except PydanticUserError:
+        return value
+    except (yaml.YAMLError, ValueError) as error:  # pydantic's too; a date such as 2000-99-99 is one
+        unread = not isinstance(error, ValidationError)
+    if expected is not Any:
+        with suppress(ValidationError):
+            return TypeAdapter(expected, config=ConfigDict(allow_inf_nan=False)).validate_strings(written)
+    if unread:
+        raise ConfigError(f"{line(f'{place}={written}', 60)}: the value can't be read; quote it")
+    return convert_value(place, value, expected)
+
+
+def value_text(value: object) -> str:
+    """The value as YAML writes it in a line: `null`, `true`, `[1, 2]`."""
+    return (
+        str(value)
+        if isinstance(value, str | Path)
+        else yaml.safe_dump(value, default_flow_style=True, width=10**6).split("\n")[0]
+    )
+
+
+def arguments(factory: Factory) -> dict[str, tuple[object, object]] | None:
+    """Name -> (type, default) of a factory's arguments; None if it takes any keyword, or none that can be read."""
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    target = factory.__init__ if inspect.isclass(factory) else factory
+    try:
+        hints = typing.get_type_hints(target)
+    except Exception:  # a name that is imported for type checkers only, or no type at all
+        hints = {}
+    return {p.name: (hints.get(p.name, Any), p.default) for p in parameters}
+
+
+def install_hint(kind: str, name: str) -> str:
+    """A hint which plugin supplies the name and how to install it; empty where no published one does."""
+    plugin = _requirement(kind, name)
+    if not plugin:
+        return ""
+    ways = [f"pip install {shlex.quote(plugin)}"]
+    if plugin.startswith("ctxexp-"):
+        ways.append(f"in a clone pip install {shlex.quote(f'plugins/{plugin}')}")
+    return f"; the plugin {plugin.partition('[')[0]} brings it: {', or '.join(ways)}"
+
+
+def publisher(kind: str, name: str) -> str:
+    """The published distribution that supplies the name; empty where none does."""
+    return _requirement(kind, name).partition("[")[0]
+
+
+def _requirement(kind: str, name: str) -> str:
+    tables: dict[str, dict[str, str]] = {**json.loads(FILE.read_text(encoding="utf-8")), **HYDRAS}
+    return tables.get(kind, {}).get(name, "")

@@ -15,10 +15,9 @@ from pathlib import Path
 import pluggy
 
 from ctxexp.errors import CtxexpError, PluginError, UnknownName, error_text, near, plugin_call, plugin_line, short
-from ctxexp.files.distributions import damaged
+from ctxexp.files.code_version import damaged
 from ctxexp.plugins.hookspecs import CONFIG_KINDS, FIRST_PARTY, HOOKS, Factory, HookSpecs, Register
-from ctxexp.plugins.offers import Offer, PluginVersion, load_plugin_file, location
-from ctxexp.plugins.published import install_hint
+from ctxexp.plugins.offers import Offer, PluginVersion, install_hint, load_plugin_file, location
 
 GROUP = "ctxexp"  # the entry-point group of plugins
 HOOK_GROUP = "ctxexp.hooks"  # of classes like `HookSpecs`, by which a distribution has hooks of its own

@@ -1,9 +1,11 @@
-"""Finished runs side by side: a frame, figures, and a table for a notebook."""
+"""Finished runs side by side: as a sweep's files (the interactive page, the figures, tables, and every curve as a
+CSV), and in a notebook as a frame, figures and a table.
+"""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -12,13 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.errors import MetricError, near
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path, write_csv
+from ctxexp.plugins import Registry
+from ctxexp.report import sweep_tables, wording
 from ctxexp.report.charts import sweep_charts
-from ctxexp.report.figures import overview_figure, run_figure, sweep_figure
+from ctxexp.report.figures import overview_figure, run_figure, sweep_figure, sweep_figures
 from ctxexp.report.findings import LEADING, sweep_finding
 from ctxexp.report.frame import display_in_notebook
-from ctxexp.report.page import write_report
-from ctxexp.report.wording import readable
+from ctxexp.report.page import REPORT, write_report
+from ctxexp.report.run_facts import average_seeds
+from ctxexp.report.wording import LabelledResults, readable
 from ctxexp.results.curves import main_keys, mix_mark
 from ctxexp.results.values import COLUMNS, Key, Values
 
@@ -27,6 +32,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ctxexp.results import Results
+
+COMPARISON = "comparison.csv"
+
+
+def write_summary(
+    runs: Sequence[LabelledResults], folder: Path, registry: Registry, *, links: Mapping[str, str] | None = None
+) -> list[Path]:
+    """Write the comparison of a sweep's runs (figures, report.html, tables, comparison.csv); return the paths.
+
+    `links` are where sinks show the runs, by label. Figures and page show means over seeds; tables and comparison.csv
+    have every run.
+    """
+    published = any(results.info.published for _, results in runs)
+    averages = average_seeds(runs)
+    paths = sweep_figures(averages, folder, published=published)
+    paths += sweep_tables.write_tables(runs, folder, registry)
+    more = sweep_tables.write_figures(runs, folder, registry)
+    page = write_report(averages, folder / REPORT, published=published, links=links, pictures=more)
+    paths += [page, *more]
+    comparison = folder / COMPARISON
+    write_csv(Comparison(tuple(wording.unique_labels(runs))).frame, comparison)
+    return [*paths, comparison]
 
 
 @dataclass(frozen=True)

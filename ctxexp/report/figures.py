@@ -12,7 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxexp.report import charts, run_facts, wording
-from ctxexp.report.axes import (
+from ctxexp.report import ethayarajh_2019 as reference
+from ctxexp.report.charts import (
+    Chart,
+    Line,
+    Panel,
     draw_chance,
     draw_line,
     draw_panel,
@@ -22,12 +26,9 @@ from ctxexp.report.axes import (
     share_scales,
     thin_intervals,
 )
-from ctxexp.report.charts import Chart, Line, Panel
-from ctxexp.report.ethayarajh_2019 import released as reference
 from ctxexp.report.findings import chart_finding, finding_of, marked_steps, sweep_finding
-from ctxexp.report.frame import PAGE, Style, add_captions, empty_figure, save_figure
+from ctxexp.report.frame import FAINT, INK, PAGE, Style, add_captions, colours, empty_figure, save_figure
 from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, training_runs
-from ctxexp.report.palette import FAINT, INK, colours
 from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults
 from ctxexp.results.values import Key
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from types import MappingProxyType
 
+from ctxexp.report.claims import opposite_steps
 from ctxexp.report.findings import MARKED, change, comparison_finding, enumeration, finding, leading_keys
-from ctxexp.report.findings.claims import opposite_steps
 from ctxexp.report.wording import SHARE, SHARE_OF_ROOM, LabelledResults, mix_mark
 from ctxexp.results import Results
 from ctxexp.results.curves import keys_beside, main_keys

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, overload
 import numpy as np
 
 from ctxexp.errors import near
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path
 from ctxexp.results import files
 from ctxexp.results.curves import curve_series, named_curves, summary_table
 from ctxexp.results.files import FRAME, REPLICATES, RESULTS_FILE

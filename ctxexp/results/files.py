@@ -15,8 +15,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.errors import MetricError, TrackingError, short
-from ctxexp.files.manifest import find_damage, own_file
-from ctxexp.files.writing import NO_ARCHIVE, atomic_write, column_types, read_csv, read_npz, write_csv, write_text
+from ctxexp.files.writing import (
+    NO_ARCHIVE,
+    atomic_write,
+    column_types,
+    find_damage,
+    own_file,
+    read_csv,
+    read_npz,
+    write_csv,
+    write_text,
+)
 from ctxexp.results.run_info import ModelInfo, RunInfo
 from ctxexp.results.values import LAYER, Estimates, Key, Values
 

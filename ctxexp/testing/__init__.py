@@ -12,15 +12,12 @@ lists every broken law with its cause.
 from __future__ import annotations
 
 from ctxexp.errors import ConformanceError
-from ctxexp.testing.baselines import check_baseline
-from ctxexp.testing.controls import check_control
-from ctxexp.testing.datasets import check_dataset
+from ctxexp.testing.datasets import check_dataset, check_engine
 from ctxexp.testing.encoders import check_encoder
-from ctxexp.testing.engines import check_engine
 from ctxexp.testing.metrics import check_metric
 from ctxexp.testing.report import Report
 from ctxexp.testing.sinks import MemorySink, check_sink
-from ctxexp.testing.transforms import check_transform
+from ctxexp.testing.transforms import check_baseline, check_control, check_transform
 
 __all__ = [
     "ConformanceError",

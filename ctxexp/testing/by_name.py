@@ -1,7 +1,5 @@
-"""`ctxexp conform NAME [key=value ...]`: the conformance kit on a registered name.
-
-A law is a requirement of a contract. Exit status 0: every law holds; 1: some are broken; 2: an error, so that they
-can't be checked.
+"""`ctxexp conform NAME [key=value ...]`: the conformance kit on a registered name, or on an option that is a YAML
+file, ctxexp's or a plugin's: the name that it configures, and its arguments.
 """
 
 from __future__ import annotations
@@ -16,20 +14,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_origin
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp import testing
 from ctxexp.command.config import Component, component_of
-from ctxexp.command.names import plugin_files
+from ctxexp.command.names import config_folder, plugin_files
 from ctxexp.dataset import Corpus
-from ctxexp.errors import ConformanceError, DataError, line
+from ctxexp.errors import ConfigError, ConformanceError, DataError, UnknownName, line, suggestions
 from ctxexp.files.credentials import mask, refuse_clear
-from ctxexp.plugins import build_registry
-from ctxexp.plugins.types import convert_value
-from ctxexp.testing.encoder_names import neighbour_values
-from ctxexp.testing.options import find_option
+from ctxexp.plugins import CONFIG_KINDS, Registry, build_registry
+from ctxexp.plugins.offers import convert_value
+from ctxexp.testing.encoders import neighbour_values
 
 FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it runs, and which files there must be
+Option = tuple[str, dict[str, object]]  # its kind, and the node with `name` and arguments
 
 
 def main(name: str, values: Mapping[str, object]) -> int:
@@ -116,3 +115,51 @@ def _neighbours(component: Component) -> Iterator[tuple[str, dict[str, Callable[
         if key not in FIXED and kind is not bool and get_origin(kind) is not Literal:
             values = neighbour_values(key, component.arguments.get(key, default))
             yield key, {f"{key}={value}": partial(component.make, **{key: value}) for value in values}
+
+
+def find_option(registry: Registry, name: str) -> Option:
+    """The option of this name, `KIND/NAME` or `NAME`: a registered name or a YAML file. Raises ConfigError for one that
+    is none, or several."""
+    kind, _, rest = name.partition("/")
+    kinds = [kind] if kind in CONFIG_KINDS and rest else list(CONFIG_KINDS)
+    option = rest if kinds == [kind] else name
+    files = dict(_option_files(registry))
+    hits = [k for k in kinds if (k, option) in registry.offers or (k, option) in files]
+    if len(hits) > 1:
+        raise ConfigError(f"{name!r} is the name of several things; say {' or '.join(f'{k}/{option}' for k in hits)}")
+    if hits and (hits[0], option) in registry.offers:
+        return hits[0], {"name": option}
+    if hits:
+        return hits[0], _node(files[hits[0], option])
+    if kinds == [kind]:
+        raise UnknownName(kind, option, {n for k, n in (*registry.offers, *files) if k == kind})
+    every = {n for k, n in (*registry.offers, *files) if k in CONFIG_KINDS}
+    close = suggestions(name, every) or suggestions(name.rpartition("/")[2], every)
+    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ";"
+    if rest and (near_kinds := suggestions(kind, CONFIG_KINDS)):
+        hint = f"; did you mean {near_kinds[0]}/{rest}?"
+    raise ConfigError(f"no name {name!r}{hint} ctxexp --help lists the names of each kind ({', '.join(CONFIG_KINDS)})")
+
+
+def _option_files(registry: Registry) -> Iterator[tuple[tuple[str, str], Path]]:
+    """Kind and name of each option that is a YAML file; of two files the one that Hydra takes."""
+    for folder in reversed([config_folder(), *map(Path, registry.folders)]):
+        for kind in CONFIG_KINDS:
+            for path in sorted((folder / kind).rglob("*.yaml")):
+                yield (kind, path.relative_to(folder / kind).with_suffix("").as_posix()), path
+
+
+def _node(path: Path) -> dict[str, object]:
+    """The file's node, with the values of the config's own keys in it. Raises ConfigError unless it configures one
+    name."""
+    try:
+        base = OmegaConf.load(config_folder() / "ctxexp.yaml")
+        assert isinstance(base, DictConfig)
+        own = {str(key): base[key] for key in base if key not in ("defaults", "hydra")}
+        whole = OmegaConf.create({**own, "weights": {"name": "mini"}, "option": OmegaConf.load(path)})
+        node = OmegaConf.to_container(whole.option, resolve=True)
+    except (OSError, OmegaConfBaseException, ValueError) as error:
+        raise ConfigError(f"{path} can't be read: {line(str(error))}") from error
+    if not isinstance(node, dict) or not isinstance(node.get("name"), str):
+        raise ConfigError(f"{path} is no option of one name, which the kit could check: expected a key `name`")
+    return {str(key): value for key, value in node.items() if key != "defaults"}  # Hydra's

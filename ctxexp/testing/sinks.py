@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from ctxexp.files.manifest import digest, seal
+from ctxexp.files.writing import digest_of, seal_folder
 from ctxexp.results import Results
 from ctxexp.results.values import Key, Values
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport, SweepRow
@@ -122,7 +122,7 @@ class _Kit:
         sink, run = self.make(), run or self.run()
         sink.start(run)
         results.save(run.folder)
-        seal(run.folder)
+        seal_folder(run.folder)
         sink.log(results, run.folder)
         sink.finish("FINISHED")
         return sink, run
@@ -205,13 +205,13 @@ def _untouched(kit: _Kit) -> None:
     results.save(run.folder)
     (run.folder / "figures").mkdir()
     (run.folder / "figures" / "one.svg").write_text("<svg/>", encoding="utf-8")
-    files = {path: digest(path) for path in run.folder.rglob("*") if path.is_file()}
+    files = {path: digest_of(path) for path in run.folder.rglob("*") if path.is_file()}
     sink.start(run)
     sink.log(results, run.folder)
     sink.finish("FINISHED")
     if not results.frame.equals(before):
         raise Breach("log() changes the results that it is given; work on a copy")
-    if {path: digest(path) for path in run.folder.rglob("*") if path.is_file()} != files:
+    if {path: digest_of(path) for path in run.folder.rglob("*") if path.is_file()} != files:
         raise Breach("the run's folder has other files than before: write elsewhere, and change none")
 
 

@@ -23,8 +23,7 @@ import numpy as np
 from ctxexp.dataset import Sentence
 from ctxexp.engine import Engine
 from ctxexp.errors import EncodingError, error_text
-from ctxexp.files.seals import seal, unseal
-from ctxexp.files.writing import write_text
+from ctxexp.files.writing import seal, unseal, write_text
 from ctxexp.model import Encoder
 from ctxexp.vectors.align import RowIndexBuilder
 from ctxexp.vectors.encoding import EncodingPlan, encode_into

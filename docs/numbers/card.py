@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp import measure
-from ctxexp.command.locations import quote
+from ctxexp.command.names import quote
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import CtxexpError
 from ctxexp.models import minis
-from ctxexp.report.differences import difference
+from ctxexp.report.claims import difference
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 from docs.numbers import records

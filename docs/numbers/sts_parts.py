@@ -19,7 +19,7 @@ from transformers import AutoModel, AutoTokenizer
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.sts import sts
-from ctxexp.maths.correlation import spearman
+from ctxexp.maths.statistics import spearman
 from ctxexp.models import minis
 
 BATCH = 64

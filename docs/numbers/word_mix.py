@@ -18,7 +18,7 @@ from ctxexp.measuring.measure import measure
 from ctxexp.measuring.mix import Weights, WordMix
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.words import WordRows
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.vectors.store import Store
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ctxexp.command.build import Built
 from ctxexp.command.config import Component
-from ctxexp.jobs.key import key_of
+from ctxexp.command.key import key_of
 from tests.composed import composed
 
 

@@ -9,7 +9,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from ctxexp.command.build import Built
-from ctxexp.command.callback import SweepCallback
+from ctxexp.command.experiment import SweepCallback
 from ctxexp.errors import ConfigError
 from ctxexp.vectors.cache import SWEEPS, lease, leased_keys
 from tests.composed import composed

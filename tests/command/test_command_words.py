@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import pytest
 
-from ctxexp.command.arguments import call
+from ctxexp.command.cli import call
 from ctxexp.errors import ConfigError
-from ctxexp.plugins.types import type_text, value_text
+from ctxexp.plugins.offers import type_text, value_text
 
 Got = tuple[tuple[Any, ...], dict[str, Any]]
 

@@ -17,7 +17,7 @@ from ctxexp.command.help import help_of
 from ctxexp.command.names import load_plugin_files
 from ctxexp.command.overrides import parse
 from ctxexp.errors import ConfigError, DiskError
-from ctxexp.jobs.state import write_state
+from ctxexp.files.job_folder import write_state
 from ctxexp.plugins import Register, build_registry, hookimpl
 
 SHOUT = """
@@ -126,7 +126,7 @@ def test_report_compares_what_is_on_disk(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_place_that_cannot_be_written_is_said_before_the_verb_begins(
     place: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ctxexp.command.arguments import call
+    from ctxexp.command.cli import call
 
     (tmp_path / "file").touch()
     (tmp_path / "locked").mkdir()

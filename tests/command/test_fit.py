@@ -17,16 +17,16 @@ from ctxexp import hookimpl
 from ctxexp.baselines import OnePerSentence
 from ctxexp.command.build import Built
 from ctxexp.command.config import Config
+from ctxexp.command.key import job_key
 from ctxexp.dataset import Corpus, Pair, Sentence, overlap
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.text import sentences_of
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.jobs.execute import summary
-from ctxexp.jobs.key import job_key
 from ctxexp.measuring.groups import Group
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import Metric
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.plugins import Register, Registry, build_registry
 from ctxexp.report import run_facts
 from ctxexp.results import Results

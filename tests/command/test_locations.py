@@ -13,7 +13,7 @@ import pytest
 from ctxexp.command import compose
 from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import option_names
-from ctxexp.command.locations import Location, as_overrides, as_value, locate
+from ctxexp.command.names import Location, as_overrides, as_value, locate
 from ctxexp.command.overrides import expand_locations, parse, write_out
 from ctxexp.errors import ConfigError
 from ctxexp.jobs import execute, sweep

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from ctxexp.command import cli, compose
-from ctxexp.command.arguments import call
+from ctxexp.command.cli import call
 from ctxexp.command.overrides import MAX_VALUES, normalize_overrides
 from ctxexp.command.verbs import ui
 from ctxexp.errors import ConfigError, CtxexpError, TrackingError, UnknownName, line, short, suggestions
-from ctxexp.plugins.published import FILE, install_hint
+from ctxexp.plugins.offers import FILE, install_hint
 
 ROOT = Path(__file__).resolve().parents[2]
 GLOVE = (

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ctxexp.command.build import Built
-from ctxexp.command.build.labels import weights_label
 from ctxexp.command.config import Component, Config
+from ctxexp.command.key import weights_label
 from ctxexp.report.charts import paper_model
 from tests.composed import composed
 from tests.made import results_with, told

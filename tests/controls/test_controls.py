@@ -29,13 +29,11 @@ from ctxexp.maths.geometry import mean_cosine
 from ctxexp.measuring.curves import _first_share
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import Metric, Over
-from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity, WordNorm
 from ctxexp.metrics.sense_separation import SenseSeparation
-from ctxexp.metrics.word_norm import WordNorm
 from ctxexp.plugins import build_registry
 from ctxexp.report.run_facts import shared_facts
-from ctxexp.testing.baselines import MemoryRowIndex
+from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.vectors.stores import apply_control
 from tests.composed import composed
 from tests.made import results_with, told

@@ -19,9 +19,9 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from ctxexp.command.locations import choose_text
+from ctxexp.command.face import corpus_of
+from ctxexp.command.names import choose_text
 from ctxexp.command.options import WordOptions
-from ctxexp.command.texts import corpus_of
 from ctxexp.dataset import Corpus
 from ctxexp.datasets.text import text
 from ctxexp.errors import ConfigError, CtxexpError, DataError

@@ -213,7 +213,7 @@ def test_text_is_read_by_several_to_the_same_bits(tmp_path: Path) -> None:
 JOBLIB = """
 import joblib
 from ctxexp.engines import Local
-from ctxexp.testing.engines import _Squares
+from ctxexp.testing.datasets import _Squares
 
 def job(n):
     return sorted(Local(processes=2).map_unordered(_Squares, range(n)))

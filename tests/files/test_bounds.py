@@ -18,10 +18,10 @@ from ctxexp_train.elmo_files import write_weights
 from ctxexp.datasets.sts import sick_r, sts_b
 from ctxexp.datasets.text import text
 from ctxexp.errors import ConfigError, CtxexpError
-from ctxexp.files.manifest import MANIFEST
+from ctxexp.files.job_folder import read_state
 from ctxexp.files.text_lines import MAX_LINE_BYTES
 from ctxexp.files.vector_files import read_vectors
-from ctxexp.jobs.state import read_state
+from ctxexp.files.writing import MANIFEST
 from ctxexp.models.elmo.files import ElmoOptions, layout, read_weights
 from ctxexp.models.elmo.network import ElmoNetwork
 from ctxexp.results import RESULTS_FILE, Results

@@ -14,12 +14,11 @@ from urllib.parse import quote
 import pytest
 from omegaconf import OmegaConf
 
-from ctxexp.command.secrets import as_written
+from ctxexp.command.config import as_written
 from ctxexp.errors import ConfigError, TrackingError, line
 from ctxexp.files.credentials import RULE, VARIABLE, mask, redact, refuse_clear, secrets_in
-from ctxexp.jobs.environment import command
-from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.sinks import Sinks
+from ctxexp.files.process import command
+from ctxexp.jobs.job import Sinks, job, new_run
 from ctxexp.sinks.mlflow import database
 from ctxexp.testing.sinks import MemorySink
 

@@ -18,11 +18,10 @@ from matplotlib.figure import Figure
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DiskError, StoreError, TrackingError
+from ctxexp.files.job_folder import read_state
 from ctxexp.files.vector_files import EXPORTS
 from ctxexp.files.writing import PART, atomic_write, write_text
-from ctxexp.jobs.job import describe, job, new_run
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import read_state
+from ctxexp.jobs.job import Sinks, describe, job, new_run
 from ctxexp.plugins import REPORT, Offer, Registry
 from ctxexp.report import frame
 from ctxexp.report import page as report

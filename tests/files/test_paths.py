@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxexp.errors import ConfigError
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path
 
 
 def test_a_home_is_put_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,7 @@ from ctxexp.dataset import Corpus
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.metrics.anisotropy import Anisotropy
-from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
-from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
 from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.huggingface import bert, gpt2
 from ctxexp.results import Results

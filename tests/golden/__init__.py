@@ -85,7 +85,7 @@ def results_of(overrides: tuple[str, ...], folder: Path) -> Results:
     """The results of one run, as the command would measure it, vectors encoded anew under `folder`."""
     from ctxexp.command.build import Built
     from ctxexp.command.compose import config_of
-    from ctxexp.command.locations import quote
+    from ctxexp.command.names import quote
 
     config = config_of([*FAST, f"cache.folder={quote(str(folder / 'cache'))}", "device=cpu", *overrides])
     return Built(config.with_factories("dataset", {"golden": corpus})).run(folder / "files")

@@ -14,8 +14,7 @@ from made import results_with, told
 
 from ctxexp.errors import TrackingError
 from ctxexp.jobs.finished_runs import finished_on_disk, reuse
-from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.sinks import Sinks
+from ctxexp.jobs.job import Sinks, job, new_run
 from ctxexp.jobs.sweep import close_sweep
 from ctxexp.plugins import build_registry
 from ctxexp.results import Results

@@ -17,15 +17,14 @@ from ctxexp_papers.claims.runs import on_disk
 from hydra.core.hydra_config import HydraConfig
 
 import ctxexp
-from ctxexp.command.callback import current_job
-from ctxexp.command.locations import quote
+from ctxexp.command.experiment import current_job
+from ctxexp.command.names import quote
 from ctxexp.errors import Terminated
-from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.names import labels, run_name, title_of
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import job_folder
+from ctxexp.files.job_folder import job_folder
+from ctxexp.jobs.finished_runs import labels, run_name, title_of
+from ctxexp.jobs.job import Sinks, job, new_run
 from ctxexp.jobs.sweep import close_sweep, run_application
-from ctxexp.report.palette import colours
+from ctxexp.report.frame import colours
 from ctxexp.sink import Sweep, SweepReport, SweepRow
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.sink import MlflowSink
@@ -38,11 +37,11 @@ from pathlib import Path
 import hydra, numpy as np
 from omegaconf import OmegaConf
 from ctxexp.jobs.sweep import run_application
-from ctxexp.command.callback import current_job
+from ctxexp.command.experiment import current_job
 from ctxexp.errors import ModelError
 from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import new_id
+from ctxexp.jobs.job import Sinks
+from ctxexp.files.job_folder import new_id
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from tests.made import results_with, told
 
@@ -86,7 +85,7 @@ tracking: {folder: store with 'quotes', sweep: null}
 sink: {mlflow: {name: mlflow, uri: null, experiment: study}}
 hydra:
   job: {name: app}
-  callbacks: {sweep: {_target_: ctxexp.command.callback.SweepCallback}}
+  callbacks: {sweep: {_target_: ctxexp.command.experiment.SweepCallback}}
 """
 
 

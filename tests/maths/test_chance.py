@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ctxexp.maths.cosines import ROOM, chance_corrected
-from ctxexp.maths.geometry import mean_cosine
+from ctxexp.maths.geometry import ROOM, chance_corrected, mean_cosine
 
 
 def test_the_value_is_0_at_chance_and_1_when_collapsed() -> None:

@@ -7,7 +7,7 @@ import pytest
 from ctxexp_frequency.ranks import geometry
 from scipy import stats
 
-from ctxexp.maths.correlation import (
+from ctxexp.maths.statistics import (
     midranks,
     partial,
     pearson,

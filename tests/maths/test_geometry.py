@@ -10,8 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxexp.errors import MetricError
-from ctxexp.maths.geometry import explained_variance, mean_cosine, mean_cosine_to_mean, norms
-from ctxexp.maths.prepared import PreparedRows, prepare, takes_prepared
+from ctxexp.maths.geometry import (
+    PreparedRows,
+    explained_variance,
+    mean_cosine,
+    mean_cosine_to_mean,
+    norms,
+    prepare,
+    takes_prepared,
+)
 
 DEFINITIONS = ("uncentred", "centred", "released")
 SIZES = (2, 3, 7, 16, 17, 39, 41, 100, 128, 129, 300, 700)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from ctxexp.maths import influence
-from ctxexp.maths.geometry import explained_variance, mean_cosine, mean_cosine_to_mean
-from ctxexp.maths.prepared import PreparedRows
+from ctxexp.maths.geometry import PreparedRows, explained_variance, mean_cosine, mean_cosine_to_mean
 
 CASES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]] = {
     "mean cosine": (mean_cosine, influence.of_mean_cosine),

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from ctxexp.maths import isotropy
-from ctxexp.maths.isotropy import Moments, effective_rank, entropy_rank, isoscore, participation_ratio
+from ctxexp.maths import spectra
+from ctxexp.maths.spectra import Moments, effective_rank, entropy_rank, isoscore, participation_ratio
 
 
 def rows() -> np.ndarray:
@@ -21,7 +21,7 @@ def rows() -> np.ndarray:
 
 @pytest.mark.parametrize("at_once", [2, 4, 100])
 def test_moments_do_not_depend_on_the_parts(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isotropy, "ROWS", at_once)
+    monkeypatch.setattr(spectra, "WIDENED", at_once)
     x = rows()
     for cut in (0, 1, 5, 9):
         moments, rest = Moments().add(x[:cut]), Moments().add(x[cut:])

@@ -11,7 +11,7 @@ from test_influence import CASES
 
 from ctxexp.maths import influence
 from ctxexp.maths.geometry import explained_variance, mean_cosine, mean_cosine_to_mean
-from ctxexp.maths.summary import aggregate, finite_mean, summary
+from ctxexp.maths.statistics import aggregate, finite_mean, summary
 
 A, B = np.array([3.0, 4.0, 0.0]), np.array([4.0, 3.0, 0.0])
 

@@ -24,8 +24,7 @@ from ctxexp.measuring.measure import build
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.rows import WordReader
 from ctxexp.metric import GroupMean, Metric, Over
-from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.metrics.contextuality import SelfSimilarity, WordNorm
 from ctxexp.results.values import Key
 
 

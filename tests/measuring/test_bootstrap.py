@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from ctxexp.dataset import Corpus, Pair, Sentence
-from ctxexp.maths.summary import finite_mean
+from ctxexp.maths.statistics import finite_mean
 from ctxexp.measuring import bootstrap
 from ctxexp.measuring.bootstrap import Curve, Resamples, Units, counts, interval, student, units_of
 

@@ -21,7 +21,7 @@ from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.study import Study, Vectors, WordFilter
 from ctxexp.measuring.words import WordRows
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.results import Results
 

@@ -27,17 +27,19 @@ from ctxexp.measuring.occurrences import Occurrences, Text
 from ctxexp.measuring.study import Study, Vectors
 from ctxexp.measuring.words import WordRows
 from ctxexp.metric import GroupMean, GroupScores, Metric, Output, Over
-from ctxexp.metrics.anisotropy import Anisotropy
-from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
-from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
-from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.metrics.contextuality import (
+    Anisotropy,
+    IntraSentenceSimilarity,
+    MaxExplainableVariance,
+    SelfSimilarity,
+    WordNorm,
+)
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.progress import Silent
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 from ctxexp.testing import check_metric
-from ctxexp.testing.baselines import MemoryRowIndex
+from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.vectors.encode import open_store
 
 DIM = 24

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ctxexp.dataset import Corpus, CorpusBound, Sense
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.measuring.occurrences import Groups, Occurrences
-from ctxexp.testing.baselines import MemoryRowIndex
+from ctxexp.testing.transforms import MemoryRowIndex
 
 
 def shelve(corpus: Corpus) -> MemoryRowIndex:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ctxexp.maths.correlation import resamples
+from ctxexp.maths.statistics import resamples
 from ctxexp.measuring.bootstrap import _narrowed, pair_groups, replicates_of, resampled_unit
 
 APART = np.arange(12).reshape(6, 2)

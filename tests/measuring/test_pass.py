@@ -16,7 +16,7 @@ from ctxexp.baselines import OnePerSentence
 from ctxexp.errors import MetricError
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.progress import Silent, Stage
 from ctxexp.results.values import Key
 

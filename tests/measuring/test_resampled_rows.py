@@ -19,8 +19,7 @@ from ctxexp.measuring.baseline_levels import SampleBaseline
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.rows import Gather, Place, WordReader
 from ctxexp.metric import GroupMean
-from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity
 from ctxexp.results.values import Key
 
 

@@ -20,11 +20,13 @@ from ctxexp.measuring.bootstrap import Stream
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.rows import Gather, Place, WordReader
 from ctxexp.metric import GroupMean, Over
-from ctxexp.metrics.anisotropy import Anisotropy
-from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
-from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
-from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.metrics.contextuality import (
+    Anisotropy,
+    IntraSentenceSimilarity,
+    MaxExplainableVariance,
+    SelfSimilarity,
+    WordNorm,
+)
 from ctxexp.results.values import Key
 
 

@@ -12,7 +12,7 @@ from ctxexp_compare.measure import ComparisonStream
 import ctxexp
 from ctxexp.controls import Shuffled
 from ctxexp.dataset import Corpus
-from ctxexp.maths.correlation import resamples
+from ctxexp.maths.statistics import resamples
 from ctxexp.measuring.bootstrap import Stream
 
 SOURCES = Path(ctxexp.__file__).parent

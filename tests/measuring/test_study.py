@@ -21,7 +21,7 @@ from ctxexp.maths.geometry import mean_cosine
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.study import SentencePooling, Study, Vectors, WordFilter
 from ctxexp.metric import Metric, Output, Over
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.model import EmbeddingTable, EncodedSentence
 from ctxexp.progress import Progress, Stage
 from ctxexp.results import Results

@@ -20,7 +20,7 @@ from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.rows import TableRows
 from ctxexp.metric import Output
-from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.metrics.contextuality import WordNorm
 from ctxexp.model import EmbeddingTable
 from ctxexp.models.choices import TransformerOptions
 from ctxexp.models.elmo.encoder import ElmoEncoder

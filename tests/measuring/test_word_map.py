@@ -17,7 +17,7 @@ from test_occurrences import shelve
 from ctxexp.dataset import Corpus, Sense
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.rows import Gather, Place, WordReader
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.contextuality import SelfSimilarity
 
 TEXT = Corpus.of("world", sentences(120))
 SENSES = tuple(

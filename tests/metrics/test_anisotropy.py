@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from ctxexp_frequency.degeneration import statistics
 
-from ctxexp.maths import cosines as cosines_of_pairs
-from ctxexp.maths.cosines import histogram, positive_pairs
+from ctxexp.maths import geometry as cosines_of_pairs
+from ctxexp.maths.geometry import histogram, positive_pairs
 from ctxexp.measuring.groups import Group
-from ctxexp.metrics import anisotropy
-from ctxexp.metrics.anisotropy import FILE, Anisotropy
+from ctxexp.metrics import contextuality
+from ctxexp.metrics.contextuality import FILE, Anisotropy
 
 
 def double_loop(x: np.ndarray) -> np.ndarray:
@@ -59,7 +59,7 @@ def test_zero_rows_and_lone_rows_are_undefined() -> None:
 
 
 def test_of_many_occurrences_some_are_paired(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(anisotropy, "MAX_OCCURRENCES", 5)
+    monkeypatch.setattr(contextuality, "MAX_OCCURRENCES", 5)
     x = np.random.default_rng(0).normal(size=(9, 3))
     metric = Anisotropy()
     metric.update(Group(0, x))

@@ -15,11 +15,13 @@ from ctxexp.errors import ConfigError, MetricError
 from ctxexp.maths.geometry import explained_variance, mean_cosine
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.metric import GroupMean, Metric
-from ctxexp.metrics.anisotropy import Anisotropy
-from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
-from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
-from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.metrics.contextuality import (
+    Anisotropy,
+    IntraSentenceSimilarity,
+    MaxExplainableVariance,
+    SelfSimilarity,
+    WordNorm,
+)
 from ctxexp.plugins import build_registry
 
 EACH: list[Callable[[], Metric]] = [

@@ -20,7 +20,7 @@ from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.study import Study, Vectors
 from ctxexp.metrics.sense_separation import SenseSeparation, _influence
 from ctxexp.model import Encoder
-from ctxexp.testing.baselines import MemoryRowIndex
+from ctxexp.testing.transforms import MemoryRowIndex
 
 
 def loop(x: np.ndarray, labels: tuple[str, ...]) -> tuple[float, float]:

@@ -9,11 +9,10 @@ from scipy import stats
 
 from ctxexp.errors import ConfigError, ConformanceError, MetricError
 from ctxexp.jobs.execute import summary
-from ctxexp.maths.correlation import percentiles, resampled_spearman, resamples
+from ctxexp.maths.statistics import percentiles, resampled_spearman, resamples
 from ctxexp.measuring.groups import Group
 from ctxexp.metric import Estimate
-from ctxexp.metrics.similarity import similarities
-from ctxexp.metrics.sts import STS
+from ctxexp.metrics.similarity import STS, similarities
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.wording import axis_label, main_keys, measure_definition, title
 from ctxexp.results.metric_metadata import describe

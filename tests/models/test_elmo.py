@@ -19,7 +19,7 @@ from ctxexp_train.elmo_files import write_options, write_weights
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, ModelError, UnknownName
-from ctxexp.files.seals import file_sha256
+from ctxexp.files.writing import file_sha256
 from ctxexp.model import check_encoded
 from ctxexp.models.elmo import encoder as reading
 from ctxexp.models.elmo.encoder import ElmoEncoder

@@ -22,11 +22,11 @@ from ctxexp import errors
 from ctxexp.baseline import Baseline
 from ctxexp.command import cli, compose
 from ctxexp.command.build import Built, encoder_version
-from ctxexp.command.build.labels import plugins_used
 from ctxexp.command.config import Component, Config
 from ctxexp.command.help import help_of
-from ctxexp.command.listing import listing, signature_text
+from ctxexp.command.key import job_key, plugins_used
 from ctxexp.command.names import load_plugin_files
+from ctxexp.command.verbs import listing, signature_text
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sense
 from ctxexp.errors import (
@@ -40,7 +40,6 @@ from ctxexp.errors import (
     error_text,
     plugin_call,
 )
-from ctxexp.jobs.key import job_key
 from ctxexp.metric import GroupMean
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.plugins import CONFIG_KINDS, Offer, PluginVersion, Register, Registry, build_registry, hookimpl

@@ -8,7 +8,7 @@ from engine import measure
 from test_measure import ALL, Memory, contextual, world
 
 from ctxexp.baselines import OnePerSentence
-from ctxexp.report.differences import difference, share_resamples
+from ctxexp.report.claims import difference, share_resamples
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 from tests.made import saying

@@ -34,12 +34,11 @@ from ctxexp.datasets.polysemy import polysemy
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.words import WordRows
-from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.contextuality import MaxExplainableVariance, SelfSimilarity
 from ctxexp.report.page import write_report
 from ctxexp.results import Results
 from ctxexp.results.run_info import ModelInfo, RunInfo
-from ctxexp.testing.baselines import row_index
+from ctxexp.testing.transforms import row_index
 from tests.browser import headless, texts, wait_until
 
 LAYERS = {"bert": 5, "gpt2": 5, "elmo": 3}  # of the models that ship

@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 
 from ctxexp.metric import GroupMean
-from ctxexp.metrics.anisotropy import Anisotropy
-from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
-from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
-from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.metrics.contextuality import (
+    Anisotropy,
+    IntraSentenceSimilarity,
+    MaxExplainableVariance,
+    SelfSimilarity,
+    WordNorm,
+)
 from ctxexp.report import charts, figures, run_facts, wording
-from ctxexp.report.ethayarajh_2019 import released as reference
+from ctxexp.report import ethayarajh_2019 as reference
+from ctxexp.report.frame import colours
 from ctxexp.report.negative_controls import NO_CONTEXT
-from ctxexp.report.palette import colours
 from ctxexp.results import Results
 from ctxexp.results.metric_metadata import MetricMetadata, describe
 from ctxexp.results.run_info import MeasureInfo

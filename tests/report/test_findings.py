@@ -10,12 +10,10 @@ import pandas as pd
 import pytest
 
 from ctxexp.measuring.mix import BANDS
-from ctxexp.metrics.anisotropy import Anisotropy
-from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.metrics.sts import STS
-from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.metrics.contextuality import Anisotropy, SelfSimilarity, WordNorm
+from ctxexp.metrics.similarity import STS
+from ctxexp.report.claims import layer_changes
 from ctxexp.report.findings import chart_finding, comparison_finding, finding, findings, marked_steps
-from ctxexp.report.findings.trend import layer_changes
 from ctxexp.results import Results
 from ctxexp.results.metric_metadata import describe
 from ctxexp.results.run_info import MixInfo

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ctxexp.report.charts import line_styles, sweep_charts
 from ctxexp.report.figures import sweep_figure
-from ctxexp.report.palette import FIXED, PALETTE, colours
+from ctxexp.report.frame import FIXED, PALETTE, colours
 from ctxexp.report.run_facts import encoder_lines
 from ctxexp.results import Results
 from tests.made import results_with, told
@@ -69,7 +69,7 @@ def test_versions_of_a_model_share_a_hue() -> None:
 
 def test_colours_are_the_same_in_every_process() -> None:
     code = (
-        "import sys; from ctxexp.report.palette import colours; print(colours(['llama', 'qwen']));"
+        "import sys; from ctxexp.report.frame import colours; print(colours(['llama', 'qwen']));"
         "assert not {'matplotlib', 'plotly', 'torch', 'mlflow'} & set(sys.modules)"
     )
     outputs = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ctxexp.errors import UnknownName
-from ctxexp.report.ethayarajh_2019 import released as reference
+from ctxexp.report import ethayarajh_2019 as reference
 from ctxexp.results.values import Key
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ctxexp.report.findings.trend import Leg, Trend, certain_changes, layer_changes, trend
+from ctxexp.report.claims import Leg, Trend, certain_changes, layer_changes, trend
 from ctxexp.results.values import Estimates
 
 EXACT = 0.01  # half an interval, small beside the planted changes

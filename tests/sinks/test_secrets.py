@@ -12,8 +12,8 @@ from omegaconf import OmegaConf
 
 from ctxexp.command import compose
 from ctxexp.command.cli import main
+from ctxexp.command.config import environment_texts
 from ctxexp.command.names import load_plugin_files
-from ctxexp.command.secrets import environment_texts
 from ctxexp.errors import ConfigError
 from ctxexp.files import credentials
 from ctxexp.files.credentials import RULE

@@ -28,11 +28,10 @@ from mlflow import MlflowClient
 
 from ctxexp.errors import MetricError, Terminated, TrackingError
 from ctxexp.files import process
+from ctxexp.files.job_folder import job_folder, write_state
 from ctxexp.jobs.finished_runs import finished_on_disk, reuse
-from ctxexp.jobs.job import Job, job, load_run, new_run
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import job_folder, write_state
-from ctxexp.report.palette import FIXED
+from ctxexp.jobs.job import Job, Sinks, job, load_run, new_run
+from ctxexp.report.frame import FIXED
 from ctxexp.results import Results
 from ctxexp.sinks.mlflow import database, sqlite, views
 from ctxexp.sinks.mlflow.sink import MlflowSink, finished_run

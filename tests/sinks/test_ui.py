@@ -18,9 +18,8 @@ from mlflow.entities import Run
 
 from ctxexp.command.cli import main
 from ctxexp.errors import TrackingError
-from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.sinks import Sinks
-from ctxexp.jobs.state import job_folder, new_id
+from ctxexp.files.job_folder import job_folder, new_id
+from ctxexp.jobs.job import Sinks, job, new_run
 from ctxexp.jobs.sweep import close_sweep
 from ctxexp.sink import Sweep
 from ctxexp.sinks.mlflow import database

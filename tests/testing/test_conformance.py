@@ -19,9 +19,8 @@ from ctxexp.maths.geometry import explained_variance
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import GroupMean, Metric, Over
-from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
-from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.metrics.sts import STS
+from ctxexp.metrics.contextuality import MaxExplainableVariance, SelfSimilarity
+from ctxexp.metrics.similarity import STS
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models import minis
 from ctxexp.models.elmo.factory import elmo
@@ -618,7 +617,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_names_that_are_ambiguous_or_unknown() -> None:
     registry = build_registry(installed=False)
     from ctxexp.plugins import Offer
-    from ctxexp.testing.options import find_option
+    from ctxexp.testing.by_name import find_option
 
     registry.add(Offer("metric", "bert", print, "tests"))
     with pytest.raises(ConfigError, match="'bert' is the name of several things; say model/bert or metric/bert"):

@@ -8,7 +8,7 @@ import pytest
 
 from ctxexp.errors import ConformanceError
 from ctxexp.testing.by_name import conform
-from ctxexp.testing.encoder_names import LAW, neighbour_values
+from ctxexp.testing.encoders import LAW, neighbour_values
 
 MODEL = """
 import zlib

@@ -16,16 +16,12 @@ from test_occurrences import shelve
 
 from ctxexp.baselines import Uniform
 from ctxexp.command.build import Built
-from ctxexp.command.build.labels import transform_label
+from ctxexp.command.key import job_key, transform_label
 from ctxexp.dataset import Corpus
 from ctxexp.errors import CtxexpError, TransformError
-from ctxexp.jobs.key import job_key
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import Metric
-from ctxexp.metrics.anisotropy import Anisotropy
-from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
-from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.metrics.contextuality import Anisotropy, MaxExplainableVariance, SelfSimilarity, WordNorm
 from ctxexp.report import run_facts
 from ctxexp.results import Results
 from ctxexp.transform import Calibration, TransformedLayers

@@ -12,10 +12,9 @@ from test_transforms import Space, place
 
 from ctxexp.baselines import OnePerSentence
 from ctxexp.command.build import Built
-from ctxexp.command.build.labels import transform_label
+from ctxexp.command.key import transform_label
 from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.metrics.anisotropy import Anisotropy
-from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
+from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity
 from ctxexp.testing import check_transform
 from ctxexp.transforms import UnitNorm
 from tests.composed import composed

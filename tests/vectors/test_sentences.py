@@ -22,8 +22,7 @@ from ctxexp.models.transformer.build import from_files
 from ctxexp.models.transformer.checkpoints import resolve
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.sentences import TransformerSentences
-from ctxexp.testing.report import Breach
-from ctxexp.testing.sentences import check_sentences
+from ctxexp.testing.report import Breach, check_sentences
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.pool import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view
 

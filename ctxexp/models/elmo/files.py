@@ -20,8 +20,7 @@ from pydantic.dataclasses import dataclass
 
 from ctxexp.datasets.download import UNREACHABLE, cache_folder, content_at
 from ctxexp.errors import DiskError, ModelError
-from ctxexp.files.paths import user_path
-from ctxexp.files.writing import atomic_write
+from ctxexp.files.writing import atomic_write, user_path
 
 if TYPE_CHECKING:
     import h5py

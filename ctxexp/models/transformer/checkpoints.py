@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ctxexp.errors import ModelError
-from ctxexp.files.paths import user_path
-from ctxexp.files.seals import file_sha256
+from ctxexp.files.writing import file_sha256, user_path
 from ctxexp.models.transformer.gguf import check_gguf
 
 HUB_SECONDS = 5.0  # how long the hub may take to answer before it counts as out of reach; HF_HUB_ETAG_TIMEOUT sets it

@@ -20,15 +20,15 @@ from ctxexp.files.writing import render_page, write_text
 from ctxexp.measuring.study import HALVES, PARTS
 from ctxexp.progress import show
 from ctxexp.report import charts, run_facts, wording
+from ctxexp.report import ethayarajh_2019 as reference
 from ctxexp.report.charts import Line, Panel
-from ctxexp.report.ethayarajh_2019 import released as reference
+from ctxexp.report.claims import opposite_steps
 from ctxexp.report.findings import LEADING, MARKED, change, change_of, comparison_finding, finding, finding_of
-from ctxexp.report.findings.claims import opposite_steps
+from ctxexp.report.frame import PALETTE
 from ctxexp.report.negative_controls import control_lines, training_runs
-from ctxexp.report.page.explorer import load_explorer
-from ctxexp.report.palette import PALETTE
-from ctxexp.report.seeds import trainings
+from ctxexp.report.run_facts import trainings
 from ctxexp.report.side_by_side import AT, ComparisonCell, number, side_by_side
+from ctxexp.report.sweep_tables import load_explorer
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
 from ctxexp.results.values import Key

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.credentials import VARIABLE, redact, secrets_in
-from ctxexp.files.paths import user_path
 from ctxexp.files.process import HOST, PID, STARTED, why_gone
+from ctxexp.files.writing import user_path
 from ctxexp.sinks.mlflow import settle, sqlite
 from ctxexp.sinks.mlflow.sqlite import tracking_errors
 

@@ -21,13 +21,13 @@ from urllib.request import url2pathname
 import numpy as np
 
 from ctxexp.errors import ConfigError, TrackingError
+from ctxexp.files import process
 from ctxexp.files.credentials import redact
-from ctxexp.files.manifest import is_own_file
-from ctxexp.jobs import environment
-from ctxexp.jobs.state import STATE
+from ctxexp.files.job_folder import STATE
+from ctxexp.files.writing import is_own_file
 from ctxexp.report.charts import line_styles
-from ctxexp.report.palette import SUMMARY as SUMMARY_COLOUR
-from ctxexp.report.palette import colours
+from ctxexp.report.frame import SUMMARY as SUMMARY_COLOUR
+from ctxexp.report.frame import colours
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
 from ctxexp.sinks.mlflow import database, views
@@ -416,7 +416,7 @@ def finish_sweep(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: S
         sink.create_run(
             f"comparison of {len(report.compared)} jobs" if report.compared else "comparison (no job finished)",
             {
-                **source_tags(environment.provenance_tags()),
+                **source_tags(process.provenance_tags()),
                 KIND: "summary",
                 SWEEP: sweep.id,
                 COLOUR: SUMMARY_COLOUR,

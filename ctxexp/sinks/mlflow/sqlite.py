@@ -21,9 +21,8 @@ from typing import Any, cast
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.credentials import mask
-from ctxexp.files.paths import user_path
 from ctxexp.files.process import defer_signals
-from ctxexp.files.writing import MAKE_ROOM
+from ctxexp.files.writing import MAKE_ROOM, user_path
 from ctxexp.sinks.mlflow.values import KIND
 
 LOCK_TIMEOUT = 180.0  # seconds; making a store takes 4 to 10

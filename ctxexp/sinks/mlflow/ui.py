@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.credentials import mask, redact
-from ctxexp.files.paths import user_path
+from ctxexp.files.job_folder import RUN, read_state, write_state
 from ctxexp.files.process import raise_on_termination
-from ctxexp.files.writing import write_text
+from ctxexp.files.writing import user_path, write_text
 from ctxexp.jobs.job import load_run
-from ctxexp.jobs.state import RUN, read_state, write_state
 from ctxexp.results import RESULTS_FILE
 from ctxexp.sinks.mlflow import database, sqlite
 from ctxexp.sinks.mlflow.sink import MlflowSink

@@ -14,10 +14,10 @@ import numpy as np
 
 from ctxexp.files.process import process_tags
 from ctxexp.report.charts import PAPER_MEASURES
+from ctxexp.report.claims import opposite_steps
 from ctxexp.report.findings import MARKED, comparison_finding, finding, sweep_finding
-from ctxexp.report.findings.claims import opposite_steps
+from ctxexp.report.frame import colours
 from ctxexp.report.page import REPORT
-from ctxexp.report.palette import colours
 from ctxexp.report.side_by_side import number
 from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults, definition_name, full_title, readable
 from ctxexp.results import Results

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ctxexp.maths import clusters
+from ctxexp.maths import statistics
 from ctxexp.transforms import CHUNK
 
 SAMPLE = 10_000  # rows that centres are sought on
@@ -23,7 +23,7 @@ def kmeans(x: np.ndarray, origin: np.ndarray, k: int, seed: int, *, sample: int 
     order = np.argsort(radius, kind="stable")
     if len(order) > sample:
         order = order[np.sort(rng.choice(len(order), sample, replace=False))]
-    return clusters.kmeans(x[order] - origin, k, seed=seed, rounds=ROUNDS)[1]
+    return statistics.kmeans(x[order] - origin, k, seed=seed, rounds=ROUNDS)[1]
 
 
 def nearest(y: np.ndarray, centres: np.ndarray) -> np.ndarray:

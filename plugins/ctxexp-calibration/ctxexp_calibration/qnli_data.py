@@ -11,8 +11,7 @@ from ctxexp.datasets.checks import tokenizer as make_tokenizer
 from ctxexp.datasets.download import cache_folder, download, members
 from ctxexp.datasets.tables import read_named
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.files.paths import user_path
-from ctxexp.files.writing import atomic_write
+from ctxexp.files.writing import atomic_write, user_path
 
 HEADER = ("question", "sentence", "label")
 # GLUE's archive of 2018 and its digest, which public projects quote beside either address; not fetched by us so far.

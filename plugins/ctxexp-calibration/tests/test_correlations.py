@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import roc_auc_score
 
-from ctxexp.maths.correlation import partial, resampled_spearman, resamples, spearman
+from ctxexp.maths.statistics import partial, resampled_spearman, resamples, spearman
 
 
 def columns(seed: int, n: int = 60, ties: int = 0) -> np.ndarray:

@@ -19,11 +19,11 @@ from scipy import stats
 
 from ctxexp.command import compose
 from ctxexp.command.build import Built
-from ctxexp.command.build.labels import transform_label
+from ctxexp.command.key import transform_label
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.errors import ConfigError, TrackingError, UnknownName
-from ctxexp.maths.correlation import percentiles
-from ctxexp.metrics.sts import STS
+from ctxexp.maths.statistics import percentiles
+from ctxexp.metrics.similarity import STS
 from ctxexp.report.sweep_tables import markdown, write_figures, write_tables
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key

@@ -9,7 +9,7 @@ import pytest
 from ctxexp_calibration.sentence_geometry import SentenceGeometry
 
 from ctxexp.errors import MetricError
-from ctxexp.maths.isotropy import ROWS, Moments, effective_rank, isoscore, participation_ratio
+from ctxexp.maths.spectra import WIDENED, Moments, effective_rank, isoscore, participation_ratio
 from ctxexp.measuring.groups import Group
 from ctxexp.testing import check_metric
 from ctxexp.transforms import Whitening
@@ -118,9 +118,9 @@ def test_columns_that_a_transform_left_empty_are_no_dimensions() -> None:
 
 
 def test_pieces_of_any_size_add_up() -> None:
-    x = RNG.normal(size=(2 * ROWS + 5, 3)) + 1e4
+    x = RNG.normal(size=(2 * WIDENED + 5, 3)) + 1e4
     whole, parts = Moments().add(x), Moments().add(x[:1]).add(x[1:700]).add(x[700:])
-    assert (whole.n, parts.n) == (2 * ROWS + 5,) * 2
+    assert (whole.n, parts.n) == (2 * WIDENED + 5,) * 2
     np.testing.assert_allclose(whole.scatter, parts.scatter, rtol=1e-9)
     np.testing.assert_allclose(whole.scatter, np.cov(x.T, bias=True) * len(x), rtol=1e-7)
     assert whole.mean_cosine() == pytest.approx(parts.mean_cosine(), abs=1e-12)

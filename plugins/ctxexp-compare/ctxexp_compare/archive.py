@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ctxexp.errors import DataError, error_text
-from ctxexp.files.seals import seal, unseal
-from ctxexp.files.writing import NO_ARCHIVE, atomic_write, read_npz
+from ctxexp.files.writing import NO_ARCHIVE, atomic_write, read_npz, seal, unseal
 
 Content = TypeVar("Content")
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from ctxexp.command.face import load, measure
 from ctxexp.errors import ConfigError, DataError
+from ctxexp.files.job_folder import read_json
 from ctxexp.files.writing import write_csv
-from ctxexp.jobs.state import read_json
 from ctxexp.progress import show
 from ctxexp.report.side_by_side import number
 from ctxexp.report.sweep_tables import SweepTable, markdown

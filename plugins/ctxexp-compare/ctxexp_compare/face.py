@@ -10,7 +10,7 @@ from typing import TypedDict, Unpack
 
 from ctxexp.command.face import Text, configured
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Silent
 from ctxexp_compare.engine import Similarities, check_options, similarities

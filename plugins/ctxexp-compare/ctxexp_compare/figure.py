@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report.frame import Style, add_captions, empty_figure
+from ctxexp.report.frame import FAINT, INK, Style, add_captions, empty_figure
 from ctxexp.report.negative_controls import ALONE, ONE_TRAINING_RUN
-from ctxexp.report.palette import FAINT, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ import numpy as np
 from ctxexp.errors import ConfigError, DataError, MetricError, near
 from ctxexp.measuring.bootstrap import student
 from ctxexp.report.charts import PAPER_MEASURES
-from ctxexp.report.differences import share_resamples
+from ctxexp.report.claims import share_resamples
 from ctxexp.report.run_facts import cluster_count
 from ctxexp.report.wording import definition_name, main_keys, measure_info
 from ctxexp.results import Results

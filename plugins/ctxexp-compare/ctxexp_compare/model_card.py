@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp.report.charts import PAPER_MEASURES
-from ctxexp.report.differences import difference
+from ctxexp.report.claims import difference, opposite_steps
 from ctxexp.report.findings import findings, marked_steps
-from ctxexp.report.findings.claims import opposite_steps
 from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, controls_of_run
 from ctxexp.report.run_facts import cluster_count, mix_phrase, shared_facts
 from ctxexp.report.side_by_side import number

@@ -12,7 +12,7 @@ import numpy as np
 from ctxexp.command.face import Text, configured
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, MetricError
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path
 from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.study import Study, Vectors
 from ctxexp.model import Encoder

@@ -19,7 +19,7 @@ from ctxexp_compare.figure import heat_map, title
 from ctxexp_compare.space import evenly_spaced
 
 import ctxexp
-from ctxexp.command.locations import typed_model
+from ctxexp.command.names import typed_model
 from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError, UnknownName
 from ctxexp.models import minis
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, MetricError
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.occurrences import Text
 from ctxexp.metric import Estimate, Metric, Output, Over

@@ -12,7 +12,7 @@ import numpy as np
 
 from ctxexp.files.writing import write_text
 from ctxexp.report import frame
-from ctxexp.report.palette import INK, ORIGIN
+from ctxexp.report.frame import INK, ORIGIN
 
 FILE = "projection.json"
 POINTS = 5000  # drawn at most

@@ -84,7 +84,7 @@ def test_bins_are_those_of_the_double_loop_and_correlations_scipys(neighbours: s
 
 
 def test_intervals_are_percentiles_of_spearman_in_resamples() -> None:
-    from ctxexp.maths.correlation import resamples
+    from ctxexp.maths.statistics import resamples
 
     stats = pytest.importorskip("scipy.stats")
     rng = np.random.default_rng(1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 import ctxexp
-from ctxexp.maths.isotropy import Moments, effective_rank, isoscore, participation_ratio
+from ctxexp.maths.spectra import Moments, effective_rank, isoscore, participation_ratio
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.metric import Over
 

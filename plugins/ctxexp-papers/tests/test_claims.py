@@ -27,13 +27,9 @@ from ctxexp_papers.papers.ethayarajh_2019.protocol import PROTOCOL, TEXT, WEIGHT
 from ctxexp_words.metric import StaticVectors
 
 from ctxexp.command.cli import run_command_line
-from ctxexp.maths.correlation import spearman, spearman_rows
-from ctxexp.maths.cosines import chance_corrected
-from ctxexp.maths.geometry import mean_cosine
-from ctxexp.metrics.anisotropy import Anisotropy
-from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
-from ctxexp.metrics.max_explainable_variance import MaxExplainableVariance
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.maths.geometry import chance_corrected, mean_cosine
+from ctxexp.maths.statistics import spearman, spearman_rows
+from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
 from ctxexp.results import Results
 from ctxexp.results.metric_metadata import describe
 from ctxexp.results.run_info import MeasureInfo
@@ -1030,8 +1026,7 @@ def test_runs_that_failed_are_no_evidence(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_runs_are_read_from_mlflow_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from ctxexp.jobs.job import job, new_run
-    from ctxexp.jobs.sinks import Sinks
+    from ctxexp.jobs.job import Sinks, job, new_run
     from ctxexp.sinks.mlflow.sink import MlflowSink
 
     sink = MlflowSink()

@@ -16,7 +16,7 @@ from ctxexp_papers.papers.gao_2019 import instances
 from ctxexp_papers.papers.skean_2025 import predictors
 
 from ctxexp.dataset import Sentence
-from ctxexp.maths.correlation import spearman
+from ctxexp.maths.statistics import spearman
 from ctxexp.results.values import Estimates
 
 RNG = np.random.default_rng

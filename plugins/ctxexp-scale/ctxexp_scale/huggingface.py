@@ -11,7 +11,7 @@ from ctxexp.dataset import Corpus, TextStream
 from ctxexp.datasets.tables import choose_column
 from ctxexp.datasets.text import Sentences, TextFiles, TextUnits, choices_of, read_stream
 from ctxexp.errors import ConfigError, DataError, error_text, short
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path
 
 if TYPE_CHECKING:
     from datasets import IterableDataset

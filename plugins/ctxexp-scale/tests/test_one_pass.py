@@ -39,10 +39,7 @@ from ctxexp.files.code_version import class_digest
 from ctxexp.measuring.bootstrap import Units
 from ctxexp.measuring.occurrences import Groups, Occurrences
 from ctxexp.measuring.study import PARTS, Study, Vectors, WordFilter
-from ctxexp.metrics.anisotropy import Anisotropy
-from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
-from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, SelfSimilarity, WordNorm
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.progress import Silent
 from ctxexp.results import Results

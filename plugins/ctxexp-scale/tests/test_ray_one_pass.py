@@ -21,8 +21,7 @@ from ctxexp.datasets.contexts import ShardOptions
 from ctxexp.engine import Engine
 from ctxexp.engines import Local
 from ctxexp.measuring.study import Study, Vectors, WordFilter
-from ctxexp.metrics.anisotropy import Anisotropy
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.contextuality import Anisotropy, SelfSimilarity
 from ctxexp.progress import Silent
 from ctxexp.results import Results
 from ctxexp.vectors.shards import EncodingWorkers

@@ -11,10 +11,8 @@ from ctxexp_scale.one_pass.sums import Batch, SumForm, Sums, mean_and_spread
 from ctxexp.baseline import Among
 from ctxexp.maths import influence
 from ctxexp.maths.geometry import mean_cosine, mean_cosine_to_mean
-from ctxexp.maths.summary import summary
-from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
-from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.maths.statistics import summary
+from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity, WordNorm
 
 RNG = np.random.default_rng(0)
 SENTENCES = [RNG.normal(0.4, 1, (n, 6)) * RNG.uniform(0.5, 2, (n, 1)) for n in (1, 2, 3, 4, 5, 2, 7, 3)]

@@ -24,7 +24,7 @@ from ctxexp.errors import DataError, MetricError
 from ctxexp.measuring.mix import WordMix
 from ctxexp.measuring.study import Study, Vectors, WordFilter
 from ctxexp.metric import Metric
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.metrics.sense_separation import SenseSeparation
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.results import Results

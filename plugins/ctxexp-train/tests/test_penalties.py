@@ -17,7 +17,7 @@ from ctxexp_train.transformer import Transformer
 from tiny_recipes import config
 
 from ctxexp.errors import ConfigError
-from ctxexp.maths import isotropy
+from ctxexp.maths import spectra
 
 ROWS = ("model.rows=16", "precision=float32")
 
@@ -64,7 +64,7 @@ def test_a_penalty_and_its_gradient_are_the_definition_s(
 
 def test_isoscore_is_that_of_the_metric_under_autocast_too() -> None:
     x, is_text = states(5)
-    expected = isotropy.isoscore(np.cov(x[is_text].T))
+    expected = spectra.isoscore(np.cov(x[is_text].T))
     with torch.autocast("cpu", torch.bfloat16):
         assert isoscore(torch.from_numpy(x).float(), torch.from_numpy(is_text)).item() == pytest.approx(expected)
 

@@ -15,7 +15,7 @@ from ctxexp_train.probe import SenseTask, Settings, folds_of, probe, table, word
 from ctxexp_train.probe.elmo_layers import OccurrenceLayers
 from ctxexp_train.probe.train import SenseProbe, fit, right, tune
 
-from ctxexp.command.arguments import call
+from ctxexp.command.cli import call
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError, UnknownName

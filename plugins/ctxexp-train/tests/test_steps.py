@@ -19,11 +19,11 @@ from ctxexp_train.steps.order import distances, misplaced
 from ctxexp_train.train import train
 from tiny_recipes import config
 
-from ctxexp.command.arguments import call
+from ctxexp.command.cli import call
 from ctxexp.errors import CtxexpError, DataError
 from ctxexp.models.transformer.checkpoints import label_of, training_of
 from ctxexp.report.page import page_data, write_report
-from ctxexp.report.seeds import equal_weights, trainings
+from ctxexp.report.run_facts import equal_weights, trainings
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.run_info import MeasureInfo, ModelInfo, RunInfo
 from ctxexp.testing import check_metric

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp.dataset import Sentence
-from ctxexp.maths.correlation import percentiles, resamples, spearman
+from ctxexp.maths.statistics import percentiles, resamples, spearman
 from ctxexp_words.directions import first_directions
 
 WAYS = ("singly", "mean", "first_pc", "input", "random")

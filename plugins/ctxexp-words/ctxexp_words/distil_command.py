@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ctxexp.command.locations import as_value
+from ctxexp.command.names import as_value
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
 from ctxexp.files.writing import write_csv, write_text

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from ctxexp.datasets.tables import read_named
 from ctxexp.errors import ConfigError, DataError, UnknownName
-from ctxexp.files.paths import user_path
 from ctxexp.files.text_lines import text_lines
+from ctxexp.files.writing import user_path
 from ctxexp_words.analogy import Analogy
 from ctxexp_words.categorisation import Categorisation
 from ctxexp_words.relational import Relation, RelationalSimilarity

@@ -10,9 +10,8 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from ctxexp.errors import ConfigError, near
-from ctxexp.files.paths import user_path
 from ctxexp.files.vector_files import EXPORTS
-from ctxexp.files.writing import write_csv
+from ctxexp.files.writing import user_path, write_csv
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.metric import Metric, Output, Over
 from ctxexp_words.directions import first_directions

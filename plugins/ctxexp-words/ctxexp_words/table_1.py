@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ctxexp.report.ethayarajh_2019 import released
+from ctxexp.report import ethayarajh_2019
 from ctxexp.report.sweep_tables import SweepTable, row_label
 from ctxexp.report.wording import LabelledResults, measure_definition, one_line, unique_labels
 from ctxexp.results import Results
@@ -35,7 +35,7 @@ def table_1(runs: Sequence[LabelledResults]) -> SweepTable | None:
         {"source": "published", "model": row.model, "vectors": "", "corpus": "", "layer": row.layer, "n": math.nan}
         | row.scores
         | {f"{name}_covered": math.nan for name in HEADINGS}
-        for row in released.table_1()
+        for row in ethayarajh_2019.table_1()
     ]
     for label, results, measure in entries:
         for layer in paper_layers(results.n_layers):
@@ -100,7 +100,7 @@ def cell(value: float, covered: float = math.nan) -> str:
 
 def _depths(entries: Sequence[tuple[str, Results, str]]) -> Iterator[str]:
     """Yields notes on how often a lower layer beats an upper one, in the published figures and in each run."""
-    rows = released.table_1()
+    rows = ethayarajh_2019.table_1()
     for model in ("ELMo", "BERT", "GPT-2"):
         low, *_, high = [row for row in rows if row.model == model]
         wins = sum(low.scores[name] > high.scores[name] for name in HEADINGS)

@@ -26,7 +26,7 @@ from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.words import WordRows
 from ctxexp.models.word_vectors import word_vectors
 from ctxexp.plugins import build_registry
-from ctxexp.report.summary import write_summary
+from ctxexp.report.comparison import write_summary
 from ctxexp.report.sweep_tables import table_texts
 from ctxexp.report.wording import axis_label
 from ctxexp.results import Results

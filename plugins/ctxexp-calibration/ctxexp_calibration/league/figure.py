@@ -8,8 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from ctxexp.report import run_facts
-from ctxexp.report.frame import Style, add_captions, empty_figure
-from ctxexp.report.palette import FAINT, GRID, INK, PALETTE, colours
+from ctxexp.report.frame import FAINT, GRID, INK, PALETTE, Style, add_captions, colours, empty_figure
 from ctxexp.report.wording import LabelledResults
 from ctxexp_calibration.league.standings import NONE, Standing, standings
 

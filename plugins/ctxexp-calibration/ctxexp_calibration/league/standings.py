@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from ctxexp.maths.correlation import percentiles
-from ctxexp.report.differences import share_resamples
+from ctxexp.maths.statistics import percentiles
+from ctxexp.report.claims import share_resamples
 from ctxexp.report.sweep_tables import row_label
 from ctxexp.report.wording import AVERAGE, LabelledResults, one_line, unique_labels
 from ctxexp.results import Results

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.errors import ConfigError
-from ctxexp.files.paths import user_path
-from ctxexp.files.writing import write_csv
+from ctxexp.files.writing import user_path, write_csv
 from ctxexp.progress import show
 from ctxexp.report.sweep_tables import SweepTable, markdown
 from ctxexp_compare.floors.floor import Floor

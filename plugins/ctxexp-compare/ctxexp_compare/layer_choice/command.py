@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Literal
 
-from ctxexp.command.locations import typed_model
+from ctxexp.command.names import typed_model
 from ctxexp.errors import ConfigError
 from ctxexp.files.writing import write_csv, write_text
 from ctxexp.progress import Progress, show

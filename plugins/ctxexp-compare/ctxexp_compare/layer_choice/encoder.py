@@ -13,8 +13,7 @@ from ctxexp.command.face import configured
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.checks import tokenizer
 from ctxexp.errors import DataError, EncodingError, ModelError, error_text
-from ctxexp.files.paths import user_path
-from ctxexp.files.writing import write_text
+from ctxexp.files.writing import user_path, write_text
 from ctxexp.measuring.study import WordFilter
 from ctxexp.model import Encoder
 from ctxexp.transform import Calibration

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.command.face import configured, measure
-from ctxexp.command.locations import typed_model
+from ctxexp.command.names import typed_model
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.model import Encoder
 from ctxexp.models.choices import TransformerOptions

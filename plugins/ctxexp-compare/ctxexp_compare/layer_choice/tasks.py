@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ctxexp.command.locations import quote
+from ctxexp.command.names import quote
 from ctxexp.datasets.sts import TASKS as STS_TASKS
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.metric import Metric

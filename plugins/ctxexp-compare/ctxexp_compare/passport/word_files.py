@@ -11,7 +11,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, CtxexpError, DataError, EncodingError, error_text
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path
 from ctxexp.models.memory import ArrayEncoder, from_arrays
 from ctxexp_compare.passport.files import read_npz, read_parquet
 

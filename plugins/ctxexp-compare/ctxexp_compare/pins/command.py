@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 from ctxexp.errors import ConfigError
-from ctxexp.files.paths import user_path
-from ctxexp.files.writing import write_csv
+from ctxexp.files.writing import user_path, write_csv
 from ctxexp.progress import show
 from ctxexp_compare.pins.check import check as check_pin
 from ctxexp_compare.pins.encoding import spare_processor

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ctxexp.command.face import Text, configured
-from ctxexp.command.locations import typed_model
+from ctxexp.command.names import typed_model
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, CtxexpError
 from ctxexp.model import Encoder

@@ -11,8 +11,7 @@ import numpy as np
 from ctxexp.command.build import Built
 from ctxexp.command.face import configured
 from ctxexp.errors import MetricError
-from ctxexp.files.paths import user_path
-from ctxexp.files.writing import write_csv
+from ctxexp.files.writing import user_path, write_csv
 from ctxexp.progress import show
 from ctxexp.report.sweep_tables import SweepTable, markdown
 from ctxexp_compare.sinks.find import SENTENCES

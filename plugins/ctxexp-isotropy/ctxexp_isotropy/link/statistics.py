@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ctxexp.maths.correlation import partial, percentiles
+from ctxexp.maths.statistics import partial, percentiles
 from ctxexp.measuring.bootstrap import Stream
 from ctxexp_isotropy.link.head import ContextStates
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ctxexp.maths.correlation import spearman, spearman_rows
+from ctxexp.maths.statistics import spearman, spearman_rows
 from ctxexp.measuring.bootstrap import Stream
 from ctxexp.results.values import Key
 from ctxexp_papers.claims.evidence import Evidence

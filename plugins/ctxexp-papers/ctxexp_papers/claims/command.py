@@ -56,8 +56,7 @@ def claims(
 
 def check_models(texts: Sequence[str]) -> tuple[str, ...]:
     """The models as they were typed, arguments and all; raises UnknownName for one that isn't registered."""
-    from ctxexp.command.locations import typed_model
-    from ctxexp.command.names import registry
+    from ctxexp.command.names import registry, typed_model
 
     for text in texts:
         registry().find("model", typed_model(text)[0])

@@ -10,7 +10,7 @@ import numpy as np
 from ctxexp.controls import NoFirst
 from ctxexp.models.choices import AS_TOKENIZER
 from ctxexp.report import wording
-from ctxexp.report.differences import Difference, difference
+from ctxexp.report.claims import Difference, difference
 from ctxexp.report.wording import AVERAGE, LabelledResults
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo

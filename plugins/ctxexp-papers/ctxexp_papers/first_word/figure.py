@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ctxexp.report import run_facts, wording
-from ctxexp.report.axes import draw_chance
-from ctxexp.report.frame import add_captions, empty_figure
-from ctxexp.report.palette import FAINT, GRID, INK, colours
+from ctxexp.report.charts import draw_chance
+from ctxexp.report.frame import FAINT, GRID, INK, add_captions, colours, empty_figure
 from ctxexp.report.wording import LabelledResults
 from ctxexp_papers.first_word import words
 from ctxexp_papers.first_word.effects import AS_TOKENIZED, METRICS, Effect, effects, frame, size_matched_curve

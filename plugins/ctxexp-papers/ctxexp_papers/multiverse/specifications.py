@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ctxexp.report.differences import difference, share_resamples
+from ctxexp.report.claims import difference, share_resamples
 from ctxexp.report.wording import LabelledResults, baseline_label, full_title, one_line
 from ctxexp.results import Results
 from ctxexp.results.values import Key

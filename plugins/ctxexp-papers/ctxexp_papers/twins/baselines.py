@@ -11,7 +11,7 @@ import numpy as np
 from ctxexp.baseline import Baseline, BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
 from ctxexp.baselines import OnePerSentence
 from ctxexp.errors import ConfigError
-from ctxexp.maths.summary import finite_mean
+from ctxexp.maths.statistics import finite_mean
 from ctxexp.measuring.bootstrap import Curve, Stream
 from ctxexp.measuring.occurrences import Groups, Occurrences
 from ctxexp.measuring.rows import WordReader

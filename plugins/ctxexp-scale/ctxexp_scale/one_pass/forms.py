@@ -10,12 +10,9 @@ import numpy as np
 from ctxexp.baseline import Among, Baseline
 from ctxexp.control import Control
 from ctxexp.errors import ConfigError, MetricError
-from ctxexp.maths.summary import summary
+from ctxexp.maths.statistics import summary
 from ctxexp.metric import RUN, Metric
-from ctxexp.metrics.anisotropy import Anisotropy
-from ctxexp.metrics.intra_sentence_similarity import IntraSentenceSimilarity
-from ctxexp.metrics.self_similarity import SelfSimilarity
-from ctxexp.metrics.word_norm import WordNorm
+from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, SelfSimilarity, WordNorm
 from ctxexp.plugins import build_registry
 from ctxexp.transform import Transform
 from ctxexp_scale.one_pass.sums import Addends, Batch, LayerStatistics, SumForm, Sums, mean_and_spread

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.maths.summary import aggregate, finite_mean
+from ctxexp.maths.statistics import aggregate, finite_mean
 from ctxexp.measuring.bootstrap import Curve, Resamples, Stream, Units, interval
 from ctxexp.measuring.curves import add_share, word_tables
 from ctxexp.measuring.measure import build

@@ -26,7 +26,7 @@ import numpy as np
 from ctxexp.control import Control
 from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError, error_text, plugin_call
-from ctxexp.files.seals import seal, unseal
+from ctxexp.files.writing import seal, unseal
 from ctxexp.model import Encoder
 from ctxexp.vectors.encoding import BatchedText
 from ctxexp.vectors.shards import worker_encoder

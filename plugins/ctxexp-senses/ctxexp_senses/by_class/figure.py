@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report import run_facts, wording
-from ctxexp.report.findings.claims import claimed_order
-from ctxexp.report.frame import Style, add_captions, empty_figure
-from ctxexp.report.palette import FAINT, GRID, INK, PALETTE
+from ctxexp.report.claims import claimed_order
+from ctxexp.report.frame import FAINT, GRID, INK, PALETTE, Style, add_captions, empty_figure
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
 from ctxexp.results.values import Estimates, Key

@@ -14,7 +14,7 @@ from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.mix import MixedWords
 from ctxexp.measuring.occurrences import Text
 from ctxexp.metric import Estimate, GroupMean, Metric, Over
-from ctxexp.metrics.self_similarity import SelfSimilarity
+from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.metrics.sense_separation import SenseSeparation
 from ctxexp_senses.attributes import tags_of_rows
 from ctxexp_senses.by_class.classes import LEAST, UNTAGGED, By, classes, kinds, require_tags, warn_left_out

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report import run_facts, wording
-from ctxexp.report.frame import Style, add_captions, empty_figure
+from ctxexp.report.frame import FAINT, INK, PALETTE, Style, add_captions, empty_figure
 from ctxexp.report.negative_controls import control_of, twin
-from ctxexp.report.palette import FAINT, INK, PALETTE
 from ctxexp.report.sweep_tables import SweepTable
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results

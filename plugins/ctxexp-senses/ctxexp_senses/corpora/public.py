@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ctxexp.datasets.download import cache_folder, download, members
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import ConfigError, DataError, near
-from ctxexp.files.paths import no_device
+from ctxexp.files.writing import no_device
 from ctxexp_senses.corpora.public import PublicArchive, evenly_spaced
 
 Part = Literal["semcor", "masc"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.files.paths import user_path
 from ctxexp.files.text_lines import suffix_of, text_lines
+from ctxexp.files.writing import user_path
 from ctxexp_senses.probe.task import LABEL
 
 NONE = ("", "_")  # labels that mean none

@@ -8,7 +8,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import MetricError
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path
 from ctxexp.measuring.bootstrap import Resamples, Units
 from ctxexp.measuring.groups import Block, Group
 from ctxexp.measuring.occurrences import Text

@@ -11,7 +11,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, MetricError
-from ctxexp.maths.correlation import percentiles, resampled_spearman, resamples, spearman
+from ctxexp.maths.statistics import percentiles, resampled_spearman, resamples, spearman
 from ctxexp.measuring.bootstrap import Stream
 from ctxexp.metric import Estimate
 from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD

@@ -9,7 +9,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError
-from ctxexp.maths.correlation import percentiles, resamples
+from ctxexp.maths.statistics import percentiles, resamples
 from ctxexp.metric import Estimate
 from ctxexp_senses.corpora.usages import USAGE, Compared
 from ctxexp_senses.usages.metric import UsageMetric, normalized

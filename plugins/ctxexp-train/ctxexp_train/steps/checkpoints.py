@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.errors import ConfigError, DataError, ModelError
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path
 from ctxexp.models.transformer.checkpoints import resolve, training_step, weight_files
 from ctxexp_train.steps.order import Misplaced, distances, misplaced
 

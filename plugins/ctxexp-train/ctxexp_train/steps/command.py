@@ -6,10 +6,9 @@ import re
 import sys
 from collections.abc import Sequence
 
-from ctxexp.command.arguments import HELP
-from ctxexp.command.cli import run_or_help
+from ctxexp.command.cli import HELP, run_or_help
 from ctxexp.errors import ConfigError, DataError, line
-from ctxexp.files.paths import user_path
+from ctxexp.files.writing import user_path
 from ctxexp.progress import show
 from ctxexp_train.steps.checkpoints import StepCheckpoint, find_checkpoints, wrong_checkpoints
 

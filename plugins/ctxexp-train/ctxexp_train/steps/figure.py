@@ -11,12 +11,11 @@ import numpy as np
 
 from ctxexp.metric import Estimate
 from ctxexp.report import run_facts, wording
+from ctxexp.report.claims import claimed_order
 from ctxexp.report.findings import LEADING
-from ctxexp.report.findings.claims import claimed_order
-from ctxexp.report.frame import add_captions, empty_figure
+from ctxexp.report.frame import INK, add_captions, empty_figure
 from ctxexp.report.negative_controls import ONE_TRAINING_RUN
-from ctxexp.report.palette import INK
-from ctxexp.report.seeds import RunAtStep, equal_weights, trainings
+from ctxexp.report.run_facts import RunAtStep, equal_weights, trainings
 from ctxexp.report.sweep_tables import Cells, SweepTable
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
@@ -171,7 +170,7 @@ class Course:
 
     @classmethod
     def of(cls, at: Sequence[RunAtStep], key: Key, layer: int) -> Course:
-        """The course of a curve's layer; changes are spoken of by the rule of `ctxexp.report.findings.claims`."""
+        """The course of a curve's layer; changes are spoken of by the rule of `ctxexp.report.claims`."""
         curves_at = [run.results.by_key[key] for run in at]
         estimates = [Estimate(float(v[layer]), float(low[layer]), float(high[layer])) for v, low, high in curves_at]
         values, order = claimed_order([(run.results, key, layer) for run in at])

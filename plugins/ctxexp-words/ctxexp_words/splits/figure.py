@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctxexp.report import wording
-from ctxexp.report.frame import add_captions, empty_figure
-from ctxexp.report.palette import FAINT, INK, PALETTE
+from ctxexp.report.frame import FAINT, INK, PALETTE, add_captions, empty_figure
 
 if TYPE_CHECKING:
     import pandas as pd

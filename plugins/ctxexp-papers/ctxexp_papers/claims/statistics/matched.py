@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from ctxexp.maths.correlation import midranks, partial
+from ctxexp.maths.statistics import midranks, partial
 from ctxexp_papers.claims.statistics.paired import Interval
 
 MIN_WORDS = 20

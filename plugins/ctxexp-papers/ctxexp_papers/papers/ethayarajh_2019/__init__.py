@@ -3,7 +3,7 @@ the paper's own weights was looked at."""
 
 from __future__ import annotations
 
-from ctxexp.report.ethayarajh_2019 import released as reference
+from ctxexp.report import ethayarajh_2019 as reference
 from ctxexp_papers.claims.evidence import families
 from ctxexp_papers.claims.paper import Paper
 from ctxexp_papers.claims.source import Inputs, Source

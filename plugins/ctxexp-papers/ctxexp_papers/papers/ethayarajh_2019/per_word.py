@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ctxexp.errors import DataError
-from ctxexp.report.ethayarajh_2019 import released as reference
+from ctxexp.report import ethayarajh_2019 as reference
 from ctxexp.results.values import Estimates, Key
 from ctxexp_papers.claims.evidence import Evidence, Family
 from ctxexp_papers.claims.source import Inputs

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ctxexp.maths.cosines import chance_corrected
-from ctxexp.report.ethayarajh_2019 import released as reference
+from ctxexp.maths.geometry import chance_corrected
+from ctxexp.report import ethayarajh_2019 as reference
 from ctxexp.results.values import Estimates, Key
 from ctxexp_papers.claims.evidence import Evidence, Family
 from ctxexp_papers.papers.ethayarajh_2019.contexts import ANISOTROPY, INTRA, SELF

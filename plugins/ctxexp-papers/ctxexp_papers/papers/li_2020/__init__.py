@@ -33,7 +33,7 @@ def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     to them."""
     from ctxexp_frequency.neighbours import nearest
 
-    from ctxexp.maths.correlation import spearman
+    from ctxexp.maths.statistics import spearman
 
     has_rank = np.isfinite(sample.count)
     x, rarity = x[has_rank], -np.asarray(sample.count[has_rank], np.float64)
@@ -73,7 +73,7 @@ def _of_pairs(model: str, pairs: RatedPairs) -> Sampled:
     from ctxexp_calibration.flow.transform import Flow
     from rapidfuzz.distance import Levenshtein
 
-    from ctxexp.maths.correlation import spearman
+    from ctxexp.maths.statistics import spearman
 
     vectors = encode(model, [*pairs.first, *pairs.second])
     n = len(pairs.gold)

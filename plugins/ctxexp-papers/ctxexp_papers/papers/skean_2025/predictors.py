@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.maths.correlation import spearman, spearman_rows
+from ctxexp.maths.statistics import spearman, spearman_rows
 from ctxexp.measuring.bootstrap import Stream
 from ctxexp_papers.claims.checks import LEVEL, Check, chance
 from ctxexp_papers.claims.pairs import RatedPairs, cosines, encode, parts_of, sentence_pairs

@@ -1,13 +1,61 @@
-"""Correlations of paired values, and the same in bootstrap resamples: exact, ranks anew in each, without a loop."""
+"""Scores summed up (mean, median, spread and count, of equal or unequal weights), correlations of paired values,
+exact and in bootstrap resamples, and clusters of rows.
+
+In each resample ranks are made anew, without a loop. Clusters are those of k-means, scikit-learn's, the same on any
+number of processors; or of what is linked in pairs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 CHUNK = 2**18  # counts held at a time: about a core's second-level cache
 LEAST = 3  # pairs behind a rank correlation: of two it is always 1 or -1, whatever they are
+
+
+def aggregate(scores: np.ndarray, weights: np.ndarray | None = None) -> dict[str, float]:
+    """`summary` of the defined scores (groups,), and `undefined`, the number of the others."""
+    defined = np.isfinite(scores)
+    statistics = summary(scores[defined], None if weights is None else weights[defined])
+    return {**statistics, "undefined": float(np.count_nonzero(~defined))}
+
+
+def summary(values: np.ndarray, weights: np.ndarray | None = None) -> dict[str, float]:
+    """The statistics `raw`, median, sd (ddof 1) and n of finite values, bitwise independent of their order.
+
+    `raw` is the mean, called so in results since it is the value before a baseline is subtracted. With `weights`: the
+    weighted mean, the lower weighted median, and the standard deviation about the weighted mean.
+    """
+    order = np.argsort(values, kind="stable") if weights is not None else None
+    ordered = np.sort(values) if order is None else values[order]
+    n = ordered.size
+    if not n:
+        return {"raw": float("nan"), "median": float("nan"), "sd": float("nan"), "n": 0.0}
+    if order is None or weights is None:
+        raw, median, sd = ordered.mean(), np.median(ordered), ordered.std(ddof=1) if n > 1 else np.nan
+    else:
+        share = weights[order] / weights.sum()
+        raw = share @ ordered
+        positive = np.cumsum(np.maximum(share, 0.0))
+        median = ordered[np.searchsorted(positive, positive[-1] / 2)]
+        sd = np.sqrt(max(share @ (ordered - raw) ** 2, 0.0) * n / (n - 1)) if n > 1 else np.nan
+    return {"raw": float(raw), "median": float(median), "sd": float(sd), "n": float(n)}
+
+
+def finite_mean(values: np.ndarray, weights: np.ndarray | None = None, axis: int = 0) -> np.ndarray:
+    """The mean over an axis of the finite values, NaN where there is none; `weights` broadcast to the values."""
+    finite = np.isfinite(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = np.where(finite, values, 0)
+        if weights is None:
+            result: np.ndarray = total.sum(axis) / finite.sum(axis)
+        else:
+            result = (weights * total).sum(axis) / (weights * finite).sum(axis)
+    return result
 
 
 def pearson(x: np.ndarray, y: np.ndarray) -> float:
@@ -123,3 +171,35 @@ def percentiles(values: np.ndarray) -> tuple[float, float]:
         return float("nan"), float("nan")
     low, high = np.percentile(defined, [2.5, 97.5])
     return float(low), float(high)
+
+
+def kmeans(x: np.ndarray, k: int, *, seed: int, starts: int = 1, rounds: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    """Cluster of each row of x (n, d), 0 to at most k - 1, none empty: (n,); and their centres (c, d).
+
+    Lloyd's algorithm from `starts` k-means++ beginnings, the one of least inertia, until no row changes its cluster or
+    for so many `rounds`. Fewer than k clusters where there are fewer different rows.
+    """
+    from sklearn.cluster import KMeans
+
+    if len(np.unique((x**2).sum(axis=1))) < k:  # else there are k different rows, and no need to look for equal ones
+        k = min(k, len(np.unique(x, axis=0)))
+    with _libraries().limit(limits=1):  # several threads add up in whatever order they end
+        model = KMeans(k, n_init=starts, max_iter=rounds, tol=0, random_state=seed).fit(x)
+    return model.labels_, model.cluster_centers_
+
+
+def components(links: np.ndarray, n: int) -> np.ndarray:
+    """The component of each of n things that links (k, 2) between them make, 0 to at most n - 1: (n,)."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    result: np.ndarray = connected_components(coo_array((np.ones(len(links)), links.T), (n, n)), directed=False)[1]
+    return result
+
+
+@cache
+def _libraries() -> Any:
+    """The thread pools of the libraries that scikit-learn has loaded: looking for them takes as long as a small fit."""
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()

@@ -14,9 +14,8 @@ from typing import Any, TypedDict, cast
 
 from ctxexp.errors import DiskError
 from ctxexp.files.credentials import map_texts, mask
-from ctxexp.files.paths import no_device, user_path
 from ctxexp.files.process import HOST, PID, STARTED, process_identity, why_gone
-from ctxexp.files.writing import PART, disk_error_message, write_text
+from ctxexp.files.writing import PART, disk_error_message, no_device, user_path, write_text
 
 STATE = "status.json"  # what the job is doing: changes, so it is no artifact
 RUN = "run.json"  # what names the job

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report.findings.claims import (
+from ctxexp.report.claims import (
+    Leg,
+    Trend,
     claimed_order,
     claimed_steps,
     halves,
@@ -15,8 +17,8 @@ from ctxexp.report.findings.claims import (
     is_too_short,
     least,
     opposite_steps,
+    trend,
 )
-from ctxexp.report.findings.trend import Leg, Trend, trend
 from ctxexp.report.negative_controls import is_control
 from ctxexp.report.wording import (
     AVERAGE,
@@ -33,7 +35,6 @@ from ctxexp.results.values import LAYER, Key
 
 if TYPE_CHECKING:
     from ctxexp.results import Results
-
 
 LEADING = "self_similarity"  # the measure that a run's one sentence is of, where it was measured
 FEW = 3  # runs whose changes a chart says one by one
@@ -60,7 +61,7 @@ def change(results: Results, label: str = "") -> str:
 def finding_of(results: Results, key: Key, label: str = "") -> str:
     """The sentence on one curve by layer.
 
-    A change is claimed by the rule of `ctxexp.report.findings.claims`, with the values that it rests on, or the
+    A change is claimed by the rule of `ctxexp.report.claims`, with the values that it rests on, or the
     sentence says why none is.
 
     Args:

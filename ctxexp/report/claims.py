@@ -1,0 +1,278 @@
+"""What a finding may claim: changes beyond their interval, large enough to matter, and true of both halves of the
+text.
+
+A change along a curve is a difference of layers that holds for all pairs of layers at once; differences between runs
+and between layers have intervals of their own. One rule for steps from layer to layer and from model to model:
+`claimed_steps`, `claimed_order`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ctxexp.measuring.bootstrap import interval
+from ctxexp.measuring.study import HALVES, PARTS
+from ctxexp.report.wording import UNITS_TO_ONE, measure_info, mix_mark, unit_label
+from ctxexp.results.curves import OVER_WORDS
+from ctxexp.results.values import LAYER, Estimates, Key
+
+if TYPE_CHECKING:
+    from ctxexp.results import Results
+
+LEAST = 0.02  # of a cosine or a share: a smaller change is none that a reader should act on
+MIN_REPLICATES = 100  # of fewer, the 95% point of the largest of many differences is not known
+_Z = NormalDist().inv_cdf(0.975)
+
+
+class Half(NamedTuple):
+    """A curve in one half of the text."""
+
+    values: np.ndarray  # (n_layers,)
+    is_comparable: bool  # whether the half fills the bands that the text fills
+
+
+def halves(results: Results, key: Key) -> list[Half]:
+    """The curve in both halves of the text; empty for a measure that isn't measured there."""
+    table = results.tables.get(PARTS)
+    if table is None or key.place != LAYER or key.baseline:
+        return []
+    rows = table[(table.measure == key.measure) & (table.task == key.task) & (table.statistic == key.statistic)]
+    filled = " ".join(str(int(each)) for each in results.info.mix.filled)
+    curves = []
+    for _, half in rows[rows.part.isin(HALVES)].groupby("part"):
+        values = np.full(results.n_layers, np.nan)
+        values[half.layer.to_numpy(int)] = half.value.to_numpy(float)
+        curves.append(Half(values, bool((half.filled == filled).all())))
+    return curves
+
+
+@np.errstate(invalid="ignore")  # of infinite values no step is claimed
+def claimed_steps(results: Results, key: Key) -> np.ndarray:
+    """The signs (n_layers, n_layers) of the changes of a curve between layers that may be claimed, else 0."""
+    estimates = interval_estimates(results, key)
+    signs = layer_changes(estimates, results.replicates.get(key))
+    of_halves = halves(results, key)
+    if not all(half.is_comparable for half in of_halves) or is_too_short(results, key):
+        return np.zeros_like(signs)
+    steps = [np.sign(half.values[None, :] - half.values[:, None]) for half in of_halves]
+    change = np.abs(estimates.value[None, :] - estimates.value[:, None])
+    return _claimed(signs, change, steps, least(results, key))
+
+
+@np.errstate(invalid="ignore")
+def claimed_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """The values (n,) of curves at a layer each, and the signs (n, n) of their differences that may be claimed."""
+    ends = np.array([[part[at] for part in interval_estimates(results, key)] for results, key, at in points]).T
+    draws = [results.replicates[key][at] for results, key, at in points if key in results.replicates]
+    is_paired = len({len(draw) for draw in draws}) == 1 and len(draws) == len(points)
+    is_paired = is_paired and all(share_resamples(points[0][0], results) for results, _, _ in points)
+    signs = certain_changes(Estimates(*ends), np.stack(draws) if is_paired else None)
+    of_halves = [halves(results, key) for results, key, _ in points]
+    mixes = [results.info.mix for results, key, _ in points if measure_info(results, key.measure).over in OVER_WORDS]
+    same_mix = len({(mix.weights, mix.bands, mix.filled) for mix in mixes}) <= 1
+    if not same_mix or not all(half.is_comparable for each in of_halves for half in each):
+        return ends[0], np.zeros_like(signs)
+    if any(is_too_short(results, key) for results, key, _ in points):
+        return ends[0], np.zeros_like(signs)
+    steps = []
+    if all(len(each) == 2 for each in of_halves):
+        for i in range(2):
+            values = np.array([each[i].values[at] for each, (*_, at) in zip(of_halves, points, strict=True)])
+            steps.append(np.sign(values[None, :] - values[:, None]))
+    change = np.abs(ends[0][None, :] - ends[0][:, None])
+    return ends[0], _claimed(signs, change, steps, least(points[0][0], points[0][1]))
+
+
+def _claimed(signs: np.ndarray, change: np.ndarray, steps: Sequence[np.ndarray], least: float) -> np.ndarray:
+    is_claimed = change >= least
+    for step in steps:
+        is_claimed &= step == signs
+    result: np.ndarray = np.where(is_claimed, signs, 0)
+    return result
+
+
+def least(results: Results, key: Key) -> float:
+    """The least change of a curve that is spoken of; 0 for units in which none is known."""
+    return LEAST if key.name == "share_of_room" or unit_label([results], key.measure) in UNITS_TO_ONE else 0.0
+
+
+def is_too_short(results: Results, key: Key) -> bool:
+    """Whether a mean over words is of a text that fills no band: it would change with the amount of text."""
+    mix = results.info.mix
+    return bool(mix_mark(results, key.measure)) and not any(mix.filled)
+
+
+def interval_estimates(results: Results, key: Key) -> Estimates:
+    """The curve and its interval; the spread of a mean over seeds is none."""
+    estimates = results.by_key[key]
+    if not results.info.seeds:
+        return estimates
+    nothing = np.full(len(estimates.value), np.nan)
+    return Estimates(estimates.value, nothing, nothing)
+
+
+def opposite_steps(results: Results, key: Key) -> list[int]:
+    """The layers at which `adjusted` moves against the claimed step of its share of the room from the layer before."""
+    adjusted = results.by_key.get(key._replace(statistic="adjusted"))
+    if key.statistic != "share_of_room" or adjusted is None:
+        return []
+    signs, layers = claimed_steps(results, key), np.flatnonzero(np.isfinite(results.by_key[key].value))
+    moves = np.diff(adjusted.value[layers])
+    steps = zip(layers[:-1].tolist(), layers[1:].tolist(), moves, strict=True)
+    return [b for a, b, move in steps if signs[a, b] * np.sign(move) == -1]
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A certain change of a curve between two layers."""
+
+    sign: int  # 1: it rises, -1: it falls
+    start: int
+    end: int
+    reverses: bool  # whether a change of the other sign is certain somewhere between
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The course of a curve: its defined layers, and the claimed changes along it, at most two."""
+
+    layers: tuple[int, ...]
+    has_interval: bool  # without one nothing is certain
+    legs: tuple[Leg, ...] = ()
+
+
+def trend(estimates: Estimates, signs: np.ndarray) -> Trend:
+    """The course of a curve of values (n_layers,), by the signs (n_layers, n_layers) of the changes that are claimed.
+
+    Of the lowest and the highest layer that one is the turn which lies farther from both ends together; a leg leads to
+    it, another on from it to where it goes farthest, each only if the change between its ends is certain.
+    """
+    layers = np.flatnonzero(np.isfinite(estimates.value))
+    y, low, _ = (part[layers] for part in estimates)
+    names = tuple(layers.tolist())
+    if not np.isfinite(low).any() or len(layers) < 2:
+        return Trend(names, bool(np.isfinite(low).any()))
+    signs = signs[np.ix_(layers, layers)]
+    last = len(y) - 1
+    extremes = int(y.argmin()), int(y.argmax())
+    turn = max(extremes, key=lambda i: (abs(y[i] - y[0]) + abs(y[i] - y[last]), 0 < i < last))
+    ends = [(a, b) for a, b in pairwise(sorted({0, turn, last})) if signs[a, b]]
+    if not ends and signs.any():
+        i, j = np.unravel_index(np.argmax(np.abs(np.triu(np.subtract.outer(y, y)) * signs)), signs.shape)
+        ends = [(int(i), int(j))]
+    return Trend(names, True, tuple(_leg(signs, names, a, _farthest(y, signs, a, b)) for a, b in ends))
+
+
+def _farthest(y: np.ndarray, signs: np.ndarray, start: int, end: int) -> int:
+    """The layer up to `end` that the change from `start` goes farthest to, where it is certain there too."""
+    farthest = start + int(np.argmax(signs[start, end] * y[start : end + 1]))
+    return farthest if signs[start, farthest] else end
+
+
+def _leg(signs: np.ndarray, layers: tuple[int, ...], start: int, end: int) -> Leg:
+    sign, within = int(signs[start, end]), np.triu(signs[start : end + 1, start : end + 1])
+    return Leg(sign, layers[start], layers[end], bool((within == -sign).any()))
+
+
+def layer_changes(estimates: Estimates, replicates: np.ndarray | None = None) -> np.ndarray:
+    """The certain changes (n_layers, n_layers) between the layers of a curve (`certain_changes`); 0 where either layer
+    is undefined: those count neither as values nor among the pairs."""
+    n = len(estimates.value)
+    layers = np.flatnonzero(np.isfinite(estimates.value))
+    rows = None if replicates is None or len(replicates) != n else replicates[layers]
+    signs = np.zeros((n, n), int)
+    if len(layers):
+        signs[np.ix_(layers, layers)] = certain_changes(Estimates(*(part[layers] for part in estimates)), rows)
+    return signs
+
+
+def certain_changes(estimates: Estimates, replicates: np.ndarray | None = None) -> np.ndarray:
+    """The sign of value j less value i, (n, n), where the data make it certain; else 0.
+
+    The family-wise level is 5%: with nothing but noise, a sign appears anywhere in one of twenty matrices. With
+    replicates of the same resamples (n, r), a difference is certain beyond c of its own standard deviations, c being
+    the 95% point of the largest of all pairs (the bootstrap's max-t; Romano and Wolf 2005). Without them it must exceed
+    the sum of both intervals' halves, widened by Bonferroni's factor for so many pairs, which holds however the two are
+    correlated.
+    """
+    y, low, high = estimates
+    n = len(y)
+    change = y[None, :] - y[:, None]
+    draws = np.empty((n, 0)) if replicates is None else replicates.astype(np.float64)
+    defined: np.ndarray = np.asarray(np.isfinite(draws).any(axis=1))
+    draws = draws[:, np.isfinite(draws[defined]).all(axis=0)]
+    if draws.shape[1] >= MIN_REPLICATES:
+        bound = _max_t_bounds(draws, defined)
+    else:
+        factor = NormalDist().inv_cdf(1 - 0.05 / max(n * (n - 1), 2)) / _Z
+        below, above = y - low, high - y
+        rise, fall = below[None, :] + above[:, None], above[None, :] + below[:, None]
+        bound = factor * np.where(change > 0, rise, fall)
+    rounding = 1e-6 * np.abs(y).max()
+    is_certain = np.isfinite(bound) & (np.abs(change) > np.fmax(bound, rounding))
+    signs: np.ndarray = np.where(is_certain, np.sign(change), 0).astype(int)
+    return signs
+
+
+def _max_t_bounds(draws: np.ndarray, defined: np.ndarray) -> np.ndarray:
+    """The bounds (n, n) that the differences of n curves' points with draws (n, r) exceed if certain; NaN: unknown."""
+    n = len(draws)
+    i, j = np.triu_indices(n, 1)
+    differences = draws[j] - draws[i]
+    sd = differences.std(axis=1, ddof=1)
+    varies = sd > 1e-9 * np.nanmax(np.abs(draws[defined]), initial=1e-300)
+    distances = np.abs(differences - differences.mean(axis=1, keepdims=True))[varies] / sd[varies, None]
+    c = max(float(np.percentile(distances.max(axis=0), 95)), _Z) if varies.any() else _Z
+    bound = np.zeros((n, n))
+    bound[i, j] = bound[j, i] = c * sd
+    return bound
+
+
+class Difference(NamedTuple):
+    """A difference of two curves, value by value, and its 95% interval; NaN where that isn't known."""
+
+    value: np.ndarray  # (n,)
+    low: np.ndarray  # (n,)
+    high: np.ndarray  # (n,)
+
+
+def difference(
+    one: Results,
+    other: Results,
+    key: Key,
+    *,
+    layers: list[int] | None = None,
+    others: list[int] | None = None,
+) -> Difference:
+    """The curve `key` of one run minus that of another, layer by layer, with a 95% interval of the difference.
+
+    Runs over one corpus with one seed drew the same documents, sentences or pairs (`share_resamples`). Chance effects
+    of these on both curves then cancel, so that curves whose own intervals overlap may still differ for certain.
+    Otherwise replicates are paired at random, as of independent runs. `layers` and `others` choose the layers to
+    compare (all; negative ones count from the last): `difference(run, run, key, layers=[3], others=[0])` compares two
+    layers of one run.
+    """
+    a, b = one.by_key[key].value, other.by_key[key].value
+    at = list(range(min(len(a), len(b)))) if layers is None else layers
+    against = at if others is None else others
+    value = a[at] - b[against]
+    x, y = one.replicates.get(key), other.replicates.get(key)
+    if x is None or y is None or x.shape[1] != y.shape[1]:
+        nothing = np.full(len(value), np.nan)
+        return Difference(value, nothing, nothing)
+    x, y = x[at].astype(np.float64), y[against].astype(np.float64)
+    if not share_resamples(one, other):
+        y = y[:, np.random.default_rng(len(y)).permutation(y.shape[1])]
+    return Difference(value, *interval(x - y))
+
+
+def share_resamples(one: Results, other: Results) -> bool:
+    """Whether both runs' replicates are of the same resamples of the same text."""
+    a, b = ((i.seed, i.bootstrap, i.corpus.fingerprint, i.corpus.pairs, i.resampled) for i in (one.info, other.info))
+    return a == b
