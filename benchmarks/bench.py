@@ -23,7 +23,6 @@ from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.measuring.measure import measure
-from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.words import WordRows
 from ctxexp.metrics.contextuality import (
     Anisotropy,
@@ -32,6 +31,7 @@ from ctxexp.metrics.contextuality import (
     SelfSimilarity,
     WordNorm,
 )
+from ctxexp.occurrences import Occurrences
 
 DEFAULT = {
     "anisotropy": Anisotropy,

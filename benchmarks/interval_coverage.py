@@ -25,21 +25,20 @@ from ctxexp.command.build import Built
 from ctxexp.command.face import configured
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.datasets.checks import is_punctuation
-from ctxexp.datasets.contexts import ShardOptions
 from ctxexp.engines import Local
+from ctxexp.maths.mix import WordMix
 from ctxexp.measuring.measure import Factory, measure
-from ctxexp.measuring.mix import WordMix
-from ctxexp.measuring.occurrences import Occurrences, Shelf
-from ctxexp.measuring.study import Study, Vectors, WordFilter
+from ctxexp.measuring.study import ShardOptions, Study
 from ctxexp.measuring.words import PairRows, WordRows
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
 from ctxexp.metrics.similarity import STS
 from ctxexp.model import EncodedSentence, Encoder
+from ctxexp.occurrences import Layers, Occurrences, Shelf
 from ctxexp.progress import Silent
 from ctxexp.report.claims import difference
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER
-from ctxexp.vectors.layers import Layers
+from ctxexp.vectors.stores import Vectors, WordFilter
 
 
 class Text(Layers, Shelf, Protocol):

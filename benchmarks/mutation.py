@@ -45,12 +45,16 @@ ROOMS = {  # and the tests that try each
         "tests/transforms/test_transforms.py",
         "tests/command/test_fit.py",
     ),
+    "groups": ("tests/measuring", "tests/metrics"),
+    "occurrences": ("tests/measuring", "plugins/ctxexp-scale", "tests/command/test_fit.py"),
     "metrics": ("tests/metrics", "tests/measuring/test_measure.py"),
     "baselines": ("tests/baselines", "tests/measuring", "tests/metrics/test_metrics.py"),
 }
 FIRST = {  # a few mutants of each
     "maths": "ctxexp.maths.statistics.x_summary*",
-    "measuring": "ctxexp.measuring.groups.*",
+    "measuring": "ctxexp.measuring.rows.*",
+    "groups": "ctxexp.groups.*Block*",
+    "occurrences": "ctxexp.occurrences.x_units_of*",
     "metrics": "ctxexp.metrics.contextuality.*WordNorm*",
     "baselines": "ctxexp.baselines.*",
 }

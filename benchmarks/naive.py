@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ctxexp.measuring.occurrences import Groups
+from ctxexp.occurrences import Groups
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:

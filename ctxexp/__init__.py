@@ -34,7 +34,7 @@ from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import CtxexpError, near
 from ctxexp.files.code_version import __version__
-from ctxexp.measuring.groups import Block, Group, Pairs
+from ctxexp.groups import Block, Group, Pairs
 from ctxexp.metric import Estimate, GroupMean, Metric
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.memory import from_arrays, from_transformers

@@ -11,10 +11,10 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from ctxexp.measuring.bootstrap import Curve
-from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.rows import WordReader
+from ctxexp.groups import WordReader
+from ctxexp.maths.resampling import Curve
 from ctxexp.metric import GroupMean, Metric, Over
+from ctxexp.occurrences import Occurrences
 
 Among = Literal["sentence", "row"]
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from ctxexp.baseline import Among, Baseline, BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
 from ctxexp.errors import ConfigError, UnknownName
+from ctxexp.groups import WordReader
 from ctxexp.maths.geometry import PreparedRows
+from ctxexp.maths.resampling import Curve, Stream
 from ctxexp.maths.statistics import finite_mean
-from ctxexp.measuring.bootstrap import Curve, Stream, Units
-from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.rows import WordReader
 from ctxexp.metric import Metric, Over
+from ctxexp.occurrences import Occurrences, Units
 from ctxexp.plugins import Register, hookimpl
 from ctxexp.results.run_info import SIZE_MATCHED
 

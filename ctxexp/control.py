@@ -9,9 +9,8 @@ from ctxexp.dataset import Corpus
 if TYPE_CHECKING:
     import numpy as np
 
-    from ctxexp.measuring.occurrences import Occurrences
     from ctxexp.model import Encoder, TextStart
-    from ctxexp.vectors.layers import Layers
+    from ctxexp.occurrences import Layers, Occurrences
 
 
 class Control:

@@ -12,11 +12,10 @@ import numpy as np
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import ConfigError
-from ctxexp.measuring.bootstrap import Stream
-from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.maths.resampling import Stream
 from ctxexp.model import EncodedSentence, Encoder, TextStart
+from ctxexp.occurrences import Layers, Occurrences
 from ctxexp.plugins import Register, hookimpl
-from ctxexp.vectors.layers import Layers
 
 CHUNK_BYTES = 16 << 20  # bytes of vectors, in float64, in memory at a time
 

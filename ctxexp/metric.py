@@ -12,13 +12,13 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import MetricError
+from ctxexp.groups import Block, Group
 from ctxexp.maths.influence import jackknife, of_mean_cosine
 from ctxexp.maths.statistics import aggregate
-from ctxexp.measuring.groups import Block, Group
 from ctxexp.results.metric_metadata import MetricMetadata
 
 if TYPE_CHECKING:
-    from ctxexp.measuring.occurrences import Text
+    from ctxexp.occurrences import Text
 
 RUN = "run"  # among a metric's baselines, that of the run's `baseline=`
 

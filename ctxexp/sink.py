@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from ctxexp.errors import TrackingError
+from ctxexp.files.job_folder import RUN, read_json
 from ctxexp.results import Results
 
 Status = Literal["FINISHED", "FAILED", "KILLED"]
@@ -204,3 +206,18 @@ class Sink:
             run: The run that needs no computing.
             saved: The finished run, on disk.
         """
+
+
+def load_run(folder: Path, store: Path) -> Run:
+    """Load the run of the job in this folder. Raises TrackingError where its run.json is missing or damaged."""
+    document, config = read_json(folder / RUN), folder / "config.yaml"
+    try:
+        return Run(
+            **{key: document[key] for key in ("name", "key", "id", "params", "source", "sweep")},
+            began_ms=int(document["began"]),
+            folder=folder,
+            tracking_folder=store,
+            config=config.read_text(encoding="utf-8", errors="replace") if config.is_file() else "",
+        )
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise TrackingError(f"{folder / RUN} is not a run of ctxexp, or is damaged; run the job again") from None

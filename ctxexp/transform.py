@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 import numpy as np
 
 from ctxexp.errors import TransformError, plugin_call
-from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.vectors.layers import Layers, read_only
+from ctxexp.occurrences import Layers, Occurrences, read_only
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,16 +11,14 @@ import numpy as np
 from ctxexp.baseline import Baseline
 from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
+from ctxexp.groups import BLOCK_BYTES, Group, Pairs
 from ctxexp.measuring import measure as path
-from ctxexp.measuring.groups import Group, Pairs
-from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.rows import BLOCK_BYTES
 from ctxexp.measuring.words import Intervals, PairRows, WordRows
 from ctxexp.metric import Metric
+from ctxexp.occurrences import Layers, Occurrences
 from ctxexp.results import Results
 from ctxexp.testing.report import numbers
 from ctxexp.transform import Calibration, transform_layers
-from ctxexp.vectors.layers import Layers
 from ctxexp.vectors.pool import SentenceVectors
 
 Factories = Mapping[str, Callable[[], Metric]]

@@ -77,8 +77,8 @@ def takes(verb: str, words: list[str]) -> None:
     import ctxexp_train
 
     from ctxexp.command.cli import arguments_of, parameters
-    from ctxexp.command.names import registry
     from ctxexp.plugins import COMMAND
+    from ctxexp.plugins.registry import registry
 
     factory = ctxexp_train._uses if verb == "probe" else registry().find(COMMAND, verb).factory
     params = parameters(factory)

@@ -17,9 +17,9 @@ from ctxexp.baselines import OnePerSentence
 from ctxexp.command.build import Built
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.datasets.text import text
-from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity
 from ctxexp.model import EncodedSentence, Encoder
+from ctxexp.occurrences import Occurrences
 from ctxexp.plugins import Register, build_registry, hookimpl
 from ctxexp.vectors.encode import open_store
 from tests.composed import composed

@@ -14,9 +14,9 @@ from typing import Any
 
 import ctxexp
 from ctxexp.command import cli, compose
-from ctxexp.command.names import registry
 from ctxexp.command.overrides import write_out
 from ctxexp.errors import CtxexpError
+from ctxexp.plugins.registry import registry
 
 from . import Lost, Silent
 

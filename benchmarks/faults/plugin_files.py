@@ -9,8 +9,9 @@ from pathlib import Path
 
 from ctxexp.command import compose
 from ctxexp.command.build import Built
-from ctxexp.command.names import load_plugin_files, quote
+from ctxexp.command.names import quote
 from ctxexp.errors import CtxexpError, PluginError
+from ctxexp.plugins.registry import load_plugin_files
 
 from . import Silent as SilentlyWrong
 from .odd_plugins import ODD, RAISES, SOUND

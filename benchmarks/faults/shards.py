@@ -18,12 +18,12 @@ import numpy as np
 
 from ctxexp.controls import NoFirst
 from ctxexp.dataset import Corpus
-from ctxexp.datasets.contexts import ShardOptions
 from ctxexp.engines import Local
-from ctxexp.measuring.study import Study, Vectors, WordFilter
+from ctxexp.measuring.study import ShardOptions, Study
 from ctxexp.metrics.contextuality import Anisotropy, SelfSimilarity, WordNorm
 from ctxexp.progress import Silent as NoProgress
 from ctxexp.results import Results
+from ctxexp.vectors.stores import Vectors, WordFilter
 
 from . import Lost, Silent
 from .damage import Drawn, heard

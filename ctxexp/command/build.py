@@ -14,25 +14,26 @@ from typing import Any
 
 from ctxexp.baseline import Baseline
 from ctxexp.command.config import Component, Config, component_of
-from ctxexp.command.key import run_info, run_title
-from ctxexp.command.names import load_plugin_files, plugin_files, registry
+from ctxexp.command.key import key_of, run_info, run_title
 from ctxexp.command.options import SHARDS
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, TextStream
-from ctxexp.datasets.checks import check_contexts, check_corpus, check_sentences, deduplicate
-from ctxexp.datasets.contexts import BoundOptions, ShardOptions, bound_corpus, load_sharder
+from ctxexp.datasets.checks import check_corpus, check_sentences, deduplicate
+from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.download import vector_folder
 from ctxexp.datasets.text import fit_files, sentences_of
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near, short
 from ctxexp.files.writing import user_path
 from ctxexp.jobs.job import Sinks
-from ctxexp.measuring.study import SentencePooling, Study, Vectors, WordFilter
+from ctxexp.measuring.study import ShardOptions, Study, load_sharder
 from ctxexp.measuring.words import Observer
 from ctxexp.metric import RUN, Metric
 from ctxexp.model import Encoder, contract_violation
 from ctxexp.models.choices import check_arguments
+from ctxexp.occurrences import check_contexts
 from ctxexp.plugins.offers import publisher
+from ctxexp.plugins.registry import load_plugin_files, plugin_files, registry
 from ctxexp.progress import Progress, Silent
 from ctxexp.report.sweep_tables import TABLE, load_explorer
 from ctxexp.results import Results
@@ -42,6 +43,7 @@ from ctxexp.vectors.cache import disk_limit
 from ctxexp.vectors.device import check_device
 from ctxexp.vectors.pool import POOLINGS
 from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp.vectors.stores import SentencePooling, Vectors, WordFilter
 
 log = logging.getLogger("ctxexp")
 
@@ -156,6 +158,10 @@ class Built:
             if (pooling := config.sentence.pooling) not in POOLINGS:
                 raise ConfigError(f"sentence.pooling={short(pooling)}: no such pooling{near(pooling, POOLINGS)}")
         _ = self.load_fit_text
+
+    def key(self) -> str:
+        """The job's key: see `ctxexp.command.key`."""
+        return key_of(self.config, self.study)
 
     def check_objective(self) -> None:
         """Raise ConfigError for an objective of a measure that no run of this config has."""

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any, Literal, get_origin
 
 from ctxexp.command.help import EXAMPLE, columns, help_of
-from ctxexp.command.names import registry
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, near, short, suggestions
 from ctxexp.files.code_version import __version__, skip_damaged
 from ctxexp.files.credentials import mask, refuse_clear
 from ctxexp.files.writing import check_writable, user_path
 from ctxexp.plugins import COMMAND
 from ctxexp.plugins.offers import parse_value, type_text, value_text
+from ctxexp.plugins.registry import registry
 from ctxexp.progress import show, silence
 
 Verb = Callable[..., int | None]

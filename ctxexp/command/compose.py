@@ -39,7 +39,7 @@ from ctxexp.command.config import (
     values_of_run,
 )
 from ctxexp.command.help import option_names
-from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, plugin_files, registry, spread_models
+from ctxexp.command.names import config_folder, config_folders, spread_models
 from ctxexp.command.options import MEANT
 from ctxexp.command.overrides import (
     expand_locations,
@@ -54,6 +54,7 @@ from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
 from ctxexp.files.writing import user_path
 from ctxexp.plugins import COMMAND, CONFIG_KINDS, Factory, arguments
 from ctxexp.plugins.offers import install_hint
+from ctxexp.plugins.registry import GROUPS, LISTS, plugin_files, registry
 
 log = logging.getLogger("ctxexp")
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys

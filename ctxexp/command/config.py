@@ -15,7 +15,6 @@ from typing import Any, TypeGuard, TypeVar, cast, get_type_hints
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.resolvers import oc
 
-from ctxexp.command.names import LISTS, load_plugin_files, registry
 from ctxexp.command.options import RunOptions
 from ctxexp.control import Control
 from ctxexp.engine import Engine
@@ -24,13 +23,12 @@ from ctxexp.files.credentials import refuse_clear, remember
 from ctxexp.metric import RUN
 from ctxexp.plugins import CONFIG_KINDS, Factory, Offer, PluginVersion, Registry, arguments
 from ctxexp.plugins.offers import Seed, convert_value, type_text
+from ctxexp.plugins.registry import LISTS, load_plugin_files, registry
 from ctxexp.sink import Sink
 
 MISSING = "???"
 CONTRACTS = {"control": Control, "engine": Engine, "sink": Sink}  # base classes that instances are checked against
-# Top-level keys that cannot change a measured number: jobs that differ in these alone have one key.
-RESULT_NEUTRAL_KEYS = ("tracking", "sink", "cache", "engine", "resume", "verbose", "figures", "objective", "experiment",
-                       "plugins")  # fmt: skip
+
 T = TypeVar("T")
 
 

@@ -26,7 +26,6 @@ from omegaconf.errors import OmegaConfBaseException
 from ctxexp.command import compose
 from ctxexp.command.build import Built, sinks_of
 from ctxexp.command.config import (
-    RESULT_NEUTRAL_KEYS,
     Config,
     as_written,
     components_of,
@@ -37,7 +36,7 @@ from ctxexp.command.config import (
     refuse_written,
 )
 from ctxexp.command.key import plugins_used
-from ctxexp.command.names import GROUPS, LISTS, add_config_folder, config_folder, load_plugin_files, quote, registry
+from ctxexp.command.names import add_config_folder, config_folder, quote
 from ctxexp.command.options import MEANT
 from ctxexp.command.overrides import write_out
 from ctxexp.datasets.download import vector_folder
@@ -47,9 +46,11 @@ from ctxexp.files.job_folder import job_folder, mark_killed_jobs, new_id, read_s
 from ctxexp.files.process import process_tags, watch_parent_in_workers
 from ctxexp.files.writing import disk_error_message, is_disk_full, user_path
 from ctxexp.jobs.execute import JobSpec, execute, print_error_once
+from ctxexp.jobs.finished_runs import RESULT_NEUTRAL_KEYS
 from ctxexp.jobs.job import describe
 from ctxexp.jobs.sweep import current_sweep, open_sweep, run_application
 from ctxexp.plugins import CONFIG_KINDS
+from ctxexp.plugins.registry import GROUPS, LISTS, load_plugin_files, registry
 from ctxexp.progress import Progress, show
 from ctxexp.report.page import FLAG, open_when_made
 from ctxexp.sink import Sweep
@@ -173,12 +174,18 @@ def _job_spec(cfg: DictConfig) -> JobSpec:
     for one in plugins_used(config):  # distributions may call their plugins by one name
         versions[one.plugin] = ", ".join(filter(None, [versions.get(one.plugin), f"{one.distribution} {one.version}"]))
     return JobSpec(
-        built=Built(config, Progress()),
+        parts=Built(config, Progress()),
         folder=folder,
+        store=user_path(config.tracking.folder).resolve(),
+        sweep=config.tracking.sweep,
         overrides=overrides,
         params={**_chosen(decisive, config), "plugins": versions},
         text=yaml.safe_dump(document, sort_keys=False, allow_unicode=True),
         environment=environment_texts(cfg),
+        objective=config.objective or "",
+        resume=config.resume,
+        published=config.figures.published,
+        verbose=config.verbose,
     )
 
 

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import NamedTuple
 
-from ctxexp.command.names import GROUPS, LISTS, config_folder, config_folders, group_of, locate, registry
+from ctxexp.command.names import config_folder, config_folders, group_of, locate
 from ctxexp.errors import UnknownName
 from ctxexp.plugins import COMMAND, Offer, arguments
 from ctxexp.plugins.offers import install_hint, type_text, value_text
+from ctxexp.plugins.registry import GROUPS, LISTS, registry
 from ctxexp.progress import terminal_width
 
 FIRST = ("run", "layer", "compare", "card", "check", "claims", "models", "ui")

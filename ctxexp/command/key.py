@@ -13,11 +13,12 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-from ctxexp.command.config import RESULT_NEUTRAL_KEYS, Component, Config
+from ctxexp.command.config import Component, Config
 from ctxexp.control import Control
 from ctxexp.errors import ConfigError
 from ctxexp.files.code_version import __version__, package_digest
 from ctxexp.files.writing import user_path
+from ctxexp.jobs.finished_runs import RESULT_NEUTRAL_KEYS
 from ctxexp.measuring.study import Study
 from ctxexp.models.choices import AS_TOKENIZER
 from ctxexp.models.transformer.checkpoints import label_of

@@ -10,53 +10,21 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ctxexp.datasets.text import is_text_file
 from ctxexp.errors import ConfigError, UnknownName, suggestions
 from ctxexp.files.writing import user_path
-from ctxexp.plugins import CONFIG_KINDS, Registry, arguments, build_registry
+from ctxexp.plugins import arguments
+from ctxexp.plugins.registry import ARGUMENTS, registry
 
-GROUPS = (*CONFIG_KINDS, "weights", "experiment")
-LISTS = ("metric", "sink")  # groups of which a run may have several
-_files: tuple[Path, ...] = ()  # files of plugins=[...], absolute
 _folder: Path | None = None  # of --config-dir
-ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group
+
 _HUB = r"(?:https?://(?:huggingface\.co|hf\.co)/|hf://)"
 PAGES = {"model": rf"{_HUB}(?!datasets/)([\w./-]+?)/?", "dataset": rf"{_HUB}datasets/([\w./-]+?)/?"}  # by their address
 Names = Callable[[str], Sequence[str]]
-
-
-@cache
-def registry() -> Registry:
-    """The registry of this process. Broken plugins are listed in its `broken`; the command reports them once, workers
-    don't."""
-    with redirect_stdout(sys.stderr), warnings.catch_warnings():  # a plugin may print at its import
-        warnings.filterwarnings("ignore", "plugin|metadata", UserWarning)
-        return build_registry(files=_files)
-
-
-def load_plugin_files(files: object) -> None:
-    """Put the names of these plugin files into the registry, in place of those of earlier files. Raises ConfigError."""
-    global _files
-    files = () if files is None else files
-    if not isinstance(files, list | tuple) or not all(isinstance(file, str) for file in files):
-        raise ConfigError(f"plugins={files}: expected a list of files, as in plugins=[./my_plugin.py]")
-    paths = tuple(user_path(file).absolute() for file in files)
-    if paths != _files:
-        _files = paths
-        registry.cache_clear()
-
-
-def plugin_files() -> tuple[Path, ...]:
-    """The plugin files whose names are in the registry, absolute."""
-    return _files
 
 
 def config_folder() -> Path:

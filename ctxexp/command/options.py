@@ -10,8 +10,8 @@ from annotated_types import Ge, Le
 
 from ctxexp.errors import ConfigError, near, short
 from ctxexp.files.writing import user_path
-from ctxexp.measuring.mix import BANDS, WordMix
-from ctxexp.measuring.mix import Weights as MeanWeights
+from ctxexp.maths.mix import BANDS, WordMix
+from ctxexp.maths.mix import Weights as MeanWeights
 from ctxexp.plugins.offers import Seed
 from ctxexp.results.objective import Objective
 from ctxexp.vectors.pool import check_mixes

@@ -16,22 +16,13 @@ from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
-from ctxexp.command.names import (
-    ARGUMENTS,
-    GROUPS,
-    LISTS,
-    Location,
-    as_overrides,
-    load_plugin_files,
-    locate,
-    long_form,
-    quote,
-)
+from ctxexp.command.names import Location, as_overrides, locate, long_form, quote
 from ctxexp.command.options import MEANT
 from ctxexp.errors import ConfigError, UnknownName, error_text, line, short, suggestions
 from ctxexp.files.writing import user_path
 from ctxexp.plugins import COMMAND
 from ctxexp.plugins.offers import install_hint
+from ctxexp.plugins.registry import ARGUMENTS, GROUPS, LISTS, load_plugin_files
 
 LONGEST = 200  # letters of a key
 MAX_VALUES = 100_000  # of one key in a sweep

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from ctxexp.command.cli import run_or_help
 from ctxexp.command.help import ConfigKey, columns, config_keys, option_keys, option_names, summary_of
-from ctxexp.command.names import GROUPS, load_plugin_files, registry
 from ctxexp.datasets.download import vector_folder
 from ctxexp.errors import TrackingError
 from ctxexp.files.code_version import __version__
@@ -24,7 +23,7 @@ from ctxexp.models.choices import cached_models, registered_models
 from ctxexp.plugins import Register, hookimpl
 from ctxexp.plugins.hookspecs import ALL_KINDS, COMMAND, CONFIG_KINDS
 from ctxexp.plugins.offers import Offer, PluginVersion, arguments, type_text, value_text
-from ctxexp.plugins.registry import Registry
+from ctxexp.plugins.registry import GROUPS, Registry, load_plugin_files, registry
 from ctxexp.progress import show, terminal_width
 from ctxexp.sinks.mlflow.database import DATABASE, prepare
 from ctxexp.sinks.mlflow.sqlite import is_intact, point_to, sqlite_file, sqlite_path, sqlite_uri

@@ -78,15 +78,6 @@ def check_sentences(corpus: Corpus) -> None:
                 raise DataError(f"corpus {corpus.name!r}, sentence {i}{wrong}")
 
 
-def check_contexts(sentences: int, min_contexts: int) -> None:
-    """Raise `DataError` if the measured words stand in one of so many distinct sentences, or in none."""
-    if sentences < 2:
-        raise DataError(
-            f"0 words reach min_contexts={min_contexts} distinct sentences: all measured words stand in "
-            f"{sentences} (equal sentences count once); use a corpus of more sentences"
-        )
-
-
 _NO_TEXT = re.compile("[\\0\ud800-\udfff]")
 
 

@@ -10,17 +10,16 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
-from ctxexp.command.build import Built
-from ctxexp.command.key import key_of
-from ctxexp.command.names import registry
 from ctxexp.errors import CtxexpError, line
 from ctxexp.files.credentials import map_texts, mask, with_references
 from ctxexp.files.process import reraise_interrupts
-from ctxexp.files.writing import is_disk_full, user_path
+from ctxexp.files.writing import is_disk_full
 from ctxexp.jobs.finished_runs import reuse, run_name
-from ctxexp.jobs.job import describe, job, new_run
+from ctxexp.jobs.job import Sinks, describe, job, new_run
 from ctxexp.measuring.study import Study
+from ctxexp.plugins.registry import registry
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.figures import run_figures
 from ctxexp.report.page import REPORT, show_page, write_report
@@ -28,22 +27,50 @@ from ctxexp.report.run_facts import text_start
 from ctxexp.report.sweep_tables import table_texts, write_tables
 from ctxexp.report.terminal import answer, curve_table, fitted_markdown
 from ctxexp.results import Results
+from ctxexp.results.objective import Objective
 from ctxexp.results.run_info import RunInfo
 
 _printed_errors: set[str] = set()  # errors that this process has printed
 _failed: list[str] = []  # errors of this process's jobs, for the exit status of a single run
 
 
+class Parts(Protocol):
+    """What a job is made of, each built once, as the command builds it from a config."""
+
+    sinks: Sinks
+    objective: Objective | None
+    title: str
+
+    def check(self) -> None:
+        """Raise CtxexpError for the first thing that a run would fail at."""
+
+    @property
+    def study(self) -> Study:
+        """Its texts and model loaded. Raises CtxexpError."""
+
+    def key(self) -> str:
+        """The job's key, which covers all that its numbers depend on."""
+
+    def run(self, folder: Path) -> Results:
+        """Measure."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobSpec:
     """A job to execute: its parts, its folder, and its config as it was written."""
 
-    built: Built
+    parts: Parts
     folder: Path
+    store: Path  # the folder of all runs
+    sweep: str | None  # None: a run alone
     overrides: Sequence[str]
     params: Mapping[str, object]  # the config as written, less what says nothing about the numbers
     text: str  # the whole config as written, as YAML
     environment: Mapping[str, str]  # texts that the environment gave, each to its reference
+    objective: str = ""  # as it is written
+    resume: bool = False  # whether a finished job of the same key stands for it
+    published: bool = False  # whether figures show published curves
+    verbose: bool = False
 
 
 def print_error_once(error: str) -> None:
@@ -77,22 +104,21 @@ def execute(read: Callable[[], JobSpec]) -> float | None:
 
 
 def _execute(spec: JobSpec) -> float | None:
-    built, folder, sinks = spec.built, spec.folder, spec.built.sinks
-    config, objective = built.config, built.objective
-    sweep, store = config.tracking.sweep, user_path(config.tracking.folder).resolve()
+    parts, folder, sweep = spec.parts, spec.folder, spec.sweep
+    sinks, objective = parts.sinks, parts.objective
     if not sweep:
-        sinks.prepare_all(store)
-    study = _load(built)
+        sinks.prepare_all(spec.store)
+    study = _load(parts)
     run_of = new_run(
         folder,
-        store,
-        name=with_references(spec.environment, run_name(built.title, spec.overrides)),
-        key=key_of(config, study) if isinstance(study, Study) else "",
+        spec.store,
+        name=with_references(spec.environment, run_name(parts.title, spec.overrides)),
+        key=parts.key() if isinstance(study, Study) else "",
         params=spec.params,
         config=spec.text,
         sweep=sweep,
     )
-    if config.resume and run_of.key and (earlier := reuse(run_of, sinks, overrides=spec.overrides)):
+    if spec.resume and run_of.key and (earlier := reuse(run_of, sinks, overrides=spec.overrides)):
         show(f"{run_of.name}: finished before, results in {earlier}")
         if not sweep:
             show_page(earlier)
@@ -100,21 +126,20 @@ def _execute(spec: JobSpec) -> float | None:
     with job(run_of, sinks, overrides=spec.overrides) as running:
         if not isinstance(study, Study):
             raise study
-        results = built.run(folder)
-        named = replace(results.info, protocol=_protocol(run_of.params), objective=config.objective or "")
+        results = parts.run(folder)
+        named = replace(results.info, protocol=_protocol(run_of.params), objective=spec.objective)
         results = replace(results, info=info_as_written(named, spec.environment))
         running.save(results)
-        run_figures(results, folder / "figures", published=config.figures.published)
+        run_figures(results, folder / "figures", published=spec.published)
         if not sweep:
             write_tables([(run_of.name, results)], folder, registry())
-            published = config.figures.published
-            write_report([(run_of.name, results)], folder / REPORT, published=published)
+            write_report([(run_of.name, results)], folder / REPORT, published=spec.published)
         running.log(results)
         value = objective.of(results) if objective else None
-    if config.verbose:
+    if spec.verbose:
         show(summary(results))
     if value is not None:
-        show(f"objective {config.objective}: {value:.6g}")
+        show(f"objective {spec.objective}: {value:.6g}")
     if not sweep:
         for table in table_texts(folder):
             show(f"\n{fitted_markdown(table, terminal_width())}")
@@ -125,11 +150,11 @@ def _execute(spec: JobSpec) -> float | None:
     return value
 
 
-def _load(built: Built) -> Study | CtxexpError:
+def _load(parts: Parts) -> Study | CtxexpError:
     """The study, or the error that leaves none: it is raised inside the job, so that it leaves a FAILED run."""
     try:
-        built.check()
-        return built.study
+        parts.check()
+        return parts.study
     except CtxexpError as error:
         return error
 

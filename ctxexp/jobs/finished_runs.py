@@ -14,17 +14,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxexp.command.config import RESULT_NEUTRAL_KEYS
-from ctxexp.command.names import ARGUMENTS
 from ctxexp.errors import TrackingError
 from ctxexp.files.job_folder import RUN, STATE, State, mark_killed_jobs, read_json, read_state, write_state
 from ctxexp.files.writing import find_damage, user_path
-from ctxexp.jobs.job import Sinks, describe_sinks, load_run
+from ctxexp.jobs.job import Sinks, describe_sinks
 from ctxexp.plugins import CONFIG_KINDS
+from ctxexp.plugins.registry import ARGUMENTS
 from ctxexp.progress import show
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import RESULTS_FILE, Results
-from ctxexp.sink import Run
+from ctxexp.sink import Run, load_run
+
+# Top-level keys that cannot change a measured number: jobs that differ in these alone have one key.
+RESULT_NEUTRAL_KEYS = ("tracking", "sink", "cache", "engine", "resume", "verbose", "figures", "objective", "experiment",
+                       "plugins")  # fmt: skip
+
 
 _log = logging.getLogger("ctxexp")
 LOCATED = tuple(f"{group}.{argument}" for group, argument in ARGUMENTS.items())  # they say which option it is

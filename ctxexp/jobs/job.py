@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ctxexp.errors import CtxexpError, TrackingError, plugin_call
 from ctxexp.files.credentials import map_texts, mask
-from ctxexp.files.job_folder import RUN, mark_killed_jobs, read_json, try_state, write_json, write_state
+from ctxexp.files.job_folder import RUN, mark_killed_jobs, try_state, write_json, write_state
 from ctxexp.files.process import defer_signals, environment, process_tags, provenance_tags, raise_on_termination
 from ctxexp.files.writing import MANIFEST, disk_error_message, is_disk_full, seal_folder, write_text
 from ctxexp.results import RESULTS_FILE, Results
@@ -46,21 +46,6 @@ def new_run(
         source=map_texts(mask, provenance_tags()),
         sweep=sweep,
     )
-
-
-def load_run(folder: Path, store: Path) -> Run:
-    """Load the run of the job in this folder. Raises TrackingError where its run.json is missing or damaged."""
-    document, config = read_json(folder / RUN), folder / "config.yaml"
-    try:
-        return Run(
-            **{key: document[key] for key in ("name", "key", "id", "params", "source", "sweep")},
-            began_ms=int(document["began"]),
-            folder=folder,
-            tracking_folder=store,
-            config=config.read_text(encoding="utf-8", errors="replace") if config.is_file() else "",
-        )
-    except (LookupError, TypeError, ValueError, AttributeError):
-        raise TrackingError(f"{folder / RUN} is not a run of ctxexp, or is damaged; run the job again") from None
 
 
 @dataclass

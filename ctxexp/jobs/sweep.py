@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from ctxexp.command.names import registry
 from ctxexp.errors import Terminated, TrackingError, error_text
 from ctxexp.files import process
 from ctxexp.files.job_folder import STATE, State, read_state, try_state, write_json
@@ -19,6 +18,7 @@ from ctxexp.files.process import defer_signals, end_workers, raise_on_terminatio
 from ctxexp.jobs.execute import has_failures
 from ctxexp.jobs.finished_runs import labels, title_of
 from ctxexp.jobs.job import Sinks, describe
+from ctxexp.plugins.registry import registry
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.comparison import write_summary
 from ctxexp.report.negative_controls import NO_CONTEXT, control_lines

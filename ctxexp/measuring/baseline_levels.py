@@ -13,12 +13,11 @@ import numpy as np
 
 from ctxexp.baseline import Among, Baseline, BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
 from ctxexp.errors import MetricError, plugin_call, short
+from ctxexp.groups import Block, WordReader
 from ctxexp.maths.geometry import PreparedRows
-from ctxexp.measuring.bootstrap import Curve, Stream
-from ctxexp.measuring.groups import Block
-from ctxexp.measuring.occurrences import Groups, Occurrences
-from ctxexp.measuring.rows import WordReader
+from ctxexp.maths.resampling import Curve, Stream
 from ctxexp.metric import RUN, Metric, Over, has_scores
+from ctxexp.occurrences import Groups, Occurrences
 
 FIRST = ""  # the baseline of a measure's `baseline` and `adjusted`
 Blocks = Callable[[Groups], Iterator[Block]]

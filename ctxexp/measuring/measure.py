@@ -11,10 +11,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from ctxexp.errors import MetricError, plugin_call, short
-from ctxexp.measuring.bootstrap import Stream
+from ctxexp.groups import Block, Place, Reader, call_metric
+from ctxexp.maths.resampling import Stream
 from ctxexp.measuring.curves import INFLUENCED, ClusterInfluence, MetricRecord, Split, write
-from ctxexp.measuring.groups import Block
-from ctxexp.measuring.rows import Place, Reader, Rows, call_metric
+from ctxexp.measuring.rows import Rows
 from ctxexp.metric import Estimate, GroupMean, Metric, Output, Over, has_scores
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results

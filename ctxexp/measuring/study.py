@@ -6,11 +6,13 @@ true of both halves, and with a quarter of the text a page shows how much the nu
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -18,32 +20,32 @@ from ctxexp.baseline import Baseline
 from ctxexp.baselines import OnePerSentence, builtin_baseline
 from ctxexp.control import Control
 from ctxexp.controls import Uncontrolled
-from ctxexp.dataset import Corpus, overlap
-from ctxexp.datasets.checks import is_punctuation
-from ctxexp.datasets.contexts import EncodingRecord, StreamedCorpus
+from ctxexp.dataset import Corpus, TextStream, overlap
+from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, DataError, MetricError, plugin_call
 from ctxexp.files.code_version import __version__
-from ctxexp.measuring.bootstrap import Stream, Units
+from ctxexp.maths.mix import WordMix
+from ctxexp.maths.resampling import Stream
 from ctxexp.measuring.measure import build, measure
-from ctxexp.measuring.mix import WordMix
-from ctxexp.measuring.occurrences import Occurrences, Text
 from ctxexp.measuring.rows import Rows, TableRows
 from ctxexp.measuring.words import Intervals, Observer, PairRows, WordRows, require_pairs
 from ctxexp.metric import RUN, Metric
 from ctxexp.model import Encoder
+from ctxexp.occurrences import Layers, Occurrences, Text, Units
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo
 from ctxexp.results.values import LAYER
 from ctxexp.transform import Calibration, MeasuredRows, Transform, fit_table, transform_layers
 from ctxexp.transforms import Nothing as Untransformed
-from ctxexp.vectors.layers import Layers
-from ctxexp.vectors.pool import WORDS
-from ctxexp.vectors.shards import EncodingWorkers
-from ctxexp.vectors.stores import Stores
+from ctxexp.vectors.stores import SentencePooling, Stores, Vectors, WordFilter
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ctxexp.results import Results
+    from ctxexp.results.run_info import PoolingInfo
+    from ctxexp.vectors.stores import Vectors
 
 # Machine epsilon of what the encoder computed in: differences at that level are noise, not spread.
 PRECISION = {"float32": None, "float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -51,41 +53,6 @@ PARTS = "parts_of_the_text"
 LEAST_CLUSTERS = 8  # that a text needs to be halved and quartered
 HALVES = ("half", "other half")
 STATISTICS = ("raw", "baseline", "share_of_room", "mean_cosine")
-
-
-@dataclass(frozen=True, kw_only=True)
-class WordFilter:
-    """Which of a sentence's words are measured, and which are one word."""
-
-    min_contexts: int = 5  # distinct sentences that a word needs
-    punctuation: bool = False  # whether marks are measured (they are always encoded)
-    fold_case: bool = False  # whether "The" and "the" are one word
-
-    def form(self, unit: str) -> str | None:
-        """The word that a unit counts for; None where it isn't measured."""
-        if not self.punctuation and is_punctuation(unit):
-            return None
-        return unit.casefold() if self.fold_case else unit
-
-
-@dataclass(frozen=True, kw_only=True)
-class SentencePooling:
-    """How a sentence gets one vector, for metrics over sentence pairs."""
-
-    name: str = WORDS  # of `ctxexp.vectors.pool.POOLINGS`, or of the encoder's own view of sentences
-    mixes: tuple[object, ...] = ()  # of layers, as `ctxexp.vectors.pool.layer_mixes` reads them
-
-
-@dataclass(frozen=True, kw_only=True)
-class Vectors:
-    """How vectors are computed and kept; nothing here moves a number but by rounding."""
-
-    cache: Path  # the folder that holds them
-    limit_bytes: int | None = None  # of the whole cache: the least recently used go first
-    batch_tokens: int = 2048
-    version: str = ""  # of the code that made the encoder, where its name doesn't tell
-    workers: EncodingWorkers | None = None  # who encodes; None: this process
-    sweep: str = ""  # whose run this is: what its runs read stays in the cache, if anything can, while it lasts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +97,7 @@ class Study:
             return replace(results, info=results.info | self._info(metadata, fitted=False, pooled=False))
         self._require_gold(prototypes)
         pairs = any(prototype.over == "pair" for prototype in prototypes.values())
-        stores = Stores(self, vectors, progress or Silent(), sentences=pairs)
+        stores = self._stores(vectors, progress, sentences=pairs)
         calibrations: dict[str, Calibration] = {}
         sources: list[Rows] = []
         words: WordRows | None = None
@@ -161,6 +128,19 @@ class Study:
             tables={name: table for name, table in every_table.items() if table is not None},
             info=results.info
             | self._info(stores, fitted=any(c.needs_fit for c in calibrations.values()), pooled=pairs),
+        )
+
+    def _stores(self, vectors: Vectors, progress: Progress | None, *, sentences: bool) -> Stores:
+        return Stores(
+            self.encoder,
+            vectors,
+            progress or Silent(),
+            control=self.control,
+            words=self.words,
+            mix=self.mix,
+            pooling=self.pooling,
+            model=self.model,
+            sentences=sentences,
         )
 
     def _require_baselines(self, prototypes: Mapping[str, Metric]) -> None:
@@ -213,7 +193,7 @@ class Study:
         its sentence (n_rows,), -1 where units aren't words. Raises ConfigError for a text of which no row is stored."""
         if isinstance(self.corpus, StreamedCorpus):
             raise ConfigError("one pass stores no rows, which are compared here; use words.max_contexts=256")
-        stores = Stores(self, vectors, progress or Silent(), sentences=False)
+        stores = self._stores(vectors, progress, sentences=False)
         layers = self._calibrated(stores, Calibration(self.transform, self.transform_name))
         store, occurrences = stores.words(self.corpus)
         return layers, occurrences, store.positions
@@ -332,3 +312,61 @@ def part_table(part: str, results: Results) -> pd.DataFrame:
     words = results.info.corpus.occurrences
     columns = ["measure", "task", "statistic", "layer", "value"]
     return chosen[columns].assign(part=part, words=words, filled=filled)[["part", "words", "filled", *columns]]
+
+
+SHARDERS = "ctxexp.sharder"  # the entry-point group of a `Sharder`
+
+
+class EncodingRecord(Protocol):
+    """A run's record of how its vectors were made; see `ctxexp.vectors.stores.Stores`."""
+
+    @property
+    def left_out(self) -> Mapping[str, int]: ...
+    @property
+    def n_encoded(self) -> int: ...
+    @property
+    def pooling_info(self) -> PoolingInfo: ...
+    def skipped_words(self, corpus: Corpus) -> tuple[int, float]: ...
+    def count_unknown(self, corpus: Corpus) -> tuple[int, int]: ...
+
+
+class StreamedCorpus(Corpus, ABC):
+    """A text that holds no sentence, and measures a study without storing a row."""
+
+    @abstractmethod
+    def measure(self, study: Study, vectors: Vectors, progress: Progress) -> tuple[Results, EncodingRecord]:
+        """The study's results, but for what names them, and the record of its encoding."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardOptions:
+    """How a text is read: in so many `shards`; `form` gives the word that a unit counts for (None: none), which needs
+    `min_contexts` distinct sentences; `sample`: so many words, by hash of `seed` (None: all)."""
+
+    shards: int
+    form: Callable[[str], str | None]
+    min_contexts: int
+    sample: int | None = None
+    seed: int = 0
+
+
+class Sharder(Protocol):
+    """A plugin's way to measure a text shard by shard: the object of its entry point in the group `ctxexp.sharder`."""
+
+    def check_parts(
+        self, metrics: Mapping[str, Metric], baseline: Baseline, transform: Transform, control: Control
+    ) -> None:
+        """Raise ConfigError, before any text or model is loaded, for parts that need stored rows."""
+
+    def shard_text(
+        self, text: Corpus | TextStream, options: ShardOptions, engine: Engine, progress: Progress
+    ) -> StreamedCorpus:
+        """The text in shards, read once by the engine."""
+
+
+def load_sharder(option: str) -> Sharder:
+    """The installed plugin's sharder. Raises ConfigError where there is none, naming the option that needs it."""
+    for entry in entry_points(group=SHARDERS):
+        sharder: Sharder = entry.load()
+        return sharder
+    raise ConfigError(f"{option} needs the plugin ctxexp-scale: pip install ctxexp-scale")

@@ -15,16 +15,15 @@ from ctxexp.baseline import Baseline
 from ctxexp.baselines import builtin_baseline
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, plugin_call
+from ctxexp.groups import BLOCK_BYTES, Block, Gather, Pairs, Place, Reader, WordReader
+from ctxexp.maths.mix import MixedWords
+from ctxexp.maths.resampling import Stream, resampled_unit
 from ctxexp.measuring.baseline_levels import BaselineLevels
-from ctxexp.measuring.bootstrap import Stream, resampled_unit
-from ctxexp.measuring.groups import Block, Pairs
-from ctxexp.measuring.mix import MixedWords
-from ctxexp.measuring.occurrences import Occurrences, Text
-from ctxexp.measuring.rows import BLOCK_BYTES, Gather, Place, Reader, Rows, WordReader
+from ctxexp.measuring.rows import Rows
 from ctxexp.metric import Metric
+from ctxexp.occurrences import Layers, Occurrences, Text, layer_subset, read_only
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, MixInfo, ModelInfo, ResamplingInfo, RunInfo
 from ctxexp.transform import Calibration
-from ctxexp.vectors.layers import Layers, layer_subset, read_only
 from ctxexp.vectors.pool import Mix, SentenceVectors, finite_rows, mix_layers
 
 if TYPE_CHECKING:

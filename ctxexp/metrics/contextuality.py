@@ -15,6 +15,7 @@ import numpy as np
 
 from ctxexp.errors import ConfigError
 from ctxexp.files.writing import write_csv
+from ctxexp.groups import Block, Group
 from ctxexp.maths import influence
 from ctxexp.maths.geometry import (
     BINS,
@@ -27,7 +28,6 @@ from ctxexp.maths.geometry import (
     takes_prepared,
 )
 from ctxexp.maths.statistics import summary
-from ctxexp.measuring.groups import Block, Group
 from ctxexp.metric import RUN, GroupMean, Metric, Output, Over
 
 WORDS = {

@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.errors import MetricError
+from ctxexp.groups import Block, Group
+from ctxexp.maths.resampling import Stream
 from ctxexp.maths.statistics import finite_mean
-from ctxexp.measuring.bootstrap import Stream
-from ctxexp.measuring.groups import Block, Group
 from ctxexp.metric import Estimate, GroupMean, Over
 
 

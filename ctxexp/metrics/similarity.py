@@ -12,9 +12,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ctxexp.errors import ConfigError, MetricError, near, short
+from ctxexp.groups import Group, Pairs, pairs_of
+from ctxexp.maths.resampling import Statistics, replicates_of
 from ctxexp.maths.statistics import pearson, percentiles, resampled_spearman, spearman
-from ctxexp.measuring.bootstrap import Statistics, replicates_of
-from ctxexp.measuring.groups import Group, Pairs, pairs_of
 from ctxexp.metric import Estimate, Metric, Over
 
 Similarity = Literal["cosine", "dot", "euclidean"]
@@ -107,7 +107,7 @@ class SimilarityMetric(Metric):
     A pair whose similarity is undefined (the cosine of a zero vector) is left out and counted. Where the corpus has
     several tasks the names of statistics begin with the task (`STS12/all`), and `avg/...` is the mean over tasks, NaN
     if a task's value is. Intervals: 95%, percentile bootstrap over pairs, resampled within each sub-set, those that
-    share a sentence together (`ctxexp.measuring.bootstrap`); the same pairs in each layer.
+    share a sentence together (`ctxexp.maths.resampling`); the same pairs in each layer.
     """
 
     over: ClassVar[Over] = "pair"

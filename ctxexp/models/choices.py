@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_
 from ctxexp.errors import ConfigError, ModelError, UnknownName
 from ctxexp.files.writing import user_path
 from ctxexp.model import Encoder
-from ctxexp.models.elmo.files import hub_cache, locate
+from ctxexp.models.elmo.locate import hub_cache, locate
 from ctxexp.models.transformer.checkpoints import is_complete, local_path
 from ctxexp.plugins.offers import Offer, arguments
 

@@ -41,7 +41,9 @@ from ctxexp.plugins.hookspecs import COMMAND, FIRST_PARTY, REPORT, Factory
 
 Seed = Annotated[int, Ge(0), Le(2**63 - 1)]  # torch's seeds
 BOUNDS = {"greater_than_equal": "at least {ge}", "less_than_equal": "at most {le}", "finite_number": "a finite number"}
-FILE = Path(__file__).with_suffix(".json")  # what pip is asked for, by kind and name; plugins/published.py writes it
+FILE = Path(__file__).with_name(
+    "published.json"
+)  # what pip is asked for, by kind and name; plugins/published.py writes it
 HYDRAS = {  # names of Hydra's own plugins, which others publish
     "hydra/launcher": {
         "ray": "hydra-ray-launcher",

@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 import pluggy
 
-from ctxexp.errors import CtxexpError, PluginError, UnknownName, error_text, near, plugin_call, plugin_line, short
+from ctxexp.errors import (
+    ConfigError,
+    CtxexpError,
+    PluginError,
+    UnknownName,
+    error_text,
+    near,
+    plugin_call,
+    plugin_line,
+    short,
+)
 from ctxexp.files.code_version import damaged
+from ctxexp.files.writing import user_path
 from ctxexp.plugins.hookspecs import CONFIG_KINDS, FIRST_PARTY, HOOKS, Factory, HookSpecs, Register
 from ctxexp.plugins.offers import Offer, PluginVersion, install_hint, load_plugin_file, location
+
+ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group
+
 
 GROUP = "ctxexp"  # the entry-point group of plugins
 HOOK_GROUP = "ctxexp.hooks"  # of classes like `HookSpecs`, by which a distribution has hooks of its own
@@ -200,3 +216,36 @@ def _register(registry: Registry, kind: str, plugin: str, supplier: PluginVersio
         registry.add(Offer(kind, offered, factory, plugin, supplier))
 
     return register
+
+
+GROUPS = (*CONFIG_KINDS, "weights", "experiment")
+
+LISTS = ("metric", "sink")  # groups of which a run may have several
+
+_files: tuple[Path, ...] = ()  # files of plugins=[...], absolute
+
+
+@cache
+def registry() -> Registry:
+    """The registry of this process. Broken plugins are listed in its `broken`; the command reports them once, workers
+    don't."""
+    with redirect_stdout(sys.stderr), warnings.catch_warnings():  # a plugin may print at its import
+        warnings.filterwarnings("ignore", "plugin|metadata", UserWarning)
+        return build_registry(files=_files)
+
+
+def load_plugin_files(files: object) -> None:
+    """Put the names of these plugin files into the registry, in place of those of earlier files. Raises ConfigError."""
+    global _files
+    files = () if files is None else files
+    if not isinstance(files, list | tuple) or not all(isinstance(file, str) for file in files):
+        raise ConfigError(f"plugins={files}: expected a list of files, as in plugins=[./my_plugin.py]")
+    paths = tuple(user_path(file).absolute() for file in files)
+    if paths != _files:
+        _files = paths
+        registry.cache_clear()
+
+
+def plugin_files() -> tuple[Path, ...]:
+    """The plugin files whose names are in the registry, absolute."""
+    return _files

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ctxexp.measuring.bootstrap import interval
+from ctxexp.maths.resampling import interval
 from ctxexp.measuring.study import HALVES, PARTS
 from ctxexp.report.wording import UNITS_TO_ONE, measure_info, mix_mark, unit_label
 from ctxexp.results.curves import OVER_WORDS

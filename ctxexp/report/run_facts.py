@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ctxexp.measuring.mix import BANDS
+from ctxexp.maths.mix import BANDS
 from ctxexp.models.transformer.checkpoints import training_of, training_step
 from ctxexp.report.wording import LabelledResults, baseline_phrase, measure_info, one_line, seeds_suffix, unique_labels
 from ctxexp.results import Results

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ctxexp.dataset import Corpus
 from ctxexp.files.writing import write_csv, write_text
-from ctxexp.measuring.occurrences import Occurrences, Shelf
 from ctxexp.measuring.words import Observer
+from ctxexp.occurrences import Occurrences, Shelf
 from ctxexp.plugins import REPORT, Registry
 from ctxexp.report.frame import save_figure
 from ctxexp.report.wording import LabelledResults, one_line

@@ -19,12 +19,13 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp import testing
 from ctxexp.command.config import Component, component_of
-from ctxexp.command.names import config_folder, plugin_files
+from ctxexp.command.names import config_folder
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, ConformanceError, DataError, UnknownName, line, suggestions
 from ctxexp.files.credentials import mask, refuse_clear
 from ctxexp.plugins import CONFIG_KINDS, Registry, build_registry
 from ctxexp.plugins.offers import convert_value
+from ctxexp.plugins.registry import plugin_files
 from ctxexp.testing.encoders import neighbour_values
 
 FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it runs, and which files there must be

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.errors import near
-from ctxexp.measuring.groups import Block, Group
+from ctxexp.groups import Block, Group
 from ctxexp.measuring.measure import lacking
 from ctxexp.metric import GroupMean, Metric, Over
 from ctxexp.testing.pair_metrics import pair_laws

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.measuring.groups import Group, Pairs
+from ctxexp.groups import Group, Pairs
 from ctxexp.metric import Metric
 from ctxexp.testing.report import (
     Breach,

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.checks import tokenizer
 from ctxexp.errors import ConformanceError, EncodingError, PluginError, error_text, plugin_call, plugin_line
-from ctxexp.measuring.groups import Group
+from ctxexp.groups import Group
 from ctxexp.metric import Estimate, Metric, Output
 from ctxexp.model import EncodedSentence, Encoder, check_encoded, check_separate, contract_violation
 

@@ -18,11 +18,10 @@ from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.datasets.checks import check_corpus
 from ctxexp.errors import TransformError
-from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.models.word_vectors import random_words
+from ctxexp.occurrences import MemoryLayers, Occurrences
 from ctxexp.testing.report import Breach, Report, subject_label
 from ctxexp.transform import Calibration, Transform
-from ctxexp.vectors.layers import MemoryLayers
 
 ROWS = (200, 1000)  # of 8 columns; the second for a transform that refuses the first as too few to learn from
 ROWS_DIM = 8

@@ -11,10 +11,9 @@ from typing import Protocol, TypeGuard
 import numpy as np
 
 from ctxexp.errors import ConfigError, near, short
-from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.model import Encoder
+from ctxexp.occurrences import Layers, Occurrences
 from ctxexp.transform import chunk_rows, chunks
-from ctxexp.vectors.layers import Layers
 from ctxexp.vectors.store import Store
 
 WORDS = "mean_words"

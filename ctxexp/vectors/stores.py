@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus
+from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, MetricError, plugin_call
-from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.maths.mix import WordMix
 from ctxexp.model import Encoder, TextStart
+from ctxexp.occurrences import Occurrences
 from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.vectors.encode import open_store
@@ -31,8 +34,41 @@ from ctxexp.vectors.pool import (
 from ctxexp.vectors.shards import EncodingWorkers
 from ctxexp.vectors.store import Store
 
-if TYPE_CHECKING:
-    from ctxexp.measuring.study import Study, Vectors
+
+@dataclass(frozen=True, kw_only=True)
+class Vectors:
+    """How vectors are computed and kept; nothing here moves a number but by rounding."""
+
+    cache: Path  # the folder that holds them
+    limit_bytes: int | None = None  # of the whole cache: the least recently used go first
+    batch_tokens: int = 2048
+    version: str = ""  # of the code that made the encoder, where its name doesn't tell
+    workers: EncodingWorkers | None = None  # who encodes; None: this process
+    sweep: str = ""  # whose run this is: what its runs read stays in the cache, if anything can, while it lasts
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordFilter:
+    """Which of a sentence's words are measured, and which are one word."""
+
+    min_contexts: int = 5  # distinct sentences that a word needs
+    punctuation: bool = False  # whether marks are measured (they are always encoded)
+    fold_case: bool = False  # whether "The" and "the" are one word
+
+    def form(self, unit: str) -> str | None:
+        """The word that a unit counts for; None where it isn't measured."""
+        if not self.punctuation and is_punctuation(unit):
+            return None
+        return unit.casefold() if self.fold_case else unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentencePooling:
+    """How a sentence gets one vector, for metrics over sentence pairs."""
+
+    name: str = WORDS  # of `ctxexp.vectors.pool.POOLINGS`, or of the encoder's own view of sentences
+    mixes: tuple[object, ...] = ()  # of layers, as `ctxexp.vectors.pool.layer_mixes` reads them
+
 
 log = logging.getLogger("ctxexp")
 
@@ -40,15 +76,28 @@ log = logging.getLogger("ctxexp")
 class Stores:
     """Opens each store once, when it is first needed: from the cache, or by encoding the corpus.
 
-    `mixes` are the study's mixes of layers. Raises ConfigError for a pooling, mix or control that the model's sentences
-    can't have, before anything is encoded. Without `sentences` none of these matters.
+    `words` tells which words are measured, `mix` how they are weighed; `model` is what messages call the encoder.
+    Raises ConfigError for a pooling, mix of layers or control that the model's sentences can't have, before anything is
+    encoded. Without `sentences` none of these matters.
     """
 
-    def __init__(self, study: Study, vectors: Vectors, progress: Progress, *, sentences: bool) -> None:
-        self.study, self.vectors, self.progress = study, vectors, progress
-        self.pooling = study.pooling.name
-        encoder, mixes = study.encoder, list(study.pooling.mixes)
-        model = study.model or encoder.name
+    def __init__(
+        self,
+        encoder: Encoder,
+        vectors: Vectors,
+        progress: Progress,
+        *,
+        control: Control,
+        words: WordFilter,
+        mix: WordMix,
+        pooling: SentencePooling,
+        model: str = "",
+        sentences: bool,
+    ) -> None:
+        self.encoder, self.vectors, self.progress = encoder, vectors, progress
+        self.control, self.filter, self.mix = control, words, mix
+        self.pooling, mixes = pooling.name, list(pooling.mixes)
+        model = model or encoder.name
         self.view = sentence_view(encoder, self.pooling, model=model) if sentences else None
         self.mixes = layer_mixes(mixes, encoder.n_layers) if sentences else []
         _check_layers(self.mixes, encoder, pooler=self.view is not None and self.pooling == "pooler")
@@ -59,9 +108,9 @@ class Stores:
                     f"sentence.pooling=pooler gives vectors in the last layer ({last}) only, so there is no mix "
                     f"{empty[0]}; use another pooling, or sentence.mixes=[]"
                 )
-        if self.view is not None and study.control.leaves_out:
+        if self.view is not None and control.leaves_out:
             raise ConfigError(
-                f"control={study.control.name} leaves word rows out, but sentence.pooling={self.pooling} pools "
+                f"control={control.name} leaves word rows out, but sentence.pooling={self.pooling} pools "
                 "inside the encoder, where nothing is left out; use sentence.pooling=mean_words"
             )
         self.stores: dict[tuple[str, str], Store] = {}
@@ -71,9 +120,9 @@ class Stores:
 
     def words(self, corpus: Corpus) -> tuple[Store, Occurrences]:
         """The store of a corpus's word rows, and its occurrences grouped by word and sentence."""
-        store = self._store(corpus, self.study.encoder)
+        store = self._store(corpus, self.encoder)
         if corpus.fingerprint not in self._occurrences:
-            words = self.study.words
+            words = self.filter
             index = partial(
                 Occurrences.of,
                 store,
@@ -81,13 +130,13 @@ class Stores:
                 min_contexts=words.min_contexts,
                 keep=lambda unit: words.form(unit) is not None,
                 key=str.casefold if words.fold_case else str,
-                mix=self.study.mix,
+                mix=self.mix,
             )
             self._indices[corpus.fingerprint] = index
             with plugin_call("control"):
-                start = self.study.encoder.start
+                start = self.encoder.start
                 self._occurrences[corpus.fingerprint], n = apply_control(
-                    store, index, self.study.control, corpus=corpus.name, start=start
+                    store, index, self.control, corpus=corpus.name, start=start
                 )
             self.left_out[corpus.fingerprint] = n
         return store, self._occurrences[corpus.fingerprint]
@@ -106,7 +155,7 @@ class Stores:
     def skipped_words(self, corpus: Corpus) -> tuple[int, float]:
         """The number of words in the corpus's distinct sentences that have no vector, and their share in [0, 1]; 0 if
         its words were never needed."""
-        store = self.stores.get((self.study.encoder.name, corpus.fingerprint))
+        store = self.stores.get((self.encoder.name, corpus.fingerprint))
         n = store.n_skipped if store is not None else 0
         return n, n / (store.n_rows + n) if store is not None and n else 0.0
 
@@ -133,7 +182,7 @@ class Stores:
     def _workers(self, encoder: Encoder) -> EncodingWorkers | None:
         """The workers for this encoder; for a view of sentences they make the model and take the view from it."""
         workers = self.vectors.workers
-        if workers is None or workers.make is None or encoder is self.study.encoder:
+        if workers is None or workers.make is None or encoder is self.encoder:
             return workers
         return EncodingWorkers(workers.engine, partial(_view, workers.make))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from ctxexp_compare.gate import diff
 
-from ctxexp.measuring.bootstrap import Curve, Resamples, Units
+from ctxexp.maths.resampling import Curve, Resamples
+from ctxexp.occurrences import Units
 from ctxexp.results import Results
 from ctxexp.results.run_info import CorpusInfo, MeasureInfo, ModelInfo, ResamplingInfo, RunInfo
 from ctxexp.results.values import Key, Values

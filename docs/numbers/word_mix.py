@@ -14,11 +14,11 @@ import ctxexp
 from ctxexp.baselines import OnePerSentence
 from ctxexp.command.build import Built
 from ctxexp.command.face import configured
+from ctxexp.maths.mix import Weights, WordMix
 from ctxexp.measuring.measure import measure
-from ctxexp.measuring.mix import Weights, WordMix
-from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.words import WordRows
 from ctxexp.metrics.contextuality import SelfSimilarity
+from ctxexp.occurrences import Occurrences
 from ctxexp.vectors.store import Store
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown

@@ -13,7 +13,7 @@ from ctxexp.baselines import OnePerSentence, SizeLadder, SizeMatched, Uniform
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.occurrences import Occurrences
 
 
 def index(n_sentences: int, *, longest: int = 9, repeat: int = 1) -> tuple[Occurrences, np.ndarray]:

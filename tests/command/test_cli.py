@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from warm import Warm
 
-from ctxexp.command.names import GROUPS, registry
 from ctxexp.plugins import COMMAND
+from ctxexp.plugins.registry import GROUPS, registry
 from ctxexp.results import Results
 from ctxexp.results.curves import mix_mark
 from ctxexp.results.values import Key

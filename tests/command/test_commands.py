@@ -14,11 +14,11 @@ from test_figures import results
 from ctxexp import __version__
 from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import help_of
-from ctxexp.command.names import load_plugin_files
 from ctxexp.command.overrides import parse
 from ctxexp.errors import ConfigError, DiskError
 from ctxexp.files.job_folder import write_state
 from ctxexp.plugins import Register, build_registry, hookimpl
+from ctxexp.plugins.registry import load_plugin_files
 
 SHOUT = """
 import ctxexp

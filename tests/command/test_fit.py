@@ -22,11 +22,11 @@ from ctxexp.dataset import Corpus, Pair, Sentence, overlap
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.text import sentences_of
 from ctxexp.errors import ConfigError, DataError
+from ctxexp.groups import Group
 from ctxexp.jobs.execute import summary
-from ctxexp.measuring.groups import Group
-from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import Metric
 from ctxexp.metrics.contextuality import SelfSimilarity
+from ctxexp.occurrences import Occurrences
 from ctxexp.plugins import Register, Registry, build_registry
 from ctxexp.report import run_facts
 from ctxexp.results import Results

@@ -12,11 +12,12 @@ import yaml
 
 from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import help_of, keys_of, option_names
-from ctxexp.command.names import GROUPS, config_folder, registry
+from ctxexp.command.names import config_folder
 from ctxexp.errors import UnknownName
 from ctxexp.model import Encoder
 from ctxexp.models.choices import TransformerOptions, with_transformer_options
 from ctxexp.plugins import Offer
+from ctxexp.plugins.registry import GROUPS, registry
 
 
 def test_every_config_key_has_a_line_with_a_comment() -> None:

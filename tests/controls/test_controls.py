@@ -27,10 +27,10 @@ from ctxexp.errors import MetricError
 from ctxexp.jobs.execute import summary
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.measuring.curves import _first_share
-from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import Metric, Over
 from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity, WordNorm
 from ctxexp.metrics.sense_separation import SenseSeparation
+from ctxexp.occurrences import Occurrences
 from ctxexp.plugins import build_registry
 from ctxexp.report.run_facts import shared_facts
 from ctxexp.testing.transforms import MemoryRowIndex

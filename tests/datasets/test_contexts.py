@@ -18,7 +18,7 @@ from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.sketch import ContextSketch, Limits, digest
 from ctxexp.datasets.text import TextFiles, text
 from ctxexp.errors import DataError
-from ctxexp.measuring.study import WordFilter
+from ctxexp.vectors.stores import WordFilter
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "mat", ".", "of"]
 SENTENCE = st.lists(st.sampled_from(WORDS), min_size=1, max_size=7).map(" ".join)

@@ -21,10 +21,10 @@ from ctxexp.engine import Engine
 from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, EncodingError, EngineError, UnknownName
 from ctxexp.files.process import process_identity
-from ctxexp.measuring.study import WordFilter
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.shards import EncodingWorkers
 from ctxexp.vectors.store import Store
+from ctxexp.vectors.stores import WordFilter
 from tests.traced import TracingEncoder, encoding_counts, layers, text
 
 

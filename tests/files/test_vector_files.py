@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ctxexp.command.names import load_plugin_files
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files.vector_files import EXPORTS, read_vectors, write_binary, write_safetensors, write_text
 from ctxexp.models.word_vectors import WordVectorEncoder, file_source, word_vectors
+from ctxexp.plugins.registry import load_plugin_files
 from ctxexp.report.run_facts import shared_facts
 from ctxexp.testing import check_encoder
 from ctxexp.vectors.encode import open_store

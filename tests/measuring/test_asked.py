@@ -17,14 +17,13 @@ from test_small_texts import small
 from ctxexp.baseline import Baseline
 from ctxexp.baselines import OnePerSentence
 from ctxexp.errors import MetricError
+from ctxexp.groups import Block, WordReader
 from ctxexp.measuring import baseline_levels
 from ctxexp.measuring.baseline_levels import random_groups
-from ctxexp.measuring.groups import Block
 from ctxexp.measuring.measure import build
-from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.rows import WordReader
 from ctxexp.metric import GroupMean, Metric, Over
 from ctxexp.metrics.contextuality import SelfSimilarity, WordNorm
+from ctxexp.occurrences import Occurrences
 from ctxexp.results.values import Key
 
 

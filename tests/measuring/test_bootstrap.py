@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ctxexp import occurrences
 from ctxexp.dataset import Corpus, Pair, Sentence
+from ctxexp.maths import resampling
+from ctxexp.maths.resampling import Curve, Resamples, counts, interval, student
 from ctxexp.maths.statistics import finite_mean
-from ctxexp.measuring import bootstrap
-from ctxexp.measuring.bootstrap import Curve, Resamples, Units, counts, interval, student, units_of
+from ctxexp.occurrences import Units, units_of
 
 
 def test_units_are_documents_where_the_corpus_has_them() -> None:
@@ -49,7 +51,7 @@ def test_a_row_belongs_to_its_first_sentences_cluster() -> None:
 
 
 def test_many_units_share_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bootstrap, "MOST", 3)
+    monkeypatch.setattr(occurrences, "MOST", 3)
     sentences = tuple(Sentence.of([text]) for text in "abcde")
     units = units_of(Corpus("many", sentences), np.arange(5), np.arange(5), np.arange(5), 5)
     assert (units.n, units.n_blocks, units.of_sentence.tolist()) == (5, 3, [0, 1, 2, 0, 1])
@@ -60,7 +62,7 @@ def test_many_units_share_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("at_once", [1, 20, 2**21])
 def test_replicates_of_a_mean_average_the_same_draws(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Widened by Student's factor, which large samples hardly are."""
-    monkeypatch.setattr(bootstrap, "COUNTS", at_once)
+    monkeypatch.setattr(resampling, "COUNTS", at_once)
     y = np.random.default_rng(1).normal(size=(2, 7))
     units = Units("sentence", 7, np.arange(7), np.arange(7))
     curve = Curve(y.mean(axis=1), (y - y.mean(axis=1, keepdims=True)) / 7)

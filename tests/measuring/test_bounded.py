@@ -16,9 +16,9 @@ from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.sts import sts_2012_2016
 from ctxexp.errors import ConfigError
-from ctxexp.measuring.study import WordFilter
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.results import Results
+from ctxexp.vectors.stores import WordFilter
 
 METRICS = "metric=[self_similarity,intra_sentence_similarity,max_explainable_variance,anisotropy,word_norm]"
 

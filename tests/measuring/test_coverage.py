@@ -15,9 +15,8 @@ from engine import measure
 
 from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
-from ctxexp.measuring.bootstrap import MOST
-from ctxexp.measuring.mix import WordMix
-from ctxexp.measuring.occurrences import Occurrences
+from ctxexp.maths.mix import WordMix
+from ctxexp.occurrences import MOST, Occurrences
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from interval_coverage import CHEAP, VARIANCE, coverage, of_words, planted

@@ -18,12 +18,13 @@ from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.measuring.curves import listed_factor, word_tables
 from ctxexp.measuring.measure import measure
-from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.study import Study, Vectors, WordFilter
+from ctxexp.measuring.study import Study
 from ctxexp.measuring.words import WordRows
 from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.model import EncodedSentence, Encoder
+from ctxexp.occurrences import Occurrences
 from ctxexp.results import Results
+from ctxexp.vectors.stores import Vectors, WordFilter
 
 
 class Leftward(Encoder):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ctxexp.errors import MetricError
-from ctxexp.measuring.groups import Block, Group, Pairs, pairs_of
+from ctxexp.groups import Block, Group, Pairs, pairs_of
 
 X = np.arange(24.0).reshape(3, 2, 4)
 ROWS = np.array([[4, 5], [0, 9], [7, 2]])

@@ -14,10 +14,10 @@ from test_occurrences import shelve
 from ctxexp.baseline import Among
 from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
 from ctxexp.dataset import Corpus, Pair
+from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.measuring.baseline_levels import Level, mean_cosine_level
-from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.rows import Gather, Place, WordReader
+from ctxexp.occurrences import Occurrences
 
 LINKS = ((0, 1), (2, 1), (3, 4))
 

@@ -19,12 +19,11 @@ from ctxexp.baseline import Baseline
 from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import DataError, MetricError
+from ctxexp.groups import Block, Group
 from ctxexp.maths.geometry import mean_cosine
+from ctxexp.maths.mix import WordMix
 from ctxexp.measuring import measure as path
-from ctxexp.measuring.groups import Block, Group
-from ctxexp.measuring.mix import WordMix
-from ctxexp.measuring.occurrences import Occurrences, Text
-from ctxexp.measuring.study import Study, Vectors
+from ctxexp.measuring.study import Study
 from ctxexp.measuring.words import WordRows
 from ctxexp.metric import GroupMean, GroupScores, Metric, Output, Over
 from ctxexp.metrics.contextuality import (
@@ -35,12 +34,14 @@ from ctxexp.metrics.contextuality import (
     WordNorm,
 )
 from ctxexp.model import EncodedSentence, Encoder
+from ctxexp.occurrences import Occurrences, Text
 from ctxexp.progress import Silent
 from ctxexp.results import Results
 from ctxexp.results.values import Key
 from ctxexp.testing import check_metric
 from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.stores import Vectors
 
 DIM = 24
 ALL: dict[str, Callable[[], Metric]] = {

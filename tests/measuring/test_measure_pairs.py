@@ -14,7 +14,7 @@ from test_measure import TextFile
 
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.errors import DataError, MetricError, TransformError
-from ctxexp.measuring.groups import Group, pairs_of
+from ctxexp.groups import Group, pairs_of
 from ctxexp.measuring.words import _all_equal, require_pairs
 from ctxexp.metric import Estimate, Metric
 from ctxexp.results import Results

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import gamma
 
 from ctxexp.errors import ConfigError
-from ctxexp.measuring.mix import BANDS, MixedWords, WordMix
+from ctxexp.maths.mix import BANDS, MixedWords, WordMix
 
 
 def planted(rng: np.random.Generator, total: int, *, words: int = 6000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ctxexp.dataset import Corpus, CorpusBound, Sense
 from ctxexp.errors import ConfigError, MetricError
-from ctxexp.measuring.occurrences import Groups, Occurrences
+from ctxexp.occurrences import Groups, Occurrences
 from ctxexp.testing.transforms import MemoryRowIndex
 
 

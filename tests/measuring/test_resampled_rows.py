@@ -14,12 +14,12 @@ from test_occurrences import shelve
 from ctxexp.baseline import Baseline
 from ctxexp.baselines import OnePerSentence, SizeMatched
 from ctxexp.dataset import Corpus, Sentence
+from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.maths.geometry import norms
 from ctxexp.measuring.baseline_levels import SampleBaseline
-from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.rows import Gather, Place, WordReader
 from ctxexp.metric import GroupMean
 from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity
+from ctxexp.occurrences import Occurrences
 from ctxexp.results.values import Key
 
 

@@ -14,11 +14,10 @@ from test_occurrences import shelve
 from ctxexp.baseline import Baseline, ScoredGroups
 from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform, builtin_baseline
 from ctxexp.dataset import Corpus
+from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.maths.geometry import mean_cosine, norms
+from ctxexp.maths.resampling import Stream
 from ctxexp.measuring.baseline_levels import FIRST, BaselineLevels
-from ctxexp.measuring.bootstrap import Stream
-from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.rows import Gather, Place, WordReader
 from ctxexp.metric import GroupMean, Over
 from ctxexp.metrics.contextuality import (
     Anisotropy,
@@ -27,6 +26,7 @@ from ctxexp.metrics.contextuality import (
     SelfSimilarity,
     WordNorm,
 )
+from ctxexp.occurrences import Occurrences
 from ctxexp.results.values import Key
 
 

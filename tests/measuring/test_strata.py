@@ -9,9 +9,9 @@ from ctxexp_papers.twins.strata import StrataLevel, strata_level
 from engine import measure
 from test_measure import ALL, Memory, world
 
+from ctxexp.groups import Gather
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.rows import Gather
+from ctxexp.occurrences import Occurrences
 
 
 def found(store: Memory, occurrences: Occurrences, scheme: Twins) -> StrataLevel:

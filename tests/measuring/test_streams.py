@@ -12,8 +12,8 @@ from ctxexp_compare.measure import ComparisonStream
 import ctxexp
 from ctxexp.controls import Shuffled
 from ctxexp.dataset import Corpus
+from ctxexp.maths.resampling import Stream
 from ctxexp.maths.statistics import resamples
-from ctxexp.measuring.bootstrap import Stream
 
 SOURCES = Path(ctxexp.__file__).parent
 

@@ -15,11 +15,11 @@ from test_measure import Hashed, sentences
 
 from ctxexp.controls import NoFirst
 from ctxexp.dataset import Corpus, Pair, Sentence
-from ctxexp.datasets.contexts import BoundOptions, StreamedCorpus, bound_corpus
+from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.errors import ConfigError
+from ctxexp.groups import Block, Group
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.measuring.groups import Block, Group
-from ctxexp.measuring.study import SentencePooling, Study, Vectors, WordFilter
+from ctxexp.measuring.study import StreamedCorpus, Study
 from ctxexp.metric import Metric, Output, Over
 from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.model import EmbeddingTable, EncodedSentence
@@ -28,6 +28,7 @@ from ctxexp.results import Results
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.transform import Record
 from ctxexp.transforms import Center, Standardize
+from ctxexp.vectors.stores import SentencePooling, Vectors, WordFilter
 
 CORPUS = Corpus.of("text", sentences(40))
 

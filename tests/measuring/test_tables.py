@@ -16,7 +16,7 @@ import torch
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError, MetricError, ModelError
-from ctxexp.measuring.groups import Block, Group
+from ctxexp.groups import Block, Group
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.rows import TableRows
 from ctxexp.metric import Output

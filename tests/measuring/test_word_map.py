@@ -15,9 +15,9 @@ from test_measure import Memory, contextual, sentences
 from test_occurrences import shelve
 
 from ctxexp.dataset import Corpus, Sense
-from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.rows import Gather, Place, WordReader
+from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.metrics.contextuality import SelfSimilarity
+from ctxexp.occurrences import Occurrences
 
 TEXT = Corpus.of("world", sentences(120))
 SENSES = tuple(

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from ctxexp_frequency.degeneration import statistics
 
+from ctxexp.groups import Group
 from ctxexp.maths import geometry as cosines_of_pairs
 from ctxexp.maths.geometry import histogram, positive_pairs
-from ctxexp.measuring.groups import Group
 from ctxexp.metrics import contextuality
 from ctxexp.metrics.contextuality import FILE, Anisotropy
 

@@ -12,8 +12,8 @@ import pytest
 from omegaconf import OmegaConf
 
 from ctxexp.errors import ConfigError, MetricError
+from ctxexp.groups import Block, Group
 from ctxexp.maths.geometry import explained_variance, mean_cosine
-from ctxexp.measuring.groups import Block, Group
 from ctxexp.metric import GroupMean, Metric
 from ctxexp.metrics.contextuality import (
     Anisotropy,

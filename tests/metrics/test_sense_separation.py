@@ -15,12 +15,13 @@ from test_occurrences import shelve
 from ctxexp.baselines import OnePerSentence, SizeMatched
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
-from ctxexp.measuring.groups import Group
-from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.study import Study, Vectors
+from ctxexp.groups import Group
+from ctxexp.measuring.study import Study
 from ctxexp.metrics.sense_separation import SenseSeparation, _influence
 from ctxexp.model import Encoder
+from ctxexp.occurrences import Occurrences
 from ctxexp.testing.transforms import MemoryRowIndex
+from ctxexp.vectors.stores import Vectors
 
 
 def loop(x: np.ndarray, labels: tuple[str, ...]) -> tuple[float, float]:

@@ -8,9 +8,9 @@ from engine import Sides
 from scipy import stats
 
 from ctxexp.errors import ConfigError, ConformanceError, MetricError
+from ctxexp.groups import Group
 from ctxexp.jobs.execute import summary
 from ctxexp.maths.statistics import percentiles, resampled_spearman, resamples
-from ctxexp.measuring.groups import Group
 from ctxexp.metric import Estimate
 from ctxexp.metrics.similarity import STS, similarities
 from ctxexp.report.charts import sweep_charts

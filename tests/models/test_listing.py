@@ -10,12 +10,12 @@ import pytest
 from huggingface_hub import constants
 
 from ctxexp.command.cli import run_command_line
-from ctxexp.command.names import registry
 from ctxexp.models import minis
 from ctxexp.models.choices import ModelFiles, cached_models, registered_models, with_files
-from ctxexp.models.elmo.files import ORIGINAL
+from ctxexp.models.elmo.locate import ORIGINAL
 from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS
 from ctxexp.plugins import Offer
+from ctxexp.plugins.registry import registry
 
 
 @pytest.fixture

@@ -25,7 +25,6 @@ from ctxexp.command.build import Built, encoder_version
 from ctxexp.command.config import Component, Config
 from ctxexp.command.help import help_of
 from ctxexp.command.key import job_key, plugins_used
-from ctxexp.command.names import load_plugin_files
 from ctxexp.command.verbs import listing, signature_text
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Sense
@@ -43,6 +42,7 @@ from ctxexp.errors import (
 from ctxexp.metric import GroupMean
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.plugins import CONFIG_KINDS, Offer, PluginVersion, Register, Registry, build_registry, hookimpl
+from ctxexp.plugins.registry import load_plugin_files
 from ctxexp.transform import Transform
 from tests.composed import composed, of
 

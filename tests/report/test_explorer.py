@@ -32,9 +32,9 @@ from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.measuring.measure import measure
-from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.words import WordRows
 from ctxexp.metrics.contextuality import MaxExplainableVariance, SelfSimilarity
+from ctxexp.occurrences import Occurrences
 from ctxexp.report.page import write_report
 from ctxexp.results import Results
 from ctxexp.results.run_info import ModelInfo, RunInfo

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ctxexp.measuring.mix import BANDS
+from ctxexp.maths.mix import BANDS
 from ctxexp.metrics.contextuality import Anisotropy, SelfSimilarity, WordNorm
 from ctxexp.metrics.similarity import STS
 from ctxexp.report.claims import layer_changes

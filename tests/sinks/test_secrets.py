@@ -13,12 +13,12 @@ from omegaconf import OmegaConf
 from ctxexp.command import compose
 from ctxexp.command.cli import main
 from ctxexp.command.config import environment_texts
-from ctxexp.command.names import load_plugin_files
 from ctxexp.errors import ConfigError
 from ctxexp.files import credentials
 from ctxexp.files.credentials import RULE
 from ctxexp.jobs import execute
 from ctxexp.jobs.execute import info_as_written
+from ctxexp.plugins.registry import load_plugin_files
 from ctxexp.results.run_info import CorpusInfo, RunInfo
 
 SECRET = "hunter22$@{' x"

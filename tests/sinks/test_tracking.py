@@ -30,9 +30,10 @@ from ctxexp.errors import MetricError, Terminated, TrackingError
 from ctxexp.files import process
 from ctxexp.files.job_folder import job_folder, write_state
 from ctxexp.jobs.finished_runs import finished_on_disk, reuse
-from ctxexp.jobs.job import Job, Sinks, job, load_run, new_run
+from ctxexp.jobs.job import Job, Sinks, job, new_run
 from ctxexp.report.frame import FIXED
 from ctxexp.results import Results
+from ctxexp.sink import load_run
 from ctxexp.sinks.mlflow import database, sqlite, views
 from ctxexp.sinks.mlflow.sink import MlflowSink, finished_run
 from ctxexp.sinks.mlflow.sqlite import tracking_errors

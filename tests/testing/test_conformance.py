@@ -12,12 +12,10 @@ import pytest
 
 from ctxexp.baseline import Baseline
 from ctxexp.command.cli import run_command_line
-from ctxexp.command.names import load_plugin_files
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import ConfigError, ConformanceError, TransformError, UnknownName
+from ctxexp.groups import Block, Group
 from ctxexp.maths.geometry import explained_variance
-from ctxexp.measuring.groups import Block, Group
-from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import GroupMean, Metric, Over
 from ctxexp.metrics.contextuality import MaxExplainableVariance, SelfSimilarity
 from ctxexp.metrics.similarity import STS
@@ -25,7 +23,9 @@ from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models import minis
 from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.huggingface import bert, gpt2
+from ctxexp.occurrences import Occurrences
 from ctxexp.plugins import CONFIG_KINDS, build_registry
+from ctxexp.plugins.registry import load_plugin_files
 from ctxexp.testing import check_baseline, check_dataset, check_encoder, check_metric, check_transform
 from ctxexp.testing.by_name import conform
 from ctxexp.transforms import Center

@@ -19,9 +19,9 @@ from ctxexp.command.build import Built
 from ctxexp.command.key import job_key, transform_label
 from ctxexp.dataset import Corpus
 from ctxexp.errors import CtxexpError, TransformError
-from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metric import Metric
 from ctxexp.metrics.contextuality import Anisotropy, MaxExplainableVariance, SelfSimilarity, WordNorm
+from ctxexp.occurrences import Occurrences
 from ctxexp.report import run_facts
 from ctxexp.results import Results
 from ctxexp.transform import Calibration, TransformedLayers

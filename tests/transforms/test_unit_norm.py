@@ -13,8 +13,8 @@ from test_transforms import Space, place
 from ctxexp.baselines import OnePerSentence
 from ctxexp.command.build import Built
 from ctxexp.command.key import transform_label
-from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity
+from ctxexp.occurrences import Occurrences
 from ctxexp.testing import check_transform
 from ctxexp.transforms import UnitNorm
 from tests.composed import composed

@@ -15,13 +15,12 @@ import torch
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, EncodingError, ModelError
-from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.model import EncodedSentence, Encoder, check_encoded
 from ctxexp.models.choices import TransformerOptions
 from ctxexp.models.transformer.build import from_files
 from ctxexp.models.transformer.checkpoints import resolve
-from ctxexp.models.transformer.encoder import TransformerEncoder
-from ctxexp.models.transformer.sentences import TransformerSentences
+from ctxexp.models.transformer.encoder import TransformerEncoder, TransformerSentences
+from ctxexp.occurrences import Occurrences
 from ctxexp.testing.report import Breach, check_sentences
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.pool import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view

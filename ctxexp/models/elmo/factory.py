@@ -19,7 +19,8 @@ from ctxexp.models.choices import (
     layer_selection,
     with_files,
 )
-from ctxexp.models.elmo.files import local_original, locate, original_files, read_options, read_weights
+from ctxexp.models.elmo.files import read_options, read_weights
+from ctxexp.models.elmo.locate import local_original, locate, original_files
 from ctxexp.models.lazy import lazy
 
 

@@ -23,8 +23,8 @@ from ctxexp.files.credentials import mask, redact
 from ctxexp.files.job_folder import RUN, read_state, write_state
 from ctxexp.files.process import raise_on_termination
 from ctxexp.files.writing import user_path, write_text
-from ctxexp.jobs.job import load_run
 from ctxexp.results import RESULTS_FILE
+from ctxexp.sink import load_run
 from ctxexp.sinks.mlflow import database, sqlite
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.sqlite import tracking_errors

@@ -10,8 +10,8 @@ import numpy as np
 
 from ctxexp.datasets.checks import tokenizer
 from ctxexp.errors import ConfigError, near
+from ctxexp.groups import Pairs
 from ctxexp.maths.statistics import partial, resampled_spearman, spearman
-from ctxexp.measuring.groups import Pairs
 from ctxexp.metrics.similarity import (
     SIMILARITIES,
     ScoredPairs,

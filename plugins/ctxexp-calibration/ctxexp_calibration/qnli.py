@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.measuring.groups import Pairs
+from ctxexp.groups import Pairs
 from ctxexp.metrics.similarity import (
     SIMILARITIES,
     ScoredPairs,

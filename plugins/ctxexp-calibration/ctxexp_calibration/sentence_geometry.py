@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp.groups import Group, pairs_of
 from ctxexp.maths.spectra import Moments, effective_rank, isoscore, participation_ratio
-from ctxexp.measuring.groups import Group, pairs_of
 from ctxexp.metric import Metric, Over
 
 

@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, DataError, MetricError
-from ctxexp.measuring.groups import Pairs
+from ctxexp.groups import Pairs
 from ctxexp.testing.by_name import conform
 from tests.engine import Sides
 from tests.gold_pairs import cosines, measured, pairs

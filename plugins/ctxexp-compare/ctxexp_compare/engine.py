@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 import numpy as np
 
 from ctxexp.errors import ConfigError, DataError, MetricError
-from ctxexp.measuring.bootstrap import MOST, Curve, Resamples, Stream, Units, interval
+from ctxexp.maths.resampling import Curve, Resamples, Stream, interval
+from ctxexp.occurrences import MOST, Units
 from ctxexp.progress import Progress, Silent
 from ctxexp.report.wording import unique_labels
 from ctxexp_compare.alignment import align

@@ -114,7 +114,7 @@ def run_folders(name: str, holds: str = "config.yaml") -> list[Path]:
 def parse_measures(measures: str | Iterable[str | TwoSpaces]) -> list[TwoSpaces]:
     """The measures by name (`all`: every one), objects as they are. Raises UnknownName, and ConfigError for arguments
     that a measure doesn't take."""
-    from ctxexp.command.names import registry
+    from ctxexp.plugins.registry import registry
 
     names = registry().names(COMPARISON)
     requests = [name.strip() for name in measures.split(",")] if isinstance(measures, str) else list(measures)
@@ -134,7 +134,7 @@ def parse_measures(measures: str | Iterable[str | TwoSpaces]) -> list[TwoSpaces]
 
 
 def _build(name: str, words: Sequence[str]) -> TwoSpaces:
-    from ctxexp.command.names import registry
+    from ctxexp.plugins.registry import registry
 
     with registry().plugin_call(COMPARISON, name):
         factory = registry().find(COMPARISON, name).factory

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from ctxexp.errors import ConfigError, DataError, MetricError, near
-from ctxexp.measuring.bootstrap import student
+from ctxexp.maths.resampling import student
 from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.claims import share_resamples
 from ctxexp.report.run_facts import cluster_count

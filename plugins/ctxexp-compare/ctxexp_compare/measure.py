@@ -15,7 +15,7 @@ RowNorm = Literal["unit_norm", "as_is"]
 
 @unique
 class ComparisonStream(IntEnum):
-    """Streams of random numbers of one seed that differ from those of `ctxexp.measuring.bootstrap.Stream`."""
+    """Streams of random numbers of one seed that differ from those of `ctxexp.maths.resampling.Stream`."""
 
     PERMUTED = 101
     CONTROL = 102

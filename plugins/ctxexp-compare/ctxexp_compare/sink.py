@@ -6,8 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ctxexp.command.names import registry
 from ctxexp.errors import ConfigError
+from ctxexp.plugins.registry import registry
 from ctxexp.progress import show
 from ctxexp.report.sweep_tables import figure_files
 from ctxexp.sink import Sink, Sweep, SweepReport

@@ -13,11 +13,11 @@ from ctxexp.command.face import Text, configured
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, MetricError
 from ctxexp.files.writing import user_path
-from ctxexp.measuring.occurrences import Occurrences
-from ctxexp.measuring.study import Study, Vectors
+from ctxexp.measuring.study import Study
 from ctxexp.model import Encoder
+from ctxexp.occurrences import Layers, MemoryLayers, Occurrences
 from ctxexp.progress import Progress
-from ctxexp.vectors.layers import Layers, MemoryLayers
+from ctxexp.vectors.stores import Vectors
 
 if TYPE_CHECKING:
     from ctxexp.command.config import Config

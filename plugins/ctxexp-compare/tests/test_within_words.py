@@ -24,7 +24,7 @@ from ctxexp_compare.figure import heat_map
 
 from benchmarks.two_spaces import simulate
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.vectors.layers import Layers
+from ctxexp.occurrences import Layers
 
 EVERY: list[TwoSpaces] = [
     Cka(), MutualNeighbours(k=5), NeighbourhoodOverlap(k=10), InformationImbalance(), ShapeDistance(), Linearity(),

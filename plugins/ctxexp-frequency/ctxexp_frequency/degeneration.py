@@ -11,9 +11,9 @@ import numpy as np
 
 from ctxexp.errors import MetricError
 from ctxexp.files.writing import write_csv
+from ctxexp.groups import Group
 from ctxexp.maths.geometry import mean_cosine, positive_pairs
 from ctxexp.maths.spectra import entropy_rank
-from ctxexp.measuring.groups import Group
 from ctxexp.metric import Metric, Output, Over
 from ctxexp_frequency.hull import chance_of_direction, cone_angles, negative_direction
 

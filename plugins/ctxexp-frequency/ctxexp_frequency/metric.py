@@ -12,10 +12,10 @@ import numpy as np
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, MetricError
 from ctxexp.files.writing import user_path
-from ctxexp.measuring.groups import Block, Group
-from ctxexp.measuring.occurrences import Text
+from ctxexp.groups import Block, Group
 from ctxexp.metric import Estimate, Metric, Output, Over
 from ctxexp.model import EmbeddingTable, Encoder
+from ctxexp.occurrences import Text
 from ctxexp_frequency.projection import Projection, draw, project
 from ctxexp_frequency.ranks import Bins, check_choices, geometry, ranks, read_list, vocabulary_list, vocabulary_ranks
 

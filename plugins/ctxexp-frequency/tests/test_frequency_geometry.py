@@ -17,7 +17,7 @@ from ctxexp_frequency.ranks import ranks, read_list
 from ctxexp_frequency.table import published_values, table_degeneration, table_frequency
 
 from ctxexp.errors import DataError, MetricError
-from ctxexp.measuring.groups import Group
+from ctxexp.groups import Group
 from ctxexp.metric import Metric
 from ctxexp.model import EmbeddingTable
 from ctxexp.results import Results

@@ -9,7 +9,7 @@ import numpy as np
 
 import ctxexp
 from ctxexp.errors import MetricError
-from ctxexp.measuring.groups import Group
+from ctxexp.groups import Group
 from ctxexp.metric import Over
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 import ctxexp
+from ctxexp.groups import Block, Group
 from ctxexp.maths.spectra import Moments, effective_rank, isoscore, participation_ratio
-from ctxexp.measuring.groups import Block, Group
 from ctxexp.metric import Over
 
 if TYPE_CHECKING:

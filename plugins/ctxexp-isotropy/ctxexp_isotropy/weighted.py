@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.measuring.groups import Group
+from ctxexp.groups import Group
 from ctxexp.metric import Metric, Over
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from ctxexp_isotropy.sample import SampleMetric
 
+from ctxexp.groups import Group
 from ctxexp.maths.statistics import kmeans
-from ctxexp.measuring.groups import Group
 from ctxexp.metric import Metric
 from ctxexp.testing import check_metric
 

@@ -13,7 +13,7 @@ from ctxexp_isotropy import generalized_ratios as module
 from ctxexp_isotropy.generalized_ratios import SCALES
 
 from ctxexp.errors import MetricError
-from ctxexp.measuring.groups import Group
+from ctxexp.groups import Group
 from ctxexp.testing import check_metric
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ctxexp.errors import MetricError
-from ctxexp.measuring.groups import Block, Group
+from ctxexp.groups import Block, Group
 from ctxexp.metric import Metric
 from ctxexp.model import EmbeddingTable
 from ctxexp.testing import check_metric

@@ -17,9 +17,10 @@ from ctxexp_papers.papers.gari_soler_2021 import MONO, SAME, groups_of
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.measuring.study import Study, Vectors, WordFilter
+from ctxexp.measuring.study import Study
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.results import Results
+from ctxexp.vectors.stores import Vectors, WordFilter
 
 WORDS, SENTENCES, DIM = 40, 160, 64
 METRIC = "self_similarity_by_senses"

@@ -12,7 +12,7 @@ from ctxexp_papers.claims.court import try_sources
 from ctxexp_papers.claims.verdict import Verdict
 
 from ctxexp.command.cli import run_command_line
-from ctxexp.command.names import load_plugin_files
+from ctxexp.plugins.registry import load_plugin_files
 
 FILE = """
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ from ctxexp_papers.claims.source import Inputs
 from ctxexp_papers.claims.statistics.paired import paired_difference
 from ctxexp_papers.papers import mickus_2024
 
-from ctxexp.vectors.layers import MemoryLayers
+from ctxexp.occurrences import MemoryLayers
 
 SENTENCES, WORDS, WIDTH, LAYERS = 240, 8, 12, 5
 OF_MODELS = [

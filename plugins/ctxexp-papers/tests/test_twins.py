@@ -12,8 +12,7 @@ from ctxexp_papers.twins.baselines import FrequencyMatched, PositionMatched, Twi
 from ctxexp_papers.twins.strata import strata_level
 
 from ctxexp.errors import ConfigError
-from ctxexp.measuring.bootstrap import Units
-from ctxexp.measuring.occurrences import Groups
+from ctxexp.occurrences import Groups, Units
 from ctxexp.testing import check_baseline
 
 

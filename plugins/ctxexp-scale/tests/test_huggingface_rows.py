@@ -18,7 +18,7 @@ from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.text import TextFiles
 from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.measuring.study import WordFilter
+from ctxexp.vectors.stores import WordFilter
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library's own
 ROWS = [

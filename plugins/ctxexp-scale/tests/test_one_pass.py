@@ -29,23 +29,22 @@ from ctxexp.command.build import Built
 from ctxexp.command.face import configured
 from ctxexp.controls import NoFirst
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.datasets.contexts import ShardOptions
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.datasets.text import text as read_text
 from ctxexp.engine import Engine
 from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError, EngineError, MetricError
 from ctxexp.files.code_version import class_digest
-from ctxexp.measuring.bootstrap import Units
-from ctxexp.measuring.occurrences import Groups, Occurrences
-from ctxexp.measuring.study import PARTS, Study, Vectors, WordFilter
+from ctxexp.measuring.study import PARTS, ShardOptions, Study
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, SelfSimilarity, WordNorm
 from ctxexp.model import EncodedSentence, Encoder
+from ctxexp.occurrences import Groups, Occurrences, Units
 from ctxexp.progress import Silent
 from ctxexp.results import Results
 from ctxexp.vectors.cache import RUNS, SWEEPS, clear, entries, leased_keys, make_room
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp.vectors.stores import Vectors, WordFilter
 from tests.composed import composed, of
 from tests.engine import measure
 from tests.traced import TracingEncoder, encoding_counts

@@ -20,10 +20,10 @@ from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.text import text as read_text
 from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.measuring.study import WordFilter
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.shards import EncodingWorkers
 from ctxexp.vectors.store import Store
+from ctxexp.vectors.stores import WordFilter
 from tests.traced import TracingEncoder, encoding_counts, layers, text
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cluster")]  # warnings of Ray's own

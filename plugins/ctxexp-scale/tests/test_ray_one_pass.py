@@ -17,14 +17,14 @@ pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scal
 from ctxexp_scale.one_pass.sharded import shard_text
 from ctxexp_scale.ray.engine import RayEngine
 
-from ctxexp.datasets.contexts import ShardOptions
 from ctxexp.engine import Engine
 from ctxexp.engines import Local
-from ctxexp.measuring.study import Study, Vectors, WordFilter
+from ctxexp.measuring.study import ShardOptions, Study
 from ctxexp.metrics.contextuality import Anisotropy, SelfSimilarity
 from ctxexp.progress import Silent
 from ctxexp.results import Results
 from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp.vectors.stores import Vectors, WordFilter
 from tests.traced import TracingEncoder, encoding_counts, text
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cluster")]  # warnings of Ray's own

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp.dataset import Sentence
-from ctxexp.measuring.occurrences import Text
+from ctxexp.occurrences import Text
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from ctxexp_senses.components.design import Design, population
 from ctxexp_senses.components.estimate import components, shares
 from ctxexp_senses.components.squares import squares
 
-from ctxexp.measuring.bootstrap import MOST, Curve, Resamples, Units, interval
+from ctxexp.maths.resampling import Curve, Resamples, interval
+from ctxexp.occurrences import MOST, Units
 
 DIM = 12
 LENGTHS = (6, 16)  # words of a sentence: smallest number, and one more than the largest

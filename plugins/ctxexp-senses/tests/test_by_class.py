@@ -21,13 +21,14 @@ from planted_components import World
 
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
-from ctxexp.measuring.mix import WordMix
-from ctxexp.measuring.study import Study, Vectors, WordFilter
+from ctxexp.maths.mix import WordMix
+from ctxexp.measuring.study import Study
 from ctxexp.metric import Metric
 from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.metrics.sense_separation import SenseSeparation
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.results import Results
+from ctxexp.vectors.stores import Vectors, WordFilter
 
 Factory = Callable[[], Metric]
 STRENGTH = {"n": 1.0, "v": 0.5}  # of the cue in the vectors of nouns and verbs

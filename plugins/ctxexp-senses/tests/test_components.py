@@ -24,15 +24,16 @@ from ctxexp.command.compose import config_of
 from ctxexp.controls import Alone
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import MetricError
-from ctxexp.measuring.groups import Group
-from ctxexp.measuring.occurrences import Text
-from ctxexp.measuring.study import Study, Vectors, WordFilter
+from ctxexp.groups import Group
+from ctxexp.measuring.study import Study
 from ctxexp.metric import Estimate
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.word_vectors import random_words
+from ctxexp.occurrences import Text
 from ctxexp.results.metric_metadata import describe
 from ctxexp.results.run_info import ModelInfo, RunInfo
 from ctxexp.results.values import Key, Values
+from ctxexp.vectors.stores import Vectors, WordFilter
 from docs.numbers import what_is_context
 
 

@@ -14,10 +14,11 @@ from scipy.spatial.distance import cdist, jensenshannon
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import DataError, MetricError
-from ctxexp.measuring.groups import Group
-from ctxexp.measuring.study import Study, Vectors, WordFilter
+from ctxexp.groups import Group
+from ctxexp.measuring.study import Study
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.results import Results
+from ctxexp.vectors.stores import Vectors, WordFilter
 
 
 class Planted(Encoder):

@@ -12,7 +12,7 @@ import numpy as np
 from ctxexp.errors import ConfigError, near
 from ctxexp.files.vector_files import EXPORTS
 from ctxexp.files.writing import user_path, write_csv
-from ctxexp.measuring.groups import Block, Group
+from ctxexp.groups import Block, Group
 from ctxexp.metric import Metric, Output, Over
 from ctxexp_words.directions import first_directions
 from ctxexp_words.load import load

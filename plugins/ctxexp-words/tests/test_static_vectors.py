@@ -20,11 +20,11 @@ from ctxexp.baselines import OnePerSentence
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.files.vector_files import EXPORTS, read_vectors, write_text
-from ctxexp.measuring.groups import Block, Group
+from ctxexp.groups import Block, Group
 from ctxexp.measuring.measure import measure
-from ctxexp.measuring.occurrences import Occurrences
 from ctxexp.measuring.words import WordRows
 from ctxexp.models.word_vectors import word_vectors
+from ctxexp.occurrences import Occurrences
 from ctxexp.plugins import build_registry
 from ctxexp.report.comparison import write_summary
 from ctxexp.report.sweep_tables import table_texts

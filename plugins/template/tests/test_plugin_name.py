@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ctxexp.dataset import Corpus
-from ctxexp.measuring.groups import Group
+from ctxexp.groups import Group
 from ctxexp.plugins import build_registry
 from ctxexp.testing import check_encoder, check_metric
 

@@ -14,10 +14,10 @@ from ctxexp.dataset import Sentence
 from ctxexp.datasets.checks import tokenizer
 from ctxexp.errors import DataError, EncodingError, ModelError, error_text
 from ctxexp.files.writing import user_path, write_text
-from ctxexp.measuring.study import WordFilter
 from ctxexp.model import Encoder
 from ctxexp.transform import Calibration
 from ctxexp.vectors.pool import sentence_view
+from ctxexp.vectors.stores import WordFilter
 
 if TYPE_CHECKING:
     from mteb.models import ModelMeta  # type: ignore[import-not-found,unused-ignore]

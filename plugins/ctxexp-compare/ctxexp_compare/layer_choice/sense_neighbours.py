@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.measuring.groups import Block
+from ctxexp.groups import Block
 from ctxexp.metric import GroupMean, Over
 
 

@@ -16,9 +16,8 @@ from ctxexp_compare.sinks.found import Sinks
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ctxexp.measuring.occurrences import Occurrences
     from ctxexp.model import TextStart
-    from ctxexp.vectors.layers import Layers
+    from ctxexp.occurrences import Layers, Occurrences
 
 METRICS = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance")
 

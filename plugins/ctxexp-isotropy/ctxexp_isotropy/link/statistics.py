@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ctxexp.maths.resampling import Stream
 from ctxexp.maths.statistics import partial, percentiles
-from ctxexp.measuring.bootstrap import Stream
 from ctxexp_isotropy.link.head import ContextStates
 
 Statistics = dict[str, float]

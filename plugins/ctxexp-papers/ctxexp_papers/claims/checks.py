@@ -16,8 +16,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from ctxexp.maths.resampling import Stream
 from ctxexp.maths.statistics import spearman, spearman_rows
-from ctxexp.measuring.bootstrap import Stream
 from ctxexp.results.values import Key
 from ctxexp_papers.claims.evidence import Evidence
 from ctxexp_papers.claims.spans import NotMeasuredError, Span, widening

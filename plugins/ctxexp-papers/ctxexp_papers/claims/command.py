@@ -56,7 +56,8 @@ def claims(
 
 def check_models(texts: Sequence[str]) -> tuple[str, ...]:
     """The models as they were typed, arguments and all; raises UnknownName for one that isn't registered."""
-    from ctxexp.command.names import registry, typed_model
+    from ctxexp.command.names import typed_model
+    from ctxexp.plugins.registry import registry
 
     for text in texts:
         registry().find("model", typed_model(text)[0])

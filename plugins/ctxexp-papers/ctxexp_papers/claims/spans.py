@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ctxexp.measuring.bootstrap import Stream
+from ctxexp.maths.resampling import Stream
 from ctxexp.results.values import Key
 
 Z = 1.959964  # half-width of a 95% interval in standard errors

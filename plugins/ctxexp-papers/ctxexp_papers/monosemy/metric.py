@@ -11,10 +11,10 @@ import pandas as pd
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, MetricError
+from ctxexp.groups import Group
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.measuring.groups import Group
-from ctxexp.measuring.occurrences import Text
 from ctxexp.metric import Estimate, Metric, Over
+from ctxexp.occurrences import Text
 from ctxexp_papers.claims.statistics.matched import matched_difference, partial_ranks, within_strata
 from ctxexp_papers.claims.statistics.paired import Interval, paired_difference
 from ctxexp_papers.monosemy.words import describe_words

@@ -11,11 +11,11 @@ import numpy as np
 from ctxexp.baseline import Baseline, BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
 from ctxexp.baselines import OnePerSentence
 from ctxexp.errors import ConfigError
+from ctxexp.groups import WordReader
+from ctxexp.maths.resampling import Curve, Stream
 from ctxexp.maths.statistics import finite_mean
-from ctxexp.measuring.bootstrap import Curve, Stream
-from ctxexp.measuring.occurrences import Groups, Occurrences
-from ctxexp.measuring.rows import WordReader
 from ctxexp.metric import Metric, Over, has_scores
+from ctxexp.occurrences import Groups, Occurrences
 from ctxexp_papers.twins.strata import StrataLevel, strata_level
 
 

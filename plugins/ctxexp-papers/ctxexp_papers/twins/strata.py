@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp.maths.geometry import norms
-from ctxexp.measuring.occurrences import Groups, Occurrences
+from ctxexp.occurrences import Groups, Occurrences
 
 STEP = 1024  # rows at a time
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.measuring.groups import Group
+from ctxexp.groups import Group
 from ctxexp.metric import Metric
 from ctxexp.testing.report import Breach, difference, equal, numbers, updated_metric
 from ctxexp_scale.one_pass.forms import form_in_sums

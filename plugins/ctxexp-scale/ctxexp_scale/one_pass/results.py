@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctxexp.maths.mix import CountInfluence, MixedWords
+from ctxexp.maths.resampling import Curve, Resamples, Stream, interval
 from ctxexp.maths.statistics import aggregate, finite_mean
-from ctxexp.measuring.bootstrap import Curve, Resamples, Stream, Units, interval
 from ctxexp.measuring.curves import add_share, word_tables
 from ctxexp.measuring.measure import build
-from ctxexp.measuring.mix import CountInfluence, MixedWords
 from ctxexp.measuring.study import HALVES, LEAST_CLUSTERS, PARTS, part_table
 from ctxexp.measuring.words import Intervals, mix_info
 from ctxexp.metric import Metric
+from ctxexp.occurrences import Units
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
 from ctxexp.results.metric_metadata import describe
@@ -29,7 +30,8 @@ from ctxexp_scale.one_pass.totals import Totals, sum_up
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ctxexp.measuring.study import Study, Vectors
+    from ctxexp.measuring.study import Study
+    from ctxexp.vectors.stores import Vectors
     from ctxexp_scale.one_pass.sharded import ShardedText
 
 log = logging.getLogger("ctxexp")

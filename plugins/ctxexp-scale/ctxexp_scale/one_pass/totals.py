@@ -34,7 +34,8 @@ from ctxexp_scale.one_pass.summing import Summing, SumsFile
 from ctxexp_scale.one_pass.sums import SumForm, Sums
 
 if TYPE_CHECKING:
-    from ctxexp.measuring.study import Study, Vectors
+    from ctxexp.measuring.study import Study
+    from ctxexp.vectors.stores import Vectors
     from ctxexp_scale.one_pass.sharded import ShardedText
 
 log = logging.getLogger("ctxexp")
@@ -43,7 +44,7 @@ log = logging.getLogger("ctxexp")
 @dataclass(frozen=True)
 class Totals:
     """The sums of a text, of all shards that hold a row, over the words in enough sentences; and the record of its
-    encoding (`ctxexp.datasets.contexts.EncodingRecord`).
+    encoding (`ctxexp.measuring.study.EncodingRecord`).
 
     `words` and the rows of `counts` stand by count, then alphabetically, as where rows are stored.
     """

@@ -10,7 +10,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, MetricError, near
-from ctxexp.measuring.occurrences import Text
+from ctxexp.occurrences import Text
 from ctxexp_senses.attributes import Labels, tags_of_rows, tokens_of
 
 By = Literal["pos", "frequency", "pieces"]

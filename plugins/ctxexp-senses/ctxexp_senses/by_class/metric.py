@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.dataset import Corpus
-from ctxexp.measuring.bootstrap import Resamples
-from ctxexp.measuring.groups import Block, Group
-from ctxexp.measuring.mix import MixedWords
-from ctxexp.measuring.occurrences import Text
+from ctxexp.groups import Block, Group
+from ctxexp.maths.mix import MixedWords
+from ctxexp.maths.resampling import Resamples
 from ctxexp.metric import Estimate, GroupMean, Metric, Over
 from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.metrics.sense_separation import SenseSeparation
+from ctxexp.occurrences import Text
 from ctxexp_senses.attributes import tags_of_rows
 from ctxexp_senses.by_class.classes import LEAST, UNTAGGED, By, classes, kinds, require_tags, warn_left_out
 from ctxexp_senses.components.estimate import ValueWithInfluence

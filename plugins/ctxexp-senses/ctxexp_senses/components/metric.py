@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.measuring.bootstrap import Curve, Resamples, interval
-from ctxexp.measuring.groups import Block, Group
-from ctxexp.measuring.occurrences import Text
+from ctxexp.groups import Block, Group
+from ctxexp.maths.resampling import Curve, Resamples, interval
 from ctxexp.metric import Estimate, Metric, Over
+from ctxexp.occurrences import Text
 from ctxexp_senses.attributes import row_attributes
 from ctxexp_senses.components.design import Design, ambiguous, population
 from ctxexp_senses.components.estimate import ValueWithInfluence, components, shares

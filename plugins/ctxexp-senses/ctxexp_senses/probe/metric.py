@@ -9,10 +9,10 @@ import numpy as np
 from ctxexp.dataset import Corpus
 from ctxexp.errors import MetricError
 from ctxexp.files.writing import user_path
-from ctxexp.measuring.bootstrap import Resamples, Units
-from ctxexp.measuring.groups import Block, Group
-from ctxexp.measuring.occurrences import Text
+from ctxexp.groups import Block, Group
+from ctxexp.maths.resampling import Resamples
 from ctxexp.metric import Estimate, Metric, Over
+from ctxexp.occurrences import Text, Units
 from ctxexp_senses.components.estimate import ValueWithInfluence
 from ctxexp_senses.components.metric import to_estimate
 from ctxexp_senses.probe.fit import Classifier, check_classifier, majority, predictions

@@ -15,7 +15,7 @@ from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, near
 from ctxexp.files.text_lines import text_lines
 from ctxexp.files.writing import user_path
-from ctxexp.measuring.occurrences import Text
+from ctxexp.occurrences import Text
 from ctxexp_senses.attributes import tags_of_rows, word_positions
 
 SENSE = "sense"

@@ -11,8 +11,8 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, MetricError
+from ctxexp.maths.resampling import Stream
 from ctxexp.maths.statistics import percentiles, resampled_spearman, resamples, spearman
-from ctxexp.measuring.bootstrap import Stream
 from ctxexp.metric import Estimate
 from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD
 from ctxexp_senses.usages.metric import UsageMetric, normalized

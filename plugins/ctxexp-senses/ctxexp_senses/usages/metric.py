@@ -8,9 +8,9 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import MetricError
-from ctxexp.measuring.groups import Block, Group
-from ctxexp.measuring.occurrences import Text
+from ctxexp.groups import Block, Group
 from ctxexp.metric import Metric, Over
+from ctxexp.occurrences import Text
 from ctxexp_senses.attributes import tags_of_rows
 from ctxexp_senses.corpora.usages import USAGE, Usages, usages_in
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.dataset import Corpus
-from ctxexp.measuring.occurrences import Groups, Occurrences, Shelf
-from ctxexp.measuring.rows import WordReader
+from ctxexp.groups import WordReader
+from ctxexp.occurrences import Groups, Occurrences, Shelf
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxexp.command.config import component_of
-from ctxexp.command.names import registry
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ConfigError
 from ctxexp.files.writing import write_csv
 from ctxexp.models.choices import AS_TOKENIZER
+from ctxexp.plugins.registry import registry
 from ctxexp.progress import show
 from ctxexp.report.frame import save_figure
 from ctxexp_words.splits.study import find_words, recovered_shares, vectors

@@ -1,4 +1,6 @@
-"""Which rows belong together: a word's occurrences, all of them or by sense, a sentence's words, everything."""
+"""Vectors by layer, and which of their rows belong together: a word's occurrences, all of them or by sense, a
+sentence's words, everything. Metrics, transforms, controls and baselines read these.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,14 @@ from typing import Protocol
 import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.datasets.checks import check_contexts
 from ctxexp.errors import ConfigError, DataError, MetricError
-from ctxexp.measuring.bootstrap import Units, units_of
-from ctxexp.measuring.mix import MixedWords, WordMix
+from ctxexp.maths.mix import MixedWords, WordMix
 from ctxexp.model import Encoder
 
 EQUAL = WordMix(weights="equal")
+
+
+MOST = 2048  # blocks that units are resampled in: of more units several share one, which loses next to nothing
 
 
 class Shelf(Protocol):
@@ -320,3 +323,103 @@ def _by_sense(store: Shelf, corpus: Corpus, form_of_row: np.ndarray, forms: Sequ
     return Groups(
         [forms[form] for form, _ in groups], starts, np.array([r for _, rows in groups for r in rows], np.int64), labels
     )
+
+
+@dataclass(frozen=True)
+class Units:
+    """The clusters of a corpus that the bootstrap resamples. Occurrences of one cluster are drawn together; clusters
+    are taken for independent. Of more than `MOST` clusters several share one block, which is drawn as one.
+
+    A sentence that the corpus repeats is one cluster, and belongs to the document where it first stands.
+    """
+
+    name: str  # `document`, `group of paired sentences` or `sentence`
+    n: int
+    of_sentence: np.ndarray  # (n_sentences,) the block of each sentence of the corpus, below n_blocks
+    of_row: np.ndarray  # (n_rows,) that of each store row; -1: not measured
+    pair_group: np.ndarray | None = None  # (n_sentences,) the group of each sentence, where gold pairs make them
+
+    @property
+    def n_blocks(self) -> int:
+        return min(self.n, MOST)
+
+    def summed(self, blocks: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """(n_blocks,) float64: the sum of the values of each block; NaN counts as 0."""
+        return np.bincount(blocks.ravel(), np.nan_to_num(values).ravel(), minlength=self.n_blocks)
+
+
+def units_of(corpus: Corpus, place: np.ndarray, rows: np.ndarray, sentence: np.ndarray, n_rows: int) -> Units:
+    """`place` (n_sentences,): where each sentence first stands; `rows`, `sentence`: of the measured occurrences."""
+    related = None if corpus.clusters is None else np.asarray(corpus.clusters, np.int64)
+    first = place if related is None else related[place]
+    is_paired = related is not None and corpus.documents is None
+    name = "sentence" if related is None else "group of paired sentences" if is_paired else "document"
+    clusters, number = np.unique(first, return_inverse=True)
+    of_sentence = number % MOST
+    of_row = np.full(n_rows, -1, np.int64)
+    of_row[rows[::-1]] = of_sentence[sentence[::-1]]
+    return Units(name, len(clusters), of_sentence, of_row, first if is_paired else None)
+
+
+def check_contexts(sentences: int, min_contexts: int) -> None:
+    """Raise `DataError` if the measured words stand in one of so many distinct sentences, or in none."""
+    if sentences < 2:
+        raise DataError(
+            f"0 words reach min_contexts={min_contexts} distinct sentences: all measured words stand in "
+            f"{sentences} (equal sentences count once); use a corpus of more sentences"
+        )
+
+
+class Layers(Protocol):
+    """Vectors by layer: a `ctxexp.vectors.store.Store`, or one that is seen through a transform."""
+
+    @property
+    def n_layers(self) -> int: ...  # of the model, the input layer 0 counted: 13 of BERT-base
+    @property
+    def layer_numbers(self) -> Sequence[int]: ...  # of the layers that are there, among 0 .. n_layers - 1
+    @property
+    def dim(self) -> int: ...
+    def layer(self, i: int) -> np.ndarray: ...  # (n_rows, dim)
+
+
+@dataclass(frozen=True)
+class MemoryLayers:
+    """Vectors in memory, read-only as those of a store."""
+
+    arrays: np.ndarray  # (n_layers, n_rows, dim)
+
+    @property
+    def layer_numbers(self) -> Sequence[int]:
+        return range(self.n_layers)
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.arrays)
+
+    @property
+    def dim(self) -> int:
+        return int(self.arrays.shape[2])
+
+    def layer(self, i: int) -> np.ndarray:
+        return read_only(self.arrays[i])
+
+
+class HasLayers(Protocol):
+    """Anything that has some or all of a model's layers."""
+
+    @property
+    def n_layers(self) -> int: ...
+    @property
+    def layer_numbers(self) -> Sequence[int]: ...
+
+
+def layer_subset(vectors: HasLayers) -> tuple[int, ...]:
+    """The numbers of the layers that are there if some are missing; an empty tuple if all are there."""
+    return tuple(vectors.layer_numbers) if len(vectors.layer_numbers) < vectors.n_layers else ()
+
+
+def read_only(x: np.ndarray) -> np.ndarray:
+    """A view of x that can't be written to, so that no metric or transform changes the vectors of the next one."""
+    view = x.view()
+    view.flags.writeable = False
+    return view

@@ -1,8 +1,8 @@
 """Random draws: a stream for each kind, so that none tells anything of another, and the resamples of intervals.
 
 Clusters are drawn with replacement (documents where the corpus has them, sentences that gold pairs link, or single
-sentences), the same draws for every layer, measure and run of a corpus; gold pairs by groups that share a sentence, or
-by sentences. (SciPy's bootstrap calls the statistic for every resample; here a replicate is a product with the
+sentences), the same draws for every layer, measure and run of a corpus; gold pairs by groups that share a sentence,
+or by sentences. (SciPy's bootstrap calls the statistic for every resample; here a replicate is a product with the
 clusters' influence.)
 """
 
@@ -14,10 +14,9 @@ from enum import IntEnum, unique
 
 import numpy as np
 
-from ctxexp.dataset import Corpus
 from ctxexp.maths.statistics import CHUNK, components, resamples
+from ctxexp.occurrences import Units
 
-MOST = 2048  # blocks that units are resampled in: of more units several share one, which loses next to nothing
 COUNTS = 2**21  # counts drawn at a time
 Statistics = Callable[[np.ndarray], dict[str, np.ndarray]]
 
@@ -42,42 +41,6 @@ class Stream(IntEnum):
     INSTANCES = 12  # drawn instances that a claim on a measure or a theorem is tried on
     PARTS = 13  # the halves of a text
     BEST_LAYER = 14  # resamples of the texts by which a best layer is chosen and tried
-
-
-@dataclass(frozen=True)
-class Units:
-    """The clusters of a corpus that the bootstrap resamples. Occurrences of one cluster are drawn together; clusters
-    are taken for independent. Of more than `MOST` clusters several share one block, which is drawn as one.
-
-    A sentence that the corpus repeats is one cluster, and belongs to the document where it first stands.
-    """
-
-    name: str  # `document`, `group of paired sentences` or `sentence`
-    n: int
-    of_sentence: np.ndarray  # (n_sentences,) the block of each sentence of the corpus, below n_blocks
-    of_row: np.ndarray  # (n_rows,) that of each store row; -1: not measured
-    pair_group: np.ndarray | None = None  # (n_sentences,) the group of each sentence, where gold pairs make them
-
-    @property
-    def n_blocks(self) -> int:
-        return min(self.n, MOST)
-
-    def summed(self, blocks: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """(n_blocks,) float64: the sum of the values of each block; NaN counts as 0."""
-        return np.bincount(blocks.ravel(), np.nan_to_num(values).ravel(), minlength=self.n_blocks)
-
-
-def units_of(corpus: Corpus, place: np.ndarray, rows: np.ndarray, sentence: np.ndarray, n_rows: int) -> Units:
-    """`place` (n_sentences,): where each sentence first stands; `rows`, `sentence`: of the measured occurrences."""
-    related = None if corpus.clusters is None else np.asarray(corpus.clusters, np.int64)
-    first = place if related is None else related[place]
-    is_paired = related is not None and corpus.documents is None
-    name = "sentence" if related is None else "group of paired sentences" if is_paired else "document"
-    clusters, number = np.unique(first, return_inverse=True)
-    of_sentence = number % MOST
-    of_row = np.full(n_rows, -1, np.int64)
-    of_row[rows[::-1]] = of_sentence[sentence[::-1]]
-    return Units(name, len(clusters), of_sentence, of_row, first if is_paired else None)
 
 
 @dataclass(frozen=True)
