@@ -15,7 +15,7 @@ from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group
 from ctxexp.maths.influence import jackknife, of_mean_cosine
 from ctxexp.maths.statistics import aggregate
-from ctxexp.results.metric_metadata import MetricMetadata
+from ctxexp.results.run_info import MetricMetadata
 
 if TYPE_CHECKING:
     from ctxexp.occurrences import Text

@@ -181,7 +181,7 @@ def no_verdict(kind: str, details: dict[str, Any]) -> None:
     except ImportError:
         raise unittest.SkipTest("the plugin ctxexp-papers is not installed") from None
     from ctxexp.metrics.contextuality import Anisotropy
-    from ctxexp.results.metric_metadata import describe
+    from ctxexp.results.run_info import describe
     from tests.made import results_with, told
 
     curve = np.linspace(0.1, 0.6, 13)

@@ -29,6 +29,7 @@ from ctxexp.models.memory import from_transformers
 from ctxexp.progress import Progress, Silent
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import Results
+from ctxexp.results.frame import Shown, show_by
 from ctxexp.transform import Transform
 
 if TYPE_CHECKING:
@@ -392,3 +393,12 @@ def _cells(text: Any, column: str | None) -> Iterator[object]:
             raise ConfigError(
                 f"text: expected sentences, each a string or a list of words, got {type(one).__name__} at {number}"
             )
+
+
+def _shown() -> Shown:
+    from ctxexp.report import comparison  # with all that draws figures
+
+    return comparison
+
+
+show_by(_shown)

@@ -18,8 +18,7 @@ from ctxexp.measuring.rows import Rows
 from ctxexp.metric import Estimate, GroupMean, Metric, Output, Over, has_scores
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
-from ctxexp.results.metric_metadata import describe
-from ctxexp.results.run_info import RunInfo
+from ctxexp.results.run_info import RunInfo, describe
 from ctxexp.results.values import Values
 
 if TYPE_CHECKING:

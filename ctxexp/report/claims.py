@@ -19,7 +19,7 @@ import numpy as np
 from ctxexp.maths.resampling import interval
 from ctxexp.measuring.study import HALVES, PARTS
 from ctxexp.report.wording import UNITS_TO_ONE, measure_info, mix_mark, unit_label
-from ctxexp.results.curves import OVER_WORDS
+from ctxexp.results.frame import OVER_WORDS
 from ctxexp.results.values import LAYER, Estimates, Key
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from ctxexp.plugins import Registry
 from ctxexp.report import sweep_tables, wording
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.figures import overview_figure, run_figure, sweep_figure, sweep_figures
-from ctxexp.report.findings import LEADING, sweep_finding
+from ctxexp.report.findings import LEADING, finding, sweep_finding
 from ctxexp.report.frame import display_in_notebook
 from ctxexp.report.page import REPORT, write_report
 from ctxexp.report.run_facts import average_seeds
 from ctxexp.report.wording import LabelledResults, readable
-from ctxexp.results.curves import main_keys, mix_mark
+from ctxexp.results.frame import main_keys, mix_mark
 from ctxexp.results.values import COLUMNS, Key, Values
 
 if TYPE_CHECKING:
@@ -118,6 +118,16 @@ class Comparison:
         order = list(dict.fromkeys(curve for curve, _ in rows))
         at = sorted(rows, key=lambda row: order.index(row[0]))
         return f"<p>{escape(self.sentence)}</p>{_html_table({f'{row[0]}: {row[1]}': rows[row] for row in at})}"
+
+
+def run_sentence(results: Results) -> str:
+    """What was found, in a sentence."""
+    return finding(results)
+
+
+def run_report(results: Results, path: str | Path) -> Path:
+    """The interactive page of one run."""
+    return of_run(results).report(path)
 
 
 def run_plot(results: Results, measure: str | None) -> Figure:

@@ -16,7 +16,7 @@ from ctxexp.maths.mix import BANDS
 from ctxexp.models.transformer.checkpoints import training_of, training_step
 from ctxexp.report.wording import LabelledResults, baseline_phrase, measure_info, one_line, seeds_suffix, unique_labels
 from ctxexp.results import Results
-from ctxexp.results.curves import OVER_WORDS
+from ctxexp.results.frame import OVER_WORDS
 from ctxexp.results.run_info import ResamplingInfo
 from ctxexp.results.values import Estimates, Key, Values
 from ctxexp.vectors.encoding import MANY

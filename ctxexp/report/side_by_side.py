@@ -10,7 +10,7 @@ import numpy as np
 from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.claims import opposite_steps
 from ctxexp.report.wording import LabelledResults, figure_name, full_title, mix_labels, mix_mark, unique_labels
-from ctxexp.results.curves import keys_beside, main_key
+from ctxexp.results.frame import keys_beside, main_key
 from ctxexp.results.values import Estimates, Key
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ctxexp.report.claims import opposite_steps
 from ctxexp.report.findings import MARKED, change, comparison_finding, enumeration, finding, leading_keys
 from ctxexp.report.wording import SHARE, SHARE_OF_ROOM, LabelledResults, mix_mark
 from ctxexp.results import Results
-from ctxexp.results.curves import keys_beside, main_keys
+from ctxexp.results.frame import keys_beside, main_keys
 from ctxexp.results.values import LAYER, Key
 
 BESIDE = ("raw", "chance")  # what stands beside the leading measure's value

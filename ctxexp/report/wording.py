@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ctxexp.results.curves import main_key as main_key
-from ctxexp.results.curves import main_keys as main_keys
-from ctxexp.results.curves import measure_info as measure_info
-from ctxexp.results.curves import mix_mark as mix_mark
+from ctxexp.results.frame import main_key as main_key
+from ctxexp.results.frame import main_keys as main_keys
+from ctxexp.results.frame import measure_info as measure_info
+from ctxexp.results.frame import mix_mark as mix_mark
 from ctxexp.results.run_info import SIZE_MATCHED
 from ctxexp.results.values import Key
 

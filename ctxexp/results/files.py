@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -32,15 +32,28 @@ from ctxexp.results.values import LAYER, Estimates, Key, Values
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ctxexp.results import Results
-
 RESULTS_FILE, FRAME, REPLICATES = "results.json", "results.parquet", "replicates.npz"
 FORMAT = 2  # of these files
 OTHER_KINDS = (".json", ".html", ".parquet", ".feather", ".xlsx", ".pkl", ".tsv", ".txt", ".png", ".svg", ".pdf")
 MAX_NAME_BYTES = 200  # of a table: a file's name may have 255, with `.csv` and the suffix while it is written
 
 
-def write(results: Results, folder: Path) -> None:
+class Saved(Protocol):
+    """What of results is written."""
+
+    @property
+    def frame(self) -> pd.DataFrame: ...
+    @property
+    def tables(self) -> Mapping[str, pd.DataFrame]: ...
+    @property
+    def replicates(self) -> Mapping[Key, np.ndarray]: ...
+    @property
+    def info(self) -> RunInfo: ...
+    @property
+    def by_key(self) -> Mapping[Key, Estimates]: ...
+
+
+def write(results: Saved, folder: Path) -> None:
     """Write the results into a folder, or their frame into a CSV file, see `Results.save`."""
     suffix = "" if folder.is_dir() else folder.suffix.lower()  # a job's may end in the name of its text
     if suffix == ".csv":

@@ -15,7 +15,7 @@ from warm import Warm
 from ctxexp.plugins import COMMAND
 from ctxexp.plugins.registry import GROUPS, registry
 from ctxexp.results import Results
-from ctxexp.results.curves import mix_mark
+from ctxexp.results.frame import mix_mark
 from ctxexp.results.values import Key
 
 

@@ -15,7 +15,7 @@ from ctxexp.metric import Estimate
 from ctxexp.metrics.similarity import STS, similarities
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.wording import axis_label, main_keys, measure_definition, title
-from ctxexp.results.metric_metadata import describe
+from ctxexp.results.run_info import describe
 from ctxexp.testing import check_metric
 from tests.gold_pairs import cosines, measured, pairs
 from tests.made import results_with, told

@@ -22,8 +22,7 @@ from ctxexp.report import ethayarajh_2019 as reference
 from ctxexp.report.frame import colours
 from ctxexp.report.negative_controls import NO_CONTEXT
 from ctxexp.results import Results
-from ctxexp.results.metric_metadata import MetricMetadata, describe
-from ctxexp.results.run_info import MeasureInfo
+from ctxexp.results.run_info import MeasureInfo, MetricMetadata, describe
 from ctxexp.results.values import Key, Values
 from tests.made import results_with, told, with_curves
 

@@ -15,8 +15,7 @@ from ctxexp.metrics.similarity import STS
 from ctxexp.report.claims import layer_changes
 from ctxexp.report.findings import chart_finding, comparison_finding, finding, findings, marked_steps
 from ctxexp.results import Results
-from ctxexp.results.metric_metadata import describe
-from ctxexp.results.run_info import MixInfo
+from ctxexp.results.run_info import MixInfo, describe
 from ctxexp.results.values import Estimates, Key
 from tests.made import results_with, told
 

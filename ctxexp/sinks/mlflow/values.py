@@ -21,7 +21,7 @@ from ctxexp.report.page import REPORT
 from ctxexp.report.side_by_side import number
 from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults, definition_name, full_title, readable
 from ctxexp.results import Results
-from ctxexp.results.curves import keys_beside, main_keys, main_statistics, may_be_main, measure_info, mix_mark
+from ctxexp.results.frame import keys_beside, main_keys, main_statistics, may_be_main, measure_info, mix_mark
 from ctxexp.results.values import LAYER, Key
 from ctxexp.sink import Run, SweepReport
 

@@ -31,8 +31,7 @@ from ctxexp.maths.geometry import chance_corrected, mean_cosine
 from ctxexp.maths.statistics import spearman, spearman_rows
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
 from ctxexp.results import Results
-from ctxexp.results.metric_metadata import describe
-from ctxexp.results.run_info import MeasureInfo
+from ctxexp.results.run_info import MeasureInfo, describe
 from ctxexp.results.values import Estimates, Key
 from tests.made import results_with, saying, told
 

@@ -30,8 +30,7 @@ from ctxexp.metric import Estimate
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.word_vectors import random_words
 from ctxexp.occurrences import Text
-from ctxexp.results.metric_metadata import describe
-from ctxexp.results.run_info import ModelInfo, RunInfo
+from ctxexp.results.run_info import ModelInfo, RunInfo, describe
 from ctxexp.results.values import Key, Values
 from ctxexp.vectors.stores import Vectors, WordFilter
 from docs.numbers import what_is_context

@@ -20,8 +20,7 @@ from ctxexp.metric import Metric
 from ctxexp.occurrences import Units
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
-from ctxexp.results.metric_metadata import describe
-from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo, RunInfo
+from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo, RunInfo, describe
 from ctxexp.results.values import Key, Values
 from ctxexp_scale.one_pass.forms import BaselineSums, check_parts, form_in_sums
 from ctxexp_scale.one_pass.sums import LayerStatistics, SumForm

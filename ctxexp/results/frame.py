@@ -1,0 +1,425 @@
+"""The results of a run: a frame of values, tables, and the choices behind them; and the curve that stands for a
+measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, Protocol, overload
+
+import numpy as np
+
+from ctxexp.errors import MetricError, near
+from ctxexp.files.writing import user_path
+from ctxexp.results import files
+from ctxexp.results.run_info import MeasureInfo, RunInfo
+from ctxexp.results.values import LAYER, Estimates, Key, Values
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+OVER_WORDS = ("word", "sense")  # what a mean is over that the mix of words weighs
+NEVER_MAIN = ("n", "undefined", "sd", "baseline", "share_of_room_undefined")
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The values, tables and metadata of a run.
+
+    `frame` has a row a value: measure, task, statistic, place, layer, value, low, high, n. `place` is `layer`, or the
+    name of a mix of layers or an embedding table, where `layer` is missing. `low` and `high` are the ends of the 95%
+    interval, `n` how many groups the value is over; NaN where there is none. Statistics of a group-mean measure: raw,
+    baseline, adjusted (raw - baseline), median, sd, n (groups with a score), undefined (groups without one); by each
+    further baseline of the metric also <its name>_baseline and <its name>_adjusted. Of measures that are at most 1,
+    beside each adjusted, share_of_room: adjusted / (1 - baseline), with share_of_room_undefined where a layer leaves no
+    room above its baseline. `tables` are those of metrics, of words, sentences or sub-sets. `replicates` are bootstrap
+    values of some curves, (n_layers, r) float32, and scalars, (r,): runs on the same text with the same seed drew the
+    same resamples. `info` is the run's metadata.
+
+    Example:
+        >>> values = Values()
+        >>> values.set(Key("self_similarity", "raw"), np.array([0.9, 0.5]))
+        >>> results = Results.of(values)
+        >>> results.values("self_similarity", "raw").tolist(), results.n_layers
+        ([0.9, 0.5], 2)
+    """
+
+    frame: pd.DataFrame = field(default_factory=lambda: Values().frame())
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    replicates: Mapping[Key, np.ndarray] = field(default_factory=dict)
+    info: RunInfo = field(default_factory=RunInfo)
+
+    @classmethod
+    def of(
+        cls, values: Values, *, tables: Mapping[str, pd.DataFrame] | None = None, info: RunInfo | None = None
+    ) -> Results:
+        """The results that hold these values.
+
+        Args:
+            values: Curves and scalars by key, a curve's of all layers; the frame has those that were measured.
+            tables: Tables by name.
+            info: The run's metadata.
+
+        Returns:
+            The results.
+        """
+        info = info or RunInfo()
+        return cls(values.frame(info.model.layers), dict(tables or {}), dict(values.replicates), info)
+
+    @cached_property
+    def by_key(self) -> dict[Key, Estimates]:
+        """The frame's values and interval ends by key, in order of appearance."""
+        values, few = Values.of(self.frame), self.info.model.layers
+        return values.expand_layers(few, self.info.model.n_layers).by_key if few else values.by_key
+
+    @cached_property
+    def by_name(self) -> dict[str, np.ndarray]:
+        """Every value under the name that sinks give it, (n_layers,) by layer and (1,) elsewhere.
+
+        `measure/task/statistic` or `measure.place/task/statistic`; `_ci_low`, `_ci_high` behind: ends of intervals.
+        """
+        return named_curves(self.by_key)
+
+    @property
+    def n_layers(self) -> int:
+        longest = max((len(estimates.value) for key, estimates in self.by_key.items() if key.place == LAYER), default=0)
+        return self.info.model.n_layers or longest
+
+    def measures(self) -> list[str]:
+        """The measures that have curves.
+
+        Returns:
+            Their names, in order of appearance.
+
+        Example:
+            >>> Results().measures()
+            []
+        """
+        return list(dict.fromkeys(key.measure for key in self.by_key if key.place == LAYER))
+
+    def measure_tasks(self) -> list[tuple[str, str]]:
+        """The measures that have curves, with their tasks.
+
+        Returns:
+            Pairs of measure and task ("": none), in order of appearance.
+
+        Example:
+            >>> values = Values()
+            >>> values.set(Key("sts", "all", task="STS12"), np.array([50.0]))
+            >>> Results.of(values).measure_tasks()
+            [('sts', 'STS12')]
+        """
+        return list(dict.fromkeys((key.measure, key.task) for key in self.by_key if key.place == LAYER))
+
+    @overload
+    def values(self, measure: str, statistic: str, *, task: str = "") -> np.ndarray | None: ...
+    @overload
+    def values(self, measure: str, statistic: str, *, task: str = "", place: str) -> np.ndarray | float | None: ...
+    def values(self, measure: str, statistic: str, *, task: str = "", place: str = LAYER) -> np.ndarray | float | None:
+        """The values of one statistic.
+
+        Args:
+            measure: The measure's name.
+            statistic: `raw`, `baseline`, `adjusted` ...
+            task: The task; "": none.
+            place: `layer`, or a place off the layers: a mix of them, or an embedding table.
+
+        Returns:
+            A curve (n_layers,), NaN where undefined; one number for a place off the layers; None if there is none.
+
+        Example:
+            >>> Results().values("anisotropy", "raw") is None
+            True
+        """
+        estimates = self.by_key.get(Key.of(measure, statistic, task, place))
+        if estimates is None:
+            return None
+        return estimates.value if place == LAYER else float(estimates.value[0])
+
+    def interval(
+        self, measure: str, statistic: str, *, task: str = "", place: str = LAYER
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """The 95% intervals of one statistic.
+
+        Args:
+            measure: The measure's name.
+            statistic: Its statistic.
+            task: The task; "": none.
+            place: `layer`, or a place off the layers.
+
+        Returns:
+            Low and high ends, (n_layers,) each, (1,) off the layers; None if there are none.
+
+        Example:
+            >>> values = Values()
+            >>> values.set(Key("anisotropy", "mean_cosine"), np.array([0.5]), low=np.array([0.4]), high=np.array([0.7]))
+            >>> Results.of(values).interval("anisotropy", "mean_cosine")
+            (array([0.4]), array([0.7]))
+        """
+        estimates = self.by_key.get(Key.of(measure, statistic, task, place))
+        return (estimates.low, estimates.high) if estimates is not None and np.isfinite(estimates.low).any() else None
+
+    def curve(self, measure: str, statistic: str = "", *, task: str = "") -> pd.Series:
+        """One curve by layer.
+
+        Args:
+            measure: The measure's name.
+            statistic: Its statistic; "": the one that figures show, `adjusted` where the measure has a baseline.
+            task: The task; "": none.
+
+        Returns:
+            The values by layer.
+
+        Raises:
+            MetricError: There is none; the message names the curves that there are.
+
+        Example:
+            >>> values = Values()
+            >>> values.set(Key("self_similarity", "raw"), np.array([0.9, 0.5]))
+            >>> values.set(Key("self_similarity", "adjusted"), np.array([0.75, 0.25]))
+            >>> results = Results.of(values)
+            >>> results.curve("self_similarity").tolist(), results.curve("self_similarity", "raw").tolist()
+            ([0.75, 0.25], [0.9, 0.5])
+        """
+        return curve_series(self, measure, statistic, task)
+
+    def __getitem__(self, name: str | tuple[str, str]) -> pd.Series:
+        """The main curve of a measure by layer, or one of its statistics: `results["self_similarity", "raw"]`."""
+        return self.curve(*map(str, name if isinstance(name, tuple) else [name]))
+
+    def __iter__(self) -> Iterator[str]:
+        """The measures' names."""
+        return iter(self.measures())
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in a sentence: how the leading measure goes from layer to layer, where the data show it."""
+        return _shown().run_sentence(self)
+
+    def summary(self) -> pd.DataFrame:
+        """The main curve of each measure, as `curve(measure)`.
+
+        Returns:
+            A row a layer, a column a measure.
+
+        Example:
+            >>> values = Values()
+            >>> values.set(Key("anisotropy", "mean_cosine"), np.array([0.5, 0.25]))
+            >>> Results.of(values).summary()["anisotropy"].tolist()
+            [0.5, 0.25]
+        """
+        return summary_table(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A copy of `frame`, in which each value is a row."""
+        return self.frame.copy()
+
+    def plot(self, measure: str | None = None) -> Figure:
+        """One measure by layer with its interval.
+
+        Args:
+            measure: The measure's name; None: the overview.
+
+        Returns:
+            A matplotlib figure; a notebook shows it.
+
+        Raises:
+            MetricError: There is none; the message names the measures.
+
+        Example:
+            >>> values = Values()
+            >>> values.set(Key("anisotropy", "mean_cosine"), np.array([0.5, 0.25]))
+            >>> Results.of(values).plot("anisotropy").savefig("anisotropy.png")
+        """
+        return _shown().run_plot(self, measure)
+
+    def report(self, path: str | Path = "report.html") -> Path:
+        """Write the interactive page of this run, which fetches nothing; `ctxexp.compare(...).report()` is of several.
+
+        Args:
+            path: The page's file.
+
+        Returns:
+            Its path.
+
+        Example:
+            >>> Results().report("mine.html").name
+            'mine.html'
+        """
+        return _shown().run_report(self, path)
+
+    def __repr__(self) -> str:
+        return f"<Results of {self.info.title or 'run'}: {', '.join(self.measures())} by {self.n_layers} layers>"
+
+    def __str__(self) -> str:
+        return f"{self.sentence}\n{self.summary().round(3).to_string()}"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Raise AttributeError with the public names, for a first guess such as `results.to_csv()`."""
+        names = [each for each in (*dir(type(self)), *self.__dataclass_fields__) if not each.startswith("_")]
+        raise AttributeError(f"Results has no {name!r}{near(name, names)}", name=name, obj=self)
+
+    def _repr_html_(self) -> str:
+        """The sentence, the leading measure's figure and each measure's main curve by layer, for a notebook."""
+        return _shown().run_html(self)
+
+    def merge(self, others: Results) -> Results:
+        """These results and others of parts of one run.
+
+        Args:
+            others: They come first, and prevail where both state a fact in `info`.
+
+        Returns:
+            Both.
+        """
+        import pandas as pd
+
+        frame = pd.concat([others.frame, self.frame], ignore_index=True)
+        tables, replicates = {**others.tables, **self.tables}, {**others.replicates, **self.replicates}
+        return Results(frame, tables, replicates, self.info | others.info)
+
+    def save(self, folder: str | Path = "results") -> Path:
+        """Write results.json, the frame and one CSV a table, atomically: a crash leaves the old file or none.
+
+        Args:
+            folder: The folder; a name that ends in `.csv` gets the frame alone.
+
+        Returns:
+            Its path.
+
+        Raises:
+            MetricError: It is a file's name of another kind, or a table couldn't be loaded by its name.
+
+        Example:
+            >>> Results().save("results.csv").read_text().strip()
+            'measure,task,statistic,place,layer,value,low,high,n'
+        """
+        files.write(self, user_path(folder))
+        return user_path(folder)
+
+    @classmethod
+    def load(cls, folder: Path) -> Results:
+        """Read all of it back from disk.
+
+        Args:
+            folder: The folder that `save` wrote.
+
+        Returns:
+            The results.
+
+        Raises:
+            TrackingError: A file is missing, damaged since its folder was sealed, not of this kind, or of another
+                version's format.
+
+        Example:
+            >>> Results.load(Results().save("folder"))
+            <Results of run:  by 0 layers>
+        """
+        return cls(*files.read(folder))
+
+
+class Shown(Protocol):
+    """How results are shown, in words and drawn: `ctxexp.report.comparison`."""
+
+    def run_sentence(self, results: Results) -> str: ...
+    def run_plot(self, results: Results, measure: str | None) -> Figure: ...
+    def run_report(self, results: Results, path: str | Path) -> Path: ...
+    def run_html(self, results: Results) -> str: ...
+
+
+def show_by(load: Callable[[], Shown]) -> None:
+    """Have results shown by what `load` gives, called once they are shown: it has all that draws figures."""
+    global _shown
+    _shown = load
+
+
+_shown: Callable[[], Shown]
+
+
+def measure_info(results: Results, measure: str) -> MeasureInfo:
+    """The metadata of a measure as the run recorded it; blank where it recorded none."""
+    return results.info.measures.get(measure, MeasureInfo())
+
+
+def main_statistics(results: Results, measure: str) -> tuple[str, ...]:
+    """The statistics that may stand for the measure, the first first: the one that its metric names, if it names one,
+    its share of the room above chance, adjusted, raw."""
+    own = measure_info(results, measure).main
+    return (*([own] if own else []), "share_of_room", "adjusted", "raw")
+
+
+def main_key(results: Results, measure: str, task: str = "", *, wanted: str = "") -> Key | None:
+    """The curve that stands for the measure: of `wanted`, its metric's choice, share of the room, adjusted, raw and the
+    others (no count, spread or level) the first with a finite value, or else the first; None if there is none."""
+    others = [key.name for key in results.by_key if may_be_main(key)]
+    keys = [Key.of(measure, statistic, task) for statistic in (wanted, *main_statistics(results, measure), *others)]
+    keys = [key for key in keys if key in results.by_key]
+    return next((key for key in keys if np.isfinite(results.by_key[key].value).any()), next(iter(keys), None))
+
+
+def main_keys(results: Results) -> list[Key]:
+    """The curve of each measure and task that its metric names, or its share of the room, adjusted or raw."""
+    keys = (main_key(results, *measure_task) for measure_task in results.measure_tasks())
+    return [key for key in keys if key and key.name in main_statistics(results, key.measure)]
+
+
+def keys_beside(results: Results, key: Key) -> dict[str, Key]:
+    """The keys of the curves that stand beside one in a table, by their names there: raw, chance, adjusted."""
+    if key.statistic not in ("adjusted", "share_of_room", "raw"):
+        return {}
+    keys = {name: key._replace(statistic=name.replace("chance", "baseline")) for name in ("raw", "chance", "adjusted")}
+    return {name: other for name, other in keys.items() if other != key and other in results.by_key}
+
+
+def mix_mark(results: Results, measure: str) -> str:
+    """What tells a mean over words of a text that doesn't fill all bands of frequency from one that does: `2 of 3
+    bands`; empty for a text that does, and for other measures."""
+    return results.info.mix.mark if measure_info(results, measure).over in OVER_WORDS else ""
+
+
+def may_be_main(key: Key) -> bool:
+    """Whether a curve may stand for its measure: no count, no spread, no baseline, and nothing by a second baseline."""
+    return not key.baseline and key.statistic not in NEVER_MAIN
+
+
+def curve_series(results: Results, measure: str, statistic: str, task: str) -> pd.Series:
+    """A curve by layer; statistic "": the one that stands for the measure. Raises MetricError, with the nearest name,
+    for one that wasn't measured."""
+    import pandas as pd
+
+    key = Key.of(measure, statistic, task)
+    if not statistic:
+        key = main_key(results, measure, task) or key
+    if key not in results.by_key:
+        curves = [each for each in results.by_key if each.place == LAYER]
+        names = {str(each) if statistic else each.curve_name for each in curves}
+        name = str(key) if statistic else key.curve_name
+        raise MetricError(f"no curve {name!r} in these results{near(name, names)}")
+    values = results.by_key[key].value
+    return pd.Series(values, index=pd.RangeIndex(len(values), name="layer"), name=str(key))
+
+
+def summary_table(results: Results) -> pd.DataFrame:
+    """The curve that stands for each measure and task, a column each; a row a layer that was measured."""
+    import pandas as pd
+
+    curves = {}
+    for measure, task in results.measure_tasks():
+        curves[Key(measure, "", task).curve_name] = curve_series(results, measure, "", task)
+    layers = list(results.info.model.layers or range(results.n_layers))
+    return pd.DataFrame(curves, index=pd.Index(layers, name="layer"))
+
+
+def named_curves(by_key: Mapping[Key, Estimates]) -> dict[str, np.ndarray]:
+    """The values under the names that sinks give them, and the ends of their intervals, see `Results.by_name`."""
+    curves = {}
+    for key, estimates in by_key.items():
+        curves[str(key)] = estimates.value
+        if np.isfinite(estimates.low).any():
+            curves |= {f"{key}_ci_low": estimates.low, f"{key}_ci_high": estimates.high}
+    return curves
