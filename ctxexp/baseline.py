@@ -17,6 +17,7 @@ from ctxexp.metric import GroupMean, Metric, Over
 from ctxexp.occurrences import Occurrences
 
 Among = Literal["sentence", "row"]
+"""Over which pairs a mean cosine is expected: one word from each of two sentences, or any two rows."""
 
 
 class BaselineValues(NamedTuple):

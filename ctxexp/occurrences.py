@@ -17,8 +17,6 @@ from ctxexp.maths.mix import MixedWords, WordMix
 from ctxexp.model import Encoder
 
 EQUAL = WordMix(weights="equal")
-
-
 MOST = 2048  # blocks that units are resampled in: of more units several share one, which loses next to nothing
 
 

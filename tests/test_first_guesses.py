@@ -18,7 +18,7 @@ import pytest
 import ctxexp
 from ctxexp.command.cli import run_command_line
 from ctxexp.errors import CtxexpError
-from ctxexp.jobs import execute, sweep
+from ctxexp.jobs import execute
 from ctxexp.models import minis
 
 SENTENCES = ["The bank of the river was wet.", "The bank raised the rate.", "A river runs past the old bank."]
@@ -138,7 +138,7 @@ def folder(cache: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("CTXEXP_CACHE", str(cache))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    for module, name in ((execute, "run_figures"), (execute, "write_report"), (sweep, "write_summary")):
+    for module, name in ((execute, "run_figures"), (execute, "write_report"), (execute, "write_summary")):
         monkeypatch.setattr(module, name, lambda *args, **keywords: [])
     (tmp_path / "texts").mkdir()
     for place in (tmp_path, tmp_path / "texts"):

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from ctxexp.errors import MetricError, TrackingError
-from ctxexp.files.job_folder import read_state, write_json
+from ctxexp.files.process import read_state, write_json
 from ctxexp.files.writing import find_damage, seal_folder
 from ctxexp.results import Results
 from ctxexp.results.values import Key, Values, metric_key

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.files.job_folder import job_folder
+from ctxexp.files.process import job_folder
 from ctxexp.jobs.job import Sinks, job, new_run
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.sink import MlflowSink

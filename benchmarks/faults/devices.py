@@ -15,11 +15,10 @@ from bounded import bounded
 
 from ctxexp.datasets import sts
 from ctxexp.errors import CtxexpError
-from ctxexp.files.job_folder import RUN, STATE, job_folder
+from ctxexp.files.process import RUN, STATE, job_folder
 from ctxexp.files.vector_files import read_vectors
 from ctxexp.files.writing import MANIFEST, seal_folder
-from ctxexp.jobs.finished_runs import finished_results
-from ctxexp.jobs.job import Sinks, job, new_run
+from ctxexp.jobs.job import Sinks, finished_results, job, new_run
 from ctxexp.models.word_vectors import word_vectors
 from ctxexp.results import FRAME, REPLICATES, RESULTS_FILE, Results
 

@@ -14,7 +14,7 @@ import numpy as np
 from ctxexp.engine import Engine
 from ctxexp.models.lazy import lazy
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp.vectors.encoding import EncodingWorkers
 
 from . import Silent
 from .damage import CORPORA, Drawn, check, heard

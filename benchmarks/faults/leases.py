@@ -20,7 +20,7 @@ from ctxexp.errors import StoreError
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import cache as leases
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.store import Store
 from tests.other_process import child
 

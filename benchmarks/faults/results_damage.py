@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 
 from ctxexp.errors import TrackingError
-from ctxexp.files.job_folder import job_folder
-from ctxexp.jobs.finished_runs import reuse
-from ctxexp.jobs.job import Sinks, job, new_run
-from ctxexp.jobs.sweep import _results_of, _rows
+from ctxexp.files.process import job_folder
+from ctxexp.jobs.execute import _results_of, _rows
+from ctxexp.jobs.job import Sinks, job, new_run, reuse
 from ctxexp.results import Results
 from ctxexp.sink import Sweep
 from ctxexp.sinks.mlflow.sink import MlflowSink

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.errors import TrackingError
-from ctxexp.sinks.mlflow import database, sqlite
+from ctxexp.sinks.mlflow import database
 
 from . import Lost, Silent
 from .disk import disk, fill
@@ -58,11 +58,11 @@ def tried(
     folder.mkdir()
     folder.chmod(0o777)
     file = Path(shutil.copy(whole, folder / "mlflow.db"))
-    before, sqlite.BUSY_TIMEOUT = sqlite.BUSY_TIMEOUT, 0.2
+    before, database.BUSY_TIMEOUT = database.BUSY_TIMEOUT, 0.2
     try:
         trouble(file, np.random.default_rng([seed, place]))
     finally:
-        sqlite.BUSY_TIMEOUT = before
+        database.BUSY_TIMEOUT = before
 
 
 def message(folder: Path) -> str:
@@ -158,7 +158,7 @@ def failing(file: Path, rng: np.random.Generator) -> None:
     place = file.with_name("disk")
     place.mkdir()
     try:
-        sqlite.check_schema(sqlite.sqlite_uri(place))
+        database.check_schema(database.sqlite_uri(place))
     except TrackingError as error:
         healthy(file, str(error), "the disk fails", "leave it where it is")
         return

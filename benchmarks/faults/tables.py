@@ -17,10 +17,9 @@ import pandas as pd
 
 from ctxexp.command.face import load
 from ctxexp.errors import MetricError, TrackingError
-from ctxexp.files.job_folder import job_folder
+from ctxexp.files.process import job_folder
 from ctxexp.files.writing import MANIFEST, find_damage, seal_folder
-from ctxexp.jobs.finished_runs import finished_on_disk
-from ctxexp.jobs.job import Sinks, job, new_run
+from ctxexp.jobs.job import Sinks, finished_on_disk, job, new_run
 from ctxexp.report import frame
 from ctxexp.report.comparison import Comparison
 from ctxexp.results import Results

@@ -30,19 +30,18 @@ from ctxexp.measuring.study import ShardOptions, Study, load_sharder
 from ctxexp.measuring.words import Observer
 from ctxexp.metric import RUN, Metric
 from ctxexp.model import Encoder, contract_violation
-from ctxexp.models.choices import check_arguments
+from ctxexp.models.choices import check_arguments, check_device
 from ctxexp.occurrences import check_contexts
 from ctxexp.plugins.offers import publisher
 from ctxexp.plugins.registry import load_plugin_files, plugin_files, registry
 from ctxexp.progress import Progress, Silent
-from ctxexp.report.sweep_tables import TABLE, load_explorer
+from ctxexp.report.terminal import TABLE, load_explorer
 from ctxexp.results import Results
 from ctxexp.results.objective import Objective
 from ctxexp.transform import Calibration
 from ctxexp.vectors.cache import disk_limit
-from ctxexp.vectors.device import check_device
+from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.pool import POOLINGS
-from ctxexp.vectors.shards import EncodingWorkers
 from ctxexp.vectors.stores import SentencePooling, Vectors, WordFilter
 
 log = logging.getLogger("ctxexp")

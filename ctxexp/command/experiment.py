@@ -42,13 +42,18 @@ from ctxexp.command.overrides import write_out
 from ctxexp.datasets.download import vector_folder
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
 from ctxexp.files.code_version import skip_damaged
-from ctxexp.files.job_folder import job_folder, mark_killed_jobs, new_id, read_state, try_state
-from ctxexp.files.process import process_tags, watch_parent_in_workers
+from ctxexp.files.process import (
+    job_folder,
+    mark_killed_jobs,
+    new_id,
+    process_tags,
+    read_state,
+    try_state,
+    watch_parent_in_workers,
+)
 from ctxexp.files.writing import disk_error_message, is_disk_full, user_path
-from ctxexp.jobs.execute import JobSpec, execute, print_error_once
-from ctxexp.jobs.finished_runs import RESULT_NEUTRAL_KEYS
-from ctxexp.jobs.job import describe
-from ctxexp.jobs.sweep import current_sweep, open_sweep, run_application
+from ctxexp.jobs.execute import JobSpec, current_sweep, execute, open_sweep, print_error_once, run_application
+from ctxexp.jobs.job import RESULT_NEUTRAL_KEYS, describe
 from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.registry import GROUPS, LISTS, load_plugin_files, registry
 from ctxexp.progress import Progress, show

@@ -50,8 +50,6 @@ MEANT = dict.fromkeys(("dataset", "data", "corpus", "sentences"), "text, the sec
 log = logging.getLogger("ctxexp")
 MAX_YIELDED = 1_000_000  # sentences of a text that doesn't say how many it has
 Text = str | Path | Corpus | Mapping[str, Any] | Iterable[str | Sequence[str] | Sentence | Mapping[str, Any]]
-
-
 KEYS |= {"column": "dataset.column", "layers": "model.layers"}  # keywords of `measure`, by the config's keys
 
 
@@ -220,7 +218,7 @@ def runs(folder: str | Path = "mlruns", *, sweep: str | None = None) -> dict[str
         Traceback (most recent call last):
         ctxexp.errors.TrackingError: no finished run in ...
     """
-    from ctxexp.jobs.finished_runs import finished_by_label  # sinks settle how MLflow behaves: not at `import ctxexp`
+    from ctxexp.jobs.job import finished_by_label  # sinks settle how MLflow behaves: not at `import ctxexp`
 
     return {label: results for label, (_, results) in finished_by_label(folder, sweep=sweep).items()}
 

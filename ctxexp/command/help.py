@@ -29,8 +29,6 @@ FLAGS = {
     "--cfg job": "show a run's config instead (--hydra-help: Hydra's flags)",
     "--version": "ctxexp's version",
 }
-
-
 WIDEST = 100  # characters of a line, however wide the terminal
 
 

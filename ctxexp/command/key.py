@@ -18,7 +18,7 @@ from ctxexp.control import Control
 from ctxexp.errors import ConfigError
 from ctxexp.files.code_version import __version__, package_digest
 from ctxexp.files.writing import user_path
-from ctxexp.jobs.finished_runs import RESULT_NEUTRAL_KEYS
+from ctxexp.jobs.job import RESULT_NEUTRAL_KEYS
 from ctxexp.measuring.study import Study
 from ctxexp.models.choices import AS_TOKENIZER
 from ctxexp.models.transformer.checkpoints import label_of

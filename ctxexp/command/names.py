@@ -25,6 +25,7 @@ _folder: Path | None = None  # of --config-dir
 _HUB = r"(?:https?://(?:huggingface\.co|hf\.co)/|hf://)"
 PAGES = {"model": rf"{_HUB}(?!datasets/)([\w./-]+?)/?", "dataset": rf"{_HUB}datasets/([\w./-]+?)/?"}  # by their address
 Names = Callable[[str], Sequence[str]]
+"""The names of a group: `Names("model")` -> ["bert", ...]."""
 
 
 def config_folder() -> Path:
@@ -44,9 +45,6 @@ def add_config_folder(folder: str | None) -> None:
     """Look up config files in this folder first, in place of an earlier one; None: in no such folder."""
     global _folder
     _folder = Path(folder).absolute() if folder else None
-
-
-"""The names of a group: `Names("model")` -> ["bert", ...]."""
 
 
 class Location(NamedTuple):

@@ -25,8 +25,7 @@ from ctxexp.plugins.hookspecs import ALL_KINDS, COMMAND, CONFIG_KINDS
 from ctxexp.plugins.offers import Offer, PluginVersion, arguments, type_text, value_text
 from ctxexp.plugins.registry import GROUPS, Registry, load_plugin_files, registry
 from ctxexp.progress import show, terminal_width
-from ctxexp.sinks.mlflow.database import DATABASE, prepare
-from ctxexp.sinks.mlflow.sqlite import is_intact, point_to, sqlite_file, sqlite_path, sqlite_uri
+from ctxexp.sinks.mlflow.database import DATABASE, is_intact, point_to, prepare, sqlite_file, sqlite_path, sqlite_uri
 from ctxexp.sinks.mlflow.ui import serve
 from ctxexp.vectors.cache import clear, entries, size_text
 
@@ -82,7 +81,7 @@ def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Pa
     out: where to
     example: ctxexp report sweep=last
     """
-    from ctxexp.jobs.finished_runs import finished_by_label
+    from ctxexp.jobs.job import finished_by_label
     from ctxexp.report.comparison import write_summary
 
     finished = list(finished_by_label(folder, sweep=sweep).items())[::-1]  # the first job first

@@ -41,6 +41,7 @@ OTHER_KINDS = {
     ".vec": "word vectors are read with model=word_vectors model.path={}",
     **dict.fromkeys((".npz", ".npy", ".h5", ".hdf5"), "vectors of words are read with model=vectors model.path={}"),
 }
+"""What is no text, with the option that takes it."""
 _MARKS = regex.compile(r"(?<=[.!?…][\"'”’)\]]?)\s+(?=[\"'“‘(\[]?[\p{Lu}\p{N}])")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _CUTS: dict[str, Callable[[str], list[str]]] = {
@@ -50,9 +51,6 @@ _CUTS: dict[str, Callable[[str], list[str]]] = {
 }
 FIELDS = (("sentence1", "sentence2"), ("premise", "hypothesis"))  # of .jsonl objects and .tsv headers
 SUFFIXES = (".jsonl", ".tsv", ".txt")  # of a folder's files those of the first kind that is there are read
-
-
-"""What is no text, with the option that takes it."""
 
 
 def text(

@@ -1,5 +1,6 @@
-"""The process that works on a run, and whether it still lives; the environment that it runs in: packages,
-interpreter, commit, hardware, user, command.
+"""A job's folder and its JSON files, of which a reader sees the old or the new one, never half of one; the process
+that works on it, and whether it still lives; and the environment that it runs in: packages, interpreter, commit,
+hardware, user, command.
 """
 
 from __future__ import annotations
@@ -7,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import getpass
+import json
 import multiprocessing
 import os
 import platform
 import re
+import secrets
 import shlex
 import shutil
 import signal
@@ -18,16 +21,112 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict, cast
 
-from ctxexp.errors import Terminated
+from ctxexp.errors import DiskError, Terminated
 from ctxexp.files.code_version import PACKAGE
-from ctxexp.files.credentials import mask
+from ctxexp.files.credentials import map_texts, mask
+from ctxexp.files.writing import PART, disk_error_message, no_device, user_path, write_text
 
+STATE = "status.json"  # what the job is doing: changes, so it is no artifact
+RUN = "run.json"  # what names the job
 HOST, PID, STARTED = "ctxexp.host", "ctxexp.pid", "ctxexp.process_started"
+
+
+class State(TypedDict, total=False):
+    """The contents of status.json: a job's latest state, and its own and its sinks' descriptions of it."""
+
+    status: str
+    name: str
+    key: str
+    results: str  # the folder that they are in, where it is an earlier job's
+    error: str
+    link: str
+    overrides: list[str]
+    process: dict[str, str]
+    sinks: dict[str, dict[str, str]]
+    reused: bool
+
+
+def new_id() -> str:
+    """A name for a sweep or a single run: readable, sortable, and no two alike within a second."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(3)}"
+
+
+def job_folder(folder: Path | str, group: str, number: int | None = None, overrides: Sequence[str] = ()) -> Path:
+    """`<folder>/results/<sweep or single id>/<number and overrides>`: the same path from the same arguments."""
+    text = "_".join(o for o in overrides if not o.lstrip("+~").startswith(("tracking.", "sink", "plugins=")))
+    label = re.sub(r"[^\w.=+-]+", "_", text)[:80].strip("_")
+    name = "_".join(part for part in ("" if number is None else f"{number:03d}", label) if part)
+    return user_path(folder).resolve() / "results" / group / (name or "run")
+
+
+def write_json(path: Path, document: object) -> None:
+    """Atomic: a reader sees the old file or the new one. Credentials are left out."""
+    write_text(path, json.dumps(map_texts(mask, document), indent=1, ensure_ascii=False, default=str))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The file's object; empty if there is none or it is damaged."""
+    try:
+        document = json.loads(no_device(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def write_state(folder: Path, *, fresh: bool = False, **changes: object) -> None:
+    """Update status.json; `fresh` forgets what it said."""
+    write_json(folder / STATE, {**({} if fresh else read_json(folder / STATE)), **changes})
+
+
+def try_state(folder: Path, *, fresh: bool = False, **changes: object) -> None:
+    """Update status.json where a more important error is being reported: a full disk is ignored."""
+    with suppress(DiskError):
+        write_state(folder, fresh=fresh, **changes)
+
+
+def read_state(folder: Path) -> State:
+    """The contents of status.json; entries of another type than we write are left out."""
+    texts = ("results", "status", "key", "name", "error", "link")
+    types = dict.fromkeys(texts, str) | {"overrides": list, "process": dict, "sinks": dict}
+    state: dict[str, Any] = {k: v for k, v in read_json(folder / STATE).items() if isinstance(v, types.get(k, object))}
+    if "overrides" in state:
+        state["overrides"] = [o for o in state["overrides"] if isinstance(o, str)]
+    if "sinks" in state:
+        state["sinks"] = {label: about for label, about in state["sinks"].items() if isinstance(about, dict)}
+    return cast(State, state)
+
+
+def mark_killed_jobs(store: Path) -> list[Path]:
+    """Write KILLED to the status.json of jobs under `<store>/results` whose process is gone; returns their folders.
+
+    What such a process was writing, there or in a sweep's summary, is removed. Raises DiskError.
+    """
+    closed: list[Path] = []
+    summaries: set[Path] = set()
+    try:
+        for path in sorted((store / "results").glob(f"*/*/{STATE}")):
+            state = read_state(path.parent)
+            tags = state.get("process", {})
+            if tags.get(HOST) == platform.node():
+                summaries.add(path.parents[1] / "summary")
+            why = state.get("status") == "RUNNING" and why_gone(tags.get(HOST), tags.get(PID), tags.get(STARTED))
+            if why:
+                write_state(path.parent, status="KILLED", error=why)
+                closed.append(path.parent)
+        for place in (*closed, *summaries):
+            for part in place.rglob(f"*{PART}"):
+                pid = part.stem.rpartition(".")[2]
+                if pid.isdigit() and process_identity(int(pid)) == "":
+                    part.unlink()
+    except OSError as error:
+        raise DiskError(disk_error_message(error)) from error
+    return closed
 
 
 def process_tags() -> dict[str, str]:

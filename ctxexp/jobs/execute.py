@@ -1,37 +1,59 @@
-"""One job from start to end: its study, its results on disk and in the sinks, its failure."""
+"""One job from start to end: its study, its results on disk and in the sinks, its failure; a sweep's end: every job
+settled, one comparison of those with results; and an application that ends so.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import re
+import signal
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from ctxexp.errors import CtxexpError, line
+from ctxexp.errors import CtxexpError, Terminated, TrackingError, error_text, line
+from ctxexp.files import process
 from ctxexp.files.credentials import map_texts, mask, with_references
-from ctxexp.files.process import reraise_interrupts
+from ctxexp.files.process import (
+    STATE,
+    State,
+    defer_signals,
+    end_workers,
+    raise_on_termination,
+    read_state,
+    reraise_interrupts,
+    try_state,
+    write_json,
+)
 from ctxexp.files.writing import is_disk_full
-from ctxexp.jobs.finished_runs import reuse, run_name
-from ctxexp.jobs.job import Sinks, describe, job, new_run
+from ctxexp.jobs.job import Sinks, describe, job, labels, new_run, reuse, run_name, title_of
 from ctxexp.measuring.study import Study
 from ctxexp.plugins.registry import registry
 from ctxexp.progress import show, terminal_width
+from ctxexp.report.comparison import write_summary
 from ctxexp.report.figures import run_figures
+from ctxexp.report.negative_controls import NO_CONTEXT, control_lines
 from ctxexp.report.page import REPORT, show_page, write_report
-from ctxexp.report.run_facts import text_start
-from ctxexp.report.sweep_tables import table_texts, write_tables
-from ctxexp.report.terminal import answer, curve_table, fitted_markdown
-from ctxexp.results import Results
+from ctxexp.report.run_facts import average_seeds, text_start
+from ctxexp.report.terminal import answer, curve_table, fitted_markdown, table_texts, write_tables
+from ctxexp.results import RESULTS_FILE, Results
 from ctxexp.results.objective import Objective
 from ctxexp.results.run_info import RunInfo
+from ctxexp.sink import Status, Sweep, SweepReport, SweepRow
 
 _printed_errors: set[str] = set()  # errors that this process has printed
 _failed: list[str] = []  # errors of this process's jobs, for the exit status of a single run
+JOBS = "jobs.json"  # beside the comparison: the sweep's rows
+Summarise = Callable[[list[tuple[str, Results]], Path], list[Path]]
+_current: tuple[Sweep, Sinks] | None = None
+_verbose = False
 
 
 class Parts(Protocol):
@@ -196,3 +218,179 @@ def info_as_written(info: RunInfo, texts: Mapping[str, str]) -> RunInfo:
         document[part] = map_texts(lambda text: with_references(texts, text), document[part])
     document["model"]["name"] = info.model.name  # a config group's, which no environment gives
     return RunInfo.from_json(document)
+
+
+def open_sweep(sweep: Sweep, sinks: Sinks, *, verbose: bool = False) -> None:
+    """Remember the sweep that this process starts, and its sinks; `verbose`: its end prints more than the answer."""
+    global _current, _verbose
+    _current, _verbose = (sweep, sinks), verbose
+
+
+def current_sweep() -> tuple[Sweep, Sinks] | None:
+    """The sweep that this process has started, whether or not it is over, and its sinks; None if it started none."""
+    return _current
+
+
+def close_sweep(
+    sweep: Sweep, sinks: Sinks, summarise: Summarise, *, wait: float = 5.0, stopped: str | None = None
+) -> SweepReport:
+    """Settle a sweep, however it ended: no job stays RUNNING, and those with results are compared.
+
+    Call it once, after Hydra has returned, raised or been interrupted. Jobs that still run get `wait` seconds to end by
+    themselves. Doesn't raise for what the sinks or `summarise` do: `error` says it, the rows are there.
+    `stopped` says what kept the sweep from running all its jobs: it is KILLED then, even where those that ran FINISHED.
+    `summarise` gets (label, results) of each job with results and a folder, and returns the files that it wrote there.
+    """
+    report = SweepReport(_rows(sweep, wait))
+    statuses = {row.status for row in report.rows} | ({"KILLED"} if stopped else set())
+    ends: tuple[Status, ...] = ("KILLED", "FAILED")
+    report.status = next((s for s in ends if s in statuses), "FINISHED")
+    if not report.rows:
+        return report
+    report.compared, problems = _results_of(report.rows)
+    problems = [*([stopped] if stopped else []), *problems]
+    try:
+        write_json(
+            sweep.summary / JOBS,
+            [{**vars(r), "folder": str(r.folder), "results": str(r.results)} for r in report.rows],
+        )
+        if report.compared:
+            summarise(report.compared, sweep.summary)
+    except Exception as error:  # the jobs' results must not be hidden by a figure that failed
+        # An interrupt may leave a library half imported: then its traceback says nothing.
+        why = f"{type(error).__name__}: {error}; `ctxexp report` makes it" if stopped else describe(error)
+        problems.append(f"the comparison failed: {why}")
+    report.error = "\n".join(problems) or None
+    try:
+        sinks.finish_sweep(sweep, report)
+    except TrackingError as error:
+        report.error = "\n".join([*problems, str(error)])
+    return report
+
+
+def _results_of(rows: Sequence[SweepRow]) -> tuple[list[tuple[str, Results]], list[str]]:
+    """The results of every job that has them, by its label, and a line for each whose results can't be read."""
+    runs, problems = [], []
+    for row in rows:
+        if row.status == "FINISHED" or (row.results / RESULTS_FILE).exists():
+            try:
+                runs.append((row.label, Results.load(row.results)))
+            except TrackingError as error:
+                problems.append(f"{row.label} is left out of the comparison: {error}")
+    return runs, problems
+
+
+def _rows(sweep: Sweep, wait: float) -> list[SweepRow]:
+    deadline = time.monotonic() + wait
+    rows = []
+    for path in sorted(sweep.results.glob(f"*/{STATE}")):
+        folder = path.parent
+        state = read_state(folder)
+        while state.get("status") == "RUNNING" and time.monotonic() < deadline:
+            if _gone(state):
+                break
+            time.sleep(0.1)
+            state = read_state(folder)
+        if state.get("status") == "RUNNING":
+            state |= {"status": "KILLED", "error": _gone(state) or "interrupted with its sweep"}
+            try_state(folder, **state)
+        row = SweepRow(
+            label=title_of(str(state.get("name") or ""), state.get("overrides", [])),
+            overrides=list(state.get("overrides", [])),
+            status=str(state.get("status", "KILLED")),
+            error=state.get("error"),
+            folder=folder,
+            results=Path(state.get("results") or folder),
+            link=str(state.get("link") or ""),
+            reused=bool(state.get("reused")),
+            sinks=state.get("sinks", {}),
+        )
+        rows.append(row)
+    for row, label in zip(rows, labels([(r.label, r.overrides) for r in rows]), strict=True):
+        row.label = label
+    return rows
+
+
+def _gone(state: State) -> str | None:
+    """The reason why the job's process no longer works on it; None if it may."""
+    tags = state.get("process", {})
+    why = process.why_gone(tags.get(process.HOST), tags.get(process.PID), tags.get(process.STARTED))
+    return f"{why}: killed, by its sweep's end or by the system" if why else None
+
+
+def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:
+    links = {row["label"]: row["link"] for row in json.loads((folder / JOBS).read_text(encoding="utf-8"))}
+    return write_summary(runs, folder, registry(), links=links)
+
+
+def run_application(application: Callable[[], object], *, multirun: bool, summarise: Summarise = _summarise) -> int:
+    """Run Hydra's application and settle what it leaves, however it ends: by itself, interrupted, or with a worker
+    killed. The exit status; what isn't an end of these raises, after all is settled."""
+    status = 0
+    stopped: str | None = None
+    other: Exception | SystemExit | None = None
+    with raise_on_termination():
+        try:
+            with reraise_interrupts():
+                application()
+        except KeyboardInterrupt:
+            status, stopped = 130, "interrupted"
+        except Terminated as end:
+            status, stopped = int(str(end.code)), f"ended by {signal.Signals(int(str(end.code)) - 128).name}"
+        except BrokenProcessPool as error:
+            status, stopped = 1, _killed_worker(error)
+        except SystemExit as error:
+            other = error
+        except Exception as error:
+            stopped, other = f"stopped by {type(error).__name__}", error
+            if multirun and has_failures():  # whoever optimises over jobs can't go on where they fail
+                status, stopped, other = 1, f"the sweeper stopped at failed jobs: {error_text(error)}", None
+        if status == 1:
+            show(f"error: {stopped}", sys.stderr)
+        elif status:
+            show(f"{stopped}: the runs that were under way are KILLED", sys.stderr)
+        with defer_signals():
+            closed = close(summarise, multirun=multirun, stopped=stopped)
+            end_workers()
+    if other:
+        raise other
+    return status or closed
+
+
+def _killed_worker(error: BaseException) -> str:
+    """A worker process that the system killed, in one line."""
+    signals = ", ".join(sorted(set(re.findall(r"\b(SIG[A-Z]+)\(", str(error)))))
+    return (
+        f"a worker process was killed{f' ({signals})' if signals else ''}, most often for want of memory: have fewer "
+        "at a time (hydra.launcher.n_jobs=1), and repeat the command with resume=true, which skips what finished"
+    )
+
+
+def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | None = None) -> int:
+    """Settle a sweep after Hydra has returned, and print how its jobs ended; returns the exit status."""
+    started = current_sweep() if multirun else None
+    if started is None:
+        return 1 if has_failures() else 0
+    sweep, sinks = started
+    report = close_sweep(sweep, sinks, summarise, stopped=stopped)
+    if not report.rows:
+        return 1
+    targets = {label: (Objective.read(r.info.objective), r) for label, r in report.compared if r.info.objective}
+    objectives = {label: f"{one.text} = {one.of(results):.6g}" for label, (one, results) in targets.items()}
+    rows = [row for row in report.rows if _verbose or row.status != "FINISHED" or row.label in objectives]
+    for row in rows:
+        note = " ".join(row.error.strip().splitlines()[-1:]) if row.error else objectives.get(row.label, "")
+        show(f"{row.label}: {row.status.lower()}{' before' if row.reused else ''}{note and ', '}{note}")
+    if problems := (report.error or "").removeprefix(stopped or "").strip():
+        show(f"error: {problems}", sys.stderr)
+    averages = average_seeds(report.compared)
+    if _verbose and (controls := control_lines(averages)):
+        show("\n".join([f"{NO_CONTEXT}:", *controls]))
+    for table in table_texts(sweep.summary):
+        show(f"\n{fitted_markdown(table, terminal_width())}")
+    if averages:
+        show(f"\n{answer(averages, terminal_width())}")
+    if link := sinks.charts_link(sweep):
+        show(f"charts: {link}")
+    show_page(sweep.summary)
+    return 0 if report.status == "FINISHED" and not report.error else 1

@@ -19,6 +19,7 @@ from ctxexp.occurrences import Units
 
 COUNTS = 2**21  # counts drawn at a time
 Statistics = Callable[[np.ndarray], dict[str, np.ndarray]]
+"""How often each pair counts (c, n) to each statistic's values (c,)."""
 
 
 @unique
@@ -103,9 +104,6 @@ def interval(replicates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if defined.any():
         low[defined], high[defined] = np.nanpercentile(replicates[defined].astype(np.float64), [2.5, 97.5], axis=1)
     return low, high
-
-
-"""How often each pair counts (c, n) to each statistic's values (c,)."""
 
 
 def pair_groups(ends: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from ctxexp.occurrences import Groups, Occurrences
 
 FIRST = ""  # the baseline of a measure's `baseline` and `adjusted`
 Blocks = Callable[[Groups], Iterator[Block]]
+"""Groups to blocks of equal-sized ones."""
 
 
 class SampleBaseline:
@@ -171,12 +172,6 @@ class BaselineLevels:
         speak of."""
         first = self.of_groups[label].get(FIRST)
         return (first or self.sample).baseline_source(self.prototypes[label])
-
-
-"""Groups to blocks of equal-sized ones."""
-
-
-"""Over which pairs a mean cosine is expected: one word from each of two sentences, or any two rows."""
 
 
 class Level(NamedTuple):

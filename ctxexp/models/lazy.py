@@ -18,7 +18,7 @@ from ctxexp.errors import DiskError, error_text
 from ctxexp.files.code_version import code_version
 from ctxexp.files.writing import clear_parts, digest, seal, unseal, write_text
 from ctxexp.model import EncodedSentence, Encoder, TextStart
-from ctxexp.vectors.device import is_cpu
+from ctxexp.models.choices import is_cpu
 
 Description = dict[str, Any]  # an encoder's attributes, read from JSON
 log = logging.getLogger("ctxexp")

@@ -33,8 +33,6 @@ from ctxexp.plugins.hookspecs import CONFIG_KINDS, FIRST_PARTY, HOOKS, Factory, 
 from ctxexp.plugins.offers import Offer, PluginVersion, install_hint, load_plugin_file, location
 
 ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group
-
-
 GROUP = "ctxexp"  # the entry-point group of plugins
 HOOK_GROUP = "ctxexp.hooks"  # of classes like `HookSpecs`, by which a distribution has hooks of its own
 

@@ -46,13 +46,11 @@ if TYPE_CHECKING:
 
 LOG = "log"
 PAPER_MEASURES = ("self_similarity", "anisotropy", "intra_sentence_similarity", "max_explainable_variance")
+"""The measures of the paper's four figures, in its order."""
 LINE_WIDTH = 2  # points
 AXES_POINTS = 190  # height of a panel's axes, of all figures about the same
 _MARKERS = "osD^vPX<>h"
 _DASHES = ("-", (0, (3, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)))
-
-
-"""The measures of the paper's four figures, in its order."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 from ctxexp.errors import MetricError, near
 from ctxexp.files.writing import user_path, write_csv
 from ctxexp.plugins import Registry
-from ctxexp.report import sweep_tables, wording
+from ctxexp.report import terminal, wording
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.figures import overview_figure, run_figure, sweep_figure, sweep_figures
 from ctxexp.report.findings import LEADING, finding, sweep_finding
@@ -47,8 +47,8 @@ def write_summary(
     published = any(results.info.published for _, results in runs)
     averages = average_seeds(runs)
     paths = sweep_figures(averages, folder, published=published)
-    paths += sweep_tables.write_tables(runs, folder, registry)
-    more = sweep_tables.write_figures(runs, folder, registry)
+    paths += terminal.write_tables(runs, folder, registry)
+    more = terminal.write_figures(runs, folder, registry)
     page = write_report(averages, folder / REPORT, published=published, links=links, pictures=more)
     paths += [page, *more]
     comparison = folder / COMPARISON

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Style = dict[str, Any]  # matplotlib's keywords
 PAGE = 7.2  # inches: the 690 px that pages give a figure, at which a point of text is a point
 FIXED = {"bert": "#1f77b4", "gpt2": "#d62728", "elmo": "#2ca02c"}
+"""The paper's models."""
 PALETTE = (  # after Okabe & Ito and Tol: told apart with the common colour-vision deficiencies
     "#e69f00",
     "#56b4e9",
@@ -38,7 +39,9 @@ PALETTE = (  # after Okabe & Ito and Tol: told apart with the common colour-visi
     "#7b6d00",
 )
 INK, FAINT, GRID = "#222222", "#666666", "#dddddd"
+"""Colours of text, of secondary text, and of grid lines."""
 SUMMARY, ORIGIN = "#7f7f7f", "#d62728"
+"""Colours of a sweep's summary curve among those of its runs, and of the mark at the origin of a projection."""
 _KNOWN_SHADES = {"untrained": 0.5, "published": -0.35, "mini": 0.3}
 _SHADES = (0.4, -0.2, 0.55, 0.2)  # towards white (> 0) or black (< 0)
 
@@ -139,15 +142,6 @@ def save_figure(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = 
             with atomic_write(path) as part:
                 figure.savefig(part, format=kind, dpi=150, metadata=undated.get(kind), **options.get(kind, {}))
     return paths
-
-
-"""The paper's models."""
-
-
-"""Colours of text, of secondary text, and of grid lines."""
-
-
-"""Colours of a sweep's summary curve among those of its runs, and of the mark at the origin of a projection."""
 
 
 def colours(labels: Sequence[str]) -> dict[str, str]:

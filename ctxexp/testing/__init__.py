@@ -12,11 +12,10 @@ lists every broken law with its cause.
 from __future__ import annotations
 
 from ctxexp.errors import ConformanceError
-from ctxexp.testing.datasets import check_dataset, check_engine
 from ctxexp.testing.encoders import check_encoder
 from ctxexp.testing.metrics import check_metric
 from ctxexp.testing.report import Report
-from ctxexp.testing.sinks import MemorySink, check_sink
+from ctxexp.testing.sinks import MemorySink, check_dataset, check_engine, check_sink
 from ctxexp.testing.transforms import check_baseline, check_control, check_transform
 
 __all__ = [

@@ -18,8 +18,7 @@ from ctxexp.progress import Progress, Silent, Stage
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import cache as leases
 from ctxexp.vectors.align import RowIndexBuilder
-from ctxexp.vectors.encoding import BatchedText, EncodingPlan, encode_into
-from ctxexp.vectors.shards import EncodingWorkers, encode_shards
+from ctxexp.vectors.encoding import BatchedText, EncodingPlan, EncodingWorkers, encode_into, encode_shards
 from ctxexp.vectors.store import DamagedError, Store, StoreWriter
 
 log = logging.getLogger("ctxexp")

@@ -20,7 +20,7 @@ from ctxexp.occurrences import Occurrences
 from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.encoding import warn_unknown
+from ctxexp.vectors.encoding import EncodingWorkers, warn_unknown
 from ctxexp.vectors.pool import (
     POOLINGS,
     WORDS,
@@ -31,7 +31,6 @@ from ctxexp.vectors.pool import (
     layer_mixes,
     sentence_view,
 )
-from ctxexp.vectors.shards import EncodingWorkers
 from ctxexp.vectors.store import Store
 
 

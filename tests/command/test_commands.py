@@ -16,7 +16,7 @@ from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import help_of
 from ctxexp.command.overrides import parse
 from ctxexp.errors import ConfigError, DiskError
-from ctxexp.files.job_folder import write_state
+from ctxexp.files.process import write_state
 from ctxexp.plugins import Register, build_registry, hookimpl
 from ctxexp.plugins.registry import load_plugin_files
 

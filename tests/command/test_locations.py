@@ -16,7 +16,7 @@ from ctxexp.command.help import option_names
 from ctxexp.command.names import Location, as_overrides, as_value, locate
 from ctxexp.command.overrides import expand_locations, parse, write_out
 from ctxexp.errors import ConfigError
-from ctxexp.jobs import execute, sweep
+from ctxexp.jobs import execute
 from ctxexp.models import minis
 
 SENTENCES = ["The bank of the river was wet.", "The bank raised the rate.", "A river runs past the old bank."]
@@ -144,7 +144,7 @@ def test_a_sweep_of_names_and_folders_is_what_its_long_form_gives(
 ) -> None:
     """Folders, names, overrides, parameters and numbers."""
     monkeypatch.setattr(execute, "run_figures", lambda *a, **k: [])  # drawing takes longest
-    monkeypatch.setattr(sweep, "write_summary", lambda *a, **k: [])
+    monkeypatch.setattr(execute, "write_summary", lambda *a, **k: [])
     assert run_command_line(["-m", "model=bert,gpt", "mine.txt", "tracking.folder=a", *FAST]) == 0
     long = ["model=huggingface", "model.checkpoint=gpt", "dataset=text", "dataset.path=mine.txt"]
     assert run_command_line(["-m", *long, "tracking.folder=b", *FAST]) == 0

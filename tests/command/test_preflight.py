@@ -11,8 +11,8 @@ from ctxexp_frequency.degeneration import Degeneration
 from ctxexp.command import compose
 from ctxexp.command.config import Component
 from ctxexp.errors import ConfigError, MetricError
+from ctxexp.models import choices
 from ctxexp.plugins import Offer, Registry
-from ctxexp.vectors import device
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -99,24 +99,24 @@ def test_a_device_that_cannot_be_is_refused_without_torch(monkeypatch: pytest.Mo
         with pytest.raises(
             ConfigError, match=f"device={name}: this machine has none .*; use device=auto or device=cpu"
         ) as e:
-            device.check_device(name)
+            choices.check_device(name)
         return str(e.value)
 
-    monkeypatch.setattr(device, "version", lambda name: "2.13.0")
+    monkeypatch.setattr(choices, "version", lambda name: "2.13.0")
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(device, "DEV", tmp_path)
+    monkeypatch.setattr(choices, "DEV", tmp_path)
     assert "there is no /dev/nvidia0 or its like" in why("cuda")
     assert "it is no Mac" in why("mps")
     (tmp_path / "nvidia0").touch()
-    device.check_device("cuda:1")  # how many there are, torch says
+    choices.check_device("cuda:1")  # how many there are, torch says
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert "CUDA_VISIBLE_DEVICES hides them all" in why("cuda")
-    monkeypatch.setattr(device, "version", lambda name: "2.13.0+cpu")
+    monkeypatch.setattr(choices, "version", lambda name: "2.13.0+cpu")
     assert "torch 2.13.0+cpu is built without CUDA" in why("cuda:1")
     monkeypatch.setattr(sys, "platform", "darwin")
     for name in ("mps", "cpu", "auto"):
-        device.check_device(name)
+        choices.check_device(name)
 
 
 def test_choices_that_no_model_takes_are_said_once(caplog: pytest.LogCaptureFixture) -> None:

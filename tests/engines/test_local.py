@@ -22,7 +22,7 @@ from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, EncodingError, EngineError, UnknownName
 from ctxexp.files.process import process_identity
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.store import Store
 from ctxexp.vectors.stores import WordFilter
 from tests.traced import TracingEncoder, encoding_counts, layers, text
@@ -213,7 +213,7 @@ def test_text_is_read_by_several_to_the_same_bits(tmp_path: Path) -> None:
 JOBLIB = """
 import joblib
 from ctxexp.engines import Local
-from ctxexp.testing.datasets import _Squares
+from ctxexp.testing.sinks import _Squares
 
 def job(n):
     return sorted(Local(processes=2).map_unordered(_Squares, range(n)))

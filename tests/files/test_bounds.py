@@ -18,7 +18,7 @@ from ctxexp_train.elmo_files import write_weights
 from ctxexp.datasets.sts import sick_r, sts_b
 from ctxexp.datasets.text import text
 from ctxexp.errors import ConfigError, CtxexpError
-from ctxexp.files.job_folder import read_state
+from ctxexp.files.process import read_state
 from ctxexp.files.text_lines import MAX_LINE_BYTES
 from ctxexp.files.vector_files import read_vectors
 from ctxexp.files.writing import MANIFEST

@@ -18,16 +18,16 @@ from matplotlib.figure import Figure
 
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DiskError, StoreError, TrackingError
-from ctxexp.files.job_folder import read_state
+from ctxexp.files.process import read_state
 from ctxexp.files.vector_files import EXPORTS
 from ctxexp.files.writing import PART, atomic_write, write_text
 from ctxexp.jobs.job import Sinks, describe, job, new_run
 from ctxexp.plugins import REPORT, Offer, Registry
 from ctxexp.report import frame
 from ctxexp.report import page as report
-from ctxexp.report.sweep_tables import SweepTable, write_tables
+from ctxexp.report.terminal import SweepTable, write_tables
 from ctxexp.results import Results
-from ctxexp.sinks.mlflow.sqlite import tracking_errors
+from ctxexp.sinks.mlflow.database import tracking_errors
 from ctxexp.vectors.encode import open_store
 from tests.made import results_with, told
 

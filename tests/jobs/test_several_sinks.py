@@ -13,9 +13,8 @@ import pytest
 from made import results_with, told
 
 from ctxexp.errors import TrackingError
-from ctxexp.jobs.finished_runs import finished_on_disk, reuse
-from ctxexp.jobs.job import Sinks, job, new_run
-from ctxexp.jobs.sweep import close_sweep
+from ctxexp.jobs.execute import close_sweep
+from ctxexp.jobs.job import Sinks, finished_on_disk, job, new_run, reuse
 from ctxexp.plugins import build_registry
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Sweep

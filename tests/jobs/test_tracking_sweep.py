@@ -20,10 +20,9 @@ import ctxexp
 from ctxexp.command.experiment import current_job
 from ctxexp.command.names import quote
 from ctxexp.errors import Terminated
-from ctxexp.files.job_folder import job_folder
-from ctxexp.jobs.finished_runs import labels, run_name, title_of
-from ctxexp.jobs.job import Sinks, job, new_run
-from ctxexp.jobs.sweep import close_sweep, run_application
+from ctxexp.files.process import job_folder
+from ctxexp.jobs.execute import close_sweep, run_application
+from ctxexp.jobs.job import Sinks, job, labels, new_run, run_name, title_of
 from ctxexp.report.frame import colours
 from ctxexp.sink import Sweep, SweepReport, SweepRow
 from ctxexp.sinks.mlflow import database
@@ -36,12 +35,12 @@ import multiprocessing, sys, time
 from pathlib import Path
 import hydra, numpy as np
 from omegaconf import OmegaConf
-from ctxexp.jobs.sweep import run_application
+from ctxexp.jobs.execute import run_application
 from ctxexp.command.experiment import current_job
 from ctxexp.errors import ModelError
 from ctxexp.jobs.job import job, new_run
 from ctxexp.jobs.job import Sinks
-from ctxexp.files.job_folder import new_id
+from ctxexp.files.process import new_id
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from tests.made import results_with, told
 
@@ -282,7 +281,7 @@ def test_a_sweep_ended_between_its_jobs_is_killed(
     app: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found, sinks = stored_sweep(app / "store with 'quotes'")
-    monkeypatch.setattr("ctxexp.jobs.sweep._current", (found, sinks))
+    monkeypatch.setattr("ctxexp.jobs.execute._current", (found, sinks))
     compared: list[str] = []
 
     def application() -> None:
@@ -392,7 +391,7 @@ def test_an_interrupted_comparison_is_one_line(
     app: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found, sinks = stored_sweep(app / "store with 'quotes'")
-    monkeypatch.setattr("ctxexp.jobs.sweep._current", (found, sinks))
+    monkeypatch.setattr("ctxexp.jobs.execute._current", (found, sinks))
 
     def application() -> None:
         finish_job(found, "bert", 0)

@@ -21,9 +21,9 @@ from ctxexp.dataset import Sentence
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, CtxexpError, EncodingError, ModelError
 from ctxexp.model import Encoder, check_encoded
+from ctxexp.models.choices import resolve_device, resolve_dtype
 from ctxexp.models.huggingface import bert, gpt2, huggingface
 from ctxexp.vectors.align import best_window, windows
-from ctxexp.vectors.device import resolve_device, resolve_dtype
 
 Folder = Callable[[str], Path]
 NORMED = ("gpt2", "qwen2", "llama", "t5")  # those with a norm after the last block

@@ -15,7 +15,7 @@ from warm import Warm
 from ctxexp.errors import PluginError
 from ctxexp.plugins import Register, build_registry, hookimpl
 from ctxexp.report.frame import empty_figure
-from ctxexp.report.sweep_tables import SweepTable, markdown, table_texts, write_figures, write_tables
+from ctxexp.report.terminal import SweepTable, markdown, table_texts, write_figures, write_tables
 
 TABLE = SweepTable(
     "Title", pd.DataFrame({"a": [1.0, math.nan]}), ["a", "bc"], [["1|2", "x"], ["1", "yyyy"]], ["a note"]

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from made import results_with, told
 
-from ctxexp.report.sweep_tables import SweepTable, markdown
-from ctxexp.report.terminal import answer, curve_table, fitted_markdown, stacked_table
+from ctxexp.report.terminal import SweepTable, answer, curve_table, fitted_markdown, markdown, stacked_table
 from ctxexp.results import Results
 from ctxexp.results.run_info import MixInfo
 

@@ -13,7 +13,7 @@ from mlflow.entities import LoggedModel
 
 from ctxexp.jobs.job import new_run
 from ctxexp.results import Results
-from ctxexp.sinks.mlflow import database, sqlite, views
+from ctxexp.sinks.mlflow import database, views
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.views import logged_model
 from tests.made import results_with, told
@@ -112,6 +112,6 @@ def test_a_moved_store_keeps_its_models_places(store: Path, tmp_path: Path) -> N
     send(store, 0, measured())
     moved = tmp_path / "moved"
     store.rename(moved)
-    assert sqlite.point_to(moved / "mlflow.db", moved) == 1
+    assert database.point_to(moved / "mlflow.db", moved) == 1
     _, [model] = stored(moved)
     assert model.artifact_location.startswith((moved / "artifacts").as_uri())

@@ -28,15 +28,14 @@ from mlflow import MlflowClient
 
 from ctxexp.errors import MetricError, Terminated, TrackingError
 from ctxexp.files import process
-from ctxexp.files.job_folder import job_folder, write_state
-from ctxexp.jobs.finished_runs import finished_on_disk, reuse
-from ctxexp.jobs.job import Job, Sinks, job, new_run
+from ctxexp.files.process import job_folder, write_state
+from ctxexp.jobs.job import Job, Sinks, finished_on_disk, job, new_run, reuse
 from ctxexp.report.frame import FIXED
 from ctxexp.results import Results
 from ctxexp.sink import load_run
-from ctxexp.sinks.mlflow import database, sqlite, views
+from ctxexp.sinks.mlflow import database, views
+from ctxexp.sinks.mlflow.database import tracking_errors
 from ctxexp.sinks.mlflow.sink import MlflowSink, finished_run
-from ctxexp.sinks.mlflow.sqlite import tracking_errors
 from ctxexp.sinks.mlflow.ui import upload
 from ctxexp.sinks.mlflow.values import NOTE, OWN_NOTE, flat, headline, keys_to_compare, metric_name, metric_names
 from ctxexp.sinks.mlflow.views import dataset_inputs
@@ -289,7 +288,7 @@ def test_a_moved_store_points_to_its_own_files_when_asked(
     assert re.search("files of 1 runs are in .*moved/here, and not where .*ctxexp ui folder=.*moved=true", caplog.text)
     [run] = runs(moved)
     assert run.info.artifact_uri.startswith(store.as_uri())
-    assert sqlite.point_to(moved / "mlflow.db", moved) == 1
+    assert database.point_to(moved / "mlflow.db", moved) == 1
     [run] = runs(moved)
     assert run.info.artifact_uri.startswith((moved / "artifacts").as_uri())
     assert "results.json" in [a.path for a in client.list_artifacts(run.info.run_id)]
@@ -297,7 +296,7 @@ def test_a_moved_store_points_to_its_own_files_when_asked(
     assert not store.exists()
     assert client.get_experiment(training.experiment_id).artifact_location == theirs
     assert [a.path for a in client.list_artifacts(training.run_id)] == ["model.txt"]
-    assert sqlite.moved_runs(moved / "mlflow.db", moved) == []
+    assert database.moved_runs(moved / "mlflow.db", moved) == []
 
 
 # the sink

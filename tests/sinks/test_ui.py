@@ -18,9 +18,9 @@ from mlflow.entities import Run
 
 from ctxexp.command.cli import main
 from ctxexp.errors import TrackingError
-from ctxexp.files.job_folder import job_folder, new_id
+from ctxexp.files.process import job_folder, new_id
+from ctxexp.jobs.execute import close_sweep
 from ctxexp.jobs.job import Sinks, job, new_run
-from ctxexp.jobs.sweep import close_sweep
 from ctxexp.sink import Sweep
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.sink import MlflowSink, _say_where_files_stay

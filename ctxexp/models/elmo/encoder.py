@@ -13,10 +13,9 @@ from torch import Tensor
 
 from ctxexp.dataset import Sentence
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
-from ctxexp.models.choices import check_slots, layer_selection
+from ctxexp.models.choices import check_slots, layer_selection, resolve_device, resolve_dtype
 from ctxexp.models.elmo.files import ElmoOptions
 from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, State, character_ids
-from ctxexp.vectors.device import resolve_device, resolve_dtype
 
 MOST_WORDS = 50_000  # token vectors kept from call to call
 AT_ONCE = 8192  # words of one pass, sentence markers included, where the caller gives more

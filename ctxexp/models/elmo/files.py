@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 log = logging.getLogger("ctxexp")
-
-
 _Size = Annotated[int, Field(ge=1, le=10**5, strict=True)]
 _Clip = Annotated[float, BeforeValidator(lambda clip: clip or float("inf")), Field(ge=0, strict=True)]
 DENSEST = 1100  # times that a packed array may be larger than its bytes in the file; deflate's best is 1,032

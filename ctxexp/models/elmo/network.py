@@ -27,11 +27,9 @@ BEGIN, END = "<S>", "</S>"  # the words that stand for the sentence markers, as 
 _MARKERS = {BEGIN: 256, END: 257}
 _WORD_BEGIN, _WORD_END, _PADDING = 258, 259, 260
 State = list[tuple[Tensor, Tensor]]
+"""Per layer the cells (2, n_sentences, cells) and the projected outputs (2, n_sentences, projection)."""
 Weights = tuple[Tensor, Tensor, Tensor]  # of the four gates, their bias, the projection
 CellState = tuple[Tensor, Tensor]  # cells and outputs, to start from
-
-
-"""Per layer the cells (2, n_sentences, cells) and the projected outputs (2, n_sentences, projection)."""
 
 
 def scan(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import getfile
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -30,9 +30,6 @@ from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces
 from ctxexp.models.transformer.tables import transformer_tables
 from ctxexp.models.transformer.unused import is_own_code
 from ctxexp.vectors.align import best_window, windows
-
-if TYPE_CHECKING:
-    pass  # EMPTIED
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 WINDOW_TOKENS = 2048  # pieces of one long sentence's windows that go through the model at once

@@ -255,13 +255,9 @@ class BlockMap:
 
 
 _LLAMA = BlockMap("layers", "self_attn", "mlp")
-
-
 _BERT = BlockMap(
     "encoder.layer", "attention.output.dense", "output.dense", ("attention.output.LayerNorm", "output.LayerNorm")
 )
-
-
 FAMILIES = {
     "bert": _BERT, "roberta": _BERT, "xlm-roberta": _BERT, "camembert": _BERT, "electra": _BERT,
     "distilbert": BlockMap("transformer.layer", "attention", "ffn", ("sa_layer_norm", "output_layer_norm")),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from ctxexp.errors import ConfigError, ModelError, error_text, line, plugin_call, short
-from ctxexp.models.choices import TransformerOptions
+from ctxexp.models.choices import TransformerOptions, resolve_device, resolve_dtype
 from ctxexp.models.transformer.checkpoints import Checkpoint, weight_files
 from ctxexp.models.transformer.checks import (
     WeightSizes,
@@ -35,7 +35,6 @@ from ctxexp.models.transformer.facts import model_kind
 from ctxexp.models.transformer.gguf import GgufHeader, isolated_file, language_model
 from ctxexp.models.transformer.leftovers import Leftovers, account, loading_arguments
 from ctxexp.models.transformer.unused import check_adapter, loading_reports, unused_code, unused_weights
-from ctxexp.vectors.device import resolve_device, resolve_dtype
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase

@@ -13,18 +13,14 @@ from ctxexp.maths.geometry import chance_corrected
 from ctxexp.results.values import Key
 
 SOURCE = "Ethayarajh 2019, released per-layer data, github.com/kawine/contextual"
+"""For a legend or caption."""
 CAVEAT = "close to what the paper charts, not exact"
+"""The author's own words about the released files, shortened."""
 _CURVES = {  # our measure -> (raw column, baseline column)
     "self_similarity": ("self_similarity", "mean_cosine"),
     "intra_sentence_similarity": ("intra_sentence_similarity", "mean_cosine"),
     "max_explainable_variance_released": ("variance_explained", "variance_explained_random"),
 }
-
-
-"""For a legend or caption."""
-
-
-"""The author's own words about the released files, shortened."""
 
 
 def models() -> tuple[str, ...]:

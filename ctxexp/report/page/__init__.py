@@ -22,13 +22,12 @@ from ctxexp.progress import show
 from ctxexp.report import charts, run_facts, wording
 from ctxexp.report import ethayarajh_2019 as reference
 from ctxexp.report.charts import Line, Panel
-from ctxexp.report.claims import opposite_steps
+from ctxexp.report.claims import AT, ComparisonCell, number, opposite_steps, side_by_side
 from ctxexp.report.findings import LEADING, MARKED, change, change_of, comparison_finding, finding, finding_of
 from ctxexp.report.frame import PALETTE
 from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.run_facts import trainings
-from ctxexp.report.side_by_side import AT, ComparisonCell, number, side_by_side
-from ctxexp.report.sweep_tables import load_explorer
+from ctxexp.report.terminal import load_explorer
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
 from ctxexp.results.values import Key

@@ -23,7 +23,7 @@ import numpy as np
 from ctxexp.errors import ConfigError, TrackingError
 from ctxexp.files import process
 from ctxexp.files.credentials import redact
-from ctxexp.files.job_folder import STATE
+from ctxexp.files.process import STATE
 from ctxexp.files.writing import is_own_file
 from ctxexp.report.charts import line_styles
 from ctxexp.report.frame import SUMMARY as SUMMARY_COLOUR
@@ -31,7 +31,7 @@ from ctxexp.report.frame import colours
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
 from ctxexp.sinks.mlflow import database, views
-from ctxexp.sinks.mlflow.sqlite import tracking_errors
+from ctxexp.sinks.mlflow.database import tracking_errors
 from ctxexp.sinks.mlflow.values import (
     BUNDLE,
     COLOUR,

@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.credentials import mask, redact
-from ctxexp.files.job_folder import RUN, read_state, write_state
-from ctxexp.files.process import raise_on_termination
+from ctxexp.files.process import RUN, raise_on_termination, read_state, write_state
 from ctxexp.files.writing import user_path, write_text
 from ctxexp.results import RESULTS_FILE
 from ctxexp.sink import load_run
-from ctxexp.sinks.mlflow import database, sqlite
+from ctxexp.sinks.mlflow import database
+from ctxexp.sinks.mlflow.database import tracking_errors
 from ctxexp.sinks.mlflow.sink import MlflowSink
-from ctxexp.sinks.mlflow.sqlite import tracking_errors
 from ctxexp.sinks.mlflow.values import KIND, SWEEP, VIEW
 from ctxexp.sinks.mlflow.views import address_file, base, run_link, sweep_link
 
@@ -75,7 +74,7 @@ def server(uri: str, port: int = 5000) -> Iterator[str]:
     address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     if uri.startswith("sqlite"):  # else runs that are sent to this server leave `mlartifacts` in the working folder
-        command += ["--artifacts-destination", sqlite.artifact_root(sqlite.sqlite_path(uri).parent)]
+        command += ["--artifacts-destination", database.artifact_root(database.sqlite_path(uri).parent)]
     environ = {
         **os.environ,
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
@@ -238,7 +237,7 @@ def _upload(folder: Path, uri: str | None, experiment: str | None, store: Path |
 
 def _still_there(uri: str | None) -> str | None:
     """The original store's URI, unless it is a file that isn't here: the folder was moved, or copied from elsewhere."""
-    if uri and uri.startswith("sqlite") and not sqlite.sqlite_path(uri).exists():
+    if uri and uri.startswith("sqlite") and not database.sqlite_path(uri).exists():
         return None
     return uri or None
 

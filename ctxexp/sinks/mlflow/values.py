@@ -14,11 +14,10 @@ import numpy as np
 
 from ctxexp.files.process import process_tags
 from ctxexp.report.charts import PAPER_MEASURES
-from ctxexp.report.claims import opposite_steps
+from ctxexp.report.claims import number, opposite_steps
 from ctxexp.report.findings import MARKED, comparison_finding, finding, sweep_finding
 from ctxexp.report.frame import colours
 from ctxexp.report.page import REPORT
-from ctxexp.report.side_by_side import number
 from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults, definition_name, full_title, readable
 from ctxexp.results import Results
 from ctxexp.results.frame import keys_beside, main_keys, main_statistics, may_be_main, measure_info, mix_mark

@@ -24,7 +24,7 @@ from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.errors import ConfigError, TrackingError, UnknownName
 from ctxexp.maths.statistics import percentiles
 from ctxexp.metrics.similarity import STS
-from ctxexp.report.sweep_tables import markdown, write_figures, write_tables
+from ctxexp.report.terminal import markdown, write_figures, write_tables
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key
 from ctxexp.vectors.pool import layer_mixes

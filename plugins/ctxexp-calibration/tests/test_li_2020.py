@@ -14,7 +14,7 @@ from test_league import seven
 from ctxexp.command import compose
 from ctxexp.command.build import Built
 from ctxexp.models.transformer.checkpoints import published_checkpoint
-from ctxexp.report.sweep_tables import SweepTable
+from ctxexp.report.terminal import SweepTable
 from tests.composed import composed
 
 NLI = {"weights": "sentence-transformers/bert-base-nli-mean-tokens", "title": "bert-base-nli"}

@@ -11,11 +11,11 @@ import numpy as np
 
 from ctxexp.command.face import load, measure
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.files.job_folder import read_json
+from ctxexp.files.process import read_json
 from ctxexp.files.writing import write_csv
 from ctxexp.progress import show
-from ctxexp.report.side_by_side import number
-from ctxexp.report.sweep_tables import SweepTable, markdown
+from ctxexp.report.claims import number
+from ctxexp.report.terminal import SweepTable, markdown
 from ctxexp.results import RESULTS_FILE, Results
 from ctxexp_compare.face import run_folders
 from ctxexp_compare.floors.command import high_cosines

@@ -13,7 +13,7 @@ from ctxexp.files.writing import write_csv
 from ctxexp.progress import show
 from ctxexp.report.frame import save_figure
 from ctxexp.report.negative_controls import ALONE
-from ctxexp.report.sweep_tables import SweepTable, markdown
+from ctxexp.report.terminal import SweepTable, markdown
 from ctxexp_compare import face
 from ctxexp_compare.engine import Similarities
 from ctxexp_compare.figure import control_note, heat_map, permutation_scope, row_note, training_run_note

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp.report.charts import PAPER_MEASURES
-from ctxexp.report.claims import difference, opposite_steps
+from ctxexp.report.claims import difference, number, opposite_steps
 from ctxexp.report.findings import findings, marked_steps
 from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, controls_of_run
 from ctxexp.report.run_facts import cluster_count, mix_phrase, shared_facts
-from ctxexp.report.side_by_side import number
-from ctxexp.report.sweep_tables import SweepTable, markdown
+from ctxexp.report.terminal import SweepTable, markdown
 from ctxexp.report.wording import (
     SHARE_OF_ROOM,
     baseline_label,

@@ -9,7 +9,7 @@ from pathlib import Path
 from ctxexp.errors import ConfigError
 from ctxexp.plugins.registry import registry
 from ctxexp.progress import show
-from ctxexp.report.sweep_tables import figure_files
+from ctxexp.report.terminal import figure_files
 from ctxexp.sink import Sink, Sweep, SweepReport
 from ctxexp_compare import face
 from ctxexp_compare.command import write

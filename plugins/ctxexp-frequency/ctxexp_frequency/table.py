@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctxexp.report.sweep_tables import Cells, SweepTable
+from ctxexp.report.terminal import Cells, SweepTable
 from ctxexp.report.wording import LabelledResults, measure_definition, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER

@@ -24,7 +24,7 @@ from ctxexp.engines import Local
 from ctxexp.model import Encoder
 from ctxexp.models.huggingface import bert
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp.vectors.encoding import EncodingWorkers
 
 SHARD_TOKENS = 20_000
 

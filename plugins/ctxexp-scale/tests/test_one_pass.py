@@ -43,7 +43,7 @@ from ctxexp.progress import Silent
 from ctxexp.results import Results
 from ctxexp.vectors.cache import RUNS, SWEEPS, clear, entries, leased_keys, make_room
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.stores import Vectors, WordFilter
 from tests.composed import composed, of
 from tests.engine import measure

@@ -23,7 +23,7 @@ from ctxexp_scale.ray.worker import RayWorker
 from ctxexp.errors import ConfigError, EngineError
 from ctxexp.files.process import process_identity
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp.vectors.encoding import EncodingWorkers
 from tests.traced import TracingEncoder, encoding_counts, text
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own

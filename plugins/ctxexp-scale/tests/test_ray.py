@@ -21,7 +21,7 @@ from ctxexp.datasets.text import text as read_text
 from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.store import Store
 from ctxexp.vectors.stores import WordFilter
 from tests.traced import TracingEncoder, encoding_counts, layers, text
@@ -73,7 +73,7 @@ import sys
 from pathlib import Path
 from tests.traced import TracingEncoder, text
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp_scale.ray.engine import RayEngine
 folder, workers = Path(sys.argv[1]), EncodingWorkers(RayEngine(shard_tokens=60))
 open_store(text(), TracingEncoder(folder, seconds=float(sys.argv[2])), cache=folder, batch_tokens=20, workers=workers)

@@ -23,7 +23,7 @@ from ctxexp.measuring.study import ShardOptions, Study
 from ctxexp.metrics.contextuality import Anisotropy, SelfSimilarity
 from ctxexp.progress import Silent
 from ctxexp.results import Results
-from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.stores import Vectors, WordFilter
 from tests.traced import TracingEncoder, encoding_counts, text
 

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from ctxexp.datasets.checks import tokenizer
 from ctxexp.errors import ConfigError
+from ctxexp.models.choices import resolve_device
 from ctxexp.models.elmo.files import read_weights
 from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, character_ids
-from ctxexp.vectors.device import resolve_device
 from ctxexp_train.data import TextSource, log_unigram, windows
 from ctxexp_train.elmo_files import write_options, write_weights
 from ctxexp_train.elmo_lm import BiLanguageModel

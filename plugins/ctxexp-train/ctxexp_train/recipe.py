@@ -8,7 +8,7 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from ctxexp.errors import ConfigError, UnknownName, short
-from ctxexp.vectors.device import check_device
+from ctxexp.models.choices import check_device
 from ctxexp_train.penalties import MEASURES
 
 PRECISIONS = ("bf16", "float32")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ctxexp.files.writing import user_path
 from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.sqlite import tracking_errors
+from ctxexp.sinks.mlflow.database import tracking_errors
 from ctxexp.sinks.mlflow.values import flat, metric_name
 from ctxexp_train.recipe import flat_choices
 

@@ -17,7 +17,7 @@ from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
 from ctxexp.files.writing import write_csv, write_text
 from ctxexp.model import Encoder
 from ctxexp.progress import show
-from ctxexp.report.sweep_tables import SweepTable, markdown
+from ctxexp.report.terminal import SweepTable, markdown
 from ctxexp_words.distil import (
     WAYS,
     DistilledScore,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ctxexp.report import ethayarajh_2019
-from ctxexp.report.sweep_tables import SweepTable, row_label
+from ctxexp.report.terminal import SweepTable, row_label
 from ctxexp.report.wording import LabelledResults, measure_definition, one_line, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.values import Key

@@ -27,7 +27,7 @@ from ctxexp.models.word_vectors import word_vectors
 from ctxexp.occurrences import Occurrences
 from ctxexp.plugins import build_registry
 from ctxexp.report.comparison import write_summary
-from ctxexp.report.sweep_tables import table_texts
+from ctxexp.report.terminal import table_texts
 from ctxexp.report.wording import axis_label
 from ctxexp.results import Results
 from ctxexp.testing import check_metric

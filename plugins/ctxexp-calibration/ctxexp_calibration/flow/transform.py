@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from ctxexp.errors import ConfigError, TransformError
+from ctxexp.models.choices import resolve_device
 from ctxexp.transform import Record, Transform
-from ctxexp.vectors.device import resolve_device
 
 if TYPE_CHECKING:
     import torch

@@ -12,7 +12,7 @@ import numpy as np
 
 from ctxexp.maths.statistics import percentiles
 from ctxexp.report.claims import share_resamples
-from ctxexp.report.sweep_tables import row_label
+from ctxexp.report.terminal import row_label
 from ctxexp.report.wording import AVERAGE, LabelledResults, one_line, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ctxexp.report.sweep_tables import SweepTable
+from ctxexp.report.terminal import SweepTable
 from ctxexp.report.wording import LabelledResults, measure_definition
 from ctxexp_calibration.league.standings import GEOMETRY, NONE, Standing, measure_of, standings
 

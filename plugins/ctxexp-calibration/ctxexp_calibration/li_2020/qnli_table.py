@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ctxexp.report.sweep_tables import Cells, SweepTable
+from ctxexp.report.terminal import Cells, SweepTable
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER

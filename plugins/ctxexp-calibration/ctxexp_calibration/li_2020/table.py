@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ctxexp.report.sweep_tables import Cells, SweepTable
+from ctxexp.report.terminal import Cells, SweepTable
 from ctxexp.report.wording import LabelledResults, one_line
 from ctxexp.results import Results
 from ctxexp.results.values import Key

@@ -9,7 +9,7 @@ import numpy as np
 from ctxexp.errors import ConfigError
 from ctxexp.files.writing import user_path, write_csv
 from ctxexp.progress import show
-from ctxexp.report.sweep_tables import SweepTable, markdown
+from ctxexp.report.terminal import SweepTable, markdown
 from ctxexp_compare.floors.floor import Floor
 from ctxexp_compare.floors.make import SENTENCES, domain_sentences, floor_of_domains
 from ctxexp_compare.floors.null import TAILS

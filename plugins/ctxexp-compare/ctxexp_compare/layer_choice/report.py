@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ctxexp.report.sweep_tables import SweepTable, markdown
+from ctxexp.report.terminal import SweepTable, markdown
 from ctxexp_compare.layer_choice.choice import Candidate, LayerChoice
 from ctxexp_compare.layer_choice.winners import WinnerEstimate
 

@@ -14,8 +14,8 @@ from ctxexp.command.names import typed_model
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, CtxexpError
 from ctxexp.model import Encoder
+from ctxexp.models.choices import DTYPES
 from ctxexp.progress import Progress, Silent
-from ctxexp.vectors.device import DTYPES
 from ctxexp_compare.pins import facts
 from ctxexp_compare.pins.encoding import BATCH, EncodedText, threads
 from ctxexp_compare.pins.pin import Pin

@@ -13,7 +13,7 @@ from ctxexp.command.face import configured
 from ctxexp.errors import MetricError
 from ctxexp.files.writing import user_path, write_csv
 from ctxexp.progress import show
-from ctxexp.report.sweep_tables import SweepTable, markdown
+from ctxexp.report.terminal import SweepTable, markdown
 from ctxexp_compare.sinks.find import SENTENCES
 from ctxexp_compare.sinks.find import sinks as find_sinks
 from ctxexp_compare.sinks.found import Sinks

@@ -9,7 +9,7 @@ from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files.writing import write_csv
 from ctxexp.models.transformer.checkpoints import Checkpoint
 from ctxexp.progress import show
-from ctxexp.report.sweep_tables import SweepTable, markdown
+from ctxexp.report.terminal import SweepTable, markdown
 from ctxexp_isotropy.link.head import context_states
 from ctxexp_isotropy.link.statistics import LinkEstimate, link
 

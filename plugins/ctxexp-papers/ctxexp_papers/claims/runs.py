@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ctxexp.errors import TrackingError
-from ctxexp.jobs.finished_runs import finished_results
+from ctxexp.jobs.job import finished_results
 from ctxexp.progress import show
 from ctxexp.results import Results
 from ctxexp_papers.claims.source import LinkedResults
@@ -25,14 +25,14 @@ def on_disk(folder: Path) -> Iterator[LinkedResults]:
 def in_mlflow(uri: str, experiment: str) -> Iterator[LinkedResults]:
     """Finished runs of an MLflow experiment, the newest first."""
     from ctxexp.files.credentials import redact
-    from ctxexp.sinks.mlflow import database, sqlite
-    from ctxexp.sinks.mlflow.sqlite import tracking_errors
+    from ctxexp.sinks.mlflow import database
+    from ctxexp.sinks.mlflow.database import tracking_errors
     from ctxexp.sinks.mlflow.values import KIND, LOGGED
     from ctxexp.sinks.mlflow.views import run_link
 
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # one bar per file
-    if uri.startswith("sqlite") and not sqlite.sqlite_path(uri).exists():
-        raise TrackingError(f"no tracking store at {sqlite.sqlite_path(uri)} (uri=)")
+    if uri.startswith("sqlite") and not database.sqlite_path(uri).exists():
+        raise TrackingError(f"no tracking store at {database.sqlite_path(uri)} (uri=)")
     client = database.client(uri)
     query = f"attributes.status = 'FINISHED' AND tags.`{KIND}` = 'job' AND tags.`{LOGGED}` = 'true'"
     with tracking_errors(f"cannot read the runs of {redact(uri)}"):

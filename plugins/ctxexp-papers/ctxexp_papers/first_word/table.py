@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ctxexp.report.sweep_tables import SweepTable
+from ctxexp.report.terminal import SweepTable
 from ctxexp.report.wording import LabelledResults, measure_definition
 from ctxexp_papers.first_word.effects import AS_TOKENIZED, effects, frame
 from ctxexp_papers.first_word.words import NOTE, interval, largest, near_zero, number, of

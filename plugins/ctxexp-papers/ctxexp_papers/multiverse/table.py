@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ctxexp.report.sweep_tables import SweepTable
+from ctxexp.report.terminal import SweepTable
 from ctxexp.report.wording import LabelledResults, decimal
 from ctxexp_papers.multiverse.figure import title
 from ctxexp_papers.multiverse.joint import Statistic, joint

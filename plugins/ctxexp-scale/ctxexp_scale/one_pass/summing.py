@@ -28,8 +28,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import EncodingError, error_text, plugin_call
 from ctxexp.files.writing import seal, unseal
 from ctxexp.model import Encoder
-from ctxexp.vectors.encoding import BatchedText
-from ctxexp.vectors.shards import worker_encoder
+from ctxexp.vectors.encoding import BatchedText, worker_encoder
 from ctxexp_scale.one_pass.sums import Batch, SumForm, Sums
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from ctxexp.results.run_info import PoolingInfo
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import cache as leases
 from ctxexp.vectors.encode import CODE
-from ctxexp.vectors.encoding import warn_unknown
-from ctxexp.vectors.shards import EncodingWorkers
+from ctxexp.vectors.encoding import EncodingWorkers, warn_unknown
 from ctxexp_scale.one_pass.summing import Summing, SumsFile
 from ctxexp_scale.one_pass.sums import SumForm, Sums
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ctxexp.report.sweep_tables import Cells, SweepTable
+from ctxexp.report.terminal import Cells, SweepTable
 from ctxexp.report.wording import LabelledResults
 from ctxexp_senses.by_class.figure import FEW_WORDS_NOTE, MEASURES, TITLES, WordClass, classes_of, runs_with
 

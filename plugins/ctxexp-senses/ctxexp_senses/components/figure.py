@@ -10,7 +10,7 @@ import numpy as np
 from ctxexp.report import run_facts, wording
 from ctxexp.report.frame import FAINT, INK, PALETTE, Style, add_captions, empty_figure
 from ctxexp.report.negative_controls import control_of, twin
-from ctxexp.report.sweep_tables import SweepTable
+from ctxexp.report.terminal import SweepTable
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
 from ctxexp_senses.components.metric import CONTEXT, ROUNDING

@@ -10,7 +10,7 @@ import numpy as np
 from ctxexp.report import run_facts, wording
 from ctxexp.report.frame import FAINT, GRID, INK, PALETTE, add_captions, empty_figure
 from ctxexp.report.negative_controls import is_control, twin
-from ctxexp.report.sweep_tables import Cells, SweepTable
+from ctxexp.report.terminal import Cells, SweepTable
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
 

@@ -16,7 +16,7 @@ from ctxexp.report.findings import LEADING
 from ctxexp.report.frame import INK, add_captions, empty_figure
 from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp.report.run_facts import RunAtStep, equal_weights, trainings
-from ctxexp.report.sweep_tables import Cells, SweepTable
+from ctxexp.report.terminal import Cells, SweepTable
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
 from ctxexp.results.values import LAYER, Key

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ctxexp.report.sweep_tables import TABLE, PageSection
+from ctxexp.report.terminal import TABLE, PageSection
 from ctxexp.report.wording import LabelledResults, definition_name, unique_labels
 from ctxexp.results import Results
 from ctxexp_words.explorer.word_map import extremes
