@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ctxexp.dataset import Sentence
-from ctxexp.errors import CtxexpError, error_text
+from ctxexp import CtxexpError, Sentence
+from ctxexp.errors import error_text
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer.build import from_files  # noqa: F401  # before processes are forked
 from ctxexp.models.transformer.loading import network_class

@@ -19,8 +19,8 @@ from typing import Any
 import naive
 import numpy as np
 
+from ctxexp import Corpus
 from ctxexp.baselines import OnePerSentence
-from ctxexp.dataset import Corpus
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows
@@ -223,7 +223,7 @@ def main() -> None:
 
 def sts(folder: Path, n: int) -> Corpus:
     """The scored sentences of STS 2012-2016 (without MSRvid), both sides, as the word tokenizer cuts them."""
-    from ctxexp.datasets.checks import tokenizer
+    from ctxexp.datasets import tokenizer
 
     cut = tokenizer()
     texts: list[str] = []

@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 import torch
 
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.files import ElmoOptions
 

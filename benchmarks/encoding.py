@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from transformers import AutoModel, BertConfig, BertModel, BertTokenizerFast
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer.forward import prepacked_product
 from ctxexp.vectors.encode import open_store

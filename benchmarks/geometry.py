@@ -20,7 +20,7 @@ import numpy as np  # noqa: E402  # after the number of threads
 from ctxexp_frequency.neighbours import nearest  # noqa: E402
 from ctxexp_words.directions import first_directions  # noqa: E402
 
-from ctxexp.maths.statistics import resampled_spearman, resamples  # noqa: E402
+from ctxexp.maths import resampled_spearman, resamples  # noqa: E402
 from ctxexp.transforms import Whitening  # noqa: E402
 
 Side = Callable[[], Any]

@@ -24,7 +24,7 @@ from live_bytes import PeakBytes
 from transformers import PreTrainedTokenizerFast
 
 import ctxexp
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import equal_length_batches
 

@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import ctxexp
-from ctxexp.progress import Progress, Silent, Stage
+from ctxexp.command import Progress, Silent
+from ctxexp.progress import Stage
 
 VOCABULARY = 2000
 CONTEXTS, SAMPLE, SENTENCES = 64, 100, 512

@@ -20,10 +20,9 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
+from ctxexp import Corpus, EncodedSentence, Encoder, Pair, Results, Sentence
 from ctxexp.baselines import OnePerSentence
-from ctxexp.command.build import Built
-from ctxexp.command.face import configured
-from ctxexp.dataset import Corpus, Pair, Sentence
+from ctxexp.command import Built, Silent, configured
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.engines import Local
 from ctxexp.maths.mix import WordMix
@@ -32,12 +31,9 @@ from ctxexp.measuring.study import ShardOptions, Study
 from ctxexp.measuring.words import PairRows, WordRows
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
 from ctxexp.metrics.similarity import STS
-from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.occurrences import Layers, Occurrences, Shelf
-from ctxexp.progress import Silent
 from ctxexp.report.claims import difference
-from ctxexp.results import Results
-from ctxexp.results.values import LAYER
+from ctxexp.results import LAYER
 from ctxexp.vectors.stores import Vectors, WordFilter
 
 

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks import naive
-from ctxexp.command.face import configured
+from ctxexp import Encoder
+from ctxexp.command import configured
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import error_text
-from ctxexp.maths.geometry import mean_cosine
-from ctxexp.model import Encoder
+from ctxexp.maths import mean_cosine
 from docs.numbers.marked import write_marked
 
 Task = Callable[[], object]
@@ -37,7 +37,7 @@ OURS = {
 
 def our_encoder(checkpoint: str) -> Encoder:
     """The encoder of the folder or name, loaded."""
-    from ctxexp.command.build import Built
+    from ctxexp.command import Built
 
     encoder = Built(configured("huggingface", None, [f"model.checkpoint={checkpoint}", "model.device=cpu"])).encoder
     next(iter(encoder.encode(polysemy().sentences[:1])))

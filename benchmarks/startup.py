@@ -66,8 +66,7 @@ def help_seconds(path: str, expected: int) -> float:
 
 def phases(words: list[str]) -> dict[str, float]:
     """CPU seconds of each phase of one run in this process; what is left to Python, Hydra and our imports is `rest`."""
-    from ctxexp.command import compose
-    from ctxexp.command.build import Built
+    from ctxexp.command import Built, compose
     from ctxexp.command.cli import main as command
     from ctxexp.jobs import execute
     from ctxexp.jobs.job import Job, Sinks

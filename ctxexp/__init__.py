@@ -10,9 +10,11 @@
 A model is a name (`gpt2`), a repository of the hub or a folder; a text is sentences, or a file with one a line. Results
 have `sentence`, `summary()`, `plot(measure)`, `report()` and every number in `frame`: `help(ctxexp.Results)`.
 
-For plugins: Encoder, Metric and GroupMean, Baseline, Transform, Control and Sink are contracts to derive from,
-`hookimpl` marks hooks; Sentence, Corpus, Pair and Sense are text, EncodedSentence its vectors; Group, Block, Pairs and
-Estimate what metrics take and give; Run describes a run to a sink; CtxexpError is the base of all errors.
+For plugins: Encoder, Metric and GroupMean, Baseline, Transform, Control, Sink and Engine are contracts;
+`hookimpl` marks hooks, and Register is what they call; Sentence, Corpus, Pair and Sense are text, EncodedSentence its
+vectors; Text and Occurrences are a text that was encoded; Over says what a metric is over; Group, Block, Pairs and
+Estimate are what metrics take and give; Run describes a run to a sink; CtxexpError is the base of all errors. More for
+plugins: ctxexp.errors, .maths, .datasets, .models, .results, .report, .command and .testing.
 
 Example:
     >>> import ctxexp
@@ -32,13 +34,15 @@ from ctxexp.baseline import Baseline
 from ctxexp.command.face import compare, load, measure, runs
 from ctxexp.control import Control
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
+from ctxexp.engine import Engine
 from ctxexp.errors import CtxexpError, near
-from ctxexp.files.code_version import __version__
+from ctxexp.files.code_version import __version__ as __version__
 from ctxexp.groups import Block, Group, Pairs
-from ctxexp.metric import Estimate, GroupMean, Metric
+from ctxexp.metric import Estimate, GroupMean, Metric, Over
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.memory import from_arrays, from_transformers
-from ctxexp.plugins import hookimpl
+from ctxexp.occurrences import Occurrences, Text
+from ctxexp.plugins import Register, hookimpl
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink
 from ctxexp.transform import Transform
@@ -51,19 +55,23 @@ __all__ = [
     "CtxexpError",
     "EncodedSentence",
     "Encoder",
+    "Engine",
     "Estimate",
     "Group",
     "GroupMean",
     "Metric",
+    "Occurrences",
+    "Over",
     "Pair",
     "Pairs",
+    "Register",
     "Results",
     "Run",
     "Sense",
     "Sentence",
     "Sink",
+    "Text",
     "Transform",
-    "__version__",
     "compare",
     "from_arrays",
     "from_transformers",

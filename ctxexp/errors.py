@@ -26,6 +26,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import entry_points
 
+__all__ = [
+    "ConfigError",
+    "DataError",
+    "EncodingError",
+    "EngineError",
+    "MetricError",
+    "ModelError",
+    "TransformError",
+    "UnknownName",
+    "near",
+]
+
 FILE_MODULE = "ctxexp_plugin_"  # begins the names of modules that are plugin files
 
 

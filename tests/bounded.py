@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from ctxexp.errors import CtxexpError
+from ctxexp import CtxexpError
 
 MEMORY = 1 << 29  # bytes beside what the process has already
 SECONDS = 2.0  # of a processor

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ctxexp import Corpus
 from ctxexp.command import compose
 from ctxexp.command.config import Config, parse_config
-from ctxexp.dataset import Corpus
 from ctxexp.plugins import Registry
 
 

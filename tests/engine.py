@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp.baseline import Baseline
+from ctxexp import Baseline, Corpus, Metric, Results
 from ctxexp.baselines import OnePerSentence
-from ctxexp.dataset import Corpus
 from ctxexp.groups import BLOCK_BYTES, Group, Pairs
 from ctxexp.measuring import measure as path
 from ctxexp.measuring.words import Intervals, PairRows, WordRows
-from ctxexp.metric import Metric
 from ctxexp.occurrences import Layers, Occurrences
-from ctxexp.results import Results
 from ctxexp.testing.report import numbers
 from ctxexp.transform import Calibration, transform_layers
 from ctxexp.vectors.pool import SentenceVectors

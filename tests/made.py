@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ctxexp.results import Results
+from ctxexp import Results
+from ctxexp.results import LAYER, Estimates, Key, RunInfo
 from ctxexp.results.run_info import (
     BaselineInfo,
     CorpusInfo,
@@ -18,11 +19,10 @@ from ctxexp.results.run_info import (
     ModelInfo,
     PoolingInfo,
     ResamplingInfo,
-    RunInfo,
     TableInfo,
     TransformInfo,
 )
-from ctxexp.results.values import LAYER, Estimates, Key, Values, metric_key
+from ctxexp.results.values import Values, metric_key
 
 
 def results_with(

@@ -76,9 +76,9 @@ def trains(words: list[str]) -> None:
 def takes(verb: str, words: list[str]) -> None:
     import ctxexp_train
 
+    from ctxexp.command import registry
     from ctxexp.command.cli import arguments_of, parameters
     from ctxexp.plugins import COMMAND
-    from ctxexp.plugins.registry import registry
 
     factory = ctxexp_train._uses if verb == "probe" else registry().find(COMMAND, verb).factory
     params = parameters(factory)

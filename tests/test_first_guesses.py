@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 
 import ctxexp
+from ctxexp import CtxexpError
 from ctxexp.command.cli import run_command_line
-from ctxexp.errors import CtxexpError
 from ctxexp.jobs import execute
 from ctxexp.models import minis
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import peers
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 from ctxexp.models import minis
 from docs.numbers.marked import marked
 

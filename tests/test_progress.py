@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from ctxexp.progress import Progress, Silent
+from ctxexp.command import Progress, Silent
 
 
 class Terminal(io.StringIO):

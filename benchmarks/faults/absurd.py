@@ -15,7 +15,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ctxexp.results import REPLICATES, RESULTS_FILE
+from ctxexp.results.files import REPLICATES, RESULTS_FILE
 
 from . import weights
 

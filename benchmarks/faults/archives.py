@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.datasets.download import fetch_dataset, members
+from ctxexp.datasets import archive_members, text_lines
+from ctxexp.datasets.download import fetch_dataset
 from ctxexp.errors import DataError
-from ctxexp.files.text_lines import text_lines
 
 from . import Lost, Silent
 
@@ -56,7 +56,7 @@ def tried(ending: str, data: bytes, name: str, rng: np.random.Generator, folder:
 
 
 def read(path: Path, data: bytes, spoilt: bytes, folder: Path) -> None:
-    whole = dict(members(path.name, data))
+    whole = dict(archive_members(path.name, data))
     files = {hashlib.sha256(content).hexdigest(): name for name, content in whole.items()}
     try:
         found = fetch_dataset("made", archives=[path.as_uri()], files=files, cache=folder / "cache")

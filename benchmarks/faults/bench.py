@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from ctxexp.errors import CtxexpError
+from ctxexp import CtxexpError
 
 from . import Lost
 

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 from engine import measure
 
+from ctxexp import Corpus, EncodedSentence, Encoder, Pair, Register, Sense, Sentence, hookimpl
 from ctxexp.baselines import OnePerSentence
-from ctxexp.command.build import Built
-from ctxexp.dataset import Corpus, Pair, Sense, Sentence
+from ctxexp.command import Built
 from ctxexp.datasets.text import text
 from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity
-from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.occurrences import Occurrences
-from ctxexp.plugins import Register, build_registry, hookimpl
+from ctxexp.plugins import build_registry
 from ctxexp.vectors.encode import open_store
 from tests.composed import composed
 

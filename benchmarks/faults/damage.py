@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.dataset import Corpus, Sentence
-from ctxexp.model import EncodedSentence, Encoder
+from ctxexp import Corpus, EncodedSentence, Encoder, Sentence
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.store import Store
 

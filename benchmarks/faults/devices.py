@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from bounded import bounded
 
+from ctxexp import CtxexpError, Results
 from ctxexp.datasets import sts
-from ctxexp.errors import CtxexpError
 from ctxexp.files.process import RUN, STATE, job_folder
 from ctxexp.files.vector_files import read_vectors
 from ctxexp.files.writing import MANIFEST, seal_folder
 from ctxexp.jobs.job import Sinks, finished_results, job, new_run
 from ctxexp.models.word_vectors import word_vectors
-from ctxexp.results import FRAME, REPLICATES, RESULTS_FILE, Results
+from ctxexp.results.files import FRAME, REPLICATES, RESULTS_FILE
 
 from . import Silent, weights
 from .inputs import (
@@ -127,7 +127,7 @@ def make_runs(folder: Path) -> None:
 
 
 def read_back(folder: Path):
-    from ctxexp.results import Results
+    from ctxexp import Results
 
     return Results.load(folder)
 

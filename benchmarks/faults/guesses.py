@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import ctxexp
-from ctxexp.command import cli, compose
+from ctxexp import CtxexpError
+from ctxexp.command import cli, compose, registry
 from ctxexp.command.overrides import write_out
-from ctxexp.errors import CtxexpError
-from ctxexp.plugins.registry import registry
 
 from . import Lost, Silent
 

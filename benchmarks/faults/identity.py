@@ -11,7 +11,7 @@ from unittest import mock
 
 import numpy as np
 
-from ctxexp.engine import Engine
+from ctxexp import Engine
 from ctxexp.models.lazy import lazy
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers

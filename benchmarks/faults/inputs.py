@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from bounded import bounded
 
-from ctxexp.results import Results
+from ctxexp import Results
 from tests.made import results_with, told
 
 from . import weights

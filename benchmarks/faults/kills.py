@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from ctxexp.results import Results
+from ctxexp import Results
 from ctxexp.sinks.mlflow import database
 
 from . import Lost, Silent

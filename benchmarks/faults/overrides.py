@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from ctxexp import CtxexpError
 from ctxexp.command import compose
 from ctxexp.command.names import quote
 from ctxexp.command.overrides import normalize_overrides
-from ctxexp.errors import CtxexpError
 from ctxexp.plugins.registry import load_plugin_files
 
 from . import Lost

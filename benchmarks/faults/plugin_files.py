@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from ctxexp.command import compose
-from ctxexp.command.build import Built
+from ctxexp import CtxexpError
+from ctxexp.command import Built, compose
 from ctxexp.command.names import quote
-from ctxexp.errors import CtxexpError, PluginError
+from ctxexp.errors import PluginError
 from ctxexp.plugins.registry import load_plugin_files
 
 from . import Silent as SilentlyWrong

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ctxexp import Results
 from ctxexp.errors import TrackingError
 from ctxexp.files.process import job_folder
 from ctxexp.jobs.execute import _results_of, _rows
 from ctxexp.jobs.job import Sinks, job, new_run, reuse
-from ctxexp.results import Results
 from ctxexp.sink import Sweep
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from tests.made import results_with, told

@@ -16,13 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ctxexp import Corpus, Results
+from ctxexp.command import Silent as NoProgress
 from ctxexp.controls import NoFirst
-from ctxexp.dataset import Corpus
 from ctxexp.engines import Local
 from ctxexp.measuring.study import ShardOptions, Study
 from ctxexp.metrics.contextuality import Anisotropy, SelfSimilarity, WordNorm
-from ctxexp.progress import Silent as NoProgress
-from ctxexp.results import Results
 from ctxexp.vectors.stores import Vectors, WordFilter
 
 from . import Lost, Silent

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from bounded import bounded
 
-from ctxexp.errors import CtxexpError
+from ctxexp import CtxexpError
 
 from . import Silent
 from .absurd import (

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ctxexp.command.face import load
+from ctxexp import Results, load
 from ctxexp.errors import MetricError, TrackingError
 from ctxexp.files.process import job_folder
 from ctxexp.files.writing import MANIFEST, find_damage, seal_folder
 from ctxexp.jobs.job import Sinks, finished_on_disk, job, new_run
 from ctxexp.report import frame
 from ctxexp.report.comparison import Comparison
-from ctxexp.results import Results
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from tests.made import results_with, told
 

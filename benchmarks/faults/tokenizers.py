@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 import tiny_models
 
-from ctxexp.model import Encoder
+from ctxexp import Encoder
 from ctxexp.models import minis
 from ctxexp.models.huggingface import bert, gpt2, huggingface
 from ctxexp.models.transformer import checkpoints

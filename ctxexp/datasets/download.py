@@ -121,7 +121,7 @@ def fetch_dataset(
 def _unpack(urls: str | Sequence[str], dataset: str, missing: dict[str, str], folder: Path) -> None:
     """Put the files of one archive that are `missing` (SHA-256 to path) into the folder, and off that list."""
     first = urls if isinstance(urls, str) else urls[0]
-    for _, data in members(first, download(urls, dataset)):
+    for _, data in archive_members(first, download(urls, dataset)):
         name = missing.pop(hashlib.sha256(data).hexdigest(), None)
         if name is not None:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ def content_at(url: str) -> bytes:
     return buffer.getvalue()
 
 
-def members(url: str, data: bytes) -> Iterator[tuple[str, bytes]]:
+def archive_members(url: str, data: bytes) -> Iterator[tuple[str, bytes]]:
     """Path and content of each file of a .zip or a .tar archive (.gz, .bz2, .xz); no file is written.
 
     Raises DataError for an archive that can't be read to its end.

@@ -11,7 +11,7 @@ from typing import Literal
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.datasets.checks import tokenizer as make_tokenizer
 from ctxexp.datasets.download import fetch_dataset
-from ctxexp.datasets.tables import read_named
+from ctxexp.datasets.tables import read_table
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp.files.text_lines import text_lines
 from ctxexp.files.writing import user_path
@@ -182,7 +182,7 @@ def sick_r(
     folder = _folder(path, "sick_r", ["SICK"]) / "SICK"
     pairs: list[Scored] = []
     for name in names:
-        for where, (first, second, score) in read_named(_existing(folder, name), SICK_COLUMNS, "text", ".tsv"):
+        for where, (first, second, score) in read_table(_existing(folder, name), SICK_COLUMNS, "text", ".tsv"):
             pairs.append((first.strip(), second.strip(), _score(score, where), "SICK-R"))
     return _corpus("sick_r", pairs, tokenizer, lower, {"split": split})
 

@@ -113,7 +113,7 @@ def read_rows(path: Path, choose: Choose, quotes: str | None = None, kind: str =
         raise DataError(f"{path} can't be read to its end: {error_text(error)}") from None
 
 
-def read_named(path: Path, columns: Sequence[str | None], quotes: str | None = None, kind: str = "") -> Iterator[Row]:
+def read_table(path: Path, columns: Sequence[str | None], quotes: str | None = None, kind: str = "") -> Iterator[Row]:
     """The cells of these columns, as `read_rows` reads them; None: that of `choose_column`."""
     return read_rows(path, lambda names: [choose_column(names, name, path) for name in columns], quotes, kind)
 

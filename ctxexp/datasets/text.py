@@ -19,7 +19,7 @@ import regex
 
 from ctxexp.dataset import Corpus, Sentence, TextStream
 from ctxexp.datasets.checks import tokenizer as make_tokenizer
-from ctxexp.datasets.tables import TABLES, read_named, read_rows, text_of
+from ctxexp.datasets.tables import TABLES, read_rows, read_table, text_of
 from ctxexp.errors import ConfigError, DataError, near, short
 from ctxexp.files.text_lines import COMPRESSED, is_compressed, lines_after_byte, suffix_of, text_lines
 from ctxexp.files.writing import user_path
@@ -194,7 +194,7 @@ class TextFiles(TextUnits):
         by_column, blank = self.documents not in ("none", "blank", "file", "row"), 0
         if self.is_table:
             columns = [self.column, self.documents] if by_column else [self.column]
-            for number, (where, cells) in enumerate(read_named(part.path, columns, self.quotes)):
+            for number, (where, cells) in enumerate(read_table(part.path, columns, self.quotes)):
                 yield cells[0], where, cells[1] if by_column else number if self.documents == "row" else 0
             return
         for line in _lines(part, blank=self.documents == "blank"):

@@ -1,1 +1,38 @@
-"""Pure functions of arrays: geometry, spectra, correlations, clusters."""
+"""Pure functions of arrays: cosines and spaces, correlations, clusters, and resamples with their intervals."""
+
+from __future__ import annotations
+
+from ctxexp.maths.geometry import mean_cosine
+from ctxexp.maths.resampling import Curve, Resamples, Stream, interval
+from ctxexp.maths.spectra import Moments, effective_rank, entropy_rank, isoscore, participation_ratio
+from ctxexp.maths.statistics import (
+    finite_mean,
+    kmeans,
+    midranks,
+    partial_correlation,
+    percentiles,
+    resampled_spearman,
+    resamples,
+    spearman,
+)
+
+__all__ = [
+    "Curve",
+    "Moments",
+    "Resamples",
+    "Stream",
+    "effective_rank",
+    "entropy_rank",
+    "finite_mean",
+    "interval",
+    "isoscore",
+    "kmeans",
+    "mean_cosine",
+    "midranks",
+    "partial_correlation",
+    "participation_ratio",
+    "percentiles",
+    "resampled_spearman",
+    "resamples",
+    "spearman",
+]

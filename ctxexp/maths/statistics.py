@@ -98,7 +98,7 @@ def _row_ranks(x: np.ndarray) -> np.ndarray:
     return np.asarray(rankdata(x, axis=-1))
 
 
-def partial(xy: np.ndarray | float, xz: np.ndarray | float, yz: np.ndarray | float) -> np.ndarray:
+def partial_correlation(xy: np.ndarray | float, xz: np.ndarray | float, yz: np.ndarray | float) -> np.ndarray:
     """The first-order partial correlation of x and y given z, of their three correlations; NaN where z explains all."""
     left = (1 - np.square(xz)) * (1 - np.square(yz))
     left = np.where(left > 1e-12, left, np.nan)

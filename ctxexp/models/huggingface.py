@@ -26,7 +26,7 @@ from ctxexp.models.transformer.checkpoints import (
     cached_folder,
     describe,
     from_hub,
-    resolve,
+    resolve_checkpoint,
 )
 from ctxexp.models.transformer.leftovers import account, unused_files
 
@@ -41,7 +41,7 @@ def huggingface(
     revision: a branch, tag or commit of the hub.
     trust_remote_code: run the model code that a checkpoint brings along.
     """
-    return checkpoint_encoder(resolve(checkpoint, revision), options, trust_remote_code=trust_remote_code)
+    return checkpoint_encoder(resolve_checkpoint(checkpoint, revision), options, trust_remote_code=trust_remote_code)
 
 
 def checkpoint_encoder(checkpoint: Checkpoint, options: TransformerOptions, **choices: Any) -> Encoder:
@@ -78,7 +78,7 @@ def paper_model(kind: str, summary: str, published_bytes: float) -> Callable[...
     ) -> Encoder:
         check_weights(weights, checkpoint, revision, seed)
         if checkpoint is not None:
-            files = resolve(checkpoint, revision)
+            files = resolve_checkpoint(checkpoint, revision)
         elif weights == "published":
             files = from_hub(paper.ids, revision or paper.revision, verified=True)
         else:

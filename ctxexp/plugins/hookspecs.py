@@ -78,7 +78,7 @@ class HookSpecs:
 
     @hookspec
     def register_reports(self, register: Register) -> None:
-        """Offer tables and figures of a sweep's runs, each by the name of its file and a function(runs) -> SweepTable
+        """Offer tables and figures of a sweep's runs, each by the name of its file and a function(runs) -> Table
         (report.sweep_tables) for a name `table_...`, matplotlib's Figure for another; None where these runs have
         nothing for it.
         """

@@ -1,1 +1,30 @@
-"""Figures, their words and colours, and the interactive page of a sweep."""
+"""What runs and verbs show: tables, figures and their words, and the interactive page of a sweep."""
+
+from __future__ import annotations
+
+from ctxexp.files.writing import write_csv, write_text
+from ctxexp.report.frame import FAINT, GRID, INK, PALETTE, add_captions, colours, empty_figure, save_figure
+from ctxexp.report.negative_controls import twin
+from ctxexp.report.run_facts import shared_facts
+from ctxexp.report.terminal import Table
+from ctxexp.report.wording import LabelledResults, decimal, measure_definition, unique_labels
+
+__all__ = [
+    "FAINT",
+    "GRID",
+    "INK",
+    "PALETTE",
+    "LabelledResults",
+    "Table",
+    "add_captions",
+    "colours",
+    "decimal",
+    "empty_figure",
+    "measure_definition",
+    "save_figure",
+    "shared_facts",
+    "twin",
+    "unique_labels",
+    "write_csv",
+    "write_text",
+]

@@ -240,7 +240,7 @@ def fitted_markdown(text: str, width: int) -> str:
 
 
 @dataclass(frozen=True)
-class SweepTable:
+class Table:
     """A table of several runs: `numbers` in full for the CSV, `shown` with cells as they are read."""
 
     title: str
@@ -249,16 +249,29 @@ class SweepTable:
     shown: Sequence[Sequence[str]]  # rows of as many cells as columns
     notes: Sequence[str] = ()  # a line each: sources and choices
 
+    def markdown(self) -> str:
+        """The table as Markdown whose columns line up, so that it reads on a terminal too."""
+        rows = [[cell.replace("|", "\\|") for cell in row] for row in (self.columns, *self.shown)]
+        width = [max(3, *(len(row[i]) for row in rows)) for i in range(len(self.columns))]
+        lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(row, width, strict=True)) + " |" for row in rows]
+        lines.insert(1, "|" + "|".join("-" * (w + 2) for w in width) + "|")
+        notes = "".join(f"\n- {note}" for note in self.notes)
+        return f"**{self.title}**\n\n" + "\n".join(lines) + "\n" + (f"{notes}\n" if notes else "")
+
+    def save(self, folder: Path, name: str) -> list[Path]:
+        """Write `name`.csv, the numbers in full, and `name`.md, the cells as they are read; the paths."""
+        write_csv(self.numbers, folder / f"{name}.csv")
+        return [folder / f"{name}.csv", write_text(folder / f"{name}.md", self.markdown())]
+
 
 def write_tables(runs: Sequence[LabelledResults], folder: Path, registry: Registry) -> list[Path]:
     """Write each table that the registry offers and the runs give as CSV and Markdown; the paths."""
     paths: list[Path] = []
     for name in _names(registry, tables=True):
         with registry.plugin_call(REPORT, name):
-            table: SweepTable | None = registry.find(REPORT, name).factory(runs)
+            table: Table | None = registry.find(REPORT, name).factory(runs)
         if table:
-            write_csv(table.numbers, folder / f"{name}.csv")
-            paths += [folder / f"{name}.csv", write_text(folder / f"{name}.md", markdown(table))]
+            paths += table.save(folder, name)
     return paths
 
 
@@ -280,16 +293,6 @@ def figure_files(folder: Path, registry: Registry) -> list[Path]:
 
 def _names(registry: Registry, *, tables: bool) -> list[str]:
     return [name for name in registry.names(REPORT) if registry.find(REPORT, name).is_table == tables]
-
-
-def markdown(table: SweepTable) -> str:
-    """The table as Markdown whose columns line up, so that it reads on a terminal too."""
-    rows = [[cell.replace("|", "\\|") for cell in row] for row in (table.columns, *table.shown)]
-    width = [max(3, *(len(row[i]) for row in rows)) for i in range(len(table.columns))]
-    lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(row, width, strict=True)) + " |" for row in rows]
-    lines.insert(1, "|" + "|".join("-" * (w + 2) for w in width) + "|")
-    notes = "".join(f"\n- {note}" for note in table.notes)
-    return f"**{table.title}**\n\n" + "\n".join(lines) + "\n" + (f"{notes}\n" if notes else "")
 
 
 def table_texts(folder: Path) -> list[str]:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from ctxexp.results.files import FRAME, REPLICATES, RESULTS_FILE
 from ctxexp.results.frame import Results
+from ctxexp.results.run_info import RunInfo
+from ctxexp.results.values import LAYER, Estimates, Key
 
-__all__ = ["FRAME", "REPLICATES", "RESULTS_FILE", "Results"]
+__all__ = [
+    "LAYER",
+    "Estimates",
+    "Key",
+    "Results",
+    "RunInfo",
+]

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ctxexp.errors import DataError
-from ctxexp.results.run_info import RunInfo
+from ctxexp.results import RunInfo
 
 
 class Text(NamedTuple):

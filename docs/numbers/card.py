@@ -11,14 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp import measure
+from ctxexp import CtxexpError, Results, measure
 from ctxexp.command.names import quote
 from ctxexp.datasets.polysemy import polysemy
-from ctxexp.errors import CtxexpError
 from ctxexp.models import minis
 from ctxexp.report.claims import difference
-from ctxexp.results import Results
-from ctxexp.results.values import Key
+from ctxexp.results import Key
 from docs.numbers import records
 from docs.numbers.marked import write_marked
 from docs.numbers.part import one_run_each

@@ -9,7 +9,7 @@ import pandas as pd
 from ctxexp_calibration.league.standings import measure_of, paired_interval
 
 import ctxexp
-from ctxexp.results import Results
+from ctxexp import Results
 from docs.numbers.part import Part, markdown, one_run_each
 
 DECIMALS = 3

@@ -23,9 +23,9 @@ from ctxexp_compare.gate import Gate, diff
 from transformers import AutoModel, AutoTokenizer
 
 import ctxexp
+from ctxexp import Results
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.models import minis
-from ctxexp.results import Results
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT
 

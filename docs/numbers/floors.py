@@ -15,9 +15,8 @@ from ctxexp_compare.floors.fit import calibration_error
 from ctxexp_compare.floors.make import domain_sentences, floor_of_domains
 from ctxexp_compare.floors.sample import Rows, collect, sampled
 
-from ctxexp.dataset import Sentence
-from ctxexp.datasets.checks import tokenizer
-from ctxexp.model import Encoder
+from ctxexp import Encoder, Sentence
+from ctxexp.datasets import tokenizer
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown
 

@@ -16,9 +16,8 @@ import numpy as np
 from ctxexp_compare.gate import diff
 
 import ctxexp
-from ctxexp.command.build import Built
-from ctxexp.command.face import configured
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
+from ctxexp.command import Built, configured
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.results.values import Values
 from docs.numbers.marked import write_marked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ctxexp.errors import DataError
-from ctxexp.files.writing import write_text
+from ctxexp.report import write_text
 
 COLOURS = 256  # of a picture: curves, text and bands over bands need no more
 

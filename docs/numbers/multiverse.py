@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ctxexp.report.wording import decimal
+from ctxexp.report import decimal
 from docs.numbers.part import Part, markdown
 
 DECIMALS = 4

@@ -13,9 +13,8 @@ import numpy as np
 from ctxexp_compare.passport.match import make_passport
 from ctxexp_compare.passport.report import describe
 
-from ctxexp.command.build import Built
-from ctxexp.command.face import configured
-from ctxexp.datasets.checks import tokenizer
+from ctxexp.command import Built, configured
+from ctxexp.datasets import tokenizer
 from ctxexp.models.transformer.token_states import TokenStates, token_states
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 
 import ctxexp
 from ctxexp.datasets.polysemy import polysemy
-from ctxexp.report.frame import FAINT, INK, PALETTE, add_captions, empty_figure
+from ctxexp.report import FAINT, INK, PALETTE, add_captions, empty_figure
 from docs.numbers.marked import write_marked, write_small
 from docs.numbers.part import ROOT, markdown, one_run_each
 

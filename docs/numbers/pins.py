@@ -28,11 +28,9 @@ from ctxexp_compare.pins.encoding import threads
 from ctxexp_compare.pins.make import pin
 from ctxexp_compare.pins.pin import Pin
 
-from ctxexp.command.build import Built
-from ctxexp.command.face import configured
+from ctxexp import CtxexpError, Encoder
+from ctxexp.command import Built, configured
 from ctxexp.datasets.polysemy import polysemy
-from ctxexp.errors import CtxexpError
-from ctxexp.model import Encoder
 from ctxexp.models import minis
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown

@@ -15,8 +15,7 @@ from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers
 from transformers import AutoModel, AutoTokenizer
 
 import ctxexp
-from ctxexp.dataset import Sentence
-from ctxexp.model import EncodedSentence, Encoder
+from ctxexp import EncodedSentence, Encoder, Sentence
 
 
 @dataclass(frozen=True)

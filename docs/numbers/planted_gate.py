@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from ctxexp_compare.gate import diff
 
-from ctxexp.maths.resampling import Curve, Resamples
+from ctxexp import Results
+from ctxexp.maths import Curve, Resamples
 from ctxexp.occurrences import Units
-from ctxexp.results import Results
-from ctxexp.results.run_info import CorpusInfo, MeasureInfo, ModelInfo, ResamplingInfo, RunInfo
-from ctxexp.results.values import Key, Values
+from ctxexp.results import Key, RunInfo
+from ctxexp.results.run_info import CorpusInfo, MeasureInfo, ModelInfo, ResamplingInfo
+from ctxexp.results.values import Values
 
 LAYERS, PER_DOCUMENT = 7, 5
 KEYS = (Key("anisotropy", "mean_cosine"), Key("self_similarity", "share_of_room"))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 import ctxexp
-from ctxexp.results import Results
+from ctxexp import Results
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT
 

@@ -13,8 +13,7 @@ from ctxexp_compare.sinks.mask import effects
 from transformers import PreTrainedTokenizerFast
 
 import ctxexp
-from ctxexp.command.build import Built
-from ctxexp.command.face import configured
+from ctxexp.command import Built, configured
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown
 

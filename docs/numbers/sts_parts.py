@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from ctxexp.dataset import Corpus, Sentence
+from ctxexp import Corpus, Sentence
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.sts import sts
-from ctxexp.maths.statistics import spearman
+from ctxexp.maths import spearman
 from ctxexp.models import minis
 
 BATCH = 64

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ctxexp.report.wording import decimal
+from ctxexp.report import decimal
 from docs.numbers.part import Part, markdown, one_run_each
 
 DECIMALS = 4

@@ -12,7 +12,7 @@ import pandas as pd
 from ctxexp_senses.components.figure import DECIMALS, below_zero, drawing
 
 from ctxexp.controls import NoSinks
-from ctxexp.report.frame import save_figure
+from ctxexp.report import save_figure
 from docs.numbers.marked import write_small
 from docs.numbers.part import ROOT, Part, markdown, one_run_each
 

@@ -12,8 +12,7 @@ import pandas as pd
 
 import ctxexp
 from ctxexp.baselines import OnePerSentence
-from ctxexp.command.build import Built
-from ctxexp.command.face import configured
+from ctxexp.command import Built, configured
 from ctxexp.maths.mix import Weights, WordMix
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows

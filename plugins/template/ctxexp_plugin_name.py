@@ -9,8 +9,7 @@ from zlib import crc32
 import numpy as np
 
 import ctxexp
-from ctxexp.metric import Over
-from ctxexp.plugins import Register
+from ctxexp import Over, Register
 
 
 class PluginNameModel(ctxexp.Encoder):

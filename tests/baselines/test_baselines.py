@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from test_occurrences import shelve
 
+from ctxexp import Corpus
 from ctxexp.baselines import OnePerSentence, SizeLadder, SizeMatched, Uniform
-from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError
-from ctxexp.maths.geometry import mean_cosine
+from ctxexp.maths import mean_cosine
 from ctxexp.occurrences import Occurrences
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from ctxexp.command.build import Built
+from ctxexp.command import Built
 from ctxexp.command.config import Component
 from ctxexp.command.key import key_of
 from tests.composed import composed

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from ctxexp.command.build import Built
+from ctxexp.command import Built
 from ctxexp.command.experiment import SweepCallback
 from ctxexp.errors import ConfigError
 from ctxexp.vectors.cache import SWEEPS, lease, leased_keys

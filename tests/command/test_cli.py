@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from warm import Warm
 
+from ctxexp import Results
+from ctxexp.command import registry
 from ctxexp.plugins import COMMAND
-from ctxexp.plugins.registry import GROUPS, registry
-from ctxexp.results import Results
+from ctxexp.plugins.registry import GROUPS
+from ctxexp.results import Key
 from ctxexp.results.frame import mix_mark
-from ctxexp.results.values import Key
 
 
 @pytest.fixture(scope="module")

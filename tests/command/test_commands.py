@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from test_figures import results
 
-from ctxexp import __version__
+from ctxexp import Register, __version__, hookimpl
 from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import help_of
 from ctxexp.command.overrides import parse
 from ctxexp.errors import ConfigError, DiskError
 from ctxexp.files.process import write_state
-from ctxexp.plugins import Register, build_registry, hookimpl
+from ctxexp.plugins import build_registry
 from ctxexp.plugins.registry import load_plugin_files
 
 SHOUT = """

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from annotated_types import Le
 
-from ctxexp import controls
+from ctxexp import Sink, controls
 from ctxexp.command import compose
 from ctxexp.command.config import Component, parse_config
 from ctxexp.command.key import job_key
@@ -18,7 +18,6 @@ from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.plugins import CONFIG_KINDS, Offer, Registry, arguments
 from ctxexp.plugins.offers import convert_value
 from ctxexp.plugins.registry import GROUPS
-from ctxexp.sink import Sink
 
 
 def toy(

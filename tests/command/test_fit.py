@@ -13,23 +13,21 @@ import numpy as np
 import pytest
 from engine import measure
 
-from ctxexp import hookimpl
+from ctxexp import Corpus, Metric, Pair, Register, Results, Sentence, hookimpl
 from ctxexp.baselines import OnePerSentence
-from ctxexp.command.build import Built
+from ctxexp.command import Built
 from ctxexp.command.config import Config
 from ctxexp.command.key import job_key
-from ctxexp.dataset import Corpus, Pair, Sentence, overlap
+from ctxexp.dataset import overlap
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.text import sentences_of
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.groups import Group
 from ctxexp.jobs.execute import summary
-from ctxexp.metric import Metric
 from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.occurrences import Occurrences
-from ctxexp.plugins import Register, Registry, build_registry
+from ctxexp.plugins import Registry, build_registry
 from ctxexp.report import run_facts
-from ctxexp.results import Results
 from ctxexp.results.run_info import FitInfo, PoolingInfo
 from ctxexp.transforms import Standardize
 from ctxexp.vectors import cache as caches

@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ctxexp import Encoder
+from ctxexp.command import registry
 from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import help_of, keys_of, option_names
 from ctxexp.command.names import config_folder
 from ctxexp.errors import UnknownName
-from ctxexp.model import Encoder
-from ctxexp.models.choices import TransformerOptions, with_transformer_options
+from ctxexp.models import TransformerOptions, with_transformer_options
 from ctxexp.plugins import Offer
-from ctxexp.plugins.registry import GROUPS, registry
+from ctxexp.plugins.registry import GROUPS
 
 
 def test_every_config_key_has_a_line_with_a_comment() -> None:

@@ -15,8 +15,9 @@ from ctxexp.command import compose
 from ctxexp.command.cli import run_command_line
 from ctxexp.command.names import add_config_folder
 from ctxexp.errors import ConfigError, MetricError
+from ctxexp.results import RunInfo
 from ctxexp.results.objective import Objective
-from ctxexp.results.run_info import ModelInfo, RunInfo
+from ctxexp.results.run_info import ModelInfo
 from tests.made import results_with
 
 

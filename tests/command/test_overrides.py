@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from ctxexp import CtxexpError
 from ctxexp.command import cli, compose
 from ctxexp.command.cli import call
 from ctxexp.command.overrides import MAX_VALUES, normalize_overrides
 from ctxexp.command.verbs import ui
-from ctxexp.errors import ConfigError, CtxexpError, TrackingError, UnknownName, line, short, suggestions
+from ctxexp.errors import ConfigError, TrackingError, UnknownName, line, short, suggestions
 from ctxexp.plugins.offers import FILE, install_hint
 
 ROOT = Path(__file__).resolve().parents[2]

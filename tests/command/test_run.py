@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ctxexp.command.build import Built
+from ctxexp.command import Built
 from ctxexp.command.config import Component, Config
 from ctxexp.command.key import weights_label
 from ctxexp.report.charts import paper_model

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from ctxexp.command.compose import registry
+from ctxexp.command import registry
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUPS = ("baseline", "control", "dataset", "engine", "metric", "model", "sink", "transform")

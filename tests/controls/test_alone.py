@@ -9,9 +9,8 @@ import pytest
 import torch
 from tiny_models import make
 
+from ctxexp import Encoder, Sentence
 from ctxexp.controls import Alone
-from ctxexp.dataset import Sentence
-from ctxexp.model import Encoder
 from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.huggingface import bert, gpt2, huggingface
 from ctxexp.models.transformer.encoder import TransformerEncoder

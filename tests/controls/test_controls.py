@@ -15,24 +15,22 @@ from engine import measure
 from test_measure import Memory, contextual, sentences
 from test_occurrences import shelve
 
+from ctxexp import Control, Corpus, Metric, Over, Pair, Sense, Sentence
+from ctxexp import measure as face_measure
 from ctxexp.baselines import OnePerSentence
-from ctxexp.command.build import Built
+from ctxexp.command import Built
 from ctxexp.command.compose import config_folder
 from ctxexp.command.config import component_of
-from ctxexp.command.face import measure as face_measure
-from ctxexp.control import Control
 from ctxexp.controls import NoFirst, NoSinks, Shuffled, Uncontrolled
-from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import MetricError
 from ctxexp.jobs.execute import summary
-from ctxexp.maths.geometry import mean_cosine
+from ctxexp.maths import mean_cosine
 from ctxexp.measuring.curves import _first_share
-from ctxexp.metric import Metric, Over
 from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity, WordNorm
 from ctxexp.metrics.sense_separation import SenseSeparation
 from ctxexp.occurrences import Occurrences
 from ctxexp.plugins import build_registry
-from ctxexp.report.run_facts import shared_facts
+from ctxexp.report import shared_facts
 from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.vectors.stores import apply_control
 from tests.composed import composed

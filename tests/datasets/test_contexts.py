@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxexp.dataset import Corpus, Sense, Sentence
+from ctxexp import Corpus, Sense, Sentence
 from ctxexp.datasets.checks import deduplicate
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.sketch import ContextSketch, Limits, digest

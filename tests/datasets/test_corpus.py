@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from ctxexp.command.build import Built
-from ctxexp.dataset import Corpus, Pair, Sense, Sentence
+from ctxexp import Corpus, Pair, Register, Sense, Sentence, hookimpl
+from ctxexp.command import Built
 from ctxexp.datasets.checks import check_corpus, check_gold, check_sentences, deduplicate
 from ctxexp.errors import DataError
-from ctxexp.plugins import Register, build_registry, hookimpl
+from ctxexp.plugins import build_registry
 from tests.composed import composed
 
 

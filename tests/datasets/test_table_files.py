@@ -19,12 +19,12 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+from ctxexp import Corpus, CtxexpError
 from ctxexp.command.face import corpus_of
 from ctxexp.command.names import choose_text
 from ctxexp.command.options import WordOptions
-from ctxexp.dataset import Corpus
 from ctxexp.datasets.text import text
-from ctxexp.errors import ConfigError, CtxexpError, DataError
+from ctxexp.errors import ConfigError, DataError
 
 ODD = [
     *("", " ", ",", '"', "'", '""', ";", "\t", "\n", "\r\n", "\r", "#", "\\", "\ufeff", "\x85", "\u2028", "\x0c"),

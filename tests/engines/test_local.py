@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from ctxexp import Engine
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.text import text as read_text
-from ctxexp.engine import Engine
 from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, EncodingError, EngineError, UnknownName
 from ctxexp.files.process import process_identity

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ctxexp import Results
 from ctxexp.errors import TrackingError
 from ctxexp.files.writing import NO_ARCHIVE, read_npz
-from ctxexp.results import REPLICATES, RESULTS_FILE, Results
+from ctxexp.results.files import REPLICATES, RESULTS_FILE
 from tests.made import results_with
 
 

@@ -15,16 +15,17 @@ import pytest
 from bounded import UnboundedError, bounded
 from ctxexp_train.elmo_files import write_weights
 
+from ctxexp import CtxexpError, Results
 from ctxexp.datasets.sts import sick_r, sts_b
 from ctxexp.datasets.text import text
-from ctxexp.errors import ConfigError, CtxexpError
+from ctxexp.errors import ConfigError
 from ctxexp.files.process import read_state
 from ctxexp.files.text_lines import MAX_LINE_BYTES
 from ctxexp.files.vector_files import read_vectors
 from ctxexp.files.writing import MANIFEST
 from ctxexp.models.elmo.files import ElmoOptions, layout, read_weights
 from ctxexp.models.elmo.network import ElmoNetwork
-from ctxexp.results import RESULTS_FILE, Results
+from ctxexp.results.files import RESULTS_FILE
 from tests.made import results_with, told
 
 ELMO = ElmoOptions(4, ((1, 3),), 1, 262, 50, "relu", 12, 5, 1, 3.0, 3.0, True)

@@ -16,17 +16,16 @@ import sqlalchemy
 from ctxexp_frequency.projection import Projection
 from matplotlib.figure import Figure
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus, Results
 from ctxexp.errors import DiskError, StoreError, TrackingError
 from ctxexp.files.process import read_state
 from ctxexp.files.vector_files import EXPORTS
-from ctxexp.files.writing import PART, atomic_write, write_text
+from ctxexp.files.writing import PART, atomic_write
 from ctxexp.jobs.job import Sinks, describe, job, new_run
 from ctxexp.plugins import REPORT, Offer, Registry
-from ctxexp.report import frame
+from ctxexp.report import Table, frame, write_text
 from ctxexp.report import page as report
-from ctxexp.report.terminal import SweepTable, write_tables
-from ctxexp.results import Results
+from ctxexp.report.terminal import write_tables
 from ctxexp.sinks.mlflow.database import tracking_errors
 from ctxexp.vectors.encode import open_store
 from tests.made import results_with, told
@@ -94,8 +93,8 @@ def figure() -> Figure:
     return made
 
 
-def sweep_table(_: object) -> SweepTable:
-    return SweepTable("T", pd.DataFrame({"x": list(range(400))}), ["x"], [["1"]])
+def sweep_table(_: object) -> Table:
+    return Table("T", pd.DataFrame({"x": list(range(400))}), ["x"], [["1"]])
 
 
 TABLES = Registry({(REPORT, "table_t"): Offer(REPORT, "table_t", sweep_table, "tests")})

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError
-from ctxexp.files.writing import user_path
 
 
 def test_a_home_is_put_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ctxexp.dataset import Corpus, Sentence
+from ctxexp import Corpus, Sentence
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.files.vector_files import EXPORTS, read_vectors, write_binary, write_safetensors, write_text
+from ctxexp.files.vector_files import EXPORTS, read_vectors, write_binary, write_safetensors
 from ctxexp.models.word_vectors import WordVectorEncoder, file_source, word_vectors
 from ctxexp.plugins.registry import load_plugin_files
-from ctxexp.report.run_facts import shared_facts
+from ctxexp.report import shared_facts, write_text
 from ctxexp.testing import check_encoder
 from ctxexp.vectors.encode import open_store
 from tests.composed import composed, of
@@ -296,7 +296,7 @@ def test_the_corpus_words_are_a_table(glove: Path) -> None:
 
 
 def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Path) -> None:
-    from ctxexp.command.build import Built
+    from ctxexp.command import Built
     from ctxexp.jobs.execute import summary
 
     overrides = ["model=word_vectors", f"model.path={glove}", "metric=[degeneration,word_norm]", "baseline=b100"]

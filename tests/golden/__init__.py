@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ctxexp import Corpus, Pair, Results
-from ctxexp.results.values import LAYER
+from ctxexp.results import LAYER
 
 FILE = Path(__file__).parent / "golden.json"
 # Absolute, and relative to the value. The greatest difference seen without AVX-512 and with two threads was 1.8e-5, of
@@ -83,7 +83,7 @@ def corpus() -> Corpus:
 
 def results_of(overrides: tuple[str, ...], folder: Path) -> Results:
     """The results of one run, as the command would measure it, vectors encoded anew under `folder`."""
-    from ctxexp.command.build import Built
+    from ctxexp.command import Built
     from ctxexp.command.compose import config_of
     from ctxexp.command.names import quote
 

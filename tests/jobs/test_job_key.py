@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ctxexp import Corpus, Pair, Sense
 from ctxexp.command.config import Component, Config
 from ctxexp.command.key import code_of, files_digest, job_key, key_of
-from ctxexp.dataset import Corpus, Pair, Sense
 from ctxexp.files.code_version import package_digest
 from ctxexp.measuring.study import Study
 from tests.composed import composed

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from warm import Warm
 
-from ctxexp import compare
+from ctxexp import Results, compare
 from ctxexp.report import page
-from ctxexp.results import Results
 from tests.made import results_with, told
 
 

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 from made import results_with, told
 
+from ctxexp import Results, Run, Sink
 from ctxexp.errors import TrackingError
 from ctxexp.jobs.execute import close_sweep
 from ctxexp.jobs.job import Sinks, finished_on_disk, job, new_run, reuse
 from ctxexp.plugins import build_registry
-from ctxexp.results import Results
-from ctxexp.sink import Run, Sink, Sweep
+from ctxexp.sink import Sweep
 from ctxexp.testing import MemorySink, check_sink
 
 

@@ -23,7 +23,7 @@ from ctxexp.errors import Terminated
 from ctxexp.files.process import job_folder
 from ctxexp.jobs.execute import close_sweep, run_application
 from ctxexp.jobs.job import Sinks, job, labels, new_run, run_name, title_of
-from ctxexp.report.frame import colours
+from ctxexp.report import colours
 from ctxexp.sink import Sweep, SweepReport, SweepRow
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.sink import MlflowSink

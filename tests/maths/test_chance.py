@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ctxexp.maths.geometry import ROOM, chance_corrected, mean_cosine
+from ctxexp.maths import mean_cosine
+from ctxexp.maths.geometry import ROOM, chance_corrected
 
 
 def test_the_value_is_0_at_chance_and_1_when_collapsed() -> None:

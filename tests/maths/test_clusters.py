@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ctxexp.maths.statistics import kmeans
+from ctxexp.maths import kmeans
 
 
 def inertia(x: np.ndarray, labels: np.ndarray) -> float:

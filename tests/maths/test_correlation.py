@@ -7,16 +7,8 @@ import pytest
 from ctxexp_frequency.ranks import geometry
 from scipy import stats
 
-from ctxexp.maths.statistics import (
-    midranks,
-    partial,
-    pearson,
-    percentiles,
-    resampled_spearman,
-    resamples,
-    spearman,
-    spearman_rows,
-)
+from ctxexp.maths import midranks, partial_correlation, percentiles, resampled_spearman, resamples, spearman
+from ctxexp.maths.statistics import pearson, spearman_rows
 from ctxexp.testing.report import numbers
 
 
@@ -94,8 +86,8 @@ def test_correlations_never_leave_their_bounds() -> None:
     ):
         assert np.abs(values).max() == 1
         np.testing.assert_allclose(np.abs(values), 1)
-    assert partial(0.9, -0.9, 0.9) == 1
-    assert partial(-0.9, 0.9, 0.9) == -1
+    assert partial_correlation(0.9, -0.9, 0.9) == 1
+    assert partial_correlation(-0.9, 0.9, 0.9) == -1
 
 
 def test_undefined_is_nan() -> None:
@@ -111,7 +103,7 @@ def test_undefined_is_nan() -> None:
         assert np.isnan(value)
     assert np.isnan(resampled_spearman([x, constant], np.ones((2, 5)))[:, 0, 1]).all()
     assert np.isnan(resampled_spearman([x[:2], x[1:3]], np.ones((2, 2)))).all()
-    assert np.isnan(partial(0.5, 1.0, 0.5))
+    assert np.isnan(partial_correlation(0.5, 1.0, 0.5))
 
 
 def test_there_is_one_spearman() -> None:
@@ -167,4 +159,4 @@ def test_a_partial_correlation_is_that_of_residuals() -> None:
     z = rng.normal(size=200)
     x, y = z + rng.normal(size=200), 0.3 * z + rng.normal(size=200)  # z explains unequal shares of them
     left = [values - np.polyval(np.polyfit(z, values, 1), z) for values in (x, y)]
-    assert partial(pearson(x, y), pearson(x, z), pearson(y, z)) == pytest.approx(pearson(*left), abs=1e-12)
+    assert partial_correlation(pearson(x, y), pearson(x, z), pearson(y, z)) == pytest.approx(pearson(*left), abs=1e-12)

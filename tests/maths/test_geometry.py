@@ -10,15 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxexp.errors import MetricError
-from ctxexp.maths.geometry import (
-    PreparedRows,
-    explained_variance,
-    mean_cosine,
-    mean_cosine_to_mean,
-    norms,
-    prepare,
-    takes_prepared,
-)
+from ctxexp.maths import mean_cosine
+from ctxexp.maths.geometry import PreparedRows, explained_variance, mean_cosine_to_mean, norms, prepare, takes_prepared
 
 DEFINITIONS = ("uncentred", "centred", "released")
 SIZES = (2, 3, 7, 16, 17, 39, 41, 100, 128, 129, 300, 700)

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ctxexp.maths import influence
-from ctxexp.maths.geometry import PreparedRows, explained_variance, mean_cosine, mean_cosine_to_mean
+from ctxexp.maths import influence, mean_cosine
+from ctxexp.maths.geometry import PreparedRows, explained_variance, mean_cosine_to_mean
 
 CASES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]] = {
     "mean cosine": (mean_cosine, influence.of_mean_cosine),

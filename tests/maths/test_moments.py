@@ -7,8 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ctxexp.maths import spectra
-from ctxexp.maths.spectra import Moments, effective_rank, entropy_rank, isoscore, participation_ratio
+from ctxexp.maths import Moments, effective_rank, entropy_rank, isoscore, participation_ratio, spectra
 
 
 def rows() -> np.ndarray:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from test_influence import CASES
 
-from ctxexp.maths import influence
-from ctxexp.maths.geometry import explained_variance, mean_cosine, mean_cosine_to_mean
-from ctxexp.maths.statistics import aggregate, finite_mean, summary
+from ctxexp.maths import finite_mean, influence, mean_cosine
+from ctxexp.maths.geometry import explained_variance, mean_cosine_to_mean
+from ctxexp.maths.statistics import aggregate, summary
 
 A, B = np.array([3.0, 4.0, 0.0]), np.array([4.0, 3.0, 0.0])
 

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ctxexp import occurrences
-from ctxexp.dataset import Corpus, Pair, Sentence
-from ctxexp.maths import resampling
-from ctxexp.maths.resampling import Curve, Resamples, counts, interval, student
-from ctxexp.maths.statistics import finite_mean
+from ctxexp import Corpus, Pair, Sentence, occurrences
+from ctxexp.maths import Curve, Resamples, finite_mean, interval, resampling
+from ctxexp.maths.resampling import counts, student
 from ctxexp.occurrences import Units, units_of
 
 

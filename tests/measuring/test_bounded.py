@@ -11,13 +11,11 @@ import pytest
 from composed import composed, of
 
 import ctxexp
-from ctxexp.command.build import Built
-from ctxexp.dataset import Corpus, Pair, Sense, Sentence
+from ctxexp import Corpus, EncodedSentence, Encoder, Pair, Results, Sense, Sentence
+from ctxexp.command import Built
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.sts import sts_2012_2016
 from ctxexp.errors import ConfigError
-from ctxexp.model import EncodedSentence, Encoder
-from ctxexp.results import Results
 from ctxexp.vectors.stores import WordFilter
 
 METRICS = "metric=[self_similarity,intra_sentence_similarity,max_explainable_variance,anisotropy,word_norm]"

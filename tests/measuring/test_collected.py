@@ -10,13 +10,13 @@ import pytest
 from engine import measure
 from test_measure import world
 
+from ctxexp import GroupMean, Over
 from ctxexp.maths.geometry import norms
 from ctxexp.maths.mix import Weights, WordMix
 from ctxexp.maths.resampling import student
 from ctxexp.measuring.curves import ClusterInfluence, Split
-from ctxexp.metric import GroupMean, Over
 from ctxexp.occurrences import Occurrences, Units
-from ctxexp.results.values import Key
+from ctxexp.results import Key
 
 UNITS = Units("document", 3, np.arange(3), np.array([0, 0, 1, 1, 2, 2]))
 

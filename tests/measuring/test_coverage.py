@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from engine import measure
 
+from ctxexp import Corpus
 from ctxexp.baselines import OnePerSentence
-from ctxexp.dataset import Corpus
 from ctxexp.maths.mix import WordMix
 from ctxexp.occurrences import MOST, Occurrences
 

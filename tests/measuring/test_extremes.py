@@ -14,16 +14,14 @@ from test_measure import DIM, Memory
 from test_occurrences import shelve
 
 import ctxexp
+from ctxexp import Corpus, EncodedSentence, Encoder, Results, Sentence
 from ctxexp.baselines import OnePerSentence
-from ctxexp.dataset import Corpus, Sentence
 from ctxexp.measuring.curves import listed_factor, word_tables
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.study import Study
 from ctxexp.measuring.words import WordRows
 from ctxexp.metrics.contextuality import SelfSimilarity
-from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.occurrences import Occurrences
-from ctxexp.results import Results
 from ctxexp.vectors.stores import Vectors, WordFilter
 
 

@@ -11,11 +11,11 @@ from engine import measure
 from test_measure import ALL, Memory, contextual
 from test_occurrences import shelve
 
+from ctxexp import Corpus, Pair
 from ctxexp.baseline import Among
 from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
-from ctxexp.dataset import Corpus, Pair
 from ctxexp.groups import Gather, Place, WordReader
-from ctxexp.maths.geometry import mean_cosine
+from ctxexp.maths import mean_cosine
 from ctxexp.measuring.baseline_levels import Level, mean_cosine_level
 from ctxexp.occurrences import Occurrences
 

@@ -15,17 +15,17 @@ import pytest
 from engine import measure
 from test_occurrences import shelve
 
-from ctxexp.baseline import Baseline
+from ctxexp import Baseline, Corpus, EncodedSentence, Encoder, GroupMean, Metric, Over, Results, Sentence
 from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
-from ctxexp.dataset import Corpus, Sentence
+from ctxexp.command import Silent
 from ctxexp.errors import DataError, MetricError
 from ctxexp.groups import Block, Group
-from ctxexp.maths.geometry import mean_cosine
+from ctxexp.maths import mean_cosine
 from ctxexp.maths.mix import WordMix
 from ctxexp.measuring import measure as path
 from ctxexp.measuring.study import Study
 from ctxexp.measuring.words import WordRows
-from ctxexp.metric import GroupMean, GroupScores, Metric, Output, Over
+from ctxexp.metric import GroupScores, Output
 from ctxexp.metrics.contextuality import (
     Anisotropy,
     IntraSentenceSimilarity,
@@ -33,11 +33,8 @@ from ctxexp.metrics.contextuality import (
     SelfSimilarity,
     WordNorm,
 )
-from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.occurrences import Occurrences, Text
-from ctxexp.progress import Silent
-from ctxexp.results import Results
-from ctxexp.results.values import Key
+from ctxexp.results import Key
 from ctxexp.testing import check_metric
 from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.vectors.encode import open_store

@@ -12,15 +12,13 @@ import pytest
 from engine import measure_pairs
 from test_measure import TextFile
 
-from ctxexp.dataset import Corpus, Pair, Sentence
+from ctxexp import Corpus, Estimate, Metric, Pair, Results, Sentence, Transform
 from ctxexp.errors import DataError, MetricError, TransformError
 from ctxexp.groups import Group, pairs_of
 from ctxexp.measuring.words import _all_equal, require_pairs
-from ctxexp.metric import Estimate, Metric
-from ctxexp.results import Results
+from ctxexp.results import Key
 from ctxexp.results.run_info import MeasureInfo
-from ctxexp.results.values import Key
-from ctxexp.transform import Calibration, Transform
+from ctxexp.transform import Calibration
 from ctxexp.transforms import Standardize
 from ctxexp.vectors.pool import layer_mixes
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxexp.dataset import Corpus, CorpusBound, Sense
+from ctxexp import Corpus, Sense
+from ctxexp.dataset import CorpusBound
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.occurrences import Groups, Occurrences
 from ctxexp.testing.transforms import MemoryRowIndex

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ctxexp.maths import resamples
 from ctxexp.maths.resampling import _narrowed, pair_groups, replicates_of, resampled_unit
-from ctxexp.maths.statistics import resamples
 
 APART = np.arange(12).reshape(6, 2)
 CHAIN = np.array([[0, 1], [1, 2], [5, 6], [7, 8], [9, 5], [3, 4], [20, 21]])

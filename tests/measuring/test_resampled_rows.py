@@ -11,16 +11,14 @@ from engine import measure
 from test_measure import Memory, contextual, noise, world
 from test_occurrences import shelve
 
-from ctxexp.baseline import Baseline
+from ctxexp import Baseline, Corpus, GroupMean, Sentence
 from ctxexp.baselines import OnePerSentence, SizeMatched
-from ctxexp.dataset import Corpus, Sentence
 from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.maths.geometry import norms
 from ctxexp.measuring.baseline_levels import SampleBaseline
-from ctxexp.metric import GroupMean
 from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity
 from ctxexp.occurrences import Occurrences
-from ctxexp.results.values import Key
+from ctxexp.results import Key
 
 
 class Halves(Baseline):

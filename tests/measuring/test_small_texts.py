@@ -11,14 +11,13 @@ from engine import measure
 from test_measure import Memory, contextual, world
 from test_occurrences import shelve
 
-from ctxexp.baseline import Baseline, ScoredGroups
+from ctxexp import Baseline, Corpus, GroupMean, Over
+from ctxexp.baseline import ScoredGroups
 from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform, builtin_baseline
-from ctxexp.dataset import Corpus
 from ctxexp.groups import Gather, Place, WordReader
-from ctxexp.maths.geometry import mean_cosine, norms
-from ctxexp.maths.resampling import Stream
+from ctxexp.maths import Stream, mean_cosine
+from ctxexp.maths.geometry import norms
 from ctxexp.measuring.baseline_levels import FIRST, BaselineLevels
-from ctxexp.metric import GroupMean, Over
 from ctxexp.metrics.contextuality import (
     Anisotropy,
     IntraSentenceSimilarity,
@@ -27,7 +26,7 @@ from ctxexp.metrics.contextuality import (
     WordNorm,
 )
 from ctxexp.occurrences import Occurrences
-from ctxexp.results.values import Key
+from ctxexp.results import Key
 
 
 def small(*sentences: list[str], min_contexts: int = 2) -> tuple[Memory, Occurrences]:

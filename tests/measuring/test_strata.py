@@ -10,7 +10,7 @@ from engine import measure
 from test_measure import ALL, Memory, world
 
 from ctxexp.groups import Gather
-from ctxexp.maths.geometry import mean_cosine
+from ctxexp.maths import mean_cosine
 from ctxexp.occurrences import Occurrences
 
 

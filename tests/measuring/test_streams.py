@@ -10,10 +10,9 @@ import numpy as np
 from ctxexp_compare.measure import ComparisonStream
 
 import ctxexp
+from ctxexp import Corpus
 from ctxexp.controls import Shuffled
-from ctxexp.dataset import Corpus
-from ctxexp.maths.resampling import Stream
-from ctxexp.maths.statistics import resamples
+from ctxexp.maths import Stream, resamples
 
 SOURCES = Path(ctxexp.__file__).parent
 

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 from test_measure import Hashed, sentences
 
+from ctxexp import Corpus, EncodedSentence, Metric, Over, Pair, Results, Sentence
+from ctxexp.command import Progress
 from ctxexp.controls import NoFirst
-from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.errors import ConfigError
 from ctxexp.groups import Block, Group
-from ctxexp.maths.geometry import mean_cosine
+from ctxexp.maths import mean_cosine
 from ctxexp.measuring.study import StreamedCorpus, Study
-from ctxexp.metric import Metric, Output, Over
+from ctxexp.metric import Output
 from ctxexp.metrics.contextuality import SelfSimilarity
-from ctxexp.model import EmbeddingTable, EncodedSentence
-from ctxexp.progress import Progress, Stage
-from ctxexp.results import Results
+from ctxexp.model import EmbeddingTable
+from ctxexp.progress import Stage
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.transform import Record
 from ctxexp.transforms import Center, Standardize

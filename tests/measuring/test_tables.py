@@ -14,7 +14,7 @@ import pytest
 import tiny_models
 import torch
 
-from ctxexp.dataset import Sentence
+from ctxexp import Results, Sentence
 from ctxexp.errors import EncodingError, MetricError, ModelError
 from ctxexp.groups import Block, Group
 from ctxexp.measuring.measure import measure
@@ -22,14 +22,13 @@ from ctxexp.measuring.rows import TableRows
 from ctxexp.metric import Output
 from ctxexp.metrics.contextuality import WordNorm
 from ctxexp.model import EmbeddingTable
-from ctxexp.models.choices import TransformerOptions
+from ctxexp.models import TransformerOptions
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.files import ElmoOptions
 from ctxexp.models.elmo.network import ElmoNetwork
 from ctxexp.models.transformer.checkpoints import describe
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.loading import load
-from ctxexp.results import Results
 from ctxexp.results.run_info import TableInfo
 
 TEXTS = ["The quick brown fox jumps over the lazy dog.", "The bank by the river agreed.", "naïve dog"]

@@ -14,7 +14,7 @@ from engine import measure
 from test_measure import Memory, contextual, sentences
 from test_occurrences import shelve
 
-from ctxexp.dataset import Corpus, Sense
+from ctxexp import Corpus, Sense
 from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.occurrences import Occurrences

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ctxexp
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus
 from ctxexp.datasets.sts import sts
 from docs.numbers.word_mix import centred_table
 

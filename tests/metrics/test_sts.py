@@ -7,14 +7,15 @@ import pytest
 from engine import Sides
 from scipy import stats
 
+from ctxexp import Estimate
 from ctxexp.errors import ConfigError, ConformanceError, MetricError
 from ctxexp.groups import Group
 from ctxexp.jobs.execute import summary
-from ctxexp.maths.statistics import percentiles, resampled_spearman, resamples
-from ctxexp.metric import Estimate
+from ctxexp.maths import percentiles, resampled_spearman, resamples
 from ctxexp.metrics.similarity import STS, similarities
+from ctxexp.report import measure_definition
 from ctxexp.report.charts import sweep_charts
-from ctxexp.report.wording import axis_label, main_keys, measure_definition, title
+from ctxexp.report.wording import axis_label, main_keys, title
 from ctxexp.results.run_info import describe
 from ctxexp.testing import check_metric
 from tests.gold_pairs import cosines, measured, pairs

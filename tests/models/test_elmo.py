@@ -17,7 +17,7 @@ import pytest
 import torch
 from ctxexp_train.elmo_files import write_options, write_weights
 
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 from ctxexp.errors import ConfigError, ModelError, UnknownName
 from ctxexp.files.writing import file_sha256
 from ctxexp.model import check_encoded

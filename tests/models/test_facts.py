@@ -14,7 +14,7 @@ import torch
 import transformers as tr
 
 import ctxexp
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer.facts import model_kind

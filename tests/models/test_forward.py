@@ -9,9 +9,9 @@ import pytest
 import tiny_models
 import torch
 
-from ctxexp.dataset import Corpus, Sentence
+from ctxexp import Corpus, Sentence
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.models.choices import TransformerOptions
+from ctxexp.models import TransformerOptions
 from ctxexp.models.transformer import forward
 from ctxexp.models.transformer.build import from_files
 from ctxexp.models.transformer.checkpoints import describe

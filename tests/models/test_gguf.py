@@ -18,7 +18,7 @@ import tiny_models
 import torch
 from tokenizers import Regex, Tokenizer, pre_tokenizers, processors
 
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 from ctxexp.errors import ModelError
 from ctxexp.models.huggingface import gpt2, huggingface
 

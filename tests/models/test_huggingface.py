@@ -17,10 +17,10 @@ import tiny_models
 import torch
 from transformers import AutoTokenizer
 
-from ctxexp.dataset import Sentence
+from ctxexp import CtxexpError, Encoder, Sentence
 from ctxexp.datasets.checks import is_punctuation
-from ctxexp.errors import ConfigError, CtxexpError, EncodingError, ModelError
-from ctxexp.model import Encoder, check_encoded
+from ctxexp.errors import ConfigError, EncodingError, ModelError
+from ctxexp.model import check_encoded
 from ctxexp.models.choices import resolve_device, resolve_dtype
 from ctxexp.models.huggingface import bert, gpt2, huggingface
 from ctxexp.vectors.align import best_window, windows

@@ -12,7 +12,7 @@ import tiny_models
 import torch
 from transformers import AutoConfig, AutoModel
 
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer.facts import model_facts
 from ctxexp.models.transformer.forward import ForwardPass

@@ -9,10 +9,9 @@ import pytest
 import tiny_models
 
 import ctxexp
-from ctxexp.dataset import Corpus, Pair, Sentence
+from ctxexp import Corpus, Pair, Results, Sentence
 from ctxexp.errors import ConfigError
 from ctxexp.models.huggingface import huggingface
-from ctxexp.results import Results
 from ctxexp.vectors.encode import open_store
 
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dog", "money", "in", "bank", "river"]

@@ -13,9 +13,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from ctxexp.command.face import measure
-from ctxexp.dataset import Sentence
-from ctxexp.model import EncodedSentence, Encoder
+from ctxexp import EncodedSentence, Encoder, Sentence, measure
 from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.huggingface import bert, gpt2
 from ctxexp.models.lazy import DESCRIPTION_KEYS, LazyEncoder, lazy

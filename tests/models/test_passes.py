@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from tiny_models import make
 
-from ctxexp.dataset import Sentence
-from ctxexp.model import Encoder
+from ctxexp import Encoder, Sentence
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer.token_states import shared_passes
 

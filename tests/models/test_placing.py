@@ -10,9 +10,9 @@ import pytest
 import tiny_models
 import torch
 
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.models.choices import TransformerOptions
+from ctxexp.models import TransformerOptions
 from ctxexp.models.huggingface import bert, huggingface
 from ctxexp.models.transformer.leftovers import loading_arguments
 

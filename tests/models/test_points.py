@@ -13,9 +13,8 @@ import tiny_models
 import torch
 from torch import nn
 
-from ctxexp.dataset import Sentence
-from ctxexp.errors import ConfigError, CtxexpError, ModelError
-from ctxexp.model import Encoder
+from ctxexp import CtxexpError, Encoder, Sentence
+from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer.facts import FAMILIES, BlockMap
 

@@ -13,17 +13,17 @@ import tiny_models
 import torch
 
 import ctxexp
-from ctxexp.command.build import Built
+from ctxexp import CtxexpError, Sentence
+from ctxexp.command import Built
 from ctxexp.command.compose import config_of
-from ctxexp.dataset import Sentence
-from ctxexp.errors import ConfigError, CtxexpError, ModelError
+from ctxexp.errors import ConfigError, ModelError
 from ctxexp.jobs.execute import summary
 from ctxexp.model import TextStart
 from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.huggingface import gpt2, huggingface
 from ctxexp.models.lazy import LazyEncoder
 from ctxexp.report.run_facts import encoder_lines
-from ctxexp.results.run_info import RunInfo
+from ctxexp.results import RunInfo
 from ctxexp.vectors.align import best_window, windows
 
 Folder = Callable[[str], Path]

@@ -7,11 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ctxexp import measure
-from ctxexp.dataset import Sentence
-from ctxexp.errors import CtxexpError
+from ctxexp import CtxexpError, Results, Sentence, measure
 from ctxexp.models.word_vectors import random_words
-from ctxexp.results import Results
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/measures/controls.md"
 

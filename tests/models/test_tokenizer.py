@@ -14,7 +14,7 @@ import tiny_models
 import torch
 from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers, processors
 
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 from ctxexp.errors import ModelError
 from ctxexp.models.huggingface import huggingface
 

@@ -16,11 +16,9 @@ import tiny_models
 import torch
 from safetensors.torch import load_file, save_file
 
-from ctxexp.dataset import Sentence
+from ctxexp import Encoder, Sentence, from_transformers
 from ctxexp.errors import ModelError
-from ctxexp.model import Encoder
 from ctxexp.models.huggingface import huggingface
-from ctxexp.models.memory import from_transformers
 from ctxexp.models.transformer.checkpoints import describe
 
 Weights = dict[str, torch.Tensor]

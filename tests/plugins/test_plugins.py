@@ -18,20 +18,29 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ctxexp import errors
-from ctxexp.baseline import Baseline
-from ctxexp.command import cli, compose
-from ctxexp.command.build import Built, encoder_version
+from ctxexp import (
+    Baseline,
+    Control,
+    Corpus,
+    CtxexpError,
+    EncodedSentence,
+    Encoder,
+    GroupMean,
+    Register,
+    Sense,
+    Transform,
+    errors,
+    hookimpl,
+)
+from ctxexp.command import Built, cli, compose
+from ctxexp.command.build import encoder_version
 from ctxexp.command.config import Component, Config
 from ctxexp.command.help import help_of
 from ctxexp.command.key import job_key, plugins_used
 from ctxexp.command.verbs import listing, signature_text
-from ctxexp.control import Control
-from ctxexp.dataset import Corpus, Sense
 from ctxexp.errors import (
     FILE_MODULE,
     ConfigError,
-    CtxexpError,
     MetricError,
     PluginError,
     Terminated,
@@ -39,11 +48,8 @@ from ctxexp.errors import (
     error_text,
     plugin_call,
 )
-from ctxexp.metric import GroupMean
-from ctxexp.model import EncodedSentence, Encoder
-from ctxexp.plugins import CONFIG_KINDS, Offer, PluginVersion, Register, Registry, build_registry, hookimpl
+from ctxexp.plugins import CONFIG_KINDS, Offer, PluginVersion, Registry, build_registry
 from ctxexp.plugins.registry import load_plugin_files
-from ctxexp.transform import Transform
 from tests.composed import composed, of
 
 

@@ -7,10 +7,10 @@ import pytest
 from engine import measure
 from test_measure import ALL, Memory, contextual, world
 
+from ctxexp import Results
 from ctxexp.baselines import OnePerSentence
 from ctxexp.report.claims import difference, share_resamples
-from ctxexp.results import Results
-from ctxexp.results.values import Key
+from ctxexp.results import Key
 from tests.made import saying
 
 KEY = Key("intra_sentence_similarity", "raw")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ctxexp.metric import GroupMean
+from ctxexp import GroupMean, Results
 from ctxexp.metrics.contextuality import (
     Anisotropy,
     IntraSentenceSimilarity,
@@ -17,13 +17,12 @@ from ctxexp.metrics.contextuality import (
     SelfSimilarity,
     WordNorm,
 )
-from ctxexp.report import charts, figures, run_facts, wording
+from ctxexp.report import charts, colours, figures, run_facts, wording
 from ctxexp.report import ethayarajh_2019 as reference
-from ctxexp.report.frame import colours
 from ctxexp.report.negative_controls import NO_CONTEXT
-from ctxexp.results import Results
+from ctxexp.results import Key
 from ctxexp.results.run_info import MeasureInfo, MetricMetadata, describe
-from ctxexp.results.values import Key, Values
+from ctxexp.results.values import Values
 from tests.made import results_with, told, with_curves
 
 VARIANCE = "max_explainable_variance"

@@ -8,11 +8,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxexp import Results
+from ctxexp.report import PALETTE, colours
 from ctxexp.report.charts import line_styles, sweep_charts
 from ctxexp.report.figures import sweep_figure
-from ctxexp.report.frame import FIXED, PALETTE, colours
+from ctxexp.report.frame import FIXED
 from ctxexp.report.run_facts import encoder_lines
-from ctxexp.results import Results
 from tests.made import results_with, told
 
 

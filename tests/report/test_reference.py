@@ -5,7 +5,7 @@ import pytest
 
 from ctxexp.errors import UnknownName
 from ctxexp.report import ethayarajh_2019 as reference
-from ctxexp.results.values import Key
+from ctxexp.results import Key
 
 
 def test_the_papers_models_have_curves_of_their_layers() -> None:

@@ -12,12 +12,11 @@ import pytest
 from test_figures import results, texts
 
 from ctxexp.plugins import build_registry
-from ctxexp.report import charts, comparison, figures
+from ctxexp.report import LabelledResults, charts, comparison, figures
 from ctxexp.report.frame import FIXED
 from ctxexp.report.run_facts import average_seeds
 from ctxexp.report.terminal import answer
-from ctxexp.report.wording import LabelledResults
-from ctxexp.results.values import Estimates, Key
+from ctxexp.results import Estimates, Key
 
 SELF = Key("self_similarity", "adjusted")
 

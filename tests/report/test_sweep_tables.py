@@ -12,14 +12,13 @@ import pandas as pd
 import pytest
 from warm import Warm
 
+from ctxexp import Register, hookimpl
 from ctxexp.errors import PluginError
-from ctxexp.plugins import Register, build_registry, hookimpl
-from ctxexp.report.frame import empty_figure
-from ctxexp.report.terminal import SweepTable, markdown, table_texts, write_figures, write_tables
+from ctxexp.plugins import build_registry
+from ctxexp.report import Table, empty_figure
+from ctxexp.report.terminal import table_texts, write_figures, write_tables
 
-TABLE = SweepTable(
-    "Title", pd.DataFrame({"a": [1.0, math.nan]}), ["a", "bc"], [["1|2", "x"], ["1", "yyyy"]], ["a note"]
-)
+TABLE = Table("Title", pd.DataFrame({"a": [1.0, math.nan]}), ["a", "bc"], [["1|2", "x"], ["1", "yyyy"]], ["a note"])
 
 
 class Plugin:
@@ -41,13 +40,13 @@ class Wrong:
 
 
 def test_sweep_tables_are_files_that_line_up(tmp_path: Path) -> None:
-    assert markdown(TABLE) == (
+    assert TABLE.markdown() == (
         "**Title**\n\n| a    | bc   |\n|------|------|\n| 1\\|2 | x    |\n| 1    | yyyy |\n\n- a note\n"
     )
     paths = write_tables([], tmp_path, build_registry([("mine", Plugin())], installed=False))
     assert [p.name for p in paths] == ["table_x.csv", "table_x.md"]
     assert (tmp_path / "table_x.csv").read_text(encoding="utf-8").split() == ["a", "1.0", '""']
-    assert table_texts(tmp_path) == [markdown(TABLE)]
+    assert table_texts(tmp_path) == [TABLE.markdown()]
 
 
 def test_a_figure_of_a_plugin_is_two_files(tmp_path: Path) -> None:

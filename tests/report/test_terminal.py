@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from made import results_with, told
 
-from ctxexp.report.terminal import SweepTable, answer, curve_table, fitted_markdown, markdown, stacked_table
-from ctxexp.results import Results
+from ctxexp import Results
+from ctxexp.report import Table
+from ctxexp.report.terminal import answer, curve_table, fitted_markdown, stacked_table
 from ctxexp.results.run_info import MixInfo
 
 LAYERS = 31
@@ -104,8 +105,8 @@ def test_one_run_ends_with_a_line_a_layer() -> None:
 
 def test_a_markdown_table_fits_too() -> None:
     columns = ["model", *(f"column {i}" for i in range(12))]
-    table = SweepTable("A table", None, columns, [["bert", *"abcdefghijkl"]], ["a note " * 20])  # type: ignore[arg-type]
-    text = markdown(table)
+    table = Table("A table", None, columns, [["bert", *"abcdefghijkl"]], ["a note " * 20])  # type: ignore[arg-type]
+    text = table.markdown()
     assert fitted_markdown(text, 1000) == text
     fitted = fitted_markdown(text, 60)
     assert max(map(len, fitted.splitlines())) <= 60
@@ -124,7 +125,7 @@ def test_a_column_wider_than_the_terminal_stands_alone() -> None:
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_a_long_cell_is_broken_beside_the_name_of_its_row(width: int) -> None:
     rows = [["one", "yes", "a long sentence " * 10], ["two", "no", "short"]]
-    text = markdown(SweepTable("A table", None, ["claim", "outcome", "says"], rows))  # type: ignore[arg-type]
+    text = Table("A table", None, ["claim", "outcome", "says"], rows).markdown()  # type: ignore[arg-type]
     lines = fitted_markdown(text, width).splitlines()
     assert max(map(len, lines)) <= width
     says = next(i for i, line in enumerate(lines) if line.endswith("says"))

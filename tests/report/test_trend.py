@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ctxexp.report.claims import Leg, Trend, certain_changes, layer_changes, trend
-from ctxexp.results.values import Estimates
+from ctxexp.results import Estimates
 
 EXACT = 0.01  # half an interval, small beside the planted changes
 

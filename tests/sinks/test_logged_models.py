@@ -11,8 +11,8 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import LoggedModel
 
+from ctxexp import Results
 from ctxexp.jobs.job import new_run
-from ctxexp.results import Results
 from ctxexp.sinks.mlflow import database, views
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.views import logged_model

@@ -19,7 +19,8 @@ from ctxexp.files.credentials import RULE
 from ctxexp.jobs import execute
 from ctxexp.jobs.execute import info_as_written
 from ctxexp.plugins.registry import load_plugin_files
-from ctxexp.results.run_info import CorpusInfo, RunInfo
+from ctxexp.results import RunInfo
+from ctxexp.results.run_info import CorpusInfo
 
 SECRET = "hunter22$@{' x"
 PLUGIN = '''

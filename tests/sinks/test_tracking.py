@@ -26,12 +26,12 @@ import pytest
 import sqlalchemy
 from mlflow import MlflowClient
 
+from ctxexp import Results
 from ctxexp.errors import MetricError, Terminated, TrackingError
 from ctxexp.files import process
 from ctxexp.files.process import job_folder, write_state
 from ctxexp.jobs.job import Job, Sinks, finished_on_disk, job, new_run, reuse
 from ctxexp.report.frame import FIXED
-from ctxexp.results import Results
 from ctxexp.sink import load_run
 from ctxexp.sinks.mlflow import database, views
 from ctxexp.sinks.mlflow.database import tracking_errors

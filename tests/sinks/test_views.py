@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from mlflow import MlflowClient
 
+from ctxexp import Results
 from ctxexp.jobs.job import new_run
-from ctxexp.results import Results
 from ctxexp.results.run_info import MeasureInfo, MixInfo
 from ctxexp.sinks.mlflow import database, views
 from ctxexp.sinks.mlflow.sink import MlflowSink

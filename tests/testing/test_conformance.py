@@ -10,16 +10,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pytest
 
-from ctxexp.baseline import Baseline
+from ctxexp import Baseline, Corpus, EncodedSentence, Encoder, GroupMean, Metric, Over, Pair, Sense, Sentence
 from ctxexp.command.cli import run_command_line
-from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.errors import ConfigError, ConformanceError, TransformError, UnknownName
 from ctxexp.groups import Block, Group
 from ctxexp.maths.geometry import explained_variance
-from ctxexp.metric import GroupMean, Metric, Over
 from ctxexp.metrics.contextuality import MaxExplainableVariance, SelfSimilarity
 from ctxexp.metrics.similarity import STS
-from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models import minis
 from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.huggingface import bert, gpt2

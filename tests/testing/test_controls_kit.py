@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ctxexp.control import Control
+from ctxexp import Control, Corpus, Encoder, Sentence
 from ctxexp.controls import Shuffled, WordsAlone
-from ctxexp.dataset import Corpus, Sentence
-from ctxexp.model import Encoder
 from ctxexp.testing import check_control
 from tests.laws import fails
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctxexp.engine import Engine
+from ctxexp import Engine
 from ctxexp.engines import Local
 from ctxexp.testing import ConformanceError, check_engine
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import pytest
 
+from ctxexp import Results, Run
 from ctxexp.errors import TrackingError
-from ctxexp.results import Results
-from ctxexp.sink import Run, Status
+from ctxexp.sink import Status
 from ctxexp.testing import MemorySink, check_sink
 from ctxexp.testing.sinks import VALUES
 from tests.laws import fails

@@ -14,16 +14,14 @@ import pytest
 from engine import calibrated, measure
 from test_occurrences import shelve
 
+from ctxexp import Corpus, CtxexpError, Metric, Results
 from ctxexp.baselines import Uniform
-from ctxexp.command.build import Built
+from ctxexp.command import Built
 from ctxexp.command.key import job_key, transform_label
-from ctxexp.dataset import Corpus
-from ctxexp.errors import CtxexpError, TransformError
-from ctxexp.metric import Metric
+from ctxexp.errors import TransformError
 from ctxexp.metrics.contextuality import Anisotropy, MaxExplainableVariance, SelfSimilarity, WordNorm
 from ctxexp.occurrences import Occurrences
 from ctxexp.report import run_facts
-from ctxexp.results import Results
 from ctxexp.transform import Calibration, TransformedLayers
 from ctxexp.transforms import Center, Nothing, Standardize
 from tests.composed import composed, of

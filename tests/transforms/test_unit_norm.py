@@ -11,7 +11,7 @@ from engine import calibrated, measure
 from test_transforms import Space, place
 
 from ctxexp.baselines import OnePerSentence
-from ctxexp.command.build import Built
+from ctxexp.command import Built
 from ctxexp.command.key import transform_label
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity
 from ctxexp.occurrences import Occurrences

@@ -8,9 +8,9 @@ import tiny_models
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ctxexp.dataset import Sentence
+from ctxexp import CtxexpError, Sentence
 from ctxexp.datasets.checks import is_punctuation
-from ctxexp.errors import ConfigError, CtxexpError, EncodingError
+from ctxexp.errors import ConfigError, EncodingError
 from ctxexp.models.transformer.pieces import PieceReader, piece_units
 from ctxexp.vectors.align import best_window, overlaps, pool, windows
 

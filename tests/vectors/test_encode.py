@@ -21,12 +21,11 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from ctxexp.dataset import Corpus, Sentence
+from ctxexp import Corpus, EncodedSentence, Encoder, Sentence
+from ctxexp.command import Progress
 from ctxexp.errors import ConfigError, DataError, EncodingError, ModelError, StoreError
 from ctxexp.files.code_version import PACKAGE, code_version
-from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.huggingface import huggingface
-from ctxexp.progress import Progress
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import encoding as batched
 from ctxexp.vectors.encode import open_store

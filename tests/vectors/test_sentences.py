@@ -12,13 +12,12 @@ import pytest
 import tiny_models
 import torch
 
-from ctxexp.dataset import Corpus, Sentence
+from ctxexp import Corpus, EncodedSentence, Encoder, Sentence
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, EncodingError, ModelError
-from ctxexp.model import EncodedSentence, Encoder, check_encoded
-from ctxexp.models.choices import TransformerOptions
+from ctxexp.model import check_encoded
+from ctxexp.models import TransformerOptions, resolve_checkpoint
 from ctxexp.models.transformer.build import from_files
-from ctxexp.models.transformer.checkpoints import resolve
 from ctxexp.models.transformer.encoder import TransformerEncoder, TransformerSentences
 from ctxexp.occurrences import Occurrences
 from ctxexp.testing.report import Breach, check_sentences
@@ -45,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 
 def encoder(folder: Path, **choices: object) -> TransformerEncoder:
-    return from_files(resolve(str(folder)), TransformerOptions(device="cpu", **choices))  # type: ignore[arg-type]
+    return from_files(resolve_checkpoint(str(folder)), TransformerOptions(device="cpu", **choices))  # type: ignore[arg-type]
 
 
 def hidden(folder: Path, text: str, limit: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -12,7 +12,7 @@ from ctxexp_papers.papers.ethayarajh_2019.polysemy import WordProperties
 from ctxexp_papers.papers.ethayarajh_2019.words import ELMO_LOWEST
 
 from benchmarks.claims.worlds import World
-from ctxexp.results.values import Estimates, Key
+from ctxexp.results import Estimates, Key
 
 SE = 0.01
 LAYERS = {"elmo": 3, "bert": 13, "gpt2": 13}

@@ -59,7 +59,7 @@ def label_of(source: str) -> str:
     return f"{training_of(Path(source))} {name}".strip() if training_step(name) is not None else name
 
 
-def resolve(checkpoint: str, revision: str | None = None) -> Checkpoint:
+def resolve_checkpoint(checkpoint: str, revision: str | None = None) -> Checkpoint:
     """The checkpoint of that folder, GGUF file or hub id, downloaded if not cached and the hub answers; else
     `ModelError`."""
     return replace(_resolve(checkpoint, revision), revision_name=revision or "")

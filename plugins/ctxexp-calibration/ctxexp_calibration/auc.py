@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ctxexp.maths.statistics import midranks
+from ctxexp.maths import midranks
 
 
 def auc(score: np.ndarray, positive: np.ndarray) -> float:

@@ -7,8 +7,8 @@ from typing import Self
 
 import numpy as np
 
+from ctxexp import Transform
 from ctxexp.errors import ConfigError, TransformError
-from ctxexp.transform import Transform
 from ctxexp.transforms import (
     CHUNK,
     by_chunks,

@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ctxexp.datasets.checks import tokenizer
+from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError, near
 from ctxexp.groups import Pairs
-from ctxexp.maths.statistics import partial, resampled_spearman, spearman
+from ctxexp.maths import partial_correlation, resampled_spearman, spearman
 from ctxexp.metrics.similarity import (
     SIMILARITIES,
     ScoredPairs,
@@ -69,7 +69,7 @@ class EditDistance(SimilarityMetric):
             rho, rho_near = resampled_spearman(columns, counts), resampled_spearman(close, counts[:, within])
             replicates = {name: 100 * rho[:, i, j] for name, (i, j) in COLUMNS_OF.items()}
             replicates |= {f"near_{name}": 100 * rho_near[:, i, j] for name, (i, j) in COLUMNS_OF.items()}
-            return replicates | {"partial": 100 * partial(rho[:, 0, 1], rho[:, 0, 2], rho[:, 1, 2])}
+            return replicates | {"partial": 100 * partial_correlation(rho[:, 0, 1], rho[:, 0, 2], rho[:, 1, 2])}
 
         numbers = {**pair_counts(parts), "near_n": int(within.sum())}
         return TaskStatistics(values, self.bootstrap(parts, statistics), numbers)
@@ -116,4 +116,4 @@ def partial_spearman(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> float:
     Equal to Pearson's correlation of what is left of both rank vectors after linear regression on the ranks of `given`.
     NaN if one of the three is constant, or x or y has the ranks of `given` (or their reverse): nothing is left.
     """
-    return float(partial(spearman(x, y), spearman(x, given), spearman(y, given)))
+    return float(partial_correlation(spearman(x, y), spearman(x, given), spearman(y, given)))

@@ -6,12 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from ctxexp.dataset import Corpus, Pair, Sentence
-from ctxexp.datasets.checks import tokenizer as make_tokenizer
-from ctxexp.datasets.download import cache_folder, download, members
-from ctxexp.datasets.tables import read_named
+from ctxexp import Corpus, Pair, Sentence
+from ctxexp.datasets import archive_members, cache_folder, download, read_table, user_path
+from ctxexp.datasets import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.files.writing import atomic_write, user_path
+from ctxexp.files.writing import atomic_write
 
 HEADER = ("question", "sentence", "label")
 # GLUE's archive of 2018 and its digest, which public projects quote beside either address; not fetched by us so far.
@@ -36,7 +35,7 @@ def qnli(
     sentence_of: dict[str, Sentence] = {}
     sentences: list[Sentence] = []
     pairs: list[Pair] = []
-    for where, cells in read_named(file, HEADER, "text", ".tsv"):
+    for where, cells in read_table(file, HEADER, "text", ".tsv"):
         question, sentence, label = (cell.strip() for cell in cells)
         if label not in GOLD:
             raise DataError(f"{where}: label {label!r}; expected entailment or not_entailment")
@@ -68,7 +67,7 @@ def fetch_qnli(urls: Sequence[str] = URLS, *, sha256: str = SHA256, cache: Path 
             f"dataset qnli: the archive from {urls[0]} has the SHA-256 {digest[:16]}..., expected {sha256[:16]}...; "
             "give the original dev.tsv with dataset.path=<folder>"
         )
-    for name, data in members(urls[0], archive):
+    for name, data in archive_members(urls[0], archive):
         if PurePosixPath(name).name == "dev.tsv" and "__MACOSX" not in name:
             with atomic_write(target) as part:
                 part.write_bytes(data)

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from ctxexp.transform import Transform
+from ctxexp import Transform
 from ctxexp.transforms import by_chunks
 
 CHUNK_ROWS = 512  # rows that are ranked at a time: sorting takes several times the memory of what it sorts

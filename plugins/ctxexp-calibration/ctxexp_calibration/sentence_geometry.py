@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp import Metric, Over
 from ctxexp.groups import Group, pairs_of
-from ctxexp.maths.spectra import Moments, effective_rank, isoscore, participation_ratio
-from ctxexp.metric import Metric, Over
+from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio
 
 
 class SentenceGeometry(Metric):

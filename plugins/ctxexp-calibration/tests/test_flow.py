@@ -14,10 +14,10 @@ import torch
 from ctxexp_calibration.flow.network import AdditiveFlow, likelihood_steps
 from ctxexp_calibration.flow.transform import FIRST_ROWS, Flow
 
-from ctxexp.command.build import Built
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus
+from ctxexp.command import Built
 from ctxexp.errors import ConfigError, TransformError
-from ctxexp.maths.geometry import mean_cosine
+from ctxexp.maths import mean_cosine
 from ctxexp.testing import check_transform
 from ctxexp.transform import Calibration, fit_table
 from ctxexp.transforms import Center

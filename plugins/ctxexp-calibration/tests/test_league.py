@@ -17,16 +17,14 @@ from ctxexp_calibration.li_2020 import published as li_2020
 from ctxexp_calibration.li_2020.table import table_li_2020
 from scipy import stats
 
-from ctxexp.command import compose
-from ctxexp.command.build import Built
+from ctxexp import Corpus, Pair, Results, Sentence
+from ctxexp.command import Built, compose
 from ctxexp.command.key import transform_label
-from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.errors import ConfigError, TrackingError, UnknownName
-from ctxexp.maths.statistics import percentiles
+from ctxexp.maths import percentiles
 from ctxexp.metrics.similarity import STS
-from ctxexp.report.terminal import markdown, write_figures, write_tables
-from ctxexp.results import Results
-from ctxexp.results.values import LAYER, Key
+from ctxexp.report.terminal import write_figures, write_tables
+from ctxexp.results import LAYER, Key
 from ctxexp.vectors.pool import layer_mixes
 from tests.composed import composed
 from tests.engine import measure_pairs
@@ -266,7 +264,7 @@ def test_bert_flows_table_has_its_rows_and_its_gains() -> None:
 def published_and_ours(runs: list[tuple[str, Results]]) -> list[dict[str, str]]:
     table = table_li_2020(runs)
     assert table is not None
-    assert len(markdown(table).splitlines()) > len(table.shown)
+    assert len(table.markdown().splitlines()) > len(table.shown)
     return [dict(zip(table.columns, row, strict=True)) for row in table.shown]
 
 

@@ -11,16 +11,15 @@ from ctxexp_calibration.li_2020.qnli_table import table_li_2020_qnli
 from ctxexp_calibration.li_2020.table import table_li_2020, table_li_2020_nli
 from test_league import seven
 
-from ctxexp.command import compose
-from ctxexp.command.build import Built
+from ctxexp.command import Built, compose
 from ctxexp.models.transformer.checkpoints import published_checkpoint
-from ctxexp.report.terminal import SweepTable
+from ctxexp.report import Table
 from tests.composed import composed
 
 NLI = {"weights": "sentence-transformers/bert-base-nli-mean-tokens", "title": "bert-base-nli"}
 
 
-def rows_of(table: SweepTable | None) -> list[dict[str, Any]]:
+def rows_of(table: Table | None) -> list[dict[str, Any]]:
     assert table is not None
     return [dict(zip(table.columns, row, strict=True)) for row in table.shown]
 

@@ -17,7 +17,7 @@ from ctxexp_calibration.qnli_data import fetch_qnli, qnli
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.groups import Pairs
 from ctxexp.testing.by_name import conform

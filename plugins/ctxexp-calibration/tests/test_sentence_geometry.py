@@ -10,7 +10,8 @@ from ctxexp_calibration.sentence_geometry import SentenceGeometry
 
 from ctxexp.errors import MetricError
 from ctxexp.groups import Group
-from ctxexp.maths.spectra import WIDENED, Moments, effective_rank, isoscore, participation_ratio
+from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio
+from ctxexp.maths.spectra import WIDENED
 from ctxexp.testing import check_metric
 from ctxexp.transforms import Whitening
 from tests.engine import Sides, computed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctxexp
-from ctxexp.plugins import Register
+from ctxexp import Register
 from ctxexp_compare.cka import Cka
 from ctxexp_compare.engine import Matrix, Similarities, similarities
 from ctxexp_compare.face import compare

@@ -9,14 +9,13 @@ from typing import Literal
 
 import numpy as np
 
-from ctxexp.command.face import load, measure
+from ctxexp import Results, load, measure
+from ctxexp.command import show
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.files.process import read_json
-from ctxexp.files.writing import write_csv
-from ctxexp.progress import show
+from ctxexp.report import Table, write_csv
 from ctxexp.report.claims import number
-from ctxexp.report.terminal import SweepTable, markdown
-from ctxexp.results import RESULTS_FILE, Results
+from ctxexp.results.files import RESULTS_FILE
 from ctxexp_compare.face import run_folders
 from ctxexp_compare.floors.command import high_cosines
 from ctxexp_compare.floors.floor import Floor
@@ -126,7 +125,7 @@ def report(gate: Gate, a: Results, b: Results) -> str:
     ]  # fmt: skip
     columns = ["curve", "layer", "a", "b", "b - a", "95%, simultaneous", f"beyond {gate.margin:g}"]
     title = f"a: {a.info.title or a.info.model.name}; b: {b.info.title or b.info.model.name}; {a.info.corpus.name}"
-    table = markdown(SweepTable(title, gate.frame, columns, cells, list(gate.notes)))
+    table = Table(title, gate.frame, columns, cells, list(gate.notes)).markdown()
     return "\n".join([table, _verdict(gate), *_smallest(gate)])
 
 

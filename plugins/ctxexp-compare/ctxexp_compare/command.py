@@ -9,11 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.files.writing import write_csv
-from ctxexp.progress import show
-from ctxexp.report.frame import save_figure
+from ctxexp.command import show
+from ctxexp.report import Table, save_figure, write_csv
 from ctxexp.report.negative_controls import ALONE
-from ctxexp.report.terminal import SweepTable, markdown
 from ctxexp_compare import face
 from ctxexp_compare.engine import Similarities
 from ctxexp_compare.figure import control_note, heat_map, permutation_scope, row_note, training_run_note
@@ -72,7 +70,7 @@ def compare(
     )
     for warning in comparison.warnings:
         show(f"warning: {warning}", sys.stderr)
-    show(markdown(table(comparison)))
+    show(table(comparison).markdown())
     for path in write(comparison, out):
         print(path)
 
@@ -86,7 +84,7 @@ def write(comparison: Similarities, folder: Path) -> list[Path]:
     return [*paths, folder / "compare.csv"]
 
 
-def table(comparison: Similarities) -> SweepTable:
+def table(comparison: Similarities) -> Table:
     """Table of the most alike layers, the same of the words alone where these are compared too, and layer 0 of both,
     for each pair of spaces; of a single space, of its first and last layer. Adjusted values grow with similarity in
     every measure."""
@@ -124,7 +122,7 @@ def table(comparison: Similarities) -> SweepTable:
         "chance, freely",
     )
     what = "Most alike layers, and layers 0," if len(own) > 1 else "First and last layer"
-    return SweepTable(f"{what} over {comparison.text}", comparison.frame, columns_of, lines, _notes(comparison))
+    return Table(f"{what} over {comparison.text}", comparison.frame, columns_of, lines, _notes(comparison))
 
 
 def _notes(comparison: Similarities) -> Sequence[str]:

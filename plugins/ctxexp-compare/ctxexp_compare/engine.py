@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 
+from ctxexp.command import Progress, Silent
 from ctxexp.errors import ConfigError, DataError, MetricError
-from ctxexp.maths.resampling import Curve, Resamples, Stream, interval
+from ctxexp.maths import Curve, Resamples, Stream, interval
 from ctxexp.occurrences import MOST, Units
-from ctxexp.progress import Progress, Silent
-from ctxexp.report.wording import unique_labels
+from ctxexp.report import unique_labels
 from ctxexp_compare.alignment import align
 from ctxexp_compare.control import negative_control, unit_norm
 from ctxexp_compare.measure import Null, NullDistribution, RowNorm, Sample, TwoSpaces

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from ctxexp.command.face import Text, configured
+from ctxexp import Encoder
+from ctxexp.command import Progress, Silent, configured
+from ctxexp.command.face import Text
+from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.files.writing import user_path
-from ctxexp.model import Encoder
-from ctxexp.progress import Progress, Silent
 from ctxexp_compare.engine import Similarities, check_options, similarities
 from ctxexp_compare.hooks import COMPARISON
 from ctxexp_compare.measure import Null, RowNorm, TwoSpaces
@@ -80,7 +80,7 @@ def _space_factories(
     one: str | Path | Encoder | Space, text: Text | None, options: Sequence[str]
 ) -> list[Callable[[], Space]]:
     """Functions that make the spaces. A name that is misspelt is refused at once, before any model encodes."""
-    from ctxexp.command.build import Built
+    from ctxexp.command import Built
 
     if isinstance(one, Space):
         return [lambda: one]
@@ -114,7 +114,7 @@ def run_folders(name: str, holds: str = "config.yaml") -> list[Path]:
 def parse_measures(measures: str | Iterable[str | TwoSpaces]) -> list[TwoSpaces]:
     """The measures by name (`all`: every one), objects as they are. Raises UnknownName, and ConfigError for arguments
     that a measure doesn't take."""
-    from ctxexp.plugins.registry import registry
+    from ctxexp.command import registry
 
     names = registry().names(COMPARISON)
     requests = [name.strip() for name in measures.split(",")] if isinstance(measures, str) else list(measures)
@@ -134,7 +134,7 @@ def parse_measures(measures: str | Iterable[str | TwoSpaces]) -> list[TwoSpaces]
 
 
 def _build(name: str, words: Sequence[str]) -> TwoSpaces:
-    from ctxexp.plugins.registry import registry
+    from ctxexp.command import registry
 
     with registry().plugin_call(COMPARISON, name):
         factory = registry().find(COMPARISON, name).factory

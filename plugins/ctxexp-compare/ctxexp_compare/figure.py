@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report.frame import FAINT, INK, Style, add_captions, empty_figure
+from ctxexp.report import FAINT, INK, add_captions, empty_figure
+from ctxexp.report.frame import Style
 from ctxexp.report.negative_controls import ALONE, ONE_TRAINING_RUN
 
 if TYPE_CHECKING:

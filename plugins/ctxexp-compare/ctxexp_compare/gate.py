@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from ctxexp import Results
 from ctxexp.errors import ConfigError, DataError, MetricError, near
 from ctxexp.maths.resampling import student
 from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.claims import share_resamples
 from ctxexp.report.run_facts import cluster_count
 from ctxexp.report.wording import definition_name, main_keys, measure_info
-from ctxexp.results import Results
-from ctxexp.results.run_info import RunInfo
-from ctxexp.results.values import LAYER, Key
+from ctxexp.results import LAYER, Key, RunInfo
 
 if TYPE_CHECKING:
     import pandas as pd

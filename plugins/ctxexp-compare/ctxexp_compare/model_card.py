@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ctxexp import Results
+from ctxexp.report import Table, shared_facts
 from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.claims import difference, number, opposite_steps
 from ctxexp.report.findings import findings, marked_steps
 from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, controls_of_run
-from ctxexp.report.run_facts import cluster_count, mix_phrase, shared_facts
-from ctxexp.report.terminal import SweepTable, markdown
+from ctxexp.report.run_facts import cluster_count, mix_phrase
 from ctxexp.report.wording import (
     SHARE_OF_ROOM,
     baseline_label,
@@ -25,8 +26,7 @@ from ctxexp.report.wording import (
     number_ranges,
     readable,
 )
-from ctxexp.results import Results
-from ctxexp.results.values import Key
+from ctxexp.results import Key
 from ctxexp.vectors.encoding import MANY
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Card:
         )
 
     @property
-    def table(self) -> SweepTable:
+    def table(self) -> Table:
         """Every main curve, one row per layer, in brackets what it is made of: raw, chance and adjusted. A star marks a
         step of the share of the room above chance against which adjusted moves."""
         import pandas as pd
@@ -76,7 +76,7 @@ class Card:
             own = [_cell(values[i]) + r"\*" * (i in marked) for i in layers]
             rest = [f" ({', '.join(_cell(curve[i]) for curve in beside.values())})" * bool(beside) for i in layers]
             cells.append([a + b for a, b in zip(own, rest, strict=True)])
-        return SweepTable("", pd.DataFrame(numbers), heads, list(zip(*cells, strict=True)))
+        return Table("", pd.DataFrame(numbers), heads, list(zip(*cells, strict=True)))
 
     @property
     def findings(self) -> list[str]:
@@ -130,7 +130,7 @@ class Card:
         ):
             if lines:
                 parts += [f"**{head}**", "\n".join(f"- {line}" for line in lines)]
-        parts += ["**By layer** (layer 0 is the input layer)", markdown(self.table).partition("\n\n")[2].strip()]
+        parts += ["**By layer** (layer 0 is the input layer)", self.table.markdown().partition("\n\n")[2].strip()]
         definitions = [f"- {self._name(key)}: {self._about(key)}" for key in self.keys if self._about(key)]
         shares = [key for key in self.keys if key.statistic == "share_of_room"]
         definitions += [f"- {readable(key)}: {SHARE_OF_ROOM}" for key in shares[:1]]
@@ -273,8 +273,7 @@ def write(model_card: Card, folder: Path) -> list[Path]:
     """Write card.md, card.json and, where any curve has a value, card.svg; the paths."""
     import json
 
-    from ctxexp.files.writing import write_text
-    from ctxexp.report.frame import save_figure
+    from ctxexp.report import save_figure, write_text
 
     paths = [
         write_text(folder / "card.md", model_card.markdown("card.svg")),

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ctxexp import Sink
+from ctxexp.command import registry, show
 from ctxexp.errors import ConfigError
-from ctxexp.plugins.registry import registry
-from ctxexp.progress import show
 from ctxexp.report.terminal import figure_files
-from ctxexp.sink import Sink, Sweep, SweepReport
+from ctxexp.sink import Sweep, SweepReport
 from ctxexp_compare import face
 from ctxexp_compare.command import write
 from ctxexp_compare.measure import Null, RowNorm

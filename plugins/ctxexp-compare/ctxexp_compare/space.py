@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.command.face import Text, configured
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus, Encoder
+from ctxexp.command import Progress, configured
+from ctxexp.command.face import Text
+from ctxexp.datasets import user_path
 from ctxexp.errors import DataError, MetricError
-from ctxexp.files.writing import user_path
 from ctxexp.measuring.study import Study
-from ctxexp.model import Encoder
 from ctxexp.occurrences import Layers, MemoryLayers, Occurrences
-from ctxexp.progress import Progress
 from ctxexp.vectors.stores import Vectors
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ class Space:
     @classmethod
     def of_config(cls, config: Config) -> Space:
         """The space of the model and the text of a run's config."""
-        from ctxexp.command.build import Built
+        from ctxexp.command import Built
 
         built = Built(config)
         return cls.of_study(built.study, built.vectors, built.title)

@@ -16,9 +16,8 @@ from ctxexp_compare.floors.null import TAILS, cells_of, fit_quantiles, quantiles
 from ctxexp_compare.floors.sample import Rows
 
 import ctxexp
-from ctxexp.command.build import Built
+from ctxexp.command import Built, configured
 from ctxexp.command.cli import run_command_line
-from ctxexp.command.face import configured
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp.models import minis
 from docs.numbers.marked import marked

@@ -15,10 +15,10 @@ from ctxexp_compare.gate import MARGIN, CurveDifference, Gate, diff
 from ctxexp_compare.gate import diff as compared
 
 import ctxexp
+from ctxexp import CtxexpError, Results
 from ctxexp.command.cli import run_command_line
-from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError
-from ctxexp.results import Results
-from ctxexp.results.values import Key
+from ctxexp.errors import ConfigError, DataError, MetricError
+from ctxexp.results import Key
 from docs.numbers.marked import marked
 from docs.numbers.planted_gate import planted
 from tests.made import results_with, told

@@ -12,8 +12,8 @@ import pytest
 from ctxexp_compare.face import run_folders
 from ctxexp_compare.model_card import card, write
 
+from ctxexp import Results
 from ctxexp.report.wording import SHARE_OF_ROOM
-from ctxexp.results import Results
 from ctxexp.results.run_info import MixInfo
 from tests.made import results_with, told
 

@@ -26,7 +26,8 @@ from ctxexp_compare import (
 from ctxexp_compare.distances import nearest, ranks
 
 import ctxexp
-from ctxexp.plugins import Register, build_registry
+from ctxexp import Register
+from ctxexp.plugins import build_registry
 
 EVERY: list[TwoSpaces] = [
     Cka(), MutualNeighbours(k=3), NeighbourhoodOverlap(k=3), InformationImbalance(), ShapeDistance(), Linearity(),

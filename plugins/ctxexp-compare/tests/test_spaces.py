@@ -19,8 +19,9 @@ from ctxexp_compare.figure import heat_map, title
 from ctxexp_compare.space import evenly_spaced
 
 import ctxexp
-from ctxexp.command.names import typed_model
-from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError, UnknownName
+from ctxexp import CtxexpError
+from ctxexp.command import typed_model
+from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
 from ctxexp.models import minis
 
 SENTENCES = [

@@ -9,12 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp import Metric, Over
 from ctxexp.errors import MetricError
-from ctxexp.files.writing import write_csv
 from ctxexp.groups import Group
-from ctxexp.maths.geometry import mean_cosine, positive_pairs
-from ctxexp.maths.spectra import entropy_rank
-from ctxexp.metric import Metric, Output, Over
+from ctxexp.maths import entropy_rank, mean_cosine
+from ctxexp.maths.geometry import positive_pairs
+from ctxexp.metric import Output
+from ctxexp.report import write_csv
 from ctxexp_frequency.hull import chance_of_direction, cone_angles, negative_direction
 
 BLOCK = 1024  # rows at a time

@@ -9,12 +9,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus, Encoder, Estimate, Metric, Over
+from ctxexp.datasets import user_path
 from ctxexp.errors import DataError, MetricError
-from ctxexp.files.writing import user_path
 from ctxexp.groups import Block, Group
-from ctxexp.metric import Estimate, Metric, Output, Over
-from ctxexp.model import EmbeddingTable, Encoder
+from ctxexp.metric import Output
+from ctxexp.model import EmbeddingTable
 from ctxexp.occurrences import Text
 from ctxexp_frequency.projection import Projection, draw, project
 from ctxexp_frequency.ranks import Bins, check_choices, geometry, ranks, read_list, vocabulary_list, vocabulary_ranks

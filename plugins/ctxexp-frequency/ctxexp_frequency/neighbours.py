@@ -14,8 +14,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from ctxexp.command import Progress, Silent
 from ctxexp.errors import MetricError
-from ctxexp.progress import Progress, Silent
 
 NeighbourMeasure = Literal["l2", "dot", "cosine"]
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.files.writing import write_text
-from ctxexp.report import frame
-from ctxexp.report.frame import INK, ORIGIN
+from ctxexp.report import INK, add_captions, empty_figure, save_figure, write_text
+from ctxexp.report.frame import ORIGIN
 
 FILE = "projection.json"
 POINTS = 5000  # drawn at most
@@ -87,7 +86,7 @@ def _figure(panels: Sequence[tuple[str, Projection]], folder: Path, title: str, 
 
     columns = min(len(panels), 3)
     rows = -(-len(panels) // columns)
-    figure = frame.empty_figure(4.4 * columns + (2.6 if columns == 1 else 0.9), 3.8 * rows)
+    figure = empty_figure(4.4 * columns + (2.6 if columns == 1 else 0.9), 3.8 * rows)
     top = max(max(p.rank) for _, p in panels) + 1
     points, origin, axes = None, None, []
     for position, (name, p) in enumerate(panels, start=1):
@@ -107,8 +106,8 @@ def _figure(panels: Sequence[tuple[str, Projection]], folder: Path, title: str, 
     bar = figure.colorbar(points, ax=axes, pad=0.02, fraction=0.05)  # type: ignore[arg-type]
     bar.set_label("frequency rank (1 = most frequent)", fontsize=9)
     bar.ax.tick_params(labelsize=8)
-    frame.add_captions(figure, title, facts, [origin], ["the origin"], [])
-    return frame.save_figure(figure, folder, "projection")
+    add_captions(figure, title, facts, [origin], ["the origin"], [])
+    return save_figure(figure, folder, "projection")
 
 
 def _share(p: Projection) -> str:

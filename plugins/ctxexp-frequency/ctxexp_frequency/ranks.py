@@ -10,11 +10,12 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from ctxexp import Estimate
+from ctxexp.command import Progress, Silent
+from ctxexp.datasets import text_lines
 from ctxexp.errors import DataError, MetricError
-from ctxexp.files.text_lines import text_lines
-from ctxexp.maths import statistics
-from ctxexp.metric import Estimate
-from ctxexp.progress import Progress, Silent
+from ctxexp.maths import midranks, percentiles, resamples, spearman
+from ctxexp.maths.statistics import LEAST
 from ctxexp_frequency.neighbours import NeighbourMeasure, nearest
 
 Among = Literal["all", "bin"]
@@ -246,19 +247,19 @@ def _correlations(
     for names in alike.values():
         is_defined = np.isfinite(values[names[0]])
         n, own = int(is_defined.sum()), rank[is_defined]
-        if n < statistics.LEAST:
+        if n < LEAST:
             continue
         replicates_of: dict[str, list[np.ndarray]] = {name: [] for name in names}
-        for counts in statistics.resamples([n], replicates, np.random.default_rng(seed)):
+        for counts in resamples([n], replicates, np.random.default_rng(seed)):
             total = counts.sum(axis=1, keepdims=True)
-            first = _standard(statistics.midranks(own, counts), counts, total) * counts
+            first = _standard(midranks(own, counts), counts, total) * counts
             for name in names:
-                second = _standard(statistics.midranks(values[name][is_defined], counts), counts, total)
+                second = _standard(midranks(values[name][is_defined], counts), counts, total)
                 replicates_of[name].append(np.einsum("cn,cn->c", first, second))
         for name in names:
             each = np.concatenate(replicates_of[name]) if replicates_of[name] else np.empty(0)
-            rho = statistics.spearman(own, values[name][is_defined])
-            stats[f"spearman_{name}"] = Estimate(rho, *statistics.percentiles(each))
+            rho = spearman(own, values[name][is_defined])
+            stats[f"spearman_{name}"] = Estimate(rho, *percentiles(each))
     return stats
 
 

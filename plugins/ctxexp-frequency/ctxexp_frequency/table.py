@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctxexp.report.terminal import Cells, SweepTable
-from ctxexp.report.wording import LabelledResults, measure_definition, unique_labels
-from ctxexp.results import Results
-from ctxexp.results.values import LAYER
+from ctxexp import Results
+from ctxexp.report import LabelledResults, Table, measure_definition, unique_labels
+from ctxexp.report.terminal import Cells
+from ctxexp.results import LAYER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +35,7 @@ def published_values() -> dict[str, dict[str, float]]:
     return values
 
 
-def table_frequency(runs: Sequence[LabelledResults]) -> SweepTable | None:
+def table_frequency(runs: Sequence[LabelledResults]) -> Table | None:
     """Norms and neighbours by rank bin, published and of each run's last layer and embedding tables; None without any.
 
     The CSV has every layer, statistic and bin; as text k=3 and the last layers only.
@@ -71,7 +71,7 @@ def table_frequency(runs: Sequence[LabelledResults]) -> SweepTable | None:
     if any(name.startswith("q") for name in names):
         notes += ["ranks: lowest and highest in the bin, most frequent first"]
     title = "Norms and neighbours by frequency rank (Li et al. 2020, Table 1)"
-    return SweepTable(title, pd.DataFrame(full)[keys], columns, lines, list(dict.fromkeys(notes)))
+    return Table(title, pd.DataFrame(full)[keys], columns, lines, list(dict.fromkeys(notes)))
 
 
 def _shown(rows: Sequence[Cells], names: Sequence[str]) -> tuple[list[str], list[list[str]]]:
@@ -106,7 +106,7 @@ def _of_space(rows: Sequence[Cells], space: tuple[str, ...], statistic: str) -> 
     return rows_of_runs[0] if rows_of_runs else {}
 
 
-def table_degeneration(runs: Sequence[LabelledResults]) -> SweepTable | None:
+def table_degeneration(runs: Sequence[LabelledResults]) -> Table | None:
     """Cone, spectrum and uniformly negative direction of each run's layers and embedding tables; None without any."""
     import pandas as pd
 
@@ -127,7 +127,7 @@ def table_degeneration(runs: Sequence[LabelledResults]) -> SweepTable | None:
         "chance: its probability for so many random rows; cone_aperture, cone_narrowest: half-angles in degrees"
     ]
     numbers = pd.DataFrame(rows, columns=columns)
-    return SweepTable("Degeneration of layers and embedding tables", numbers, columns, lines, notes)
+    return Table("Degeneration of layers and embedding tables", numbers, columns, lines, notes)
 
 
 def spaces(results: Results, measure: str) -> Iterator[tuple[str, pd.DataFrame]]:

@@ -16,11 +16,10 @@ from ctxexp_frequency.projection import Projection, project
 from ctxexp_frequency.ranks import ranks, read_list
 from ctxexp_frequency.table import published_values, table_degeneration, table_frequency
 
+from ctxexp import Metric, Results
 from ctxexp.errors import DataError, MetricError
 from ctxexp.groups import Group
-from ctxexp.metric import Metric
 from ctxexp.model import EmbeddingTable
-from ctxexp.results import Results
 from ctxexp.testing import check_metric
 from ctxexp.testing.report import numbers
 from tests.composed import composed
@@ -84,7 +83,7 @@ def test_bins_are_those_of_the_double_loop_and_correlations_scipys(neighbours: s
 
 
 def test_intervals_are_percentiles_of_spearman_in_resamples() -> None:
-    from ctxexp.maths.statistics import resamples
+    from ctxexp.maths import resamples
 
     stats = pytest.importorskip("scipy.stats")
     rng = np.random.default_rng(1)
@@ -275,8 +274,8 @@ def test_words_of_one_token_have_its_rank(tokens: list[str], expected: dict[str,
 
 @pytest.mark.parametrize("model", ["bert", "elmo"])
 def test_layers_have_the_order_of_the_vocabulary(tmp_path: Path, model: str) -> None:
-    from ctxexp.command.build import Built
-    from ctxexp.dataset import Sentence
+    from ctxexp import Sentence
+    from ctxexp.command import Built
 
     text = tmp_path / "text.txt"
     text.write_text("the dog saw the cat\nthe cat saw a dog\na bird saw the dog\na cat\n", encoding="utf-8")
@@ -399,7 +398,7 @@ def test_published_figures_and_a_sweeps_tables() -> None:
 
 
 def test_the_experiment_measures_layers_and_tables(tmp_path: Path) -> None:
-    from ctxexp.command.build import Built
+    from ctxexp.command import Built
 
     text = tmp_path / "text.txt"
     text.write_text("the dog saw the cat\nthe cat saw a dog\na bird saw the dog\na cat\n", encoding="utf-8")

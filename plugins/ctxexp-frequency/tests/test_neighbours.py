@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from ctxexp_frequency.neighbours import NeighbourMeasure, nearest
 
+from ctxexp.command import Progress
 from ctxexp.errors import MetricError
-from ctxexp.progress import Progress
 
 
 def double_loop(x: np.ndarray, by: NeighbourMeasure, k: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctxexp
-from ctxexp.plugins import Register
+from ctxexp import Register
 from ctxexp_isotropy.clusters import ClusterAdjustedSimilarity, mean_silhouette
 from ctxexp_isotropy.generalized_ratios import Gride, gride
 from ctxexp_isotropy.intrinsic import IntrinsicDimension, mle, neighbour_distances, two_nn

@@ -7,8 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.maths.geometry import mean_cosine
-from ctxexp.maths.statistics import kmeans
+from ctxexp.maths import kmeans, mean_cosine
 from ctxexp_isotropy.sample import SampleMetric
 
 STARTS, ROUNDS = 8, 100  # of k-means: runs from different seeds, and steps of each

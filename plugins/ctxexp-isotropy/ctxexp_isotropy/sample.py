@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 import ctxexp
+from ctxexp import Over
 from ctxexp.errors import MetricError
 from ctxexp.groups import Group
-from ctxexp.metric import Over
 
 
 class SampleMetric(ctxexp.Metric):

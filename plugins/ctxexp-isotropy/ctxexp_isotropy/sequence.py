@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 import ctxexp
+from ctxexp import Over
 from ctxexp.errors import MetricError
-from ctxexp.metric import Over
 
 Definition = Literal["defined", "released"]
 DEFINITIONS = ("defined", "released")

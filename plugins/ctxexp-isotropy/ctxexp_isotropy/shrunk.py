@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.maths.spectra import isoscore
+from ctxexp.maths import isoscore
 from ctxexp_isotropy.sample import SampleMetric
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 import ctxexp
+from ctxexp import Over
 from ctxexp.groups import Block, Group
-from ctxexp.maths.spectra import Moments, effective_rank, isoscore, participation_ratio
-from ctxexp.metric import Over
+from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio
 
 if TYPE_CHECKING:
     from ctxexp_isotropy.sums import MomentSums

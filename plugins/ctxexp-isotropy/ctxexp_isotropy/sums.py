@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from ctxexp_scale.one_pass.sums import Addends, Batch, LayerStatistics, SumForm, Sums
 
-from ctxexp.maths.spectra import Moments
+from ctxexp.maths import Moments
 
 if TYPE_CHECKING:
     from ctxexp_isotropy.spectrum import Spectrum

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp import Metric, Over
 from ctxexp.errors import MetricError
 from ctxexp.groups import Group
-from ctxexp.metric import Metric, Over
 
 
 def zipfian_whitening(vectors: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from ctxexp_isotropy.sample import SampleMetric
 
+from ctxexp import Metric
 from ctxexp.groups import Group
-from ctxexp.maths.statistics import kmeans
-from ctxexp.metric import Metric
+from ctxexp.maths import kmeans
 from ctxexp.testing import check_metric
 
 SAMPLES: list[Callable[[], SampleMetric]] = [

@@ -9,8 +9,8 @@ import ctxexp_isotropy as iso
 import numpy as np
 import pytest
 
+from ctxexp import Metric
 from ctxexp.groups import Block, Group
-from ctxexp.metric import Metric
 from ctxexp.plugins import build_registry
 from ctxexp.testing import check_metric
 

@@ -10,9 +10,9 @@ import ctxexp_isotropy as iso
 import numpy as np
 import pytest
 
+from ctxexp import Metric
 from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group
-from ctxexp.metric import Metric
 from ctxexp.model import EmbeddingTable
 from ctxexp.testing import check_metric
 from ctxexp.transforms import Whitening

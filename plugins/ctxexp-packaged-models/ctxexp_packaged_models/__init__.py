@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctxexp
-from ctxexp.plugins import Register
+from ctxexp import Register
 
 
 @ctxexp.hookimpl

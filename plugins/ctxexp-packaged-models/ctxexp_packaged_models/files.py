@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from ctxexp.errors import ModelError
-from ctxexp.models.choices import ModelFiles
+from ctxexp.models import ModelFiles
 
 
 def package_folder(model: str, package: str) -> tuple[Path, str]:

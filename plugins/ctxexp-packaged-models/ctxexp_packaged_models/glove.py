@@ -8,7 +8,7 @@ from pathlib import Path
 import ctxexp
 from ctxexp.errors import ModelError
 from ctxexp.files.vector_files import WordVectors
-from ctxexp.models.choices import with_files
+from ctxexp.models import with_files
 from ctxexp_packaged_models.files import package_folder, packaged
 
 

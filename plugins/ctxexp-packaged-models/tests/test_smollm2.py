@@ -15,10 +15,11 @@ import pytest
 from ctxexp_packaged_models import smollm2
 
 import ctxexp
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ModelError
-from ctxexp.models.choices import LinearKernel, TransformerOptions
+from ctxexp.models import TransformerOptions
+from ctxexp.models.choices import LinearKernel
 from ctxexp.plugins import build_registry
 
 STORY = (
@@ -182,7 +183,7 @@ def test_a_package_without_the_file_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_its_untrained_twin_is_drawn_as_wide_as_the_published_config_says(encoder: Any) -> None:
-    from ctxexp.models.huggingface import checkpoint_encoder
+    from ctxexp.models import checkpoint_encoder
 
     twin: Any = checkpoint_encoder(encoder.checkpoint, encoder.options, untrained=0)
     assert float(twin.model.get_input_embeddings().weight.std()) == pytest.approx(1 / 24, rel=0.01)

@@ -6,7 +6,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 import ctxexp
-from ctxexp.plugins import Register
+from ctxexp import Register
 
 PAPERS = Path(__file__).with_name("papers")
 

@@ -26,13 +26,14 @@ from ctxexp_papers.papers.ethayarajh_2019 import CLAIMS, released
 from ctxexp_papers.papers.ethayarajh_2019.protocol import PROTOCOL, TEXT, WEIGHTS
 from ctxexp_words.metric import StaticVectors
 
+from ctxexp import Results
 from ctxexp.command.cli import run_command_line
-from ctxexp.maths.geometry import chance_corrected, mean_cosine
-from ctxexp.maths.statistics import spearman, spearman_rows
+from ctxexp.maths import mean_cosine, spearman
+from ctxexp.maths.geometry import chance_corrected
+from ctxexp.maths.statistics import spearman_rows
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
-from ctxexp.results import Results
+from ctxexp.results import Estimates, Key
 from ctxexp.results.run_info import MeasureInfo, describe
-from ctxexp.results.values import Estimates, Key
 from tests.made import results_with, saying, told
 
 BENCHMARKS = ("simlex999", "men", "ws353", "rw", "google", "msr", "semeval2012", "bless", "ap")
@@ -899,7 +900,8 @@ def test_what_follows_from_the_released_figures() -> None:
 
 
 def test_the_bound_on_definition_3_holds_for_unit_vectors() -> None:
-    from ctxexp.maths.geometry import explained_variance, mean_cosine
+    from ctxexp.maths import mean_cosine
+    from ctxexp.maths.geometry import explained_variance
 
     rng = np.random.default_rng(0)
     for n, shift in ((5, 0.0), (8, 1.0), (50, 3.0)):
@@ -918,7 +920,8 @@ def test_the_bound_on_definition_3_holds_for_unit_vectors() -> None:
 
 
 def test_the_length_level_is_that_of_unrelated_words() -> None:
-    from ctxexp.maths.geometry import mean_cosine, mean_cosine_to_mean
+    from ctxexp.maths import mean_cosine
+    from ctxexp.maths.geometry import mean_cosine_to_mean
 
     rng = np.random.default_rng(1)
     x = rng.standard_normal((4000, 12, 300), dtype=np.float32) + 0.4  # sentences of unrelated words in a cone

@@ -15,9 +15,9 @@ from ctxexp_papers.papers.ethayarajh_2019 import bounded
 from ctxexp_papers.papers.gao_2019 import instances
 from ctxexp_papers.papers.skean_2025 import predictors
 
-from ctxexp.dataset import Sentence
-from ctxexp.maths.statistics import spearman
-from ctxexp.results.values import Estimates
+from ctxexp import Sentence
+from ctxexp.maths import spearman
+from ctxexp.results import Estimates
 
 RNG = np.random.default_rng
 

@@ -12,9 +12,9 @@ from ctxexp_papers.first_word.effects import AS_TOKENIZED, NO_FIRST, UNIT_NORM, 
 from ctxexp_papers.first_word.figure import figure
 from ctxexp_papers.first_word.table import table
 
-from ctxexp.command.build import Built
+from ctxexp import Results
+from ctxexp.command import Built
 from ctxexp.command.compose import config_of
-from ctxexp.results import Results
 from tests.composed import composed
 from tests.made import results_with, told
 

@@ -14,12 +14,10 @@ from ctxexp_papers.monosemy.metric import SelfSimilarityBySenses, balanced
 from ctxexp_papers.monosemy.words import count_senses, describe_words, rarefied
 from ctxexp_papers.papers.gari_soler_2021 import MONO, SAME, groups_of
 
-from ctxexp.dataset import Corpus, Sense, Sentence
+from ctxexp import Corpus, EncodedSentence, Encoder, Results, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
-from ctxexp.maths.geometry import mean_cosine
+from ctxexp.maths import mean_cosine
 from ctxexp.measuring.study import Study
-from ctxexp.model import EncodedSentence, Encoder
-from ctxexp.results import Results
 from ctxexp.vectors.stores import Vectors, WordFilter
 
 WORDS, SENTENCES, DIM = 40, 160, 64

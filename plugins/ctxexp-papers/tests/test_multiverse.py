@@ -14,7 +14,7 @@ from ctxexp_papers.multiverse.figure import figure, title
 from ctxexp_papers.multiverse.specifications import CHOICES, differing_choices, frame, variance_share
 from ctxexp_papers.multiverse.table import joint_table, table
 
-from ctxexp.results import Results
+from ctxexp import Results
 from tests.composed import composed
 from tests.made import results_with, told
 

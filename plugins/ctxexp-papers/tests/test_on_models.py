@@ -17,9 +17,8 @@ from ctxexp_papers.claims.source import Source, has_twin, is_mini, untrained_enc
 from ctxexp_papers.claims.writing import as_json, page
 from ctxexp_papers.papers.li_2020 import frequency
 
-from ctxexp.command.build import Built
+from ctxexp.command import Built, configured
 from ctxexp.command.cli import run_command_line
-from ctxexp.command.face import configured
 from ctxexp.errors import ConfigError
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from ctxexp_papers.claims.statistics.walks import association_p, trend_p, walks_of
 
-from ctxexp.maths.statistics import spearman
+from ctxexp.maths import spearman
 
 RNG = np.random.default_rng
 WORLDS = 400  # a share of 5% of them has a standard error of 1.1%

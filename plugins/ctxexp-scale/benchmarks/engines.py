@@ -18,10 +18,8 @@ import numpy as np
 import ray
 from ctxexp_scale.ray.engine import RayEngine
 
-from ctxexp.dataset import Corpus
-from ctxexp.engine import Engine
+from ctxexp import Corpus, Encoder, Engine
 from ctxexp.engines import Local
-from ctxexp.model import Encoder
 from ctxexp.models.huggingface import bert
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctxexp.dataset import Corpus, TextStream
+from ctxexp import Corpus
+from ctxexp.dataset import TextStream
+from ctxexp.datasets import user_path
 from ctxexp.datasets.tables import choose_column
 from ctxexp.datasets.text import Sentences, TextFiles, TextUnits, choices_of, read_stream
 from ctxexp.errors import ConfigError, DataError, error_text, short
-from ctxexp.files.writing import user_path
 
 if TYPE_CHECKING:
     from datasets import IterableDataset

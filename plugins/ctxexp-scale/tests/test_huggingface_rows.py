@@ -13,7 +13,7 @@ pytest.importorskip("datasets.load", reason="datasets isn't installed: pip insta
 
 from ctxexp_scale.huggingface import huggingface
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.text import TextFiles
 from ctxexp.engines import Local

@@ -24,23 +24,18 @@ from ctxexp_scale.one_pass.sums import LayerStatistics, SumForm, Sums
 from ctxexp_scale.one_pass.totals import sum_up
 
 import ctxexp
+from ctxexp import Corpus, EncodedSentence, Encoder, Engine, Results, Sentence
 from ctxexp.baselines import OnePerSentence, Uniform
-from ctxexp.command.build import Built
-from ctxexp.command.face import configured
+from ctxexp.command import Built, Silent, configured
 from ctxexp.controls import NoFirst
-from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.datasets.text import text as read_text
-from ctxexp.engine import Engine
 from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError, EngineError, MetricError
 from ctxexp.files.code_version import class_digest
 from ctxexp.measuring.study import PARTS, ShardOptions, Study
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, SelfSimilarity, WordNorm
-from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.occurrences import Groups, Occurrences, Units
-from ctxexp.progress import Silent
-from ctxexp.results import Results
 from ctxexp.vectors.cache import RUNS, SWEEPS, clear, entries, leased_keys, make_room
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers
@@ -552,8 +547,8 @@ def test_odd_encoders_are_named(way: str, message: str, tmp_path: Path) -> None:
 
 
 def test_the_run_says_so(tmp_path: Path) -> None:
+    from ctxexp.report import shared_facts
     from ctxexp.report.page import _run_facts
-    from ctxexp.report.run_facts import shared_facts
 
     found = in_one_pass(tmp_path, study(corpus()), shards=9)
     found.save(tmp_path / "saved")

@@ -17,12 +17,11 @@ pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scal
 from ctxexp_scale.one_pass.sharded import shard_text
 from ctxexp_scale.ray.engine import RayEngine
 
-from ctxexp.engine import Engine
+from ctxexp import Engine, Results
+from ctxexp.command import Silent
 from ctxexp.engines import Local
 from ctxexp.measuring.study import ShardOptions, Study
 from ctxexp.metrics.contextuality import Anisotropy, SelfSimilarity
-from ctxexp.progress import Silent
-from ctxexp.results import Results
 from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.stores import Vectors, WordFilter
 from tests.traced import TracingEncoder, encoding_counts, text

@@ -9,8 +9,8 @@ from ctxexp_scale.one_pass.forms import BaselineSums, form_in_sums
 from ctxexp_scale.one_pass.sums import Batch, SumForm, Sums, mean_and_spread
 
 from ctxexp.baseline import Among
-from ctxexp.maths import influence
-from ctxexp.maths.geometry import mean_cosine, mean_cosine_to_mean
+from ctxexp.maths import influence, mean_cosine
+from ctxexp.maths.geometry import mean_cosine_to_mean
 from ctxexp.maths.statistics import summary
 from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity, WordNorm
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 from ctxexp.occurrences import Text
 
 

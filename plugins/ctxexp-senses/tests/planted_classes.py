@@ -16,8 +16,8 @@ from ctxexp_senses.by_class.components import VarianceComponentsByClass
 from ctxexp_senses.by_class.metric import SenseSeparationByClass
 from planted_components import VARIANCES, World
 
+from ctxexp import Estimate
 from ctxexp.groups import Block
-from ctxexp.metric import Estimate
 from ctxexp.occurrences import EQUAL, Text, Units
 
 CLASSES = {  # by tokens of a word: the variances of its effects

@@ -15,7 +15,7 @@ from ctxexp_senses.components.design import Design, population
 from ctxexp_senses.components.estimate import components, shares
 from ctxexp_senses.components.squares import squares
 
-from ctxexp.maths.resampling import Curve, Resamples, interval
+from ctxexp.maths import Curve, Resamples, interval
 from ctxexp.occurrences import MOST, Units
 
 DIM = 12

@@ -19,15 +19,12 @@ from ctxexp_senses.by_class.table import table
 from planted_classes import CLASSES, coverage, draw_text, estimate_shares
 from planted_components import World
 
-from ctxexp.dataset import Corpus, Sense, Sentence
+from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Results, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths.mix import WordMix
 from ctxexp.measuring.study import Study
-from ctxexp.metric import Metric
 from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.metrics.sense_separation import SenseSeparation
-from ctxexp.model import EncodedSentence, Encoder
-from ctxexp.results import Results
 from ctxexp.vectors.stores import Vectors, WordFilter
 
 Factory = Callable[[], Metric]

@@ -19,19 +19,18 @@ from ctxexp_senses.components.squares import squares
 from planted_components import VARIANCES, World, coverage, estimate_shares
 
 import ctxexp
-from ctxexp.command.build import Built
+from ctxexp import Corpus, EncodedSentence, Encoder, Estimate, Sense, Sentence
+from ctxexp.command import Built
 from ctxexp.command.compose import config_of
 from ctxexp.controls import Alone
-from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import MetricError
 from ctxexp.groups import Group
 from ctxexp.measuring.study import Study
-from ctxexp.metric import Estimate
-from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.word_vectors import random_words
 from ctxexp.occurrences import Text
-from ctxexp.results.run_info import ModelInfo, RunInfo, describe
-from ctxexp.results.values import Key, Values
+from ctxexp.results import Key, RunInfo
+from ctxexp.results.run_info import ModelInfo, describe
+from ctxexp.results.values import Values
 from ctxexp.vectors.stores import Vectors, WordFilter
 from docs.numbers import what_is_context
 

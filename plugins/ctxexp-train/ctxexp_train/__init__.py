@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 import ctxexp
+from ctxexp import Register
 from ctxexp.errors import ConfigError
 from ctxexp.models.choices import Weights
-from ctxexp.plugins import Register
 
 PROBE_OPTIONS = ("labels", "classifier", "folds", "most")  # of metric=probe, in ctxexp-senses
 TWINS = ("bert", "gpt2", "elmo")  # models that the group `weights` is of

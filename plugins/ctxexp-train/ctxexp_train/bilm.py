@@ -12,7 +12,7 @@ import torch
 from filelock import FileLock
 from torch import Tensor
 
-from ctxexp.datasets.checks import tokenizer
+from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError
 from ctxexp.models.choices import resolve_device
 from ctxexp.models.elmo.files import read_weights

@@ -160,12 +160,11 @@ def load(cfg: Any, *, dropout: float) -> tuple[Any, Any]:
 
 def start_folder(cfg: Any) -> Path:
     """The folder of `start`: that of the mini of `model`, or what a name of the hub or a path stands for."""
-    from ctxexp.models import minis
-    from ctxexp.models.transformer.checkpoints import resolve
+    from ctxexp.models import minis, resolve_checkpoint
 
     if cfg.start is None:
         raise ConfigError("objective=contrastive goes on from a network: start=mini, a transformers folder or hub name")
-    return Path(minis.folder(cfg.model.name) if str(cfg.start) == "mini" else resolve(str(cfg.start)).folder)
+    return Path(minis.folder(cfg.model.name) if str(cfg.start) == "mini" else resolve_checkpoint(str(cfg.start)).folder)
 
 
 def _check(cfg: Any) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from filelock import FileLock
 
+from ctxexp.datasets import text_lines
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.files.text_lines import text_lines
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctxexp.files.writing import user_path
+from ctxexp.datasets import user_path
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.database import tracking_errors
 from ctxexp.sinks.mlflow.values import flat, metric_name

@@ -15,10 +15,10 @@ from ctxexp_train.probe import SenseTask, Settings, folds_of, probe, table, word
 from ctxexp_train.probe.elmo_layers import OccurrenceLayers
 from ctxexp_train.probe.train import SenseProbe, fit, right, tune
 
+from ctxexp import Corpus, CtxexpError, Sense, Sentence
 from ctxexp.command.cli import call
-from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.datasets.polysemy import polysemy
-from ctxexp.errors import ConfigError, CtxexpError, DataError, MetricError, UnknownName
+from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.files import ElmoOptions
 from ctxexp.models.elmo.network import ElmoNetwork

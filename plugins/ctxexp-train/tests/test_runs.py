@@ -23,7 +23,8 @@ from omegaconf import DictConfig
 from tiny_recipes import TINY, config, weights
 from torch import nn
 
-from ctxexp.errors import ConfigError, CtxexpError, ModelError
+from ctxexp import CtxexpError
+from ctxexp.errors import ConfigError, ModelError
 
 
 def kept(folder: Path) -> list[int]:

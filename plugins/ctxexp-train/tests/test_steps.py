@@ -19,13 +19,15 @@ from ctxexp_train.steps.order import distances, misplaced
 from ctxexp_train.train import train
 from tiny_recipes import config
 
+from ctxexp import CtxexpError
 from ctxexp.command.cli import call
-from ctxexp.errors import CtxexpError, DataError
+from ctxexp.errors import DataError
 from ctxexp.models.transformer.checkpoints import label_of, training_of
+from ctxexp.report import LabelledResults
 from ctxexp.report.page import page_data, write_report
 from ctxexp.report.run_facts import equal_weights, trainings
-from ctxexp.report.wording import LabelledResults
-from ctxexp.results.run_info import MeasureInfo, ModelInfo, RunInfo
+from ctxexp.results import RunInfo
+from ctxexp.results.run_info import MeasureInfo, ModelInfo
 from ctxexp.testing import check_metric
 from tests.made import results_with
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import ctxexp
+from ctxexp import Register
 from ctxexp.files.vector_files import Format
-from ctxexp.plugins import Register
 from ctxexp_words.space import Case, OutOfVocabulary
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from ctxexp.maths import statistics
+from ctxexp.maths import kmeans
 from ctxexp_words.score import BenchmarkScore
 from ctxexp_words.space import OutOfVocabulary, WordSpace
 
@@ -71,7 +71,7 @@ def _clusterings(x: np.ndarray, k: int, clustering: Clustering, seed: int) -> li
 
 
 def _kmeans(x: np.ndarray, k: int, seed: int) -> np.ndarray:
-    return statistics.kmeans(x, k, seed=seed, starts=STARTS)[0]
+    return kmeans(x, k, seed=seed, starts=STARTS)[0]
 
 
 def _agglomerative(x: np.ndarray, k: int, method: str, metric: str) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ctxexp.errors import ConfigError
 from ctxexp.files.vector_files import Format, read_vectors
-from ctxexp.files.writing import write_csv
+from ctxexp.report import write_csv
 from ctxexp_words.load import load
 from ctxexp_words.score import BenchmarkScore
 from ctxexp_words.space import WordSpace, word_list

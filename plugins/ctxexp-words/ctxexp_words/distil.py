@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp.dataset import Sentence
-from ctxexp.maths.statistics import percentiles, resamples, spearman
+from ctxexp import Sentence
+from ctxexp.maths import percentiles, resamples, spearman
 from ctxexp_words.directions import first_directions
 
 WAYS = ("singly", "mean", "first_pc", "input", "random")

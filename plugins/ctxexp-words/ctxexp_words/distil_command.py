@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ctxexp import Corpus, Encoder, Sentence
+from ctxexp.command import show
 from ctxexp.command.names import as_value
-from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
-from ctxexp.files.writing import write_csv, write_text
-from ctxexp.model import Encoder
-from ctxexp.progress import show
-from ctxexp.report.terminal import SweepTable, markdown
+from ctxexp.report import Table, write_csv, write_text
 from ctxexp_words.distil import (
     WAYS,
     DistilledScore,
@@ -80,15 +78,14 @@ def distil(
     encoder, corpus = _opened(model, text, data, options)
     measured = measure(encoder, corpus, ways, components=components, replicates=bootstrap, seed=seed, out=out)
     result = table(measured, corpus)
-    show(markdown(result))
+    show(result.markdown())
     write_csv(result.numbers, out / "distil.csv")
     for written in ("distil.csv", *(one for one in ways if one in OF_PIECES)):
         print(out / written)
 
 
 def _opened(model: str, text: str, data: Path | None, options: str) -> tuple[Encoder, Corpus]:
-    from ctxexp.command.build import Built
-    from ctxexp.command.face import configured
+    from ctxexp.command import Built, configured
 
     folder = [] if data is None else [f"dataset.path={as_value(data)}"]
     study = Built(configured(model, text, [*folder, *shlex.split(options)], metrics="sts")).study
@@ -208,7 +205,7 @@ def _network(encoder: Encoder) -> Network:
     return Network(model.float().eval(), tokenizer, min(int(tokenizer.model_max_length), int(positions)))
 
 
-def table(measured: Sequence[DistilledScore], corpus: Corpus) -> SweepTable:
+def table(measured: Sequence[DistilledScore], corpus: Corpus) -> Table:
     """A row a way."""
     import pandas as pd
 
@@ -230,4 +227,4 @@ def table(measured: Sequence[DistilledScore], corpus: Corpus) -> SweepTable:
         "words a second: one run, on this machine as it was; with the tokenizer, which mean and first_pc don't need",
         "intervals: the same resamples of the pairs in all rows",
     ]
-    return SweepTable("What static vectors cost and keep", pd.DataFrame(map(vars, measured)), columns, lines, notes)
+    return Table("What static vectors cost and keep", pd.DataFrame(map(vars, measured)), columns, lines, notes)

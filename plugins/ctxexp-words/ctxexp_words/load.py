@@ -10,10 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from ctxexp.datasets.tables import read_named
+from ctxexp.datasets import read_table, text_lines, user_path
 from ctxexp.errors import ConfigError, DataError, UnknownName
-from ctxexp.files.text_lines import text_lines
-from ctxexp.files.writing import user_path
 from ctxexp_words.analogy import Analogy
 from ctxexp_words.categorisation import Categorisation
 from ctxexp_words.relational import Relation, RelationalSimilarity
@@ -123,7 +121,7 @@ def _google(name: str, path: Path) -> Analogy:
 
 def _msr(name: str, path: Path) -> Analogy:
     questions, sections = [], []
-    for _, cells in read_named(path, ("word1", "word2", "word3", "target", "type"), kind=".csv"):
+    for _, cells in read_table(path, ("word1", "word2", "word3", "target", "type"), kind=".csv"):
         a, b, c, d, section = (cell.strip() for cell in cells)
         questions.append((a, b, c, d))
         sections.append(section)
@@ -132,7 +130,7 @@ def _msr(name: str, path: Path) -> Analogy:
 
 def _classes(name: str, path: Path) -> Categorisation:
     """Word and class; rows without a word, which the files have after each class, are no items."""
-    rows = [cells for _, cells in read_named(path, ("word", "category"), kind=".csv") if cells[0].strip()]
+    rows = [cells for _, cells in read_table(path, ("word", "category"), kind=".csv") if cells[0].strip()]
     words, classes = zip(*([cell.strip() for cell in row] for row in _some(path, rows)), strict=True)
     return Categorisation(name, words, classes)
 

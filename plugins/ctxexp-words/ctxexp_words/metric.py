@@ -9,11 +9,13 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
+from ctxexp import Metric, Over
+from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, near
 from ctxexp.files.vector_files import EXPORTS
-from ctxexp.files.writing import user_path, write_csv
 from ctxexp.groups import Block, Group
-from ctxexp.metric import Metric, Output, Over
+from ctxexp.metric import Output
+from ctxexp.report import write_csv
 from ctxexp_words.directions import first_directions
 from ctxexp_words.load import load
 from ctxexp_words.score import BenchmarkScore

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ctxexp.maths.statistics import spearman
+from ctxexp.maths import spearman
 from ctxexp_words.score import BenchmarkScore, cosines
 from ctxexp_words.space import OutOfVocabulary, WordSpace
 

@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
+from ctxexp.datasets import text_lines
 from ctxexp.errors import DataError
-from ctxexp.files.text_lines import text_lines
 
 Case = Literal["frequent", "average"]
 OutOfVocabulary = Literal["skip", "mean"]

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ctxexp.report import ethayarajh_2019
-from ctxexp.report.terminal import SweepTable, row_label
-from ctxexp.report.wording import LabelledResults, measure_definition, one_line, unique_labels
-from ctxexp.results import Results
-from ctxexp.results.values import Key
+from ctxexp import Results
+from ctxexp.report import LabelledResults, Table, ethayarajh_2019, measure_definition, unique_labels
+from ctxexp.report.terminal import row_label
+from ctxexp.report.wording import one_line
+from ctxexp.results import Key
 
 TITLE = "Static vectors from contextual ones (Ethayarajh 2019, Table 1)"
 SOURCE = "Ethayarajh 2019, Table 1 (first principal components, STS 2012-2016; its coverage is not published)"
@@ -20,7 +20,7 @@ HEADINGS = {
 }  # fmt: skip
 
 
-def table_1(runs: Sequence[LabelledResults]) -> SweepTable | None:
+def table_1(runs: Sequence[LabelledResults]) -> Table | None:
     """The paper's table with these runs' rows below; None if none of them measured static vectors.
 
     Of a run's layers, 1, 2 and the last two, as the paper prints; of a model of one layer that one. Each of our values
@@ -55,7 +55,7 @@ def table_1(runs: Sequence[LabelledResults]) -> SweepTable | None:
     notes += dict.fromkeys(f"{measure}: {measure_definition(measure, results)}" for _, results, measure in entries)
     notes += _depths(entries)
     columns = ["source", "model", "vectors", "layer", *HEADINGS.values()]
-    return SweepTable(TITLE, numbers, columns, lines, notes)
+    return Table(TITLE, numbers, columns, lines, notes)
 
 
 def static_measures(results: Results) -> list[str]:

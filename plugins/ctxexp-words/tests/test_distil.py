@@ -19,9 +19,8 @@ from ctxexp_words.distil import (
 )
 from ctxexp_words.distil_command import _network, distil, save_static, static_table
 
-from ctxexp.command.build import Built
-from ctxexp.command.face import configured
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
+from ctxexp.command import Built, configured
 from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
 
 

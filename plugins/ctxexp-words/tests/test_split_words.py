@@ -20,7 +20,7 @@ from ctxexp_words.splits.study import (
     vectors,
 )
 
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ConfigError, DataError
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from ctxexp import Transform
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.models.choices import resolve_device
-from ctxexp.transform import Record, Transform
+from ctxexp.transform import Record
 
 if TYPE_CHECKING:
     import torch

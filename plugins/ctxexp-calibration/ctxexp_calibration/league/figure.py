@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
-from ctxexp.report import run_facts
-from ctxexp.report.frame import FAINT, GRID, INK, PALETTE, Style, add_captions, colours, empty_figure
-from ctxexp.report.wording import LabelledResults
+from ctxexp.report import FAINT, GRID, INK, PALETTE, LabelledResults, add_captions, colours, empty_figure, shared_facts
+from ctxexp.report.frame import Style
 from ctxexp_calibration.league.standings import NONE, Standing, standings
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ def _frame(
     tasks = list(dict.fromkeys(task for row in rows for task in row.scores))
     compared = [(row.model, run) for row in rows for run in row.runs]
     facts = [f"Spearman over all pairs of a task, mean over {', '.join(tasks)}" if len(tasks) > 1 else tasks[0]]
-    facts += run_facts.shared_facts(compared, transforms=False)
+    facts += shared_facts(compared, transforms=False)
     over = dict.fromkeys(row.interval for row in rows if math.isfinite(row.low))
     notes = [f"Bars: 95% intervals of the gain, over {' or '.join(over)}."] if over else []
     best = dict.fromkeys(f"{row.model} {row.place.at}" for row in rows if row.place.best and not row.place.last)

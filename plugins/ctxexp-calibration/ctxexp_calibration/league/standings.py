@@ -10,13 +10,13 @@ from typing import Literal
 
 import numpy as np
 
-from ctxexp.maths.statistics import percentiles
+from ctxexp import Results
+from ctxexp.maths import percentiles
+from ctxexp.report import LabelledResults, unique_labels
 from ctxexp.report.claims import share_resamples
 from ctxexp.report.terminal import row_label
-from ctxexp.report.wording import AVERAGE, LabelledResults, one_line, unique_labels
-from ctxexp.results import Results
-from ctxexp.results.run_info import RunInfo
-from ctxexp.results.values import Key
+from ctxexp.report.wording import AVERAGE, one_line
+from ctxexp.results import Key, RunInfo
 
 MAIN = "all"
 Over = Literal["", "pairs", "seeds"]

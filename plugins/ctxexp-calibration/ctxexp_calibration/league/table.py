@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ctxexp.report.terminal import SweepTable
-from ctxexp.report.wording import LabelledResults, measure_definition
+from ctxexp.report import LabelledResults, Table, measure_definition
 from ctxexp_calibration.league.standings import GEOMETRY, NONE, Standing, measure_of, standings
 
 TITLE = "Does isotropy help? Transforms by their mean Spearman × 100 (all pairs of a task), model by model"
 
 
-def table_league(runs: Sequence[LabelledResults]) -> SweepTable | None:
+def table_league(runs: Sequence[LabelledResults]) -> Table | None:
     """The table, best first in each model and place; None unless runs hold `sts` and `sentence_geometry` for several
     transforms of a model."""
     import pandas as pd
@@ -52,7 +51,7 @@ def table_league(runs: Sequence[LabelledResults]) -> SweepTable | None:
         has_interval = math.isfinite(row.low)
         over = "pairs" if row.over == "pairs" else row.interval
         lines.append([*cells, gain + f" [{row.low:+.2f}, {row.high:+.2f}]" * has_interval, over * has_interval])
-    return SweepTable(TITLE, pd.DataFrame(columns), head, lines, _notes(runs, rows))
+    return Table(TITLE, pd.DataFrame(columns), head, lines, _notes(runs, rows))
 
 
 def _notes(runs: Sequence[LabelledResults], rows: Sequence[Standing]) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ctxexp.report.terminal import Cells, SweepTable
-from ctxexp.report.wording import LabelledResults
-from ctxexp.results import Results
-from ctxexp.results.values import LAYER
+from ctxexp import Results
+from ctxexp.report import LabelledResults, Table
+from ctxexp.report.terminal import Cells
+from ctxexp.results import LAYER
 from ctxexp_calibration.league.standings import measure_of
 from ctxexp_calibration.li_2020 import published as li_2020
 from ctxexp_calibration.li_2020.table import METHODS, NLI_MODELS, checkpoint_of, methods, plain_name
@@ -16,7 +16,7 @@ from ctxexp_calibration.li_2020.table import METHODS, NLI_MODELS, checkpoint_of,
 TITLE = "Questions and answers without training (Li et al. 2020, Table 4), AUC × 100 on QNLI"
 
 
-def table_li_2020_qnli(runs: Sequence[LabelledResults]) -> SweepTable | None:
+def table_li_2020_qnli(runs: Sequence[LabelledResults]) -> Table | None:
     """The paper's table with these runs' rows below; None unless a run measured `qnli` by one of its methods."""
     import pandas as pd
 
@@ -37,7 +37,7 @@ def table_li_2020_qnli(runs: Sequence[LabelledResults]) -> SweepTable | None:
         f"published: {li_2020.QNLI_SOURCE}: the dev set, 5,463 pairs, without intervals; 50 is chance",
         "the paper's own weights were not published: ours of the same name are Sentence-BERT's, trained likewise",
     ]
-    return SweepTable(TITLE, numbers, ["source", "row", "pairs", "AUC × 100 [95%]"], lines, notes)
+    return Table(TITLE, numbers, ["source", "row", "pairs", "AUC × 100 [95%]"], lines, notes)
 
 
 def _rows(results: Results) -> Iterator[Cells]:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ctxexp.report.terminal import Cells, SweepTable
-from ctxexp.report.wording import LabelledResults, one_line
-from ctxexp.results import Results
-from ctxexp.results.values import Key
+from ctxexp import Results
+from ctxexp.report import LabelledResults, Table
+from ctxexp.report.terminal import Cells
+from ctxexp.report.wording import one_line
+from ctxexp.results import Key
 from ctxexp_calibration.league.standings import measure_of, model_name, tasks, transform_name, value
 from ctxexp_calibration.li_2020 import published as li_2020
 
@@ -43,7 +44,7 @@ class OwnRow:
     scores: dict[tuple[str, str], float] = field(default_factory=dict)  # (task, aggregation) -> Spearman x 100
 
 
-def table_li_2020(runs: Sequence[LabelledResults]) -> SweepTable | None:
+def table_li_2020(runs: Sequence[LabelledResults]) -> Table | None:
     """The paper's table with these runs' rows under the published ones; None unless a run measured `sts` on sentence
     vectors as the paper's (`sentence.pooling` mean or cls) with the mix that it averaged.
 
@@ -55,7 +56,7 @@ def table_li_2020(runs: Sequence[LabelledResults]) -> SweepTable | None:
     return _table(ours, li_2020.table(), TITLE, _notes(ours, li_2020.SOURCE)) if ours else None
 
 
-def table_li_2020_nli(runs: Sequence[LabelledResults]) -> SweepTable | None:
+def table_li_2020_nli(runs: Sequence[LabelledResults]) -> Table | None:
     """Table 3 likewise, of models that were trained on natural-language inference; None without a run on one."""
     ours = [row for row in _own(runs) if row.checkpoint in NLI_MODELS]
     notes = [
@@ -73,7 +74,7 @@ def _own(runs: Sequence[LabelledResults]) -> list[OwnRow]:
 
 def _table(
     ours: Sequence[OwnRow], published: Sequence[li_2020.PublishedRow], title: str, notes: Iterable[str]
-) -> SweepTable:
+) -> Table:
     import pandas as pd
 
     rows: list[Cells] = []
@@ -104,7 +105,7 @@ def _table(
         for row in rows
     ]
     columns = ["source", "row", "fitted on", "sub-sets", *li_2020.TASKS, "mean"]
-    return SweepTable(title, numbers, columns, lines, list(notes))
+    return Table(title, numbers, columns, lines, list(notes))
 
 
 def own_rows(runs: Sequence[LabelledResults]) -> list[OwnRow]:

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp.dataset import Sentence
+from ctxexp import Encoder, Sentence
 from ctxexp.errors import ConfigError
-from ctxexp.files.writing import write_text
-from ctxexp.model import Encoder
+from ctxexp.report import write_text
 
 MAX_WORDS = 32
 PAIRS = 1000

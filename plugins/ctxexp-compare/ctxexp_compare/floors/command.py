@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ctxexp.command import show
+from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError
-from ctxexp.files.writing import user_path, write_csv
-from ctxexp.progress import show
-from ctxexp.report.terminal import SweepTable, markdown
+from ctxexp.report import Table, write_csv
 from ctxexp_compare.floors.floor import Floor
 from ctxexp_compare.floors.make import SENTENCES, domain_sentences, floor_of_domains
 from ctxexp_compare.floors.null import TAILS
@@ -120,4 +120,4 @@ def table(made: Floor) -> str:
         f"{sizes}text: {made.text}",
         "errors: of a probability, at most, on sentences that it wasn't fitted to, and in a single domain of the text",
     ]
-    return markdown(SweepTable(f"Cosines of unrelated pairs, {made.title}", frame, columns, cells, notes))
+    return Table(f"Cosines of unrelated pairs, {made.title}", frame, columns, cells, notes).markdown()

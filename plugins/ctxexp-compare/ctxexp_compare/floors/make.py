@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ctxexp.command.face import Text, configured
-from ctxexp.dataset import Sentence
-from ctxexp.datasets.checks import tokenizer
+from ctxexp import Encoder, Sentence
+from ctxexp.command import configured
+from ctxexp.command.face import Text
+from ctxexp.datasets import tokenizer
 from ctxexp.datasets.polysemy import DATA
 from ctxexp.errors import ConfigError
-from ctxexp.model import Encoder
 from ctxexp_compare.floors.fit import fit_rows
 from ctxexp_compare.floors.floor import Floor
 from ctxexp_compare.floors.sample import PAIRS, collect, sampled
@@ -78,7 +78,7 @@ def domain_sentences(
     model: str | Encoder, text: Text | Mapping[str, Text] | None, options: str | Sequence[str]
 ) -> tuple[Encoder, Mapping[str, Sequence[Sentence]], str]:
     """The model, the text's sentences by domain, and the model's name."""
-    from ctxexp.command.build import Built  # with what checks configs: not at `import ctxexp_compare`
+    from ctxexp.command import Built  # with what checks configs: not at `import ctxexp_compare`
 
     built = Built(configured(model, None if isinstance(text, Mapping) else text, options))
     encoder, words = built.encoder, built.config.words

@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ctxexp.dataset import Sentence
+from ctxexp import Encoder, Sentence
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import DataError
-from ctxexp.model import Encoder
 from ctxexp_compare.pins.encoding import encode
 
 WORDS = "words"

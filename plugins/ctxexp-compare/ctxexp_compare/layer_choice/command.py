@@ -7,10 +7,9 @@ import shlex
 from pathlib import Path
 from typing import Literal
 
-from ctxexp.command.names import typed_model
+from ctxexp.command import Progress, show, typed_model
 from ctxexp.errors import ConfigError
-from ctxexp.files.writing import write_csv, write_text
-from ctxexp.progress import Progress, show
+from ctxexp.report import write_csv, write_text
 from ctxexp_compare.layer_choice.choice import NONE, choose
 from ctxexp_compare.layer_choice.export import choice_encoder
 from ctxexp_compare.layer_choice.measured import load_model, measured_table

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ctxexp.command.face import configured
-from ctxexp.dataset import Sentence
-from ctxexp.datasets.checks import tokenizer
+from ctxexp import Encoder, Sentence
+from ctxexp.command import configured
+from ctxexp.datasets import tokenizer, user_path
 from ctxexp.errors import DataError, EncodingError, ModelError, error_text
-from ctxexp.files.writing import user_path, write_text
-from ctxexp.model import Encoder
+from ctxexp.report import write_text
 from ctxexp.transform import Calibration
 from ctxexp.vectors.pool import sentence_view
 from ctxexp.vectors.stores import WordFilter
@@ -56,7 +55,7 @@ class LayerEncoder:
         fit_on: Sequence[str] = (),
         _fit_rows: np.ndarray | None = None,
     ) -> None:
-        from ctxexp.command.build import Built
+        from ctxexp.command import Built
 
         self.model, self.layer, self.pooling, self.transform = model, layer, pooling, transform
         built = Built(configured(model, transform=transform))

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from ctxexp.command.build import Built
-from ctxexp.command.face import configured
+from ctxexp.command import Built, configured
 from ctxexp_compare.layer_choice.choice import MEAN, NONE, LayerChoice
 from ctxexp_compare.layer_choice.encoder import LayerEncoder
 from ctxexp_compare.layer_choice.measured import Model, sentence_pooling

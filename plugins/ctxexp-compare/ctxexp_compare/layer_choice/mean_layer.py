@@ -6,8 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ctxexp.dataset import Sentence
-from ctxexp.model import EncodedSentence, Encoder
+from ctxexp import EncodedSentence, Encoder, Sentence
 
 
 class WithMeanLayer(Encoder):

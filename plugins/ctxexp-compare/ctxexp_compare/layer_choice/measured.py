@@ -8,14 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.command.face import configured, measure
-from ctxexp.command.names import typed_model
+from ctxexp import Encoder, Results, measure
+from ctxexp.command import Progress, Silent, configured, typed_model
 from ctxexp.errors import ConfigError, DataError, MetricError
-from ctxexp.model import Encoder
-from ctxexp.models.choices import TransformerOptions
-from ctxexp.models.transformer.checkpoints import Checkpoint
-from ctxexp.progress import Progress, Silent
-from ctxexp.results import Results
+from ctxexp.models import Checkpoint, TransformerOptions
 from ctxexp.vectors.pool import WORDS
 from ctxexp_compare.layer_choice.choice import MEAN, NONE, Candidate, Place, ScoreTable
 from ctxexp_compare.layer_choice.mean_layer import WithMeanLayer
@@ -35,7 +31,7 @@ class Model:
 
 def load_model(model: str, options: Sequence[str], *, twin: bool, seed: int = 0) -> Model:
     """The model and, where it can be had, its untrained twin: the same network with weights drawn anew."""
-    from ctxexp.command.build import Built
+    from ctxexp.command import Built
 
     name, own = typed_model(model)
     words = (*options, *own)
@@ -52,7 +48,7 @@ def load_model(model: str, options: Sequence[str], *, twin: bool, seed: int = 0)
     checkpoint, choices = getattr(encoder, "checkpoint", None), getattr(encoder, "options", None)
     if not isinstance(checkpoint, Checkpoint) or not isinstance(choices, TransformerOptions):
         return Model(name, words, encoder, None, f"model {name!r} has no weights to draw anew")
-    from ctxexp.models.huggingface import checkpoint_encoder
+    from ctxexp.models import checkpoint_encoder
 
     return Model(name, words, encoder, checkpoint_encoder(checkpoint, choices, untrained=seed))
 

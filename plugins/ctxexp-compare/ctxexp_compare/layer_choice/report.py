@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ctxexp.report.terminal import SweepTable, markdown
+from ctxexp.report import Table
 from ctxexp_compare.layer_choice.choice import Candidate, LayerChoice
 from ctxexp_compare.layer_choice.winners import WinnerEstimate
 
@@ -36,7 +36,7 @@ def report(choice: LayerChoice) -> str:
     tasks = ", ".join(choice.table.tasks) if n <= SHOWN_TASKS else f"{n} tasks"
     title = f"{choice.table.model}: {choice.best}, chosen on {tasks}"
     columns = [f"points, of {n} task{'s' * (n > 1)}", "rival", "95%", "held out", ""]
-    return "\n".join([markdown(SweepTable(title, frame(choice), columns, rows, _notes(choice))), answer(choice)])
+    return "\n".join([Table(title, frame(choice), columns, rows, _notes(choice)).markdown(), answer(choice)])
 
 
 def answer(choice: LayerChoice) -> str:

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp import GroupMean, Over
 from ctxexp.errors import MetricError
 from ctxexp.groups import Block
-from ctxexp.metric import GroupMean, Over
 
 
 class SenseNeighbours(GroupMean):

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ctxexp import Metric
 from ctxexp.command.names import quote
 from ctxexp.datasets.sts import TASKS as STS_TASKS
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.metric import Metric
-from ctxexp.results.values import Key
+from ctxexp.results import Key
 from ctxexp_compare.layer_choice.sense_neighbours import SenseNeighbours
 
 WIC, SEMCOR, STS = "WiC", "SemCor", "sts"

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.command.face import configured
-from ctxexp.dataset import Corpus, Sentence
-from ctxexp.datasets.checks import tokenizer
+from ctxexp import Corpus, Encoder, Sentence
+from ctxexp.command import configured, show
+from ctxexp.datasets import tokenizer
 from ctxexp.errors import DataError
-from ctxexp.files.writing import write_text
-from ctxexp.model import Encoder
 from ctxexp.models.memory import ArrayEncoder
 from ctxexp.models.transformer.token_states import token_states
-from ctxexp.progress import show
+from ctxexp.report import write_text
 from ctxexp_compare.passport.files import read_vectors
 from ctxexp_compare.passport.match import Passport, make_passport
 from ctxexp_compare.passport.report import describe
@@ -63,7 +61,7 @@ def passport(
 
 def read_sentences(model: str, text: str) -> list[str]:
     """The sentences of a text, repeated ones too, as a run of the model reads it."""
-    from ctxexp.command.build import Built
+    from ctxexp.command import Built
 
     kept = ["words.tokenizer=whitespace", "words.deduplicate=false"]
     return [sentence.text for sentence in Built(configured(model, text, kept)).corpus.sentences]
@@ -87,7 +85,7 @@ def passport_of(
     Raises:
         DataError: The file isn't of these sentences.
     """
-    from ctxexp.command.build import Built
+    from ctxexp.command import Built
 
     encoder: Encoder = Built(configured(model)).encoder
     tokenize = tokenizer("english")

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp.errors import CtxexpError, DataError, error_text
+from ctxexp import CtxexpError
+from ctxexp.errors import DataError, error_text
 from ctxexp.models.transformer.token_states import TokenStates
 from ctxexp_compare.passport.engines import run_onnx, run_openvino
 

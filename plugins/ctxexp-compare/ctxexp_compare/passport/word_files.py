@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.dataset import Corpus
-from ctxexp.errors import ConfigError, CtxexpError, DataError, EncodingError, error_text
-from ctxexp.files.writing import user_path
-from ctxexp.models.memory import ArrayEncoder, from_arrays
+from ctxexp import Corpus, CtxexpError, from_arrays
+from ctxexp.datasets import user_path
+from ctxexp.errors import ConfigError, DataError, EncodingError, error_text
+from ctxexp.models.memory import ArrayEncoder
 from ctxexp_compare.passport.files import read_npz, read_parquet
 
 WordVectors = tuple[list[np.ndarray], list[list[str]], list[int] | None]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ctxexp import Encoder
 from ctxexp.errors import ConfigError
-from ctxexp.model import Encoder
 from ctxexp_compare.pins import facts
 from ctxexp_compare.pins.causes import Moves, likely_cause, usable_rows
 from ctxexp_compare.pins.encoding import BATCH, EncodedText

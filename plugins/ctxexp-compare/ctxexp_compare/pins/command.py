@@ -6,9 +6,10 @@ import shlex
 import sys
 from pathlib import Path
 
+from ctxexp.command import show
+from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError
-from ctxexp.files.writing import user_path, write_csv
-from ctxexp.progress import show
+from ctxexp.report import write_csv
 from ctxexp_compare.pins.check import check as check_pin
 from ctxexp_compare.pins.encoding import spare_processor
 from ctxexp_compare.pins.make import ROWS, default_file
@@ -73,8 +74,10 @@ def check(file: Path, model: str = "", *, options: str = "", out: Path | None = 
         raise ConfigError(f'{file} is of a model in memory: name one, as in ctxexp check {file.name} "minilm"')
     name, args = (model, []) if model else (pinned.model, list(pinned.options))
     spare_processor()
-    from ctxexp.command.build import Built  # what loads models
-    from ctxexp.command.face import configured
+    from ctxexp.command import (
+        Built,  # what loads models
+        configured,
+    )
 
     outcome = check_pin(pinned, Built(configured(name, options=[*args, *shlex.split(options)])).encoder)
     if out is not None:

@@ -10,9 +10,9 @@ from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
-from ctxexp.dataset import Sentence
+from ctxexp import EncodedSentence, Encoder, Sentence
 from ctxexp.errors import EncodingError
-from ctxexp.model import EncodedSentence, Encoder, check_encoded
+from ctxexp.model import check_encoded
 from ctxexp.models.transformer.token_states import shared_passes
 from ctxexp_compare.pins.text import PinRows
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ctxexp.model import Encoder
+from ctxexp import Encoder
 from ctxexp_compare.pins.pin import Fact
 
 SETTINGS = ("pooling", "prefix", "start", "final_norm", "window", "causal", "architecture", "state")

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ctxexp.command.face import Text, configured
-from ctxexp.command.names import typed_model
-from ctxexp.dataset import Sentence
-from ctxexp.errors import ConfigError, CtxexpError
-from ctxexp.model import Encoder
+from ctxexp import CtxexpError, Encoder, Sentence
+from ctxexp.command import Progress, Silent, configured, typed_model
+from ctxexp.command.face import Text
+from ctxexp.errors import ConfigError
 from ctxexp.models.choices import DTYPES
-from ctxexp.progress import Progress, Silent
 from ctxexp_compare.pins import facts
 from ctxexp_compare.pins.encoding import BATCH, EncodedText, threads
 from ctxexp_compare.pins.pin import Pin
@@ -26,7 +24,7 @@ from ctxexp_compare.pins.weights import weight_digests, weight_precision
 from ctxexp_compare.space import evenly_spaced
 
 if TYPE_CHECKING:
-    from ctxexp.command.build import Built
+    from ctxexp.command import Built
 
 ROWS = 200
 FEWEST = 20  # rows: with fewer a change of one word may weigh as much as one of the model
@@ -152,7 +150,7 @@ class _Source:
 
     def built(self, *more: str, text: Text | None = None) -> Built:
         """The run that the model's config builds, with more arguments of the command line."""
-        from ctxexp.command.build import Built  # with what checks configs: not at `import ctxexp_compare`
+        from ctxexp.command import Built  # with what checks configs: not at `import ctxexp_compare`
 
         if text is not None:
             return Built(configured(self.model, text, [*self.options, *more]))

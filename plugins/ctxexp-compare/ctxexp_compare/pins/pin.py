@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 from ctxexp.errors import DataError
 from ctxexp_compare.archive import read_archive, write_archive
 from ctxexp_compare.pins.sketch import Sketch

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ctxexp.dataset import Sentence
-from ctxexp.datasets.checks import tokenizer
+from ctxexp import Encoder, Sentence
+from ctxexp.datasets import tokenizer
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.datasets.sketch import splitmix64
-from ctxexp.model import Encoder
 
 SPELLINGS = (
     "The café's naïve owner – Zoë – re-opened it.",

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from ctxexp.dataset import Sentence
-from ctxexp.model import EncodedSentence, Encoder
+from ctxexp import EncodedSentence, Encoder, Sentence
 
 TEXT_NEUTRAL = ("version", "truncation", "padding", "decoder")  # parts of tokenizer.json that decide no piece
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp.model import Encoder
+from ctxexp import Encoder
 
 BLOCK = re.compile(r"^(.*?\.)?(\d+)\.(.+)$")  # of a tensor's name: before the block's number, number, rest
 ROWS = 32  # of a matrix, in which levels are looked for

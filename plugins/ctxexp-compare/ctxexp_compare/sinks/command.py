@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.command.build import Built
-from ctxexp.command.face import configured
+from ctxexp.command import Built, configured, show
+from ctxexp.datasets import user_path
 from ctxexp.errors import MetricError
-from ctxexp.files.writing import user_path, write_csv
-from ctxexp.progress import show
-from ctxexp.report.terminal import SweepTable, markdown
+from ctxexp.report import Table, write_csv
 from ctxexp_compare.sinks.find import SENTENCES
 from ctxexp_compare.sinks.find import sinks as find_sinks
 from ctxexp_compare.sinks.found import Sinks
@@ -109,7 +107,7 @@ def table(found: Sinks) -> str:
         own = found.tokens[(found.kinds == kind) & found.is_sink].tolist()
         common = Counter(own).most_common(MOST_TOKENS)
         notes.append(f"{kind}: " + ", ".join(f"{token!r} {n}" for token, n in common))
-    return markdown(SweepTable(f"Sinks of {found.title}", frame, columns, cells, notes))
+    return Table(f"Sinks of {found.title}", frame, columns, cells, notes).markdown()
 
 
 def effect_table(found: Sinks, measured: pd.DataFrame) -> str:
@@ -133,4 +131,4 @@ def effect_table(found: Sinks, measured: pd.DataFrame) -> str:
         f"shares of the room above chance, but of anisotropy; {len(words):,} words have a sink among their pieces; the "
         "layer is the one that changes most"
     ]
-    return markdown(SweepTable("Without its sinks", measured, columns, cells, notes))
+    return Table("Without its sinks", measured, columns, cells, notes).markdown()

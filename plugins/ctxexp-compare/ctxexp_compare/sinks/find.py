@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp.command.face import Text, configured
-from ctxexp.dataset import Sentence
+from ctxexp import Encoder, Sentence
+from ctxexp.command import configured
+from ctxexp.command.face import Text
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.model import Encoder
 from ctxexp_compare.sinks.found import Sinks
 from ctxexp_compare.sinks.scores import FACTOR, SHARE, norm_ratios, received_attention
 
@@ -56,7 +56,7 @@ def sinks(
         raise ConfigError(f"factor={factor}, share={share}: expected a factor above 1 and a share between 0 and 1")
     if sentences < 1:
         raise ConfigError(f"sentences={sentences}: expected 1 or more")
-    from ctxexp.command.build import Built  # with what checks configs: not at `import ctxexp_compare`
+    from ctxexp.command import Built  # with what checks configs: not at `import ctxexp_compare`
 
     built = Built(configured(model, text, options))
     encoder = built.encoder

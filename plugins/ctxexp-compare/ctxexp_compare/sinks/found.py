@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 from ctxexp.report.wording import number_ranges
 
 if TYPE_CHECKING:

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import ctxexp
-from ctxexp.control import Control
-from ctxexp.dataset import Corpus, Sentence
-from ctxexp.model import Encoder
+from ctxexp import Control, Corpus, Encoder, Sentence
 from ctxexp_compare.sinks.found import Sinks
 
 if TYPE_CHECKING:

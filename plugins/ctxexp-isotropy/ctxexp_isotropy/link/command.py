@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from ctxexp.command import show
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.files.writing import write_csv
-from ctxexp.models.transformer.checkpoints import Checkpoint
-from ctxexp.progress import show
-from ctxexp.report.terminal import SweepTable, markdown
+from ctxexp.models import Checkpoint
+from ctxexp.report import Table, write_csv
 from ctxexp_isotropy.link.head import context_states
 from ctxexp_isotropy.link.statistics import LinkEstimate, link
 
@@ -57,15 +56,14 @@ def softmax_link(
             name = f"{label}{', untrained' if twin_seed is not None else ''} ({states.kind})"
             rows.append((name, link(states, pieces=pieces, least=least, replicates=bootstrap, seed=seed)))
     result = table(rows)
-    show(markdown(result))
+    show(result.markdown())
     write_csv(result.numbers, out / "link.csv")
     print(out / "link.csv")
 
 
 def _opened(model: str, text: str, options: str) -> tuple[Checkpoint, list[str], str]:
     """A model's files, the sentences of its text, and what tables call it."""
-    from ctxexp.command.build import Built
-    from ctxexp.command.face import configured
+    from ctxexp.command import Built, configured
 
     built = Built(configured(model, text or None, options))
     study = built.study
@@ -75,7 +73,7 @@ def _opened(model: str, text: str, options: str) -> tuple[Checkpoint, list[str],
     return checkpoint, [sentence.text for sentence in study.corpus.sentences], built.title
 
 
-def table(rows: list[tuple[str, dict[str, LinkEstimate]]]) -> SweepTable:
+def table(rows: list[tuple[str, dict[str, LinkEstimate]]]) -> Table:
     """A line a statistic, two columns a model: its value with the interval, and what chance gives."""
     import pandas as pd
 
@@ -98,7 +96,7 @@ def table(rows: list[tuple[str, dict[str, LinkEstimate]]]) -> SweepTable:
         "intervals: 95%, contexts' sentences (or last pieces) and pieces resampled at once",
         CHANCE + "states (of second_order) are dealt to others; own_pmi has none: see the untrained twin",
     ]
-    return SweepTable("Softmax link (Li et al. 2020, section 2)", numbers, columns, lines, notes)
+    return Table("Softmax link (Li et al. 2020, section 2)", numbers, columns, lines, notes)
 
 
 def _interval(value: float, low: float, high: float) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp.errors import ModelError
-from ctxexp.models.transformer.checkpoints import Checkpoint
+from ctxexp.models import Checkpoint
 
 ROWS = 32  # texts at a time
 TOLERANCE = 1e-3  # of logits against products, relative to their spread

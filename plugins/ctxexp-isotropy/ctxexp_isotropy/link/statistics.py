@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ctxexp.maths.resampling import Stream
-from ctxexp.maths.statistics import partial, percentiles
+from ctxexp.maths import Stream, partial_correlation, percentiles
 from ctxexp_isotropy.link.head import ContextStates
 
 Statistics = dict[str, float]
@@ -204,8 +203,10 @@ def _counted(states: ContextStates, least: int) -> _Part:
             "counted_pmi": r("p", "m"),
             "counted_log_p": r("p", "q"),
             "counted_sum": r("p", "s"),
-            "counted_pmi_given_log_p": float(partial(r("p", "m"), r("p", "q"), r("m", "q"))),
-            "counted_pmi_given_log_p_within": float(partial(within("p", "m"), within("p", "q"), within("m", "q"))),
+            "counted_pmi_given_log_p": float(partial_correlation(r("p", "m"), r("p", "q"), r("m", "q"))),
+            "counted_pmi_given_log_p_within": float(
+                partial_correlation(within("p", "m"), within("p", "q"), within("m", "q"))
+            ),
         }
 
     def values(wy: np.ndarray, wx: np.ndarray) -> Statistics:
@@ -270,7 +271,7 @@ def _second_order(states: ContextStates, spaces: int) -> _Part:
         r = correlations(columns, weights)
         return {
             "second_order": r("h", "n"),
-            "second_order_given_frequency": float(partial(r("h", "n"), r("h", "q"), r("n", "q"))),
+            "second_order_given_frequency": float(partial_correlation(r("h", "n"), r("h", "q"), r("n", "q"))),
         }
 
     def values(weights: np.ndarray, _: np.ndarray) -> Statistics:

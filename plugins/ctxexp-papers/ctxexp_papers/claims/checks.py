@@ -16,9 +16,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ctxexp.maths.resampling import Stream
-from ctxexp.maths.statistics import spearman, spearman_rows
-from ctxexp.results.values import Key
+from ctxexp.maths import Stream, spearman
+from ctxexp.maths.statistics import spearman_rows
+from ctxexp.results import Key
 from ctxexp_papers.claims.evidence import Evidence
 from ctxexp_papers.claims.spans import NotMeasuredError, Span, widening
 from ctxexp_papers.claims.statistics.walks import association_p, trend_p

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from ctxexp.command import show
 from ctxexp.errors import DataError
-from ctxexp.progress import show
 from ctxexp_papers.claims.source import Inputs, LinkedResults, check_released
 
 FOLDER = Path("mlruns")
@@ -56,8 +56,7 @@ def claims(
 
 def check_models(texts: Sequence[str]) -> tuple[str, ...]:
     """The models as they were typed, arguments and all; raises UnknownName for one that isn't registered."""
-    from ctxexp.command.names import typed_model
-    from ctxexp.plugins.registry import registry
+    from ctxexp.command import registry, typed_model
 
     for text in texts:
         registry().find("model", typed_model(text)[0])

@@ -52,7 +52,7 @@ def try_sources(paper: Paper, sources: Sequence[Source]) -> Trial:
 
 def papers(names: Sequence[str] = ()) -> list[Paper]:
     """The registered papers of these names, or all in the order of their names; raises UnknownName."""
-    from ctxexp.plugins.registry import registry
+    from ctxexp.command import registry
     from ctxexp_papers.claims.hooks import PAPER
 
     registered = registry()

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.maths.resampling import Stream
+from ctxexp.maths import Stream
 from ctxexp_papers.claims.checks import Bound, Check
 from ctxexp_papers.claims.paper import Claim
 from ctxexp_papers.claims.samples import Sampled, Samples, in_layers

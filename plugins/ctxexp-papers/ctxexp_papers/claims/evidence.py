@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctxexp import Results
 from ctxexp.report.negative_controls import UNTRAINED, control_lines, control_of
 from ctxexp.report.wording import baseline_label, definition_name, measure_info
-from ctxexp.results import Results
-from ctxexp.results.run_info import RunInfo
-from ctxexp.results.values import LAYER, Estimates, Key
+from ctxexp.results import LAYER, Estimates, Key, RunInfo
 from ctxexp_papers.claims.protocol import Protocol
 from ctxexp_papers.claims.source import LinkedResults, Source
 from ctxexp_papers.claims.spans import NotMeasuredError, Span

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxexp.plugins import Register
+from ctxexp import Register
 from ctxexp.plugins.hookspecs import hookspec
 
 PAPER = "paper"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 
 STS, BENCHMARKS = "STS", "BENCHMARKS"
 BATCH = 64
@@ -73,8 +73,7 @@ class Encodings:
 
 def encode(model: str, texts: Sequence[Sentence]) -> Encodings:
     """The vectors of every word of these texts by a model, as it was typed."""
-    from ctxexp.command.build import Built
-    from ctxexp.command.face import configured
+    from ctxexp.command import Built, configured
 
     encoder = Built(configured(model)).study.encoder
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # batches of like length

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ctxexp.models.transformer.checkpoints import hub_seconds
-from ctxexp.results.run_info import RunInfo
+from ctxexp.results import RunInfo
 
 WORDS = {"fold_case": "False", "deduplicate": "True", "sample": "None", "punctuation": "drop"}
 """How words are counted by default (conf/ctxexp.yaml)."""

@@ -8,10 +8,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from ctxexp import Results
+from ctxexp.command import show
 from ctxexp.errors import TrackingError
 from ctxexp.jobs.job import finished_results
-from ctxexp.progress import show
-from ctxexp.results import Results
 from ctxexp_papers.claims.source import LinkedResults
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import stdtrit
 
-from ctxexp.maths.resampling import Stream
+from ctxexp.maths import Stream
 from ctxexp_papers.claims.checks import LEVEL, Bound, Check
 from ctxexp_papers.claims.source import UNTRAINED, Inputs, Source, has_twin
 from ctxexp_papers.claims.statistics.best_layer import best_layer_gain

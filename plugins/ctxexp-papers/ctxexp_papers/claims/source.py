@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ctxexp import Results
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.results import Results
 
 if TYPE_CHECKING:
     from ctxexp_compare.space import Space
 
+    from ctxexp import Encoder
     from ctxexp.command.face import Text
-    from ctxexp.model import Encoder
 
 Kind = Literal["protocol", "points", "other"]
 """`protocol`: the paper's own experiment or its released results, which give a verdict; `points`: released figures
@@ -71,7 +71,7 @@ class Inputs:
     ) -> Results:
         """The results of measuring a model (a name, with arguments as in "minilm dtype=bfloat16"), once for all papers
         that ask for the same; see `ctxexp.measure`. Words weigh the same, as in papers."""
-        from ctxexp.command.face import measure
+        from ctxexp import measure
 
         chosen = ("words.weights=equal", *options)
         key = (model, text if isinstance(text, str | Path) else id(text), str(metrics), chosen)

@@ -8,8 +8,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ctxexp.maths.resampling import Stream
-from ctxexp.results.values import Key
+from ctxexp.maths import Stream
+from ctxexp.results import Key
 
 Z = 1.959964  # half-width of a 95% interval in standard errors
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxexp.files.writing import render_page, write_text
+from ctxexp.files.writing import render_page
+from ctxexp.report import write_text
 from ctxexp_papers.claims import report
 from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.court import Trial

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ctxexp import Results
 from ctxexp.controls import NoFirst
 from ctxexp.models.choices import AS_TOKENIZER
-from ctxexp.report import wording
+from ctxexp.report import LabelledResults
 from ctxexp.report.claims import Difference, difference
-from ctxexp.report.wording import AVERAGE, LabelledResults
-from ctxexp.results import Results
-from ctxexp.results.run_info import RunInfo
-from ctxexp.results.values import Key
+from ctxexp.report.wording import AVERAGE, definition_name, main_key, one_line
+from ctxexp.results import Key, RunInfo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,15 +106,15 @@ def _effect(metric: str, base: Results, other: Results) -> Effect | None:
         return None
     if metric == "sts" and condition == UNIT_NORM:
         return None  # it is the sentence's vector that has norm 1 then, which no cosine sees
-    model = wording.one_line(base.info.title or base.info.model.name)
+    model = one_line(base.info.title or base.info.model.name)
     return Effect(metric, model, condition, key, base, other, difference(other, base, key))
 
 
 def _key(metric: str, results: Results) -> Key | None:
     """The curve that stands for the metric, against the paper's chance level where it has one."""
-    label = next((label for label in results.info.measures if wording.definition_name(results, label) == metric), "")
+    label = next((label for label in results.info.measures if definition_name(results, label) == metric), "")
     tasks = [task for measure, task in results.measure_tasks() if measure == label]
-    return wording.main_key(results, label, AVERAGE if AVERAGE in tasks else "") if tasks else None
+    return main_key(results, label, AVERAGE if AVERAGE in tasks else "") if tasks else None
 
 
 def _same(info: RunInfo) -> tuple[object, ...]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ctxexp.report import run_facts, wording
+from ctxexp.report import FAINT, GRID, INK, LabelledResults, add_captions, colours, empty_figure
 from ctxexp.report.charts import draw_chance
-from ctxexp.report.frame import FAINT, GRID, INK, add_captions, colours, empty_figure
-from ctxexp.report.wording import LabelledResults
+from ctxexp.report.run_facts import encoder_lines
+from ctxexp.report.wording import LAYER_AXIS
 from ctxexp_papers.first_word import words
 from ctxexp_papers.first_word.effects import AS_TOKENIZED, METRICS, Effect, effects, frame, size_matched_curve
 
@@ -64,13 +64,13 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
             ):  # one scale for models and levels, or what moves little looks like what moves much
                 shared.append(axes)
             axes.set_title(_TITLES[column] if i == 0 else "", loc="left", fontsize=10, color=INK)
-            axes.set_xlabel(wording.LAYER_AXIS if i == len(models) - 1 else "", fontsize=9.5)
+            axes.set_xlabel(LAYER_AXIS if i == len(models) - 1 else "", fontsize=9.5)
             axes.set_ylabel(model if j == 0 else "", fontsize=10.5, parse_math=False)
     _on_one_scale(shared)
     handles = [Line2D([], [], color=colour[one], linewidth=_width(one), marker="o", markersize=3) for one in conditions]
     bases = list({effect.model: effect.base for effect in all_effects}.items())
     facts = [f"{name}: {phrase}" for name, phrase in words.tops(numbers).items()]
-    notes = [words.NOTE, words.BAND, *run_facts.encoder_lines(bases)]
+    notes = [words.NOTE, words.BAND, *encoder_lines(bases)]
     add_captions(canvas, words.title(numbers), [], handles, conditions, notes, finding="; ".join(facts) + ".")
     return canvas
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ctxexp.report.terminal import SweepTable
-from ctxexp.report.wording import LabelledResults, measure_definition
+from ctxexp.report import LabelledResults, Table, measure_definition
 from ctxexp_papers.first_word.effects import AS_TOKENIZED, effects, frame
 from ctxexp_papers.first_word.words import NOTE, interval, largest, near_zero, number, of
 
@@ -19,7 +18,7 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
+def table(runs: Sequence[LabelledResults]) -> Table | None:
     """One row for each measure, model and condition, in the layer where that model moves most; None without two
     conditions."""
     all_effects = effects(runs)
@@ -35,7 +34,7 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
     notes = dict.fromkeys(
         f"{effect.metric}: {measure_definition(effect.key.measure, effect.results)}" for effect in all_effects
     )
-    return SweepTable("What stands first, and what is measured of words", numbers, COLUMNS, cells, [NOTE, *notes])
+    return Table("What stands first, and what is measured of words", numbers, COLUMNS, cells, [NOTE, *notes])
 
 
 def _row(rows: pd.DataFrame, layer: int) -> list[str]:

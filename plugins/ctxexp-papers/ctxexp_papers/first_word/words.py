@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctxexp.report.wording import decimal
+from ctxexp.report import decimal
 from ctxexp_papers.first_word.effects import AS_TOKENIZED
 
 if TYPE_CHECKING:

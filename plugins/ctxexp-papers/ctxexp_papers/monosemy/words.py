@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import gammaln
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus
 
 DRAWN, WINDOW = 5, 5
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report.frame import FAINT, GRID, INK, add_captions, empty_figure
+from ctxexp.report import FAINT, GRID, INK, LabelledResults, add_captions, decimal, empty_figure
 from ctxexp.report.negative_controls import ONE_TRAINING_RUN
-from ctxexp.report.wording import LabelledResults, decimal
 from ctxexp_papers.multiverse.joint import Joint, joint
 from ctxexp_papers.multiverse.specifications import Specification, differing_choices, specifications, variance_share
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report.wording import LabelledResults, decimal
+from ctxexp.report import LabelledResults, decimal
 from ctxexp_papers.multiverse.specifications import Specification, all_paired, specifications
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ctxexp import Results
+from ctxexp.report import LabelledResults
 from ctxexp.report.claims import difference, share_resamples
-from ctxexp.report.wording import LabelledResults, baseline_label, full_title, one_line
-from ctxexp.results import Results
-from ctxexp.results.values import Key
+from ctxexp.report.wording import baseline_label, full_title, one_line
+from ctxexp.results import Key
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ctxexp.report.terminal import SweepTable
-from ctxexp.report.wording import LabelledResults, decimal
+from ctxexp.report import LabelledResults, Table, decimal
 from ctxexp_papers.multiverse.figure import title
 from ctxexp_papers.multiverse.joint import Statistic, joint
 from ctxexp_papers.multiverse.specifications import differing_choices, frame, specifications, variance_share
 
 
-def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
+def table(runs: Sequence[LabelledResults]) -> Table | None:
     """Table with one row for each option; None where these runs are no multiverse."""
     specs, together = specifications(runs), joint(runs)
     if not specs or together is None:
@@ -31,10 +30,10 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
         "An effect: the last layer less the first. Falls, rises: its 95% interval leaves 0 out. Specifications "
         "with equal results are merged, and counted at each of their options.",
     ]
-    return SweepTable(title(specs, together), frame(specs), columns, cells, notes)
+    return Table(title(specs, together), frame(specs), columns, cells, notes)
 
 
-def joint_table(runs: Sequence[LabelledResults]) -> SweepTable | None:
+def joint_table(runs: Sequence[LabelledResults]) -> Table | None:
     """Table with one row for each joint statistic and null; None where these runs are no multiverse."""
     together = joint(runs)
     if together is None:
@@ -52,7 +51,7 @@ def joint_table(runs: Sequence[LabelledResults]) -> SweepTable | None:
         "Untrained twin: p is the share of resamples of the text in which the median isn't below the twin's, which is "
         "one draw of random weights.",
     ]
-    return SweepTable("The specifications together, against chance", together.frame, columns, cells, notes)
+    return Table("The specifications together, against chance", together.frame, columns, cells, notes)
 
 
 def _interval(one: Statistic) -> str:

@@ -24,7 +24,7 @@ def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     of two clusters in a Gaussian cloud of the same covariance."""
     from ctxexp_isotropy.clusters import ClusterAdjustedSimilarity, mean_silhouette
 
-    from ctxexp.maths.geometry import mean_cosine
+    from ctxexp.maths import mean_cosine
 
     values: dict[str, float] = {}
     for name, rows in ((ALL, x), (LATER, x[~sample.is_first])):

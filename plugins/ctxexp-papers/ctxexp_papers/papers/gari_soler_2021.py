@@ -129,7 +129,7 @@ def _of_models(inputs: Inputs) -> list[Source]:
     models = [model for model in inputs.models if model.split()[0] in MINIS]
     if not folder or not models:
         return []
-    from ctxexp.plugins.registry import registry
+    from ctxexp.command import registry
 
     text = registry().find("dataset", "semcor").factory(path=folder, documents=DOCUMENTS)
     values: dict[tuple[str, str, str], np.ndarray] = {}

@@ -36,7 +36,7 @@ def untrained_block(seed: int, *, sequences: int = SEQUENCES, length: int = LENG
     import torch
     from transformers import BertConfig, BertModel
 
-    from ctxexp.maths.geometry import mean_cosine
+    from ctxexp.maths import mean_cosine
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -67,7 +67,7 @@ def drawn(draws: int = 6) -> Samples:
 
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     """The mean cosine of random words, and of all but first words."""
-    from ctxexp.maths.geometry import mean_cosine
+    from ctxexp.maths import mean_cosine
 
     return {"cosine": float(mean_cosine(x)), "later": float(mean_cosine(x[~sample.is_first]))}
 

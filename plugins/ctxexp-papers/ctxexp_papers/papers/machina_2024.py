@@ -20,7 +20,7 @@ ANY, SENTENCES = "any of the models", 400
 
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     """The mean cosine of random words."""
-    from ctxexp.maths.geometry import mean_cosine
+    from ctxexp.maths import mean_cosine
 
     return {"cosine": float(mean_cosine(x))}
 

@@ -48,7 +48,7 @@ def silhouette(x: np.ndarray, labels: np.ndarray) -> float:
 
 
 def score(x: np.ndarray) -> float:
-    from ctxexp.maths.spectra import isoscore
+    from ctxexp.maths import isoscore
 
     return isoscore(np.cov(x, rowvar=False))
 

@@ -75,7 +75,7 @@ def on_benchmarks(inputs: Inputs) -> list[Samples]:
 
 def _gains(model: str, pairs: RatedPairs, x: np.ndarray) -> dict[str, np.ndarray]:
     """(samples, 1): the gain in Spearman's rho by processing, under the benchmark's name."""
-    from ctxexp.maths.statistics import spearman
+    from ctxexp.maths import spearman
     from ctxexp.transforms import AllButTheTop
 
     vectors = encode(model, [*pairs.first, *pairs.second]).means(0)

@@ -23,8 +23,7 @@ CLOSE = 0.01  # of IsoScore, which is 0 to 1
 
 def clouds(d: int, rng: np.random.Generator, points: int = POINTS) -> Mapping[str, float]:
     """Values of a drawn cloud whose isotropy is known: shifted, scaled, rotated, and of half of the dimensions."""
-    from ctxexp.maths.geometry import mean_cosine
-    from ctxexp.maths.spectra import isoscore
+    from ctxexp.maths import isoscore, mean_cosine
 
     def score(x: np.ndarray) -> float:
         return isoscore(np.cov(x, rowvar=False))
@@ -46,8 +45,7 @@ def clouds(d: int, rng: np.random.Generator, points: int = POINTS) -> Mapping[st
 
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     """What taking the mean away changes in a model's layer: IsoScore, and the mean cosine's size."""
-    from ctxexp.maths.geometry import mean_cosine
-    from ctxexp.maths.spectra import isoscore
+    from ctxexp.maths import isoscore, mean_cosine
 
     centred = x - x.mean(axis=0)
     change = isoscore(np.cov(centred, rowvar=False)) - isoscore(np.cov(x, rowvar=False))

@@ -72,7 +72,7 @@ def instance(d: int, rng: np.random.Generator) -> Mapping[str, float]:
     other dimensions carry similarity."""
     from ctxexp_isotropy.rogue import contributions
 
-    from ctxexp.maths.statistics import spearman
+    from ctxexp.maths import spearman
 
     values: dict[str, float] = {}
     for variant in (EVEN, WIDE):

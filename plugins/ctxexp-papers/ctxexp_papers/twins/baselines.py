@@ -8,13 +8,13 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.baseline import Baseline, BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
+from ctxexp import Baseline, Metric, Over
+from ctxexp.baseline import BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
 from ctxexp.baselines import OnePerSentence
 from ctxexp.errors import ConfigError
 from ctxexp.groups import WordReader
-from ctxexp.maths.resampling import Curve, Stream
-from ctxexp.maths.statistics import finite_mean
-from ctxexp.metric import Metric, Over, has_scores
+from ctxexp.maths import Curve, Stream, finite_mean
+from ctxexp.metric import has_scores
 from ctxexp.occurrences import Groups, Occurrences
 from ctxexp_papers.twins.strata import StrataLevel, strata_level
 

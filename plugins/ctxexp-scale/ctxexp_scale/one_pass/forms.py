@@ -7,14 +7,13 @@ from functools import singledispatch
 
 import numpy as np
 
-from ctxexp.baseline import Among, Baseline
-from ctxexp.control import Control
+from ctxexp import Baseline, Control, Metric, Transform
+from ctxexp.baseline import Among
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.maths.statistics import summary
-from ctxexp.metric import RUN, Metric
+from ctxexp.metric import RUN
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, SelfSimilarity, WordNorm
 from ctxexp.plugins import build_registry
-from ctxexp.transform import Transform
 from ctxexp_scale.one_pass.sums import Addends, Batch, LayerStatistics, SumForm, Sums, mean_and_spread
 
 

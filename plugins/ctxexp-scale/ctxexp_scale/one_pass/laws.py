@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ctxexp import Metric
 from ctxexp.errors import MetricError
 from ctxexp.groups import Group
-from ctxexp.metric import Metric
 from ctxexp.testing.report import Breach, difference, equal, numbers, updated_metric
 from ctxexp_scale.one_pass.forms import form_in_sums
 from ctxexp_scale.one_pass.sums import Batch, SumForm, Sums

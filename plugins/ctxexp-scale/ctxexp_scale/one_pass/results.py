@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctxexp import Metric, Results
+from ctxexp.command import Progress, Silent
+from ctxexp.maths import Curve, Resamples, Stream, finite_mean, interval
 from ctxexp.maths.mix import CountInfluence, MixedWords
-from ctxexp.maths.resampling import Curve, Resamples, Stream, interval
-from ctxexp.maths.statistics import aggregate, finite_mean
+from ctxexp.maths.statistics import aggregate
 from ctxexp.measuring.curves import add_share, word_tables
 from ctxexp.measuring.measure import build
 from ctxexp.measuring.study import HALVES, LEAST_CLUSTERS, PARTS, part_table
 from ctxexp.measuring.words import Intervals, mix_info
-from ctxexp.metric import Metric
 from ctxexp.occurrences import Units
-from ctxexp.progress import Progress, Silent
-from ctxexp.results import Results
-from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo, RunInfo, describe
-from ctxexp.results.values import Key, Values
+from ctxexp.results import Key, RunInfo
+from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo, describe
+from ctxexp.results.values import Values
 from ctxexp_scale.one_pass.forms import BaselineSums, check_parts, form_in_sums
 from ctxexp_scale.one_pass.sums import LayerStatistics, SumForm
 from ctxexp_scale.one_pass.totals import Totals, sum_up

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ctxexp.dataset import Corpus, Sentence, TextStream
+from ctxexp import Corpus, Engine, Sentence
+from ctxexp.command import Progress
+from ctxexp.dataset import TextStream
 from ctxexp.datasets.contexts import MemoryShards
 from ctxexp.datasets.sketch import digest, splitmix64
-from ctxexp.engine import Engine
 from ctxexp.errors import DataError
 from ctxexp.measuring.study import EncodingRecord, ShardOptions, StreamedCorpus
-from ctxexp.progress import Progress
 from ctxexp_scale.one_pass.forms import check_parts
 from ctxexp_scale.one_pass.results import measure_sums
 
 if TYPE_CHECKING:
+    from ctxexp import Results
     from ctxexp.measuring.study import Study
-    from ctxexp.results import Results
     from ctxexp.vectors.stores import Vectors
 
 __all__ = ["ShardedText", "Share", "check_parts", "shard_text"]  # two functions: `streamed.Sharder`

@@ -23,11 +23,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.control import Control
-from ctxexp.dataset import Sentence
+from ctxexp import Control, Encoder, Sentence
 from ctxexp.errors import EncodingError, error_text, plugin_call
 from ctxexp.files.writing import seal, unseal
-from ctxexp.model import Encoder
 from ctxexp.vectors.encoding import BatchedText, worker_encoder
 from ctxexp_scale.one_pass.sums import Batch, SumForm, Sums
 

@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus
+from ctxexp.command import Progress
 from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, DataError, StoreError
 from ctxexp.files.code_version import class_digest, package_digest
-from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
-from ctxexp.vectors import cache as caches
-from ctxexp.vectors import cache as leases
+from ctxexp.vectors.cache import RUNS, SWEEPS, entry_lock, lease, make_room, release
 from ctxexp.vectors.encode import CODE
 from ctxexp.vectors.encoding import EncodingWorkers, warn_unknown
 from ctxexp_scale.one_pass.summing import Summing, SumsFile
@@ -125,15 +124,15 @@ def sum_up(
     key = hashlib.blake2b(repr(choices).encode(), digest_size=16).hexdigest()
     folder = cache / f"sums-{key}"
     try:
-        with caches.entry_lock(cache, key):
+        with entry_lock(cache, key):
             if vectors.sweep:
-                leases.lease(cache, leases.SWEEPS, vectors.sweep, key)
+                lease(cache, SWEEPS, vectors.sweep, key)
             folder.mkdir(exist_ok=True)
             totals = _sum_shards(study, text, forms, vectors.batch_tokens, workers, folder, progress)
             _lease(totals, cache, key)
             os.utime(folder)
         if vectors.limit_bytes is not None:
-            caches.make_room(cache, 0, limit=vectors.limit_bytes, keep=key)
+            make_room(cache, 0, limit=vectors.limit_bytes, keep=key)
         return totals
     except OSError as error:
         raise StoreError(
@@ -144,8 +143,8 @@ def sum_up(
 def _lease(totals: Totals, cache: Path, key: str) -> None:
     """Keep the sums in the cache while these totals read them."""
     reader = f"{platform.node()}-{os.getpid()}-{time.monotonic_ns()}"
-    leases.lease(cache, leases.RUNS, reader, key)
-    weakref.finalize(totals, leases.release, cache, leases.RUNS, reader)
+    lease(cache, RUNS, reader, key)
+    weakref.finalize(totals, release, cache, RUNS, reader)
 
 
 def _code_of(form: SumForm) -> str:

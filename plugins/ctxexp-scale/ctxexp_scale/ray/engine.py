@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from itertools import chain, islice
 from typing import Any, ClassVar, TypeVar
 
-from ctxexp.engine import Engine
+from ctxexp import Engine
 from ctxexp.errors import ConfigError, EngineError, error_text
 from ctxexp.files.process import defer_signals, process_identity
 

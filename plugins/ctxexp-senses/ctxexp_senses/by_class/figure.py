@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report import run_facts, wording
+from ctxexp import Results
+from ctxexp.report import FAINT, GRID, INK, PALETTE, LabelledResults, add_captions, empty_figure
 from ctxexp.report.claims import claimed_order
-from ctxexp.report.frame import FAINT, GRID, INK, PALETTE, Style, add_captions, empty_figure
-from ctxexp.report.wording import LabelledResults
-from ctxexp.results import Results
-from ctxexp.results.values import Estimates, Key
+from ctxexp.report.frame import Style
+from ctxexp.report.run_facts import encoder_lines
+from ctxexp.report.wording import LAYER_AXIS
+from ctxexp.results import Estimates, Key
 from ctxexp_senses.by_class.classes import LEAST
 from ctxexp_senses.components.figure import controls, models
 from ctxexp_senses.components.metric import CONTEXT
@@ -132,14 +133,14 @@ def _figure(runs: Sequence[LabelledResults], of: ClassFigure) -> Figure | None:
         for j, (label, *_) in enumerate(entries):
             _panel(grid[i, j], names, by_model[j], levels[j], of)
             grid[i, j].set_title(label if i == 0 else "", loc="left", fontsize=10.5, color=INK, parse_math=False)
-            grid[i, j].set_xlabel(wording.LAYER_AXIS if i == len(kinds) - 1 else "", fontsize=9)
+            grid[i, j].set_xlabel(LAYER_AXIS if i == len(kinds) - 1 else "", fontsize=9)
         grid[i, 0].set_ylabel(TITLES[kind], fontsize=9.5, parse_math=False)
         _class_legend(grid[i, -1], names, by_model)
     every = [one for each in curves for classes in each.values() for one in classes.values()]
     labelled = [(label, results) for label, _, results in entries]
     facts = [of.facts, FEW_WORDS_NOTE if any(one.curve is None for one in every) else "", controls(labelled)]
     key = _key(level=any(levels), permuted=any(one.permuted for one in every))
-    feet = [THIN, *run_facts.encoder_lines(labelled)]
+    feet = [THIN, *encoder_lines(labelled)]
     add_captions(canvas, of.title, facts, list(key.values()), list(key), feet, finding=finding(entries, curves, of))
     return canvas
 

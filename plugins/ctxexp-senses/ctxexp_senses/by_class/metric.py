@@ -8,11 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus, Estimate, GroupMean, Metric, Over
 from ctxexp.groups import Block, Group
+from ctxexp.maths import Resamples
 from ctxexp.maths.mix import MixedWords
-from ctxexp.maths.resampling import Resamples
-from ctxexp.metric import Estimate, GroupMean, Metric, Over
 from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.metrics.sense_separation import SenseSeparation
 from ctxexp.occurrences import Text

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ctxexp.report.terminal import Cells, SweepTable
-from ctxexp.report.wording import LabelledResults
+from ctxexp.report import LabelledResults, Table
+from ctxexp.report.terminal import Cells
 from ctxexp_senses.by_class.figure import FEW_WORDS_NOTE, MEASURES, TITLES, WordClass, classes_of, runs_with
 
 
-def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
+def table(runs: Sequence[LabelledResults]) -> Table | None:
     """Table with a row for each measure, model and class: words, occurrences, the last layer's value; None if no run
     has classes."""
     import pandas as pd
@@ -27,7 +27,7 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
         for r in last.rename(columns={"class": "name"}).itertuples(index=False)
     ]  # fmt: skip
     facts = {f"{spec.name}: {spec.facts}": None for spec in MEASURES if spec.name in set(numbers.measure)}
-    return SweepTable("By class of word, in the last layer", numbers, columns, lines, [*facts, FEW_WORDS_NOTE])
+    return Table("By class of word, in the last layer", numbers, columns, lines, [*facts, FEW_WORDS_NOTE])
 
 
 def _format_value(value: float, low: float, high: float) -> str:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report import run_facts, wording
-from ctxexp.report.frame import FAINT, INK, PALETTE, Style, add_captions, empty_figure
-from ctxexp.report.negative_controls import control_of, twin
-from ctxexp.report.terminal import SweepTable
-from ctxexp.report.wording import LabelledResults
-from ctxexp.results import Results
+from ctxexp import Results
+from ctxexp.report import FAINT, INK, PALETTE, LabelledResults, Table, add_captions, empty_figure, twin, unique_labels
+from ctxexp.report.frame import Style
+from ctxexp.report.negative_controls import control_of
+from ctxexp.report.run_facts import encoder_lines
+from ctxexp.report.wording import LAYER_AXIS
 from ctxexp_senses.components.metric import CONTEXT, ROUNDING
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _without_twins(runs: Sequence[LabelledResults]) -> list[LabelledResults]:
 def models(runs: Sequence[LabelledResults], name: str = NAME) -> list[LabelledResults]:
     """The runs that have a metric, labelled by their models' names without the texts; by the runs' own labels where
     models' names don't distinguish them."""
-    labelled = [(label, results) for label, results in wording.unique_labels(runs) if _has(results, name)]
+    labelled = [(label, results) for label, results in unique_labels(runs) if _has(results, name)]
     named = [(r.info.model.name or label, r) for label, r in labelled]
     encoders: dict[str, set[tuple[str, str, str]]] = {}
     for model, r in named:
@@ -76,7 +76,7 @@ def models(runs: Sequence[LabelledResults], name: str = NAME) -> list[LabelledRe
     return named if once and all(len(identities) == 1 for identities in encoders.values()) else labelled
 
 
-def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
+def table(runs: Sequence[LabelledResults]) -> Table | None:
     """Table of each model's shares in its last layer, and the layer of most context; None without any such run."""
     numbers = frame(runs)
     if numbers.empty:
@@ -100,7 +100,7 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
         for one in numbers.itertuples()
         if (below := below_zero(one._asdict()))
     ]
-    return SweepTable("What word vectors vary with, in the last layer", numbers, columns, lines, notes)
+    return Table("What word vectors vary with, in the last layer", numbers, columns, lines, notes)
 
 
 def below_zero(row: Mapping[str, object]) -> list[str]:
@@ -120,7 +120,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
         return None
     labelled = models(_without_twins(runs))
     by_encoder = {results.info.model.encoder: (label, results) for label, results in labelled}
-    return drawing(numbers, controls(labelled), run_facts.encoder_lines(list(by_encoder.values())))
+    return drawing(numbers, controls(labelled), encoder_lines(list(by_encoder.values())))
 
 
 def drawing(numbers: pd.DataFrame, control: str, feet: Sequence[str]) -> Figure:
@@ -206,4 +206,4 @@ def _panel(axes: Axes, rows: pd.DataFrame, *, first: bool, side: str, model: str
     axes.axhline(0, color=INK, linewidth=0.6)
     axes.set_ylim(0, 1)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
-    axes.set_xlabel(wording.LAYER_AXIS, fontsize=9)
+    axes.set_xlabel(LAYER_AXIS, fontsize=9)

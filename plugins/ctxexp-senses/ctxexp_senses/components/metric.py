@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp import Estimate, Metric, Over
 from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group
-from ctxexp.maths.resampling import Curve, Resamples, interval
-from ctxexp.metric import Estimate, Metric, Over
+from ctxexp.maths import Curve, Resamples, interval
 from ctxexp.occurrences import Text
 from ctxexp_senses.attributes import row_attributes
 from ctxexp_senses.components.design import Design, ambiguous, population

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, get_args
 
-from ctxexp.dataset import Sense, Sentence
-from ctxexp.datasets.checks import tokenizer as make_tokenizer
-from ctxexp.datasets.tables import read_named
+from ctxexp import Sense, Sentence
+from ctxexp.datasets import read_table
+from ctxexp.datasets import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, near
 from ctxexp_senses.corpora.public import PublicArchive
 from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD, Usages, tags_of
@@ -120,7 +120,7 @@ def _rows(stem: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str,
     path = _spelled(stem)
     if path is None:
         raise DataError(f"no such file: {stem}.csv or .tsv; expected a folder in the DWUG format")
-    for where, cells in read_named(path, columns, "text", ".tsv"):
+    for where, cells in read_table(path, columns, "text", ".tsv"):
         yield where, dict(zip(columns, cells, strict=True))
 
 

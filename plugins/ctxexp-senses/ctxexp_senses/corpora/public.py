@@ -12,9 +12,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctxexp.datasets.download import cache_folder, download, members
+from ctxexp.datasets import archive_members, cache_folder, download, user_path
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.files.writing import user_path
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class PublicArchive:
         target.parent.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=f".{self.name}.", dir=target.parent))
         try:
-            for name, data in members(self.url, download(self.url, self.name)):
+            for name, data in archive_members(self.url, download(self.url, self.name)):
                 match = re.search(self.pattern, name)
                 if match and ".." not in match[1].split("/"):  # the archive chooses no place outside the folder
                     (part / match[1]).parent.mkdir(parents=True, exist_ok=True)

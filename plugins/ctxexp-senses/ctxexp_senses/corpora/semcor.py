@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, get_args
 from xml.etree import ElementTree
 
-from ctxexp.dataset import Corpus, Sense, Sentence
+from ctxexp import Corpus, Sense, Sentence
 from ctxexp.errors import ConfigError, DataError, near
 from ctxexp.files.writing import no_device
 from ctxexp_senses.corpora.public import PublicArchive, evenly_spaced

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ctxexp.dataset import Corpus, Sentence
+from ctxexp import Corpus, Sentence
+from ctxexp.datasets import text_lines, user_path
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.files.text_lines import suffix_of, text_lines
-from ctxexp.files.writing import user_path
+from ctxexp.files.text_lines import suffix_of
 from ctxexp_senses.probe.task import LABEL
 
 NONE = ("", "_")  # labels that mean none

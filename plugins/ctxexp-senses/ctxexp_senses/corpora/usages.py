@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ctxexp.dataset import Corpus, Sentence
+from ctxexp import Corpus, Sentence
 from ctxexp.errors import DataError
 
 USAGE, WORD, PERIOD = "usage", "lemma", "period"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
+from ctxexp.datasets import text_lines
 from ctxexp.errors import DataError
-from ctxexp.files.text_lines import text_lines
 from ctxexp_senses.corpora.public import PublicArchive
 from ctxexp_senses.corpora.usages import USAGE, WORD, Compared, Usages, tags_of
 

@@ -7,12 +7,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report import run_facts, wording
-from ctxexp.report.frame import FAINT, GRID, INK, PALETTE, add_captions, empty_figure
-from ctxexp.report.negative_controls import is_control, twin
-from ctxexp.report.terminal import Cells, SweepTable
-from ctxexp.report.wording import LabelledResults
-from ctxexp.results import Results
+from ctxexp import Results
+from ctxexp.report import (
+    FAINT,
+    GRID,
+    INK,
+    PALETTE,
+    LabelledResults,
+    Table,
+    add_captions,
+    empty_figure,
+    shared_facts,
+    twin,
+    unique_labels,
+)
+from ctxexp.report.negative_controls import is_control
+from ctxexp.report.run_facts import encoder_lines
+from ctxexp.report.terminal import Cells
+from ctxexp.report.wording import LAYER_AXIS, measure_info
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +49,7 @@ def measures(runs: Sequence[LabelledResults]) -> list[tuple[str, Results, str]]:
     """Label, results and measure of each probe of a model that is no control of another's."""
     return [
         (label, results, measure)
-        for label, results in wording.unique_labels(runs)
+        for label, results in unique_labels(runs)
         if not is_control(results.info)
         for measure, about in results.info.measures.items()
         if about.name == NAME
@@ -57,7 +69,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
         return None
     by_labels: dict[str, list[tuple[str, Results, str]]] = {}
     for probe in probes:
-        by_labels.setdefault(wording.measure_info(probe[1], probe[2]).definition, []).append(probe)
+        by_labels.setdefault(measure_info(probe[1], probe[2]).definition, []).append(probe)
     columns = max(map(len, by_labels.values()))
     canvas = empty_figure(max(6.4, 3.1 * columns + 0.8), 3.1 * len(by_labels) + 0.5)
     grid = canvas.subplots(len(by_labels), columns, squeeze=False, sharey="row")
@@ -72,7 +84,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     every = [_twins(results, m, runs) for _, results, m in probes]
     styles += [style for name, style in TWINS.items() if any(of[name] is not None for of in every)]
     facts = [*by_labels, "bands: 95% intervals; folds, control task and classifiers held"]
-    facts += run_facts.shared_facts([(label, results) for label, results, _ in probes], probes[0][2])
+    facts += shared_facts([(label, results) for label, results, _ in probes], probes[0][2])
     handles = [_handle(colour, dash) for colour, dash, _ in styles]
     add_captions(
         canvas,
@@ -80,7 +92,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
         facts,
         handles,
         [name for *_, name in styles],
-        run_facts.encoder_lines([(label, results) for label, results, _ in probes]),
+        encoder_lines([(label, results) for label, results, _ in probes]),
         finding=finding(probes),
     )
     return canvas
@@ -128,7 +140,7 @@ def _panel(axes: Axes, label: str, results: Results, measure: str, twins: Mappin
             axes.plot(np.arange(len(accuracy)), accuracy, color=colour, linestyle=dash, linewidth=1.3)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes.set_xlabel(wording.LAYER_AXIS, fontsize=9)
+    axes.set_xlabel(LAYER_AXIS, fontsize=9)
     axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=9, length=3)
@@ -150,7 +162,7 @@ def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
+def table(runs: Sequence[LabelledResults]) -> Table | None:
     """Table of each probe at its most selective layer and its last; None without any."""
     numbers, lines = frame(runs), []
     if numbers.empty:
@@ -163,4 +175,4 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
     columns = ["model", "corpus", "layer", "selectivity [95%]", "accuracy", "words held out", "control task",
                "random vectors", "commonest", "words alone", "untrained"]  # fmt: skip
     notes = ["selectivity: accuracy less that on the control task (Hewitt & Liang 2019)"]
-    return SweepTable("What a linear probe reads out of a layer", numbers, columns, lines, notes)
+    return Table("What a linear probe reads out of a layer", numbers, columns, lines, notes)

@@ -6,12 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus, Estimate, Metric, Over
+from ctxexp.datasets import user_path
 from ctxexp.errors import MetricError
-from ctxexp.files.writing import user_path
 from ctxexp.groups import Block, Group
-from ctxexp.maths.resampling import Resamples
-from ctxexp.metric import Estimate, Metric, Over
+from ctxexp.maths import Resamples
 from ctxexp.occurrences import Text, Units
 from ctxexp_senses.components.estimate import ValueWithInfluence
 from ctxexp_senses.components.metric import to_estimate

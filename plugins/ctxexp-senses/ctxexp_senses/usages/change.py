@@ -9,11 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus, Estimate
 from ctxexp.errors import DataError, MetricError
-from ctxexp.maths.resampling import Stream
-from ctxexp.maths.statistics import percentiles, resampled_spearman, resamples, spearman
-from ctxexp.metric import Estimate
+from ctxexp.maths import Stream, percentiles, resampled_spearman, resamples, spearman
 from ctxexp_senses.corpora.usages import PERIOD, USAGE, WORD
 from ctxexp_senses.usages.metric import UsageMetric, normalized
 

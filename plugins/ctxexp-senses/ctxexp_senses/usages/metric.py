@@ -6,10 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus, Metric, Over
 from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group
-from ctxexp.metric import Metric, Over
 from ctxexp.occurrences import Text
 from ctxexp_senses.attributes import tags_of_rows
 from ctxexp_senses.corpora.usages import USAGE, Usages, usages_in

@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus, Estimate
 from ctxexp.errors import DataError
-from ctxexp.maths.statistics import percentiles, resamples
-from ctxexp.metric import Estimate
+from ctxexp.maths import percentiles, resamples
 from ctxexp_senses.corpora.usages import USAGE, Compared
 from ctxexp_senses.usages.metric import UsageMetric, normalized
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from ctxexp.datasets.polysemy import polysemy
-from ctxexp.files.writing import write_csv
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.factory import elmo
+from ctxexp.report import write_csv
 from ctxexp_train.probe import SenseTask, Settings, probe, table
 
 

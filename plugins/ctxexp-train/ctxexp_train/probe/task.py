@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ctxexp.dataset import Corpus, Sentence
+from ctxexp import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError
 
 RESAMPLES = 10_000

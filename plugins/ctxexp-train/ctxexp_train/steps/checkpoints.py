@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, DataError, ModelError
-from ctxexp.files.writing import user_path
-from ctxexp.models.transformer.checkpoints import resolve, training_step, weight_files
+from ctxexp.models import resolve_checkpoint
+from ctxexp.models.transformer.checkpoints import training_step, weight_files
 from ctxexp_train.steps.order import Misplaced, distances, misplaced
 
 MOST = 2_000_000  # weights of a checkpoint that are compared: evenly spaced ones
@@ -33,7 +34,7 @@ class StepCheckpoint:
     @property
     def folder(self) -> Path:
         """Its files, downloaded if need be. Raises ModelError."""
-        return resolve(self.source, self.revision).folder
+        return resolve_checkpoint(self.source, self.revision).folder
 
 
 def find_checkpoints(source: str, revisions: Sequence[str]) -> list[StepCheckpoint]:

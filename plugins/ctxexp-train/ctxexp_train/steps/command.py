@@ -6,10 +6,10 @@ import re
 import sys
 from collections.abc import Sequence
 
+from ctxexp.command import show
 from ctxexp.command.cli import HELP, run_or_help
+from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, DataError, line
-from ctxexp.files.writing import user_path
-from ctxexp.progress import show
 from ctxexp_train.steps.checkpoints import StepCheckpoint, find_checkpoints, wrong_checkpoints
 
 USAGE = """usage: ctxexp steps FOLDER [FOLDER ...] [check=true] [key=value ...]

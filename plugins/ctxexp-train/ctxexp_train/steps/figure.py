@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.metric import Estimate
-from ctxexp.report import run_facts, wording
+from ctxexp import Estimate, Results
+from ctxexp.report import INK, LabelledResults, Table, add_captions, decimal, empty_figure, shared_facts
 from ctxexp.report.claims import claimed_order
 from ctxexp.report.findings import LEADING
-from ctxexp.report.frame import INK, add_captions, empty_figure
 from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp.report.run_facts import RunAtStep, equal_weights, trainings
-from ctxexp.report.terminal import Cells, SweepTable
-from ctxexp.report.wording import LabelledResults
-from ctxexp.results import Results
-from ctxexp.results.values import LAYER, Key
+from ctxexp.report.terminal import Cells
+from ctxexp.report.wording import MINUS, axis_label, direction, full_title, main_keys, readable
+from ctxexp.results import LAYER, Key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,19 +48,19 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
             image = _map(axes, values[name], at, (float(finite.min()), float(finite.max())))
             if i == 0:
                 axes.set_title(name, loc="left", fontsize=10.5, color=INK, parse_math=False)
-        title = wording.full_title(key.measure, key.task, [run.results for at in runs_of.values() for run in at])
+        title = full_title(key.measure, key.task, [run.results for at in runs_of.values() for run in at])
         row[0].set_ylabel(f"{textwrap.fill(title, 30)}\nlayer", fontsize=8.5, parse_math=False)
         bar = canvas.colorbar(image, ax=list(row), fraction=0.02, pad=0.01)
         bar.ax.tick_params(labelsize=7.5)
         run = found_run(runs_of)
-        labels = [wording.axis_label(key.measure, key.name, [run]), wording.direction([run], key.measure)]
+        labels = [axis_label(key.measure, key.name, [run]), direction([run], key.measure)]
         bar.set_label("\n".join(textwrap.fill(label, 32) for label in labels if label), fontsize=7.5, parse_math=False)
         bar.outline.set_visible(False)
     for axes in grid[-1]:
         axes.set_xlabel("training step", fontsize=9)
     facts = ["rows: layers, 0 = input layer; steps are evenly spaced on the page, not in time"]
     every = [(run.label, run.results) for at in runs_of.values() for run in at]
-    shared = run_facts.shared_facts(every, intervals=False)
+    shared = shared_facts(every, intervals=False)
     facts += [fact for fact in shared if not fact.endswith("kinds of weights")]  # the steps are
     notes = [f"{line}." for at in runs_of.values() for line in equal_weights(at)]
     notes += [f"{ONE_TRAINING_RUN}."] * (len(runs_of) > 1)
@@ -78,9 +76,7 @@ def found_run(found: Mapping[str, Sequence[RunAtStep]]) -> Results:
 
 def curves(found: Mapping[str, Sequence[RunAtStep]]) -> list[Key]:
     """The main curves by layer that every run of these trainings has."""
-    of_runs = [
-        [key for key in wording.main_keys(run.results) if key.place == LAYER] for at in found.values() for run in at
-    ]
+    of_runs = [[key for key in main_keys(run.results) if key.place == LAYER] for at in found.values() for run in at]
     return [key for key in of_runs[0] if all(key in of_run for of_run in of_runs)] if of_runs else []
 
 
@@ -112,7 +108,7 @@ def _map(axes: Axes, values: np.ndarray, at: Sequence[RunAtStep], limits: tuple[
 
 def short_number(value: float) -> str:
     """A number for a cell of a map: `.24`, `−.05`, `1.20`, `34.5`."""
-    text = wording.decimal(value) if abs(value) < 10 else f"{value:.3g}".replace("-", wording.MINUS)
+    text = decimal(value) if abs(value) < 10 else f"{value:.3g}".replace("-", MINUS)
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
@@ -185,7 +181,7 @@ class Course:
         return "turns" if self.turns else f"{self.half:,}" if self.changes else "no change"
 
 
-def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
+def table(runs: Sequence[LabelledResults]) -> Table | None:
     """Table of each measure in the last layer, at the first step and the last; None without a training."""
     numbers = frame(runs)
     if numbers.empty:
@@ -209,11 +205,11 @@ def table(runs: Sequence[LabelledResults]) -> SweepTable | None:
     ]
     notes = ["no change: none that these data can show; turns: values lie beyond both ends"]
     notes += [line for at in runs_of.values() for line in equal_weights(at)]
-    return SweepTable("The last layer in training", numbers, columns, lines, notes)
+    return Table("The last layer in training", numbers, columns, lines, notes)
 
 
 def _cell(step: int, estimate: Estimate) -> str:
-    value, low, high = (wording.decimal(x, 3) for x in (estimate.value, estimate.low, estimate.high))
+    value, low, high = (decimal(x, 3) for x in (estimate.value, estimate.low, estimate.high))
     return f"{step:,}: {value}" + (f" [{low}, {high}]" if np.isfinite(estimate.low) else "")
 
 
@@ -221,7 +217,7 @@ def question(runs_of: Mapping[str, Sequence[RunAtStep]], key: Key) -> str:
     """The figure's title: the question that the measure of its sentence answers."""
     if key.measure == LEADING:
         return "When in training does context come about?"
-    title = wording.full_title(key.measure, key.task, [run.results for at in runs_of.values() for run in at])
+    title = full_title(key.measure, key.task, [run.results for at in runs_of.values() for run in at])
     return f"{title}: when in training does it change?"
 
 
@@ -231,8 +227,8 @@ def finding(runs_of: Mapping[str, Sequence[RunAtStep]], key: Key) -> str:
     if not phrases:
         return ""
     runs = [run.results for at in runs_of.values() for run in at]
-    scale = f", {wording.readable(key)}" if key.statistic in ("share_of_room", "adjusted") else ""
-    return f"{wording.full_title(key.measure, key.task, runs)} in the last layer{scale}: {'; '.join(phrases)}."
+    scale = f", {readable(key)}" if key.statistic in ("share_of_room", "adjusted") else ""
+    return f"{full_title(key.measure, key.task, runs)} in the last layer{scale}: {'; '.join(phrases)}."
 
 
 def _phrase(name: str, at: Sequence[RunAtStep], key: Key) -> str:
@@ -242,7 +238,7 @@ def _phrase(name: str, at: Sequence[RunAtStep], key: Key) -> str:
         return ""
     course = Course.of(at, key, last_layer)
     places = [0, course.far, -1] if course.turns else [0, -1]
-    first, *way, last = (f"{wording.decimal(course.estimates[i].value)} at step {at[i].step:,}" for i in places)
+    first, *way, last = (f"{decimal(course.estimates[i].value)} at step {at[i].step:,}" for i in places)
     text = f"in {name} from {first}{''.join(f' by way of {one}' for one in way)} to {last}"
     if course.turns:
         return text

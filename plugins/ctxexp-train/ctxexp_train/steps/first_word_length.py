@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp.metric import GroupMean, Over
+from ctxexp import GroupMean, Over
 
 
 class FirstWordLength(GroupMean):

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ctxexp import Results
+from ctxexp.report import LabelledResults, unique_labels
 from ctxexp.report.terminal import TABLE, PageSection
-from ctxexp.report.wording import LabelledResults, definition_name, unique_labels
-from ctxexp.results import Results
+from ctxexp.report.wording import definition_name
 from ctxexp_words.explorer.word_map import extremes
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.dataset import Corpus
+from ctxexp import Corpus
 from ctxexp.groups import WordReader
 from ctxexp.occurrences import Groups, Occurrences, Shelf
 

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ctxexp import Sentence
+from ctxexp.command import registry, show
 from ctxexp.command.config import component_of
-from ctxexp.dataset import Sentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ConfigError
-from ctxexp.files.writing import write_csv
 from ctxexp.models.choices import AS_TOKENIZER
-from ctxexp.plugins.registry import registry
-from ctxexp.progress import show
-from ctxexp.report.frame import save_figure
+from ctxexp.report import save_figure, write_csv
 from ctxexp_words.splits.study import find_words, recovered_shares, vectors
 
 if TYPE_CHECKING:

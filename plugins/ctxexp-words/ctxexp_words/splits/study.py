@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 from ctxexp.errors import ConfigError, DataError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from ctxexp.maths.statistics import midranks, partial
+from ctxexp.maths import midranks, partial_correlation
 from ctxexp_papers.claims.statistics.paired import Interval
 
 MIN_WORDS = 20
@@ -104,7 +104,7 @@ def partial_ranks(
             (weights @ (x[:, i] * x[:, j]) - means[:, i] * means[:, j]) / np.sqrt(spread[:, i] * spread[:, j])
             for i, j in pairs
         ]
-    rhos = np.asarray(partial(*r)), np.asarray(partial(r[1], r[0], r[2]))
+    rhos = np.asarray(partial_correlation(*r)), np.asarray(partial_correlation(r[1], r[0], r[2]))
     return PartialRank(*(_interval(rho, n, ways) for rho in (*rhos, rhos[0] - rhos[1])))
 
 

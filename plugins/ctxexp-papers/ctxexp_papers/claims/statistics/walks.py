@@ -21,7 +21,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from ctxexp.maths.statistics import spearman, spearman_rows
+from ctxexp.maths import spearman
+from ctxexp.maths.statistics import spearman_rows
 
 MOST = 2048  # walks: all of them up to 13 layers
 SMOOTH, SMOOTHNESS = 4000, 0.8  # smooth walks, and the lag-1 autocorrelation of their steps

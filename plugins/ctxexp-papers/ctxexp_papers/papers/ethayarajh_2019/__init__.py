@@ -3,7 +3,7 @@ the paper's own weights was looked at."""
 
 from __future__ import annotations
 
-from ctxexp.report import ethayarajh_2019 as reference
+from ctxexp.report.ethayarajh_2019 import CAVEAT, SOURCE
 from ctxexp_papers.claims.evidence import families
 from ctxexp_papers.claims.paper import Paper
 from ctxexp_papers.claims.source import Inputs, Source
@@ -39,7 +39,7 @@ def _is_of(model: str, models: tuple[str, ...]) -> bool:
 
 def notes() -> list[str]:
     """What follows from the released figures, and where they are from."""
-    source = f"Source of the released figures: {reference.SOURCE}; {reference.CAVEAT}."
+    source = f"Source of the released figures: {SOURCE}; {CAVEAT}."
     return [*(derivation.text for derivation in released.derivations()), source]
 
 

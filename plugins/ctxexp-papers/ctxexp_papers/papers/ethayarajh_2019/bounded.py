@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from ctxexp.results.values import Estimates, Key
+from ctxexp.results import Estimates, Key
 from ctxexp_papers.claims.spans import Z
 from ctxexp_papers.papers.ethayarajh_2019.contexts import ANISOTROPY, INTRA, SELF
 

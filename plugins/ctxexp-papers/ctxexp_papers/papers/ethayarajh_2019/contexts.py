@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ctxexp.results.values import Key
+from ctxexp.results import Key
 from ctxexp_papers.claims.checks import NONE, Bound, Check, accompanied, below, checked, in_layers, trend
 from ctxexp_papers.claims.evidence import Family
 from ctxexp_papers.papers.ethayarajh_2019.claim import ASSOCIATION, BOUND, DIFFERENCE, TREND, claim

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from ctxexp.results.values import Estimates, Key
+from ctxexp.results import Estimates, Key
 from ctxexp_papers.claims.checks import Check, below, checked
 from ctxexp_papers.claims.evidence import Evidence, Family
 from ctxexp_papers.papers.ethayarajh_2019.claim import DIFFERENCE, claim

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ctxexp.errors import DataError
-from ctxexp.report import ethayarajh_2019 as reference
-from ctxexp.results.values import Estimates, Key
+from ctxexp.report.ethayarajh_2019 import published_curves
+from ctxexp.results import Estimates, Key
 from ctxexp_papers.claims.evidence import Evidence, Family
 from ctxexp_papers.claims.source import Inputs
 from ctxexp_papers.papers.ethayarajh_2019.bounded import curves, mean_of_words
@@ -39,7 +39,7 @@ def _member(folder: Path, model: str) -> Evidence:
     similarity, variance = (_read(folder, model, name) for name in FILES)
     values = variance.to_numpy()
     variance = variance.where(values < 1.0)  # the released code's min(1.0, nan) is 1.0: of words in no distinct context
-    published = reference.published_curves(model)
+    published = published_curves(model)
     level = published[Key(RELEASED_VARIANCE, "baseline")]
     adjusted = {f"adjusted_{i}": variance[f"layer_{i}"] - level[i] for i in range(1, len(level))}
     tables = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from ctxexp.maths.resampling import Stream
+from ctxexp.maths import Stream
 from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.paper import Claim
 from ctxexp_papers.claims.source import Inputs, LinkedResults, Source
@@ -80,7 +80,7 @@ def _released(inputs: Inputs) -> WordProperties | None:
     family = per_word.source(inputs) if semcor and sts else None
     if family is None:
         return None
-    from ctxexp.plugins.registry import registry
+    from ctxexp.command import registry
 
     labelled = registry().find("dataset", "semcor").factory(path=semcor)
     text = registry().find("dataset", "sts_2012_2016").factory(path=sts)

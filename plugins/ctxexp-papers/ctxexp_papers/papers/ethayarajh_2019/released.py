@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ctxexp.maths.geometry import chance_corrected
-from ctxexp.report import ethayarajh_2019 as reference
-from ctxexp.results.values import Estimates, Key
+from ctxexp.report.ethayarajh_2019 import published_curves, table_1
+from ctxexp.results import Estimates, Key
 from ctxexp_papers.claims.evidence import Evidence, Family
 from ctxexp_papers.papers.ethayarajh_2019.contexts import ANISOTROPY, INTRA, SELF
 from ctxexp_papers.papers.ethayarajh_2019.protocol import MODELS
@@ -38,7 +38,7 @@ def family() -> Family:
     """
     members = []
     for model in MODELS:
-        curves = reference.published_curves(model)
+        curves = published_curves(model)
         level = length_null(curves[ANISOTROPY], LENGTHS[0])
         curves[Key.of(INTRA, "size_matched_adjusted")] = curves[Key(INTRA, "raw")] - level
         for measure in (SELF, INTRA):
@@ -74,7 +74,7 @@ def least_variance(self_similarity: np.ndarray, n: float = np.inf) -> np.ndarray
 
 def derivations() -> list[Derivation]:
     """Consequences of the released per-layer figures; the last one lists what doesn't follow."""
-    curves = {model: reference.published_curves(model) for model in MODELS}
+    curves = {model: published_curves(model) for model in MODELS}
     results = [_definition(curves), _vacuous(curves)]
     results += [_length(model, curves[model]) for model in MODELS]
     results += [_steps(curves), _neighbours(curves), _missing()]
@@ -177,7 +177,7 @@ def _pairs(steps: np.ndarray) -> str:
 
 def _static(name: str) -> dict[Key, np.ndarray]:
     """Table 1's rows of a model as curves by layer, NaN where the paper has none; of a file, one value."""
-    rows = [row for row in reference.table_1() if row.model == name]
+    rows = [row for row in table_1() if row.model == name]
     n_layers = max(row.layer or 0 for row in rows) + 1
     curves = {Key(MEASURE, benchmark): np.full(n_layers, np.nan) for benchmark in BENCHMARKS}
     for row in rows:

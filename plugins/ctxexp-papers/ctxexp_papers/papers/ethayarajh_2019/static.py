@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ctxexp.results.values import Key
+from ctxexp.results import Key
 from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.evidence import Evidence, Family
 from ctxexp_papers.claims.spans import Z, widening

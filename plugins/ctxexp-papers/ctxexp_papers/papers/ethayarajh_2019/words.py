@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ctxexp.results.values import Key
+from ctxexp.results import Key
 from ctxexp_papers.claims.checks import Bound, Check, in_layers
 from ctxexp_papers.claims.evidence import SAMPLED, Evidence, Family
 from ctxexp_papers.claims.spans import NotMeasuredError

@@ -54,9 +54,8 @@ def tables(inputs: Inputs) -> list[Source]:
 
 def _table(model: str, *, untrained: bool = False) -> np.ndarray | None:
     """(parts, 1) mean cosines of the rows of a model's tied table that stand for text; None without such a table."""
-    from ctxexp.command.build import Built
-    from ctxexp.command.face import configured
-    from ctxexp.maths.geometry import mean_cosine
+    from ctxexp.command import Built, configured
+    from ctxexp.maths import mean_cosine
 
     study = Built(configured(model)).study
     encoder = untrained_encoder(model) if untrained else study.encoder

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.maths.resampling import Stream
+from ctxexp.maths import Stream
 from ctxexp_papers.claims.drawn import INSTANCES, draw_instances
 from ctxexp_papers.claims.samples import Sampled, Samples
 

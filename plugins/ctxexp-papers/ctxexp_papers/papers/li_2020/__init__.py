@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from ctxexp.dataset import Sentence
+from ctxexp import Sentence
 from ctxexp_papers.claims.checks import NONE, Check
 from ctxexp_papers.claims.drawn import drawn_if_possible
 from ctxexp_papers.claims.pairs import RatedPairs, cosines, encode, parts_of, sentence_pairs
@@ -33,7 +33,7 @@ def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     to them."""
     from ctxexp_frequency.neighbours import nearest
 
-    from ctxexp.maths.statistics import spearman
+    from ctxexp.maths import spearman
 
     has_rank = np.isfinite(sample.count)
     x, rarity = x[has_rank], -np.asarray(sample.count[has_rank], np.float64)
@@ -73,7 +73,7 @@ def _of_pairs(model: str, pairs: RatedPairs) -> Sampled:
     from ctxexp_calibration.flow.transform import Flow
     from rapidfuzz.distance import Levenshtein
 
-    from ctxexp.maths.statistics import spearman
+    from ctxexp.maths import spearman
 
     vectors = encode(model, [*pairs.first, *pairs.second])
     n = len(pairs.gold)
@@ -141,8 +141,7 @@ def frequency(forms: Sequence[str], *, model: str) -> np.ndarray:
     """How frequent word forms are in the language, (n,): less the rank of the form in lower case in GloVe's vocabulary,
     which is in the order of frequency in Wikipedia and Gigaword; NaN of one that isn't in it, or isn't one piece of the
     model's tokenizer behind another word."""
-    from ctxexp.command.build import Built
-    from ctxexp.command.face import configured
+    from ctxexp.command import Built, configured
 
     folded = [form.lower() for form in forms]
     glove = import_module("ctxexp_packaged_models.glove")

@@ -12,8 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp.maths.resampling import Stream
-from ctxexp.maths.statistics import spearman, spearman_rows
+from ctxexp.maths import Stream, spearman
+from ctxexp.maths.statistics import spearman_rows
 from ctxexp_papers.claims.checks import LEVEL, Check, chance
 from ctxexp_papers.claims.pairs import RatedPairs, cosines, encode, parts_of, sentence_pairs
 from ctxexp_papers.claims.paper import Claim

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.errors import DataError
-from ctxexp.maths.resampling import Stream
+from ctxexp.maths import Stream
 from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.source import Inputs, Source
 from ctxexp_papers.claims.statistics.best_layer import RESAMPLES, Gain, best_layer_gain
