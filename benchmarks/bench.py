@@ -19,7 +19,7 @@ from typing import Any
 import naive
 import numpy as np
 
-from ctxexp import Corpus
+from ctxexp import Corpus, Occurrences
 from ctxexp.baselines import OnePerSentence
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.measuring.measure import measure
@@ -31,7 +31,6 @@ from ctxexp.metrics.contextuality import (
     SelfSimilarity,
     WordNorm,
 )
-from ctxexp.occurrences import Occurrences
 
 DEFAULT = {
     "anisotropy": Anisotropy,

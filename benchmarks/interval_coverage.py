@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from ctxexp import Corpus, EncodedSentence, Encoder, Pair, Results, Sentence
+from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Pair, Results, Sentence
 from ctxexp.baselines import OnePerSentence
 from ctxexp.command import Built, Silent, configured
 from ctxexp.datasets.checks import is_punctuation
@@ -31,7 +31,7 @@ from ctxexp.measuring.study import ShardOptions, Study
 from ctxexp.measuring.words import PairRows, WordRows
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
 from ctxexp.metrics.similarity import STS
-from ctxexp.occurrences import Layers, Occurrences, Shelf
+from ctxexp.occurrences import Layers, Shelf
 from ctxexp.report.claims import difference
 from ctxexp.results import LAYER
 from ctxexp.vectors.stores import Vectors, WordFilter

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp import Baseline, Corpus, Metric, Results
+from ctxexp import Baseline, Corpus, Group, Metric, Occurrences, Pairs, Results
 from ctxexp.baselines import OnePerSentence
-from ctxexp.groups import BLOCK_BYTES, Group, Pairs
+from ctxexp.groups import BLOCK_BYTES
 from ctxexp.measuring import measure as path
 from ctxexp.measuring.words import Intervals, PairRows, WordRows
-from ctxexp.occurrences import Layers, Occurrences
+from ctxexp.occurrences import Layers
 from ctxexp.testing.report import numbers
 from ctxexp.transform import Calibration, transform_layers
 from ctxexp.vectors.pool import SentenceVectors

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from engine import measure
 
-from ctxexp import Corpus, EncodedSentence, Encoder, Pair, Register, Sense, Sentence, hookimpl
+from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Pair, Register, Sense, Sentence, hookimpl
 from ctxexp.baselines import OnePerSentence
 from ctxexp.command import Built
 from ctxexp.datasets.text import text
 from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity
-from ctxexp.occurrences import Occurrences
 from ctxexp.plugins import build_registry
 from ctxexp.vectors.encode import open_store
 from tests.composed import composed

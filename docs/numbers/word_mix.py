@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 
 import ctxexp
+from ctxexp import Occurrences
 from ctxexp.baselines import OnePerSentence
 from ctxexp.command import Built, configured
 from ctxexp.maths.mix import Weights, WordMix
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows
 from ctxexp.metrics.contextuality import SelfSimilarity
-from ctxexp.occurrences import Occurrences
 from ctxexp.vectors.store import Store
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown

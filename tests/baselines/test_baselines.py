@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from test_occurrences import shelve
 
-from ctxexp import Corpus
+from ctxexp import Corpus, Occurrences
 from ctxexp.baselines import OnePerSentence, SizeLadder, SizeMatched, Uniform
 from ctxexp.errors import ConfigError
 from ctxexp.maths import mean_cosine
-from ctxexp.occurrences import Occurrences
 
 
 def index(n_sentences: int, *, longest: int = 9, repeat: int = 1) -> tuple[Occurrences, np.ndarray]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from engine import measure
 
-from ctxexp import Corpus, Metric, Pair, Register, Results, Sentence, hookimpl
+from ctxexp import Corpus, Group, Metric, Occurrences, Pair, Register, Results, Sentence, hookimpl
 from ctxexp.baselines import OnePerSentence
 from ctxexp.command import Built
 from ctxexp.command.config import Config
@@ -22,10 +22,8 @@ from ctxexp.dataset import overlap
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.text import sentences_of
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.groups import Group
 from ctxexp.jobs.execute import summary
 from ctxexp.metrics.contextuality import SelfSimilarity
-from ctxexp.occurrences import Occurrences
 from ctxexp.plugins import Registry, build_registry
 from ctxexp.report import run_facts
 from ctxexp.results.run_info import FitInfo, PoolingInfo

@@ -15,7 +15,7 @@ from engine import measure
 from test_measure import Memory, contextual, sentences
 from test_occurrences import shelve
 
-from ctxexp import Control, Corpus, Metric, Over, Pair, Sense, Sentence
+from ctxexp import Control, Corpus, Metric, Occurrences, Over, Pair, Sense, Sentence
 from ctxexp import measure as face_measure
 from ctxexp.baselines import OnePerSentence
 from ctxexp.command import Built
@@ -28,7 +28,6 @@ from ctxexp.maths import mean_cosine
 from ctxexp.measuring.curves import _first_share
 from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity, WordNorm
 from ctxexp.metrics.sense_separation import SenseSeparation
-from ctxexp.occurrences import Occurrences
 from ctxexp.plugins import build_registry
 from ctxexp.report import shared_facts
 from ctxexp.testing.transforms import MemoryRowIndex

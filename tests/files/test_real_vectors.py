@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from engine import measure
 
-from ctxexp import Corpus, Results
+from ctxexp import Corpus, Occurrences, Results
 from ctxexp.baselines import OnePerSentence
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
 from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.huggingface import bert, gpt2
-from ctxexp.occurrences import Occurrences
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.store import Store
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from engine import measure
 
-from ctxexp import Corpus
+from ctxexp import Corpus, Occurrences
 from ctxexp.baselines import OnePerSentence
 from ctxexp.maths.mix import WordMix
-from ctxexp.occurrences import MOST, Occurrences
+from ctxexp.occurrences import MOST
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from interval_coverage import CHEAP, VARIANCE, coverage, of_words, planted

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ctxexp import Block, Group, Pairs
 from ctxexp.errors import MetricError
-from ctxexp.groups import Block, Group, Pairs, pairs_of
+from ctxexp.groups import pairs_of
 
 X = np.arange(24.0).reshape(3, 2, 4)
 ROWS = np.array([[4, 5], [0, 9], [7, 2]])

@@ -11,13 +11,12 @@ from engine import measure
 from test_measure import ALL, Memory, contextual
 from test_occurrences import shelve
 
-from ctxexp import Corpus, Pair
+from ctxexp import Corpus, Occurrences, Pair
 from ctxexp.baseline import Among
 from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
 from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.baseline_levels import Level, mean_cosine_level
-from ctxexp.occurrences import Occurrences
 
 LINKS = ((0, 1), (2, 1), (3, 4))
 

@@ -15,11 +15,24 @@ import pytest
 from engine import measure
 from test_occurrences import shelve
 
-from ctxexp import Baseline, Corpus, EncodedSentence, Encoder, GroupMean, Metric, Over, Results, Sentence
+from ctxexp import (
+    Baseline,
+    Block,
+    Corpus,
+    EncodedSentence,
+    Encoder,
+    Group,
+    GroupMean,
+    Metric,
+    Occurrences,
+    Over,
+    Results,
+    Sentence,
+    Text,
+)
 from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
 from ctxexp.command import Silent
 from ctxexp.errors import DataError, MetricError
-from ctxexp.groups import Block, Group
 from ctxexp.maths import mean_cosine
 from ctxexp.maths.mix import WordMix
 from ctxexp.measuring import measure as path
@@ -33,7 +46,6 @@ from ctxexp.metrics.contextuality import (
     SelfSimilarity,
     WordNorm,
 )
-from ctxexp.occurrences import Occurrences, Text
 from ctxexp.results import Key
 from ctxexp.testing import check_metric
 from ctxexp.testing.transforms import MemoryRowIndex

@@ -12,9 +12,9 @@ import pytest
 from engine import measure_pairs
 from test_measure import TextFile
 
-from ctxexp import Corpus, Estimate, Metric, Pair, Results, Sentence, Transform
+from ctxexp import Corpus, Estimate, Group, Metric, Pair, Results, Sentence, Transform
 from ctxexp.errors import DataError, MetricError, TransformError
-from ctxexp.groups import Group, pairs_of
+from ctxexp.groups import pairs_of
 from ctxexp.measuring.words import _all_equal, require_pairs
 from ctxexp.results import Key
 from ctxexp.results.run_info import MeasureInfo

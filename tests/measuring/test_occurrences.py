@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxexp import Corpus, Sense
+from ctxexp import Corpus, Occurrences, Sense
 from ctxexp.dataset import CorpusBound
 from ctxexp.errors import ConfigError, MetricError
-from ctxexp.occurrences import Groups, Occurrences
+from ctxexp.occurrences import Groups
 from ctxexp.testing.transforms import MemoryRowIndex
 
 

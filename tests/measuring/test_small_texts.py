@@ -11,7 +11,7 @@ from engine import measure
 from test_measure import Memory, contextual, world
 from test_occurrences import shelve
 
-from ctxexp import Baseline, Corpus, GroupMean, Over
+from ctxexp import Baseline, Corpus, GroupMean, Occurrences, Over
 from ctxexp.baseline import ScoredGroups
 from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform, builtin_baseline
 from ctxexp.groups import Gather, Place, WordReader
@@ -25,7 +25,6 @@ from ctxexp.metrics.contextuality import (
     SelfSimilarity,
     WordNorm,
 )
-from ctxexp.occurrences import Occurrences
 from ctxexp.results import Key
 
 

@@ -9,9 +9,9 @@ from ctxexp_papers.twins.strata import StrataLevel, strata_level
 from engine import measure
 from test_measure import ALL, Memory, world
 
+from ctxexp import Occurrences
 from ctxexp.groups import Gather
 from ctxexp.maths import mean_cosine
-from ctxexp.occurrences import Occurrences
 
 
 def found(store: Memory, occurrences: Occurrences, scheme: Twins) -> StrataLevel:

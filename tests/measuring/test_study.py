@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 from test_measure import Hashed, sentences
 
-from ctxexp import Corpus, EncodedSentence, Metric, Over, Pair, Results, Sentence
+from ctxexp import Block, Corpus, EncodedSentence, Group, Metric, Over, Pair, Results, Sentence
 from ctxexp.command import Progress
 from ctxexp.controls import NoFirst
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.errors import ConfigError
-from ctxexp.groups import Block, Group
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.study import StreamedCorpus, Study
 from ctxexp.metric import Output

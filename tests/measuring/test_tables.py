@@ -14,9 +14,8 @@ import pytest
 import tiny_models
 import torch
 
-from ctxexp import Results, Sentence
+from ctxexp import Block, Group, Results, Sentence
 from ctxexp.errors import EncodingError, MetricError, ModelError
-from ctxexp.groups import Block, Group
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.rows import TableRows
 from ctxexp.metric import Output

@@ -14,10 +14,9 @@ from engine import measure
 from test_measure import Memory, contextual, sentences
 from test_occurrences import shelve
 
-from ctxexp import Corpus, Sense
+from ctxexp import Corpus, Occurrences, Sense
 from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.metrics.contextuality import SelfSimilarity
-from ctxexp.occurrences import Occurrences
 
 TEXT = Corpus.of("world", sentences(120))
 SENSES = tuple(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from ctxexp_frequency.degeneration import statistics
 
-from ctxexp.groups import Group
+from ctxexp import Group
 from ctxexp.maths import geometry as cosines_of_pairs
 from ctxexp.maths.geometry import histogram, positive_pairs
 from ctxexp.metrics import contextuality

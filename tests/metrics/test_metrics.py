@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from ctxexp import GroupMean, Metric
+from ctxexp import Block, Group, GroupMean, Metric
 from ctxexp.errors import ConfigError, MetricError
-from ctxexp.groups import Block, Group
 from ctxexp.maths import mean_cosine
 from ctxexp.maths.geometry import explained_variance
 from ctxexp.metrics.contextuality import (

@@ -12,13 +12,11 @@ from engine import computed, measure
 from test_measure import Memory
 from test_occurrences import shelve
 
-from ctxexp import Corpus, Encoder, Sense, Sentence
+from ctxexp import Corpus, Encoder, Group, Occurrences, Sense, Sentence
 from ctxexp.baselines import OnePerSentence, SizeMatched
 from ctxexp.errors import DataError, MetricError
-from ctxexp.groups import Group
 from ctxexp.measuring.study import Study
 from ctxexp.metrics.sense_separation import SenseSeparation, _influence
-from ctxexp.occurrences import Occurrences
 from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.vectors.stores import Vectors
 

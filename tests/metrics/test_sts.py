@@ -7,9 +7,8 @@ import pytest
 from engine import Sides
 from scipy import stats
 
-from ctxexp import Estimate
+from ctxexp import Estimate, Group
 from ctxexp.errors import ConfigError, ConformanceError, MetricError
-from ctxexp.groups import Group
 from ctxexp.jobs.execute import summary
 from ctxexp.maths import percentiles, resampled_spearman, resamples
 from ctxexp.metrics.similarity import STS, similarities

@@ -21,7 +21,8 @@ from ctxexp import CtxexpError, Encoder, Sentence
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.model import check_encoded
-from ctxexp.models.choices import resolve_device, resolve_dtype
+from ctxexp.models import resolve_device
+from ctxexp.models.choices import resolve_dtype
 from ctxexp.models.huggingface import bert, gpt2, huggingface
 from ctxexp.vectors.align import best_window, windows
 

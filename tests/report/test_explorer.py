@@ -28,13 +28,12 @@ from ctxexp_words.explorer.word_map import WordMap
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from ctxexp import Corpus, Results
+from ctxexp import Corpus, Occurrences, Results
 from ctxexp.baselines import OnePerSentence
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows
 from ctxexp.metrics.contextuality import MaxExplainableVariance, SelfSimilarity
-from ctxexp.occurrences import Occurrences
 from ctxexp.report.page import write_report
 from ctxexp.results import RunInfo
 from ctxexp.results.run_info import ModelInfo

@@ -10,17 +10,29 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pytest
 
-from ctxexp import Baseline, Corpus, EncodedSentence, Encoder, GroupMean, Metric, Over, Pair, Sense, Sentence
+from ctxexp import (
+    Baseline,
+    Block,
+    Corpus,
+    EncodedSentence,
+    Encoder,
+    Group,
+    GroupMean,
+    Metric,
+    Occurrences,
+    Over,
+    Pair,
+    Sense,
+    Sentence,
+)
 from ctxexp.command.cli import run_command_line
 from ctxexp.errors import ConfigError, ConformanceError, TransformError, UnknownName
-from ctxexp.groups import Block, Group
 from ctxexp.maths.geometry import explained_variance
 from ctxexp.metrics.contextuality import MaxExplainableVariance, SelfSimilarity
 from ctxexp.metrics.similarity import STS
 from ctxexp.models import minis
 from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.huggingface import bert, gpt2
-from ctxexp.occurrences import Occurrences
 from ctxexp.plugins import CONFIG_KINDS, build_registry
 from ctxexp.plugins.registry import load_plugin_files
 from ctxexp.testing import check_baseline, check_dataset, check_encoder, check_metric, check_transform

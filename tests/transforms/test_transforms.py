@@ -14,13 +14,12 @@ import pytest
 from engine import calibrated, measure
 from test_occurrences import shelve
 
-from ctxexp import Corpus, CtxexpError, Metric, Results
+from ctxexp import Corpus, CtxexpError, Metric, Occurrences, Results
 from ctxexp.baselines import Uniform
 from ctxexp.command import Built
 from ctxexp.command.key import job_key, transform_label
 from ctxexp.errors import TransformError
 from ctxexp.metrics.contextuality import Anisotropy, MaxExplainableVariance, SelfSimilarity, WordNorm
-from ctxexp.occurrences import Occurrences
 from ctxexp.report import run_facts
 from ctxexp.transform import Calibration, TransformedLayers
 from ctxexp.transforms import Center, Nothing, Standardize

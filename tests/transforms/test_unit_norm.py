@@ -10,11 +10,11 @@ import pytest
 from engine import calibrated, measure
 from test_transforms import Space, place
 
+from ctxexp import Occurrences
 from ctxexp.baselines import OnePerSentence
 from ctxexp.command import Built
 from ctxexp.command.key import transform_label
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity
-from ctxexp.occurrences import Occurrences
 from ctxexp.testing import check_transform
 from ctxexp.transforms import UnitNorm
 from tests.composed import composed

@@ -12,14 +12,13 @@ import pytest
 import tiny_models
 import torch
 
-from ctxexp import Corpus, EncodedSentence, Encoder, Sentence
+from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Sentence
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.model import check_encoded
 from ctxexp.models import TransformerOptions, resolve_checkpoint
 from ctxexp.models.transformer.build import from_files
 from ctxexp.models.transformer.encoder import TransformerEncoder, TransformerSentences
-from ctxexp.occurrences import Occurrences
 from ctxexp.testing.report import Breach, check_sentences
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.pool import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view

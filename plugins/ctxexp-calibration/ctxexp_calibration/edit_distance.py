@@ -8,9 +8,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from ctxexp import Pairs
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError, near
-from ctxexp.groups import Pairs
 from ctxexp.maths import partial_correlation, resampled_spearman, spearman
 from ctxexp.metrics.similarity import (
     SIMILARITIES,

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp import Pairs
 from ctxexp.errors import MetricError
-from ctxexp.groups import Pairs
 from ctxexp.metrics.similarity import (
     SIMILARITIES,
     ScoredPairs,

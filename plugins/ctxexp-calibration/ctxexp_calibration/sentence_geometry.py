@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Metric, Over
-from ctxexp.groups import Group, pairs_of
+from ctxexp import Group, Metric, Over
+from ctxexp.groups import pairs_of
 from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio
 
 

@@ -17,9 +17,8 @@ from ctxexp_calibration.qnli_data import fetch_qnli, qnli
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from ctxexp import Corpus
+from ctxexp import Corpus, Pairs
 from ctxexp.errors import ConfigError, DataError, MetricError
-from ctxexp.groups import Pairs
 from ctxexp.testing.by_name import conform
 from tests.engine import Sides
 from tests.gold_pairs import cosines, measured, pairs

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from ctxexp_calibration.sentence_geometry import SentenceGeometry
 
+from ctxexp import Group
 from ctxexp.errors import MetricError
-from ctxexp.groups import Group
 from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio
 from ctxexp.maths.spectra import WIDENED
 from ctxexp.testing import check_metric

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp import Corpus, Encoder
+from ctxexp import Corpus, Encoder, Occurrences
 from ctxexp.command import Progress, configured
 from ctxexp.command.face import Text
 from ctxexp.datasets import user_path
 from ctxexp.errors import DataError, MetricError
 from ctxexp.measuring.study import Study
-from ctxexp.occurrences import Layers, MemoryLayers, Occurrences
+from ctxexp.occurrences import Layers, MemoryLayers
 from ctxexp.vectors.stores import Vectors
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from ctxexp_compare.layer_choice.tasks import parse_tasks
 
 import ctxexp
 from benchmarks.layer_choice import WORLDS, sample
+from ctxexp import Block, Group
 from ctxexp.errors import ConfigError, DataError, MetricError, ModelError, UnknownName
-from ctxexp.groups import Block, Group
 
 
 def table(scores: np.ndarray, **choices: object) -> ScoreTable:

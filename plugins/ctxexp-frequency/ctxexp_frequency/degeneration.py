@@ -9,9 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Metric, Over
+from ctxexp import Group, Metric, Over
 from ctxexp.errors import MetricError
-from ctxexp.groups import Group
 from ctxexp.maths import entropy_rank, mean_cosine
 from ctxexp.maths.geometry import positive_pairs
 from ctxexp.metric import Output

@@ -9,13 +9,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ctxexp import Corpus, Encoder, Estimate, Metric, Over
+from ctxexp import Block, Corpus, Encoder, Estimate, Group, Metric, Over, Text
 from ctxexp.datasets import user_path
 from ctxexp.errors import DataError, MetricError
-from ctxexp.groups import Block, Group
 from ctxexp.metric import Output
 from ctxexp.model import EmbeddingTable
-from ctxexp.occurrences import Text
 from ctxexp_frequency.projection import Projection, draw, project
 from ctxexp_frequency.ranks import Bins, check_choices, geometry, ranks, read_list, vocabulary_list, vocabulary_ranks
 

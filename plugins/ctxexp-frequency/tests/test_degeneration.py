@@ -11,8 +11,8 @@ import pytest
 from ctxexp_frequency.degeneration import Degeneration, statistics
 from ctxexp_frequency.hull import negative_direction
 
+from ctxexp import Group
 from ctxexp.errors import MetricError
-from ctxexp.groups import Group
 from ctxexp.maths.geometry import BLOCK, positive_pairs
 from ctxexp.model import EmbeddingTable
 from ctxexp.testing import check_metric

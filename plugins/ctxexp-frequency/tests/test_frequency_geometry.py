@@ -16,9 +16,8 @@ from ctxexp_frequency.projection import Projection, project
 from ctxexp_frequency.ranks import ranks, read_list
 from ctxexp_frequency.table import published_values, table_degeneration, table_frequency
 
-from ctxexp import Metric, Results
+from ctxexp import Group, Metric, Results
 from ctxexp.errors import DataError, MetricError
-from ctxexp.groups import Group
 from ctxexp.model import EmbeddingTable
 from ctxexp.testing import check_metric
 from ctxexp.testing.report import numbers

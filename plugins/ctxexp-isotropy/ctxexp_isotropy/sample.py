@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 import ctxexp
-from ctxexp import Over
+from ctxexp import Group, Over
 from ctxexp.errors import MetricError
-from ctxexp.groups import Group
 
 
 class SampleMetric(ctxexp.Metric):

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 import ctxexp
-from ctxexp import Over
-from ctxexp.groups import Block, Group
+from ctxexp import Block, Group, Over
 from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Metric, Over
+from ctxexp import Group, Metric, Over
 from ctxexp.errors import MetricError
-from ctxexp.groups import Group
 
 
 def zipfian_whitening(vectors: np.ndarray, counts: np.ndarray) -> np.ndarray:

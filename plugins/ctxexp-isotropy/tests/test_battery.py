@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from ctxexp_isotropy.sample import SampleMetric
 
-from ctxexp import Metric
-from ctxexp.groups import Group
+from ctxexp import Group, Metric
 from ctxexp.maths import kmeans
 from ctxexp.testing import check_metric
 

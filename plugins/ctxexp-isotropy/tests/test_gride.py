@@ -12,8 +12,8 @@ import pytest
 from ctxexp_isotropy import generalized_ratios as module
 from ctxexp_isotropy.generalized_ratios import SCALES
 
+from ctxexp import Group
 from ctxexp.errors import MetricError
-from ctxexp.groups import Group
 from ctxexp.testing import check_metric
 
 

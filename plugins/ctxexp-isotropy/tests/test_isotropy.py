@@ -9,8 +9,7 @@ import ctxexp_isotropy as iso
 import numpy as np
 import pytest
 
-from ctxexp import Metric
-from ctxexp.groups import Block, Group
+from ctxexp import Block, Group, Metric
 from ctxexp.plugins import build_registry
 from ctxexp.testing import check_metric
 

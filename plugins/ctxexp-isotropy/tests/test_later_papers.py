@@ -10,9 +10,8 @@ import ctxexp_isotropy as iso
 import numpy as np
 import pytest
 
-from ctxexp import Metric
+from ctxexp import Block, Group, Metric
 from ctxexp.errors import MetricError
-from ctxexp.groups import Block, Group
 from ctxexp.model import EmbeddingTable
 from ctxexp.testing import check_metric
 from ctxexp.transforms import Whitening

@@ -24,7 +24,7 @@ from ctxexp_scale.one_pass.sums import LayerStatistics, SumForm, Sums
 from ctxexp_scale.one_pass.totals import sum_up
 
 import ctxexp
-from ctxexp import Corpus, EncodedSentence, Encoder, Engine, Results, Sentence
+from ctxexp import Corpus, EncodedSentence, Encoder, Engine, Occurrences, Results, Sentence
 from ctxexp.baselines import OnePerSentence, Uniform
 from ctxexp.command import Built, Silent, configured
 from ctxexp.controls import NoFirst
@@ -35,7 +35,7 @@ from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingErro
 from ctxexp.files.code_version import class_digest
 from ctxexp.measuring.study import PARTS, ShardOptions, Study
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, SelfSimilarity, WordNorm
-from ctxexp.occurrences import Groups, Occurrences, Units
+from ctxexp.occurrences import Groups, Units
 from ctxexp.vectors.cache import RUNS, SWEEPS, clear, entries, leased_keys, make_room
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers

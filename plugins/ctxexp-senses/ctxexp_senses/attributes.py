@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp import Sentence
-from ctxexp.occurrences import Text
+from ctxexp import Sentence, Text
 
 
 @dataclass(frozen=True)

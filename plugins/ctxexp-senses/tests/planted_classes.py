@@ -16,9 +16,8 @@ from ctxexp_senses.by_class.components import VarianceComponentsByClass
 from ctxexp_senses.by_class.metric import SenseSeparationByClass
 from planted_components import VARIANCES, World
 
-from ctxexp import Estimate
-from ctxexp.groups import Block
-from ctxexp.occurrences import EQUAL, Text, Units
+from ctxexp import Block, Estimate, Text
+from ctxexp.occurrences import EQUAL, Units
 
 CLASSES = {  # by tokens of a word: the variances of its effects
     "pieces 1": VARIANCES,

@@ -19,15 +19,13 @@ from ctxexp_senses.components.squares import squares
 from planted_components import VARIANCES, World, coverage, estimate_shares
 
 import ctxexp
-from ctxexp import Corpus, EncodedSentence, Encoder, Estimate, Sense, Sentence
+from ctxexp import Corpus, EncodedSentence, Encoder, Estimate, Group, Sense, Sentence, Text
 from ctxexp.command import Built
 from ctxexp.command.compose import config_of
 from ctxexp.controls import Alone
 from ctxexp.errors import MetricError
-from ctxexp.groups import Group
 from ctxexp.measuring.study import Study
 from ctxexp.models.word_vectors import random_words
-from ctxexp.occurrences import Text
 from ctxexp.results import Key, RunInfo
 from ctxexp.results.run_info import ModelInfo, describe
 from ctxexp.results.values import Values

@@ -15,10 +15,9 @@ from ctxexp_senses.probe.fit import majority, predictions
 from ctxexp_senses.probe.metric import Probe
 from ctxexp_senses.probe.task import ProbeTask, control_labels, folds_of, read_lexicon
 
-from ctxexp import Corpus, EncodedSentence, Encoder, Results, Sense, Sentence
+from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sense, Sentence
 from ctxexp.controls import Alone
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
-from ctxexp.groups import Group
 from ctxexp.measuring.study import Study
 from ctxexp.vectors.stores import Vectors, WordFilter
 

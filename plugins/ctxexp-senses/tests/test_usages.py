@@ -12,9 +12,8 @@ from ctxexp_senses.usages.change import SemanticChange, cluster_labels, divergen
 from ctxexp_senses.usages.wic import Wic, threshold
 from scipy.spatial.distance import cdist, jensenshannon
 
-from ctxexp import Corpus, EncodedSentence, Encoder, Results, Sentence
+from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sentence
 from ctxexp.errors import DataError, MetricError
-from ctxexp.groups import Group
 from ctxexp.measuring.study import Study
 from ctxexp.vectors.stores import Vectors, WordFilter
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError
-from ctxexp.models.choices import resolve_device
+from ctxexp.models import resolve_device
 from ctxexp.models.elmo.files import read_weights
 from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, character_ids
 from ctxexp_train.data import TextSource, log_unigram, windows

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ctxexp.errors import ConfigError, DataError, UnknownName
-from ctxexp.models.choices import resolve_device
+from ctxexp.models import resolve_device
 from ctxexp_train.data import TextSource
 
 DROPOUTS = (  # what the configurations of transformers call them

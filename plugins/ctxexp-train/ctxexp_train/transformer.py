@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ctxexp.errors import ConfigError
-from ctxexp.models.choices import resolve_device
+from ctxexp.models import resolve_device
 from ctxexp_train.data import BOUNDARY, CLS, MASK, PAD, SEP, SPECIAL, PieceStreams, windows
 from ctxexp_train.initialise import extrapolated, local_attention, sinusoids
 from ctxexp_train.penalties import APART, context_penalty, mean_cosine

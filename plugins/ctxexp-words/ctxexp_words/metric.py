@@ -9,11 +9,10 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from ctxexp import Metric, Over
+from ctxexp import Block, Group, Metric, Over
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, near
 from ctxexp.files.vector_files import EXPORTS
-from ctxexp.groups import Block, Group
 from ctxexp.metric import Output
 from ctxexp.report import write_csv
 from ctxexp_words.directions import first_directions

@@ -16,15 +16,13 @@ from ctxexp_words.metric import StaticVectors
 from ctxexp_words.space import WordSpace
 from ctxexp_words.suite import evaluate
 
-from ctxexp import Corpus, Results
+from ctxexp import Block, Corpus, Group, Occurrences, Results
 from ctxexp.baselines import OnePerSentence
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.files.vector_files import EXPORTS, read_vectors
-from ctxexp.groups import Block, Group
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows
 from ctxexp.models.word_vectors import word_vectors
-from ctxexp.occurrences import Occurrences
 from ctxexp.plugins import build_registry
 from ctxexp.report import write_text
 from ctxexp.report.comparison import write_summary

@@ -6,8 +6,7 @@ import ctxexp_plugin_name as plugin
 import numpy as np
 import pytest
 
-from ctxexp import Corpus
-from ctxexp.groups import Group
+from ctxexp import Corpus, Group
 from ctxexp.plugins import build_registry
 from ctxexp.testing import check_encoder, check_metric
 

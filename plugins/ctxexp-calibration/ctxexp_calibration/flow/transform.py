@@ -10,7 +10,7 @@ import numpy as np
 
 from ctxexp import Transform
 from ctxexp.errors import ConfigError, TransformError
-from ctxexp.models.choices import resolve_device
+from ctxexp.models import resolve_device
 from ctxexp.transform import Record
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import GroupMean, Over
+from ctxexp import Block, GroupMean, Over
 from ctxexp.errors import MetricError
-from ctxexp.groups import Block
 
 
 class SenseNeighbours(GroupMean):

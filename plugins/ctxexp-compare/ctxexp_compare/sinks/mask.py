@@ -14,8 +14,9 @@ from ctxexp_compare.sinks.found import Sinks
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ctxexp import Occurrences
     from ctxexp.model import TextStart
-    from ctxexp.occurrences import Layers, Occurrences
+    from ctxexp.occurrences import Layers
 
 METRICS = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance")
 

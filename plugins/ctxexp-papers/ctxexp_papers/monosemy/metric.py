@@ -9,11 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ctxexp import Corpus, Estimate, Metric, Over
+from ctxexp import Corpus, Estimate, Group, Metric, Over, Text
 from ctxexp.errors import DataError, MetricError
-from ctxexp.groups import Group
 from ctxexp.maths import mean_cosine
-from ctxexp.occurrences import Text
 from ctxexp_papers.claims.statistics.matched import matched_difference, partial_ranks, within_strata
 from ctxexp_papers.claims.statistics.paired import Interval, paired_difference
 from ctxexp_papers.monosemy.words import describe_words

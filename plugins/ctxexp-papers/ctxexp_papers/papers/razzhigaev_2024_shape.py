@@ -22,7 +22,7 @@ def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     """The first principal component's share of the variance, of all words and without first words."""
     from ctxexp_isotropy.spectrum import FirstComponent
 
-    from ctxexp.groups import Group
+    from ctxexp import Group
 
     values = {}
     for name, rows in ((ALL, x), (LATER, x[~sample.is_first])):

@@ -8,14 +8,14 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp import Baseline, Metric, Over
+from ctxexp import Baseline, Metric, Occurrences, Over
 from ctxexp.baseline import BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
 from ctxexp.baselines import OnePerSentence
 from ctxexp.errors import ConfigError
 from ctxexp.groups import WordReader
 from ctxexp.maths import Curve, Stream, finite_mean
 from ctxexp.metric import has_scores
-from ctxexp.occurrences import Groups, Occurrences
+from ctxexp.occurrences import Groups
 from ctxexp_papers.twins.strata import StrataLevel, strata_level
 
 

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ctxexp import Occurrences
 from ctxexp.maths.geometry import norms
-from ctxexp.occurrences import Groups, Occurrences
+from ctxexp.occurrences import Groups
 
 STEP = 1024  # rows at a time
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ctxexp import Metric
+from ctxexp import Group, Metric
 from ctxexp.errors import MetricError
-from ctxexp.groups import Group
 from ctxexp.testing.report import Breach, difference, equal, numbers, updated_metric
 from ctxexp_scale.one_pass.forms import form_in_sums
 from ctxexp_scale.one_pass.sums import Batch, SumForm, Sums

@@ -8,9 +8,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from ctxexp import Corpus
+from ctxexp import Corpus, Text
 from ctxexp.errors import DataError, MetricError, near
-from ctxexp.occurrences import Text
 from ctxexp_senses.attributes import Labels, tags_of_rows, tokens_of
 
 By = Literal["pos", "frequency", "pieces"]

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Corpus, Estimate
-from ctxexp.occurrences import Text
+from ctxexp import Corpus, Estimate, Text
 from ctxexp_senses.attributes import row_attributes
 from ctxexp_senses.by_class.classes import LEAST, By, classes, kinds, require_tags, warn_left_out
 from ctxexp_senses.by_class.metric import ALL

@@ -8,13 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Corpus, Estimate, GroupMean, Metric, Over
-from ctxexp.groups import Block, Group
+from ctxexp import Block, Corpus, Estimate, Group, GroupMean, Metric, Over, Text
 from ctxexp.maths import Resamples
 from ctxexp.maths.mix import MixedWords
 from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.metrics.sense_separation import SenseSeparation
-from ctxexp.occurrences import Text
 from ctxexp_senses.attributes import tags_of_rows
 from ctxexp_senses.by_class.classes import LEAST, UNTAGGED, By, classes, kinds, require_tags, warn_left_out
 from ctxexp_senses.components.estimate import ValueWithInfluence

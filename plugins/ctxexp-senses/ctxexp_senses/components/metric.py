@@ -8,11 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Estimate, Metric, Over
+from ctxexp import Block, Estimate, Group, Metric, Over, Text
 from ctxexp.errors import MetricError
-from ctxexp.groups import Block, Group
 from ctxexp.maths import Curve, Resamples, interval
-from ctxexp.occurrences import Text
 from ctxexp_senses.attributes import row_attributes
 from ctxexp_senses.components.design import Design, ambiguous, population
 from ctxexp_senses.components.estimate import ValueWithInfluence, components, shares

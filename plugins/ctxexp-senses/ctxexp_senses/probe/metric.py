@@ -6,12 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Corpus, Estimate, Metric, Over
+from ctxexp import Block, Corpus, Estimate, Group, Metric, Over, Text
 from ctxexp.datasets import user_path
 from ctxexp.errors import MetricError
-from ctxexp.groups import Block, Group
 from ctxexp.maths import Resamples
-from ctxexp.occurrences import Text, Units
+from ctxexp.occurrences import Units
 from ctxexp_senses.components.estimate import ValueWithInfluence
 from ctxexp_senses.components.metric import to_estimate
 from ctxexp_senses.probe.fit import Classifier, check_classifier, majority, predictions

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp import Corpus
+from ctxexp import Corpus, Text
 from ctxexp.datasets import text_lines, user_path
 from ctxexp.errors import DataError, near
-from ctxexp.occurrences import Text
 from ctxexp_senses.attributes import tags_of_rows, word_positions
 
 SENSE = "sense"

@@ -6,10 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Corpus, Metric, Over
+from ctxexp import Block, Corpus, Group, Metric, Over, Text
 from ctxexp.errors import MetricError
-from ctxexp.groups import Block, Group
-from ctxexp.occurrences import Text
 from ctxexp_senses.attributes import tags_of_rows
 from ctxexp_senses.corpora.usages import USAGE, Usages, usages_in
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp import Corpus
+from ctxexp import Corpus, Occurrences
 from ctxexp.groups import WordReader
-from ctxexp.occurrences import Groups, Occurrences, Shelf
+from ctxexp.occurrences import Groups, Shelf
 
 if TYPE_CHECKING:
     import pandas as pd
