@@ -77,12 +77,11 @@ def takes(verb: str, words: list[str]) -> None:
     import ctxexp_train
 
     from ctxexp.command import registry
-    from ctxexp.command.cli import arguments_of, parameters
+    from ctxexp.command.verb import Verb
     from ctxexp.plugins import COMMAND
 
     factory = ctxexp_train._uses if verb == "probe" else registry().find(COMMAND, verb).factory
-    params = parameters(factory)
-    bare, keywords = arguments_of(verb, params, words)
+    bare, keywords = Verb(verb, factory).arguments(words)
     assert bare or keywords
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxexp.command.face import configured
 from ctxexp.command.names import typed_model
+from ctxexp.command.verb import Verb
 from ctxexp.plugins.registry import registry
 from ctxexp.progress import Progress, Silent, show
 
@@ -16,6 +17,7 @@ __all__ = [
     "Built",
     "Progress",
     "Silent",
+    "Verb",
     "configured",
     "registry",
     "show",

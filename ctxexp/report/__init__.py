@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctxexp.files.writing import write_csv, write_text
+from ctxexp.report.document import Document
 from ctxexp.report.frame import FAINT, GRID, INK, PALETTE, add_captions, colours, empty_figure, save_figure
 from ctxexp.report.negative_controls import twin
 from ctxexp.report.run_facts import shared_facts
@@ -14,6 +15,7 @@ __all__ = [
     "GRID",
     "INK",
     "PALETTE",
+    "Document",
     "LabelledResults",
     "Table",
     "add_captions",

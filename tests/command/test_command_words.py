@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from ctxexp.command.cli import call
+from ctxexp.command.verb import Verb
 from ctxexp.errors import ConfigError
 from ctxexp.plugins.offers import type_text, value_text
+from ctxexp.report import Document, Table
 
 Got = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-class Verb:
+class Kept:
     """A verb that keeps what it got."""
 
     def __init__(self) -> None:
@@ -49,14 +53,14 @@ class Verb:
 
 def test_words_become_what_the_signature_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")
-    verb = Verb()
+    verb = Kept()
     words = ["clear", "a.py", "~/b", "rate=1e-4", "some=[a,b]", "out=~/x=y", "uri=2026-11-21", "size=7", "whole=true"]
-    assert call("verb", verb.typed, words) == 3
+    assert Verb("verb", verb.typed)(words) == 3
     files = (Path("a.py"), Path("/home/somebody/b"))
     assert verb.got == ("clear", files, 5, 1e-4, ["a", "b"], Path("/home/somebody/x=y"), "2026-11-21", 7, True)
-    assert call("verb", verb.typed, ["uri=null", "rate=2", "size=1.5", "some=null"]) == 3
+    assert Verb("verb", verb.typed)(["uri=null", "rate=2", "size=1.5", "some=null"]) == 3
     assert verb.got == ("show", (), 5, 2.0, None, Path("report"), None, "1.5", False)
-    call("verb", verb.typed, ["uri=0123456789", "out=12", "size=[a"])
+    Verb("verb", verb.typed)(["uri=0123456789", "out=12", "size=[a"])
     assert verb.got[5:8] == (Path("12"), "0123456789", "[a")
 
 
@@ -82,7 +86,7 @@ def test_words_become_what_the_signature_says(monkeypatch: pytest.MonkeyPatch) -
 )
 def test_an_unknown_word_is_refused_in_a_sentence(word: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        call("verb", Verb().typed, [word])
+        Verb("verb", Kept().typed)([word])
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 
@@ -95,16 +99,16 @@ def test_what_a_verb_needs_is_asked_for() -> None:
         """
 
     with pytest.raises(ConfigError, match=r"^ctxexp needy needs NAME: what it is called$"):
-        call("needy", needy, ["out=x"])
+        Verb("needy", needy)(["out=x"])
     with pytest.raises(ConfigError, match=r"^ctxexp needy needs out=\.\.\.: Path$"):
-        call("needy", needy, ["x"])
+        Verb("needy", needy)(["x"])
     with pytest.raises(ConfigError, match=r"^'y': expected key=value; ctxexp needy --help says which$"):
-        call("needy", needy, ["x", "y"])
-    assert call("needy", needy, ["x", "out=y"]) == 0
+        Verb("needy", needy)(["x", "y"])
+    assert Verb("needy", needy)(["x", "out=y"]) == 0
 
 
 def test_the_docstring_is_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("verb", Verb().typed, ["clear", "--help"]) == 0
+    assert Verb("verb", Kept().typed)(["clear", "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:4] == ["usage: ctxexp verb [ACTION] [FILES ...] [key=value ...]", "", "Do it well.", ""]
     assert lines[4] == "It is done whatever comes."
@@ -125,8 +129,8 @@ def test_any_key_and_all_words_can_be_taken() -> None:
         got.extend(words)
         return 1
 
-    assert call("anything", anything, ["x", "a=[1,b]", "b=1.5"]) == 0
-    assert call("raw", raw, ["--help", "-m", "a=b"]) == 1
+    assert Verb("anything", anything)(["x", "a=[1,b]", "b=1.5"]) == 0
+    assert Verb("raw", raw)(["--help", "-m", "a=b"]) == 1
     assert got == ["x", {"a": [1, "b"], "b": 1.5}, "--help", "-m", "a=b"]
 
 
@@ -146,3 +150,40 @@ def test_types_and_values_read_as_yaml() -> None:
         "x y",
         "a",
     ]
+
+
+def found(word: str, *, out: Path = Path("found"), bad: bool = False) -> Document:
+    """Look for it.
+
+    word: what to look for
+    out: the folder for found.csv
+    """
+    print(f"looking for {word}")
+    numbers = pd.DataFrame({"word": [word, word], "cosine": [0.1 + 0.2, np.nan]})
+    table = Table("Found", numbers, ["word", "cosine"], [[word, "0.30"], [word, ""]], ["a note"])
+    return Document([f"{word} is found"], {"found": table}, status=int(bad))
+
+
+def test_a_document_is_printed_and_written_or_given_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verb = Verb("found", found)
+    assert verb(["bank", f"out={tmp_path}", "bad=true"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "looking for bank"
+    assert lines[-3:] == ["bank is found", str(tmp_path / "found.csv"), str(tmp_path / "found.md")]
+    assert verb(["bank", f"out={tmp_path}", "json=true"]) == 0
+    told = capsys.readouterr()
+    assert told.err == "looking for bank\n"
+    assert json.loads(told.out) == {
+        "verb": "found",
+        "status": 0,
+        "sentences": ["bank is found"],
+        "tables": {
+            "found": {
+                "title": "Found",
+                "rows": [{"word": "bank", "cosine": 0.1 + 0.2}, {"word": "bank", "cosine": None}],
+                "notes": ["a note"],
+            }
+        },
+        "files": [str(tmp_path / "found.csv"), str(tmp_path / "found.md")],
+    }
+    assert "json=false" in verb.usage()

@@ -126,7 +126,7 @@ def test_report_compares_what_is_on_disk(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_place_that_cannot_be_written_is_said_before_the_verb_begins(
     place: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ctxexp.command.cli import call
+    from ctxexp.command.verb import Verb
 
     (tmp_path / "file").touch()
     (tmp_path / "locked").mkdir()
@@ -138,9 +138,9 @@ def test_a_place_that_cannot_be_written_is_said_before_the_verb_begins(
         begun.append(out)
 
     with pytest.raises(DiskError, match=rf"cannot write .*{place}: {reason}; choose a writable place \(out=\)$"):
-        call("verb", verb, [f"out={tmp_path / place}"])
+        Verb("verb", verb)([f"out={tmp_path / place}"])
     assert begun == []
-    assert call("verb", verb, []) == 0
-    assert call("verb", verb, [f"out={tmp_path / 'new' / 'deep'}"]) == 0
+    assert Verb("verb", verb)([]) == 0
+    assert Verb("verb", verb)([f"out={tmp_path / 'new' / 'deep'}"]) == 0
     assert begun == [tmp_path / "here", tmp_path / "new" / "deep"]
     assert not (tmp_path / "new").exists()

@@ -14,8 +14,8 @@ import pytest
 
 from ctxexp import CtxexpError
 from ctxexp.command import cli, compose
-from ctxexp.command.cli import call
 from ctxexp.command.overrides import MAX_VALUES, normalize_overrides
+from ctxexp.command.verb import Verb
 from ctxexp.command.verbs import ui
 from ctxexp.errors import ConfigError, TrackingError, UnknownName, line, short, suggestions
 from ctxexp.plugins.offers import FILE, install_hint
@@ -223,5 +223,5 @@ def test_the_page_of_no_store_makes_none(words: list[str], tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     with pytest.raises(TrackingError, match=rf"^no tracking store at {tmp_path}/typo/mlflow\.db; name the folder"):
-        call("ui", ui, words)
+        Verb("ui", ui)(words)
     assert list(tmp_path.iterdir()) == []

@@ -31,10 +31,11 @@ def _steps(*words: str) -> int:
 
 def _probe(*words: str) -> int:
     """Probe a model's layers for labels: model=bert labels=pos dataset=semcor; or ELMo's ways: use=frozen,mix,all."""
-    from ctxexp.command.cli import call, run_or_help
+    from ctxexp.command.cli import run_or_help
+    from ctxexp.command.verb import Verb
 
     if any(word.startswith("use=") for word in words) or not any(word.startswith("model=") for word in words):
-        return call("probe", _uses, words)
+        return Verb("probe", _uses)(words)
     return run_or_help(probe_sweep(words))
 
 

@@ -16,7 +16,7 @@ from ctxexp_train.probe.elmo_layers import OccurrenceLayers
 from ctxexp_train.probe.train import SenseProbe, fit, right, tune
 
 from ctxexp import Corpus, CtxexpError, Sense, Sentence
-from ctxexp.command.cli import call
+from ctxexp.command.verb import Verb
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
 from ctxexp.models.elmo.encoder import ElmoEncoder
@@ -268,7 +268,7 @@ def test_the_table_takes_the_mix_as_its_measure() -> None:
 
 def typed(*words: str) -> int:
     """The exit status of `ctxexp probe WORDS`."""
-    return call("probe", _probe, words)
+    return Verb("probe", _probe)(words)
 
 
 def test_the_command_prints_and_writes_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

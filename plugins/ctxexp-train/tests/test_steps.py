@@ -20,7 +20,7 @@ from ctxexp_train.train import train
 from tiny_recipes import config
 
 from ctxexp import CtxexpError
-from ctxexp.command.cli import call
+from ctxexp.command.verb import Verb
 from ctxexp.errors import DataError
 from ctxexp.models.transformer.checkpoints import label_of, training_of
 from ctxexp.report import LabelledResults
@@ -127,7 +127,7 @@ def test_the_verb_refuses_wrong_checkpoints(copied: Path, monkeypatch: pytest.Mo
         main([str(copied)])
     typed: list[list[str]] = []
     monkeypatch.setattr("ctxexp_train.steps.command.run_or_help", lambda words: typed.append(words) or 0)
-    assert call("steps", lambda *words: main(words), [str(copied), "check=false", "metric=word_norm"]) == 0
+    assert Verb("steps", lambda *words: main(words))([str(copied), "check=false", "metric=word_norm"]) == 0
     [words] = typed
     assert words[:2] == ["-m", "model=huggingface"]
     assert [Path(path).name for path in words[2].partition("=")[2].split(",")] == [

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from ctxexp.command import show
-from ctxexp.command.cli import HELP, run_or_help
+from ctxexp.command.cli import run_or_help
+from ctxexp.command.verb import HELP
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, DataError, line
 from ctxexp_train.steps.checkpoints import StepCheckpoint, find_checkpoints, wrong_checkpoints
