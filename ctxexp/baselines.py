@@ -17,10 +17,10 @@ from ctxexp.baseline import Among, Baseline, BaselineValues, GroupBaseline, Meas
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.groups import WordReader
 from ctxexp.maths.geometry import PreparedRows
-from ctxexp.maths.resampling import Curve, Stream
+from ctxexp.maths.resampling import Curve, Stream, Units
 from ctxexp.maths.statistics import finite_mean
 from ctxexp.metric import Metric, Over
-from ctxexp.occurrences import Occurrences, Units
+from ctxexp.occurrences import Occurrences
 from ctxexp.plugins import Register, hookimpl
 from ctxexp.results.run_info import SIZE_MATCHED
 

@@ -14,10 +14,10 @@ import numpy as np
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.maths.mix import MixedWords, WordMix
+from ctxexp.maths.resampling import Units, blocks_of
 from ctxexp.model import Encoder
 
 EQUAL = WordMix(weights="equal")
-MOST = 2048  # blocks that units are resampled in: of more units several share one, which loses next to nothing
 
 
 class Shelf(Protocol):
@@ -323,29 +323,6 @@ def _by_sense(store: Shelf, corpus: Corpus, form_of_row: np.ndarray, forms: Sequ
     )
 
 
-@dataclass(frozen=True)
-class Units:
-    """The clusters of a corpus that the bootstrap resamples. Occurrences of one cluster are drawn together; clusters
-    are taken for independent. Of more than `MOST` clusters several share one block, which is drawn as one.
-
-    A sentence that the corpus repeats is one cluster, and belongs to the document where it first stands.
-    """
-
-    name: str  # `document`, `group of paired sentences` or `sentence`
-    n: int
-    of_sentence: np.ndarray  # (n_sentences,) the block of each sentence of the corpus, below n_blocks
-    of_row: np.ndarray  # (n_rows,) that of each store row; -1: not measured
-    pair_group: np.ndarray | None = None  # (n_sentences,) the group of each sentence, where gold pairs make them
-
-    @property
-    def n_blocks(self) -> int:
-        return min(self.n, MOST)
-
-    def summed(self, blocks: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """(n_blocks,) float64: the sum of the values of each block; NaN counts as 0."""
-        return np.bincount(blocks.ravel(), np.nan_to_num(values).ravel(), minlength=self.n_blocks)
-
-
 def units_of(corpus: Corpus, place: np.ndarray, rows: np.ndarray, sentence: np.ndarray, n_rows: int) -> Units:
     """`place` (n_sentences,): where each sentence first stands; `rows`, `sentence`: of the measured occurrences."""
     related = None if corpus.clusters is None else np.asarray(corpus.clusters, np.int64)
@@ -353,7 +330,7 @@ def units_of(corpus: Corpus, place: np.ndarray, rows: np.ndarray, sentence: np.n
     is_paired = related is not None and corpus.documents is None
     name = "sentence" if related is None else "group of paired sentences" if is_paired else "document"
     clusters, number = np.unique(first, return_inverse=True)
-    of_sentence = number % MOST
+    of_sentence = blocks_of(number)
     of_row = np.full(n_rows, -1, np.int64)
     of_row[rows[::-1]] = of_sentence[sentence[::-1]]
     return Units(name, len(clusters), of_sentence, of_row, first if is_paired else None)

@@ -15,11 +15,39 @@ from enum import IntEnum, unique
 import numpy as np
 
 from ctxexp.maths.statistics import CHUNK, components, resamples
-from ctxexp.occurrences import Units
 
+MOST = 2048  # blocks that units are resampled in: of more units several share one, which loses next to nothing
 COUNTS = 2**21  # counts drawn at a time
 Statistics = Callable[[np.ndarray], dict[str, np.ndarray]]
 """How often each pair counts (c, n) to each statistic's values (c,)."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """The clusters of a corpus that the bootstrap resamples. Occurrences of one cluster are drawn together; clusters
+    are taken for independent. Of more than `MOST` clusters several share one block, which is drawn as one.
+
+    A sentence that the corpus repeats is one cluster, and belongs to the document where it first stands.
+    """
+
+    name: str  # `document`, `group of paired sentences` or `sentence`
+    n: int
+    of_sentence: np.ndarray  # (n_sentences,) the block of each sentence of the corpus, below n_blocks
+    of_row: np.ndarray  # (n_rows,) that of each store row; -1: not measured
+    pair_group: np.ndarray | None = None  # (n_sentences,) the group of each sentence, where gold pairs make them
+
+    @property
+    def n_blocks(self) -> int:
+        return min(self.n, MOST)
+
+    def summed(self, blocks: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """(n_blocks,) float64: the sum of the values of each block; NaN counts as 0."""
+        return np.bincount(blocks.ravel(), np.nan_to_num(values).ravel(), minlength=self.n_blocks)
+
+
+def blocks_of(clusters: np.ndarray) -> np.ndarray:
+    """The block of each cluster, by its number."""
+    return clusters % MOST
 
 
 @unique

@@ -14,13 +14,13 @@ from ctxexp.errors import MetricError
 from ctxexp.groups import Place
 from ctxexp.maths.geometry import chance_corrected
 from ctxexp.maths.mix import MixedWords
-from ctxexp.maths.resampling import Curve, Resamples, Stream, interval
+from ctxexp.maths.resampling import Curve, Resamples, Stream, Units, interval
 from ctxexp.maths.statistics import finite_mean
 from ctxexp.measuring.baseline_levels import FIRST
 from ctxexp.measuring.rows import Rows
 from ctxexp.measuring.words import WordRows
 from ctxexp.metric import Estimate, Metric, has_scores
-from ctxexp.occurrences import Occurrences, Units
+from ctxexp.occurrences import Occurrences
 from ctxexp.results.values import LAYER, Key, Values, metric_key
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ import numpy as np
 from ctxexp.errors import EncodingError
 from ctxexp.groups import Block, Place, Reader
 from ctxexp.maths.mix import MixedWords
+from ctxexp.maths.resampling import Units
 from ctxexp.metric import Metric
 from ctxexp.model import EmbeddingTable
-from ctxexp.occurrences import Units, read_only
+from ctxexp.occurrences import read_only
 from ctxexp.results.run_info import RunInfo, TableInfo
 
 if TYPE_CHECKING:

@@ -25,13 +25,13 @@ from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, DataError, MetricError, plugin_call
 from ctxexp.files.code_version import __version__
 from ctxexp.maths.mix import WordMix
-from ctxexp.maths.resampling import Stream
+from ctxexp.maths.resampling import Stream, Units
 from ctxexp.measuring.measure import build, measure
 from ctxexp.measuring.rows import Rows, TableRows
 from ctxexp.measuring.words import Intervals, Observer, PairRows, WordRows, require_pairs
 from ctxexp.metric import RUN, Metric
 from ctxexp.model import Encoder
-from ctxexp.occurrences import Layers, Occurrences, Text, Units
+from ctxexp.occurrences import Layers, Occurrences, Text
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo

@@ -7,7 +7,7 @@ from ctxexp_compare.gate import diff
 
 from ctxexp import Results
 from ctxexp.maths import Curve, Resamples
-from ctxexp.occurrences import Units
+from ctxexp.maths.resampling import Units
 from ctxexp.results import Key, RunInfo
 from ctxexp.results.run_info import CorpusInfo, MeasureInfo, ModelInfo, ResamplingInfo
 from ctxexp.results.values import Values

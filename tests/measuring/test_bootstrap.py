@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ctxexp import Corpus, Pair, Sentence, occurrences
+from ctxexp import Corpus, Pair, Sentence
 from ctxexp.maths import Curve, Resamples, finite_mean, interval, resampling
-from ctxexp.maths.resampling import counts, student
-from ctxexp.occurrences import Units, units_of
+from ctxexp.maths.resampling import Units, counts, student
+from ctxexp.occurrences import units_of
 
 
 def test_units_are_documents_where_the_corpus_has_them() -> None:
@@ -49,7 +49,7 @@ def test_a_row_belongs_to_its_first_sentences_cluster() -> None:
 
 
 def test_many_units_share_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(occurrences, "MOST", 3)
+    monkeypatch.setattr(resampling, "MOST", 3)
     sentences = tuple(Sentence.of([text]) for text in "abcde")
     units = units_of(Corpus("many", sentences), np.arange(5), np.arange(5), np.arange(5), 5)
     assert (units.n, units.n_blocks, units.of_sentence.tolist()) == (5, 3, [0, 1, 2, 0, 1])

@@ -13,9 +13,8 @@ from test_measure import world
 from ctxexp import GroupMean, Occurrences, Over
 from ctxexp.maths.geometry import norms
 from ctxexp.maths.mix import Weights, WordMix
-from ctxexp.maths.resampling import student
+from ctxexp.maths.resampling import Units, student
 from ctxexp.measuring.curves import ClusterInfluence, Split
-from ctxexp.occurrences import Units
 from ctxexp.results import Key
 
 UNITS = Units("document", 3, np.arange(3), np.array([0, 0, 1, 1, 2, 2]))

@@ -16,7 +16,7 @@ from engine import measure
 from ctxexp import Corpus, Occurrences
 from ctxexp.baselines import OnePerSentence
 from ctxexp.maths.mix import WordMix
-from ctxexp.occurrences import MOST
+from ctxexp.maths.resampling import MOST
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from interval_coverage import CHEAP, VARIANCE, coverage, of_words, planted

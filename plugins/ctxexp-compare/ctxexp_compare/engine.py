@@ -11,7 +11,7 @@ import numpy as np
 from ctxexp.command import Progress, Silent
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.maths import Curve, Resamples, Stream, interval
-from ctxexp.occurrences import MOST, Units
+from ctxexp.maths.resampling import MOST, Units
 from ctxexp.report import unique_labels
 from ctxexp_compare.alignment import align
 from ctxexp_compare.control import negative_control, unit_norm

@@ -12,7 +12,8 @@ from ctxexp_papers.twins.baselines import FrequencyMatched, PositionMatched, Twi
 from ctxexp_papers.twins.strata import strata_level
 
 from ctxexp.errors import ConfigError
-from ctxexp.occurrences import Groups, Units
+from ctxexp.maths.resampling import Units
+from ctxexp.occurrences import Groups
 from ctxexp.testing import check_baseline
 
 

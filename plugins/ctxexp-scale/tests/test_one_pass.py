@@ -33,9 +33,10 @@ from ctxexp.datasets.text import text as read_text
 from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError, EngineError, MetricError
 from ctxexp.files.code_version import class_digest
+from ctxexp.maths.resampling import Units
 from ctxexp.measuring.study import PARTS, ShardOptions, Study
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, SelfSimilarity, WordNorm
-from ctxexp.occurrences import Groups, Units
+from ctxexp.occurrences import Groups
 from ctxexp.vectors.cache import RUNS, SWEEPS, clear, entries, leased_keys, make_room
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers

@@ -17,7 +17,8 @@ from ctxexp_senses.by_class.metric import SenseSeparationByClass
 from planted_components import VARIANCES, World
 
 from ctxexp import Block, Estimate, Text
-from ctxexp.occurrences import EQUAL, Units
+from ctxexp.maths.resampling import Units
+from ctxexp.occurrences import EQUAL
 
 CLASSES = {  # by tokens of a word: the variances of its effects
     "pieces 1": VARIANCES,

@@ -16,7 +16,7 @@ from ctxexp_senses.components.estimate import components, shares
 from ctxexp_senses.components.squares import squares
 
 from ctxexp.maths import Curve, Resamples, interval
-from ctxexp.occurrences import MOST, Units
+from ctxexp.maths.resampling import MOST, Units
 
 DIM = 12
 LENGTHS = (6, 16)  # words of a sentence: smallest number, and one more than the largest

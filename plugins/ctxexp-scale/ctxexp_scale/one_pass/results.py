@@ -13,12 +13,12 @@ from ctxexp import Metric, Results
 from ctxexp.command import Progress, Silent
 from ctxexp.maths import Curve, Resamples, Stream, finite_mean, interval
 from ctxexp.maths.mix import CountInfluence, MixedWords
+from ctxexp.maths.resampling import Units
 from ctxexp.maths.statistics import aggregate
 from ctxexp.measuring.curves import add_share, word_tables
 from ctxexp.measuring.measure import build
 from ctxexp.measuring.study import HALVES, LEAST_CLUSTERS, PARTS, part_table
 from ctxexp.measuring.words import Intervals, mix_info
-from ctxexp.occurrences import Units
 from ctxexp.results import Key, RunInfo
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo, describe
 from ctxexp.results.values import Values

@@ -10,7 +10,7 @@ from ctxexp import Block, Corpus, Estimate, Group, Metric, Over, Text
 from ctxexp.datasets import user_path
 from ctxexp.errors import MetricError
 from ctxexp.maths import Resamples
-from ctxexp.occurrences import Units
+from ctxexp.maths.resampling import Units
 from ctxexp_senses.components.estimate import ValueWithInfluence
 from ctxexp_senses.components.metric import to_estimate
 from ctxexp_senses.probe.fit import Classifier, check_classifier, majority, predictions
