@@ -10,11 +10,12 @@
 A model is a name (`gpt2`), a repository of the hub or a folder; a text is sentences, or a file with one a line. Results
 have `sentence`, `summary()`, `plot(measure)`, `report()` and every number in `frame`: `help(ctxexp.Results)`.
 
-For plugins: Encoder, Metric and GroupMean, Baseline, Transform, Control, Sink and Engine are contracts;
-`hookimpl` marks hooks, and Register is what they call; Sentence, Corpus, Pair and Sense are text, EncodedSentence its
-vectors; Text and Occurrences are a text that was encoded; Over says what a metric is over; Group, Block, Pairs and
-Estimate are what metrics take and give; Run describes a run to a sink; CtxexpError is the base of all errors. More for
-plugins: ctxexp.errors, .maths, .datasets, .models, .results, .report, .command and .testing.
+For plugins: Encoder, Metric and GroupMean, Baseline, Transform, Control, Sink and Engine are contracts; `hookimpl`
+marks hooks, and Register is what they call; Sentence, Corpus, Pair and Sense are text, EncodedSentence its vectors;
+Text and Occurrences are a text that was encoded; Over says what a metric is over; Group, Block, Pairs and Estimate are
+what metrics take and give, SimilarityMetric, ScoredPairs and TaskStatistics those of gold pairs; Run describes a run to
+a sink; CtxexpError is the base of all errors. More for plugins: ctxexp.errors, .maths, .datasets, .models, .results,
+.report, .command and .testing.
 
 Example:
     >>> import ctxexp
@@ -39,6 +40,7 @@ from ctxexp.errors import CtxexpError, near
 from ctxexp.files.code_version import __version__ as __version__
 from ctxexp.groups import Block, Group, Pairs
 from ctxexp.metric import Estimate, GroupMean, Metric, Over
+from ctxexp.metrics.similarity import ScoredPairs, SimilarityMetric, TaskStatistics
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.memory import from_arrays, from_transformers
 from ctxexp.occurrences import Occurrences, Text
@@ -67,9 +69,12 @@ __all__ = [
     "Register",
     "Results",
     "Run",
+    "ScoredPairs",
     "Sense",
     "Sentence",
+    "SimilarityMetric",
     "Sink",
+    "TaskStatistics",
     "Text",
     "Transform",
     "compare",

@@ -52,6 +52,20 @@ class Group:
     pairs: Pairs | None = None
     table: EmbeddingTable | None = None
 
+    def gold_pairs(self) -> Pairs:
+        """The group's pairs.
+
+        Raises:
+            MetricError: Its rows (n, 2, d), gold values and texts are not as many.
+        """
+        pairs = self.pairs
+        if pairs is None or self.x.ndim != 3 or not len(self.x) == len(pairs) == len(pairs.texts):
+            size = "no pairs" if pairs is None else f"{len(pairs)} gold values, {len(pairs.texts)} texts"
+            raise MetricError(
+                f"sub-set {self.key!r}: vectors of shape {self.x.shape} and {size}; expected (n, 2, d) and n of each"
+            )
+        return pairs
+
 
 @dataclass(frozen=True)
 class Block:
@@ -100,16 +114,6 @@ class Block:
         labels = [self.labels[i] for i in which.tolist()] if self.labels else ()
         keys = [self.keys[i] for i in which.tolist()]
         return replace(self, keys=keys, x=self.x[which], rows=rows, labels=labels)
-
-
-def pairs_of(group: Group) -> Pairs:
-    """The group's pairs; raises MetricError unless its rows (n, 2, d) and texts are as many."""
-    if group.pairs is None or group.x.ndim != 3 or not len(group.x) == len(group.pairs) == len(group.pairs.texts):
-        size = "no pairs" if group.pairs is None else f"{len(group.pairs)} gold values, {len(group.pairs.texts)} texts"
-        raise MetricError(
-            f"sub-set {group.key!r}: vectors of shape {group.x.shape} and {size}; expected (n, 2, d) and n of each"
-        )
-    return group.pairs
 
 
 T = TypeVar("T")

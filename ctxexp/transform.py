@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 import numpy as np
 
 from ctxexp.errors import TransformError, plugin_call
+from ctxexp.maths.spectra import CHUNK
 from ctxexp.occurrences import Layers, Occurrences, read_only
 
 if TYPE_CHECKING:
@@ -81,6 +82,22 @@ class Transform(ABC):
             1 to `dim`.
         """
         return dim
+
+    def by_chunks(self, x: np.ndarray, function: Callable[[np.ndarray], np.ndarray], step: int = CHUNK) -> np.ndarray:
+        """Map rows by a function of float64, only `step` of them at a time: what `apply` may be.
+
+        Args:
+            x: Rows (n, d) float32.
+            function: The new rows (m, width(d)) of m rows.
+            step: How many rows are widened to float64 at a time.
+
+        Returns:
+            New rows (n, width(d)) float32.
+        """
+        out = np.empty((len(x), self.width(x.shape[1])), np.float32)
+        for at in range(0, len(x), step):
+            out[at : at + step] = function(x[at : at + step])
+        return out
 
     def record(self) -> Record:
         """A record of the fit, such as its loss by step.

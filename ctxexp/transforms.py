@@ -1,20 +1,18 @@
-"""The built-in transforms, each a calibration of the space, and the moments and directions that they share."""
+"""The built-in transforms, each a calibration of the space."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, Self
 
 import numpy as np
 
 from ctxexp.errors import ConfigError, TransformError
+from ctxexp.maths.spectra import CHUNK, covariance, directions_of, mean, rounding_variance
 from ctxexp.plugins import Register, hookimpl
 from ctxexp.transform import Transform
 
-CHUNK = 4096  # rows that are widened to float64 at a time
 KINDS = ("pca", "zca")
 MAX_CONDITION = 1e6  # ratio of variances above which one pass leaves more than the last digits wrong
-ROUNDING = float(np.finfo(np.float32).eps) ** 2  # bound on the variance from rounding to float32, over the mean square
 
 
 class Nothing(Transform):
@@ -42,16 +40,6 @@ class Center(Transform):
     def apply(self, x: np.ndarray) -> np.ndarray:
         result: np.ndarray = (x - self.mean).astype(np.float32)
         return result
-
-
-def mean(x: np.ndarray) -> np.ndarray:
-    """Column means (d,) float64, exact for columns that hold one value: sums are of differences to the first row."""
-    first = x[0].astype(np.float64)
-    total = np.zeros(x.shape[1])
-    for at in range(0, len(x), CHUNK):
-        total += (x[at : at + CHUNK] - first).sum(axis=0)
-    result: np.ndarray = first + total / len(x)
-    return result
 
 
 class Standardize(Transform):
@@ -89,7 +77,7 @@ class UnitNorm(Transform):
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        return by_chunks(x, x.shape[1], self._normalized)
+        return self.by_chunks(x, self._normalized)
 
     def _normalized(self, x: np.ndarray) -> np.ndarray:
         y = x - self._mean
@@ -125,12 +113,12 @@ class AllButTheTop(Transform):
             spread = np.sqrt(np.diag(cov))
             self.factor = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
             cov, noise = self.factor[:, None] * cov * self.factor, noise * self.factor**2
-        self.variances, directions = principal_directions(cov, noise)  # (r,), (d, r)
+        self.variances, directions = directions_of(cov, noise)  # (r,), (d, r)
         self.directions = directions[:, :k]  # (d, k)
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        return by_chunks(x, x.shape[1], self._apply_chunk)
+        return self.by_chunks(x, self._apply_chunk)
 
     def _apply_chunk(self, x: np.ndarray) -> np.ndarray:
         y: np.ndarray = (x - self.mean) * self.factor
@@ -188,7 +176,7 @@ class Whitening(Transform):
         if self.shrinkage:
             cov = (1 - self.shrinkage) * cov + self.shrinkage * np.trace(cov) / d * np.eye(d)
             noise = np.zeros(d)
-        variances, directions = principal_directions(cov, noise)
+        variances, directions = directions_of(cov, noise)
         self.variances, directions = variances[: self.k], directions[:, : self.k]  # (r,), (d, r)
         matrix = directions / np.sqrt(self.variances)  # (d, r)
         if not self.shrinkage and len(self.variances) and self.variances[0] > MAX_CONDITION * self.variances[-1]:
@@ -201,7 +189,7 @@ class Whitening(Transform):
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        return by_chunks(x, self.matrix.shape[1], lambda chunk: (chunk - self.mean) @ self.matrix)
+        return self.by_chunks(x, lambda chunk: (chunk - self.mean) @ self.matrix)
 
 
 def _second_pass(x: np.ndarray, mean: np.ndarray, matrix: np.ndarray) -> np.ndarray:
@@ -229,39 +217,6 @@ def count_distinct(x: np.ndarray, limit: int) -> int:
     return len(rows)
 
 
-def covariance(x: np.ndarray, mean: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-    """Covariance (d, d) float64 of x, or of the named rows, about `mean`: sums over n rows divided by n (ddof 0)."""
-    total = np.zeros((x.shape[1], x.shape[1]))
-    n = len(x) if rows is None else len(rows)
-    for at in range(0, n, CHUNK):
-        chunk = x[at : at + CHUNK] if rows is None else x[rows[at : at + CHUNK]]
-        centred = chunk - mean
-        total += centred.T @ centred
-    return total / n
-
-
-def principal_directions(cov: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Variances (r,) in descending order and principal directions (d, r) of a covariance.
-
-    Only directions that have variance: more than float64 resolves beside the largest, and more than `noise` (d,), each
-    column's variance from its storage, makes along them. The entry of largest size in each direction is positive, so
-    that the result doesn't depend on the order in which the rows were summed.
-    """
-    values, vectors = np.linalg.eigh(cov)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    least = max(float(values[0]), 0.0) * len(cov) * float(np.finfo(np.float64).eps)
-    keep = values > np.maximum(least, noise @ vectors**2)
-    values, vectors = values[keep], vectors[:, keep]
-    largest = np.abs(vectors).argmax(axis=0)
-    return values, vectors * np.where(vectors[largest, np.arange(len(values))] < 0, -1.0, 1.0)
-
-
-def rounding_variance(cov: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Variance (d,) that float32 storage may have made in each column of rows of this mean and covariance."""
-    result: np.ndarray = ROUNDING * (np.diag(cov) + mean**2)
-    return result
-
-
 def n_directions(given: int | None, d: int, columns_each: int) -> int:
     """The number of directions to remove from d columns: `given`, else one for every `columns_each` columns (rounded,
     at least 1 where d allows it)."""
@@ -280,14 +235,6 @@ def check_fewer_than_columns(name: str, k: int, d: int) -> None:
     """Raise TransformError if removing k directions from d columns leaves nothing."""
     if k >= d > 0 and k > 0:
         raise TransformError(f"{name}={k} of {d} columns would leave nothing; choose {name} below {d}")
-
-
-def by_chunks(x: np.ndarray, width: int, function: Callable[[np.ndarray], np.ndarray], step: int = CHUNK) -> np.ndarray:
-    """`function` of each chunk of rows, (n, width) float32; only `step` rows are widened to float64 at a time."""
-    out = np.empty((len(x), width), np.float32)
-    for at in range(0, len(x), step):
-        out[at : at + step] = function(x[at : at + step])
-    return out
 
 
 @hookimpl

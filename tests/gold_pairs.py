@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ctxexp.metrics.similarity import SimilarityMetric
+from ctxexp import SimilarityMetric
 from tests.engine import Sides, computed
 
 WORDS = ["a", "cat", "sat", "on", "the", "old", "mat", "again"]

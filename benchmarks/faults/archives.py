@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.datasets import archive_members, text_lines
-from ctxexp.datasets.download import fetch_dataset
+from ctxexp.datasets.downloads import fetch_dataset
 from ctxexp.errors import DataError
 
 from . import Lost, Silent

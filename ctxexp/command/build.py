@@ -20,7 +20,7 @@ from ctxexp.control import Control
 from ctxexp.dataset import Corpus, TextStream
 from ctxexp.datasets.checks import check_corpus, check_sentences, deduplicate
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
-from ctxexp.datasets.download import vector_folder
+from ctxexp.datasets.downloads import vector_folder
 from ctxexp.datasets.text import fit_files, sentences_of
 from ctxexp.engine import Engine
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near, short

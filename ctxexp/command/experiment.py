@@ -39,7 +39,7 @@ from ctxexp.command.key import plugins_used
 from ctxexp.command.names import add_config_folder, config_folder, quote
 from ctxexp.command.options import MEANT
 from ctxexp.command.overrides import write_out
-from ctxexp.datasets.download import vector_folder
+from ctxexp.datasets.downloads import vector_folder
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
 from ctxexp.files.code_version import skip_damaged
 from ctxexp.files.process import (

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from ctxexp.command.cli import run_or_help
 from ctxexp.command.help import ConfigKey, columns, config_keys, option_keys, option_names, summary_of
-from ctxexp.datasets.download import vector_folder
+from ctxexp.datasets.downloads import vector_folder
 from ctxexp.errors import TrackingError
 from ctxexp.files.code_version import __version__
 from ctxexp.files.credentials import VARIABLE

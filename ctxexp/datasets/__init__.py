@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxexp.datasets.checks import tokenizer
-from ctxexp.datasets.download import archive_members, cache_folder, download
+from ctxexp.datasets.downloads import archive_members, cache_folder, download
 from ctxexp.datasets.tables import read_table
 from ctxexp.files.text_lines import text_lines
 from ctxexp.files.writing import user_path

@@ -10,7 +10,7 @@ from typing import Literal
 
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.datasets.checks import tokenizer as make_tokenizer
-from ctxexp.datasets.download import fetch_dataset
+from ctxexp.datasets.downloads import fetch_dataset
 from ctxexp.datasets.tables import read_table
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp.files.text_lines import text_lines

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from ctxexp.maths.geometry import mean_cosine
 from ctxexp.maths.resampling import Curve, Resamples, Stream, interval
-from ctxexp.maths.spectra import Moments, effective_rank, entropy_rank, isoscore, participation_ratio
+from ctxexp.maths.spectra import (
+    Moments,
+    effective_rank,
+    entropy_rank,
+    isoscore,
+    participation_ratio,
+    principal_directions,
+)
 from ctxexp.maths.statistics import (
     finite_mean,
     kmeans,
@@ -32,6 +39,7 @@ __all__ = [
     "partial_correlation",
     "participation_ratio",
     "percentiles",
+    "principal_directions",
     "resampled_spearman",
     "resamples",
     "spearman",

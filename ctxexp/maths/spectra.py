@@ -12,6 +12,8 @@ from typing import NamedTuple, Self
 import numpy as np
 
 WIDENED = 1024  # rows that are widened to float64 at a time
+CHUNK = 4096  # likewise where transforms are fitted and applied
+ROUNDING = float(np.finfo(np.float32).eps) ** 2  # bound on the variance from rounding to float32, over the mean square
 COARSER = 4  # rounding errors of the rows' own precision, in its epsilon, that are no spread: a few steps, each once
 FLOAT32 = 16  # likewise in the epsilon of the arithmetic here and in the models: sums of many terms
 ROWS = 256  # float32 partial sums run over at most so many rows
@@ -242,3 +244,70 @@ def leading(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.maximum(values[:, -1], 0), vectors[..., -1]
     pairs = [eigh(moment, subset_by_index=[m - 1, m - 1], check_finite=False) for moment in moments]
     return np.array([max(value[0], 0.0) for value, _ in pairs]), np.array([vector[:, 0] for _, vector in pairs])
+
+
+def principal_directions(x: np.ndarray, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean, variances and principal directions of float32 rows, in float64.
+
+    Directions along which there is no more than rounding to float32 makes are left out. The entry of largest size in
+    each direction is positive.
+
+    Args:
+        x: Rows (n, d).
+        rows: Indices of those that count; None: all.
+
+    Returns:
+        The mean (d,), the variances (r,) in descending order (divided by n), and the directions (d, r).
+
+    Example:
+        >>> mean, variances, directions = principal_directions(np.array([[0, 1], [4, 1]], np.float32))
+        >>> mean.tolist(), variances.tolist(), directions.tolist()
+        ([2.0, 1.0], [4.0], [[1.0], [0.0]])
+    """
+    centre = mean(x, rows)
+    cov = covariance(x, centre, rows)
+    return centre, *directions_of(cov, rounding_variance(cov, centre))
+
+
+def mean(x: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    """Column means (d,) float64 of x, or of the named rows, exact for columns that hold one value: sums are of
+    differences to the first row."""
+    n, first = len(x) if rows is None else len(rows), x[0 if rows is None else rows[0]].astype(np.float64)
+    total = np.zeros(x.shape[1])
+    for at in range(0, n, CHUNK):
+        total += ((x[at : at + CHUNK] if rows is None else x[rows[at : at + CHUNK]]) - first).sum(axis=0)
+    result: np.ndarray = first + total / n
+    return result
+
+
+def covariance(x: np.ndarray, mean: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    """Covariance (d, d) float64 of x, or of the named rows, about `mean`: sums over n rows divided by n (ddof 0)."""
+    total = np.zeros((x.shape[1], x.shape[1]))
+    n = len(x) if rows is None else len(rows)
+    for at in range(0, n, CHUNK):
+        chunk = x[at : at + CHUNK] if rows is None else x[rows[at : at + CHUNK]]
+        centred = chunk - mean
+        total += centred.T @ centred
+    return total / n
+
+
+def directions_of(cov: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Variances (r,) in descending order and principal directions (d, r) of a covariance.
+
+    Only directions that have variance: more than float64 resolves beside the largest, and more than `noise` (d,), each
+    column's variance from its storage, makes along them. The entry of largest size in each direction is positive, so
+    that the result doesn't depend on the order in which the rows were summed.
+    """
+    values, vectors = np.linalg.eigh(cov)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    least = max(float(values[0]), 0.0) * len(cov) * float(np.finfo(np.float64).eps)
+    keep = values > np.maximum(least, noise @ vectors**2)
+    values, vectors = values[keep], vectors[:, keep]
+    largest = np.abs(vectors).argmax(axis=0)
+    return values, vectors * np.where(vectors[largest, np.arange(len(values))] < 0, -1.0, 1.0)
+
+
+def rounding_variance(cov: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Variance (d,) that float32 storage may have made in each column of rows of this mean and covariance."""
+    result: np.ndarray = ROUNDING * (np.diag(cov) + mean**2)
+    return result

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ctxexp.errors import ConfigError, MetricError, near, short
-from ctxexp.groups import Group, Pairs, pairs_of
+from ctxexp.groups import Group, Pairs
 from ctxexp.maths.resampling import Statistics, replicates_of
 from ctxexp.maths.statistics import pearson, percentiles, resampled_spearman, spearman
 from ctxexp.metric import Estimate, Metric, Over
@@ -47,7 +47,13 @@ def similarities(x: np.ndarray, y: np.ndarray, kind: str = "cosine") -> np.ndarr
 
 @dataclass(frozen=True)
 class ScoredPairs:
-    """The pairs of one sub-set: columns `similarity`, `gold` and those of the metric's own, each (n,) float64."""
+    """The pairs of one sub-set: columns `similarity`, `gold` and those of the metric's own, each (n,) float64.
+
+    Example:
+        >>> pairs = ScoredPairs("dev", {"similarity": np.array([0.9, np.nan]), "gold": np.array([5.0, 1.0])}, np.eye(2))
+        >>> pairs.of("similarity", "gold")  # without the pair that has no similarity
+        [array([0.9]), array([5.])]
+    """
 
     subset: str
     columns: dict[str, np.ndarray]
@@ -66,16 +72,21 @@ class ScoredPairs:
         """Columns of the defined pairs."""
         return [self.columns[name][self.defined] for name in names]
 
-
-def join_pairs(parts: Sequence[ScoredPairs]) -> ScoredPairs:
-    """All pairs of the sub-sets, one after the other."""
-    columns = {name: np.concatenate([p.columns[name] for p in parts]) for name in parts[0].columns}
-    return ScoredPairs("", columns, np.concatenate([p.sentence_ids for p in parts]))
+    @staticmethod
+    def join(parts: Sequence[ScoredPairs]) -> ScoredPairs:
+        """All pairs of the sub-sets, one after the other."""
+        columns = {name: np.concatenate([p.columns[name] for p in parts]) for name in parts[0].columns}
+        return ScoredPairs("", columns, np.concatenate([p.sentence_ids for p in parts]))
 
 
 @dataclass
 class TaskStatistics:
-    """A task's statistics: values by name, their bootstrap replicates (each (r,)), and counts, which tasks add up."""
+    """A task's statistics: values by name, their bootstrap replicates (each (r,)), and counts, which tasks add up.
+
+    Example:
+        >>> TaskStatistics({"auc": 50.0}, {"auc": np.array([40.0, 60.0])}).estimates("auc")["auc"].low
+        40.5
+    """
 
     values: dict[str, float]
     replicates: dict[str, np.ndarray]
@@ -107,7 +118,27 @@ class SimilarityMetric(Metric):
     A pair whose similarity is undefined (the cosine of a zero vector) is left out and counted. Where the corpus has
     several tasks the names of statistics begin with the task (`STS12/all`), and `avg/...` is the mean over tasks, NaN
     if a task's value is. Intervals: 95%, percentile bootstrap over pairs, resampled within each sub-set, those that
-    share a sentence together (`ctxexp.maths.resampling`); the same pairs in each layer.
+    share a sentence together (`ctxexp.maths.resampling`); the same pairs in each layer. Counts of pairs with
+    similarity and gold (`n`) and of the others (`undefined`) are added to those of `task_statistics`. In `definition`,
+    `{similarity}` becomes the chosen one in words.
+
+    Example:
+        >>> class Concordance(SimilarityMetric):
+        ...     definition = "share of pairs at which {similarity} and gold have the same sign"
+        ...     main = "share"
+        ...     def task_statistics(self, parts):
+        ...         pairs = ScoredPairs.join(parts)
+        ...         same = np.equal(*(np.sign(x) for x in pairs.of("similarity", "gold")))
+        ...         def statistics(counts):
+        ...             counts = counts[:, pairs.defined]
+        ...             return {"share": counts @ same / counts.sum(axis=1)}
+        ...         return TaskStatistics({"share": same.mean()}, self.bootstrap(parts, statistics))
+        >>> metric = Concordance(similarity="dot")
+        >>> metric.definition
+        'share of pairs at which dot product and gold have the same sign'
+        >>> metric.update(Group("dev", np.ones((1, 2, 3)), pairs=Pairs(np.array([1.0]), [("a cat", "one cat")])))
+        >>> metric.compute()["share"].value
+        1.0
     """
 
     over: ClassVar[Over] = "pair"
@@ -116,6 +147,7 @@ class SimilarityMetric(Metric):
         if similarity not in SIMILARITIES:
             raise ConfigError(f"similarity={short(similarity)}: no such choice{near(str(similarity), SIMILARITIES)}")
         self.similarity = similarity
+        self.definition = self.definition.replace("{similarity}", SIMILARITIES[similarity])
         self._parts: dict[str, ScoredPairs] = {}
         self._rng, self._draws = np.random.default_rng(0), 0
 
@@ -123,7 +155,7 @@ class SimilarityMetric(Metric):
         self._rng, self._draws = rng, replicates
 
     def update(self, group: Group) -> None:
-        subset, pairs = str(group.key), pairs_of(group)
+        subset, pairs = str(group.key), group.gold_pairs()
         if subset in self._parts:
             raise MetricError(f"sub-set {subset!r} came twice; expected all of its pairs in one update")
         n = len(pairs)
@@ -156,6 +188,8 @@ class SimilarityMetric(Metric):
         if not tasks:
             raise MetricError("no gold pairs: choose a data set that has them, such as sts_b, sick_r or sts")
         by_task = {name: self.task_statistics(parts) for name, parts in tasks.items()}
+        for name, parts in tasks.items():
+            by_task[name].counts = {**pair_counts(parts), **by_task[name].counts}
         if len(by_task) == 1:
             (only,) = by_task.values()
             return only.estimates(self.main)
@@ -193,15 +227,14 @@ class STS(SimilarityMetric):
     lower: ClassVar[str] = "less like people's judgements"
     higher: ClassVar[str] = "more like people's judgements"
     main: ClassVar[str] = "all"
+    definition = "Spearman of {similarity} with gold, over all pairs of a task"
 
     def __init__(self, *, similarity: Similarity = "cosine") -> None:
         super().__init__(similarity=similarity)
-        self.definition = f"Spearman of {SIMILARITIES[similarity]} with gold, over all pairs of a task"
         self._intervals: dict[str, tuple[float, float]] = {}
 
     def task_statistics(self, parts: Sequence[ScoredPairs]) -> TaskStatistics:
-        whole = join_pairs(parts)
-        counts = pair_counts(parts)
+        whole = ScoredPairs.join(parts)
         weights = np.array([part.defined.sum() for part in parts], np.float64)
         values: dict[str, float] = {}
         for prefix, correlation in (("", spearman), ("pearson_", pearson)):
@@ -224,7 +257,7 @@ class STS(SimilarityMetric):
         resampled = self.bootstrap(parts, statistics)
         for part in parts:
             self._intervals[part.subset] = percentiles(resampled.pop(f"of {part.subset}"))
-        return TaskStatistics(values, resampled, counts)
+        return TaskStatistics(values, resampled)
 
     def outputs(self) -> dict[str, list[dict[str, object]]]:
         """The table, one row per sub-set: its pairs, Spearman x 100 with its interval (after `compute`), Pearson x

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxexp.dataset import Sentence
-from ctxexp.datasets.download import cache_folder
+from ctxexp.datasets.downloads import cache_folder
 from ctxexp.errors import DiskError, error_text
 from ctxexp.files.code_version import code_version
 from ctxexp.files.writing import clear_parts, digest, seal, unseal, write_text

@@ -12,7 +12,7 @@ import time
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from ctxexp.datasets.download import ARCHIVES
+from ctxexp.datasets.downloads import ARCHIVES
 
 PLUGINS = Path(__file__).resolve().parents[1]
 ROOT = PLUGINS.parent

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.datasets import download as downloads
+from ctxexp.datasets import downloads
 from ctxexp.datasets.checks import is_punctuation
-from ctxexp.datasets.download import fetch_dataset, manifest
+from ctxexp.datasets.downloads import fetch_dataset, manifest
 from ctxexp.datasets.polysemy import DATA, glosses, polysemy
 from ctxexp.datasets.sts import sick_r, sts_2012_2016, sts_b
 from ctxexp.datasets.text import text

@@ -7,7 +7,6 @@ import pytest
 
 from ctxexp import Block, Group, Pairs
 from ctxexp.errors import MetricError
-from ctxexp.groups import pairs_of
 
 X = np.arange(24.0).reshape(3, 2, 4)
 ROWS = np.array([[4, 5], [0, 9], [7, 2]])
@@ -37,7 +36,7 @@ PAIRS = Pairs(np.array([0.5, 4.0]), [("a", "b"), ("c", "d")])
 
 
 def test_a_group_of_pairs_gives_its_pairs() -> None:
-    assert pairs_of(Group("x", np.zeros((2, 2, 5)), pairs=PAIRS)) is PAIRS
+    assert Group("x", np.zeros((2, 2, 5)), pairs=PAIRS).gold_pairs() is PAIRS
 
 
 @pytest.mark.parametrize(
@@ -52,4 +51,4 @@ def test_a_group_of_pairs_gives_its_pairs() -> None:
 )
 def test_a_group_without_a_pair_each_row_is_refused(group: Group, message: str) -> None:
     with pytest.raises(MetricError, match=f"^sub-set 'x': vectors of .*{message}"):
-        pairs_of(group)
+        group.gold_pairs()

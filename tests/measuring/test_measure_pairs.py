@@ -14,7 +14,6 @@ from test_measure import TextFile
 
 from ctxexp import Corpus, Estimate, Group, Metric, Pair, Results, Sentence, Transform
 from ctxexp.errors import DataError, MetricError, TransformError
-from ctxexp.groups import pairs_of
 from ctxexp.measuring.words import _all_equal, require_pairs
 from ctxexp.results import Key
 from ctxexp.results.run_info import MeasureInfo
@@ -48,7 +47,7 @@ class Dot(Metric):
         self.seen: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     def update(self, group: Group) -> None:
-        pairs = pairs_of(group)
+        pairs = group.gold_pairs()
         assert group.key not in self.seen
         assert len(pairs.texts) == len(pairs) == len(group.x)
         self.seen[str(group.key)] = (group.x[:, 0].astype(float) * group.x[:, 1]).sum(1), pairs.gold
@@ -240,7 +239,7 @@ def test_errors_are_named_as_the_metrics() -> None:
             if self.at == "update" and group.key == "A/y":
                 raise ZeroDivisionError("oh")
             if self.at == "gold":  # the metrics after it would be held against this
-                pairs_of(group).gold[:] = 0
+                group.gold_pairs().gold[:] = 0
             if self.at == "vectors":
                 group.x[:] /= np.linalg.norm(group.x, axis=2, keepdims=True)
 

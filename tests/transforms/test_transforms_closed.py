@@ -13,9 +13,10 @@ from scipy.stats import spearmanr
 from test_transforms import Space, curves, place
 
 from ctxexp.errors import ConfigError, TransformError
+from ctxexp.maths.spectra import CHUNK
 from ctxexp.testing import check_transform
 from ctxexp.transform import Calibration
-from ctxexp.transforms import CHUNK, AllButTheTop, Center, Standardize, Whitening
+from ctxexp.transforms import AllButTheTop, Center, Standardize, Whitening
 from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
 
 CLOSED: dict[str, Callable[[], Any]] = {

@@ -7,7 +7,7 @@ import logging
 import os
 from pathlib import Path
 
-from ctxexp.datasets.download import UNREACHABLE, cache_folder, content_at
+from ctxexp.datasets.downloads import UNREACHABLE, cache_folder, content_at
 from ctxexp.errors import DiskError, ModelError
 from ctxexp.files.writing import atomic_write, user_path
 

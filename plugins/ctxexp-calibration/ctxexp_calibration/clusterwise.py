@@ -9,18 +9,9 @@ import numpy as np
 
 from ctxexp import Transform
 from ctxexp.errors import ConfigError, TransformError
-from ctxexp.transforms import (
-    CHUNK,
-    by_chunks,
-    check_fewer_than_columns,
-    check_int,
-    covariance,
-    mean,
-    n_directions,
-    principal_directions,
-    rounding_variance,
-)
-from ctxexp_calibration.kmeans import kmeans, nearest
+from ctxexp.maths import principal_directions
+from ctxexp_calibration.kmeans import CHUNK, kmeans, nearest
+from ctxexp_calibration.weighted_removal import check_int, n_directions
 
 
 class Clusterwise(Transform):
@@ -49,15 +40,14 @@ class Clusterwise(Transform):
 
     def fit(self, x: np.ndarray) -> Self:
         d = x.shape[1]
-        components = n_directions(self.components, d, 64)
-        check_fewer_than_columns("components", components, d)
+        components = n_directions("components", self.components, d, 64)
         least = 2 * (components + 1)
         if len(x) < least:
             raise TransformError(
                 f"{len(x)} rows are too few to remove {components} directions of a cluster; fit on at least {least}, "
                 "or lower components"
             )
-        self.origin = mean(x)  # clusters are found about the mean, where float64 loses nothing
+        self.origin = x.mean(axis=0, dtype=np.float64)  # clusters are found about the mean, where float64 loses nothing
         centres = kmeans(x, self.origin, self.clusters, self.seed)
         labels = self._labels(x, centres)
         sizes = np.bincount(labels, minlength=len(centres))
@@ -68,10 +58,8 @@ class Clusterwise(Transform):
         self.means = np.empty_like(centres)  # (c, d)
         self.directions: list[np.ndarray] = []  # c of (d, components)
         for c in range(len(centres)):
-            rows = np.flatnonzero(labels == c)
-            self.means[c] = mean_of(x, rows)
-            cov = covariance(x, self.means[c], rows)
-            self.directions.append(principal_directions(cov, rounding_variance(cov, self.means[c]))[1][:, :components])
+            self.means[c], _, directions = principal_directions(x, np.flatnonzero(labels == c))
+            self.directions.append(directions[:, :components])
         return self
 
     def record(self) -> dict[str, list[int]]:
@@ -79,7 +67,7 @@ class Clusterwise(Transform):
         return {"clusters": [len(self.centres)]}
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        return by_chunks(x, x.shape[1], self._piece)
+        return self.by_chunks(x, self._piece)
 
     def _piece(self, x: np.ndarray) -> np.ndarray:
         y = np.empty(x.shape)
@@ -97,13 +85,3 @@ class Clusterwise(Transform):
         """Each cluster that has rows, as (indices of its rows, its number)."""
         for c in np.unique(labels):
             yield np.flatnonzero(labels == c), int(c)
-
-
-def mean_of(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Column means (d,) float64 of the rows of x at these indices; exact for columns that hold one value."""
-    first = x[rows[0]].astype(np.float64)
-    total = np.zeros(x.shape[1])
-    for at in range(0, len(rows), CHUNK):
-        total += (x[rows[at : at + CHUNK]] - first).sum(axis=0)
-    result: np.ndarray = first + total / len(rows)
-    return result

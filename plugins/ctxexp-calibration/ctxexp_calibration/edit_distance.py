@@ -8,19 +8,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ctxexp import Pairs
+from ctxexp import Pairs, ScoredPairs, SimilarityMetric, TaskStatistics
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError, near
 from ctxexp.maths import partial_correlation, resampled_spearman, spearman
-from ctxexp.metrics.similarity import (
-    SIMILARITIES,
-    ScoredPairs,
-    Similarity,
-    SimilarityMetric,
-    TaskStatistics,
-    join_pairs,
-    pair_counts,
-)
 
 Units = Literal["words", "characters"]
 UNITS: tuple[Units, ...] = ("words", "characters")
@@ -42,21 +33,28 @@ class EditDistance(SimilarityMetric):
     title = "Similarity against edit distance"
     unit: ClassVar[str] = "Spearman × 100"
     main: ClassVar[str] = "similarity_distance"
+    definition = "Spearman of {similarity} with Levenshtein distance"
 
-    def __init__(self, *, units: Units = "words", threshold: int = 4, similarity: Similarity = "cosine") -> None:
+    def __init__(
+        self,
+        *,
+        units: Units = "words",
+        threshold: int = 4,
+        similarity: Literal["cosine", "dot", "euclidean"] = "cosine",
+    ) -> None:
         if units not in UNITS:
             raise ConfigError(f"units={units!r}: no such choice{near(str(units), UNITS)}")
         if threshold < 0:
             raise ConfigError(f"threshold={threshold}: expected an edit distance of at least 0")
         super().__init__(similarity=similarity)
         self.units, self.threshold = units, threshold
-        self.definition = f"Spearman of {SIMILARITIES[similarity]} with Levenshtein distance in {units}"
+        self.definition += f" in {units}"
 
     def columns(self, subset: str, pairs: Pairs) -> Mapping[str, np.ndarray]:
         return {"distance": np.array([_distance(a, b, self.units) for a, b in pairs.texts], np.float64)}
 
     def task_statistics(self, parts: Sequence[ScoredPairs]) -> TaskStatistics:
-        whole = join_pairs(parts)
+        whole = ScoredPairs.join(parts)
         similarity, gold, distance = columns = whole.of("similarity", "gold", "distance")
         within = distance <= self.threshold
         close = [x[within] for x in columns]
@@ -71,15 +69,14 @@ class EditDistance(SimilarityMetric):
             replicates |= {f"near_{name}": 100 * rho_near[:, i, j] for name, (i, j) in COLUMNS_OF.items()}
             return replicates | {"partial": 100 * partial_correlation(rho[:, 0, 1], rho[:, 0, 2], rho[:, 1, 2])}
 
-        numbers = {**pair_counts(parts), "near_n": int(within.sum())}
-        return TaskStatistics(values, self.bootstrap(parts, statistics), numbers)
+        return TaskStatistics(values, self.bootstrap(parts, statistics), {"near_n": int(within.sum())})
 
     def outputs(self) -> dict[str, list[dict[str, object]]]:
         """The table, a row a task and range of distances (to the threshold, then doubling): mean gold and similarity,
         Spearman."""
         rows: list[dict[str, object]] = []
         for task, parts in self.tasks().items():
-            similarity, gold, distance = join_pairs(parts).of("similarity", "gold", "distance")
+            similarity, gold, distance = ScoredPairs.join(parts).of("similarity", "gold", "distance")
             low, high = 0, self.threshold
             while low <= distance.max(initial=-1):
                 inside = (low <= distance) & (distance <= high)

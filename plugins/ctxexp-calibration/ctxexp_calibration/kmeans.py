@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ctxexp.maths import statistics
-from ctxexp.transforms import CHUNK
+from ctxexp import maths
 
+CHUNK = 4096  # rows that are widened to float64 at a time
 SAMPLE = 10_000  # rows that centres are sought on
 ROUNDS = 50  # of Lloyd's algorithm, at most
 
@@ -23,7 +23,7 @@ def kmeans(x: np.ndarray, origin: np.ndarray, k: int, seed: int, *, sample: int 
     order = np.argsort(radius, kind="stable")
     if len(order) > sample:
         order = order[np.sort(rng.choice(len(order), sample, replace=False))]
-    return statistics.kmeans(x[order] - origin, k, seed=seed, rounds=ROUNDS)[1]
+    return maths.kmeans(x[order] - origin, k, seed=seed, rounds=ROUNDS)[1]
 
 
 def nearest(y: np.ndarray, centres: np.ndarray) -> np.ndarray:

@@ -7,17 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Pairs
+from ctxexp import Pairs, ScoredPairs, SimilarityMetric, TaskStatistics
 from ctxexp.errors import MetricError
-from ctxexp.metrics.similarity import (
-    SIMILARITIES,
-    ScoredPairs,
-    Similarity,
-    SimilarityMetric,
-    TaskStatistics,
-    join_pairs,
-    pair_counts,
-)
 from ctxexp_calibration.auc import auc, resampled_auc
 
 
@@ -31,10 +22,7 @@ class QNLI(SimilarityMetric):
     title = "Question against answer"
     unit: ClassVar[str] = "AUC × 100"
     main: ClassVar[str] = "auc"
-
-    def __init__(self, *, similarity: Similarity = "cosine") -> None:
-        super().__init__(similarity=similarity)
-        self.definition = f"area under the ROC curve of {SIMILARITIES[similarity]} against gold 1"
+    definition = "area under the ROC curve of {similarity} against gold 1"
 
     def columns(self, subset: str, pairs: Pairs) -> Mapping[str, np.ndarray]:
         odd = set(np.unique(pairs.gold).tolist()) - {0.0, 1.0}
@@ -46,12 +34,12 @@ class QNLI(SimilarityMetric):
         return {}
 
     def task_statistics(self, parts: Sequence[ScoredPairs]) -> TaskStatistics:
-        whole = join_pairs(parts)
+        whole = ScoredPairs.join(parts)
         similarity, gold = whole.of("similarity", "gold")
 
         def statistics(counts: np.ndarray) -> dict[str, np.ndarray]:
             return {"auc": 100 * resampled_auc(similarity, gold == 1, counts[:, whole.defined])}
 
         replicates = self.bootstrap(parts, statistics)
-        numbers = {**pair_counts(parts), "entailed": int((gold == 1).sum())}
+        numbers = {"entailed": int((gold == 1).sum())}
         return TaskStatistics({"auc": 100 * auc(similarity, gold == 1)}, replicates, numbers)

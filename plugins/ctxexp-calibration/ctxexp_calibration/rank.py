@@ -7,7 +7,6 @@ from typing import Self
 import numpy as np
 
 from ctxexp import Transform
-from ctxexp.transforms import by_chunks
 
 CHUNK_ROWS = 512  # rows that are ranked at a time: sorting takes several times the memory of what it sorts
 
@@ -27,7 +26,7 @@ class Rank(Transform):
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        return by_chunks(x, x.shape[1], ranks, CHUNK_ROWS)
+        return self.by_chunks(x, ranks, CHUNK_ROWS)
 
 
 def ranks(x: np.ndarray) -> np.ndarray:

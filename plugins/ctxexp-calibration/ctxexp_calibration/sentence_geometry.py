@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp import Group, Metric, Over
-from ctxexp.groups import pairs_of
 from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio
 
 
@@ -38,7 +37,7 @@ class SentenceGeometry(Metric):
         self._seen: set[bytes] = set()  # of sentences, by text and vector
 
     def update(self, group: Group) -> None:
-        pairs = pairs_of(group)
+        pairs = group.gold_pairs()
         for end in (0, 1):
             side = group.x[:, end]
             # The vector is part of what is "the same", so that the order of sub-sets can never matter.

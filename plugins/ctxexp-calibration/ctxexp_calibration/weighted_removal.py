@@ -8,17 +8,8 @@ from typing import Self
 import numpy as np
 
 from ctxexp import Transform
-from ctxexp.errors import ConfigError
-from ctxexp.transforms import (
-    by_chunks,
-    check_fewer_than_columns,
-    check_int,
-    covariance,
-    mean,
-    n_directions,
-    principal_directions,
-    rounding_variance,
-)
+from ctxexp.errors import ConfigError, TransformError
+from ctxexp.maths import principal_directions
 
 
 class WeightedRemoval(Transform):
@@ -47,12 +38,8 @@ class WeightedRemoval(Transform):
             self.k = len(self.given_weights)
 
     def fit(self, x: np.ndarray) -> Self:
-        d = x.shape[1]
-        k = n_directions(self.k, d, 100)
-        check_fewer_than_columns("k", k, d)
-        self.mean = mean(x)
-        cov = covariance(x, self.mean)
-        variances, directions = principal_directions(cov, rounding_variance(cov, self.mean))
+        k = n_directions("k", self.k, x.shape[1], 100)
+        self.mean, variances, directions = principal_directions(x)
         self.directions = directions[:, :k]  # (d, k)
         n = self.directions.shape[1]  # fewer than k where the rows have fewer directions
         weights = self.given_weights
@@ -60,12 +47,27 @@ class WeightedRemoval(Transform):
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        return by_chunks(x, x.shape[1], self._piece)
+        return self.by_chunks(x, self._piece)
 
     def _piece(self, x: np.ndarray) -> np.ndarray:
         y: np.ndarray = x - self.mean
         y -= ((y @ self.directions) * self.weights) @ self.directions.T
         return y
+
+
+def check_int(name: str, value: int | None, *, least: int) -> None:
+    """Raise ConfigError unless `value` is null or an integer of at least `least`."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+        raise ConfigError(f"{name}={value!r}: expected null or a whole number of at least {least}")
+
+
+def n_directions(name: str, given: int | None, d: int, columns_each: int) -> int:
+    """The number of directions to remove from d columns: `given`, else one for every `columns_each` columns (rounded,
+    at least 1 where d allows it). Raises TransformError if that leaves nothing."""
+    k = min(max(1, int(d / columns_each + 0.5)), d - 1) if given is None else given
+    if k >= d > 0 and k > 0:
+        raise TransformError(f"{name}={k} of {d} columns would leave nothing; choose {name} below {d}")
+    return k
 
 
 def _finite(value: object) -> float:

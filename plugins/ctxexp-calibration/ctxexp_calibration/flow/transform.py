@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from ctxexp import Transform
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.models import resolve_device
-from ctxexp.transform import Record
 
 if TYPE_CHECKING:
     import torch
@@ -109,7 +108,7 @@ class Flow(Transform):
                 out[at : at + CHUNK] = z.cpu().numpy()
         return out
 
-    def record(self) -> Record:
+    def record(self) -> dict[str, Sequence[object]]:
         """The loss in at most 100 stretches of training: their last `step`, `rows` seen by then, mean `loss`."""
         parts = np.array_split(np.array(self.loss_curve), min(POINTS, len(self.loss_curve)) or 1)
         ends = np.cumsum([len(part) for part in parts]).tolist() if self.loss_curve else []
