@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, TypeGuard
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -108,7 +108,6 @@ class Metric(MetricMetadata, ABC):
 
     over: ClassVar[Over]
     measures_embedding_tables: ClassVar[bool] = False
-    scored: ClassVar[bool] = False  # whether every group has a score: a GroupMean
     cosine_statistic: ClassVar[str] = ""
     invariances: frozenset[str] = frozenset()
     min_rows: ClassVar[int] = 1
@@ -163,11 +162,6 @@ class Metric(MetricMetadata, ABC):
         known."""
         return of_mean_cosine(x) if self.cosine_statistic else None
 
-    @property
-    def has_baseline(self) -> bool:
-        """Whether there is a baseline to speak of."""
-        return bool(self.cosine_statistic) or type(self).baseline_value is not Metric.baseline_value
-
     def outputs(self) -> Mapping[str, Output | list[dict[str, object]]]:
         """The place's results beside the statistics, by name, after `compute` (optional): files, or rows of the
         measure's table, such as one per sub-set, to which the layer is added."""
@@ -191,7 +185,6 @@ class GroupMean(Metric):
         1.0
     """
 
-    scored: ClassVar[bool] = True
     min_rows: ClassVar[int] = 2  # smaller groups have no score: NaN, and counted as undefined
 
     def __init__(self, *, sample: int | None = None, baselines: Sequence[str] = (RUN,)) -> None:
@@ -238,22 +231,8 @@ class GroupMean(Metric):
         """The influence of each row on its group's score, (w, n) float64; override for scores of more than the rows."""
         return block.prepared_rows.apply(self.influence)
 
-    @property
-    def baseline_is_score(self) -> bool:
-        """Whether the baseline is the score of a random group."""
-        return type(self).baseline_value is GroupMean.baseline_value
-
-    @property
-    def has_baseline(self) -> bool:
-        return True
-
-    @property
-    def score_is_cosine(self) -> bool:
-        """Whether each group's score itself, and not the baseline alone, is its mean cosine."""
-        return bool(self.cosine_statistic) and self.baseline_is_score
-
     def baseline_influence(self, x: np.ndarray) -> np.ndarray:
-        if self.baseline_is_score:
+        if baseline_is_score(self):
             result: np.ndarray = self.influence(x[None])[0]
             return result
         values = jackknife(x[None], lambda groups: np.array([self.baseline_value(group) for group in groups]))
@@ -297,6 +276,11 @@ class GroupMean(Metric):
         return aggregate(groups.scores, groups.weights)
 
 
-def has_scores(metric: Metric) -> TypeGuard[GroupMean]:
-    """Whether every group has a score."""
-    return metric.scored
+def has_baseline(metric: Metric) -> bool:
+    """Whether there is a baseline to speak of."""
+    return bool(metric.cosine_statistic) or type(metric).baseline_value is not Metric.baseline_value
+
+
+def baseline_is_score(metric: Metric) -> bool:
+    """Whether every group has a score, and the baseline is that of a random group."""
+    return type(metric).baseline_value is GroupMean.baseline_value

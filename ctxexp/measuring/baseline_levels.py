@@ -16,7 +16,7 @@ from ctxexp.errors import MetricError, plugin_call, short
 from ctxexp.groups import Block, WordReader
 from ctxexp.maths.geometry import PreparedRows
 from ctxexp.maths.resampling import Curve, Stream
-from ctxexp.metric import RUN, Metric, Over, has_scores
+from ctxexp.metric import RUN, GroupMean, Metric, Over, baseline_is_score, has_baseline
 from ctxexp.occurrences import Groups, Occurrences
 
 FIRST = ""  # the baseline of a measure's `baseline` and `adjusted`
@@ -34,7 +34,7 @@ class SampleBaseline:
 
     def baseline_source(self, metric: Metric) -> str:
         """The source of the measure's baseline: `exact`, `drawn`, or nothing where it has none to speak of."""
-        return "exact" if self.expectation and metric.cosine_statistic else "drawn" if metric.has_baseline else ""
+        return "exact" if self.expectation and metric.cosine_statistic else "drawn" if has_baseline(metric) else ""
 
     def observe_layer(self, reader: WordReader, metrics: Mapping[str, Metric], *, influence: bool) -> None:
         """Take one layer's value of each measure; with `influence`, that of clusters on it too."""
@@ -76,14 +76,14 @@ class SampleBaseline:
 
 def _value(metric: Metric, group: PreparedRows) -> float:
     """The metric's `baseline_value` of a group (1, n, d), by work that others share where that is its score."""
-    if has_scores(metric) and metric.baseline_is_score and group.x.shape[1] >= metric.min_rows:
+    if isinstance(metric, GroupMean) and baseline_is_score(metric) and group.x.shape[1] >= metric.min_rows:
         return float(group.apply(metric.score)[0])
     return metric.baseline_value(group.x[0])
 
 
 def _influence(metric: Metric, group: PreparedRows) -> np.ndarray | None:
     """The same of `baseline_influence`."""
-    if has_scores(metric) and metric.baseline_is_score:
+    if isinstance(metric, GroupMean) and baseline_is_score(metric):
         return group.apply(metric.influence)
     return metric.baseline_influence(group.x[0])
 
@@ -129,7 +129,8 @@ class BaselineLevels:
         self._schemes = {RUN: baseline, baseline.name: baseline}
         self._named, self._drawn = named, dict[tuple[str, Over], GroupBaseline | None]()
         self.of_groups = {
-            label: self._resolve(prototype) if prototype.scored else {} for label, prototype in prototypes.items()
+            label: self._resolve(prototype) if isinstance(prototype, GroupMean) else {}
+            for label, prototype in prototypes.items()
         }
 
     def _resolve(self, prototype: Metric) -> dict[str, GroupBaseline]:
@@ -157,7 +158,7 @@ class BaselineLevels:
             measures = {
                 label: MeasuredGroups(metric, self.indices[label])
                 for label, metric in metrics.items()
-                if baseline in self.of_groups[label].values() and has_scores(metric)
+                if baseline in self.of_groups[label].values() and isinstance(metric, GroupMean)
             }
             baseline.observe_layer(reader, measures, influence=influence)
 

@@ -19,7 +19,7 @@ from ctxexp.maths.statistics import finite_mean
 from ctxexp.measuring.baseline_levels import FIRST
 from ctxexp.measuring.rows import Rows
 from ctxexp.measuring.words import WordRows
-from ctxexp.metric import Estimate, Metric, has_scores
+from ctxexp.metric import Estimate, GroupMean, Metric
 from ctxexp.occurrences import Occurrences
 from ctxexp.results.values import LAYER, Key, Values, metric_key
 
@@ -111,7 +111,7 @@ class MetricRecord:
     ) -> None:
         """Add the statistics and scores of the instance that saw a place."""
         self.stats[place] = stats
-        if has_scores(instance):
+        if isinstance(instance, GroupMean):
             self.keys, scores, weights = instance.group_scores()
             self.by_layer.append(scores)
             self.by_layer_weights.append(weights)
@@ -225,7 +225,7 @@ class _Words:
         groups, prototype, sample = self.c.groups, self.c.prototype, self.baselines.sample
         if groups is not None:
             return self._groups(groups)
-        if prototype.cosine_statistic and not prototype.scored:  # the statistic is itself a baseline
+        if prototype.cosine_statistic and not isinstance(prototype, GroupMean):  # the statistic is itself a baseline
             self._keep(Key(self.label, prototype.cosine_statistic), sample.curve(self.label))
             if self.baselines.baseline_source(self.label) == "exact":
                 self.values.set(Key(self.label, "n"), sample.sizes(self.label))

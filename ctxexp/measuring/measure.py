@@ -15,7 +15,7 @@ from ctxexp.groups import Block, Place, Reader, call_metric
 from ctxexp.maths.resampling import Stream
 from ctxexp.measuring.curves import INFLUENCED, ClusterInfluence, MetricRecord, Split, write
 from ctxexp.measuring.rows import Rows
-from ctxexp.metric import Estimate, GroupMean, Metric, Output, Over, has_scores
+from ctxexp.metric import Estimate, GroupMean, Metric, Output, Over
 from ctxexp.progress import Progress, Silent
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo, describe
@@ -108,7 +108,7 @@ class _Pass:
         instances = {label: build(label, factory) for label, factory in self.metrics.items()}
         for label, instance in instances.items():
             reader.call_metric(label, instance, "bind_text()", partial(self.rows.bind_text, instance))
-            if (mixed := self.collected[label].mixed) is not None and has_scores(instance):
+            if (mixed := self.collected[label].mixed) is not None and isinstance(instance, GroupMean):
                 instance.set_weights(mixed.weights)
         shares = {label: ClusterInfluence(self.split) for label in instances} if self.split else {}
         with_groups = self._feed(reader, instances, shares)
@@ -154,7 +154,7 @@ class _Pass:
         more = f" (or one of {len(block) - 1} more of {n} rows)" if len(block) > 1 else ""
         where = f"{_NAMES.get(kind, kind)} {block.keys[0]!r}{more}"
         reader.call_metric(label, metric, where, partial(metric.update_block, block))
-        if shares is None or block.rows is None or metric.over not in INFLUENCED or not has_scores(metric):
+        if shares is None or block.rows is None or metric.over not in INFLUENCED or not isinstance(metric, GroupMean):
             return
         call = partial(metric.row_influence, block)
         shares.add(block.rows, reader.call_metric(label, metric, f"{where}, row_influence()", call))

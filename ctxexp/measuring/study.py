@@ -29,7 +29,7 @@ from ctxexp.maths.resampling import Stream, Units
 from ctxexp.measuring.measure import build, measure
 from ctxexp.measuring.rows import Rows, TableRows
 from ctxexp.measuring.words import Intervals, Observer, PairRows, WordRows, require_pairs
-from ctxexp.metric import RUN, Metric
+from ctxexp.metric import RUN, GroupMean, Metric
 from ctxexp.model import Encoder
 from ctxexp.occurrences import Layers, Occurrences, Text
 from ctxexp.progress import Progress, Silent
@@ -270,7 +270,7 @@ def measure_parts(
     metrics = {
         label: study.metrics[label]
         for label, prototype in prototypes.items()
-        if prototype.cosine_statistic and (prototype.scored or prototype.cosine_statistic != "baseline")
+        if prototype.cosine_statistic and (isinstance(prototype, GroupMean) or prototype.cosine_statistic != "baseline")
     }
     if not metrics or words.units is None or words.units.n < LEAST_CLUSTERS:
         return None

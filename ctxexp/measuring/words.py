@@ -20,7 +20,7 @@ from ctxexp.maths.mix import MixedWords
 from ctxexp.maths.resampling import Stream, resampled_unit
 from ctxexp.measuring.baseline_levels import BaselineLevels
 from ctxexp.measuring.rows import Rows
-from ctxexp.metric import Metric
+from ctxexp.metric import GroupMean, Metric
 from ctxexp.occurrences import Layers, Occurrences, Text, layer_subset, read_only
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, MixInfo, ModelInfo, ResamplingInfo, RunInfo
 from ctxexp.transform import Calibration
@@ -173,7 +173,7 @@ def warn_idle(occurrences: Occurrences, prototypes: Mapping[str, Metric]) -> Non
     """Say which measures no group of the corpus is large enough for: their curves are NaN."""
     idle: dict[str, list[str]] = {}
     for label, prototype in prototypes.items():
-        if prototype.scored and prototype.over in ("word", "sense", "sentence"):
+        if isinstance(prototype, GroupMean) and prototype.over in ("word", "sense", "sentence"):
             counts = occurrences.groups(prototype.over).counts
             if not len(counts) or (prototype.over == "sentence" and counts[-1] < 2 <= prototype.min_rows):
                 idle.setdefault(prototype.over, []).append(label)

@@ -82,7 +82,7 @@ def check_metric(make: Make, *, name: str = "") -> Report:
     invariances = [k for k in INVARIANCES if k not in prototype.invariances and _holds(make, groups, k)]
     if invariances and not report.failures:
         report.notes.append(f"not declared, but it held here: invariance to {', '.join(invariances)}")
-    if prototype.scored:
+    if isinstance(prototype, GroupMean):
         report.notes.append(_profile(make))
     return report.conclude()
 

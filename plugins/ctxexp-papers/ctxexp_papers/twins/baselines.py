@@ -14,7 +14,7 @@ from ctxexp.baselines import OnePerSentence
 from ctxexp.errors import ConfigError
 from ctxexp.groups import WordReader
 from ctxexp.maths import Curve, Stream, finite_mean
-from ctxexp.metric import has_scores
+from ctxexp.metric import baseline_is_score
 from ctxexp.occurrences import Groups
 from ctxexp_papers.twins.strata import StrataLevel, strata_level
 
@@ -85,12 +85,12 @@ class TwinLevels(GroupBaseline):
         self._levels: dict[str, list[StrataLevel]] = {}
 
     def baseline_source(self, metric: Metric) -> str:
-        return "exact" if self.strata and has_scores(metric) and metric.score_is_cosine else "drawn"
+        return "exact" if self.strata and score_is_cosine(metric) else "drawn"
 
     def observe_layer(self, reader: WordReader, measures: Mapping[str, MeasuredGroups], *, influence: bool) -> None:
         sampled: dict[str, MeasuredGroups] = {}
         for label, (metric, indices) in measures.items():
-            if self.strata and metric.score_is_cosine:
+            if self.strata and score_is_cosine(metric):
                 groups = self.groups if indices is None else self.groups.subset(indices)
                 mixed = self.occurrences.mixed(self.over, indices)
                 weights = None if mixed is None else mixed.weights(groups.counts > 1)
@@ -229,3 +229,8 @@ def pooled(counts: np.ndarray, least: int) -> np.ndarray:
     if n_rows < least and stratum:
         result[result == stratum] = stratum - 1
     return result
+
+
+def score_is_cosine(metric: Metric) -> bool:
+    """Whether each group's score itself, and not the baseline alone, is its mean cosine."""
+    return bool(metric.cosine_statistic) and baseline_is_score(metric)

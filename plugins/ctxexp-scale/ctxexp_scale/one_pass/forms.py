@@ -165,7 +165,8 @@ def why_not(metric: Metric) -> str:
         return f"sample={metric.sample} draws groups"
     if metric.baselines != (RUN,) and metric.cosine_statistic:
         return f"baselines=[{','.join(metric.baselines)}] measures random groups"
-    return "its chance level is drawn" if metric.has_baseline and not metric.cosine_statistic else ""
+    has_drawn = type(metric).baseline_value is not Metric.baseline_value and not metric.cosine_statistic
+    return "its chance level is drawn" if has_drawn else ""
 
 
 def check_parts(metrics: Mapping[str, Metric], baseline: Baseline, transform: Transform, control: Control) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp import Metric, Results
+from ctxexp import GroupMean, Metric, Results
 from ctxexp.command import Progress, Silent
 from ctxexp.maths import Curve, Resamples, Stream, finite_mean, interval
 from ctxexp.maths.mix import CountInfluence, MixedWords
@@ -217,7 +217,7 @@ class _Writer:
         above = None
         if self.level is not None and self.metric.cosine_statistic:
             level, scores = self.level.curve("level"), self.layers.scores
-            if not self.metric.scored:  # it is the level itself
+            if not isinstance(self.metric, GroupMean):  # it is the level itself
                 self._add_curve(self.metric.cosine_statistic, level)
                 self.values.set(self._key("n"), self.level.curve("n").value)
             elif np.isfinite(level.value).any():
