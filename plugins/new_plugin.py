@@ -38,12 +38,12 @@ def user_of(name: str) -> str:
         if entry.name == name:
             return f"the installed distribution {entry.dist.name if entry.dist else '?'} brings a plugin of this name"
     try:
-        from ctxexp.plugins import build_registry
+        from ctxexp.command import registry
     except ImportError:
         return ""  # ctxexp is not installed here, so nothing is known
-    for kind, offer in build_registry(installed=False).offers:
-        if offer in (name, f"{name}_spread"):
-            return f"ctxexp has a {kind} {offer!r}"
+    for offer in registry().offers.values():
+        if offer.builtin and offer.name in (name, f"{name}_spread"):
+            return f"ctxexp has a {offer.kind} {offer.name!r}"
     return ""
 
 

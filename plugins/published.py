@@ -12,28 +12,27 @@ import sys
 import tomllib
 from pathlib import Path
 
-from ctxexp.plugins import build_registry
-from ctxexp.plugins.hookspecs import USER_FACING_KINDS
-from ctxexp.plugins.offers import FILE
+from ctxexp.command import registry
 
 HERE = Path(__file__).resolve().parent
+FILE = HERE.parent / "ctxexp" / "plugins" / "published.json"
 
 
 def names_by_kind() -> dict[str, dict[str, str]]:
     """Requirements for pip, by kind and name; with the extra that is called as the name, where there is one."""
     table: dict[str, dict[str, str]] = {}
+    kinds = {offer.kind for offer in registry().offers.values() if offer.builtin}  # what users write
     for file in sorted(HERE.glob("ctxexp-*/pyproject.toml")):
         folder, project = file.parent, tomllib.loads(file.read_text(encoding="utf-8"))["project"]
         (module,) = project["entry-points"]["ctxexp"].values()
         sys.path.insert(0, str(folder))
         try:
-            registry = build_registry([(module, importlib.import_module(module))], installed=False)
+            hooks = vars(importlib.import_module(module))
         finally:
             sys.path.remove(str(folder))
-        names = [
-            key for key, offer in registry.offers.items() if offer.plugin == module and offer.kind in USER_FACING_KINDS
-        ]
-        names += [(path.parent.name, path.stem) for conf in registry.folders for path in Path(conf).glob("*/*.yaml")]
+        names = [(path.parent.name, path.stem) for path in folder.glob("*/ctxexp_conf/*/*.yaml")]
+        for kind in kinds & {hook.removeprefix("register_").removesuffix("s") for hook in hooks}:
+            hooks[f"register_{kind}s"](lambda name, factory, kind=kind, names=names: names.append((kind, name)))
         for kind, name in names:
             extra = name.replace("_", "-")
             has_extra = extra in project.get("optional-dependencies", ())

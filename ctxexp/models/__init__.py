@@ -5,12 +5,14 @@ from __future__ import annotations
 from ctxexp.models.choices import ModelFiles, TransformerOptions, resolve_device, with_files, with_transformer_options
 from ctxexp.models.huggingface import checkpoint_encoder
 from ctxexp.models.transformer.checkpoints import Checkpoint, resolve_checkpoint
+from ctxexp.models.word_vectors import WordVectorEncoder
 from ctxexp.plugins import Register, hookimpl
 
 __all__ = [
     "Checkpoint",
     "ModelFiles",
     "TransformerOptions",
+    "WordVectorEncoder",
     "checkpoint_encoder",
     "resolve_checkpoint",
     "resolve_device",

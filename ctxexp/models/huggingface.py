@@ -44,11 +44,14 @@ def huggingface(
     return checkpoint_encoder(resolve_checkpoint(checkpoint, revision), options, trust_remote_code=trust_remote_code)
 
 
-def checkpoint_encoder(checkpoint: Checkpoint, options: TransformerOptions, **choices: Any) -> Encoder:
-    """The encoder of the checkpoint's files, loaded when it must encode; `choices` as `from_files` takes them.
+def checkpoint_encoder(
+    checkpoint: Checkpoint, options: TransformerOptions, *, used: str = "", **choices: Any
+) -> Encoder:
+    """The encoder of the checkpoint's files, loaded when it must encode; `choices` as `from_files` takes them, `used`
+    a setting of sentence-transformers that the caller sees to, so that it isn't called unused.
 
     A plugin with a checkpoint of its own calls this in a factory that is decorated with
-    `ctxexp.models.choices.with_transformer_options`.
+    `ctxexp.models.with_transformer_options`.
     """
 
     def load() -> Encoder:
@@ -57,7 +60,7 @@ def checkpoint_encoder(checkpoint: Checkpoint, options: TransformerOptions, **ch
         return from_files(checkpoint, options, **choices)
 
     if not checkpoint.is_gguf and choices.get("untrained") is None:
-        account([unused_files(checkpoint.folder)], options.unused, checkpoint.source)
+        account([unused_files(checkpoint, used=used)], options.unused, checkpoint.source)
     if choices.get("trust_remote_code") or options.quantization:  # code from elsewhere decides
         return load()
     return lazy((checkpoint, options, choices), load, device=options.device)

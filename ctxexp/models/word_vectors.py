@@ -8,14 +8,12 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
-from ctxexp.files.vector_files import Format, WordVectors, detect_layout, read_vectors
+from ctxexp.files.vector_files import Format, detect_layout, read_vectors
 from ctxexp.files.writing import file_sha256, user_path
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import check_vector_file
@@ -23,34 +21,52 @@ from ctxexp.models.choices import check_vector_file
 log = logging.getLogger("ctxexp")
 
 
-class VectorSource(NamedTuple):
-    """A source of word vectors: `identity` is its part of the cache key, `label` its name in messages."""
-
-    identity: str
-    label: str
-    dim: int
-    details: Mapping[str, str]
-    read: Callable[[Callable[[str], bool]], WordVectors]  # the vectors of the words that are wanted
-
-
 class WordVectorEncoder(Encoder):
     """An encoder of one layer, a word's vector wherever it stands.
 
     A word that the source lacks gets no unit: it has no vector, is never measured, and is counted in a warning. It is
     read when words are first needed, once for a whole corpus, and only the vectors of those words are kept.
-    `lower` looks words up in lower case, for sources that hold nothing else.
+
+    Args:
+        identity: The source's part of the vectors' cache key, a digest of its content for one.
+        label: The source's name in messages.
+        dim: Numbers of a vector.
+        read: A function that is asked which words are wanted, and gives those that the source has with their vectors.
+        details: What the run's record says of the source.
+        lower: Whether words are looked up in lower case, for sources that hold nothing else.
+
+    Example:
+        >>> import numpy as np
+        >>> import ctxexp
+        >>> vectors = {"bank": [1.0, 0.0], "river": [0.0, 1.0]}
+        >>> def read(wanted):
+        ...     words = [word for word in vectors if wanted(word)]
+        ...     return words, np.array([vectors[word] for word in words], np.float32)
+        >>> encoder = WordVectorEncoder("two-words", "two words", 2, read)
+        >>> [encoded] = encoder.encode([ctxexp.Sentence(("river", "bank"))])
+        >>> encoded.vectors.tolist()
+        [[[0.0, 1.0], [1.0, 0.0]]]
     """
 
     n_layers = 1
     positional = False
 
-    def __init__(self, source: VectorSource, *, lower: bool) -> None:
-        self.dim = source.dim
-        self.name = f"word_vectors:{source.identity}{':lower' if lower else ''}"
-        self.details = {"architecture": "word vectors", **source.details, "lower": lower}
-        self._source, self._lower = source, lower
+    def __init__(
+        self,
+        identity: str,
+        label: str,
+        dim: int,
+        read: Callable[[Callable[[str], bool]], tuple[Sequence[str], np.ndarray]],
+        *,
+        details: Mapping[str, str] | None = None,
+        lower: bool = False,
+    ) -> None:
+        self.dim = dim
+        self.name = f"word_vectors:{identity}{':lower' if lower else ''}"
+        self.details = {"architecture": "word vectors", **(details or {}), "lower": lower}
+        self._label, self._read, self._lower = label, read, lower
         self._number: dict[str, int] = {}  # a form -> its row, -1 if the source lacks it
-        self._vectors = np.empty((0, source.dim), np.float32)
+        self._vectors = np.empty((0, dim), np.float32)
 
     def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
         """Words of each sentence. Asked for the whole corpus first, so that the file is read once."""
@@ -71,7 +87,7 @@ class WordVectorEncoder(Encoder):
         words = sorted(word for word in count_by_form if self._number[word] >= 0)
         rows = [self._number[word] for word in words]
         counts = np.array([count_by_form[word] for word in words], np.int64)
-        note = f"the corpus's words among the vectors of {self._source.label}"
+        note = f"the corpus's words among the vectors of {self._label}"
         return [EmbeddingTable("input", words, self._vectors[rows], counts, note=note)]
 
     def _form(self, word: str) -> str:
@@ -83,15 +99,15 @@ class WordVectorEncoder(Encoder):
         unseen = set(forms) - self._number.keys()
         if not unseen:
             return
-        vectors = self._source.read(unseen.__contains__)
+        words, vectors = self._read(unseen.__contains__)
         at = len(self._vectors)
-        self._vectors = np.concatenate([self._vectors, vectors.vectors])
-        self._number |= dict.fromkeys(unseen, -1) | {word: at + i for i, word in enumerate(vectors.words)}
-        missing = unseen.difference(vectors.words)
+        self._vectors = np.concatenate([self._vectors, vectors])
+        self._number |= dict.fromkeys(unseen, -1) | {word: at + i for i, word in enumerate(words)}
+        missing = unseen.difference(words)
         if missing:
             log.warning(
                 "%s has no vector for %d of %d words (%d of %d occurrences; such as %r): they are left out",
-                self._source.label, len(missing), len(unseen), sum(form in missing for form in forms), len(forms),
+                self._label, len(missing), len(unseen), sum(form in missing for form in forms), len(forms),
                 next(form for form in forms if form in missing),
             )  # fmt: skip
 
@@ -102,21 +118,18 @@ def word_vectors(*, path: str, lower: bool = False, format: Format = "auto") -> 
     `path`: GloVe text, word2vec text or binary, fastText .vec, each also .gz, or .safetensors as exported here.
     `lower`: look words up in lower case. `format`: auto, or text or binary where a file can't be told by its content.
     """
-    return WordVectorEncoder(file_source(user_path(path), format), lower=lower)
+    file = user_path(path)
+    check_vector_file(file)
+    shape = detect_layout(file, format)
+    digest = file_sha256(file)[:16]
 
+    def read(wanted: Callable[[str], bool]) -> tuple[Sequence[str], np.ndarray]:
+        found = read_vectors(file, wanted=wanted, layout=format)
+        return found.words, found.vectors
 
-def file_source(path: Path, layout: Format = "auto") -> VectorSource:
-    """The vectors of a file as a source; `ModelError` where it is none. Its numbers are read when they are needed."""
-    check_vector_file(path)
-    shape = detect_layout(path, layout)
-    digest = file_sha256(path)[:16]
-    return VectorSource(
-        f"{digest}{f':{layout}' if layout != 'auto' else ''}",
-        path.name,
-        shape.dim,
-        {"file": path.name, "content_hash": digest, "format": shape.kind},
-        lambda wanted: read_vectors(path, wanted=wanted, layout=layout),
-    )
+    identity = f"{digest}{f':{format}' if format != 'auto' else ''}"
+    details = {"file": file.name, "content_hash": digest, "format": shape.kind}
+    return WordVectorEncoder(identity, file.name, shape.dim, read, details=details, lower=lower)
 
 
 class RandomWordsEncoder(Encoder):

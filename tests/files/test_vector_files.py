@@ -13,10 +13,10 @@ import pytest
 
 from ctxexp import Corpus, Sentence
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.files.vector_files import EXPORTS, read_vectors, write_binary, write_safetensors
-from ctxexp.models.word_vectors import WordVectorEncoder, file_source, word_vectors
+from ctxexp.files.vector_files import EXPORTS, read_vectors, write_binary, write_safetensors, write_text
+from ctxexp.models.word_vectors import WordVectorEncoder, word_vectors
 from ctxexp.plugins.registry import load_plugin_files
-from ctxexp.report import shared_facts, write_text
+from ctxexp.report import shared_facts
 from ctxexp.testing import check_encoder
 from ctxexp.vectors.encode import open_store
 from tests.composed import composed, of
@@ -320,7 +320,8 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
         def count_unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
             return len(sentences), 16
 
-    spelling = Spelling(file_source(glove), lower=False)
+    read = read_vectors(glove)
+    spelling = Spelling("spelling", glove.name, read.dim, lambda wanted: (read.words, read.vectors))
     for name in ("spelling", "spelling"):  # anew, then from the cache
         spelling.name = name
         told = Built(of(config, whole).with_factories("model", {"spelling": lambda: spelling})).run(tmp_path)

@@ -8,6 +8,7 @@ import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ctxexp.errors import ModelError
 from ctxexp.files.writing import file_sha256, user_path
@@ -50,6 +51,18 @@ class Checkpoint:
             return f"sha256:{self.content_hash}"
         read = f" weights sha256:{self.weights_sha256[:16]}" if self.weights_sha256 else ""
         return f"{self.source}@{self.revision}{read}"
+
+    @property
+    def sentence_settings(self) -> dict[str, Any]:
+        """The settings of sentence-transformers for this transformer, under whichever of its file names, as in
+        sentence_roberta_config.json; the first file that has any counts."""
+        files = sorted(
+            self.folder.glob("sentence_*_config.json"), key=lambda path: path.name != "sentence_bert_config.json"
+        )
+        try:
+            return next(filter(None, (dict(json.loads(path.read_text(encoding="utf-8"))) for path in files)), {})
+        except (OSError, ValueError, TypeError) as error:
+            raise ModelError(f"{files[0]} is no JSON object: {error}; copy or download it again") from None
 
 
 def label_of(source: str) -> str:

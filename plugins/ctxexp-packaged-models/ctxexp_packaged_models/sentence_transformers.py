@@ -11,7 +11,7 @@ from typing import Any
 
 import ctxexp
 from ctxexp.errors import ModelError
-from ctxexp.models import TransformerOptions, with_transformer_options
+from ctxexp.models import TransformerOptions, checkpoint_encoder, resolve_checkpoint, with_transformer_options
 
 
 @with_transformer_options
@@ -27,18 +27,14 @@ def sentence_transformer(
 
     Texts are read in windows of the model's own max_seq_length.
     """
-    from ctxexp.models.transformer.checkpoints import describe
-    from ctxexp.models.transformer.encoder import TransformerEncoder
-    from ctxexp.models.transformer.leftovers import account, sentence_settings, unused_files
-    from ctxexp.models.transformer.loading import load
-
     if find_spec("sentence_transformers") is None:
         raise ModelError(
             "model=sentence_transformer needs the library sentence-transformers, which isn't installed: "
             "pip install 'ctxexp-packaged-models[sentence-transformer]'"
         )
     folder = _transformer_folder(checkpoint, revision)
-    settings = sentence_settings(folder)
+    files = resolve_checkpoint(str(folder))
+    settings = files.sentence_settings
     if settings.get("do_lower_case") and not lowered:
         raise ModelError(
             f"{checkpoint} lower-cases its texts before its tokenizer sees them; run it with words.lower=true and "
@@ -47,9 +43,10 @@ def sentence_transformer(
     commit = re.search(r"[\\/]snapshots[\\/]([0-9a-f]{40})", str(folder))
     limit = settings.get("max_seq_length")
     options = replace(options, window=limit if isinstance(limit, int) else None)
-    files = describe(folder, source=checkpoint, revision=commit.group(1) if commit else "", by_name=commit is not None)
-    account([unused_files(folder, used="do_lower_case")], options.unused, checkpoint)
-    return TransformerEncoder(files, options, load(files, options))
+    files = replace(files, source=checkpoint)
+    if commit:  # the hub's name of it stands for its weights
+        files = replace(files, revision=commit.group(1), weights_sha256="")
+    return checkpoint_encoder(files, options, used="do_lower_case")
 
 
 def _transformer_folder(checkpoint: str, revision: str | None) -> Path:

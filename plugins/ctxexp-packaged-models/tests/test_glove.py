@@ -10,10 +10,10 @@ import ctxexp_packaged_models
 import numpy as np
 import pytest
 from ctxexp_packaged_models import glove as glove_plugin
+from ctxexp_packaged_models.glove import WordVectors
 
 from ctxexp import Corpus, Encoder
 from ctxexp.errors import ModelError
-from ctxexp.files.vector_files import WordVectors
 from ctxexp.plugins import build_registry
 from ctxexp.testing import check_encoder
 
@@ -33,7 +33,7 @@ def glove() -> WordVectors:
 
 
 def test_rows_are_those_of_the_published_file(glove: WordVectors) -> None:
-    assert (glove.n_file, glove.vectors.shape, glove.vectors.dtype) == (400_000, (400_000, 50), np.float32)
+    assert (len(glove.words), glove.vectors.shape, glove.vectors.dtype) == (400_000, (400_000, 50), np.float32)
     assert glove.words[:5] == ["the", ",", ".", "of", "to"]
     for word, printed in PRINTED.items():
         row = glove.vectors[glove.words.index(word)]
