@@ -32,7 +32,6 @@ from ctxexp.measuring.words import PairRows, WordRows
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
 from ctxexp.metrics.similarity import STS
 from ctxexp.occurrences import Layers, Shelf
-from ctxexp.report.claims import difference
 from ctxexp.results import LAYER
 from ctxexp.vectors.stores import Vectors, WordFilter
 
@@ -135,7 +134,7 @@ def curves(results: Results) -> Draw:
             found[f"{key.measure}/{key.statistic}"] = np.stack([one.value, one.low, one.high])
             if key.statistic == "share_of_room" and results.n_layers > 1:
                 upper = list(range(1, results.n_layers))
-                step = difference(results, results, key, layers=upper, others=[i - 1 for i in upper])
+                step = results.difference(results, key, layers=upper, others=[i - 1 for i in upper])
                 found[f"{key.measure}/step"] = np.stack(step)
     return found
 

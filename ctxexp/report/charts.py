@@ -21,13 +21,11 @@ from ctxexp.report.wording import (
     LabelledResults,
     axis_label,
     baseline_label,
-    definition_name,
     direction,
     figure_name,
     group_size_phrase,
     main_key,
     measure_definition,
-    measure_info,
     mix_labels,
     other_baselines,
     seeds_suffix,
@@ -229,14 +227,14 @@ def scale(runs: Sequence[Results], measure: str, lines: Sequence[Line]) -> str:
 def reference_line(measure: str, runs: Sequence[Results]) -> float | None:
     """The height of the horizontal reference line across the measure's adjusted curves, as its metric declares; None:
     no line."""
-    return next((at for r in runs if (at := measure_info(r, measure).line) is not None), None)
+    return next((at for r in runs if (at := r.info.measure(measure).line) is not None), None)
 
 
 def published_curve(model: str | None, results: Results, key: Key) -> np.ndarray | None:
     """The published curve of the key's measure, of the same definition and kind of baseline; None if there is none."""
     if baseline_label(results, key):
         return None
-    published_key = key._replace(measure=definition_name(results, key.measure))
+    published_key = key._replace(measure=results.info.definition_name(key.measure))
     return finite_curve(reference.published_curves(model).get(published_key)) if model else None
 
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ctxexp.maths.resampling import interval
 from ctxexp.measuring.study import HALVES, PARTS
 from ctxexp.report.charts import PAPER_MEASURES
 from ctxexp.report.wording import (
@@ -24,7 +23,6 @@ from ctxexp.report.wording import (
     LabelledResults,
     figure_name,
     full_title,
-    measure_info,
     mix_labels,
     mix_mark,
     unique_labels,
@@ -83,10 +81,10 @@ def claimed_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarra
     ends = np.array([[part[at] for part in interval_estimates(results, key)] for results, key, at in points]).T
     draws = [results.replicates[key][at] for results, key, at in points if key in results.replicates]
     is_paired = len({len(draw) for draw in draws}) == 1 and len(draws) == len(points)
-    is_paired = is_paired and all(share_resamples(points[0][0], results) for results, _, _ in points)
+    is_paired = is_paired and all(points[0][0].info.shares_resamples(results.info) for results, _, _ in points)
     signs = certain_changes(Estimates(*ends), np.stack(draws) if is_paired else None)
     of_halves = [halves(results, key) for results, key, _ in points]
-    mixes = [results.info.mix for results, key, _ in points if measure_info(results, key.measure).over in OVER_WORDS]
+    mixes = [results.info.mix for results, key, _ in points if results.info.measure(key.measure).over in OVER_WORDS]
     same_mix = len({(mix.weights, mix.bands, mix.filled) for mix in mixes}) <= 1
     if not same_mix or not all(half.is_comparable for each in of_halves for half in each):
         return ends[0], np.zeros_like(signs)
@@ -244,50 +242,6 @@ def _max_t_bounds(draws: np.ndarray, defined: np.ndarray) -> np.ndarray:
     bound = np.zeros((n, n))
     bound[i, j] = bound[j, i] = c * sd
     return bound
-
-
-class Difference(NamedTuple):
-    """A difference of two curves, value by value, and its 95% interval; NaN where that isn't known."""
-
-    value: np.ndarray  # (n,)
-    low: np.ndarray  # (n,)
-    high: np.ndarray  # (n,)
-
-
-def difference(
-    one: Results,
-    other: Results,
-    key: Key,
-    *,
-    layers: list[int] | None = None,
-    others: list[int] | None = None,
-) -> Difference:
-    """The curve `key` of one run minus that of another, layer by layer, with a 95% interval of the difference.
-
-    Runs over one corpus with one seed drew the same documents, sentences or pairs (`share_resamples`). Chance effects
-    of these on both curves then cancel, so that curves whose own intervals overlap may still differ for certain.
-    Otherwise replicates are paired at random, as of independent runs. `layers` and `others` choose the layers to
-    compare (all; negative ones count from the last): `difference(run, run, key, layers=[3], others=[0])` compares two
-    layers of one run.
-    """
-    a, b = one.by_key[key].value, other.by_key[key].value
-    at = list(range(min(len(a), len(b)))) if layers is None else layers
-    against = at if others is None else others
-    value = a[at] - b[against]
-    x, y = one.replicates.get(key), other.replicates.get(key)
-    if x is None or y is None or x.shape[1] != y.shape[1]:
-        nothing = np.full(len(value), np.nan)
-        return Difference(value, nothing, nothing)
-    x, y = x[at].astype(np.float64), y[against].astype(np.float64)
-    if not share_resamples(one, other):
-        y = y[:, np.random.default_rng(len(y)).permutation(y.shape[1])]
-    return Difference(value, *interval(x - y))
-
-
-def share_resamples(one: Results, other: Results) -> bool:
-    """Whether both runs' replicates are of the same resamples of the same text."""
-    a, b = ((i.seed, i.bootstrap, i.corpus.fingerprint, i.corpus.pairs, i.resampled) for i in (one.info, other.info))
-    return a == b
 
 
 class ComparisonCell(NamedTuple):

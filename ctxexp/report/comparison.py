@@ -23,8 +23,8 @@ from ctxexp.report.findings import LEADING, finding, sweep_finding
 from ctxexp.report.frame import display_in_notebook
 from ctxexp.report.page import REPORT, write_report
 from ctxexp.report.run_facts import average_seeds
-from ctxexp.report.wording import LabelledResults, readable
-from ctxexp.results.frame import main_keys, mix_mark
+from ctxexp.report.wording import LabelledResults
+from ctxexp.results.frame import mix_mark
 from ctxexp.results.values import COLUMNS, Key, Values
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """The sentences, and each measure's main curve by run and layer, each value above its 95% interval."""
-        rows = {(key.curve_name, label): (results, key) for label, results in self.runs for key in main_keys(results)}
+        rows = {(key.curve_name, label): (results, key) for label, results in self.runs for key in results.main_keys}
         order = list(dict.fromkeys(curve for curve, _ in rows))
         at = sorted(rows, key=lambda row: order.index(row[0]))
         return f"<p>{escape(self.sentence)}</p>{_html_table({f'{row[0]}: {row[1]}': rows[row] for row in at})}"
@@ -139,7 +139,7 @@ def run_plot(results: Results, measure: str | None) -> Figure:
 def run_html(results: Results) -> str:
     """The leading measure's figure, or the run's sentence where there is nothing to draw, and each measure's main curve
     by layer, each value above its 95% interval, as HTML."""
-    keys = sorted(main_keys(results), key=lambda key: key.measure != LEADING)
+    keys = sorted(results.main_keys, key=lambda key: key.measure != LEADING)
     figure = run_figure(results, keys[0].measure, keys[0].task) if keys else None
     says = f"<p>{escape(results.sentence)}</p>"
     if figure is not None:  # which says the same
@@ -159,7 +159,7 @@ def _html_table(rows: Mapping[str, tuple[Results, Key]]) -> str:
 
     cells: dict[str, list[str]] = {}
     for name, (results, key) in rows.items():
-        scale = ", ".join(filter(None, [readable(key), mix_mark(results, key.measure)]))
+        scale = ", ".join(filter(None, [key.label(), mix_mark(results, key.measure)]))
         line = cells.setdefault(f"{escape(name)}<br><small>{escape(scale)}</small>", [])
         for numbers in zip(*results.by_key[key], strict=True):
             text, *ends = (f"{number:.3f}" if np.isfinite(number) else "" for number in numbers)

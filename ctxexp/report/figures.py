@@ -74,7 +74,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     key = wording.main_key(results, measure, task)
     if key is None:
         return None
-    line = charts.curve_line(results, key, label=wording.readable(key), colour=colour, marker=0)
+    line = charts.curve_line(results, key, label=key.label(), colour=colour, marker=0)
     if line is None:
         return None
     figure = empty_figure(PAGE, 3.9)
@@ -94,12 +94,12 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
         y = charts.finite_curve(estimates.value if (estimates := results.by_key.get(other)) else None)
         if y is not None and other != key:
             handles += axes.plot(line.x, y[line.x], linewidth=1.1, markersize=3.5, zorder=2, **style)
-            names.append(wording.readable(other, wording.level_word([results], measure)))
+            names.append(other.label(wording.level_word([results], measure)))
     model = charts.paper_model(label, results, all_published=published)
     paper_curve = charts.published_curve(model, results, key)
     if paper_curve is not None:
         handles.append(draw_line(axes, Line("published", label, paper_curve, None, None, colour, 0, published=True)))
-        names.append(f"published, {wording.readable(key)}")
+        names.append(f"published, {key.label()}")
     if key.statistic == "adjusted" and (at := charts.reference_line(measure, [results])) is not None:
         draw_threshold(axes, at)
     if key.statistic in ("adjusted", "share_of_room"):

@@ -24,11 +24,8 @@ from ctxexp.report.wording import (
     AVERAGE,
     LabelledResults,
     full_title,
-    main_keys,
-    measure_info,
     mix_labels,
     mix_mark,
-    readable,
     unique_labels,
 )
 from ctxexp.results.values import LAYER, Key
@@ -92,7 +89,7 @@ def change_of(results: Results, key: Key, label: str = "") -> str:
 
 def _opening(results: Results, key: Key, label: str) -> str:
     """The claimed changes of a curve, or why none is claimed, without a full stop."""
-    course, info = _course(results, key), measure_info(results, key.measure)
+    course, info = _course(results, key), results.info.measure(key.measure)
     label = label or results.info.title or "this run"
     name = f"{full_title(key.measure, key.task, [results])} in {label}"
     if not course.legs:
@@ -150,14 +147,14 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None, 
     if len(points) < 2:
         return ""
     key, every = shared[0], [results for _, results, _ in points]
-    info = measure_info(every[0], key.measure)
+    info = every[0].info.measure(key.measure)
     values, order = claimed_order([(results, key, at) for _, results, at in points])
     lowest = int(np.argmin(values))
     labels = mix_labels(key.measure, [(label, results) for label, results, _ in points])
     parts = [f"{label} ({number(v, values)})" for label, v in zip(labels, values, strict=True)]
     above = [i for i in range(len(points)) if order[lowest, i] > 0]
     beside = [i for i in range(len(points)) if i not in (lowest, *above)]
-    scale = f", {readable(key)}" if key.statistic in ("share_of_room", "adjusted") else ""
+    scale = f", {key.label()}" if key.statistic in ("share_of_room", "adjusted") else ""
     title = full_title(key.measure, key.task, every)
     where = f"At the last measured layer ({title}{scale})" if named else "Last layer:"
     if not above:
@@ -181,7 +178,7 @@ def sweep_finding(runs: Sequence[LabelledResults]) -> str:
 
 def leading_keys(results: Results) -> list[Key]:
     """The main curves by layer, the leading measure's first."""
-    return sorted((key for key in main_keys(results) if key.place == LAYER), key=lambda key: key.measure != LEADING)
+    return sorted((key for key in results.main_keys if key.place == LAYER), key=lambda key: key.measure != LEADING)
 
 
 def _last(results: Results, key: Key) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from ctxexp.report.wording import LabelledResults, decimal, definition_name, main_keys, measure_info, mix_mark
+from ctxexp.report.wording import LabelledResults, decimal, mix_mark
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Key
 
@@ -74,14 +74,14 @@ def negative_controls(results: Results, key: Key, others: Iterable[Results] = ()
         value, low, high = (np.full(n, float(part[0])) for part in estimates)
         ends = (low, high) if np.isfinite(low).any() else None
         controls.append(NegativeControl("layer_0", "layer 0", value, ends))
-    exact = VECTOR_A_WORD.get((definition_name(results, key.measure), key.name))
+    exact = VECTOR_A_WORD.get((results.info.definition_name(key.measure), key.name))
     if exact is not None and not key.task:
         controls.append(NegativeControl("vector_a_word", "one vector a word", np.full(n, exact)))
     for other in others:
         name = control_of(results.info, other.info)
         if name is None or key not in other.by_key or (name == "vector_a_word" and exact is not None):
             continue
-        if measure_info(other, key.measure).definition != measure_info(results, key.measure).definition:
+        if other.info.measure(key.measure).definition != results.info.measure(key.measure).definition:
             continue  # an option of the metric differs
         curves = [_as_long(part, n) if name == "vector_a_word" else part for part in other.by_key[key]]
         label = LABELS.get(name) or other.info.control.replace("_", " ")
@@ -126,9 +126,9 @@ def control_of(a: RunInfo, b: RunInfo) -> ControlName | None:
 
 def twin(results: Results, measure: str, name: str, runs: Iterable[LabelledResults]) -> Results | None:
     """The run that is this control of another, by the same measure; None without one."""
-    about = measure_info(results, measure)
+    about = results.info.measure(measure)
     found = (other for _, other in runs if control_of(results.info, other.info) == name)
-    return next((other for other in found if measure_info(other, measure) == about), None)
+    return next((other for other in found if other.info.measure(measure) == about), None)
 
 
 def control_lines(
@@ -150,7 +150,7 @@ def control_lines(
     for label, results in runs:
         if is_control(results.info):
             continue
-        for key in main_keys(results):
+        for key in results.main_keys:
             if key.place != LAYER or (selection is not None and key.measure not in selection):
                 continue
             finite_layers = np.flatnonzero(np.isfinite(results.by_key[key].value))
@@ -180,7 +180,7 @@ def _at(control: NegativeControl, layer: int) -> str:
 def controls_of_run(results: Results) -> str:
     """The controls that a run has by itself, and what to add to its command for the others; empty for a control."""
     info = results.info
-    keys = [key for key in main_keys(results) if key.place == LAYER]
+    keys = [key for key in results.main_keys if key.place == LAYER]
     if is_control(info) or not keys:
         return ""
     own = dict.fromkeys(one.label for key in keys for one in negative_controls(results, key))

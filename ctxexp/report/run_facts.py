@@ -12,25 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ctxexp.maths.mix import BANDS
 from ctxexp.models.transformer.checkpoints import training_of, training_step
-from ctxexp.report.wording import LabelledResults, baseline_phrase, measure_info, one_line, seeds_suffix, unique_labels
+from ctxexp.report.wording import LabelledResults, baseline_phrase, one_line, seeds_suffix, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.frame import OVER_WORDS
-from ctxexp.results.run_info import ResamplingInfo
+from ctxexp.results.run_info import CLUSTERS
 from ctxexp.results.values import Estimates, Key, Values
 from ctxexp.vectors.encoding import MANY
 
 _LONGEST_NAME, _LONGEST_WORD = 200, 80  # characters of an encoder's name: two lines of a foot, and less than one
-_CLUSTERS = {  # what intervals draw anew
-    "sentence": "sentences",
-    "document": "documents",
-    "group of paired sentences": "groups of paired sentences",
-    "shard of sentences": "shards of sentences",
-    "shard of documents": "shards of documents",
-    "pair": "sentence pairs",
-    "group of pairs": "groups of pairs that share a sentence",
-}
 
 
 def shared_facts(
@@ -76,7 +66,7 @@ def shared_facts(
         distinct = sorted(set(words) - {""})
         if distinct:
             phrases.append(f"{kind} {distinct[0]}".strip() if len(distinct) == 1 else f"{len(distinct)} {plural}")
-    mixes = [(label, mix_phrase(r)) for label, r in runs if measure is None or _over_words(r, measure)]
+    mixes = [(label, r.info.mix.phrase) for label, r in runs if measure is None or _over_words(r, measure)]
     for phrase in dict.fromkeys(phrase for _, phrase in mixes if phrase):
         labels = [label for label, other in mixes if other == phrase]
         phrases.append(phrase if len(labels) == len(mixes) else f"{', '.join(labels)}: {phrase}")
@@ -125,34 +115,16 @@ def interval_source(results: Results) -> str:
         return f"{len(seeds)} seeds (mean ± standard deviation)"
     unit = one_line(results.info.resampled.unit or results.info.resampled.pairs)
     these_words = ", the words held fixed" if results.info.resampled.intervals == "these_words" else ""
-    return _CLUSTERS.get(unit, unit) + these_words
-
-
-def mix_phrase(results: Results) -> str:
-    """How the run's words are weighed, where it isn't by all of the default bands of frequency, or the text doesn't
-    fill these; empty where it does."""
-    mix = results.info.mix
-    weights = {"equal": "words weigh the same", "occurrences": "words weigh by their occurrences"}.get(mix.weights, "")
-    if weights:
-        return f"{weights}: the mean depends on the amount of text"
-    bands = "" if mix.bands in ((), BANDS) else f"bands of frequency {', '.join(f'{edge:.2g}' for edge in mix.bands)}"
-    more = f"; about {mix.wanted:,} words more would fill all" if mix.wanted else ""
-    return ", ".join(filter(None, [bands, mix.mark and f"the text fills {mix.mark} of word frequency{more}"]))
-
-
-def cluster_count(resampled: ResamplingInfo) -> str:
-    """The clusters that intervals of words resample, with their number: "7 shards of documents"."""
-    unit = one_line(resampled.unit)
-    return f"{resampled.n:,} {unit if resampled.n == 1 else _CLUSTERS.get(unit, f'{unit}s')}"
+    return CLUSTERS.get(unit, unit) + these_words
 
 
 def _has_baseline(results: Results, measure: str) -> bool:
     """Whether the measure has a baseline, or is itself measured on the baseline's sample."""
-    return measure_info(results, measure).over == "sample" or Key(measure, "baseline") in results.by_key
+    return results.info.measure(measure).over == "sample" or Key(measure, "baseline") in results.by_key
 
 
 def _over_words(results: Results, measure: str) -> bool:
-    return measure_info(results, measure).over in OVER_WORDS
+    return results.info.measure(measure).over in OVER_WORDS
 
 
 def _of_pairs(results: Results, measure: str | None) -> bool:

@@ -26,7 +26,7 @@ from ctxexp.report.findings import MARKED, change, comparison_finding, enumerati
 from ctxexp.report.frame import save_figure
 from ctxexp.report.wording import SHARE, SHARE_OF_ROOM, LabelledResults, mix_mark, one_line
 from ctxexp.results import Results
-from ctxexp.results.frame import keys_beside, main_keys
+from ctxexp.results.frame import keys_beside
 from ctxexp.results.values import LAYER, Key
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def curve_table(results: Results, width: int) -> str:
     """A run's main curves: a line a layer, in which each value has its 95% interval, the raw value and the level of
     chance beside it, and the adjusted one where the width takes it. Mixes of layers stand below them, then what the
     share of the room is and what a `*` marks. Empty where there is no curve."""
-    layers, keys = list(results.info.model.layers or range(results.n_layers)), main_keys(results)
+    layers, keys = list(results.info.model.layers or range(results.n_layers)), results.main_keys
     mixes = list(results.info.pooling.mixes)
     if not keys:
         return ""

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from ctxexp.results.frame import main_key as main_key
-from ctxexp.results.frame import main_keys as main_keys
-from ctxexp.results.frame import measure_info as measure_info
 from ctxexp.results.frame import mix_mark as mix_mark
 from ctxexp.results.run_info import SIZE_MATCHED
 from ctxexp.results.values import Key
@@ -83,7 +81,7 @@ def full_title(measure: str, task: str, runs: Sequence[Results]) -> str:
 
 
 def _title(measure: str, runs: Sequence[Results], task: str, variant: str = "") -> str:
-    name = next((own_title for results in runs if (own_title := one_line(measure_info(results, measure).title))), "")
+    name = next((own_title for results in runs if (own_title := one_line(results.info.measure(measure).title))), "")
     name = name or one_line(measure.replace("_", " ")).capitalize()
     name = ", ".join(filter(None, [name, "mean over tasks" if task == AVERAGE else task, variant]))
     marks = _marks(measure, runs)
@@ -103,32 +101,23 @@ def mix_labels(measure: str, runs: Sequence[LabelledResults]) -> list[str]:
 
 def direction(runs: Iterable[Results], measure: str) -> str:
     """The meaning of the measure's low values, "lower = more context-specific"; empty where no run states it."""
-    return next((f"lower = {one_line(info.lower)}" for r in runs if (info := measure_info(r, measure)).lower), "")
+    return next((f"lower = {one_line(info.lower)}" for r in runs if (info := r.info.measure(measure)).lower), "")
 
 
 def unit_label(runs: Iterable[Results], measure: str) -> str:
     """The unit of the measure's values in words: `cosine`, `share of variance`; `value` where no run states one."""
-    unit = next((u for r in runs if (u := one_line(measure_info(r, measure).unit))), "value")
+    unit = next((u for r in runs if (u := one_line(r.info.measure(measure).unit))), "value")
     return _UNITS.get(unit, unit)
-
-
-def definition_name(results: Results, measure: str) -> str:
-    """The metric's name with its variant, independent of its label: `self_similarity`,
-    `max_explainable_variance_released`; the label itself where the run has no metadata."""
-    info = measure_info(results, measure)
-    if not info.name or info.variant is None:
-        return measure
-    return f"{info.name}_{info.variant}" if info.variant else info.name
 
 
 def figure_name(measure: str, runs: Iterable[Results]) -> str:
     """The figure on which a measure has its panel: one for the variants of a metric, one for a measure's tasks."""
-    return next((info.name for r in runs if (info := measure_info(r, measure)).variant), measure)
+    return next((info.name for r in runs if (info := r.info.measure(measure)).variant), measure)
 
 
 def measure_definition(measure: str, results: Results, task: str = "") -> str:
     """The definition that the run states, of a task with the task; else an empty text."""
-    sentence = one_line(measure_info(results, measure).definition)
+    sentence = one_line(results.info.measure(measure).definition)
     return f"{'mean over tasks' if task == AVERAGE else task}: {sentence}" if sentence and task else sentence
 
 
@@ -139,7 +128,7 @@ def axis_label(
     runs = list(results)
     unit = unit_label(runs, measure)
     if unit == "score" and statistic:  # one of several benchmarks: which
-        unit = f"score, {readable(Key.of(measure, statistic))}"
+        unit = f"score, {Key.of(measure, statistic).label()}"
     alone = not any(Key(measure, "adjusted", task) in r.by_key for r in runs)
     if statistic == "adjusted":  # where runs' baselines differ, the label names it
         key = Key(measure, statistic, task, baseline=baseline)
@@ -159,15 +148,8 @@ def axis_label(
 
 def level_word(runs: Iterable[Results], measure: str) -> str:
     """The word for a measure's level without context: "chance", or "baseline" where the metric has one of its own."""
-    levels = {measure_info(each, measure).level for each in runs}
+    levels = {each.info.measure(measure).level for each in runs}
     return "chance" if levels <= {"", "exact", "drawn", SIZE_MATCHED} else "baseline"
-
-
-def readable(key: Key, level: str = "chance") -> str:
-    """A statistic's name for a legend; `level`: the measure's word for its baseline (`level_word`)."""
-    names = {"share_of_room": "share of the room above chance", "mean_cosine": "mean", "baseline": level}
-    name = names.get(key.statistic, key.statistic.replace("_", " "))
-    return f"{name}, {key.baseline.replace('_', '-')}" if key.baseline else name
 
 
 def seeds_suffix(results: Results) -> str:
@@ -179,7 +161,7 @@ def baseline_label(results: Results, key: Key) -> str:
     """The label of the baseline that the curve is, or is adjusted by, such as "size-matched"; empty: the run's own."""
     if key.baseline:
         return key.baseline.replace("_", "-")
-    level = measure_info(results, key.measure).level
+    level = results.info.measure(key.measure).level
     return level if key.statistic in ("baseline", "adjusted", "share_of_room") and level == SIZE_MATCHED else ""
 
 
@@ -192,7 +174,7 @@ def other_baselines(runs: Iterable[Results], measure: str, task: str = "") -> li
 
 def group_size_phrase(results: Iterable[Results], measure: str) -> str:
     """The size of a size-matched group in words: "word's own size"."""
-    of_sentence = "sentence" in [measure_info(each, measure).over for each in results]
+    of_sentence = "sentence" in [each.info.measure(measure).over for each in results]
     return "sentence's own length" if of_sentence else "word's own size"
 
 
@@ -204,7 +186,7 @@ def baseline_phrase(results: Results, measure: str | None = None) -> str:
     Where groups are matched in size, no one size can be named, except for measures on the sample.
     """
     chance = results.info.baseline
-    names_size = not chance.matched or (measure is not None and measure_info(results, measure).over == "sample")
+    names_size = not chance.matched or (measure is not None and results.info.measure(measure).over == "sample")
     kinds = {info.level for label, info in results.info.measures.items() if measure in (None, label)}
     own = kinds - {"", "exact", "drawn", SIZE_MATCHED}
     if own and kinds - {""} == own:
@@ -225,7 +207,7 @@ def group_count_phrase(results: Results, measure: str, task: str = "") -> str:
     n = results.values(measure, "n", task=task)
     if n is None or not np.isfinite(n).any():
         return ""
-    over = measure_info(results, measure).over or "group"
+    over = results.info.measure(measure).over or "group"
     over = {"sample": "occurrence", "sense": "word"}.get(over, over)  # what a group of the kind stands for
     low, high = int(np.nanmin(n)), int(np.nanmax(n))
     number = f"{low:,}" if low == high else f"{low:,}–{high:,}"

@@ -4,7 +4,7 @@ measure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +14,9 @@ import numpy as np
 
 from ctxexp.errors import MetricError, near
 from ctxexp.files.writing import user_path
+from ctxexp.maths.resampling import interval
 from ctxexp.results import files
-from ctxexp.results.run_info import MeasureInfo, RunInfo
+from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Estimates, Key, Values
 
 if TYPE_CHECKING:
@@ -215,6 +216,51 @@ class Results:
         """
         return summary_table(self)
 
+    @property
+    def main_keys(self) -> list[Key]:
+        """The curve of each measure and task that stands for it: the one that its metric names, or its share of the
+        room, adjusted or raw."""
+        keys = (main_key(self, *measure_task) for measure_task in self.measure_tasks())
+        return [key for key in keys if key and key.name in main_statistics(self, key.measure)]
+
+    def difference(
+        self, other: Results, key: Key, *, layers: Sequence[int] | None = None, others: Sequence[int] | None = None
+    ) -> Estimates:
+        """One of this run's curves minus that of another, layer by layer, with a 95% interval of the difference.
+
+        Runs over one corpus with one seed drew the same documents, sentences or pairs (`RunInfo.shares_resamples`).
+        Chance effects of these on both curves then cancel, so that curves whose own intervals overlap may still differ
+        for certain. Otherwise replicates are paired at random, as of independent runs.
+
+        Args:
+            other: The other run, or the same.
+            key: A curve of both.
+            layers: The layers to compare; None: all; negative ones count from the last.
+            others: The other run's layers; None: the same ones.
+
+        Returns:
+            The difference and its interval, (n,) each; NaN where that isn't known.
+
+        Example:
+            >>> values = Values()
+            >>> values.set(Key("anisotropy", "mean_cosine"), np.array([0.5, 0.25]))
+            >>> run = Results.of(values)
+            >>> run.difference(run, Key("anisotropy", "mean_cosine"), layers=[1], others=[0]).value
+            array([-0.25])
+        """
+        a, b = self.by_key[key].value, other.by_key[key].value
+        at = list(range(min(len(a), len(b))) if layers is None else layers)
+        against = at if others is None else list(others)
+        value = a[at] - b[against]
+        x, y = self.replicates.get(key), other.replicates.get(key)
+        if x is None or y is None or x.shape[1] != y.shape[1]:
+            nothing = np.full(len(value), np.nan)
+            return Estimates(value, nothing, nothing)
+        x, y = x[at].astype(np.float64), y[against].astype(np.float64)
+        if not self.info.shares_resamples(other.info):
+            y = y[:, np.random.default_rng(len(y)).permutation(y.shape[1])]
+        return Estimates(value, *interval(x - y))
+
     def to_pandas(self) -> pd.DataFrame:
         """A copy of `frame`, in which each value is a row."""
         return self.frame.copy()
@@ -341,15 +387,10 @@ def show_by(load: Callable[[], Shown]) -> None:
 _shown: Callable[[], Shown]
 
 
-def measure_info(results: Results, measure: str) -> MeasureInfo:
-    """The metadata of a measure as the run recorded it; blank where it recorded none."""
-    return results.info.measures.get(measure, MeasureInfo())
-
-
 def main_statistics(results: Results, measure: str) -> tuple[str, ...]:
     """The statistics that may stand for the measure, the first first: the one that its metric names, if it names one,
     its share of the room above chance, adjusted, raw."""
-    own = measure_info(results, measure).main
+    own = results.info.measure(measure).main
     return (*([own] if own else []), "share_of_room", "adjusted", "raw")
 
 
@@ -360,12 +401,6 @@ def main_key(results: Results, measure: str, task: str = "", *, wanted: str = ""
     keys = [Key.of(measure, statistic, task) for statistic in (wanted, *main_statistics(results, measure), *others)]
     keys = [key for key in keys if key in results.by_key]
     return next((key for key in keys if np.isfinite(results.by_key[key].value).any()), next(iter(keys), None))
-
-
-def main_keys(results: Results) -> list[Key]:
-    """The curve of each measure and task that its metric names, or its share of the room, adjusted or raw."""
-    keys = (main_key(results, *measure_task) for measure_task in results.measure_tasks())
-    return [key for key in keys if key and key.name in main_statistics(results, key.measure)]
 
 
 def keys_beside(results: Results, key: Key) -> dict[str, Key]:
@@ -379,7 +414,7 @@ def keys_beside(results: Results, key: Key) -> dict[str, Key]:
 def mix_mark(results: Results, measure: str) -> str:
     """What tells a mean over words of a text that doesn't fill all bands of frequency from one that does: `2 of 3
     bands`; empty for a text that does, and for other measures."""
-    return results.info.mix.mark if measure_info(results, measure).over in OVER_WORDS else ""
+    return results.info.mix.mark if results.info.measure(measure).over in OVER_WORDS else ""
 
 
 def may_be_main(key: Key) -> bool:

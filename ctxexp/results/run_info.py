@@ -11,12 +11,22 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from ctxexp.maths.mix import BANDS
 from ctxexp.model import TextStart
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 Part = TypeVar("Part")
+CLUSTERS = {  # that intervals draw anew, in the plural
+    "sentence": "sentences",
+    "document": "documents",
+    "group of paired sentences": "groups of paired sentences",
+    "shard of sentences": "shards of sentences",
+    "shard of documents": "shards of documents",
+    "pair": "sentence pairs",
+    "group of pairs": "groups of pairs that share a sentence",
+}
 SIZE_MATCHED = "size-matched"  # a measure's `level` where each group is held against random groups of its own size
 
 
@@ -109,6 +119,12 @@ class ResamplingInfo:
     pairs: str = ""
     intervals: str = ""
 
+    @property
+    def clusters(self) -> str:
+        """The clusters that intervals of words resample, with their number: "7 shards of documents"."""
+        unit = " ".join(self.unit.split())
+        return f"{self.n:,} {unit if self.n == 1 else CLUSTERS.get(unit, f'{unit}s')}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class MixInfo:
@@ -125,6 +141,18 @@ class MixInfo:
         """What tells the number from that of a text which fills all bands: `2 of 3 bands`; empty for such a text."""
         lacks = self.weights == "bands" and not all(self.filled)
         return f"{sum(self.filled)} of {len(self.filled)} bands" if lacks else ""
+
+    @property
+    def phrase(self) -> str:
+        """How the run's words are weighed, where it isn't by all of the default bands of frequency, or the text doesn't
+        fill these; empty where it does."""
+        weights = {"equal": "words weigh the same", "occurrences": "words weigh by their occurrences"}
+        if self.weights in weights:
+            return f"{weights[self.weights]}: the mean depends on the amount of text"
+        edges = ", ".join(f"{edge:.2g}" for edge in self.bands)
+        bands = "" if self.bands in ((), BANDS) else f"bands of frequency {edges}"
+        more = f"; about {self.wanted:,} words more would fill all" if self.wanted else ""
+        return ", ".join(filter(None, [bands, self.mark and f"the text fills {self.mark} of word frequency{more}"]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,6 +232,23 @@ class RunInfo:
     def __or__(self, other: RunInfo) -> RunInfo:
         """The merge of both; where both state a fact, that of `other`."""
         return _both(self, other)
+
+    def measure(self, name: str) -> MeasureInfo:
+        """The metadata of a measure as the run recorded it; blank where it recorded none."""
+        return self.measures.get(name, MeasureInfo())
+
+    def definition_name(self, measure: str) -> str:
+        """The metric's name with its variant, independent of its label: `self_similarity`,
+        `max_explainable_variance_released`; the label itself where the run has no metadata."""
+        info = self.measure(measure)
+        if not info.name or info.variant is None:
+            return measure
+        return f"{info.name}_{info.variant}" if info.variant else info.name
+
+    def shares_resamples(self, other: RunInfo) -> bool:
+        """Whether both runs' replicates are of the same resamples of the same text."""
+        one, two = ((i.seed, i.bootstrap, i.corpus.fingerprint, i.corpus.pairs, i.resampled) for i in (self, other))
+        return one == two
 
     def to_json(self) -> dict[str, Any]:
         """The same in JSON's types."""

@@ -63,6 +63,17 @@ class Key(NamedTuple):
         curve = self.measure if self.place == LAYER else f"{self.measure}.{self.place}"
         return f"{curve}/{self.task}" if self.task else curve
 
+    def label(self, level: str = "chance") -> str:
+        """The statistic's name for a legend; `level` is the measure's word for its baseline.
+
+        Example:
+            >>> Key("self_similarity", "share_of_room").label(), Key("self_similarity", "baseline").label()
+            ('share of the room above chance', 'chance')
+        """
+        names = {"share_of_room": "share of the room above chance", "mean_cosine": "mean", "baseline": level}
+        name = names.get(self.statistic, self.statistic.replace("_", " "))
+        return f"{name}, {self.baseline.replace('_', '-')}" if self.baseline else name
+
     def __str__(self) -> str:
         return f"{self.curve_name}/{self.name}"
 

@@ -15,7 +15,6 @@ from ctxexp import CtxexpError, Results, measure
 from ctxexp.command.names import quote
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.models import minis
-from ctxexp.report.claims import difference
 from ctxexp.results import Key
 from docs.numbers import records
 from docs.numbers.marked import write_marked
@@ -127,7 +126,7 @@ def gains(title: str, found: Mapping[tuple[str, str], Found], part: str, key: Ke
     for model in MODELS:
         trained, untrained = (found[model, weights][part] for weights in WEIGHTS)
         at, against = ([layer(results.by_key[key].value)] for results in (trained, untrained))
-        value, low, high = map(number, np.ravel(difference(trained, untrained, key, layers=at, others=against)))
+        value, low, high = map(number, np.ravel(trained.difference(untrained, key, layers=at, others=against)))
         cells.append(f"{value} [{low}, {high}]")
     return [title, *cells]
 

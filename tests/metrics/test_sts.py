@@ -14,7 +14,7 @@ from ctxexp.maths import percentiles, resampled_spearman, resamples
 from ctxexp.metrics.similarity import STS, similarities
 from ctxexp.report import measure_definition
 from ctxexp.report.charts import sweep_charts
-from ctxexp.report.wording import axis_label, main_keys, title
+from ctxexp.report.wording import axis_label, title
 from ctxexp.results.run_info import describe
 from ctxexp.testing import check_metric
 from tests.gold_pairs import cosines, measured, pairs
@@ -200,7 +200,7 @@ def test_all_is_what_figures_and_summaries_show() -> None:
     tasks = measured(metric, {"STS12/a": p[0], "STS-B": p[1]}, 20)
     info = told(title="bert", corpus="sts", measures={"sts": describe("sts", metric)})
     results = results_with({f"sts/{k}": np.array([v, v]) for k, v in reversed(tasks.items())}, info=info)
-    assert {key.statistic for key in main_keys(results)} == {"all"}
+    assert {key.statistic for key in results.main_keys} == {"all"}
     lines = summary(results).splitlines()
     assert sorted(lines[1].split()) == ["sts/STS-B", "sts/STS12", "sts/avg"]
     assert f"  {tasks['STS12/all']:.2f} [" in lines[4]

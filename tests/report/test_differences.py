@@ -9,7 +9,6 @@ from test_measure import ALL, Memory, contextual, world
 
 from ctxexp import Results
 from ctxexp.baselines import OnePerSentence
-from ctxexp.report.claims import difference, share_resamples
 from ctxexp.results import Key
 from tests.made import saying
 
@@ -26,12 +25,12 @@ def run(store: Memory, occurrences: object, *, seed: int = 0, bootstrap: int = 2
 def test_shared_resamples_remove_what_both_curves_share() -> None:
     store, occurrences, _ = world((1.0, 0.9))
     one = run(store, occurrences)
-    nothing = difference(one, one, KEY)
+    nothing = one.difference(one, KEY)
     assert nothing.value.tolist() == nothing.low.tolist() == nothing.high.tolist() == [0, 0]
-    found = difference(one, one, KEY, layers=[1], others=[0])
+    found = one.difference(one, KEY, layers=[1], others=[0])
     assert found.value == pytest.approx(np.diff(one.by_key[KEY].value))
     assert found.low[0] < found.value[0] < found.high[0]
-    assert difference(one, one, KEY, layers=[-1], others=[0]).value == found.value
+    assert one.difference(one, KEY, layers=[-1], others=[0]).value == found.value
     own = one.by_key[KEY].high - one.by_key[KEY].low
     assert (found.high - found.low)[0] < 0.5 * np.hypot(*own)
 
@@ -40,9 +39,9 @@ def test_only_runs_on_the_same_text_are_paired() -> None:
     store, occurrences, _ = world((1.0,))
     twin = Memory(store.shelf, [store.layers[0] + 0.01 * contextual(store.shelf, 1.0, seed=4)])
     one, same, other = run(store, occurrences), run(twin, occurrences), run(twin, occurrences, seed=1)
-    assert share_resamples(one, same)
-    assert not share_resamples(one, other)
-    widths = [float((d.high - d.low)[0]) for d in (difference(one, same, KEY), difference(one, other, KEY))]
+    assert one.info.shares_resamples(same.info)
+    assert not one.info.shares_resamples(other.info)
+    widths = [float((d.high - d.low)[0]) for d in (one.difference(same, KEY), one.difference(other, KEY))]
     assert widths[0] < 0.5 * widths[1]
     own = [float((r.by_key[KEY].high - r.by_key[KEY].low)[0]) for r in (one, other)]
     assert widths[1] == pytest.approx(np.hypot(*own), rel=0.25)
@@ -52,6 +51,6 @@ def test_without_replicates_there_is_no_interval() -> None:
     store, occurrences, _ = world((1.0,))
     one, none = run(store, occurrences), run(store, occurrences, bootstrap=0)
     for a, b in ((one, none), (none, one)):
-        found = difference(a, b, KEY)
+        found = a.difference(b, KEY)
         assert found.value == [0]
         assert np.isnan([found.low, found.high]).all()

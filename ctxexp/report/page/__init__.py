@@ -219,7 +219,7 @@ def _panel(panel: Panel, runs: Sequence[LabelledResults]) -> dict[str, Any]:
 
 def _choice(panel: Panel, runs: Sequence[LabelledResults]) -> str:
     """The panel's label in the switch of its chart: a task, or a variant of the measure."""
-    variant = next((info.variant for _, r in runs if (info := wording.measure_info(r, panel.measure)).variant), "")
+    variant = next((info.variant for _, r in runs if (info := r.info.measure(panel.measure)).variant), "")
     task = "mean over tasks" if panel.task == wording.AVERAGE else panel.task
     return " ".join(filter(None, [task, variant])) or "plain"
 

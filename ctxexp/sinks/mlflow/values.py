@@ -18,9 +18,9 @@ from ctxexp.report.claims import number, opposite_steps
 from ctxexp.report.findings import MARKED, comparison_finding, finding, sweep_finding
 from ctxexp.report.frame import colours
 from ctxexp.report.page import REPORT
-from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults, definition_name, full_title, readable
+from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults, full_title
 from ctxexp.results import Results
-from ctxexp.results.frame import keys_beside, main_keys, main_statistics, may_be_main, measure_info, mix_mark
+from ctxexp.results.frame import keys_beside, main_statistics, may_be_main, mix_mark
 from ctxexp.results.values import LAYER, Key
 from ctxexp.sink import Run, SweepReport
 
@@ -67,7 +67,7 @@ def keys_to_compare(results: Results) -> list[Key]:
     for (measure, *_), keys in by_measure.items():
         statistics = {*main_statistics(results, measure), "baseline"}
         if any(key.name == "share_of_room" for key in keys):
-            statistics -= {"adjusted"} - {measure_info(results, measure).main}
+            statistics -= {"adjusted"} - {results.info.measure(measure).main}
         few = [key for key in keys if key.name in statistics]
         main_keys += few or [key for key in keys if may_be_main(key)]
     return main_keys
@@ -77,9 +77,9 @@ def headline_keys(runs: Iterable[Results]) -> list[Key]:
     """The curves that come first: of the paper's measures before others, at most four."""
     order = {measure: place for place, measure in enumerate(PAPER_MEASURES)}
     places = {
-        key: order.get(definition_name(results, key.measure), len(order))
+        key: order.get(results.info.definition_name(key.measure), len(order))
         for results in runs
-        for key in main_keys(results)
+        for key in results.main_keys
         if key.place == LAYER
     }
     return sorted(places, key=lambda key: places[key])[:HEADLINES]
@@ -102,7 +102,7 @@ def interval_ends(results: Results) -> dict[str, np.ndarray]:
 
 def last_layers(results: Results) -> dict[str, int]:
     """The last layer at which each main curve has a value: what the table of models shows of it."""
-    finite = {str(key): np.flatnonzero(np.isfinite(results.by_key[key].value)) for key in main_keys(results)}
+    finite = {str(key): np.flatnonzero(np.isfinite(results.by_key[key].value)) for key in results.main_keys}
     return {name: int(layers[-1]) for name, layers in finite.items() if layers.size}
 
 
@@ -181,9 +181,9 @@ def experiment_note(kind: str, runs: Sequence[LabelledResults], experiment_id: s
 def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) -> str:
     """A job's finding in a sentence, its main curves with what stands beside them as a Markdown table, a row a layer,
     and links to the figures in its `folder`."""
-    keys, lines, columns = main_keys(results), [], []
+    keys, lines, columns = results.main_keys, [], []
     for key in keys:
-        columns.append((f"{full_title(key.measure, key.task, [results])}, {readable(key)}", key))
+        columns.append((f"{full_title(key.measure, key.task, [results])}, {key.label()}", key))
         columns += [(name, other) for name, other in keys_beside(results, key).items() if name != "adjusted"]
     if keys:
         heads = " | ".join(name for name, _ in columns)

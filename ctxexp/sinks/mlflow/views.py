@@ -32,8 +32,6 @@ from ctxexp.report.wording import (
     LabelledResults,
     direction,
     full_title,
-    measure_info,
-    readable,
     unit_label,
 )
 from ctxexp.results import Results
@@ -162,16 +160,16 @@ def _limits(lines: Sequence[Line], *more: float) -> tuple[float, float]:
 def _title(key: Key, runs: Sequence[Results]) -> str:
     """The measure and, unless it is the metric's own main statistic, which statistic of it."""
     title = full_title(key.measure, key.task, runs)
-    if any(measure_info(results, key.measure).main == key.name for results in runs):
+    if any(results.info.measure(key.measure).main == key.name for results in runs):
         return title
-    return f"{title}, {readable(key)}"
+    return f"{title}, {key.label()}"
 
 
 def _others(runs: Sequence[Results]) -> dict[str, list[ViewChart]]:
     """The charts of all curves, a measure at a time."""
     sections: dict[str, list[ViewChart]] = {}
     for key in dict.fromkeys(key for results in runs for key in keys_to_compare(results) if key.place == LAYER):
-        words = f"{full_title(key.measure, key.task, runs)}, {readable(key)}"
+        words = f"{full_title(key.measure, key.task, runs)}, {key.label()}"
         sections.setdefault(key.measure, []).append(ViewChart(metric_name(str(key)), words))
     return sections
 

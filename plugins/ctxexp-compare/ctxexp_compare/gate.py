@@ -19,9 +19,6 @@ from ctxexp import Results
 from ctxexp.errors import ConfigError, DataError, MetricError, near
 from ctxexp.maths.resampling import student
 from ctxexp.report.charts import PAPER_MEASURES
-from ctxexp.report.claims import share_resamples
-from ctxexp.report.run_facts import cluster_count
-from ctxexp.report.wording import definition_name, main_keys, measure_info
 from ctxexp.results import LAYER, Key, RunInfo
 
 if TYPE_CHECKING:
@@ -131,7 +128,7 @@ def diff(
         raise ConfigError(f"margin={margin}: expected 0 or more, in the unit of the curves (cosines and shares)")
     _require(a, b, same_text=same_text)
     keys = _keys(a, b, measures)
-    if any(measure_info(a, key.measure).over != "pair" for key in keys):  # pairs of sentences have units of their own
+    if any(a.info.measure(key.measure).over != "pair" for key in keys):  # pairs of sentences have units of their own
         for run in (a, b):
             _require_units(run.info, independent_sentences=independent_sentences)
     by_key = _all_replicates(a, b, keys)
@@ -169,7 +166,7 @@ def _require(a: Results, b: Results, *, same_text: bool) -> None:
     if a.info.model.layers != b.info.model.layers:
         layers = " and ".join(str(list(run.info.model.layers) or "all") for run in (a, b))
         raise ConfigError(f"layers differ (model.layers: {layers}): measure the same layers of both")
-    if not same_text or share_resamples(a, b):
+    if not same_text or a.info.shares_resamples(b.info):
         return
     one, other = a.info, b.info
     if one.corpus.fingerprint != other.corpus.fingerprint:
@@ -179,7 +176,7 @@ def _require(a: Results, b: Results, *, same_text: bool) -> None:
         )
     raise ConfigError(
         f"resamples differ (seed {one.seed} and {other.seed}, bootstrap {one.bootstrap} and {other.bootstrap}, "
-        f"{cluster_count(one.resampled)} and {cluster_count(other.resampled)}): measure both with the same, or say "
+        f"{one.resampled.clusters} and {other.resampled.clusters}): measure both with the same, or say "
         "same_text=false"
     )
 
@@ -196,7 +193,7 @@ def _require_units(info: RunInfo, *, independent_sentences: bool) -> None:
         )
     if 0 < info.resampled.n < FEW:
         raise DataError(
-            f"{info.corpus.name} has {cluster_count(info.resampled)}: expected {FEW} or more, of fewer "
+            f"{info.corpus.name} has {info.resampled.clusters}: expected {FEW} or more, of fewer "
             "intervals are too narrow to gate by"
         )
 
@@ -219,16 +216,16 @@ def _all_replicates(a: Results, b: Results, keys: Sequence[Key]) -> dict[Key, np
 def _keys(a: Results, b: Results, measures: Sequence[str]) -> list[Key]:
     """The main curves of the headline measures, or of those asked for, that both runs have. Raises MetricError for what
     one of them alone has: what isn't compared can't pass."""
-    ours, theirs = ([key for key in main_keys(run) if key.place == LAYER] for run in (a, b))
+    ours, theirs = ([key for key in run.main_keys if key.place == LAYER] for run in (a, b))
     common = [key for key in ours if key in b.by_key]
     if not measures:
         if not common:
             raise DataError("these runs have no measure in common")
-        heads = [k for k in ours if k.measure in PAPER_MEASURES and definition_name(a, k.measure) == k.measure]
+        heads = [k for k in ours if k.measure in PAPER_MEASURES and a.info.definition_name(k.measure) == k.measure]
         heads += [
             k
             for k in theirs
-            if k not in heads and k.measure in PAPER_MEASURES and definition_name(b, k.measure) == k.measure
+            if k not in heads and k.measure in PAPER_MEASURES and b.info.definition_name(k.measure) == k.measure
         ]
         if alone := [str(key) for key in heads if key not in common]:
             both = ",".join(dict.fromkeys(key.measure for key in common))
@@ -246,7 +243,7 @@ def _replicates(a: Results, b: Results, key: Key) -> np.ndarray | None:
     n = len(a.by_key[key].value)
     if x is None or y is None or x.shape != y.shape or len(x) != n:
         return None
-    if not share_resamples(a, b):
+    if not a.info.shares_resamples(b.info):
         y = y[:, np.random.default_rng(len(y)).permutation(y.shape[1])]
     result: np.ndarray = y.astype(np.float64) - x
     return result

@@ -12,19 +12,15 @@ import numpy as np
 from ctxexp import Results
 from ctxexp.report import Table, shared_facts
 from ctxexp.report.charts import PAPER_MEASURES
-from ctxexp.report.claims import difference, number, opposite_steps
+from ctxexp.report.claims import number, opposite_steps
 from ctxexp.report.findings import findings, marked_steps
 from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, controls_of_run
-from ctxexp.report.run_facts import cluster_count, mix_phrase
 from ctxexp.report.wording import (
     SHARE_OF_ROOM,
     baseline_label,
     baseline_phrase,
     full_title,
-    main_keys,
-    measure_info,
     number_ranges,
-    readable,
 )
 from ctxexp.results import Key
 from ctxexp.vectors.encoding import MANY
@@ -53,7 +49,7 @@ class Card:
     @property
     def keys(self) -> list[Key]:
         """The main curves, the paper's first; of variants of a measure the plain one (the JSON has every curve)."""
-        every = [key for key in main_keys(self.results) if not measure_info(self.results, key.measure).variant]
+        every = [key for key in self.results.main_keys if not self.results.info.measure(key.measure).variant]
         return sorted(
             every,
             key=lambda key: PAPER_MEASURES.index(key.measure) if key.measure in PAPER_MEASURES else len(PAPER_MEASURES),
@@ -133,7 +129,7 @@ class Card:
         parts += ["**By layer** (layer 0 is the input layer)", self.table.markdown().partition("\n\n")[2].strip()]
         definitions = [f"- {self._name(key)}: {self._about(key)}" for key in self.keys if self._about(key)]
         shares = [key for key in self.keys if key.statistic == "share_of_room"]
-        definitions += [f"- {readable(key)}: {SHARE_OF_ROOM}" for key in shares[:1]]
+        definitions += [f"- {key.label()}: {SHARE_OF_ROOM}" for key in shares[:1]]
         definitions += [f"- {self._name(key)}, \\{line}" for key in shares if (line := marked_steps(self.results, key))]
         return "\n\n".join([*parts, "\n".join(definitions)]) + "\n"
 
@@ -161,7 +157,7 @@ class Card:
     @property
     def drawable(self) -> bool:
         """Whether any curve has a value."""
-        return any(np.isfinite(self.results.by_key[key].value).any() for key in main_keys(self.results))
+        return any(np.isfinite(self.results.by_key[key].value).any() for key in self.results.main_keys)
 
     def figure(self) -> Figure:
         """The headline curves. Raises MetricError where none has a value."""
@@ -175,16 +171,16 @@ class Card:
         if key.statistic not in ("share_of_room", "adjusted"):
             return {}
         others = [key._replace(statistic=name) for name in ("raw", "baseline", "adjusted") if name != key.statistic]
-        return {readable(one): self.results.by_key[one].value for one in others if one in self.results.by_key}
+        return {one.label(): self.results.by_key[one].value for one in others if one in self.results.by_key}
 
     def _about(self, key: Key) -> str:
-        definition = measure_info(self.results, key.measure).definition
+        definition = self.results.info.measure(key.measure).definition
         level = f"; chance: {baseline_phrase(self.results, key.measure)}" if baseline_label(self.results, key) else ""
         return definition and definition + level
 
     def _name(self, key: Key) -> str:
         title = full_title(key.measure, key.task, [self.results])
-        return f"{title}, {readable(key)}" if key.statistic in ("share_of_room", "adjusted") else title
+        return f"{title}, {key.label()}" if key.statistic in ("share_of_room", "adjusted") else title
 
     def _extremes(self, key: Key) -> str:
         estimates = self.results.by_key[key]
@@ -196,7 +192,7 @@ class Card:
         sentence += f"lowest in layer {bottom}, {self._value(key, bottom)}"
         if top == last:
             return f"{sentence}; the last layer is the highest"
-        above = difference(self.results, self.results, key, layers=[top], others=[last])
+        above = self.results.difference(self.results, key, layers=[top], others=[last])
         if not np.isfinite(above.low[0]):
             return f"{sentence}; {number(above.value[0])} above the last"
         ends = f"[{number(above.low[0])}, {number(above.high[0])}]"
@@ -248,11 +244,11 @@ class Card:
         if info.corpus.skipped_share > MANY:
             yield f"{info.corpus.skipped_share:.1%} of the words have no vector"
         if info.mix.mark:
-            yield mix_phrase(self.results)
+            yield info.mix.phrase
         if 0 < info.corpus.words < FEW_WORDS:
             yield f"only {info.corpus.words} words have {info.corpus.min_contexts} contexts"
         if 0 < info.resampled.n < FEW_UNITS:
-            yield f"only {cluster_count(info.resampled)}: intervals speak of other text like this"
+            yield f"only {info.resampled.clusters}: intervals speak of other text like this"
         for key in self.keys:
             estimates = self.results.by_key[key]
             half = (estimates.high - estimates.low) / 2

@@ -13,7 +13,6 @@ import numpy as np
 from ctxexp import Results
 from ctxexp.maths import percentiles
 from ctxexp.report import LabelledResults, unique_labels
-from ctxexp.report.claims import share_resamples
 from ctxexp.report.terminal import row_label
 from ctxexp.report.wording import AVERAGE, one_line
 from ctxexp.results import Key, RunInfo
@@ -227,7 +226,7 @@ def paired_interval(run: Results, reference: Results, at: int | str) -> tuple[tu
     """The 95% bootstrap interval of a run's gain over another on the same resamples of pairs, and what it is over;
     NaN and nothing if they didn't draw the same."""
     a, b = (_replicates(results, at) for results in (run, reference))
-    if a is None or b is None or len(a) != len(b) or not share_resamples(run, reference):
+    if a is None or b is None or len(a) != len(b) or not run.info.shares_resamples(reference.info):
         return (math.nan, math.nan), ""
     return percentiles(a.astype(np.float64) - b), f"{len(a):,} resamples of the pairs"
 

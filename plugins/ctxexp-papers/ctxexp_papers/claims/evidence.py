@@ -11,7 +11,7 @@ import numpy as np
 
 from ctxexp import Results
 from ctxexp.report.negative_controls import UNTRAINED, control_lines, control_of
-from ctxexp.report.wording import baseline_label, definition_name, measure_info
+from ctxexp.report.wording import baseline_label
 from ctxexp.results import LAYER, Estimates, Key, RunInfo
 from ctxexp_papers.claims.protocol import Protocol
 from ctxexp_papers.claims.source import LinkedResults, Source
@@ -184,8 +184,8 @@ def measure_labels(results: Results) -> dict[str, str]:
     """
     labels: dict[str, str] = {}
     for label in results.info.measures:
-        if measure_info(results, label).variant is not None:
-            name = definition_name(results, label)
+        if results.info.measure(label).variant is not None:
+            name = results.info.definition_name(label)
             labels[name] = label if label == name else labels.get(name, label)
     return labels
 
@@ -196,7 +196,7 @@ def _canonical(results: Results, labels: Mapping[str, str], key: Key) -> Key | N
 
     Adjusted by another twin of the group (its positions, its frequency), a curve is no reading of the paper.
     """
-    name = definition_name(results, key.measure)
+    name = results.info.definition_name(key.measure)
     if key.place != LAYER or key.task or labels.get(name) != key.measure:
         return None
     if key.baseline or not key.statistic.startswith(("adjusted", "share_of_room")):

@@ -11,9 +11,8 @@ from ctxexp import Results
 from ctxexp.controls import NoFirst
 from ctxexp.models.choices import AS_TOKENIZER
 from ctxexp.report import LabelledResults
-from ctxexp.report.claims import Difference, difference
-from ctxexp.report.wording import AVERAGE, definition_name, main_key, one_line
-from ctxexp.results import Key, RunInfo
+from ctxexp.report.wording import AVERAGE, main_key, one_line
+from ctxexp.results import Estimates, Key, RunInfo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +31,7 @@ class Effect(NamedTuple):
     key: Key
     base: Results  # as tokenized
     results: Results
-    difference: Difference  # results less base and its interval, (n_layers,) each
+    difference: Estimates  # results less base and its interval, (n_layers,) each
 
 
 def effects(runs: Sequence[LabelledResults]) -> list[Effect]:
@@ -107,12 +106,12 @@ def _effect(metric: str, base: Results, other: Results) -> Effect | None:
     if metric == "sts" and condition == UNIT_NORM:
         return None  # it is the sentence's vector that has norm 1 then, which no cosine sees
     model = one_line(base.info.title or base.info.model.name)
-    return Effect(metric, model, condition, key, base, other, difference(other, base, key))
+    return Effect(metric, model, condition, key, base, other, other.difference(base, key))
 
 
 def _key(metric: str, results: Results) -> Key | None:
     """The curve that stands for the metric, against the paper's chance level where it has one."""
-    label = next((label for label in results.info.measures if definition_name(results, label) == metric), "")
+    label = next((label for label in results.info.measures if results.info.definition_name(label) == metric), "")
     tasks = [task for measure, task in results.measure_tasks() if measure == label]
     return main_key(results, label, AVERAGE if AVERAGE in tasks else "") if tasks else None
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from ctxexp import Results
 from ctxexp.report import LabelledResults
-from ctxexp.report.claims import difference, share_resamples
 from ctxexp.report.wording import baseline_label, full_title, one_line
 from ctxexp.results import Key
 
@@ -100,7 +99,7 @@ def all_paired(specs: Sequence[Specification]) -> bool:
     return all(
         one.replicates.size > 0
         and one.replicates.shape == first.replicates.shape
-        and share_resamples(one.source, first.source)
+        and one.source.info.shares_resamples(first.source.info)
         for one in specs
     )
 
@@ -171,7 +170,7 @@ def _in_run(of: Sequence[str], results: Results) -> list[Specification]:
             layers = np.flatnonzero(np.isfinite(value))
             if len(layers) < 2:
                 continue
-            change = difference(results, results, key, layers=[int(layers[-1])], others=[int(layers[0])])
+            change = results.difference(results, key, layers=[int(layers[-1])], others=[int(layers[0])])
             level = BASELINES["size_matched_adjusted"] if baseline_label(results, key) else baseline
             choices = (model, text, title, centring, norm, first, pieces, level)
             replicates = results.replicates.get(key, np.empty((len(value), 0)))[layers].astype(np.float64)

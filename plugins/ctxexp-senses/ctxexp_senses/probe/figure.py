@@ -24,7 +24,7 @@ from ctxexp.report import (
 from ctxexp.report.negative_controls import is_control
 from ctxexp.report.run_facts import encoder_lines
 from ctxexp.report.terminal import Cells
-from ctxexp.report.wording import LAYER_AXIS, measure_info
+from ctxexp.report.wording import LAYER_AXIS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
         return None
     by_labels: dict[str, list[tuple[str, Results, str]]] = {}
     for probe in probes:
-        by_labels.setdefault(measure_info(probe[1], probe[2]).definition, []).append(probe)
+        by_labels.setdefault(probe[1].info.measure(probe[2]).definition, []).append(probe)
     columns = max(map(len, by_labels.values()))
     canvas = empty_figure(max(6.4, 3.1 * columns + 0.8), 3.1 * len(by_labels) + 0.5)
     grid = canvas.subplots(len(by_labels), columns, squeeze=False, sharey="row")

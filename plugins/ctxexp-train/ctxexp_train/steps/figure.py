@@ -16,7 +16,7 @@ from ctxexp.report.findings import LEADING
 from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp.report.run_facts import RunAtStep, equal_weights, trainings
 from ctxexp.report.terminal import Cells
-from ctxexp.report.wording import MINUS, axis_label, direction, full_title, main_keys, readable
+from ctxexp.report.wording import MINUS, axis_label, direction, full_title
 from ctxexp.results import LAYER, Key
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def found_run(found: Mapping[str, Sequence[RunAtStep]]) -> Results:
 
 def curves(found: Mapping[str, Sequence[RunAtStep]]) -> list[Key]:
     """The main curves by layer that every run of these trainings has."""
-    of_runs = [[key for key in main_keys(run.results) if key.place == LAYER] for at in found.values() for run in at]
+    of_runs = [[key for key in run.results.main_keys if key.place == LAYER] for at in found.values() for run in at]
     return [key for key in of_runs[0] if all(key in of_run for of_run in of_runs)] if of_runs else []
 
 
@@ -227,7 +227,7 @@ def finding(runs_of: Mapping[str, Sequence[RunAtStep]], key: Key) -> str:
     if not phrases:
         return ""
     runs = [run.results for at in runs_of.values() for run in at]
-    scale = f", {readable(key)}" if key.statistic in ("share_of_room", "adjusted") else ""
+    scale = f", {key.label()}" if key.statistic in ("share_of_room", "adjusted") else ""
     return f"{full_title(key.measure, key.task, runs)} in the last layer{scale}: {'; '.join(phrases)}."
 
 

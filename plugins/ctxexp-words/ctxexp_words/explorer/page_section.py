@@ -19,7 +19,6 @@ import numpy as np
 from ctxexp import Results
 from ctxexp.report import LabelledResults, unique_labels
 from ctxexp.report.terminal import TABLE, PageSection
-from ctxexp.report.wording import definition_name
 from ctxexp_words.explorer.word_map import extremes
 
 if TYPE_CHECKING:
@@ -189,7 +188,7 @@ def _layers(table: pd.DataFrame) -> list[int]:
 
 def _tables(results: Results, measure: str) -> list[pd.DataFrame]:
     """The word table of a measure, whatever its label; none where it wasn't measured."""
-    return [table for label, table in results.tables.items() if definition_name(results, label) == measure][:1]
+    return [table for label, table in results.tables.items() if results.info.definition_name(label) == measure][:1]
 
 
 def _scores(results: Results, layers: Sequence[int]) -> dict[str, pd.DataFrame]:
@@ -206,7 +205,7 @@ def _scores(results: Results, layers: Sequence[int]) -> dict[str, pd.DataFrame]:
             if not frames[name].shape[1]:  # no chance level
                 frames[name] = frames["raw"]
     for label in results.tables:
-        if definition_name(results, label) == "self_similarity" and f"{label}_errors" in results.tables:
+        if results.info.definition_name(label) == "self_similarity" and f"{label}_errors" in results.tables:
             errors = results.tables[f"{label}_errors"]
             if "listed_factor" in errors:  # not in runs of versions before it
                 frames["half"] = _by_layer(errors, "error", layers).mul(
