@@ -23,6 +23,12 @@ class Engine(ABC):
     Work comes in items that don't depend on each other, and leaves what it makes in files that workers and driver
     share, or gives it back; done again, an item gives the same. So an engine may do one twice, and a run that is begun
     again asks for what is missing only. Everything else stays in the driver, sinks too.
+
+    Example:
+        >>> from ctxexp.command import registry
+        >>> local = registry().find("engine", "local").factory()
+        >>> sorted(local.map_unordered(lambda: abs, [-1, 2]))
+        [1, 2]
     """
 
     name: ClassVar[str] = ""

@@ -186,7 +186,13 @@ class PluginError(CtxexpError):
 
 
 class ConformanceError(CtxexpError, AssertionError):
-    """A model, metric, transform, data set or baseline fails checks of the conformance kit."""
+    """A model, metric, transform, data set or baseline fails checks of the conformance kit.
+
+    Example:
+        >>> raise_ = ConformanceError("metric 'mine': 1 of 12 laws is broken")
+        >>> isinstance(raise_, AssertionError)
+        True
+    """
 
 
 class TrackingError(CtxexpError):

@@ -80,6 +80,20 @@ class Occurrences:
     A sentence that the corpus repeats counts as often as it stands there (deduplicate the corpus to count it once),
     but it is one context: a word needs `min_contexts` DISTINCT sentences. Baselines draw from distinct sentences
     only.
+
+    Example:
+        >>> from ctxexp import Metric
+        >>> class Words(Metric):
+        ...     over = "corpus"
+        ...     def bind_text(self, text):
+        ...         self.n = len(text.occurrences.groups("word"))
+        ...     def update(self, group): ...
+        ...     def compute(self):
+        ...         return {"words": float(self.n)}
+        >>> import ctxexp
+        >>> two = ["The bank was wet.", "The bank lent us money."]
+        >>> ctxexp.measure("gpt2", two, metrics={"n": Words}, min_contexts=2, progress=False)["n"][0].item()
+        2.0
     """
 
     words: list[str]  # by count, then alphabetically
@@ -226,6 +240,20 @@ class Text:
     """The measured text: the corpus, the store of its rows, the index of those, and the model that made them.
 
     `derived` is for what metrics make of it once for all layers, each under a key of its own.
+
+    Example:
+        >>> from ctxexp import Metric
+        >>> class Sentences(Metric):
+        ...     over = "corpus"
+        ...     def bind_text(self, text):
+        ...         self.n = len(text.corpus.sentences)
+        ...     def update(self, group): ...
+        ...     def compute(self):
+        ...         return {"sentences": float(self.n)}
+        >>> import ctxexp
+        >>> two = ["The bank was wet.", "The bank lent us money."]
+        >>> ctxexp.measure("gpt2", two, metrics={"n": Sentences}, min_contexts=2, progress=False)["n"][0].item()
+        2.0
     """
 
     corpus: Corpus

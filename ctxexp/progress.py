@@ -21,7 +21,12 @@ WIDTH = 160  # characters of a line where nobody says how wide the page is
 
 def show(text: str, stream: TextIO | None = None) -> None:
     """Print to standard output, or to `stream`; a reader that has seen enough, as `head` has, or a full disk behind it
-    silences the stream and ends nothing."""
+    silences the stream and ends nothing.
+
+    Example:
+        >>> show("as the terminal can")
+        as the terminal can
+    """
     stream = stream or sys.stdout
     try:
         print(text, file=stream, flush=True)
@@ -58,6 +63,10 @@ class Progress:
 
     `stream` is standard error by default, or, in a notebook, a line of the cell that is empty once a stage is done:
     what is saved keeps no bars. `bars=True` or `False` decides by hand.
+
+    Example:
+        >>> with Progress(bars=False).stage("encoding", total=2) as stage:
+        ...     stage.advance(2)
     """
 
     def __init__(self, *, bars: bool | None = None, stream: TextIO | None = None) -> None:
@@ -77,7 +86,12 @@ class Progress:
 
 
 class Silent(Progress):
-    """Shows nothing."""
+    """Shows nothing.
+
+    Example:
+        >>> with Silent().stage("encoding", total=2) as stage:
+        ...     stage.advance(2)
+    """
 
     def __init__(self) -> None:
         super().__init__(bars=False)

@@ -239,6 +239,14 @@ def test_the_reference_has_the_whole_public_face() -> None:
     assert sorted(listed) == sorted(name.removeprefix("ctxexp.") for name in PUBLIC)
 
 
+@pytest.mark.parametrize("name", PUBLIC)
+def test_what_is_public_says_what_it_is_by_an_example(name: str) -> None:
+    module, _, attribute = name.rpartition(".")
+    thing = getattr(importlib.import_module(module), attribute)
+    if isinstance(thing, type | types.FunctionType) and module != "ctxexp.errors":  # they share one, of their base
+        assert ">>> " in (thing.__doc__ or "")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_local_links_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")

@@ -53,6 +53,12 @@ class Built:
     Control, engine and sinks are built at once, since they judge their own values; the others when they are first
     needed. A study builds metrics and transforms anew for each layer: `metrics` are factories, `prototypes` one
     instance of each, of which only the attributes are read.
+
+    Example:
+        >>> from ctxexp.command import configured
+        >>> built = Built(configured("gpt2", ["The bank was wet.", "The bank lent us money."]))
+        >>> built.title, len(built.corpus.sentences)
+        ('gpt2', 2)
     """
 
     def __init__(self, config: Config, progress: Progress | None = None) -> None:

@@ -130,7 +130,13 @@ def configured(
     options: str | Sequence[str] | Mapping[str, object] = (),
     **keywords: Any,
 ) -> Config:
-    """The config that these choices make, objects and all; `keywords` are those of `measure`."""
+    """The config that these choices make, objects and all; `keywords` are those of `measure`.
+
+    Example:
+        >>> config = configured("gpt2", ["The bank was wet.", "The bank lent us money."], "dtype=bfloat16")
+        >>> config.model.name, config.dtype
+        ('gpt2', 'bfloat16')
+    """
     for key in keywords.keys() - {*KEYS, *OTHERS}:
         raise ConfigError(_unknown(key))
     chosen = {key: value for key, value in keywords.items() if value is not None}

@@ -115,7 +115,12 @@ def locate(group: str, text: str, names: Sequence[str]) -> Location | None:
 
 def typed_model(text: str) -> tuple[str, list[str]]:
     """A model's name and the words behind it, as it is typed everywhere: `minilm dtype=bfloat16`; a run's folder is
-    the model of that run. Raises ConfigError unless there is exactly one name."""
+    the model of that run. Raises ConfigError unless there is exactly one name.
+
+    Example:
+        >>> typed_model("bert model.pooling=first")
+        ('bert', ['model.pooling=first'])
+    """
     try:
         words = [text] if user_path(text).exists() else shlex.split(text)
     except ValueError as error:

@@ -58,7 +58,12 @@ UNREACHABLE = (OSError, ValueError, http.client.HTTPException)  # URLError and t
 
 
 def cache_folder() -> Path:
-    """Where downloads go: CTXEXP_CACHE, or `ctxexp` in the user's cache folder (XDG_CACHE_HOME, ~/.cache)."""
+    """Where downloads go: CTXEXP_CACHE, or `ctxexp` in the user's cache folder (XDG_CACHE_HOME, ~/.cache).
+
+    Example:
+        >>> cache_folder().is_absolute()
+        True
+    """
     folder = os.environ.get("CTXEXP_CACHE")
     if folder:
         return user_path(folder)
@@ -142,6 +147,11 @@ def download(urls: str | Sequence[str], dataset: str) -> bytes:
     """The content from the first address that delivers all of it; `urls` are mirrors of one file, the best first.
 
     Raises DataError with the reason for each of them.
+
+    Example:
+        >>> _ = Path("a.txt").write_text("one", encoding="utf-8")
+        >>> download(Path("a.txt").absolute().as_uri(), "a set")
+        b'one'
     """
     reasons = []
     for url in [urls] if isinstance(urls, str) else urls:
@@ -176,6 +186,14 @@ def archive_members(url: str, data: bytes) -> Iterator[tuple[str, bytes]]:
     """Path and content of each file of a .zip or a .tar archive (.gz, .bz2, .xz); no file is written.
 
     Raises DataError for an archive that can't be read to its end.
+
+    Example:
+        >>> import io, zipfile
+        >>> file = io.BytesIO()
+        >>> with zipfile.ZipFile(file, "w") as archive:
+        ...     archive.writestr("a.txt", "one")
+        >>> list(archive_members("https://example.org/a.zip", file.getvalue()))
+        [('a.txt', b'one')]
     """
     try:
         if url.endswith(".zip"):

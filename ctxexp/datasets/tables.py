@@ -114,7 +114,14 @@ def read_rows(path: Path, choose: Choose, quotes: str | None = None, kind: str =
 
 
 def read_table(path: Path, columns: Sequence[str | None], quotes: str | None = None, kind: str = "") -> Iterator[Row]:
-    """The cells of these columns, as `read_rows` reads them; None: that of `choose_column`."""
+    """The cells of these columns, as `read_rows` reads them; None: that of `choose_column`.
+
+    Example:
+        >>> with Path("pairs.csv").open("w", encoding="utf-8") as file:
+        ...     _ = file.write("word,score\\nbank,0.5\\n")
+        >>> [cells for _, cells in read_table(Path("pairs.csv"), ["score", "word"])]
+        [['0.5', 'bank']]
+    """
     return read_rows(path, lambda names: [choose_column(names, name, path) for name in columns], quotes, kind)
 
 

@@ -78,6 +78,11 @@ def text_lines(path: Path, *, keep_ends: bool = False) -> Iterator[tuple[int, st
 
     Raises DataError for a file that can't be read to its end, and for a line that isn't UTF-8 or holds NUL: UTF-16
     without a mark would pass for UTF-8 full of NULs.
+
+    Example:
+        >>> _ = Path("text.txt").write_text("one\\ntwo\\n", encoding="utf-8")
+        >>> list(text_lines(Path("text.txt")))
+        [(1, 'one'), (2, 'two')]
     """
     try:
         with open_bytes(path) as stream:

@@ -69,7 +69,12 @@ def clear_parts(folder: Path, pattern: str = "*") -> list[Path]:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write the text as UTF-8, atomically, and return the path."""
+    """Write the text as UTF-8, atomically, and return the path.
+
+    Example:
+        >>> write_text(Path("answer.txt"), "yes\\n").name
+        'answer.txt'
+    """
     with atomic_write(path) as part:
         part.write_text(text, encoding="utf-8")
     return path
@@ -121,7 +126,12 @@ _TYPES = {"i": "int64", "u": "int64", "f": "float64", "b": "bool"}  # NumPy's ki
 
 
 def write_csv(table: pd.DataFrame, path: Path) -> None:
-    """Write the table with full precision, UTF-8, one header line; NaN as an empty cell."""
+    """Write the table with full precision, UTF-8, one header line; NaN as an empty cell.
+
+    Example:
+        >>> import pandas as pd
+        >>> write_csv(pd.DataFrame({"word": ["bank"]}), Path("words.csv"))
+    """
     with atomic_write(path) as part:
         table.to_csv(part, index=False, encoding="utf-8", lineterminator="\r\n")
 
@@ -269,7 +279,12 @@ def no_device(path: Path) -> Path:
 
 
 def user_path(given: str | Path) -> Path:
-    """The path, with `~` and `~name` expanded. Raises ConfigError for a text that can't be a path."""
+    """The path, with `~` and `~name` expanded. Raises ConfigError for a text that can't be a path.
+
+    Example:
+        >>> user_path("~").is_absolute()
+        True
+    """
     start = repr(str(given)[:60])
     if "\0" in str(given):
         raise ConfigError(f"{start} is no path: it has a character that no path can have")

@@ -38,6 +38,10 @@ def mean_cosine(x: np.ndarray | PreparedRows) -> np.ndarray:
     """Mean cosine over ordered distinct pairs of rows, in [-1, 1]: self-similarity (Definition 1), exactly.
 
     Closed form: with unit rows u, (|sum u|^2 - n) / (n^2 - n). The released code samples at most 1,000 pairs instead.
+
+    Example:
+        >>> mean_cosine(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])).round(3).item()
+        0.333
     """
     rows = prepare(x)
     n = rows.x.shape[-2]

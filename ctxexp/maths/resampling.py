@@ -55,6 +55,10 @@ class Stream(IntEnum):
     """Kinds of draws, as in `default_rng([seed, Stream.TWINS])`. A number once given stays: results hang on it.
 
     Zero names nothing: `[seed, 0]` is the stream of the bare `seed`. 8 was k-means's beginnings.
+
+    Example:
+        >>> np.random.default_rng([0, Stream.SAMPLE]).random() == np.random.default_rng([0, 2]).random()
+        True
     """
 
     BASELINE = 1  # the baseline's random groups
@@ -75,7 +79,12 @@ class Stream(IntEnum):
 @dataclass(frozen=True)
 class Curve:
     """A statistic in every layer, and the influence of each block of units on it: its sampling error, to first
-    order."""
+    order.
+
+    Example:
+        >>> (Curve(np.array([0.5]), np.zeros((1, 2))) - Curve(np.array([0.25]), np.zeros((1, 2)))).value
+        array([0.25])
+    """
 
     value: np.ndarray  # (n_layers,)
     influence: np.ndarray  # (n_layers, n_blocks); a row of NaN: nothing is known of the error in that layer
@@ -90,6 +99,12 @@ class Resamples:
 
     A replicate is the value plus each block's share as often as it was drawn more than once, less where it wasn't.
     Deviations are widened by sqrt(n / (n - 1)) and Student's factor, since few units spread too little.
+
+    Example:
+        >>> units = Units("sentence", 2, np.array([0, 1]), np.array([0, 1]))
+        >>> resamples = Resamples(units, 3, np.random.default_rng(0))
+        >>> resamples.of(Curve(np.array([0.5]), np.zeros((1, 2)))).tolist()
+        [[0.5, 0.5, 0.5]]
     """
 
     def __init__(self, units: Units, replicates: int, rng: np.random.Generator) -> None:
@@ -126,7 +141,12 @@ def counts(size: int, replicates: int, rng: np.random.Generator) -> Iterator[np.
 
 
 def interval(replicates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """2.5% and 97.5% percentiles of (n_layers, r) over the last axis; NaN where fewer than two are defined."""
+    """2.5% and 97.5% percentiles of (n_layers, r) over the last axis; NaN where fewer than two are defined.
+
+    Example:
+        >>> [end.round(1).tolist() for end in interval(np.arange(101.0)[None])]
+        [[2.5], [97.5]]
+    """
     defined = np.isfinite(replicates).sum(axis=1) > 1
     low, high = np.full((2, len(replicates)), np.nan)
     if defined.any():

@@ -27,6 +27,11 @@ class Moments:
 
     Chan, Golub and LeVeque's update keeps the scatter exact for rows far from the origin, whatever the pieces that
     they come in, and so does merging.
+
+    Example:
+        >>> sums = Moments().add(np.array([[0.0, 1.0], [2.0, 3.0]]))
+        >>> sums.n, sums.mean.tolist()
+        (2, [1.0, 2.0])
     """
 
     def __init__(self) -> None:
@@ -90,6 +95,10 @@ def participation_ratio(s: np.ndarray) -> float:
     """(sum v)^2 / sum v^2 over the eigenvalues v of a covariance s (d, d), in [1, d]: tr(s)^2 / tr(s s).
 
     k directions of equal variance give k (Gao et al. 2017, after Bell and Dean 1970).
+
+    Example:
+        >>> participation_ratio(np.diag([1.0, 1.0, 0.0]))
+        2.0
     """
     if not s.size or not np.isfinite(s).all():
         return float("nan")
@@ -102,13 +111,22 @@ def isoscore(s: np.ndarray) -> float:
     1: a multiple of the identity; 0: one direction holds all variance. The paper normalises the variances v along the
     principal components to v' = sqrt(d) v / |v| and takes the defect |v' - 1| / sqrt(2 (d - sqrt d)); put together
     that is (k - 1) / (d - 1) with k the participation ratio, which needs no components.
+
+    Example:
+        >>> isoscore(np.eye(3))
+        1.0
     """
     d = len(s)
     return (participation_ratio(s) - 1) / (d - 1) if d > 1 else float("nan")
 
 
 def effective_rank(s: np.ndarray) -> float:
-    """Effective rank of rows with covariance s (d, d), in [1, d]: `entropy_rank` of the rows about their mean."""
+    """Effective rank of rows with covariance s (d, d), in [1, d]: `entropy_rank` of the rows about their mean.
+
+    Example:
+        >>> round(effective_rank(np.diag([1.0, 1.0, 0.0])), 3)
+        2.0
+    """
     if not s.size or not np.isfinite(s).all():
         return float("nan")
     return entropy_rank(np.sqrt(np.clip(np.linalg.eigvalsh(s), 0, None)))
@@ -116,7 +134,12 @@ def effective_rank(s: np.ndarray) -> float:
 
 def entropy_rank(sigma: np.ndarray) -> float:
     """exp of the entropy of singular values divided by their sum, in [1, len(sigma)] (Roy and Vetterli 2007, Definition
-    1); those that are rounding beside the largest don't count, and NaN without any."""
+    1); those that are rounding beside the largest don't count, and NaN without any.
+
+    Example:
+        >>> round(entropy_rank(np.array([2.0, 2.0, 0.0])), 3)
+        2.0
+    """
     some = sigma[sigma**2 > len(sigma) * np.finfo(np.float64).eps * np.square(sigma).max(initial=0.0)]
     p = some / some.sum()
     return float(np.exp(-(p * np.log(p)).sum())) if len(some) else float("nan")

@@ -47,7 +47,12 @@ def summary(values: np.ndarray, weights: np.ndarray | None = None) -> dict[str, 
 
 
 def finite_mean(values: np.ndarray, weights: np.ndarray | None = None, axis: int = 0) -> np.ndarray:
-    """The mean over an axis of the finite values, NaN where there is none; `weights` broadcast to the values."""
+    """The mean over an axis of the finite values, NaN where there is none; `weights` broadcast to the values.
+
+    Example:
+        >>> finite_mean(np.array([1.0, np.nan, 3.0])).item()
+        2.0
+    """
     finite = np.isfinite(values)
     with np.errstate(invalid="ignore", divide="ignore"):
         total = np.where(finite, values, 0)
@@ -72,6 +77,10 @@ def spearman(x: np.ndarray, y: np.ndarray) -> float:
     """Spearman's rank correlation of x (n,) and y (n,), in [-1, 1]; tied values share their average rank.
 
     NaN if either is constant, or with fewer than LEAST pairs.
+
+    Example:
+        >>> round(spearman(np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 2.0])), 3)
+        0.5
     """
     return pearson(midranks(x), midranks(y)) if len(x) >= LEAST else float("nan")
 
@@ -99,7 +108,12 @@ def _row_ranks(x: np.ndarray) -> np.ndarray:
 
 
 def partial_correlation(xy: np.ndarray | float, xz: np.ndarray | float, yz: np.ndarray | float) -> np.ndarray:
-    """The first-order partial correlation of x and y given z, of their three correlations; NaN where z explains all."""
+    """The first-order partial correlation of x and y given z, of their three correlations; NaN where z explains all.
+
+    Example:
+        >>> partial_correlation(0.5, 0.5, 0.5).round(3).item()
+        0.333
+    """
     left = (1 - np.square(xz)) * (1 - np.square(yz))
     left = np.where(left > 1e-12, left, np.nan)
     return np.clip((np.asarray(xy) - np.multiply(xz, yz)) / np.sqrt(left), -1.0, 1.0)
@@ -110,6 +124,10 @@ def midranks(x: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
 
     With `counts` (c, n), how often each value is drawn in c resamples: (c, n), the ranks in each resample of its
     members (the value of those that aren't drawn means nothing).
+
+    Example:
+        >>> midranks(np.array([10.0, 30.0, 10.0]))
+        array([1.5, 3. , 1.5])
     """
     n = len(x)
     order = np.argsort(x, kind="stable")
@@ -132,6 +150,11 @@ def resampled_spearman(columns: Sequence[np.ndarray], counts: np.ndarray) -> np.
     """Spearman's correlations of k columns, each (n,), in resamples given by counts (c, n): (c, k, k).
 
     NaN where a column is constant in a resample, or fewer than LEAST are drawn.
+
+    Example:
+        >>> x = np.array([1.0, 2.0, 3.0])
+        >>> resampled_spearman([x, -x], np.ones((1, 3))).round(3).tolist()
+        [[[1.0, -1.0], [-1.0, 1.0]]]
     """
     total = counts.sum(axis=1, keepdims=True)
     ranks = [midranks(x, counts) - (total + 1) / 2 for x in columns]  # the mean rank is known: centred exactly
@@ -153,6 +176,10 @@ def resamples(sizes: Sequence[int], replicates: int, rng: np.random.Generator) -
     """How often each thing is drawn, with replacement within its stratum: (c, sum of sizes) float64, c rows at a time.
 
     Stratum s holds the next `sizes[s]` things, of which as many are drawn.
+
+    Example:
+        >>> [counts.sum(axis=1).tolist() for counts in resamples([3], 2, np.random.default_rng(0))]
+        [[3.0, 3.0]]
     """
     n = sum(sizes)
     starts = np.cumsum([0, *sizes])[:-1]
@@ -165,7 +192,12 @@ def resamples(sizes: Sequence[int], replicates: int, rng: np.random.Generator) -
 
 
 def percentiles(values: np.ndarray) -> tuple[float, float]:
-    """The 95% percentile interval of replicates (r,); NaN where fewer than two are defined."""
+    """The 95% percentile interval of replicates (r,); NaN where fewer than two are defined.
+
+    Example:
+        >>> percentiles(np.arange(101.0))
+        (2.5, 97.5)
+    """
     defined = values[np.isfinite(values)]
     if len(defined) < 2:
         return float("nan"), float("nan")
@@ -178,6 +210,11 @@ def kmeans(x: np.ndarray, k: int, *, seed: int, starts: int = 1, rounds: int = 3
 
     Lloyd's algorithm from `starts` k-means++ beginnings, the one of least inertia, until no row changes its cluster or
     for so many `rounds`. Fewer than k clusters where there are fewer different rows.
+
+    Example:
+        >>> kmeans(np.array([[0.0], [0.1], [9.0], [9.1]]), 2, seed=0)
+        (array([1, 1, 0, 0], dtype=int32), array([[9.05],
+               [0.05]]))
     """
     from sklearn.cluster import KMeans
 

@@ -137,7 +137,7 @@ class SimilarityMetric(Metric):
         >>> metric.definition
         'share of pairs at which dot product and gold have the same sign'
         >>> metric.update(Group("dev", np.ones((1, 2, 3)), pairs=Pairs(np.array([1.0]), [("a cat", "one cat")])))
-        >>> metric.compute()["share"].value
+        >>> float(metric.compute()["share"].value)
         1.0
     """
 

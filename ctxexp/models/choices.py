@@ -65,6 +65,10 @@ class TransformerOptions:
       device.
     quantization: of the linear layers' weights on loading, to 8 or 4 bits, by torchao or bitsandbytes; null: none.
     unused: refuse, or warn and go on, where a checkpoint holds what the network doesn't use and could change vectors.
+
+    Example:
+        >>> TransformerOptions(pooling="first").pooling
+        'first'
     """
 
     pooling: Pooling = "mean"
@@ -123,6 +127,11 @@ def with_transformer_options(factory: Callable[..., Encoder]) -> Callable[..., E
     """Decorate a factory: `TransformerOptions`' fields become keyword arguments in place of `options`.
 
     The field descriptions are added to the factory's docstring, which the command line shows.
+
+    Example:
+        >>> def mine(*, options: TransformerOptions) -> Encoder: ...
+        >>> "pooling" in signature(with_transformer_options(mine)).parameters
+        True
     """
     shared = [one for one in fields(TransformerOptions) if one.name != "window"]
     hints = get_type_hints(TransformerOptions) | get_type_hints(factory)
@@ -242,6 +251,10 @@ class ModelFiles(NamedTuple):
         source: The model's name elsewhere.
         fetch: How they get here.
         find: The folder or file that they are in; None or ModelError: they are not here.
+
+    Example:
+        >>> ModelFiles("gpt2", 0, "a small model", "reinstall it", lambda: None).typed
+        'gpt2'
     """
 
     typed: str
@@ -262,7 +275,13 @@ class ListedModel(NamedTuple):
 
 
 def with_files(*files: ModelFiles) -> Callable[[F], F]:
-    """Decorate a model's factory: its files are listed by `ctxexp models`."""
+    """Decorate a model's factory: its files are listed by `ctxexp models`.
+
+    Example:
+        >>> def mine(): ...
+        >>> with_files(ModelFiles("mine", 0, "a model", "fetch it", lambda: None))(mine) is mine
+        True
+    """
 
     def mark(factory: F) -> F:
         vars(factory).update(model_files=files)
@@ -315,6 +334,10 @@ def resolve_device(device: str = "auto") -> torch.device:
     """The torch device of that name; `auto` is the first of cuda, mps and cpu that this machine has.
 
     `cuda:1` picks one of several. A device that is asked for by name and isn't there is a `ConfigError`, never cpu.
+
+    Example:
+        >>> str(resolve_device("cpu"))
+        'cpu'
     """
     import torch
 

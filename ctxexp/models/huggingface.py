@@ -52,6 +52,12 @@ def checkpoint_encoder(
 
     A plugin with a checkpoint of its own calls this in a factory that is decorated with
     `ctxexp.models.with_transformer_options`.
+
+    Example:
+        >>> from ctxexp.models.minis import folder
+        >>> encoder = checkpoint_encoder(resolve_checkpoint(str(folder("bert"))), TransformerOptions(layers=[0, -1]))
+        >>> encoder.n_layers
+        5
     """
 
     def load() -> Encoder:

@@ -43,7 +43,7 @@ class WordVectorEncoder(Encoder):
         ...     words = [word for word in vectors if wanted(word)]
         ...     return words, np.array([vectors[word] for word in words], np.float32)
         >>> encoder = WordVectorEncoder("two-words", "two words", 2, read)
-        >>> [encoded] = encoder.encode([ctxexp.Sentence(("river", "bank"))])
+        >>> [encoded] = encoder.encode([ctxexp.Sentence.of(["river", "bank"])])
         >>> encoded.vectors.tolist()
         [[[0.0, 1.0], [1.0, 0.0]]]
     """

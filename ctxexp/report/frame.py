@@ -47,7 +47,12 @@ _SHADES = (0.4, -0.2, 0.55, 0.2)  # towards white (> 0) or black (< 0)
 
 
 def empty_figure(width: float, height: float) -> Figure:
-    """An empty figure that a notebook shows as it is, without pyplot; once a cell, however often it is asked to."""
+    """An empty figure that a notebook shows as it is, without pyplot; once a cell, however often it is asked to.
+
+    Example:
+        >>> empty_figure(4, 3).get_size_inches().tolist()
+        [4.0, 3.0]
+    """
     from matplotlib.figure import Figure
 
     class NotebookFigure(Figure):
@@ -87,7 +92,15 @@ def add_captions(
     *,
     finding: str = "",
 ) -> None:
-    """Title, finding and facts above the axes, legend and notes below: the figure grows by the room that they need."""
+    """Title, finding and facts above the axes, legend and notes below: the figure grows by the room that they need.
+
+    Example:
+        >>> figure = empty_figure(4, 3)
+        >>> (line,) = figure.subplots().plot([0, 1], [0.2, 0.4])
+        >>> add_captions(figure, "Self-similarity", ["3 sentences"], [line], ["bert"], [])
+        >>> figure.get_size_inches()[1] > 3
+        np.True_
+    """
     width, body = figure.get_size_inches()
     heads = textwrap.wrap(title, int(width * 8.5))
     shows = textwrap.wrap(finding, int(width * 12), break_on_hyphens=False)
@@ -121,7 +134,12 @@ def add_captions(
 
 
 def save_figure(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = ("png", "svg")) -> list[Path]:
-    """Write `name`.png, `name`.svg ..., the same bytes for the same figure; the name is made safe for a file."""
+    """Write `name`.png, `name`.svg ..., the same bytes for the same figure; the name is made safe for a file.
+
+    Example:
+        >>> [path.name for path in save_figure(empty_figure(1, 1), Path("."), "a figure", ["svg"])]
+        ['a_figure.svg']
+    """
     import matplotlib
 
     stem = re.sub(r"[^\w.-]+", "_", name).strip("._") or "figure"
@@ -151,6 +169,10 @@ def colours(labels: Sequence[str]) -> dict[str, str]:
     hues. Labels that differ only in what follows the model's name ("bert", "bert (untrained)") share the hue and
     differ in lightness. The labels' order never matters; one label's colour moves only when another one claims it
     first.
+
+    Example:
+        >>> colours(["bert", "gpt2"])["bert"]
+        '#1f77b4'
     """
     families: dict[str, list[str]] = {}
     for label in sorted(set(labels)):

@@ -125,7 +125,15 @@ def control_of(a: RunInfo, b: RunInfo) -> ControlName | None:
 
 
 def twin(results: Results, measure: str, name: str, runs: Iterable[LabelledResults]) -> Results | None:
-    """The run that is this control of another, by the same measure; None without one."""
+    """The run that is this control of another, by the same measure; None without one.
+
+    Example:
+        >>> import ctxexp
+        >>> text = ["The bank was wet.", "The bank lent us money."]
+        >>> results = ctxexp.measure("gpt2", text, metrics="word_norm", min_contexts=2, progress=False)
+        >>> twin(results, "word_norm", "untrained", [("gpt2", results)]) is None
+        True
+    """
     about = results.info.measure(measure)
     found = (other for _, other in runs if control_of(results.info, other.info) == name)
     return next((other for other in found if other.info.measure(measure) == about), None)

@@ -28,7 +28,15 @@ def shared_facts(
 ) -> list[str]:
     """Facts that the runs have in common, for below a title: weights, corpus, sentences' pooling, control, transform,
     baseline; how many where runs differ. `transforms=False` leaves these out, for a figure that names them,
-    `intervals=False` what is resampled, for one that shows none."""
+    `intervals=False` what is resampled, for one that shows none.
+
+    Example:
+        >>> import ctxexp
+        >>> text = ["The bank was wet.", "The bank lent us money."]
+        >>> results = ctxexp.measure("gpt2", text, metrics="word_norm", min_contexts=2, progress=False)
+        >>> shared_facts([("gpt2", results)])[0]
+        'weights mini'
+    """
     phrases = []
     chance = [baseline_phrase(r, measure) for _, r in runs if measure is None or _has_baseline(r, measure)]
     transform_names = [one_line(r.info.transform.name) for _, r in runs]

@@ -241,7 +241,14 @@ def fitted_markdown(text: str, width: int) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of several runs: `numbers` in full for the CSV, `shown` with cells as they are read."""
+    """A table of several runs: `numbers` in full for the CSV, `shown` with cells as they are read.
+
+    Example:
+        >>> import pandas as pd
+        >>> table = Table("Words", pd.DataFrame({"word": ["bank"], "n": [2]}), ["word", "n"], [["bank", "2"]])
+        >>> table.markdown().splitlines()[-1]
+        '| bank | 2   |'
+    """
 
     title: str
     numbers: pd.DataFrame

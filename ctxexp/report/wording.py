@@ -32,7 +32,12 @@ LOG_UNITS = ("l2 norm",)  # of lengths, which models differ in by factors
 
 
 def unique_labels(runs: Sequence[tuple[str, T]]) -> list[tuple[str, T]]:
-    """Labels as one line each; a repeated label gets a number."""
+    """Labels as one line each; a repeated label gets a number.
+
+    Example:
+        >>> unique_labels([("bert", 1), ("bert", 2)])
+        [('bert', 1), ('bert #2', 2)]
+    """
     labels: set[str] = set()
     labelled_runs = []
     for label, results in runs:
@@ -64,7 +69,12 @@ def one_line(text: object) -> str:
 
 def decimal(value: float, digits: int = 2, *, sign: bool = False) -> str:
     """A number as figures and tables show it, on request with its sign: `0.24`, `+0.240`, with a real minus sign, and
-    none before a zero."""
+    none before a zero.
+
+    Example:
+        >>> decimal(-0.237, sign=True), decimal(-0.001)
+        ('−0.24', '0.00')
+    """
     return f"{value:{'+' if sign else ''}z.{digits}f}".replace("-", MINUS)
 
 
@@ -116,7 +126,15 @@ def figure_name(measure: str, runs: Iterable[Results]) -> str:
 
 
 def measure_definition(measure: str, results: Results, task: str = "") -> str:
-    """The definition that the run states, of a task with the task; else an empty text."""
+    """The definition that the run states, of a task with the task; else an empty text.
+
+    Example:
+        >>> import ctxexp
+        >>> text = ["The bank was wet.", "The bank lent us money."]
+        >>> results = ctxexp.measure("gpt2", text, metrics="word_norm", min_contexts=2, progress=False)
+        >>> measure_definition("word_norm", results)
+        "mean Euclidean norm of an occurrence's vector"
+    """
     sentence = one_line(results.info.measure(measure).definition)
     return f"{'mean over tasks' if task == AVERAGE else task}: {sentence}" if sentence and task else sentence
 

@@ -205,7 +205,15 @@ class PluginInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class RunInfo:
-    """The identity of a run and every choice behind its numbers."""
+    """The identity of a run and every choice behind its numbers.
+
+    Example:
+        >>> import ctxexp
+        >>> text = ["The bank was wet.", "The bank lent us money."]
+        >>> results = ctxexp.measure("gpt2", text, metrics="word_norm", min_contexts=2, progress=False)
+        >>> results.info.model.n_layers
+        5
+    """
 
     title: str = ""  # its name in charts
     model: ModelInfo = ModelInfo()

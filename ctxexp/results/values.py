@@ -79,7 +79,12 @@ class Key(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """The values of a key with the ends of their 95% intervals: (n_layers,) each, or (1,) at another place."""
+    """The values of a key with the ends of their 95% intervals: (n_layers,) each, or (1,) at another place.
+
+    Example:
+        >>> Estimates(np.array([0.5]), np.array([0.4]), np.array([0.6])).value.tolist()
+        [0.5]
+    """
 
     value: np.ndarray
     low: np.ndarray

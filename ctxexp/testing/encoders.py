@@ -37,6 +37,11 @@ def check_encoder(
     by what sets them apart (`pooling=first`): where their vectors differ their names must. `neighbours` are encoders
     with guessed values, by the argument (`{"window": {"window=3": make}}`): an argument of which none is accepted is
     noted as unchecked.
+
+    Example:
+        >>> from ctxexp.command import registry
+        >>> check_encoder(registry().find("model", "random_words").factory).failures
+        {}
     """
     encoder, again = subject_and_factory(make, Encoder)
     report = Report(name or subject_label("encoder", encoder))

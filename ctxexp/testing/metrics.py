@@ -40,6 +40,11 @@ def check_metric(make: Make, *, name: str = "") -> Report:
 
     `make` builds one instance per layer. The report's notes hold the score that groups of few rows of pure noise get:
     the bias of small n.
+
+    Example:
+        >>> from ctxexp.command import registry
+        >>> check_metric(registry().find("metric", "word_norm").factory).failures
+        {}
     """
     report = Report(name or subject_label("metric", make))
     with report.law("interface"):

@@ -49,7 +49,15 @@ class Breach(Exception):  # noqa: N818  # it is caught, and reported
 
 @dataclass
 class Report:
-    """The laws that were checked of one subject; `str(report)` is a line each."""
+    """The laws that were checked of one subject; `str(report)` is a line each.
+
+    Example:
+        >>> report = Report("metric 'mine'")
+        >>> with report.law("one and one"):
+        ...     assert 1 + 1 == 2
+        >>> report.failures
+        {}
+    """
 
     subject: str
     passed: list[str] = field(default_factory=list)

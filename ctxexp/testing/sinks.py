@@ -34,7 +34,12 @@ ITEMS = 12
 
 
 class MemorySink(Sink):
-    """Keeps a run, its results and its status as attributes."""
+    """Keeps a run, its results and its status as attributes.
+
+    Example:
+        >>> check_sink(MemorySink).failures
+        {}
+    """
 
     run: Run | None = None
     results: Results | None = None
@@ -64,6 +69,10 @@ def check_sink(make: Callable[[], Sink], *, name: str = "") -> Report:
 
     The kit's runs go to folders of their own, which are the working folder too, and not to the store that
     MLFLOW_TRACKING_URI names; a sink with a server of its own gets them there.
+
+    Example:
+        >>> check_sink(MemorySink).failures
+        {}
     """
     report = Report(name or subject_label("sink", make))
     with report.law("interface"):
@@ -312,6 +321,11 @@ def check_dataset(
     """The laws of `ctxexp.Corpus`; raises ConformanceError naming each that is broken.
 
     `elsewhere` gives the fingerprint that another process finds, where sets have another order.
+
+    Example:
+        >>> from ctxexp.command import registry
+        >>> check_dataset(registry().find("dataset", "polysemy").factory).failures
+        {}
     """
     corpus, again = subject_and_factory(make, Corpus)
     report = Report(name or subject_label("dataset", corpus))
@@ -355,6 +369,11 @@ def check_engine(make: Callable[[], Engine], *, name: str = "") -> Report:
     """The laws of `ctxexp.engine.Engine`; raises ConformanceError naming each that is broken.
 
     An engine of several workers starts them, each a process of its own.
+
+    Example:
+        >>> from ctxexp.command import registry
+        >>> check_engine(registry().find("engine", "local").factory).failures
+        {}
     """
     report = Report(name or subject_label("engine", make))
     with report.law("interface"):

@@ -29,7 +29,13 @@ ROWS_DIM = 8
 
 def check_transform(make: Callable[[], Transform], *, name: str = "") -> Report:
     """The laws of `ctxexp.Transform`; raises ConformanceError naming each that is broken. `make` builds one per
-    layer."""
+    layer.
+
+    Example:
+        >>> from ctxexp.command import registry
+        >>> check_transform(registry().find("transform", "center").factory).failures
+        {}
+    """
     report = Report(name or subject_label("transform", make))
     rng = np.random.default_rng(0)
     x = _rows(make, ROWS[0])
@@ -104,7 +110,13 @@ def _close(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def check_control(make: Callable[[], Control], *, name: str = "") -> Report:
-    """The laws of `ctxexp.Control`; raises ConformanceError naming each that is broken."""
+    """The laws of `ctxexp.Control`; raises ConformanceError naming each that is broken.
+
+    Example:
+        >>> from ctxexp.command import registry
+        >>> check_control(registry().find("control", "shuffled").factory).failures
+        {}
+    """
     report = Report(name or subject_label("control", make))
     with report.law("interface"):
         _interface(make())
@@ -221,7 +233,13 @@ def _left_out(make: Callable[[], Control], report: Report, text: Corpus) -> int:
 
 
 def check_baseline(make: Callable[[], Baseline], *, name: str = "") -> Report:
-    """The laws of `ctxexp.Baseline`; raises ConformanceError naming each that is broken."""
+    """The laws of `ctxexp.Baseline`; raises ConformanceError naming each that is broken.
+
+    Example:
+        >>> from ctxexp.command import registry
+        >>> check_baseline(registry().find("baseline", "one_per_sentence").factory).failures
+        {}
+    """
     report = Report(name or subject_label("baseline", make))
     large, small = _occurrences(1500), _occurrences(6)
     quiet = logging.getLogger("ctxexp")

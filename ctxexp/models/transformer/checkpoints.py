@@ -28,6 +28,11 @@ class Checkpoint:
     `revision_name` is the branch, tag or commit of the hub that was asked for, if any was. `initializer_range` is the
     standard deviation of weights that are drawn anew, where the files don't state it (GGUF has no such field) and it is
     known from elsewhere.
+
+    Example:
+        >>> from ctxexp.models.minis import folder
+        >>> resolve_checkpoint(str(folder("bert"))).source == str(folder("bert"))
+        True
     """
 
     source: str
@@ -74,7 +79,13 @@ def label_of(source: str) -> str:
 
 def resolve_checkpoint(checkpoint: str, revision: str | None = None) -> Checkpoint:
     """The checkpoint of that folder, GGUF file or hub id, downloaded if not cached and the hub answers; else
-    `ModelError`."""
+    `ModelError`.
+
+    Example:
+        >>> from ctxexp.models.minis import folder
+        >>> resolve_checkpoint(str(folder("bert"))).revision_name
+        ''
+    """
     return replace(_resolve(checkpoint, revision), revision_name=revision or "")
 
 
