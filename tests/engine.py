@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ctxexp import Baseline, Corpus, Group, Metric, Occurrences, Pairs, Results
-from ctxexp.baselines import OnePerSentence
 from ctxexp.groups import BLOCK_BYTES
 from ctxexp.measuring import measure as path
 from ctxexp.measuring.words import Intervals, PairRows, WordRows
@@ -17,6 +16,7 @@ from ctxexp.occurrences import Layers
 from ctxexp.testing.report import numbers
 from ctxexp.transform import Calibration, transform_layers
 from ctxexp.vectors.pool import SentenceVectors
+from tests.shipped import OnePerSentence
 
 Factories = Mapping[str, Callable[[], Metric]]
 

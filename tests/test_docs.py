@@ -144,8 +144,8 @@ def test_the_plugin_listings_work_and_are_as_short_as_promised() -> None:
 
 def put_text_and_model(folder: Path) -> None:
     """A file of 60 sentences and a checkpoint's folder, where the tutorial and the README say."""
-    from ctxexp.datasets.polysemy import polysemy
     from ctxexp.models import minis
+    from tests.shipped import polysemy
 
     (folder / "sentences.txt").write_text("".join(f"{s.text}\n" for s in polysemy().sentences[:60]), encoding="utf-8")
     (folder / "path" / "to").mkdir(parents=True)

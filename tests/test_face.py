@@ -16,13 +16,10 @@ import pytest
 
 import ctxexp
 from ctxexp import Control
-from ctxexp.baselines import Uniform
 from ctxexp.command import compose, face
-from ctxexp.controls import NoFirst, Shuffled
 from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, ModelError, TrackingError
-from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.results import Key, RunInfo
-from ctxexp.transforms import Center
+from tests.shipped import Center, NoFirst, SelfSimilarity, Shuffled, Uniform
 
 SENTENCES = [
     "The bank of the river was wet.",

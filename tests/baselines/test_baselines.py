@@ -10,9 +10,10 @@ import pytest
 from test_occurrences import shelve
 
 from ctxexp import Corpus, Occurrences
-from ctxexp.baselines import OnePerSentence, SizeLadder, SizeMatched, Uniform
+from ctxexp.baselines import SizeLadder
 from ctxexp.errors import ConfigError
 from ctxexp.maths import mean_cosine
+from tests.shipped import OnePerSentence, SizeMatched, Uniform
 
 
 def index(n_sentences: int, *, longest: int = 9, repeat: int = 1) -> tuple[Occurrences, np.ndarray]:

@@ -23,7 +23,7 @@ from ctxexp.results.frame import mix_mark
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty folder to stand in, with a small text."""
-    from ctxexp.datasets.polysemy import polysemy
+    from tests.shipped import polysemy
 
     folder = tmp_path_factory.mktemp("cli")
     lines = [s.text for s in polysemy().sentences if s.words and "the" in s.words][:120]

@@ -13,11 +13,11 @@ from ctxexp.command import compose
 from ctxexp.command.config import Component, parse_config
 from ctxexp.command.key import job_key
 from ctxexp.command.names import config_folders
-from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.plugins import CONFIG_KINDS, Offer, Registry, arguments
 from ctxexp.plugins.offers import convert_value
 from ctxexp.plugins.registry import GROUPS
+from tests.shipped import Local
 
 
 def toy(

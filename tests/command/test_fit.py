@@ -14,7 +14,6 @@ import pytest
 from engine import measure
 
 from ctxexp import Corpus, Group, Metric, Occurrences, Pair, Register, Results, Sentence, hookimpl
-from ctxexp.baselines import OnePerSentence
 from ctxexp.command import Built
 from ctxexp.command.config import Config
 from ctxexp.command.key import job_key
@@ -23,15 +22,14 @@ from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.text import sentences_of
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.jobs.execute import summary
-from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.plugins import Registry, build_registry
 from ctxexp.report import run_facts
 from ctxexp.results.run_info import FitInfo, PoolingInfo
-from ctxexp.transforms import Standardize
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.pool import PooledSentences, WordMeans
 from tests.composed import composed
+from tests.shipped import OnePerSentence, SelfSimilarity, Standardize
 
 WORDS = ["the", "bank", "of", "a", "river", ",", "money", "in", "water", "stone", "tree", "house", "long", "old"]
 

@@ -10,10 +10,8 @@ import torch
 from tiny_models import make
 
 from ctxexp import Encoder, Sentence
-from ctxexp.controls import Alone
-from ctxexp.models.elmo.factory import elmo
-from ctxexp.models.huggingface import bert, gpt2, huggingface
 from ctxexp.models.transformer.encoder import TransformerEncoder
+from tests.shipped import Alone, bert, elmo, gpt2, huggingface
 
 TEXTS = [text.split() for text in ("The bank of a river untangles .", "Some bank with no river untangles ! Yes")]
 

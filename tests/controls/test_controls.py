@@ -17,23 +17,30 @@ from test_occurrences import shelve
 
 from ctxexp import Control, Corpus, Metric, Occurrences, Over, Pair, Sense, Sentence
 from ctxexp import measure as face_measure
-from ctxexp.baselines import OnePerSentence
 from ctxexp.command import Built
 from ctxexp.command.compose import config_folder
 from ctxexp.command.config import component_of
-from ctxexp.controls import NoFirst, NoSinks, Shuffled, Uncontrolled
 from ctxexp.errors import MetricError
 from ctxexp.jobs.execute import summary
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.curves import _first_share
-from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity, WordNorm
-from ctxexp.metrics.sense_separation import SenseSeparation
 from ctxexp.plugins import build_registry
 from ctxexp.report import shared_facts
 from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.vectors.stores import apply_control
 from tests.composed import composed
 from tests.made import results_with, told
+from tests.shipped import (
+    IntraSentenceSimilarity,
+    NoFirst,
+    NoSinks,
+    OnePerSentence,
+    SelfSimilarity,
+    SenseSeparation,
+    Shuffled,
+    Uncontrolled,
+    WordNorm,
+)
 
 REGISTRY = build_registry(installed=False)
 

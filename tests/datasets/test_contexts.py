@@ -16,9 +16,10 @@ from ctxexp import Corpus, Sense, Sentence
 from ctxexp.datasets.checks import deduplicate
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.sketch import ContextSketch, Limits, digest
-from ctxexp.datasets.text import TextFiles, text
+from ctxexp.datasets.text import TextFiles
 from ctxexp.errors import DataError
 from ctxexp.vectors.stores import WordFilter
+from tests.shipped import text
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "mat", ".", "of"]
 SENTENCE = st.lists(st.sampled_from(WORDS), min_size=1, max_size=7).map(" ".join)

@@ -20,10 +20,9 @@ import pytest
 from ctxexp.datasets import downloads
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.downloads import fetch_dataset, manifest
-from ctxexp.datasets.polysemy import DATA, glosses, polysemy
-from ctxexp.datasets.sts import sick_r, sts_2012_2016, sts_b
-from ctxexp.datasets.text import text
+from ctxexp.datasets.polysemy import DATA, glosses
 from ctxexp.errors import ConfigError, DataError
+from tests.shipped import polysemy, sick_r, sts_2012_2016, sts_b, text
 
 
 def test_polysemy_has_what_its_card_says() -> None:

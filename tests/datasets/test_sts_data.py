@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.datasets.sts import sts
 from ctxexp.errors import ConfigError, UnknownName
+from tests.shipped import sts
 
 
 def test_the_seven_sets_are_tasks_with_the_published_pair_counts(shared: Path) -> None:

@@ -23,8 +23,8 @@ from ctxexp import Corpus, CtxexpError
 from ctxexp.command.face import corpus_of
 from ctxexp.command.names import choose_text
 from ctxexp.command.options import WordOptions
-from ctxexp.datasets.text import text
 from ctxexp.errors import ConfigError, DataError
+from tests.shipped import text
 
 ODD = [
     *("", " ", ",", '"', "'", '""', ";", "\t", "\n", "\r\n", "\r", "#", "\\", "\ufeff", "\x85", "\u2028", "\x0c"),

@@ -17,14 +17,14 @@ import pytest
 
 from ctxexp import Engine
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
-from ctxexp.datasets.text import text as read_text
-from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, EncodingError, EngineError, UnknownName
 from ctxexp.files.process import process_identity
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.store import Store
 from ctxexp.vectors.stores import WordFilter
+from tests.shipped import Local
+from tests.shipped import text as read_text
 from tests.traced import TracingEncoder, encoding_counts, layers, text
 
 

@@ -16,8 +16,6 @@ from bounded import UnboundedError, bounded
 from ctxexp_train.elmo_files import write_weights
 
 from ctxexp import CtxexpError, Results
-from ctxexp.datasets.sts import sick_r, sts_b
-from ctxexp.datasets.text import text
 from ctxexp.errors import ConfigError
 from ctxexp.files.process import read_state
 from ctxexp.files.text_lines import MAX_LINE_BYTES
@@ -27,6 +25,7 @@ from ctxexp.models.elmo.files import ElmoOptions, layout, read_weights
 from ctxexp.models.elmo.network import ElmoNetwork
 from ctxexp.results.files import RESULTS_FILE
 from tests.made import results_with, told
+from tests.shipped import sick_r, sts_b, text
 
 ELMO = ElmoOptions(4, ((1, 3),), 1, 262, 50, "relu", 12, 5, 1, 3.0, 3.0, True)
 

@@ -9,14 +9,20 @@ import pytest
 from engine import measure
 
 from ctxexp import Corpus, Occurrences, Results
-from ctxexp.baselines import OnePerSentence
 from ctxexp.datasets.checks import is_punctuation
-from ctxexp.datasets.polysemy import polysemy
-from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
-from ctxexp.models.elmo.factory import elmo
-from ctxexp.models.huggingface import bert, gpt2
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.store import Store
+from tests.shipped import (
+    Anisotropy,
+    IntraSentenceSimilarity,
+    MaxExplainableVariance,
+    OnePerSentence,
+    SelfSimilarity,
+    bert,
+    elmo,
+    gpt2,
+    polysemy,
+)
 
 Rows = dict[str, list[np.ndarray]]
 

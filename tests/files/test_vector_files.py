@@ -14,12 +14,13 @@ import pytest
 from ctxexp import Corpus, Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files.vector_files import EXPORTS, read_vectors, write_binary, write_safetensors, write_text
-from ctxexp.models.word_vectors import WordVectorEncoder, word_vectors
+from ctxexp.models.word_vectors import WordVectorEncoder
 from ctxexp.plugins.registry import load_plugin_files
 from ctxexp.report import shared_facts
 from ctxexp.testing import check_encoder
 from ctxexp.vectors.encode import open_store
 from tests.composed import composed, of
+from tests.shipped import word_vectors
 
 WORDS = ["the", "über", "naïve", "bank", "北京", "x\u00a0y"]
 

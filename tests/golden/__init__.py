@@ -69,7 +69,7 @@ CASES: dict[str, tuple[str, ...]] = {
 def corpus() -> Corpus:
     """The first sentences of each of the embedded corpus's first words, with senses; neighbours are pairs whose gold
     similarity is the share of words that both have."""
-    from ctxexp.datasets.polysemy import polysemy
+    from tests.shipped import polysemy
 
     whole = polysemy()
     sentences = whole.sentences[:SENTENCES]

@@ -26,9 +26,9 @@ from ctxexp.jobs.job import Sinks, job, labels, new_run, run_name, title_of
 from ctxexp.report import colours
 from ctxexp.sink import Sweep, SweepReport, SweepRow
 from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.values import job_note, sweep_note
 from tests.made import results_with
+from tests.shipped import MlflowSink
 
 APP = """
 import multiprocessing, sys, time

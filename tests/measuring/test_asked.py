@@ -15,14 +15,13 @@ from test_measure import world
 from test_small_texts import small
 
 from ctxexp import Baseline, Block, GroupMean, Metric, Occurrences, Over
-from ctxexp.baselines import OnePerSentence
 from ctxexp.errors import MetricError
 from ctxexp.groups import WordReader
 from ctxexp.measuring import baseline_levels
 from ctxexp.measuring.baseline_levels import random_groups
 from ctxexp.measuring.measure import build
-from ctxexp.metrics.contextuality import SelfSimilarity, WordNorm
 from ctxexp.results import Key
+from tests.shipped import OnePerSentence, SelfSimilarity, WordNorm
 
 
 class Listening(GroupMean):

@@ -14,9 +14,9 @@ import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Pair, Results, Sense, Sentence
 from ctxexp.command import Built
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
-from ctxexp.datasets.sts import sts_2012_2016
 from ctxexp.errors import ConfigError
 from ctxexp.vectors.stores import WordFilter
+from tests.shipped import sts_2012_2016
 
 METRICS = "metric=[self_similarity,intra_sentence_similarity,max_explainable_variance,anisotropy,word_norm]"
 

@@ -14,9 +14,9 @@ import pytest
 from engine import measure
 
 from ctxexp import Corpus, Occurrences
-from ctxexp.baselines import OnePerSentence
 from ctxexp.maths.mix import WordMix
 from ctxexp.maths.resampling import MOST
+from tests.shipped import OnePerSentence
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from interval_coverage import CHEAP, VARIANCE, coverage, of_words, planted

@@ -15,13 +15,12 @@ from test_occurrences import shelve
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Results, Sentence
-from ctxexp.baselines import OnePerSentence
 from ctxexp.measuring.curves import listed_factor, word_tables
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.study import Study
 from ctxexp.measuring.words import WordRows
-from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.vectors.stores import Vectors, WordFilter
+from tests.shipped import OnePerSentence, SelfSimilarity
 
 
 class Leftward(Encoder):

@@ -13,10 +13,10 @@ from test_occurrences import shelve
 
 from ctxexp import Corpus, Occurrences, Pair
 from ctxexp.baseline import Among
-from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
 from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.baseline_levels import Level, mean_cosine_level
+from tests.shipped import OnePerSentence, SizeMatched, Uniform
 
 LINKS = ((0, 1), (2, 1), (3, 4))
 

@@ -30,7 +30,6 @@ from ctxexp import (
     Sentence,
     Text,
 )
-from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform
 from ctxexp.command import Silent
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import mean_cosine
@@ -39,18 +38,21 @@ from ctxexp.measuring import measure as path
 from ctxexp.measuring.study import Study
 from ctxexp.measuring.words import WordRows
 from ctxexp.metric import GroupScores, Output
-from ctxexp.metrics.contextuality import (
-    Anisotropy,
-    IntraSentenceSimilarity,
-    MaxExplainableVariance,
-    SelfSimilarity,
-    WordNorm,
-)
 from ctxexp.results import Key
 from ctxexp.testing import check_metric
 from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.stores import Vectors
+from tests.shipped import (
+    Anisotropy,
+    IntraSentenceSimilarity,
+    MaxExplainableVariance,
+    OnePerSentence,
+    SelfSimilarity,
+    SizeMatched,
+    Uniform,
+    WordNorm,
+)
 
 DIM = 24
 ALL: dict[str, Callable[[], Metric]] = {

@@ -18,8 +18,8 @@ from ctxexp.measuring.words import _all_equal, require_pairs
 from ctxexp.results import Key
 from ctxexp.results.run_info import MeasureInfo
 from ctxexp.transform import Calibration
-from ctxexp.transforms import Standardize
 from ctxexp.vectors.pool import layer_mixes
+from tests.shipped import Standardize
 
 N_LAYERS, N, DIM = 4, 30, 6
 MIXES = layer_mixes(["last2", [0, 2]], N_LAYERS)

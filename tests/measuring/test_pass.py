@@ -12,14 +12,13 @@ import pytest
 from test_measure import world
 from test_measure_pairs import Dot, place, run
 
-from ctxexp.baselines import OnePerSentence
 from ctxexp.command import Silent
 from ctxexp.errors import MetricError
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows
-from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.progress import Stage
 from ctxexp.results import Key
+from tests.shipped import OnePerSentence, SelfSimilarity
 
 RAW = Key("s", "raw")
 

@@ -12,12 +12,11 @@ from test_measure import Memory, contextual, noise, world
 from test_occurrences import shelve
 
 from ctxexp import Baseline, Corpus, GroupMean, Occurrences, Sentence
-from ctxexp.baselines import OnePerSentence, SizeMatched
 from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.maths.geometry import norms
 from ctxexp.measuring.baseline_levels import SampleBaseline
-from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity
 from ctxexp.results import Key
+from tests.shipped import IntraSentenceSimilarity, OnePerSentence, SelfSimilarity, SizeMatched
 
 
 class Halves(Baseline):

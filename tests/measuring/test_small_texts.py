@@ -13,19 +13,22 @@ from test_occurrences import shelve
 
 from ctxexp import Baseline, Corpus, GroupMean, Occurrences, Over
 from ctxexp.baseline import ScoredGroups
-from ctxexp.baselines import OnePerSentence, SizeMatched, Uniform, builtin_baseline
+from ctxexp.baselines import builtin_baseline
 from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.maths import Stream, mean_cosine
 from ctxexp.maths.geometry import norms
 from ctxexp.measuring.baseline_levels import FIRST, BaselineLevels
-from ctxexp.metrics.contextuality import (
+from ctxexp.results import Key
+from tests.shipped import (
     Anisotropy,
     IntraSentenceSimilarity,
     MaxExplainableVariance,
+    OnePerSentence,
     SelfSimilarity,
+    SizeMatched,
+    Uniform,
     WordNorm,
 )
-from ctxexp.results import Key
 
 
 def small(*sentences: list[str], min_contexts: int = 2) -> tuple[Memory, Occurrences]:

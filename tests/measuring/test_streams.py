@@ -11,8 +11,8 @@ from ctxexp_compare.measure import ComparisonStream
 
 import ctxexp
 from ctxexp import Corpus
-from ctxexp.controls import Shuffled
 from ctxexp.maths import Stream, resamples
+from tests.shipped import Shuffled
 
 SOURCES = Path(ctxexp.__file__).parent
 

@@ -15,19 +15,17 @@ from test_measure import Hashed, sentences
 
 from ctxexp import Block, Corpus, EncodedSentence, Group, Metric, Over, Pair, Results, Sentence
 from ctxexp.command import Progress
-from ctxexp.controls import NoFirst
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.errors import ConfigError
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.study import StreamedCorpus, Study
 from ctxexp.metric import Output
-from ctxexp.metrics.contextuality import SelfSimilarity
 from ctxexp.model import EmbeddingTable
 from ctxexp.progress import Stage
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.transform import Record
-from ctxexp.transforms import Center, Standardize
 from ctxexp.vectors.stores import SentencePooling, Vectors, WordFilter
+from tests.shipped import Center, NoFirst, SelfSimilarity, Standardize
 
 CORPUS = Corpus.of("text", sentences(40))
 

@@ -19,7 +19,6 @@ from ctxexp.errors import EncodingError, MetricError, ModelError
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.rows import TableRows
 from ctxexp.metric import Output
-from ctxexp.metrics.contextuality import WordNorm
 from ctxexp.model import EmbeddingTable
 from ctxexp.models import TransformerOptions
 from ctxexp.models.elmo.encoder import ElmoEncoder
@@ -29,6 +28,7 @@ from ctxexp.models.transformer.checkpoints import describe
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.loading import load
 from ctxexp.results.run_info import TableInfo
+from tests.shipped import WordNorm
 
 TEXTS = ["The quick brown fox jumps over the lazy dog.", "The bank by the river agreed.", "naïve dog"]
 SENTENCES = [Sentence.of(text.split()) for text in TEXTS]

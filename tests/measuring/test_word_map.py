@@ -16,7 +16,7 @@ from test_occurrences import shelve
 
 from ctxexp import Corpus, Occurrences, Sense
 from ctxexp.groups import Gather, Place, WordReader
-from ctxexp.metrics.contextuality import SelfSimilarity
+from tests.shipped import SelfSimilarity
 
 TEXT = Corpus.of("world", sentences(120))
 SENSES = tuple(

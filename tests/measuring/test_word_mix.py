@@ -10,8 +10,8 @@ import pytest
 
 import ctxexp
 from ctxexp import Corpus
-from ctxexp.datasets.sts import sts
 from docs.numbers.word_mix import centred_table
+from tests.shipped import sts
 
 STS = Path(__file__).parents[3] / "shared" / "data" / "sts"
 

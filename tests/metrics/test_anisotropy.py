@@ -14,7 +14,8 @@ from ctxexp import Group
 from ctxexp.maths import geometry as cosines_of_pairs
 from ctxexp.maths.geometry import histogram, positive_pairs
 from ctxexp.metrics import contextuality
-from ctxexp.metrics.contextuality import FILE, Anisotropy
+from ctxexp.metrics.contextuality import FILE
+from tests.shipped import Anisotropy
 
 
 def double_loop(x: np.ndarray) -> np.ndarray:

@@ -15,14 +15,8 @@ from ctxexp import Block, Group, GroupMean, Metric
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.maths import mean_cosine
 from ctxexp.maths.geometry import explained_variance
-from ctxexp.metrics.contextuality import (
-    Anisotropy,
-    IntraSentenceSimilarity,
-    MaxExplainableVariance,
-    SelfSimilarity,
-    WordNorm,
-)
 from ctxexp.plugins import build_registry
+from tests.shipped import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity, WordNorm
 
 EACH: list[Callable[[], Metric]] = [
     SelfSimilarity, IntraSentenceSimilarity, WordNorm, Anisotropy, MaxExplainableVariance,

@@ -13,12 +13,12 @@ from test_measure import Memory
 from test_occurrences import shelve
 
 from ctxexp import Corpus, Encoder, Group, Occurrences, Sense, Sentence
-from ctxexp.baselines import OnePerSentence, SizeMatched
 from ctxexp.errors import DataError, MetricError
 from ctxexp.measuring.study import Study
-from ctxexp.metrics.sense_separation import SenseSeparation, _influence
+from ctxexp.metrics.sense_separation import _influence
 from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.vectors.stores import Vectors
+from tests.shipped import OnePerSentence, SenseSeparation, SizeMatched
 
 
 def loop(x: np.ndarray, labels: tuple[str, ...]) -> tuple[float, float]:

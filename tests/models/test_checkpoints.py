@@ -17,9 +17,9 @@ from huggingface_hub import constants
 
 from ctxexp.errors import ModelError
 from ctxexp.models import resolve_checkpoint
-from ctxexp.models.huggingface import bert
 from ctxexp.models.transformer import checkpoints
 from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS, describe
+from tests.shipped import bert
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

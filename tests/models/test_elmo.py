@@ -23,10 +23,10 @@ from ctxexp.files.writing import file_sha256
 from ctxexp.model import check_encoded
 from ctxexp.models.elmo import encoder as reading
 from ctxexp.models.elmo.encoder import ElmoEncoder
-from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.elmo.files import ElmoOptions, layout, read_options, read_weights
 from ctxexp.models.elmo.locate import ORIGINAL, locate, original_files
 from ctxexp.models.elmo.network import ElmoNetwork, character_ids
+from tests.shipped import elmo
 
 SENTENCES = {"allennlp": "sentences.json", "bilm_tf": "lm_embeddings_sentences.json"}
 BOUND = 5e-6

@@ -16,8 +16,8 @@ import transformers as tr
 import ctxexp
 from ctxexp import Sentence
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer.facts import model_kind
+from tests.shipped import huggingface
 
 WORDS = [
     "the",

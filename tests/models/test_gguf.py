@@ -20,7 +20,7 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers, processors
 
 from ctxexp import Sentence
 from ctxexp.errors import ModelError
-from ctxexp.models.huggingface import gpt2, huggingface
+from tests.shipped import gpt2, huggingface
 
 gguf = pytest.importorskip("gguf", reason="the package gguf is not installed")
 HIDDEN, INNER, HEADS, BLOCKS = 32, 64, 4, 2

@@ -23,8 +23,8 @@ from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.model import check_encoded
 from ctxexp.models import resolve_device
 from ctxexp.models.choices import resolve_dtype
-from ctxexp.models.huggingface import bert, gpt2, huggingface
 from ctxexp.vectors.align import best_window, windows
+from tests.shipped import bert, gpt2, huggingface
 
 Folder = Callable[[str], Path]
 NORMED = ("gpt2", "qwen2", "llama", "t5")  # those with a norm after the last block

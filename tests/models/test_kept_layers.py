@@ -13,9 +13,9 @@ import torch
 from transformers import AutoConfig, AutoModel
 
 from ctxexp import Sentence
-from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer.facts import model_facts
 from ctxexp.models.transformer.forward import ForwardPass
+from tests.shipped import huggingface
 
 ROOT = Path(__file__).parents[2]
 TEXT = [Sentence.of(["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"])] * 3

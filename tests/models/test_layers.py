@@ -11,8 +11,8 @@ import tiny_models
 import ctxexp
 from ctxexp import Corpus, Pair, Results, Sentence
 from ctxexp.errors import ConfigError
-from ctxexp.models.huggingface import huggingface
 from ctxexp.vectors.encode import open_store
+from tests.shipped import huggingface
 
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dog", "money", "in", "bank", "river"]
 FEW = (0, 2)

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from ctxexp import EncodedSentence, Encoder, Sentence, measure
-from ctxexp.models.elmo.factory import elmo
-from ctxexp.models.huggingface import bert, gpt2
 from ctxexp.models.lazy import DESCRIPTION_KEYS, LazyEncoder, lazy
+from tests.shipped import bert, elmo, gpt2
 
 TEXT = [Sentence.of(["The", "bank"]), Sentence.of(["was"])]
 

@@ -10,8 +10,8 @@ import pytest
 from tiny_models import make
 
 from ctxexp import Encoder, Sentence
-from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer.token_states import shared_passes
+from tests.shipped import huggingface
 
 TEXT = [
     Sentence.of(words.split())

@@ -13,8 +13,8 @@ import torch
 from ctxexp import Sentence
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.models import TransformerOptions
-from ctxexp.models.huggingface import bert, huggingface
 from ctxexp.models.transformer.leftovers import loading_arguments
+from tests.shipped import bert, huggingface
 
 SENTENCES = [Sentence.of(text.split()) for text in ("the dog jumps", "money in the bank")]
 

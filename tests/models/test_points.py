@@ -15,8 +15,8 @@ from torch import nn
 
 from ctxexp import CtxexpError, Encoder, Sentence
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer.facts import FAMILIES, BlockMap
+from tests.shipped import huggingface
 
 PRE_NORM = ("gpt2", "llama", "qwen2", "gpt_neox")  # whose last residual is before a final norm
 SENTENCES = [Sentence.of(text.split()) for text in ("the quick brown fox", "money in the bank", "unbelievable")]

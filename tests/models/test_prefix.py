@@ -19,12 +19,11 @@ from ctxexp.command.compose import config_of
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.jobs.execute import summary
 from ctxexp.model import TextStart
-from ctxexp.models.elmo.factory import elmo
-from ctxexp.models.huggingface import gpt2, huggingface
 from ctxexp.models.lazy import LazyEncoder
 from ctxexp.report.run_facts import encoder_lines
 from ctxexp.results import RunInfo
 from ctxexp.vectors.align import best_window, windows
+from tests.shipped import elmo, gpt2, huggingface
 
 Folder = Callable[[str], Path]
 SENTENCES = [

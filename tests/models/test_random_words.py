@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ctxexp import CtxexpError, Results, Sentence, measure
-from ctxexp.models.word_vectors import random_words
+from tests.shipped import random_words
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/measures/controls.md"
 

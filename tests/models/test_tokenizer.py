@@ -16,7 +16,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 
 from ctxexp import Sentence
 from ctxexp.errors import ModelError
-from ctxexp.models.huggingface import huggingface
+from tests.shipped import huggingface
 
 PROBE = "The naïve Cafe\u0301's  42 dogs, I'LL pay 5,678,912 $\n\n RUNNING (in Zürich)\t— 漢字 👍🏽 don't ’tis"
 CLASSES = {

@@ -18,8 +18,8 @@ from safetensors.torch import load_file, save_file
 
 from ctxexp import Encoder, Sentence, from_transformers
 from ctxexp.errors import ModelError
-from ctxexp.models.huggingface import huggingface
 from ctxexp.models.transformer.checkpoints import describe
+from tests.shipped import huggingface
 
 Weights = dict[str, torch.Tensor]
 SENTENCE = Sentence.of(["money", "in", "the", "bank", "by", "the", "river"])

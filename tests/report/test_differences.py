@@ -8,9 +8,9 @@ from engine import measure
 from test_measure import ALL, Memory, contextual, world
 
 from ctxexp import Results
-from ctxexp.baselines import OnePerSentence
 from ctxexp.results import Key
 from tests.made import saying
+from tests.shipped import OnePerSentence
 
 KEY = Key("intra_sentence_similarity", "raw")
 

@@ -29,16 +29,14 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from ctxexp import Corpus, Occurrences, Results
-from ctxexp.baselines import OnePerSentence
-from ctxexp.datasets.polysemy import polysemy
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows
-from ctxexp.metrics.contextuality import MaxExplainableVariance, SelfSimilarity
 from ctxexp.report.page import write_report
 from ctxexp.results import RunInfo
 from ctxexp.results.run_info import ModelInfo
 from ctxexp.testing.transforms import row_index
 from tests.browser import headless, texts, wait_until
+from tests.shipped import MaxExplainableVariance, OnePerSentence, SelfSimilarity, polysemy
 
 LAYERS = {"bert": 5, "gpt2": 5, "elmo": 3}  # of the models that ship
 

@@ -10,13 +10,6 @@ import numpy as np
 import pytest
 
 from ctxexp import GroupMean, Results
-from ctxexp.metrics.contextuality import (
-    Anisotropy,
-    IntraSentenceSimilarity,
-    MaxExplainableVariance,
-    SelfSimilarity,
-    WordNorm,
-)
 from ctxexp.report import charts, colours, figures, run_facts, wording
 from ctxexp.report import ethayarajh_2019 as reference
 from ctxexp.report.negative_controls import NO_CONTEXT
@@ -24,6 +17,7 @@ from ctxexp.results import Key
 from ctxexp.results.run_info import MeasureInfo, MetricMetadata, describe
 from ctxexp.results.values import Values
 from tests.made import results_with, told, with_curves
+from tests.shipped import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity, WordNorm
 
 VARIANCE = "max_explainable_variance"
 METRICS: dict[str, MetricMetadata] = {

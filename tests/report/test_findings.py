@@ -11,13 +11,12 @@ import pytest
 
 from ctxexp import Results
 from ctxexp.maths.mix import BANDS
-from ctxexp.metrics.contextuality import Anisotropy, SelfSimilarity, WordNorm
-from ctxexp.metrics.similarity import STS
 from ctxexp.report.claims import layer_changes
 from ctxexp.report.findings import chart_finding, comparison_finding, finding, findings, marked_steps
 from ctxexp.results import Estimates, Key
 from ctxexp.results.run_info import MixInfo, describe
 from tests.made import results_with, told
+from tests.shipped import STS, Anisotropy, SelfSimilarity, WordNorm
 
 MEASURES = {
     "self_similarity": describe("self_similarity", SelfSimilarity(), "exact"),

@@ -14,9 +14,9 @@ from mlflow.entities import LoggedModel
 from ctxexp import Results
 from ctxexp.jobs.job import new_run
 from ctxexp.sinks.mlflow import database, views
-from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.views import logged_model
 from tests.made import results_with, told
+from tests.shipped import MlflowSink
 
 
 @pytest.fixture

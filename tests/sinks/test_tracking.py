@@ -35,11 +35,12 @@ from ctxexp.report.frame import FIXED
 from ctxexp.sink import load_run
 from ctxexp.sinks.mlflow import database, views
 from ctxexp.sinks.mlflow.database import tracking_errors
-from ctxexp.sinks.mlflow.sink import MlflowSink, finished_run
+from ctxexp.sinks.mlflow.sink import finished_run
 from ctxexp.sinks.mlflow.ui import upload
 from ctxexp.sinks.mlflow.values import NOTE, OWN_NOTE, flat, headline, keys_to_compare, metric_name, metric_names
 from ctxexp.sinks.mlflow.views import dataset_inputs
 from tests.made import results_with, saying, told
+from tests.shipped import MlflowSink
 
 LAYERS = 5
 PROCESSES = multiprocessing.get_context("forkserver")  # real processes that import mlflow once between them

@@ -23,12 +23,13 @@ from ctxexp.jobs.execute import close_sweep
 from ctxexp.jobs.job import Sinks, job, new_run
 from ctxexp.sink import Sweep
 from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.sink import MlflowSink, _say_where_files_stay
+from ctxexp.sinks.mlflow.sink import _say_where_files_stay
 from ctxexp.sinks.mlflow.ui import charts_link, free_port, last_sweep_link, serve, server, upload
 from ctxexp.sinks.mlflow.values import KIND, SWEEP, VIEW
 from ctxexp.sinks.mlflow.views import FIRST, sweep_link, ui_address
 from tests.browser import headless
 from tests.made import results_with, told
+from tests.shipped import MlflowSink
 
 MODELS = {"bert": 5, "gpt2": 5, "elmo": 3}
 HEADLINES = {

@@ -18,10 +18,10 @@ from ctxexp import Results
 from ctxexp.jobs.job import new_run
 from ctxexp.results.run_info import MeasureInfo, MixInfo
 from ctxexp.sinks.mlflow import database, views
-from ctxexp.sinks.mlflow.sink import MlflowSink
 from ctxexp.sinks.mlflow.ui import charts_link
 from ctxexp.sinks.mlflow.values import NOTE, VIEW, experiment_note, keys_to_compare, marked_results, metric_names
 from tests.made import results_with, told
+from tests.shipped import MlflowSink
 
 MEASURES = {
     "self_similarity": MeasureInfo(

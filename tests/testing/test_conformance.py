@@ -28,17 +28,13 @@ from ctxexp import (
 from ctxexp.command.cli import run_command_line
 from ctxexp.errors import ConfigError, ConformanceError, TransformError, UnknownName
 from ctxexp.maths.geometry import explained_variance
-from ctxexp.metrics.contextuality import MaxExplainableVariance, SelfSimilarity
-from ctxexp.metrics.similarity import STS
 from ctxexp.models import minis
-from ctxexp.models.elmo.factory import elmo
-from ctxexp.models.huggingface import bert, gpt2
 from ctxexp.plugins import CONFIG_KINDS, build_registry
 from ctxexp.plugins.registry import load_plugin_files
 from ctxexp.testing import check_baseline, check_dataset, check_encoder, check_metric, check_transform
 from ctxexp.testing.by_name import conform
-from ctxexp.transforms import Center
 from tests.laws import fails
+from tests.shipped import STS, Center, MaxExplainableVariance, SelfSimilarity, bert, elmo, gpt2
 
 # What ships.
 

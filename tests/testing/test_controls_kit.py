@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from ctxexp import Control, Corpus, Encoder, Sentence
-from ctxexp.controls import Shuffled, WordsAlone
+from ctxexp.controls import WordsAlone
 from ctxexp.testing import check_control
 from tests.laws import fails
+from tests.shipped import Shuffled
 
 
 class Upper(Control):

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ctxexp import Engine
-from ctxexp.engines import Local
 from ctxexp.testing import ConformanceError, check_engine
+from tests.shipped import Local
 
 
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])

@@ -15,16 +15,23 @@ from engine import calibrated, measure
 from test_occurrences import shelve
 
 from ctxexp import Corpus, CtxexpError, Metric, Occurrences, Results
-from ctxexp.baselines import Uniform
 from ctxexp.command import Built
 from ctxexp.command.key import job_key, transform_label
 from ctxexp.errors import TransformError
-from ctxexp.metrics.contextuality import Anisotropy, MaxExplainableVariance, SelfSimilarity, WordNorm
 from ctxexp.report import run_facts
 from ctxexp.transform import Calibration, TransformedLayers
-from ctxexp.transforms import Center, Nothing, Standardize
 from tests.composed import composed, of
 from tests.made import results_with, told
+from tests.shipped import (
+    Anisotropy,
+    Center,
+    MaxExplainableVariance,
+    Nothing,
+    SelfSimilarity,
+    Standardize,
+    Uniform,
+    WordNorm,
+)
 
 METRICS: dict[str, Callable[[], Metric]] = {
     "anisotropy": Anisotropy,

@@ -16,8 +16,8 @@ from ctxexp.errors import ConfigError, TransformError
 from ctxexp.maths.spectra import CHUNK
 from ctxexp.testing import check_transform
 from ctxexp.transform import Calibration
-from ctxexp.transforms import AllButTheTop, Center, Standardize, Whitening
 from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
+from tests.shipped import AllButTheTop, Center, Standardize, Whitening
 
 CLOSED: dict[str, Callable[[], Any]] = {
     "all_but_the_top": AllButTheTop,

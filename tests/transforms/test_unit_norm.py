@@ -11,13 +11,11 @@ from engine import calibrated, measure
 from test_transforms import Space, place
 
 from ctxexp import Occurrences
-from ctxexp.baselines import OnePerSentence
 from ctxexp.command import Built
 from ctxexp.command.key import transform_label
-from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity
 from ctxexp.testing import check_transform
-from ctxexp.transforms import UnitNorm
 from tests.composed import composed
+from tests.shipped import Anisotropy, IntraSentenceSimilarity, OnePerSentence, UnitNorm
 
 ISS = "intra_sentence_similarity"
 

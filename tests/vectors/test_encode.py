@@ -25,12 +25,12 @@ from ctxexp import Corpus, EncodedSentence, Encoder, Sentence
 from ctxexp.command import Progress
 from ctxexp.errors import ConfigError, DataError, EncodingError, ModelError, StoreError
 from ctxexp.files.code_version import PACKAGE, code_version
-from ctxexp.models.huggingface import huggingface
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import encoding as batched
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import equal_length_batches, warn_unknown
 from ctxexp.vectors.store import Store, StoreWriter
+from tests.shipped import huggingface
 
 ROOT = Path(__file__).parents[2]
 
