@@ -44,7 +44,7 @@ class WordVectorEncoder(Encoder):
         ...     return words, np.array([vectors[word] for word in words], np.float32)
         >>> encoder = WordVectorEncoder("two-words", "two words", 2, read)
         >>> [encoded] = encoder.encode([ctxexp.Sentence.of(["river", "bank"])])
-        >>> encoded.vectors.tolist()
+        >>> encoded.layers.tolist()
         [[[0.0, 1.0], [1.0, 0.0]]]
     """
 
