@@ -13,9 +13,9 @@ have `sentence`, `summary()`, `plot(measure)`, `report()` and every number in `f
 For plugins: Encoder, Metric and GroupMean, Baseline, Transform, Control, Sink and Engine are contracts; `hookimpl`
 marks hooks, and Register is what they call; Sentence, Corpus, Pair and Sense are text, EncodedSentence its vectors;
 Text and Occurrences are a text that was encoded; Over says what a metric is over; Group, Block, Pairs and Estimate are
-what metrics take and give, SimilarityMetric, ScoredPairs and TaskStatistics those of gold pairs; Run describes a run to
-a sink; CtxexpError is the base of all errors. More for plugins: ctxexp.errors, .maths, .datasets, .models, .results,
-.report, .command and .testing.
+what metrics take and give, SimilarityMetric and ScoredPairs those of gold pairs, Output what they keep as files; Run
+describes a run to a sink; CtxexpError is the base of all errors. More for plugins: ctxexp.errors, .maths, .datasets,
+.models, .results, .report, .command and .testing.
 
 Example:
     >>> import ctxexp
@@ -39,8 +39,8 @@ from ctxexp.engine import Engine
 from ctxexp.errors import CtxexpError, near
 from ctxexp.files.code_version import __version__ as __version__
 from ctxexp.groups import Block, Group, Pairs
-from ctxexp.metric import Estimate, GroupMean, Metric, Over
-from ctxexp.metrics.similarity import ScoredPairs, SimilarityMetric, TaskStatistics
+from ctxexp.metric import Estimate, GroupMean, Metric, Output, Over
+from ctxexp.metrics.similarity import ScoredPairs, SimilarityMetric
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.memory import from_arrays, from_transformers
 from ctxexp.occurrences import Occurrences, Text
@@ -63,6 +63,7 @@ __all__ = [
     "GroupMean",
     "Metric",
     "Occurrences",
+    "Output",
     "Over",
     "Pair",
     "Pairs",
@@ -74,7 +75,6 @@ __all__ = [
     "Sentence",
     "SimilarityMetric",
     "Sink",
-    "TaskStatistics",
     "Text",
     "Transform",
     "compare",

@@ -51,7 +51,18 @@ class Estimate:
 
 
 class Output:
-    """Something that a metric makes of one place and that is kept as files, such as a spectrum or points to draw."""
+    """Something that a metric makes of one place and that is kept as files, such as a spectrum or points to draw.
+
+    Example:
+        >>> from tempfile import mkdtemp
+        >>> class Note(Output):
+        ...     def write(self, folder):
+        ...         (folder / "note.txt").write_text("flat", encoding="utf-8")
+        >>> folder = Path(mkdtemp())
+        >>> Note().write(folder)
+        >>> [path.name for path in folder.iterdir()]
+        ['note.txt']
+    """
 
     def write(self, folder: Path) -> None:
         """Write the files of one place.

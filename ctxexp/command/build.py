@@ -35,7 +35,7 @@ from ctxexp.occurrences import check_contexts
 from ctxexp.plugins.offers import publisher
 from ctxexp.plugins.registry import load_plugin_files, plugin_files, registry
 from ctxexp.progress import Progress, Silent
-from ctxexp.report.terminal import TABLE, load_explorer
+from ctxexp.report.page.word_map import TABLE, WordMap
 from ctxexp.results import Results
 from ctxexp.results.objective import Objective
 from ctxexp.transform import Calibration
@@ -230,10 +230,9 @@ class Built:
 
     @property
     def _observers(self) -> dict[str, Callable[..., Observer]]:
-        """The page's word explorer, where one is installed and wanted."""
+        """The page's word explorer, where it is wanted."""
         most = self.config.figures.explorer
-        explorer = load_explorer() if most else None
-        return {TABLE: partial(explorer.observe, most=most)} if explorer else {}
+        return {TABLE: partial(WordMap, most=most)} if most else {}
 
     @property
     def vectors(self) -> Vectors:

@@ -125,27 +125,19 @@ def pair_cosines(x: np.ndarray) -> Iterator[np.ndarray]:
         yield (block @ u[i + BLOCK :].T).ravel()
 
 
-def positive_pairs(x: np.ndarray) -> float:
-    """Share of pairs of distinct rows of x (n, d) with a cosine above 0, in [0, 1].
-
-    Cosines within 1e-6 of 0 are rounding, not above it. NaN without a pair, or with a zero row.
-    """
-    return _share(sum(int(np.count_nonzero(c > NOISE)) for c in pair_cosines(x)), x)
-
-
 def histogram(x: np.ndarray) -> tuple[np.ndarray, float]:
-    """Pairs by cosine (BINS,) int64, bins of equal width from -1 to 1, 1 in the last; and `positive_pairs`."""
+    """Pairs by cosine (BINS,) int64, bins of equal width from -1 to 1, 1 in the last; and the share of pairs with a
+    cosine above 0, in [0, 1].
+
+    Cosines within 1e-6 of 0 are rounding, not above it. The share is NaN without a pair, or with a zero row.
+    """
     counts, positive = np.zeros(BINS, np.int64), 0
     for cosine in pair_cosines(x):
         positive += int(np.count_nonzero(cosine > NOISE))
         at = ((cosine + 1) * (BINS / 2)).astype(np.int64)
         counts += np.bincount(np.clip(at, 0, BINS - 1), minlength=BINS)
-    return counts, _share(positive, x)
-
-
-def _share(positive: int, x: np.ndarray) -> float:
     n = len(x)
-    return positive / (n * (n - 1) / 2) if n > 1 and bool((norms(x) > 0).all()) else math.nan
+    return counts, positive / (n * (n - 1) / 2) if n > 1 and bool((norms(x) > 0).all()) else math.nan
 
 
 ROOM = 1e-4

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -79,37 +79,27 @@ class ScoredPairs:
         return ScoredPairs("", columns, np.concatenate([p.sentence_ids for p in parts]))
 
 
-@dataclass
-class TaskStatistics:
-    """A task's statistics: values by name, their bootstrap replicates (each (r,)), and counts, which tasks add up.
-
-    Example:
-        >>> TaskStatistics({"auc": 50.0}, {"auc": np.array([40.0, 60.0])}).estimates("auc")["auc"].low
-        40.5
-    """
-
-    values: dict[str, float]
-    replicates: dict[str, np.ndarray]
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def estimates(self, main: str) -> dict[str, float | Estimate]:
-        """Values, each with its interval if it has replicates, then counts; the replicates themselves for `main`
-        only."""
-        estimates: dict[str, float | Estimate] = {name: float(value) for name, value in self.values.items()}
-        for name, replicates in self.replicates.items():
-            main_replicates = replicates if name == main else None
-            estimates[name] = Estimate(self.values[name], *percentiles(replicates), main_replicates)
-        return estimates | {name: float(count) for name, count in self.counts.items()}
+Statistic = float | Estimate
+"""A statistic of a task: a number, with its interval and all of its replicates if it has one; an int is a count."""
 
 
-def average(tasks: Sequence[TaskStatistics]) -> TaskStatistics:
+def average(tasks: Sequence[Mapping[str, Statistic]]) -> dict[str, Statistic]:
     """The unweighted mean over tasks of every value and replicate (NaN if a task's is); counts are added."""
-    first = tasks[0]
-    return TaskStatistics(
-        {name: float(np.mean([t.values[name] for t in tasks])) for name in first.values},
-        {name: np.mean([t.replicates[name] for t in tasks], axis=0) for name in first.replicates},
-        {name: sum(t.counts[name] for t in tasks) for name in first.counts},
-    )
+    return {name: _average([task[name] for task in tasks]) for name in tasks[0]}
+
+
+def _average(of_tasks: Sequence[Statistic]) -> Statistic:
+    if all(isinstance(one, int) for one in of_tasks):
+        return sum(one for one in of_tasks if isinstance(one, int))
+    values = [one.value if isinstance(one, Estimate) else one for one in of_tasks]
+    replicates = [one.replicates for one in of_tasks if isinstance(one, Estimate) and one.replicates is not None]
+    mean = float(np.mean(values))
+    return estimate(mean, np.mean(replicates, axis=0)) if replicates else mean
+
+
+def estimate(value: float, replicates: np.ndarray) -> Estimate:
+    """The value with its 95% interval, and the replicates (r,) that it is of."""
+    return Estimate(value, *percentiles(replicates), replicates)
 
 
 class SimilarityMetric(Metric):
@@ -132,7 +122,7 @@ class SimilarityMetric(Metric):
         ...         def statistics(counts):
         ...             counts = counts[:, pairs.defined]
         ...             return {"share": counts @ same / counts.sum(axis=1)}
-        ...         return TaskStatistics({"share": same.mean()}, self.bootstrap(parts, statistics))
+        ...         return self.with_intervals({"share": same.mean()}, parts, statistics)
         >>> metric = Concordance(similarity="dot")
         >>> metric.definition
         'share of pairs at which dot product and gold have the same sign'
@@ -179,23 +169,41 @@ class SimilarityMetric(Metric):
         none = {name: values[:0] for name, values in statistics(np.ones((1, sum(map(len, parts))))).items()}
         return none | replicates_of([part.sentence_ids for part in parts], self._draws, self._rng, statistics)
 
+    def with_intervals(
+        self, values: Mapping[str, float], parts: Sequence[ScoredPairs], statistics: Statistics
+    ) -> dict[str, float | Estimate]:
+        """The values, those with an interval that `statistics` gives in resamples (see `bootstrap`)."""
+        replicates = self.bootstrap(parts, statistics)
+        return {name: estimate(v, replicates[name]) if name in replicates else v for name, v in values.items()}
+
     @abstractmethod
-    def task_statistics(self, parts: Sequence[ScoredPairs]) -> TaskStatistics:
-        """The statistics of one task from its sub-sets."""
+    def task_statistics(self, parts: Sequence[ScoredPairs]) -> Mapping[str, float | Estimate]:
+        """The statistics of one task from its sub-sets; those that are of type int are counts, which tasks add up."""
 
     def compute(self) -> dict[str, float | Estimate]:
         tasks = self.tasks()
         if not tasks:
             raise MetricError("no gold pairs: choose a data set that has them, such as sts_b, sick_r or sts")
-        by_task = {name: self.task_statistics(parts) for name, parts in tasks.items()}
-        for name, parts in tasks.items():
-            by_task[name].counts = {**pair_counts(parts), **by_task[name].counts}
-        if len(by_task) == 1:
-            (only,) = by_task.values()
-            return only.estimates(self.main)
-        by_task[AVERAGE] = average(list(by_task.values()))
-        of_tasks = {name: task.estimates(self.main) for name, task in by_task.items()}
-        return {f"{name}/{key}": value for name, task in of_tasks.items() for key, value in task.items()}
+        by_task = {name: self._of_task(parts) for name, parts in tasks.items()}
+        if len(by_task) > 1:
+            by_task[AVERAGE] = average(list(by_task.values()))
+        return {
+            key if len(by_task) == 1 else f"{name}/{key}": self._kept(key, value)
+            for name, task in by_task.items()
+            for key, value in task.items()
+        }
+
+    def _of_task(self, parts: Sequence[ScoredPairs]) -> dict[str, Statistic]:
+        """Values and estimates, then counts."""
+        found = self.task_statistics(parts)
+        counts = {name: value for name, value in found.items() if isinstance(value, int)}
+        return {name: value for name, value in found.items() if name not in counts} | pair_counts(parts) | counts
+
+    def _kept(self, name: str, value: Statistic) -> Statistic:
+        """A number; of estimates only the main one's replicates are kept."""
+        if isinstance(value, Estimate):
+            return value if name == self.main else replace(value, replicates=None)
+        return float(value)
 
     def tasks(self) -> dict[str, list[ScoredPairs]]:
         """The sub-sets by task, the name's part before the slash, in order of appearance."""
@@ -233,7 +241,7 @@ class STS(SimilarityMetric):
         super().__init__(similarity=similarity)
         self._intervals: dict[str, tuple[float, float]] = {}
 
-    def task_statistics(self, parts: Sequence[ScoredPairs]) -> TaskStatistics:
+    def task_statistics(self, parts: Sequence[ScoredPairs]) -> dict[str, float | Estimate]:
         whole = ScoredPairs.join(parts)
         weights = np.array([part.defined.sum() for part in parts], np.float64)
         values: dict[str, float] = {}
@@ -257,7 +265,7 @@ class STS(SimilarityMetric):
         resampled = self.bootstrap(parts, statistics)
         for part in parts:
             self._intervals[part.subset] = percentiles(resampled.pop(f"of {part.subset}"))
-        return TaskStatistics(values, resampled)
+        return values | {name: estimate(values[name], replicates) for name, replicates in resampled.items()}
 
     def outputs(self) -> dict[str, list[dict[str, object]]]:
         """The table, one row per sub-set: its pairs, Spearman x 100 with its interval (after `compute`), Pearson x

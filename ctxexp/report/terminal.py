@@ -1,6 +1,5 @@
 """Tables of a sweep and of a run: on a terminal, no wider than it is, what a command ends with and a run's curves by
-layer; what plugins add to a sweep, tables and figures, such as a paper's beside ours (CSV, Markdown), and the word
-explorer of its page, which a distribution brings (ctxexp-words): shown each layer, and drawn on the page.
+layer; what plugins add to a sweep, tables and figures, such as a paper's beside ours (CSV, Markdown).
 """
 
 from __future__ import annotations
@@ -10,16 +9,12 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from itertools import zip_longest
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
-from ctxexp.dataset import Corpus
 from ctxexp.files.writing import write_csv, write_text
-from ctxexp.measuring.words import Observer
-from ctxexp.occurrences import Occurrences, Shelf
 from ctxexp.plugins import REPORT, Registry
 from ctxexp.report.claims import opposite_steps
 from ctxexp.report.findings import MARKED, change, comparison_finding, enumeration, finding, leading_keys
@@ -41,8 +36,6 @@ MIN_COLUMN = 20  # characters that a cell is not broken below, however narrow th
 FILES = "table_*.md"
 Cells = dict[str, Any]
 """A row of a table under work: texts and numbers by column."""
-GROUP = "ctxexp.explorer"  # the entry-point group of an `Explorer`
-TABLE = "word_map"  # among a run's results
 
 
 def stacked_table(
@@ -311,37 +304,3 @@ def row_label(label: str, results: Results) -> str:
     """The run's label with the weights that it used, which a chart's label leaves out where they are the default."""
     weights = one_line(results.info.model.weights)
     return label if not weights or weights in label else f"{label} ({weights})"
-
-
-class PageSection(NamedTuple):
-    """A section of the page.
-
-    Args:
-        html: Its HTML.
-        script: The script that draws it.
-        data: The data that the script needs at once, in JSON's types.
-        blocks: Further data by the id of the element that holds it, as text; the script reads one when it needs it.
-    """
-
-    html: str
-    script: str
-    data: dict[str, Any]
-    blocks: Mapping[str, str] = {}
-
-
-class Explorer(Protocol):
-    """A distribution's word explorer: the object of its entry point in the group `ctxexp.explorer`."""
-
-    def observe(self, store: Shelf, occurrences: Occurrences, corpus: Corpus, *, dim: int, most: int) -> Observer:
-        """The observer of a run's layers, whose table has at most `most` occurrences."""
-
-    def section(self, runs: Sequence[LabelledResults]) -> PageSection | None:
-        """The page's section; None where no run has the table."""
-
-
-def load_explorer() -> Explorer | None:
-    """The installed distribution's explorer; None without any."""
-    for entry in entry_points(group=GROUP):
-        explorer: Explorer = entry.load()
-        return explorer
-    return None

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ctxexp_words.explorer.page_section import explorer_data
-from ctxexp_words.explorer.word_map import OCCURRENCES, WordMap, extremes
 from test_measure import DIM, Memory
 from test_occurrences import shelve
 
@@ -19,6 +17,8 @@ from ctxexp.measuring.curves import listed_factor, word_tables
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.study import Study
 from ctxexp.measuring.words import WordRows
+from ctxexp.report.page.explorer import explorer_data
+from ctxexp.report.page.word_map import OCCURRENCES, WordMap, extremes
 from ctxexp.vectors.stores import Vectors, WordFilter
 from tests.shipped import OnePerSentence, SelfSimilarity
 

@@ -8,8 +8,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from ctxexp_words.explorer import word_map
-from ctxexp_words.explorer.word_map import WordMap
 from engine import measure
 from test_measure import Memory, contextual, sentences
 from test_occurrences import shelve
@@ -17,6 +15,8 @@ from test_occurrences import shelve
 from ctxexp import Corpus, Occurrences, Sense
 from ctxexp.groups import Gather, Place, WordReader
 from tests.shipped import SelfSimilarity
+from ctxexp.report.page import word_map
+from ctxexp.report.page.word_map import WordMap
 
 TEXT = Corpus.of("world", sentences(120))
 SENSES = tuple(

@@ -14,17 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from ctxexp_words.explorer.page_section import (
-    BLOCK_BYTES,
-    ExplorerData,
-    excerpt,
-    explorer_data,
-    fitting_blocks,
-    pack,
-    spread_layers,
-    unpack,
-)
-from ctxexp_words.explorer.word_map import WordMap
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
@@ -32,6 +21,17 @@ from ctxexp import Corpus, Occurrences, Results
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows
 from ctxexp.report.page import write_report
+from ctxexp.report.page.explorer import (
+    BLOCK_BYTES,
+    Explorer,
+    excerpt,
+    explorer_data,
+    fitting_blocks,
+    pack,
+    spread_layers,
+    unpack,
+)
+from ctxexp.report.page.word_map import WordMap
 from ctxexp.results import RunInfo
 from ctxexp.results.run_info import ModelInfo
 from ctxexp.testing.transforms import row_index
@@ -71,7 +71,7 @@ def runs() -> list[tuple[str, Results]]:
     return found
 
 
-def data_of(labelled_runs: list[tuple[str, Results]]) -> ExplorerData:
+def data_of(labelled_runs: list[tuple[str, Results]]) -> Explorer:
     data = explorer_data(labelled_runs)
     assert data is not None
     return data
@@ -131,7 +131,7 @@ def sure(results: Results, layer: int) -> list[str]:
 
 def test_projected_and_extreme_words_of_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     every = data_of(runs()).overview
-    monkeypatch.setattr("ctxexp_words.explorer.page_section.MOST", 300)
+    monkeypatch.setattr("ctxexp.report.page.explorer.MOST", 300)
     overview = data_of(runs()).overview
     assert len(overview["words"]) == 300
     assert set(overview["words"]) < set(every["words"])

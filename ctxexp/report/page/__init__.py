@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ctxexp.errors import plugin_call
 from ctxexp.files.writing import render_page, write_text
 from ctxexp.measuring.study import HALVES, PARTS
 from ctxexp.progress import show
@@ -26,8 +25,8 @@ from ctxexp.report.claims import AT, ComparisonCell, number, opposite_steps, sid
 from ctxexp.report.findings import LEADING, MARKED, change, change_of, comparison_finding, finding, finding_of
 from ctxexp.report.frame import PALETTE
 from ctxexp.report.negative_controls import control_lines, training_runs
+from ctxexp.report.page.explorer import explorer_data
 from ctxexp.report.run_facts import trainings
-from ctxexp.report.terminal import load_explorer
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
 from ctxexp.results.values import Key
@@ -97,10 +96,8 @@ def write_report(
 ) -> Path:
     """Write one HTML page with everything in it: interactive charts, tables, the runs, those of the `pictures` that are
     SVG. It fetches nothing."""
-    loaded = load_explorer()
-    with plugin_call("word explorer"):
-        explorer = loaded.section(runs) if loaded else None
-    data = page_data(runs, published=published) | {"explorer": explorer and explorer.data}
+    explorer = explorer_data(runs)
+    data = page_data(runs, published=published) | {"explorer": explorer and explorer.overview}
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     page = render_page(
         "ctxexp.report.page",

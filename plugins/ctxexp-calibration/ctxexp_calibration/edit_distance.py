@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ctxexp import Pairs, ScoredPairs, SimilarityMetric, TaskStatistics
+from ctxexp import Estimate, Pairs, ScoredPairs, SimilarityMetric
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError, near
 from ctxexp.maths import partial_correlation, resampled_spearman, spearman
@@ -53,7 +53,7 @@ class EditDistance(SimilarityMetric):
     def columns(self, subset: str, pairs: Pairs) -> Mapping[str, np.ndarray]:
         return {"distance": np.array([_distance(a, b, self.units) for a, b in pairs.texts], np.float64)}
 
-    def task_statistics(self, parts: Sequence[ScoredPairs]) -> TaskStatistics:
+    def task_statistics(self, parts: Sequence[ScoredPairs]) -> dict[str, float | Estimate]:
         whole = ScoredPairs.join(parts)
         similarity, gold, distance = columns = whole.of("similarity", "gold", "distance")
         within = distance <= self.threshold
@@ -69,7 +69,7 @@ class EditDistance(SimilarityMetric):
             replicates |= {f"near_{name}": 100 * rho_near[:, i, j] for name, (i, j) in COLUMNS_OF.items()}
             return replicates | {"partial": 100 * partial_correlation(rho[:, 0, 1], rho[:, 0, 2], rho[:, 1, 2])}
 
-        return TaskStatistics(values, self.bootstrap(parts, statistics), {"near_n": int(within.sum())})
+        return {**self.with_intervals(values, parts, statistics), "near_n": int(within.sum())}
 
     def outputs(self) -> dict[str, list[dict[str, object]]]:
         """The table, a row a task and range of distances (to the threshold, then doubling): mean gold and similarity,

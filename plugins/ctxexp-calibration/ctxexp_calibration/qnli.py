@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Pairs, ScoredPairs, SimilarityMetric, TaskStatistics
+from ctxexp import Estimate, Pairs, ScoredPairs, SimilarityMetric
 from ctxexp.errors import MetricError
 from ctxexp_calibration.auc import auc, resampled_auc
 
@@ -33,13 +33,12 @@ class QNLI(SimilarityMetric):
             )
         return {}
 
-    def task_statistics(self, parts: Sequence[ScoredPairs]) -> TaskStatistics:
+    def task_statistics(self, parts: Sequence[ScoredPairs]) -> dict[str, float | Estimate]:
         whole = ScoredPairs.join(parts)
         similarity, gold = whole.of("similarity", "gold")
 
         def statistics(counts: np.ndarray) -> dict[str, np.ndarray]:
             return {"auc": 100 * resampled_auc(similarity, gold == 1, counts[:, whole.defined])}
 
-        replicates = self.bootstrap(parts, statistics)
-        numbers = {"entailed": int((gold == 1).sum())}
-        return TaskStatistics({"auc": 100 * auc(similarity, gold == 1)}, replicates, numbers)
+        area = self.with_intervals({"auc": 100 * auc(similarity, gold == 1)}, parts, statistics)
+        return {**area, "entailed": int((gold == 1).sum())}

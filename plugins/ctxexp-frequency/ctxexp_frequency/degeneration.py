@@ -9,15 +9,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Group, Metric, Over
+from ctxexp import Group, Metric, Output, Over
 from ctxexp.errors import MetricError
 from ctxexp.maths import entropy_rank, mean_cosine
-from ctxexp.maths.geometry import positive_pairs
-from ctxexp.metric import Output
 from ctxexp.report import write_csv
 from ctxexp_frequency.hull import chance_of_direction, cone_angles, negative_direction
 
 BLOCK = 1024  # rows at a time
+NOISE = 1e-6  # cosines up to this are not above 0: float32's rounding
 
 
 class Degeneration(Metric):
@@ -143,3 +142,21 @@ def _spectrum(x: np.ndarray) -> np.ndarray:
             gram += exact.T @ exact
     values: np.ndarray = np.sqrt(np.clip(np.linalg.eigvalsh(gram)[::-1], 0, None))
     return values
+
+
+def positive_pairs(x: np.ndarray) -> float:
+    """Share of pairs of distinct rows of x (n, d) with a cosine above 0, in [0, 1].
+
+    Cosines within 1e-6 of 0 are rounding, not above it. NaN without a pair, or with a zero row.
+    """
+    n = len(x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = np.sqrt(np.vecdot(x, x).astype(np.float64))
+    if n < 2 or not (length > 0).all():
+        return math.nan
+    u, positive = (x / length[:, None]).astype(np.float32), 0
+    for i in range(0, n, BLOCK):  # a block with itself, then with what follows
+        block = u[i : i + BLOCK]
+        positive += int(np.count_nonzero((block @ block.T)[np.triu_indices(len(block), 1)] > NOISE))
+        positive += int(np.count_nonzero(block @ u[i + BLOCK :].T > NOISE))
+    return positive / (n * (n - 1) / 2)

@@ -9,11 +9,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ctxexp import Block, Corpus, Encoder, Estimate, Group, Metric, Over, Text
+from ctxexp import Block, Corpus, Encoder, Estimate, Group, Metric, Output, Over, Text
 from ctxexp.datasets import user_path
 from ctxexp.errors import DataError, MetricError
-from ctxexp.metric import Output
-from ctxexp.model import EmbeddingTable
 from ctxexp_frequency.projection import Projection, draw, project
 from ctxexp_frequency.ranks import Bins, check_choices, geometry, ranks, read_list, vocabulary_list, vocabulary_ranks
 
@@ -92,7 +90,7 @@ class FrequencyGeometry(Metric):
 
     def update_block(self, block: Block) -> None:
         if block.table is not None:
-            self._table = self._tokens(block.table)
+            self._table = self._tokens(block)
             return
         keys, x, n = block.keys, block.x, block.x.shape[1]
         if self.contexts is not None:
@@ -108,8 +106,10 @@ class FrequencyGeometry(Metric):
         _, x, rank = self._ranked()
         return self._geometry(x, rank)
 
-    def _tokens(self, table: EmbeddingTable) -> tuple[list[str], np.ndarray, np.ndarray]:
+    def _tokens(self, block: Block) -> tuple[list[str], np.ndarray, np.ndarray]:
         """Tokens of an embedding table, its special pieces left out, with their vectors and ranks."""
+        table = block.table
+        assert table is not None
         ordinary = np.setdiff1d(np.arange(len(table.tokens)), table.special)
         tokens = [table.tokens[i] for i in ordinary.tolist()]
         counts = None if table.counts is None else table.counts[ordinary]

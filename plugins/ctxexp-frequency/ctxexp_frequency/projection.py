@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.report import INK, add_captions, empty_figure, save_figure, write_text
-from ctxexp.report.frame import ORIGIN
 
 FILE = "projection.json"
 POINTS = 5000  # drawn at most
+ORIGIN = "#d62728"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from ctxexp.command import Progress, Silent
 from ctxexp.datasets import text_lines
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import midranks, percentiles, resamples, spearman
-from ctxexp.maths.statistics import LEAST
 from ctxexp_frequency.neighbours import NeighbourMeasure, nearest
 
 Among = Literal["all", "bin"]
@@ -247,7 +246,7 @@ def _correlations(
     for names in alike.values():
         is_defined = np.isfinite(values[names[0]])
         n, own = int(is_defined.sum()), rank[is_defined]
-        if n < LEAST:
+        if n < 3:  # of two the correlation is always 1 or -1
             continue
         replicates_of: dict[str, list[np.ndarray]] = {name: [] for name in names}
         for counts in resamples([n], replicates, np.random.default_rng(seed)):

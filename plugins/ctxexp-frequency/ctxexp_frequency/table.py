@@ -7,11 +7,10 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctxexp import Results
 from ctxexp.report import LabelledResults, Table, measure_definition, unique_labels
-from ctxexp.report.terminal import Cells
 from ctxexp.results import LAYER
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def table_frequency(runs: Sequence[LabelledResults]) -> Table | None:
 
     paper = published_values()
     blank = dict.fromkeys(("spearman", "spearman_ci_low", "spearman_ci_high"), math.nan)
-    rows: list[Cells] = [
+    rows: list[dict[str, Any]] = [
         {"source": "published", "model": "BERT", "vectors": "word embeddings", "statistic": statistic, "bins": bins}
         for statistic, bins in paper.items()
     ]
@@ -74,7 +73,7 @@ def table_frequency(runs: Sequence[LabelledResults]) -> Table | None:
     return Table(title, pd.DataFrame(full)[keys], columns, lines, list(dict.fromkeys(notes)))
 
 
-def _shown(rows: Sequence[Cells], names: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+def _shown(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """Columns and lines of the table as text: a column a bin where all rows have the same bins, else by their place,
     with the ranks as a line of each space."""
     alike = not any(name.startswith("q") for name in names)
@@ -96,7 +95,7 @@ def _shown(rows: Sequence[Cells], names: Sequence[str]) -> tuple[list[str], list
     return ["source", "model", "vectors", "statistic", *heads, "Spearman with rank"], lines
 
 
-def _of_space(rows: Sequence[Cells], space: tuple[str, ...], statistic: str) -> dict[str, float]:
+def _of_space(rows: Sequence[dict[str, Any]], space: tuple[str, ...], statistic: str) -> dict[str, float]:
     """A statistic's bins in the rows of one space; {} where it has none."""
     rows_of_runs = [
         row["bins"]
@@ -172,7 +171,7 @@ def _cell(value: float) -> str:
     return "" if math.isnan(value) else f"{value:,.0f}" if value == round(value) else f"{value:.3g}"
 
 
-def _interval(row: Cells) -> str:
+def _interval(row: dict[str, Any]) -> str:
     if math.isnan(row.get("spearman", math.nan)):
         return ""
     return f"{row['spearman']:+.2f} [{row['spearman_ci_low']:+.2f}, {row['spearman_ci_high']:+.2f}]"

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ctxexp_frequency.degeneration import Degeneration, statistics
+from ctxexp_frequency.degeneration import BLOCK, Degeneration, positive_pairs, statistics
 from ctxexp_frequency.hull import negative_direction
 
 from ctxexp import Group
 from ctxexp.errors import MetricError
-from ctxexp.maths.geometry import BLOCK, positive_pairs
 from ctxexp.model import EmbeddingTable
 from ctxexp.testing import check_metric
 

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ctxexp import Results
-from ctxexp.report import LabelledResults, unique_labels
-from ctxexp.report.terminal import TABLE, PageSection
-from ctxexp_words.explorer.word_map import extremes
+from ctxexp.report.page.word_map import TABLE, extremes
+from ctxexp.report.wording import LabelledResults, unique_labels
+from ctxexp.results import Results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,24 +35,23 @@ Numbers = dict[str, Any]
 """What JSON takes."""
 
 
-def section(runs: Sequence[LabelledResults]) -> PageSection | None:
-    """The word explorer of these runs; None where no run projected any word."""
-    data = explorer_data(runs)
-    if data is None:
-        return None
-    html, script = (Path(__file__).with_name(f"explorer.{kind}").read_text(encoding="utf-8") for kind in ("html", "js"))
-    return PageSection(html, script, data.overview, data.blocks)
-
-
-class ExplorerData(NamedTuple):
+class Explorer(NamedTuple):
     """The explorer's data: `overview` in JSON's types, with every word's measures by layer and run, and of each
     projected word a block with its occurrences (see `unpack`), by its element's id."""
 
     overview: Numbers
     blocks: dict[str, str]
 
+    @property
+    def html(self) -> str:
+        return Path(__file__).with_name("explorer.html").read_text(encoding="utf-8")
 
-def explorer_data(runs: Sequence[LabelledResults]) -> ExplorerData | None:
+    @property
+    def script(self) -> str:
+        return Path(__file__).with_name("explorer.js").read_text(encoding="utf-8")
+
+
+def explorer_data(runs: Sequence[LabelledResults]) -> Explorer | None:
     """Every word's self-similarity and explained variance by layer, and of the words that a run projected their
     occurrences with a point a run and layer. None where no run projected any."""
     labelled_runs = [(label, r) for label, r in unique_labels(runs) if len(r.tables.get(TABLE, ()))]
@@ -92,7 +90,7 @@ def explorer_data(runs: Sequence[LabelledResults]) -> ExplorerData | None:
         "models": models,
         "steps": [UNIT, FINE],
     }
-    return ExplorerData(overview, {f"word-{number[word]}": block for word, block in word_blocks.items()})
+    return Explorer(overview, {f"word-{number[word]}": block for word, block in word_blocks.items()})
 
 
 def fitting_blocks(tables: Sequence[pd.DataFrame], layers_of: Sequence[Sequence[int]]) -> dict[str, str]:

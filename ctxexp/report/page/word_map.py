@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp import Corpus, Occurrences
+from ctxexp.dataset import Corpus
 from ctxexp.groups import WordReader
-from ctxexp.occurrences import Groups, Shelf
+from ctxexp.occurrences import Groups, Occurrences, Shelf
 
 if TYPE_CHECKING:
     import pandas as pd
 
+TABLE = "word_map"  # among a run's results
 OCCURRENCES = 48  # of a word
 LISTED = 10  # words at each end of the page's lists
 Z = 1.96  # standard errors in half of a 95% interval
