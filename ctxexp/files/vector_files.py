@@ -35,16 +35,46 @@ _LONGEST = 10_000  # bytes of a word in a binary file: more means that the numbe
 
 @dataclass(frozen=True)
 class WordVectors:
-    """Words in the order of the file with their vectors; `n_file` counts all entries that the file has."""
+    """Words in the order of the file with their vectors; `n_file` counts all entries that the file has.
+
+    Example:
+        >>> from tempfile import mkdtemp
+        >>> vectors = WordVectors(["bank", "river"], np.eye(2, dtype=np.float32))
+        >>> path = vectors.save(Path(mkdtemp()), "word2vec_text")
+        >>> read = WordVectors.read(path, wanted={"river"}.__contains__)
+        >>> path.name, read.words, read.vectors.tolist(), read.n_file
+        ('vectors.txt', ['river'], [[0.0, 1.0]], 2)
+    """
 
     words: list[str]
     vectors: np.ndarray  # (len(words), dim) float32
-    n_file: int
+    n_file: int = 0
     duplicates: int = 0  # entries left out since the word stood there before
 
     @property
     def dim(self) -> int:
         return int(self.vectors.shape[1])
+
+    @staticmethod
+    def read(path: Path, *, wanted: Callable[[str], bool] | None = None, layout: Format = "auto") -> WordVectors:
+        """The vectors of a file.
+
+        Args:
+            path: GloVe's text, word2vec's text or binary, fastText's .vec, or .safetensors; compressed or not.
+            wanted: Asked of each word in the order of the file; None: all are.
+            layout: `auto`, or `text` or `binary` where the content doesn't tell.
+
+        Raises:
+            ModelError: The file, with the line or the word's number, isn't what was expected there.
+        """
+        return read_vectors(path, wanted=wanted, layout=layout)
+
+    def save(self, folder: Path, layout: str) -> Path:
+        """Write vectors.txt (`word2vec_text`), vectors.bin (`word2vec_binary`) or vectors.safetensors (`safetensors`);
+        returns the path."""
+        file, write = EXPORTS[layout]
+        write(folder / file, self.words, self.vectors)
+        return folder / file
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctxexp.files.vector_files import WordVectors
 from ctxexp.models.choices import ModelFiles, TransformerOptions, resolve_device, with_files, with_transformer_options
 from ctxexp.models.huggingface import checkpoint_encoder
 from ctxexp.models.transformer.checkpoints import Checkpoint, resolve_checkpoint
@@ -13,6 +14,7 @@ __all__ = [
     "ModelFiles",
     "TransformerOptions",
     "WordVectorEncoder",
+    "WordVectors",
     "checkpoint_encoder",
     "resolve_checkpoint",
     "resolve_device",

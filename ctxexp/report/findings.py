@@ -19,7 +19,6 @@ from ctxexp.report.claims import (
     opposite_steps,
     trend,
 )
-from ctxexp.report.negative_controls import is_control
 from ctxexp.report.wording import (
     AVERAGE,
     LabelledResults,
@@ -139,7 +138,7 @@ def _range(results: Results, key: Key, label: str) -> str:
 def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None, *, named: bool = True) -> str:
     """The sentence that lays runs side by side at their last layer, by one curve (None: the leading one that all have),
     which is `named` unless a table beside it does; empty for fewer than two."""
-    labelled = [(label, r) for label, r in unique_labels(runs) if not is_control(r.info)]
+    labelled = [(label, r) for label, r in unique_labels(runs) if not r.info.is_control]
     keys = [key] if key else leading_keys(labelled[0][1]) if labelled else []
     shared = [key for key in keys if all(key in r.by_key for _, r in labelled)]
     points = [(label, r, _last(r, shared[0])) for label, r in labelled] if shared else []
@@ -189,7 +188,7 @@ def _last(results: Results, key: Key) -> int:
 def _course(results: Results, key: Key) -> Trend:
     """The curve's course by the steps that may be claimed; of a negative control none is."""
     estimates, signs = interval_estimates(results, key), claimed_steps(results, key)
-    return trend(estimates, np.zeros_like(signs) if is_control(results.info) else signs)
+    return trend(estimates, np.zeros_like(signs) if results.info.is_control else signs)
 
 
 def _no_change(results: Results, key: Key, course: Trend) -> str:
@@ -200,7 +199,7 @@ def _no_change(results: Results, key: Key, course: Trend) -> str:
     values = results.by_key[key].value
     if first == last:
         return f"one layer, {first}"
-    if is_control(results.info):
+    if results.info.is_control:
         return "a negative control, of which no direction is claimed"
     if not course.has_interval:
         return "without an interval no change is claimed"

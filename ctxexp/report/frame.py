@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from ctxexp.files.writing import atomic_write
 from ctxexp.progress import in_notebook
+from ctxexp.report.run_facts import encoder_lines
+from ctxexp.report.wording import LabelledResults
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,8 +93,10 @@ def add_captions(
     notes: Sequence[str],
     *,
     finding: str = "",
+    encoders: Sequence[LabelledResults] = (),
 ) -> None:
-    """Title, finding and facts above the axes, legend and notes below: the figure grows by the room that they need.
+    """Title, finding and facts above the axes, legend, notes and lines of the runs' `encoders` below: the figure grows
+    by the room that they need.
 
     Example:
         >>> figure = empty_figure(4, 3)
@@ -106,7 +110,11 @@ def add_captions(
     shows = textwrap.wrap(finding, int(width * 12), break_on_hyphens=False)
     whole = [fact if len(fact) > 50 else fact.replace(" ", "\u00a0") for fact in facts if fact]  # wrapped between facts
     small = textwrap.wrap("; ".join(whole), int(width * 13.5))
-    feet = [line for note in notes for line in textwrap.wrap(note, int(width * 13.5), break_on_hyphens=False)]
+    feet = [
+        line
+        for note in (*notes, *encoder_lines(encoders))
+        for line in textwrap.wrap(note, int(width * 13.5), break_on_hyphens=False)
+    ]
     room, lengths = int(width * 12), [len(name) + 7 for name in names]
     columns = max(1, len(names) if sum(lengths) <= room else room // max(lengths))
     head = 0.2 + 0.24 * len(heads) + 0.2 * len(shows) + 0.17 * len(small)

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from ctxexp.report.wording import LabelledResults, decimal, mix_mark
-from ctxexp.results.run_info import RunInfo
+from ctxexp.results.run_info import ALONE as ALONE
+from ctxexp.results.run_info import RANDOM_WORDS, ControlName
+from ctxexp.results.run_info import UNTRAINED as UNTRAINED
 from ctxexp.results.values import LAYER, Key
 
 if TYPE_CHECKING:
     from ctxexp.results import Results
 
-ControlName = Literal["layer_0", "vector_a_word", "alone", "untrained", "shuffled"]
-UNTRAINED, SHUFFLED, RANDOM_WORDS = "untrained", "shuffled", "random_words"  # weights, control and model of such runs
-ALONE = "each word alone"  # control of such runs, and what it adds to the encoder's name
 GROUP_OF_WEIGHTS = ("mini", "published")  # whose models have an untrained twin by name
 LABELS = {"untrained": "untrained twin", "vector_a_word": "a random vector a word"}
 NO_CONTEXT = "Negative controls (no context, or no training)"
@@ -78,7 +77,7 @@ def negative_controls(results: Results, key: Key, others: Iterable[Results] = ()
     if exact is not None and not key.task:
         controls.append(NegativeControl("vector_a_word", "one vector a word", np.full(n, exact)))
     for other in others:
-        name = control_of(results.info, other.info)
+        name = results.info.control_by(other.info)
         if name is None or key not in other.by_key or (name == "vector_a_word" and exact is not None):
             continue
         if other.info.measure(key.measure).definition != results.info.measure(key.measure).definition:
@@ -97,33 +96,6 @@ def _as_long(curve: np.ndarray, n: int) -> np.ndarray:
     return np.full(n, curve[0])
 
 
-def is_control(info: RunInfo) -> bool:
-    """Whether the run is itself one of the controls that need a run."""
-    return (
-        info.model.weights == UNTRAINED or info.model.name == RANDOM_WORDS or info.control.startswith((SHUFFLED, ALONE))
-    )
-
-
-def control_of(a: RunInfo, b: RunInfo) -> ControlName | None:
-    """The control of run `a` that run `b` is, if any: all but the vectors, or the order of the words, is as there."""
-    same = (a.transform.name, a.transform.arguments, a.corpus.name, a.baseline, a.mix.weights, a.mix.bands) == (
-        b.transform.name, b.transform.arguments, b.corpus.name, b.baseline, b.mix.weights, b.mix.bands
-    )  # fmt: skip
-    if not same or is_control(a):
-        return None
-    same_text = b.control == a.control and b.corpus.fingerprint == a.corpus.fingerprint
-    if b.model.name == RANDOM_WORDS:
-        return "vector_a_word" if same_text else None
-    if b.model.name != a.model.name:
-        return None
-    if b.control == ALONE and b.model.encoder == f"{a.model.encoder}, {ALONE}":
-        return "alone" if b.corpus.fingerprint == a.corpus.fingerprint else None
-    if b.model.weights == UNTRAINED and same_text:
-        return "untrained"
-    same_weights = (a.model.weights, a.model.encoder) == (b.model.weights, b.model.encoder)
-    return "shuffled" if same_weights and a.control == "none" and b.control.startswith(SHUFFLED) else None
-
-
 def twin(results: Results, measure: str, name: str, runs: Iterable[LabelledResults]) -> Results | None:
     """The run that is this control of another, by the same measure; None without one.
 
@@ -135,7 +107,7 @@ def twin(results: Results, measure: str, name: str, runs: Iterable[LabelledResul
         True
     """
     about = results.info.measure(measure)
-    found = (other for _, other in runs if control_of(results.info, other.info) == name)
+    found = (other for _, other in runs if results.info.control_by(other.info) == name)
     return next((other for other in found if other.info.measure(measure) == about), None)
 
 
@@ -156,7 +128,7 @@ def control_lines(
     selection = None if measures is None else set(measures)
     by_curve: dict[Key, list[str]] = {}
     for label, results in runs:
-        if is_control(results.info):
+        if results.info.is_control:
             continue
         for key in results.main_keys:
             if key.place != LAYER or (selection is not None and key.measure not in selection):
@@ -189,7 +161,7 @@ def controls_of_run(results: Results) -> str:
     """The controls that a run has by itself, and what to add to its command for the others; empty for a control."""
     info = results.info
     keys = [key for key in results.main_keys if key.place == LAYER]
-    if is_control(info) or not keys:
+    if info.is_control or not keys:
         return ""
     own = dict.fromkeys(one.label for key in keys for one in negative_controls(results, key))
     arguments = [f"model={info.model.name},{RANDOM_WORDS}" if info.model.name else f"model={RANDOM_WORDS}"]

@@ -19,7 +19,7 @@ from ctxexp.plugins import REPORT, Registry
 from ctxexp.report.claims import opposite_steps
 from ctxexp.report.findings import MARKED, change, comparison_finding, enumeration, finding, leading_keys
 from ctxexp.report.frame import save_figure
-from ctxexp.report.wording import SHARE, SHARE_OF_ROOM, LabelledResults, mix_mark, one_line
+from ctxexp.report.wording import SHARE, SHARE_OF_ROOM, LabelledResults, mix_mark
 from ctxexp.results import Results
 from ctxexp.results.frame import keys_beside
 from ctxexp.results.values import LAYER, Key
@@ -298,9 +298,3 @@ def _names(registry: Registry, *, tables: bool) -> list[str]:
 def table_texts(folder: Path) -> list[str]:
     """The tables that lie in a sweep's summary folder, as text."""
     return [path.read_text(encoding="utf-8") for path in sorted(folder.glob(FILES))]
-
-
-def row_label(label: str, results: Results) -> str:
-    """The run's label with the weights that it used, which a chart's label leaves out where they are the default."""
-    weights = one_line(results.info.model.weights)
-    return label if not weights or weights in label else f"{label} ({weights})"

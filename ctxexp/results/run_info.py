@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from ctxexp.maths.mix import BANDS
 from ctxexp.model import TextStart
@@ -27,6 +27,9 @@ CLUSTERS = {  # that intervals draw anew, in the plural
     "pair": "sentence pairs",
     "group of pairs": "groups of pairs that share a sentence",
 }
+ControlName = Literal["layer_0", "vector_a_word", "alone", "untrained", "shuffled"]
+UNTRAINED, SHUFFLED, RANDOM_WORDS = "untrained", "shuffled", "random_words"  # weights, control and model of such runs
+ALONE = "each word alone"  # control of such runs, and what it adds to the encoder's name
 SIZE_MATCHED = "size-matched"  # a measure's `level` where each group is held against random groups of its own size
 
 
@@ -257,6 +260,38 @@ class RunInfo:
         """Whether both runs' replicates are of the same resamples of the same text."""
         one, two = ((i.seed, i.bootstrap, i.corpus.fingerprint, i.corpus.pairs, i.resampled) for i in (self, other))
         return one == two
+
+    def with_weights(self, label: str) -> str:
+        """A label with the weights that the run used, which a chart's leaves out where they are the default."""
+        weights = " ".join(self.model.weights.split())
+        return label if not weights or weights in label else f"{label} ({weights})"
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the run is itself one of the controls that need a run: no training, no context, or no order."""
+        model, control = self.model, self.control
+        return model.weights == UNTRAINED or model.name == RANDOM_WORDS or control.startswith((SHUFFLED, ALONE))
+
+    def control_by(self, b: RunInfo) -> ControlName | None:
+        """The control of this run that run `b` is, if any: all but the vectors, or the order of the words, is as here.
+        `vector_a_word`, `alone`, `untrained` or `shuffled`."""
+        a = self
+        same = (a.transform.name, a.transform.arguments, a.corpus.name, a.baseline, a.mix.weights, a.mix.bands) == (
+            b.transform.name, b.transform.arguments, b.corpus.name, b.baseline, b.mix.weights, b.mix.bands
+        )  # fmt: skip
+        if not same or a.is_control:
+            return None
+        same_text = b.control == a.control and b.corpus.fingerprint == a.corpus.fingerprint
+        if b.model.name == RANDOM_WORDS:
+            return "vector_a_word" if same_text else None
+        if b.model.name != a.model.name:
+            return None
+        if b.control == ALONE and b.model.encoder == f"{a.model.encoder}, {ALONE}":
+            return "alone" if b.corpus.fingerprint == a.corpus.fingerprint else None
+        if b.model.weights == UNTRAINED and same_text:
+            return "untrained"
+        same_weights = (a.model.weights, a.model.encoder) == (b.model.weights, b.model.encoder)
+        return "shuffled" if same_weights and a.control == "none" and b.control.startswith(SHUFFLED) else None
 
     def to_json(self) -> dict[str, Any]:
         """The same in JSON's types."""

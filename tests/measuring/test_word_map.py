@@ -14,9 +14,9 @@ from test_occurrences import shelve
 
 from ctxexp import Corpus, Occurrences, Sense
 from ctxexp.groups import Gather, Place, WordReader
-from tests.shipped import SelfSimilarity
 from ctxexp.report.page import word_map
 from ctxexp.report.page.word_map import WordMap
+from tests.shipped import SelfSimilarity
 
 TEXT = Corpus.of("world", sentences(120))
 SENSES = tuple(

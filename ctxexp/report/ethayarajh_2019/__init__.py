@@ -1,9 +1,8 @@
-"""Ethayarajh (EMNLP 2019), to lay beside one's own: the per-layer data released with the paper, and its Table 1."""
+"""Ethayarajh (EMNLP 2019), to lay beside one's own: the per-layer data released with the paper."""
 
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -52,25 +51,6 @@ def published_curves(model: str) -> dict[Key, np.ndarray]:
         curves[Key(measure, "share_of_room")] = chance_corrected(column[raw] - column[baseline], column[baseline])
     curves[Key("word_norm", "raw")], curves[Key("word_norm", "sd")] = column["word_norm_mean"], column["word_norm_sd"]
     return curves
-
-
-@dataclass(frozen=True)
-class ReleasedVectors:
-    """A row of Table 1: first principal components as static vectors, or a file of static vectors (no layer)."""
-
-    model: str
-    layer: int | None
-    scores: dict[str, float]  # benchmark -> Spearman's rho, accuracy or purity
-
-
-def table_1() -> list[ReleasedVectors]:
-    """The published rows of Table 1: GloVe and FastText, then four layers each of ELMo, BERT and GPT-2."""
-    return [
-        ReleasedVectors(
-            row.pop("model"), int(layer) if (layer := row.pop("layer")) else None, {b: float(row[b]) for b in row}
-        )
-        for row in _rows("table_1.csv")
-    ]
 
 
 def _rows(file: str) -> list[dict[str, str]]:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import ctxexp
 from ctxexp import Register
-from ctxexp.files.vector_files import Format
-from ctxexp_words.space import Case, OutOfVocabulary
+from ctxexp_words.space import Case, Format, OutOfVocabulary
 
 
 def bench_words(

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ctxexp.errors import ConfigError
-from ctxexp.files.vector_files import Format, read_vectors
+from ctxexp.models import WordVectors
 from ctxexp.report import write_csv
 from ctxexp_words.load import load
 from ctxexp_words.score import BenchmarkScore
-from ctxexp_words.space import WordSpace, word_list
+from ctxexp_words.space import Format, WordSpace, word_list
 from ctxexp_words.suite import BenchmarkOptions, evaluate, table
 
 
@@ -58,6 +58,6 @@ def score_file(
             frequent.add(form)
         return form in needed or form in frequent
 
-    read = read_vectors(file.path, wanted=None if whole else is_needed, layout=file.format)
+    read = WordVectors.read(file.path, wanted=None if whole else is_needed, layout=file.format)
     space = WordSpace.of(read.words, read.vectors, lower=choices.lower, case=choices.case, shared=shared)
     return evaluate(space, loaded, choices)

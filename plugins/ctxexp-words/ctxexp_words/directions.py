@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ctxexp.maths.spectra import FLOAT32, leading
+FLOAT32 = 16  # rounding errors of sums of many terms, in their epsilon, that are no spread
+BATCHED = 16  # up to so many rows or columns all eigenvectors of all groups are quicker than the first, group by group
 
 
 def first_directions(x: np.ndarray, *, centred: bool = False) -> np.ndarray:
@@ -42,9 +43,19 @@ def _leading(x: np.ndarray) -> np.ndarray:
     _, n, d = x.shape
     across = x.transpose(0, 2, 1)
     v = (
-        np.matmul(across, leading(np.matmul(x, across))[1][..., None])[..., 0]
+        np.matmul(across, _eigenvectors(np.matmul(x, across))[..., None])[..., 0]
         if n <= d
-        else leading(np.matmul(across, x))[1]
+        else _eigenvectors(np.matmul(across, x))
     )
     result: np.ndarray = v / np.sqrt(np.vecdot(v, v))[:, None]
     return result
+
+
+def _eigenvectors(moments: np.ndarray) -> np.ndarray:
+    """(w, m) eigenvector of the largest eigenvalue of each symmetric (m, m)."""
+    from scipy.linalg import eigh
+
+    m = moments.shape[-1]
+    if m <= BATCHED:
+        return np.linalg.eigh(moments)[1][..., -1]
+    return np.array([eigh(one, subset_by_index=[m - 1, m - 1], check_finite=False)[1][:, 0] for one in moments])

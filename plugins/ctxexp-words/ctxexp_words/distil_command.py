@@ -13,7 +13,6 @@ import numpy as np
 
 from ctxexp import Corpus, Encoder, Sentence
 from ctxexp.command import show
-from ctxexp.command.names import as_value
 from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
 from ctxexp.report import Table, write_csv, write_text
 from ctxexp_words.distil import (
@@ -87,7 +86,8 @@ def distil(
 def _opened(model: str, text: str, data: Path | None, options: str) -> tuple[Encoder, Corpus]:
     from ctxexp.command import Built, configured
 
-    folder = [] if data is None else [f"dataset.path={as_value(data)}"]
+    quoted = str(data).replace("'", r"\'")
+    folder = [] if data is None else [f"dataset.path='{quoted}'"]
     study = Built(configured(model, text, [*folder, *shlex.split(options)], metrics="sts")).study
     if not study.corpus.pairs:
         raise DataError(f"text={text}: it has no gold pairs; use sts_b, sick_r or sts_2012_2016")

@@ -9,11 +9,10 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from ctxexp import Block, Group, Metric, Over
+from ctxexp import Block, Group, Metric, Output, Over
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, near
-from ctxexp.files.vector_files import EXPORTS
-from ctxexp.metric import Output
+from ctxexp.models import WordVectors
 from ctxexp.report import write_csv
 from ctxexp_words.directions import first_directions
 from ctxexp_words.load import load
@@ -21,6 +20,7 @@ from ctxexp_words.score import BenchmarkScore
 from ctxexp_words.space import Case, OutOfVocabulary, WordSpace, word_list
 from ctxexp_words.suite import BenchmarkOptions, evaluate, table
 
+EXPORTS = ("word2vec_text", "word2vec_binary", "safetensors")
 Distillation = Literal["first_pc", "first_pc_centred", "mean"]
 _DESCRIPTIONS = {
     "first_pc": "first principal direction of each word's rows, uncentred",
@@ -154,7 +154,7 @@ class VectorFiles(Output):
         metric = self.metric
         if metric.benchmarks:
             write_csv(table(metric.scores(), metric.choices), folder / "benchmarks.csv")
-        words, vectors = metric.vectors() if metric.export else ([], np.empty((0, 0)))
+        vectors = WordVectors(*metric.vectors()) if metric.export else None
         for name in metric.export:
-            file, write = EXPORTS[name]
-            write(folder / file, words, vectors)
+            assert vectors is not None
+            vectors.save(folder, name)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ctxexp import Results
-from ctxexp.report import LabelledResults, Table, ethayarajh_2019, measure_definition, unique_labels
-from ctxexp.report.terminal import row_label
-from ctxexp.report.wording import one_line
+from ctxexp.report import LabelledResults, Table, measure_definition, unique_labels
 from ctxexp.results import Key
 
 TITLE = "Static vectors from contextual ones (Ethayarajh 2019, Table 1)"
@@ -18,6 +19,27 @@ HEADINGS = {
     "simlex999": "SimLex", "men": "MEN", "ws353": "WS353", "rw": "RW", "google": "Google", "msr": "MSR",
     "semeval2012": "SemEval12", "bless": "BLESS", "ap": "AP",
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ReleasedVectors:
+    """A row of Table 1: first principal components as static vectors, or a file of static vectors (no layer)."""
+
+    model: str
+    layer: int | None
+    scores: dict[str, float]  # benchmark -> Spearman's rho, accuracy or purity
+
+
+def published() -> list[ReleasedVectors]:
+    """The published rows: GloVe and FastText, then four layers each of ELMo, BERT and GPT-2."""
+    lines = Path(__file__).with_suffix(".csv").read_text(encoding="utf-8").splitlines()
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    return [
+        ReleasedVectors(
+            row.pop("model"), int(layer) if (layer := row.pop("layer")) else None, {b: float(row[b]) for b in row}
+        )
+        for row in rows
+    ]
 
 
 def table_1(runs: Sequence[LabelledResults]) -> Table | None:
@@ -35,11 +57,11 @@ def table_1(runs: Sequence[LabelledResults]) -> Table | None:
         {"source": "published", "model": row.model, "vectors": "", "corpus": "", "layer": row.layer, "n": math.nan}
         | row.scores
         | {f"{name}_covered": math.nan for name in HEADINGS}
-        for row in ethayarajh_2019.table_1()
+        for row in published()
     ]
     for label, results, measure in entries:
         for layer in paper_layers(results.n_layers):
-            rows.append(_row(row_label(label, results), results, measure, layer))
+            rows.append(_row(results.info.with_weights(label), results, measure, layer))
     keys = ["source", "model", "vectors", "corpus", "layer", "n"]
     keys += [key for name in HEADINGS for key in (name, f"{name}_covered")]
     numbers = pd.DataFrame({key: ["" if row[key] is None else row[key] for row in rows] for key in keys})
@@ -81,7 +103,7 @@ def _row(label: str, results: Results, measure: str, layer: int) -> dict[str, An
         "source": "measured",
         "model": label,
         "vectors": measure,
-        "corpus": one_line(results.info.corpus.name),
+        "corpus": " ".join(results.info.corpus.name.split()),
         "layer": layer,
         "n": at("n"),
     }
@@ -100,7 +122,7 @@ def cell(value: float, covered: float = math.nan) -> str:
 
 def _depths(entries: Sequence[tuple[str, Results, str]]) -> Iterator[str]:
     """Yields notes on how often a lower layer beats an upper one, in the published figures and in each run."""
-    rows = ethayarajh_2019.table_1()
+    rows = published()
     for model in ("ELMo", "BERT", "GPT-2"):
         low, *_, high = [row for row in rows if row.model == model]
         wins = sum(low.scores[name] > high.scores[name] for name in HEADINGS)
@@ -120,4 +142,4 @@ def _depths(entries: Sequence[tuple[str, Results, str]]) -> Iterator[str]:
         if inner:
             within = sum(low <= value <= high for value, low, high in inner)
             note += f"; {within} of {len(inner)} values of layers 3 to {last - 2} lie between layers 2 and {last - 1}"
-        yield f"{row_label(label, results)}, {measure}: {note}"
+        yield f"{results.info.with_weights(label)}, {measure}: {note}"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctxexp.report import FAINT, GRID, INK, PALETTE, LabelledResults, add_captions, colours, empty_figure, shared_facts
-from ctxexp.report.frame import Style
 from ctxexp_calibration.league.standings import NONE, Standing, standings
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ def _frame(
 ) -> None:
     from matplotlib.lines import Line2D
 
-    quiet: Style = {"linestyle": "none", "markersize": 7}
+    quiet: dict[str, Any] = {"linestyle": "none", "markersize": 7}
     names = sorted({row.transform for row in rows})
     handles = [Line2D([], [], color=colour[name], marker="o", **quiet) for name in names]
     tasks = list(dict.fromkeys(task for row in rows for task in row.scores))

@@ -13,14 +13,13 @@ import numpy as np
 from ctxexp import Results
 from ctxexp.maths import percentiles
 from ctxexp.report import LabelledResults, unique_labels
-from ctxexp.report.terminal import row_label
-from ctxexp.report.wording import AVERAGE, one_line
 from ctxexp.results import Key, RunInfo
 
 MAIN = "all"
 Over = Literal["", "pairs", "seeds"]
 GEOMETRY = ("mean_cosine", "isoscore", "effective_rank")
 NONE = "none"
+AVERAGE = "avg"  # the task that is the mean over tasks
 
 
 @dataclass(frozen=True)
@@ -72,6 +71,11 @@ def standings(runs: Sequence[LabelledResults]) -> list[Standing]:
             rows.sort(key=lambda s: (math.isnan(s.score), -s.score))
             result += [Standing(**{**vars(row), "rank": rank}) for rank, row in enumerate(rows, start=1)]
     return result
+
+
+def one_line(text: object) -> str:
+    """The text in one line."""
+    return " ".join(str(text).split())
 
 
 def measure_of(results: Results, metric: str) -> str | None:
@@ -151,7 +155,7 @@ def model_name(results: Results) -> str:
     name = one_line(info.title or "run")
     if info.transform.name != NONE:
         name = name.partition(f" + {one_line(info.transform.name)}")[0]
-    return row_label(name, results)
+    return info.with_weights(name)
 
 
 def _places(members: Sequence[Results], plain: Sequence[Results]) -> list[SentencePlace]:

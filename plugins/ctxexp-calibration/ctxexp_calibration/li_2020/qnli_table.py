@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ctxexp import Results
 from ctxexp.report import LabelledResults, Table
-from ctxexp.report.terminal import Cells
 from ctxexp.results import LAYER
 from ctxexp_calibration.league.standings import measure_of
 from ctxexp_calibration.li_2020 import published as li_2020
@@ -23,7 +23,7 @@ def table_li_2020_qnli(runs: Sequence[LabelledResults]) -> Table | None:
     ours = [row for _, results in runs for row in _rows(results)]
     if not ours:
         return None
-    rows: list[Cells] = []
+    rows: list[dict[str, Any]] = []
     for name, model, method, auc in li_2020.qnli_table():
         rows.append({"source": "published", "row": name, "model": model, "method": method, "auc": auc})
         mine = [row for row in ours if (row["checkpoint"], row["method"]) == (model, method)]
@@ -40,7 +40,7 @@ def table_li_2020_qnli(runs: Sequence[LabelledResults]) -> Table | None:
     return Table(TITLE, numbers, ["source", "row", "pairs", "AUC × 100 [95%]"], lines, notes)
 
 
-def _rows(results: Results) -> Iterator[Cells]:
+def _rows(results: Results) -> Iterator[dict[str, Any]]:
     """The paper's methods that a run measured, each with its area and interval."""
     label = measure_of(results, "qnli")
     if label is None:
@@ -59,12 +59,12 @@ def _rows(results: Results) -> Iterator[Cells]:
         }  # fmt: skip
 
 
-def _number(row: Cells, key: str, digits: int) -> str:
+def _number(row: dict[str, Any], key: str, digits: int) -> str:
     value = float(row.get(key, math.nan))
     return "" if math.isnan(value) else f"{value:,.{digits}f}"
 
 
-def _interval(row: Cells) -> str:
+def _interval(row: dict[str, Any]) -> str:
     if math.isnan(float(row.get("auc", math.nan))):
         return ""
     low, high = (_number(row, key, 2) for key in ("low", "high"))

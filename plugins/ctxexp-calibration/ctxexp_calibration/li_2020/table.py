@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ctxexp import Results
 from ctxexp.report import LabelledResults, Table
-from ctxexp.report.terminal import Cells
-from ctxexp.report.wording import one_line
 from ctxexp.results import Key
-from ctxexp_calibration.league.standings import measure_of, model_name, tasks, transform_name, value
+from ctxexp_calibration.league.standings import measure_of, model_name, one_line, tasks, transform_name, value
 from ctxexp_calibration.li_2020 import published as li_2020
 
 TITLE = "Sentence similarity without supervision (Li et al. 2020, Table 2), Spearman × 100"
@@ -77,7 +76,7 @@ def _table(
 ) -> Table:
     import pandas as pd
 
-    rows: list[Cells] = []
+    rows: list[dict[str, Any]] = []
     for paper_row in published:
         rows.append(
             {"source": "published", "row": paper_row.name, "model": paper_row.model, "method": paper_row.method}
@@ -147,7 +146,7 @@ def methods(results: Results) -> Iterator[tuple[str, int | str]]:
                 yield method, mix
 
 
-def _rows(row: OwnRow) -> list[Cells]:
+def _rows(row: OwnRow) -> list[dict[str, Any]]:
     about = {"source": "ours", "row": _name(row), "model": row.model, "method": row.method, "fitted_on": row.fitted_on}
     about |= {"reported_by": "", "note": ""}
     return [
@@ -156,7 +155,7 @@ def _rows(row: OwnRow) -> list[Cells]:
     ]
 
 
-def _not_run(model: str, method: str) -> Cells:
+def _not_run(model: str, method: str) -> dict[str, Any]:
     name = (_MODELS | NLI_MODELS).get(model)
     weights = f"no run with the weights of {name}" if name else ""
     nli = "" if method != "flow-nli" else "no run with fit_on=nli:<path>"

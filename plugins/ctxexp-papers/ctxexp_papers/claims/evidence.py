@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp import Results
-from ctxexp.report.negative_controls import UNTRAINED, control_lines, control_of
+from ctxexp.report.negative_controls import UNTRAINED, control_lines
 from ctxexp.report.wording import baseline_label
 from ctxexp.results import LAYER, Estimates, Key, RunInfo
 from ctxexp_papers.claims.protocol import Protocol
@@ -158,7 +158,7 @@ def families(runs: Iterable[LinkedResults], protocol: Protocol) -> list[Family]:
 
 def _twin(member: Evidence, twins: Iterable[Evidence]) -> Evidence | None:
     """The newest run that is this one's untrained twin."""
-    return next((twin for twin in twins if control_of(member.info, twin.info) == "untrained"), None)
+    return next((twin for twin in twins if member.info.control_by(twin.info) == "untrained"), None)
 
 
 def _evidence(model: str, results: Results, link: str) -> Evidence:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ctxexp import Results
 from ctxexp.report import FAINT, GRID, INK, PALETTE, LabelledResults, add_captions, empty_figure
 from ctxexp.report.claims import claimed_order
-from ctxexp.report.frame import Style
-from ctxexp.report.run_facts import encoder_lines
-from ctxexp.report.wording import LAYER_AXIS
 from ctxexp.results import Estimates, Key
 from ctxexp_senses.by_class.classes import LEAST
 from ctxexp_senses.components.figure import controls, models
@@ -28,8 +25,8 @@ TITLES = {"pos": "part of speech", "frequency": "occurrences in the text", "piec
 LEVEL, PERMUTED = "random occurrences", "permuted labels: 2.5% and 97.5%"
 FEW_WORDS_NOTE = f"classes of fewer than {LEAST} words are left out"
 THIN = "Where no band shows, the interval is thinner than the line."
-_DASHED: Style = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 2))}
-_DOTTED: Style = {"linewidth": 0.8, "linestyle": ":"}
+_DASHED: dict[str, Any] = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 2))}
+_DOTTED: dict[str, Any] = {"linewidth": 0.8, "linestyle": ":"}
 
 
 @dataclass(frozen=True)
@@ -133,15 +130,17 @@ def _figure(runs: Sequence[LabelledResults], of: ClassFigure) -> Figure | None:
         for j, (label, *_) in enumerate(entries):
             _panel(grid[i, j], names, by_model[j], levels[j], of)
             grid[i, j].set_title(label if i == 0 else "", loc="left", fontsize=10.5, color=INK, parse_math=False)
-            grid[i, j].set_xlabel(LAYER_AXIS if i == len(kinds) - 1 else "", fontsize=9)
+            grid[i, j].set_xlabel("layer (0 = input layer)" if i == len(kinds) - 1 else "", fontsize=9)
         grid[i, 0].set_ylabel(TITLES[kind], fontsize=9.5, parse_math=False)
         _class_legend(grid[i, -1], names, by_model)
     every = [one for each in curves for classes in each.values() for one in classes.values()]
     labelled = [(label, results) for label, _, results in entries]
     facts = [of.facts, FEW_WORDS_NOTE if any(one.curve is None for one in every) else "", controls(labelled)]
     key = _key(level=any(levels), permuted=any(one.permuted for one in every))
-    feet = [THIN, *encoder_lines(labelled)]
-    add_captions(canvas, of.title, facts, list(key.values()), list(key), feet, finding=finding(entries, curves, of))
+    add_captions(
+        canvas, of.title, facts, list(key.values()), list(key), [THIN],
+        finding=finding(entries, curves, of), encoders=labelled,
+    )  # fmt: skip
     return canvas
 
 
@@ -220,7 +219,7 @@ def _range(sizes: Sequence[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,}–{high:,}"
 
 
-def _line(i: int) -> Style:
+def _line(i: int) -> dict[str, Any]:
     return {"color": PALETTE[i % len(PALETTE)], "linewidth": 1.8, "marker": "o", "markersize": 3}
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ctxexp import Block, Corpus, Estimate, Group, GroupMean, Metric, Over, Text
+from ctxexp.command import registry
 from ctxexp.maths import Resamples
-from ctxexp.maths.mix import MixedWords
-from ctxexp.metrics.contextuality import SelfSimilarity
-from ctxexp.metrics.sense_separation import SenseSeparation
 from ctxexp_senses.attributes import tags_of_rows
 from ctxexp_senses.by_class.classes import LEAST, UNTAGGED, By, classes, kinds, require_tags, warn_left_out
 from ctxexp_senses.components.estimate import ValueWithInfluence
@@ -82,12 +80,16 @@ class ByClass(Metric):
     def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
         self._resample = rng, replicates
 
-    def mixed(self, name: str) -> MixedWords:
-        """The weights of a class's words."""
+    def weights(self, name: str) -> tuple[np.ndarray, int | None]:
+        """The weights (words,) of a class's words, which add up to 1, and how many bands of frequency they fill, where
+        bands weigh."""
         assert self._text is not None
-        counts = self._text.occurrences.text_counts
-        own = np.array([counts[word] for word, *_ in self._scores[name]], np.int64)
-        return self._text.occurrences.mix.of(own, self._text.occurrences.text_total)
+        text = self._text.occurrences
+        own = np.array([text.text_counts[word] for word, *_ in self._scores[name]], np.int64)
+        mixed = text.mix.of(own, text.text_total)
+        weights = mixed.weights(np.ones(len(own), bool))
+        bands = int(mixed.filled.sum()) if mixed.mix.weights == "bands" else None
+        return np.full(len(own), 1 / len(own)) if weights is None else weights, bands
 
     def compute(self) -> dict[str, float | Estimate]:
         if self._text is None:
@@ -97,15 +99,14 @@ class ByClass(Metric):
         statistics: dict[str, float | Estimate] = {}
         for name, rows_of_class in sorted(self._scores.items()):
             _, scores, rows, influences = zip(*rows_of_class, strict=True)
-            at, n, mixed = np.concatenate(rows), len(scores), self.mixed(name)
+            at, n, (shares, bands) = np.concatenate(rows), len(scores), self.weights(name)
             if n >= LEAST:
-                shares = share_of_words(mixed)
                 of_row = np.concatenate([w * one for w, one in zip(shares, influences, strict=True)])
                 value = ValueWithInfluence(float(shares @ np.array(scores)), units.summed(units.of_row[at], of_row))
                 statistics[f"{name}/raw"] = to_estimate(value, resamples)
             statistics |= {f"{name}/words": float(n), f"{name}/occurrences": float(len(at))}
-            if mixed.mix.weights == "bands":
-                statistics[f"{name}/bands"] = float(mixed.filled.sum())
+            if bands is not None:
+                statistics[f"{name}/bands"] = float(bands)
         few = {
             name: len(rows_of_class)
             for name, rows_of_class in sorted(self._scores.items())
@@ -130,8 +131,9 @@ class SelfSimilarityByClass(ByClass):
     cosine_statistic: ClassVar[str] = "baseline"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
-    def scorer(self) -> SelfSimilarity:
-        return SelfSimilarity()
+    def scorer(self) -> GroupMean:
+        scorer: GroupMean = registry().find("metric", "self_similarity").factory()
+        return scorer
 
 
 class SenseSeparationByClass(ByClass):
@@ -146,7 +148,7 @@ class SenseSeparationByClass(ByClass):
     name: ClassVar[str] = "sense_separation_by_class"
     title = "Separation of word senses by class of word"
     unit: ClassVar[str] = "cosine"
-    definition = SenseSeparation.definition
+    definition = "mean cosine of a word's same-sense pairs minus that of its cross-sense pairs"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
     def __init__(self, *, by: Sequence[By] = ALL, permutations: int = 200, seed: int = 0) -> None:
@@ -155,8 +157,10 @@ class SenseSeparationByClass(ByClass):
         self._permuted: dict[str, list[np.ndarray]] = {}  # of each class: a word each
         self.scorer()  # holds the options to what it takes
 
-    def scorer(self) -> SenseSeparation:
-        return SenseSeparation(permutations=self.permutations, seed=self.seed)
+    def scorer(self) -> GroupMean:
+        factory = registry().find("metric", "sense_separation").factory
+        scorer: GroupMean = factory(permutations=self.permutations, seed=self.seed)
+        return scorer
 
     def bind_text(self, text: Text) -> None:
         super().bind_text(text)
@@ -185,27 +189,19 @@ class SenseSeparationByClass(ByClass):
                 Block([block.keys[i]], block.x[i, at][None], block.rows[i, at][None], [labels]), [[f"pos {tag}"]]
             )
 
-    def score_groups(self, block: Block, named: Sequence[Sequence[str]]) -> SenseSeparation:
-        scorer = super().score_groups(block, named)
-        assert isinstance(scorer, SenseSeparation)
+    def score_groups(self, block: Block, named: Sequence[Sequence[str]]) -> GroupMean:
+        scorer: Any = super().score_groups(block, named)
         for names, parts in zip(named, scorer.parts, strict=True):
             for name in names if np.isfinite(parts[:2]).all() else ():
                 self._permuted.setdefault(name, []).append(parts[2:])
-        return scorer
+        return scorer  # type: ignore[no-any-return]
 
     def compute(self) -> dict[str, float | Estimate]:
         statistics = super().compute()
         for name, values in sorted(self._permuted.items()) if self.permutations else ():
             if f"{name}/raw" in statistics:
-                means = share_of_words(self.mixed(name)) @ np.array(values)
+                means = self.weights(name)[0] @ np.array(values)
                 statistics[f"{name}/permuted"] = Estimate(
                     float(means.mean()), *np.percentile(means, [2.5, 97.5]).tolist()
                 )
         return statistics
-
-
-def share_of_words(mixed: MixedWords) -> np.ndarray:
-    """(words,) the weights of words that all have a score; they add up to 1."""
-    n = len(mixed.counts)
-    weights = mixed.weights(np.ones(n, bool))
-    return np.full(n, 1 / n) if weights is None else weights

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from ctxexp.report import LabelledResults, Table
-from ctxexp.report.terminal import Cells
 from ctxexp_senses.by_class.figure import FEW_WORDS_NOTE, MEASURES, TITLES, WordClass, classes_of, runs_with
 
 
@@ -37,19 +37,24 @@ def _format_value(value: float, low: float, high: float) -> str:
     return f"{value:.3f}" if np.isnan(low) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def rows_of(runs: Sequence[LabelledResults]) -> Iterator[Cells]:
+def rows_of(runs: Sequence[LabelledResults]) -> Iterator[dict[str, Any]]:
     """Yields a row for each measure, run, class and layer."""
     for spec in MEASURES:
         for label, measure, results in runs_with(runs, spec):
             by_kind = classes_of(results, measure, spec.statistic)
             for kind, name, one in ((k, n, c) for k in TITLES for n, c in by_kind.get(k, {}).items()):
-                about: Cells = {"model": label, "corpus": results.info.corpus.name, "measure": spec.name, "kind": kind}
+                about: dict[str, Any] = {
+                    "model": label,
+                    "corpus": results.info.corpus.name,
+                    "measure": spec.name,
+                    "kind": kind,
+                }
                 about |= {"class": name, "words": one.words, "occurrences": one.occurrences, "filled": one.mark}
                 for layer in range(results.n_layers):
                     yield {**about, "layer": layer, **_value_and_interval(one, layer)}
 
 
-def _value_and_interval(one: WordClass, layer: int) -> Cells:
+def _value_and_interval(one: WordClass, layer: int) -> dict[str, Any]:
     if one.curve is None:
         return {"value": np.nan, "low": np.nan, "high": np.nan}
     return {name: float(getattr(one.curve, name)[layer]) for name in ("value", "low", "high")}

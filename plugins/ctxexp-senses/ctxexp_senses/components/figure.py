@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ctxexp import Results
 from ctxexp.report import FAINT, INK, PALETTE, LabelledResults, Table, add_captions, empty_figure, twin, unique_labels
-from ctxexp.report.frame import Style
-from ctxexp.report.negative_controls import control_of
-from ctxexp.report.run_facts import encoder_lines
-from ctxexp.report.wording import LAYER_AXIS
 from ctxexp_senses.components.metric import CONTEXT, ROUNDING
 
 if TYPE_CHECKING:
@@ -34,7 +30,7 @@ DECIMALS = 4
 FLOOR = "floor: context in that layer where each word is read alone, at its place"
 UNKNOWN = "floors aren't known: control=alone in the same sweep gives them"
 SCALED = "estimates below 0 are drawn as 0, and the others of that layer scaled to end at 100%, by at most {:.1%}"
-_FLOOR: Style = {"color": INK, "linewidth": 1.2, "linestyle": (0, (1, 1))}
+_FLOOR: dict[str, Any] = {"color": INK, "linewidth": 1.2, "linestyle": (0, (1, 1))}
 BELOW = "†: a component's whole interval lies below 0 there, which no variance can: the rows don't follow the model"
 
 
@@ -61,7 +57,7 @@ def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
 
 
 def _without_twins(runs: Sequence[LabelledResults]) -> list[LabelledResults]:
-    return [one for one in runs if not any(control_of(other.info, one[1].info) == "alone" for _, other in runs)]
+    return [one for one in runs if not any(other.info.control_by(one[1].info) == "alone" for _, other in runs)]
 
 
 def models(runs: Sequence[LabelledResults], name: str = NAME) -> list[LabelledResults]:
@@ -120,11 +116,14 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
         return None
     labelled = models(_without_twins(runs))
     by_encoder = {results.info.model.encoder: (label, results) for label, results in labelled}
-    return drawing(numbers, controls(labelled), encoder_lines(list(by_encoder.values())))
+    return drawing(numbers, controls(labelled), encoders=list(by_encoder.values()))
 
 
-def drawing(numbers: pd.DataFrame, control: str, feet: Sequence[str]) -> Figure:
-    """The figure of a frame of numbers: `control` names the runs' control ("" for none), `feet` are its last lines."""
+def drawing(
+    numbers: pd.DataFrame, control: str, notes: Sequence[str] = (), encoders: Sequence[LabelledResults] = ()
+) -> Figure:
+    """The figure of a frame of numbers: `control` names the runs' control ("" for none), `notes` and the runs'
+    `encoders` stand last."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -148,7 +147,7 @@ def drawing(numbers: pd.DataFrame, control: str, feet: Sequence[str]) -> Figure:
     names = [PARTS[part][1] for part in there]
     if numbers.floor.notna().any():
         handles, names = [*handles, Line2D([], [], **_FLOOR)], [*names, "1 less the floor"]
-    add_captions(canvas, title, facts, handles, names, feet, finding=finding(numbers))
+    add_captions(canvas, title, facts, handles, names, notes, finding=finding(numbers), encoders=encoders)
     return canvas
 
 
@@ -206,4 +205,4 @@ def _panel(axes: Axes, rows: pd.DataFrame, *, first: bool, side: str, model: str
     axes.axhline(0, color=INK, linewidth=0.6)
     axes.set_ylim(0, 1)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
-    axes.set_xlabel(LAYER_AXIS, fontsize=9)
+    axes.set_xlabel("layer (0 = input layer)", fontsize=9)

@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 
 from ctxexp import Corpus, Sense, Sentence
 from ctxexp.errors import ConfigError, DataError, near
-from ctxexp.files.writing import no_device
 from ctxexp_senses.corpora.public import PublicArchive, evenly_spaced
 
 Part = Literal["semcor", "masc"]
@@ -63,7 +62,9 @@ class _Read:
     def document(self, number: int, path: Path) -> None:
         """Take the sentences of one file."""
         try:
-            root = ElementTree.parse(no_device(path)).getroot()
+            if path.exists() and not path.is_file():
+                raise OSError("it is no file")
+            root = ElementTree.parse(path).getroot()
         except (ElementTree.ParseError, OSError) as error:
             raise DataError(f"{path}: not readable as XML: {error}") from None
         waiting: list[ElementTree.Element] = []

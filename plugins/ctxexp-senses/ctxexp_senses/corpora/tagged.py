@@ -8,7 +8,6 @@ from pathlib import Path
 from ctxexp import Corpus, Sentence
 from ctxexp.datasets import text_lines, user_path
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.files.text_lines import suffix_of
 from ctxexp_senses.probe.task import LABEL
 
 NONE = ("", "_")  # labels that mean none
@@ -29,7 +28,8 @@ def tagged(*, path: str | None = None, word: int | None = None, label: int | Non
     if not path:
         raise ConfigError("dataset=tagged needs a file: add dataset.path=<a word, a tab and its label a line>")
     file = user_path(path)
-    defaults = (2, 4) if suffix_of(file) == ".conllu" else (1, 2)
+    named_conllu = ".conllu" in [suffix.lower() for suffix in file.suffixes[-2:]]
+    defaults = (2, 4) if named_conllu else (1, 2)
     word, label = (own if given is None else given for given, own in zip((word, label), defaults, strict=True))
     if word < 1 or label < 1:
         raise ConfigError(f"dataset.word={word}, dataset.label={label}: expected numbers of columns, from 1 on")
@@ -40,7 +40,7 @@ def tagged(*, path: str | None = None, word: int | None = None, label: int | Non
     document = 0
     for number, line in text_lines(file):
         fields = line.split("\t")
-        is_conllu = suffix_of(file) == ".conllu" or (1 not in (word, label) and len(fields) == CONLLU)
+        is_conllu = named_conllu or (1 not in (word, label) and len(fields) == CONLLU)
         if line.startswith(DOCUMENT):
             document += 1
         elif line.startswith("# ") or (line.startswith("#") and (is_conllu or len(fields) == 1)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,10 +21,6 @@ from ctxexp.report import (
     twin,
     unique_labels,
 )
-from ctxexp.report.negative_controls import is_control
-from ctxexp.report.run_facts import encoder_lines
-from ctxexp.report.terminal import Cells
-from ctxexp.report.wording import LAYER_AXIS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +46,7 @@ def measures(runs: Sequence[LabelledResults]) -> list[tuple[str, Results, str]]:
     return [
         (label, results, measure)
         for label, results in unique_labels(runs)
-        if not is_control(results.info)
+        if not results.info.is_control
         for measure, about in results.info.measures.items()
         if about.name == NAME
     ]
@@ -92,8 +88,9 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
         facts,
         handles,
         [name for *_, name in styles],
-        encoder_lines([(label, results) for label, results, _ in probes]),
+        [],
         finding=finding(probes),
+        encoders=[(label, results) for label, results, _ in probes],
     )
     return canvas
 
@@ -140,7 +137,7 @@ def _panel(axes: Axes, label: str, results: Results, measure: str, twins: Mappin
             axes.plot(np.arange(len(accuracy)), accuracy, color=colour, linestyle=dash, linewidth=1.3)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes.set_xlabel(LAYER_AXIS, fontsize=9)
+    axes.set_xlabel("layer (0 = input layer)", fontsize=9)
     axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=9, length=3)
@@ -150,14 +147,19 @@ def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
     """Table with a row for each probe and layer: its curves, and the selectivity's interval."""
     import pandas as pd
 
-    rows: list[Cells] = []
+    rows: list[dict[str, Any]] = []
     for label, results, measure in measures(runs):
         names = ("adjusted", *LINES, "n", "words", "labels")
         curves = {name: results.values(measure, name) for name in names}
         low, high = results.interval(measure, "adjusted") or (None, None)
         curves |= {**_twins(results, measure, runs), "adjusted_low": low, "adjusted_high": high}
         for layer in np.flatnonzero(np.isfinite(curves["adjusted"])) if curves["adjusted"] is not None else ():
-            row: Cells = {"model": label, "corpus": results.info.corpus.name, "measure": measure, "layer": int(layer)}
+            row: dict[str, Any] = {
+                "model": label,
+                "corpus": results.info.corpus.name,
+                "measure": measure,
+                "layer": int(layer),
+            }
             rows.append(row | {name: np.nan if y is None else float(y[layer]) for name, y in curves.items()})
     return pd.DataFrame(rows)
 

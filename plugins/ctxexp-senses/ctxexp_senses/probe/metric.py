@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +11,6 @@ from ctxexp import Block, Corpus, Estimate, Group, Metric, Over, Text
 from ctxexp.datasets import user_path
 from ctxexp.errors import MetricError
 from ctxexp.maths import Resamples
-from ctxexp.maths.resampling import Units
 from ctxexp_senses.components.estimate import ValueWithInfluence
 from ctxexp_senses.components.metric import to_estimate
 from ctxexp_senses.probe.fit import Classifier, check_classifier, majority, predictions
@@ -97,14 +97,14 @@ class Probe(Metric):
         rng, replicates = self._resample
         resamples = Resamples(units, replicates, rng)
         blocks = units.of_row[task.rows]
-        words = Units("word", int(task.word.max()) + 1, np.empty(0), np.empty(0))
+        words = replace(units, n=int(task.word.max()) + 1)  # drawn in place of these units
         of_words = Resamples(words, replicates, rng)
         right = {**self._right, "adjusted": self._right["raw"].astype(np.float64) - self._right["baseline"]}
         statistics: dict[str, float | Estimate] = {}
         for name, scores in right.items():
             by_word = name == "held_out_words"
             where = task.word % words.n_blocks if by_word else blocks
-            share = _mean(scores.astype(np.float64), where, words if by_word else units)
+            share = _mean(scores.astype(np.float64), where, (words if by_word else units).n_blocks)
             statistics[name] = to_estimate(share, of_words if by_word else resamples)
         return statistics | {"n": float(len(task)), "words": float(words.n), "labels": float(len(task.names))}
 
@@ -128,7 +128,7 @@ class Probe(Metric):
         return text.derived[key]  # type: ignore[return-value]
 
 
-def _mean(scores: np.ndarray, blocks: np.ndarray, units: Units) -> ValueWithInfluence:
+def _mean(scores: np.ndarray, blocks: np.ndarray, n_blocks: int) -> ValueWithInfluence:
     """The mean of scores (n,), and the influence of each block of units on it."""
     value = float(scores.mean())
-    return ValueWithInfluence(value, units.summed(blocks, (scores - value) / len(scores)))
+    return ValueWithInfluence(value, np.bincount(blocks, (scores - value) / len(scores), minlength=n_blocks))

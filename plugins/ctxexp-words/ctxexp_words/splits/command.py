@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxexp import Sentence
-from ctxexp.command import registry, show
-from ctxexp.command.config import component_of
-from ctxexp.datasets.polysemy import polysemy
+from ctxexp.command import Built, configured, registry, show
 from ctxexp.errors import ConfigError
-from ctxexp.models.choices import AS_TOKENIZER
 from ctxexp.report import save_figure, write_csv
 from ctxexp_words.splits.study import find_words, recovered_shares, vectors
 
@@ -26,11 +23,12 @@ def encoders(models: Sequence[str], *, untrained: bool, prefix: str) -> dict[str
     """The transformers of these names by label, each followed by its untrained twin where it has one."""
     by_model = {}
     for name in models:
-        twins: list[dict[str, object]] = [{}, {"weights": "untrained"}] if untrained and name in WITH_WEIGHTS else [{}]
+        twins: list[dict[str, object]] = (
+            [{}, {"model.weights": "untrained"}] if untrained and name in WITH_WEIGHTS else [{}]
+        )
         for choice in twins:
-            start = {} if prefix == AS_TOKENIZER else {"prefix": prefix}
-            arguments = {"name": name, **start, **choice}
-            encoder = component_of("model", "model", arguments, registry()).make()
+            start = {} if prefix == "as_tokenizer" else {"model.prefix": prefix}
+            encoder = Built(configured(name, options={**start, **choice})).encoder
             if not hasattr(encoder, "hidden_states"):
                 raise ConfigError(f"split-words {name}: expected a transformer, which reads words as pieces")
             by_model[f"{name} (untrained)" if choice else name] = encoder
@@ -59,7 +57,10 @@ def run(models: Sequence[str], *, most: int, untrained: bool, prefix: str, seed:
     if not models:
         raise ConfigError("split-words needs a model: ctxexp split-words gpt2 bert")
     numbers = split_words_table(
-        encoders(models, untrained=untrained, prefix=prefix), polysemy().sentences, most=most, seed=seed
+        encoders(models, untrained=untrained, prefix=prefix),
+        registry().find("dataset", "polysemy").factory().sentences,
+        most=most,
+        seed=seed,
     )
     out.mkdir(parents=True, exist_ok=True)
     write_csv(numbers, out / "split_words.csv")

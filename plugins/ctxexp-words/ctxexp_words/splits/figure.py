@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctxexp.report import FAINT, INK, PALETTE, add_captions, empty_figure
-from ctxexp.report.wording import LAYER_AXIS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +41,7 @@ def figure(numbers: pd.DataFrame) -> Figure:
             axes.fill_between(line.layer, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
         axes.axhline(rows.chance.iloc[0], color=FAINT, linewidth=1, linestyle=":")
         axes.set_ylim(0, 1)
-        axes.set_xlabel(LAYER_AXIS, fontsize=9)
+        axes.set_xlabel("layer (0 = input layer)", fontsize=9)
         axes.tick_params(labelsize=8.5)
         axes.spines[["top", "right"]].set_visible(False)
     grid[0].set_ylabel("share recovered", fontsize=9)

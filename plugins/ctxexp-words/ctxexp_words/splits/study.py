@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from ctxexp.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-    from ctxexp.models.transformer.encoder import TransformerEncoder
-    from ctxexp.models.transformer.pieces import Pieces
 
 MARKERS = "Ġ▁"  # of a word's start, in vocabularies; they belong to its first part
 SHORTEST = 4  # letters of a word that is split
@@ -45,7 +42,7 @@ class SplitWord:
     parts: tuple[int, int]
 
 
-def find_words(encoder: TransformerEncoder, sentences: Sequence[Sentence], most: int, seed: int) -> list[SplitWord]:
+def find_words(encoder: Any, sentences: Sequence[Sentence], most: int, seed: int) -> list[SplitWord]:
     """At most so many words of one piece that stand in two sentences and can be split in two pieces, drawn by seed.
 
     Where a word can be split is drawn from the places whose two parts are in the vocabulary. Raises DataError for fewer
@@ -77,7 +74,7 @@ def find_words(encoder: TransformerEncoder, sentences: Sequence[Sentence], most:
     return entries
 
 
-def _of_one_piece(read: Pieces) -> list[tuple[str, int]]:
+def _of_one_piece(read: Any) -> list[tuple[str, int]]:
     """The words of a sentence that are one piece, with its place among the ids."""
     first = np.cumsum(read.counts) - read.counts
     return [
@@ -117,7 +114,7 @@ def mismatched_parts(words: Sequence[SplitWord], seed: int) -> list[tuple[int, i
     return pairs
 
 
-def vectors(encoder: TransformerEncoder, words: Sequence[SplitWord], seed: int) -> dict[str, np.ndarray]:
+def vectors(encoder: Any, words: Sequence[SplitWord], seed: int) -> dict[str, np.ndarray]:
     """(layers, words, dim) float32 of each condition's last piece in a word's one sentence (`alone`: at its place
     there, without the sentence), and (`other`) of the word in one piece in its other sentence."""
     import torch

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from ctxexp_words.table_1 import published
 
 from ctxexp.maths.geometry import chance_corrected
-from ctxexp.report.ethayarajh_2019 import published_curves, table_1
+from ctxexp.report.ethayarajh_2019 import published_curves
 from ctxexp.results import Estimates, Key
 from ctxexp_papers.claims.evidence import Evidence, Family
 from ctxexp_papers.papers.ethayarajh_2019.contexts import ANISOTROPY, INTRA, SELF
@@ -177,7 +178,7 @@ def _pairs(steps: np.ndarray) -> str:
 
 def _static(name: str) -> dict[Key, np.ndarray]:
     """Table 1's rows of a model as curves by layer, NaN where the paper has none; of a file, one value."""
-    rows = [row for row in table_1() if row.model == name]
+    rows = [row for row in published() if row.model == name]
     n_layers = max(row.layer or 0 for row in rows) + 1
     curves = {Key(MEASURE, benchmark): np.full(n_layers, np.nan) for benchmark in BENCHMARKS}
     for row in rows:
