@@ -13,12 +13,11 @@ from typing import Any
 import h5py
 import numpy as np
 import tiny_models
-from ctxexp_train.elmo_files import write_options, write_weights
 
 from ctxexp import Corpus, Encoder, Occurrences
 from ctxexp.files.vector_files import write_binary, write_safetensors
 from ctxexp.models.elmo.factory import elmo
-from ctxexp.models.elmo.files import ElmoOptions
+from ctxexp.models.elmo.files import ElmoOptions, write_options, write_weights
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.word_vectors import word_vectors
 from ctxexp.report import write_text

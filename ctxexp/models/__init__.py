@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ctxexp.files.vector_files import WordVectors
 from ctxexp.models.choices import ModelFiles, TransformerOptions, resolve_device, with_files, with_transformer_options
 from ctxexp.models.huggingface import checkpoint_encoder
@@ -9,8 +11,12 @@ from ctxexp.models.transformer.checkpoints import Checkpoint, resolve_checkpoint
 from ctxexp.models.word_vectors import WordVectorEncoder
 from ctxexp.plugins import Register, hookimpl
 
+if TYPE_CHECKING:
+    from ctxexp.models.elmo.network import ElmoNetwork
+
 __all__ = [
     "Checkpoint",
+    "ElmoNetwork",
     "ModelFiles",
     "TransformerOptions",
     "WordVectorEncoder",
@@ -21,6 +27,14 @@ __all__ = [
     "with_files",
     "with_transformer_options",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "ElmoNetwork":
+        raise AttributeError(f"ctxexp.models has no {name!r}")
+    from ctxexp.models.elmo.network import ElmoNetwork  # with torch
+
+    return ElmoNetwork
 
 
 @hookimpl

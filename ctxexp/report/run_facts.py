@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ctxexp.models.transformer.checkpoints import training_of, training_step
+from ctxexp.models.transformer.checkpoints import Checkpoint, training_of
 from ctxexp.report.wording import LabelledResults, baseline_phrase, one_line, seeds_suffix, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.frame import OVER_WORDS
@@ -210,7 +210,7 @@ def trainings(runs: Sequence[LabelledResults]) -> dict[str, list[RunAtStep]]:
     for label, results in unique_labels(runs):
         info, details = results.info, results.info.model.details
         source, revision = str(details.get("checkpoint", "")), str(details.get("revision_name", ""))
-        step = training_step(revision or Path(source).name)
+        step = Checkpoint.training_step(revision or Path(source).name)
         if step is None:
             continue
         name, home = (source, source) if revision else (training_of(Path(source)), str(Path(source).parent))

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from bounded import UnboundedError, bounded
-from ctxexp_train.elmo_files import write_weights
 
 from ctxexp import CtxexpError, Results
 from ctxexp.errors import ConfigError
@@ -21,7 +20,7 @@ from ctxexp.files.process import read_state
 from ctxexp.files.text_lines import MAX_LINE_BYTES
 from ctxexp.files.vector_files import read_vectors
 from ctxexp.files.writing import MANIFEST
-from ctxexp.models.elmo.files import ElmoOptions, layout, read_weights
+from ctxexp.models.elmo.files import ElmoOptions, layout, read_weights, write_weights
 from ctxexp.models.elmo.network import ElmoNetwork
 from ctxexp.results.files import RESULTS_FILE
 from tests.made import results_with, told

@@ -15,7 +15,6 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from ctxexp_train.elmo_files import write_options, write_weights
 
 from ctxexp import Sentence
 from ctxexp.errors import ConfigError, ModelError, UnknownName
@@ -23,7 +22,7 @@ from ctxexp.files.writing import file_sha256
 from ctxexp.model import check_encoded
 from ctxexp.models.elmo import encoder as reading
 from ctxexp.models.elmo.encoder import ElmoEncoder
-from ctxexp.models.elmo.files import ElmoOptions, layout, read_options, read_weights
+from ctxexp.models.elmo.files import ElmoOptions, layout, read_options, read_weights, write_options, write_weights
 from ctxexp.models.elmo.locate import ORIGINAL, locate, original_files
 from ctxexp.models.elmo.network import ElmoNetwork, character_ids
 from tests.shipped import elmo

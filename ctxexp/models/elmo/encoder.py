@@ -27,6 +27,7 @@ class ElmoEncoder(Encoder):
 
     `weights` is the state of an `ElmoNetwork`. Words are cut after 48 bytes; "<S>" and "</S>" are the sentence markers,
     as in the original. An empty sentence has no vectors (with state=carry its markers still move the state).
+    `network` is for what inspects it, not to be changed.
     """
 
     positional = False
@@ -51,9 +52,9 @@ class ElmoEncoder(Encoder):
         self._type, self._device = resolve_dtype(dtype), resolve_device(device)
         self._out = torch.float32 if dtype == "float32" else torch.float16
         with torch.device("meta"):
-            self._network = ElmoNetwork(options)
-        self._network.load_state_dict(dict(weights), assign=True)
-        self._network.requires_grad_(False).eval().to(self._device, self._type)
+            self.network = ElmoNetwork(options)
+        self.network.load_state_dict(dict(weights), assign=True)
+        self.network.requires_grad_(False).eval().to(self._device, self._type)
         self._row_of: dict[str, int] = {}
         self._table = torch.empty(0, options.projection)
         how = f"state=carry slots={slots}" if self.sequential else "state=reset"
@@ -68,12 +69,12 @@ class ElmoEncoder(Encoder):
             "layers": options.n_layers,
             "width": self.dim,
             "cells": options.cells,
-            "parameters": sum(p.numel() for p in self._network.parameters()),
+            "parameters": sum(p.numel() for p in self.network.parameters()),
             "state": state,
             "slots": slots,
             "dtype": dtype,
         }
-        del self._network.layers[max(self.layer_numbers) :]  # no layer depends on those above it
+        del self.network.layers[max(self.layer_numbers) :]  # no layer depends on those above it
 
     @classmethod
     def untrained(cls, options: ElmoOptions, *, seed: int, source: str, **choices: Any) -> ElmoEncoder:
@@ -108,7 +109,7 @@ class ElmoEncoder(Encoder):
         parts = [np.empty((0, self.options.projection), np.float32)]
         for start in range(0, len(words), 2048):
             ids = character_ids(words[start : start + 2048], self.options.word_width)
-            parts.append(self._network.tokens(torch.from_numpy(ids).to(self._device)).float().cpu().numpy())
+            parts.append(self.network.tokens(torch.from_numpy(ids).to(self._device)).float().cpu().numpy())
         counts = np.array([count_by_word[word] for word in words], np.int64)
         note = "the words of the measured text; the output matrix is no part of the encoder"
         return [EmbeddingTable("token_layer", words, np.concatenate(parts), counts, note=note)]
@@ -133,7 +134,7 @@ class ElmoEncoder(Encoder):
         if state is None:
             options, n = self.options, self.slots
             c = torch.zeros(2, n, options.cells, device=self._device)
-            state = [(c, c.new_zeros(2, n, options.projection))] * len(self._network.layers)
+            state = [(c, c.new_zeros(2, n, options.projection))] * len(self.network.layers)
         order = sorted(range(len(sentences)), key=lambda k: -len(sentences[k]))
         lengths = [len(sentences[k]) + 2 for k in order]
         start = [(c[:, order], m[:, order]) for c, m in state]
@@ -157,7 +158,7 @@ class ElmoEncoder(Encoder):
         for number, sentence in enumerate(sentences):
             rows[1 : len(sentence) + 1, number] = [row_of[word] for word in sentence.words]
         x = self._table[torch.from_numpy(rows).to(self._device)]
-        outputs, state = self._network.contextual(x, lengths, state)
+        outputs, state = self.network.contextual(x, lengths, state)
         shape = len(sentences), len(self.layer_numbers), longest, 2, self.options.projection
         layers = torch.empty(shape, dtype=self._out, device=self._device)
         for at, number in enumerate(self.layer_numbers):
@@ -187,6 +188,6 @@ class ElmoEncoder(Encoder):
         parts = [self._table] if self._row_of else []
         for start in range(0, len(new), 2048):
             ids = character_ids(new[start : start + 2048], self.options.word_width)
-            parts.append(self._network.tokens(torch.from_numpy(ids).to(self._device)))
+            parts.append(self.network.tokens(torch.from_numpy(ids).to(self._device)))
         self._table = torch.cat(parts)
         self._row_of.update((word, row) for row, word in enumerate(new, start=len(self._row_of)))

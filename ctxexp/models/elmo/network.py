@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ctxexp.models.elmo.files import ElmoOptions
+from ctxexp.models.elmo.files import ElmoOptions, read_weights, write_options, write_weights
 
 BEGIN, END = "<S>", "</S>"  # the words that stand for the sentence markers, as in the original
 _MARKERS = {BEGIN: 256, END: 257}
@@ -207,8 +208,28 @@ class ElmoNetwork(nn.Module):
     """The bidirectional language model up to its softmax.
 
     `options` is the content of an `options.json`, or its parsed form. Weights are drawn from `generator` (seed 0 if
-    none) as the original drew them. `dropout` acts in training mode on each LSTM layer's input.
+    none) as the original drew them. `dropout` acts in training mode on each LSTM layer's input. `BEGIN` and `END` are
+    the words that mark a sentence's ends, `character_ids(words)` what the network reads of words. `scan` is the
+    recurrence of a layer, without gradient; a layer's own may be replaced by one that has it.
+
+    Example:
+        >>> network = ElmoNetwork(
+        ...     {
+        ...         "char_cnn": {
+        ...             "embedding": {"dim": 4}, "filters": [[1, 8]], "n_characters": 262,
+        ...             "max_characters_per_token": 50, "activation": "relu",
+        ...         },
+        ...         "lstm": {"dim": 16, "projection_dim": 8, "n_layers": 2},
+        ...     }
+        ... )
+        >>> ids = network.character_ids([network.BEGIN, "bank", network.END])
+        >>> network(torch.from_numpy(ids)[None]).shape  # layers, sentences, words, both directions
+        torch.Size([3, 1, 3, 16])
     """
+
+    BEGIN, END = BEGIN, END
+    character_ids = staticmethod(character_ids)
+    scan = staticmethod(scan)
 
     def __init__(
         self,
@@ -231,6 +252,16 @@ class ElmoNetwork(nn.Module):
         self.tokens.reset(generator)
         for layer in self.layers:
             layer.reset(generator)  # type: ignore[operator]  # a ModuleList doesn't know its items' type
+
+    def load(self, folder: Path) -> None:
+        """Take the weights of a folder that `save` wrote, of the same shape."""
+        self.load_state_dict(read_weights(folder / "weights.hdf5", self.options))
+
+    def save(self, folder: Path, *, dtype: str = "float32") -> None:
+        """Write options.json and weights.hdf5 in AllenNLP's layout; `dtype` "float16" halves the file."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_options(folder / "options.json", self.options)
+        write_weights(folder / "weights.hdf5", self.state_dict(), self.options, dtype=dtype)
 
     def contextual(
         self, x: Tensor, lengths: Sequence[int] | None = None, state: State | None = None

@@ -57,6 +57,23 @@ class Checkpoint:
         read = f" weights sha256:{self.weights_sha256[:16]}" if self.weights_sha256 else ""
         return f"{self.source}@{self.revision}{read}"
 
+    @staticmethod
+    def training_step(name: str) -> int | None:
+        """The step of a revision or folder of that name; None for a name of no step.
+
+        Example:
+            >>> names = ("step1000", "checkpoint-500", "global_step3", "main", "bert-base-2")
+            >>> [Checkpoint.training_step(name) for name in names]
+            [1000, 500, 3, None, None]
+        """
+        match = _STEP.search(name)
+        return int(match[1]) if match else None
+
+    @property
+    def weight_files(self) -> list[Path]:
+        """Its safetensors files, in order."""
+        return weight_files(self.folder)
+
     @property
     def sentence_settings(self) -> dict[str, Any]:
         """The settings of sentence-transformers for this transformer, under whichever of its file names, as in
@@ -74,7 +91,7 @@ def label_of(source: str) -> str:
     """A model's label in figures: the last part of its hub id, folder or file name, without `.gguf`; of a checkpoint
     that is named by its step, `step8`, the training's name too."""
     name = (Path(source).name or Path(source).resolve().name).removesuffix(".gguf")
-    return f"{training_of(Path(source))} {name}".strip() if training_step(name) is not None else name
+    return f"{training_of(Path(source))} {name}".strip() if Checkpoint.training_step(name) is not None else name
 
 
 def resolve_checkpoint(checkpoint: str, revision: str | None = None) -> Checkpoint:
@@ -309,17 +326,6 @@ def _nowhere(ids: tuple[str, ...], at: str, why: str) -> str:
 
 _STEP = re.compile(r"(?:^|[-_ ])(?:step|checkpoint|ckpt|iter)[-_]?(\d+)$", re.IGNORECASE)
 _FOLDERS = ("checkpoints",)  # of a training's folder, whose name is no model's
-
-
-def training_step(name: str) -> int | None:
-    """The step of a revision or folder of that name; None for a name of no step.
-
-    Example:
-        >>> [training_step(name) for name in ("step1000", "checkpoint-500", "global_step3", "main", "bert-base-2")]
-        [1000, 500, 3, None, None]
-    """
-    match = _STEP.search(name)
-    return int(match[1]) if match else None
 
 
 def training_of(folder: Path) -> str:

@@ -9,7 +9,6 @@ from typing import Literal
 import ctxexp
 from ctxexp import Register
 from ctxexp.errors import ConfigError
-from ctxexp.models.choices import Weights
 
 PROBE_OPTIONS = ("labels", "classifier", "folds", "most")  # of metric=probe, in ctxexp-senses
 TWINS = ("bert", "gpt2", "elmo")  # models that the group `weights` is of
@@ -31,12 +30,11 @@ def _steps(*words: str) -> int:
 
 def _probe(*words: str) -> int:
     """Probe a model's layers for labels: model=bert labels=pos dataset=semcor; or ELMo's ways: use=frozen,mix,all."""
-    from ctxexp.command.cli import run_or_help
-    from ctxexp.command.verb import Verb
+    from ctxexp.command import Verb, registry
 
     if any(word.startswith("use=") for word in words) or not any(word.startswith("model=") for word in words):
         return Verb("probe", _uses)(words)
-    return run_or_help(probe_sweep(words))
+    return int(registry().find("command", "run").factory(*probe_sweep(words)))
 
 
 def probe_sweep(words: Sequence[str]) -> list[str]:
@@ -53,7 +51,7 @@ def _uses(
     *,
     use: str = "frozen,mix,all",
     model: Literal["elmo"] = "elmo",
-    weights: Weights = "mini",
+    weights: Literal["mini", "published", "untrained"] = "mini",
     options_file: str | None = None,
     weight_file: str | None = None,
     folds: int = 5,

@@ -14,11 +14,8 @@ from torch import Tensor
 
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError
-from ctxexp.models import resolve_device
-from ctxexp.models.elmo.files import read_weights
-from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, character_ids
+from ctxexp.models import ElmoNetwork, resolve_device
 from ctxexp_train.data import TextSource, log_unigram, windows
-from ctxexp_train.elmo_files import write_options, write_weights
 from ctxexp_train.elmo_lm import BiLanguageModel
 
 UNKNOWN = 0  # the softmax's class for words beyond its list; characters still tell such words apart as input
@@ -69,14 +66,14 @@ def _split(text: TextSource, folder: Path) -> None:
     (folder / "forms.txt").write_text("\n".join(forms[i] for i in order), "utf-8")
     np.save(folder / "train.npy", rank[streams[0]])
     np.save(folder / "held_out.npy", rank[streams[1]])
-    np.save(folder / "characters.npy", character_ids([forms[i] for i in order]).astype(np.uint16))
+    np.save(folder / "characters.npy", ElmoNetwork.character_ids([forms[i] for i in order]).astype(np.uint16))
 
 
 def _codes(segments: Sequence[str], index: dict[str, int]) -> np.ndarray:
     split = tokenizer("english")
     parts = []
     for segment in segments:
-        words = (BEGIN, *split(segment).words, END)
+        words = (ElmoNetwork.BEGIN, *split(segment).words, ElmoNetwork.END)
         parts.append(np.array([index.setdefault(word, len(index)) for word in words], dtype=np.int32))
     return np.concatenate(parts)
 
@@ -156,12 +153,8 @@ class Bilm:
     def begin_from(self, folder: Path) -> None:
         """Takes the weights, float16, of an exported folder of the same shape; the softmax, which no export holds, is
         new."""
-        elmo = self.network.network
-        elmo.load_state_dict(read_weights(folder / "weights.hdf5", elmo.options))
+        self.network.network.load(folder)
 
     def export(self, folder: Path) -> None:
         """Writes options.json and weights.hdf5 (float16, the original's layout), without the softmax."""
-        folder.mkdir(parents=True, exist_ok=True)
-        elmo = self.network.network
-        write_options(folder / "options.json", elmo.options)
-        write_weights(folder / "weights.hdf5", elmo.state_dict(), elmo.options, dtype="float16")
+        self.network.network.save(folder, dtype="float16")

@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ctxexp.command import registry
 from ctxexp.errors import ConfigError, DataError, UnknownName
-from ctxexp.models import resolve_device
+from ctxexp.models import resolve_checkpoint, resolve_device
 from ctxexp_train.data import TextSource
 
 DROPOUTS = (  # what the configurations of transformers call them
@@ -160,11 +161,11 @@ def load(cfg: Any, *, dropout: float) -> tuple[Any, Any]:
 
 def start_folder(cfg: Any) -> Path:
     """The folder of `start`: that of the mini of `model`, or what a name of the hub or a path stands for."""
-    from ctxexp.models import minis, resolve_checkpoint
-
     if cfg.start is None:
         raise ConfigError("objective=contrastive goes on from a network: start=mini, a transformers folder or hub name")
-    return Path(minis.folder(cfg.model.name) if str(cfg.start) == "mini" else resolve_checkpoint(str(cfg.start)).folder)
+    if str(cfg.start) == "mini":
+        return Path(registry().find("model", cfg.model.name).factory(device="cpu").checkpoint.folder)
+    return resolve_checkpoint(str(cfg.start)).folder
 
 
 def _check(cfg: Any) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ctxexp.models.elmo.network import ElmoNetwork
+from ctxexp.models import ElmoNetwork
 from ctxexp_train.recurrence import make_trainable
 
 

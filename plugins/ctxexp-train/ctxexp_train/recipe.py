@@ -8,7 +8,7 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from ctxexp.errors import ConfigError, UnknownName, short
-from ctxexp.models.choices import check_device
+from ctxexp.models import resolve_device
 from ctxexp_train.penalties import MEASURES
 
 PRECISIONS = ("bf16", "float32")
@@ -45,7 +45,7 @@ def check_options(cfg: DictConfig) -> None:
         raise UnknownName("context_measure", str(cfg.context_measure), MEASURES)
     if cfg.precision not in PRECISIONS:
         raise UnknownName("precision", str(cfg.precision), PRECISIONS)
-    check_device(str(cfg.device))
+    resolve_device(str(cfg.device))
 
 
 def recipe_of(cfg: DictConfig) -> dict[str, object]:

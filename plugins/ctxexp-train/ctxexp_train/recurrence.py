@@ -14,8 +14,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ctxexp.models.elmo.network import CellState, ElmoNetwork, Weights, empty_steps, scan
+from ctxexp.models import ElmoNetwork
 
+Weights = tuple[Tensor, Tensor, Tensor]  # of the four gates, their bias, the projection
+CellState = tuple[Tensor, Tensor]  # cells and outputs, to start from
 _HALF = (torch.bfloat16, torch.float16)
 
 
@@ -29,7 +31,7 @@ def make_trainable(network: ElmoNetwork) -> ElmoNetwork:
 def scan_with_gradient(
     x: Tensor, weights: Weights, start: CellState, sizes: Sequence[int], clips: tuple[float, float]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`ctxexp.models.elmo.network.scan`, under autocast too; states to start from get no gradient."""
+    """`ElmoNetwork.scan`, under autocast too; states to start from get no gradient."""
     kind = x.device.type
     if torch.is_autocast_enabled(kind):
         dtype = torch.get_autocast_dtype(kind)
@@ -40,7 +42,13 @@ def scan_with_gradient(
             x, *weights, start, sizes, clips
         )
         return cast(tuple[Tensor, Tensor, Tensor], outputs_and_states)
-    return scan(x, weights, (start[0].to(x.dtype), start[1]), sizes, clips)
+    return ElmoNetwork.scan(x, weights, (start[0].to(x.dtype), start[1]), sizes, clips)
+
+
+def empty_steps(x: Tensor, sizes: Sequence[int], width: int, dtype: torch.dtype | None = None) -> Tensor:
+    """An array (2, n_steps, n, width), zero where some sentence ends early."""
+    make = x.new_empty if min(sizes, default=0) == x.shape[2] else x.new_zeros
+    return make((*x.shape[:3], width), dtype=dtype)
 
 
 class _Scan(torch.autograd.Function):
@@ -59,7 +67,7 @@ class _Scan(torch.autograd.Function):
         gates = empty_steps(x, sizes, 4 * n_cells)
         c, m = start[0].to(torch.float32 if x.dtype in _HALF else x.dtype), start[1]
         cells = empty_steps(x, sizes, n_cells, c.dtype)
-        outputs, last_c, last_m = scan(x, (weight, bias, project), (c, m), sizes, clips, gates, cells)
+        outputs, last_c, last_m = ElmoNetwork.scan(x, (weight, bias, project), (c, m), sizes, clips, gates, cells)
         ctx.save_for_backward(x, weight, project, c, m, gates, cells, outputs)
         ctx.sizes, ctx.clips = sizes, clips
         ctx.mark_non_differentiable(last_c, last_m)

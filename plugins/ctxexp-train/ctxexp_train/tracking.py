@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import csv
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ctxexp import CtxexpError
+from ctxexp.command import registry
 from ctxexp.datasets import user_path
-from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.database import tracking_errors
-from ctxexp.sinks.mlflow.values import flat, metric_name
 from ctxexp_train.recipe import flat_choices
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ CURVES = ("curve", "held_out")  # CSVs of a training's folder, whose columns are
 NOTE = "mlflow_run_id"  # the file that says which run a resumed training goes on in
 BATCH = 900  # of the 1,000 values that MLflow's HTTP interface takes at once
 STORE = "mlruns"
+MAX_VALUE = 6000  # characters of a param that MLflow takes
 
 
 class Tracker:
@@ -45,9 +46,7 @@ class Tracker:
         for row in rows:
             if int(row["step"]) > self._last.get(name, -1):
                 values = {key: float(value) for key, value in row.items() if key != "step"}
-                metrics += [
-                    Metric(metric_name(f"{name}/{key}"), value, now, int(row["step"])) for key, value in values.items()
-                ]
+                metrics += [Metric(f"{name}/{key}", value, now, int(row["step"])) for key, value in values.items()]
                 self._last[name] = int(row["step"])
         for start in range(0, len(metrics), BATCH):
             self.client.log_batch(self.run_id, metrics=metrics[start : start + BATCH])
@@ -57,20 +56,24 @@ class Tracker:
 def tracked(store: str | None, name: str, folder: Path, recipe: Mapping[str, object]) -> Iterator[Tracker | None]:
     """The run of the training in `folder`, FINISHED, FAILED or KILLED at the block's end; None without a store.
 
-    `store` is the folder of a tracking store, as the command's, or a store's address. Raises TrackingError.
+    `store` is the folder of a tracking store, as the command's, or a store's address. Raises CtxexpError.
     """
     if store is None:
         yield None
         return
+    from mlflow.exceptions import MlflowException
+
     is_address = ":" in store and not Path(store).exists()
-    tracking_folder = user_path(STORE if is_address else store)
-    uri = database.prepare(tracking_folder, store if is_address else None)
-    with tracking_errors(f"cannot track the training in {folder}"):
-        client = database.client(uri)
-        run_id = _run_of(client, database.experiment(client, EXPERIMENT, tracking_folder), name, folder, recipe)
+    sink = registry().find("sink", "mlflow").factory(uri=store if is_address else None, experiment=EXPERIMENT)
+    sink.prepare_jobs(user_path(STORE if is_address else store))
+    client = sink.client
+    try:
+        run_id = _run_of(client, sink.experiment_id, name, folder, recipe)
         tracker = Tracker(client, run_id)
         for curve in CURVES:
             tracker.log(curve, read_rows(folder / f"{curve}.csv"))
+    except MlflowException as error:
+        raise CtxexpError(f"cannot track the training in {folder}: {error}") from error
     status = "KILLED"
     try:
         yield tracker
@@ -96,7 +99,11 @@ def _run_of(client: MlflowClient, experiment: str, name: str, folder: Path, reci
             note.unlink()
     run_id = str(client.create_run(experiment, run_name=name, tags={"ctxexp.folder": str(folder)}).info.run_id)
     note.write_text(run_id)
-    client.log_batch(run_id, params=[Param(key, value) for key, value in flat(flat_choices(recipe)).items()])
+    given = {key: value for key, value in flat_choices(recipe).items() if value not in (None, "", [], {}, "none")}
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for key, value in given.items()
+    }
+    client.log_batch(run_id, params=[Param(key, text[:MAX_VALUE]) for key, text in texts.items()])
     return run_id
 
 

@@ -100,7 +100,7 @@ def test_a_training_s_checkpoints_are_what_they_are_called(trained: Path) -> Non
     found = find_checkpoints(str(trained), [])
     assert [one.step for one in found] == [0, 1, 2, 4, 8, 16]
     assert wrong_checkpoints(found) == []
-    assert len(sampled_weights(found[0].folder)) > 5000
+    assert len(sampled_weights(found[0].files)) > 5000
 
 
 def test_wrong_ones_are_named(copied: Path) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from ctxexp.datasets.polysemy import polysemy
-from ctxexp.models.elmo.encoder import ElmoEncoder
-from ctxexp.models.elmo.factory import elmo
+from ctxexp.command import registry
 from ctxexp.report import write_csv
 from ctxexp_train.probe import SenseTask, Settings, probe, table
 
@@ -18,10 +16,9 @@ def run(use: Sequence[str], settings: Settings, out: Path | None, **options: Any
     """Print the table, write it where asked; `chosen` are ELMo's arguments."""
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-    encoder = cast(ElmoEncoder, elmo(**options))  # what the factory makes; its type says any encoder
-    network = encoder._network  # read and copied, never changed
-    task = SenseTask.of(polysemy())
-    scores = probe(task, network, use, settings)
+    encoder = registry().find("model", "elmo").factory(**options)
+    task = SenseTask.of(registry().find("dataset", "polysemy").factory())
+    scores = probe(task, encoder.network, use, settings)
     scores_table = table(task, scores, settings.seed)
     choices = " ".join(f"{key}={value}" for key, value in asdict(settings).items())
     print(f"{encoder.details['checkpoint']}: {encoder.name}")

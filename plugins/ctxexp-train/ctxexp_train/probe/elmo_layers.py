@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ctxexp.models.elmo.network import BEGIN, END, ElmoNetwork, character_ids
+from ctxexp.models import ElmoNetwork
 from ctxexp_train.probe.task import SenseTask
 
 AT_ONCE = 128  # sentences of one pass without gradient
@@ -27,9 +27,9 @@ class OccurrenceLayers:
 
     def __init__(self, network: ElmoNetwork, task: SenseTask) -> None:
         self.network, self._task = network, task
-        vocabulary = [BEGIN, END, *sorted({word for s in task.sentences for word in s.words})]
+        vocabulary = [network.BEGIN, network.END, *sorted({word for s in task.sentences for word in s.words})]
         self._vocabulary_index = {word: i for i, word in enumerate(vocabulary)}
-        self._characters = torch.from_numpy(character_ids(vocabulary, network.options.word_width))
+        self._characters = torch.from_numpy(network.character_ids(vocabulary, network.options.word_width))
 
     def with_network(self, network: ElmoNetwork) -> OccurrenceLayers:
         """A copy that passes the same rows through another network of the same shape."""
@@ -42,8 +42,8 @@ class OccurrenceLayers:
         sentences = [self._task.sentences[i] for i in rows.tolist()]
         order = sorted(range(len(rows)), key=lambda k: -len(sentences[k]))  # the network wants the longest first
         lengths = [len(sentences[k]) + 2 for k in order]
-        index = np.full((lengths[0], len(order)), self._vocabulary_index[END])
-        index[0] = self._vocabulary_index[BEGIN]
+        index = np.full((lengths[0], len(order)), self._vocabulary_index[self.network.END])
+        index[0] = self._vocabulary_index[self.network.BEGIN]
         for i, k in enumerate(order):
             index[1 : lengths[i] - 1, i] = [self._vocabulary_index[word] for word in sentences[k].words]
         unique, inverse = np.unique(index, return_inverse=True)

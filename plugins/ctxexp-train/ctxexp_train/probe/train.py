@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ctxexp.errors import ConfigError, MetricError, UnknownName
-from ctxexp.models.elmo.network import ElmoNetwork
+from ctxexp.models import ElmoNetwork
 from ctxexp_train.probe.elmo_layers import AT_ONCE, LayerSource, OccurrenceLayers
 from ctxexp_train.probe.scalar_mix import ScalarMix
 from ctxexp_train.probe.task import SenseTask, folds_of, word_bootstrap

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from ctxexp.datasets import user_path
-from ctxexp.errors import ConfigError, DataError, ModelError
-from ctxexp.models import resolve_checkpoint
-from ctxexp.models.transformer.checkpoints import training_step, weight_files
+from ctxexp.errors import ConfigError, DataError
+from ctxexp.models import Checkpoint, resolve_checkpoint
 from ctxexp_train.steps.order import Misplaced, distances, misplaced
 
 MOST = 2_000_000  # weights of a checkpoint that are compared: evenly spaced ones
@@ -31,10 +31,10 @@ class StepCheckpoint:
         """The name in messages."""
         return self.revision or Path(self.source).name
 
-    @property
-    def folder(self) -> Path:
+    @cached_property
+    def files(self) -> Checkpoint:
         """Its files, downloaded if need be. Raises ModelError."""
-        return resolve_checkpoint(self.source, self.revision).folder
+        return resolve_checkpoint(self.source, self.revision)
 
 
 def find_checkpoints(source: str, revisions: Sequence[str]) -> list[StepCheckpoint]:
@@ -44,17 +44,18 @@ def find_checkpoints(source: str, revisions: Sequence[str]) -> list[StepCheckpoi
     """
     folder = user_path(source)
     if revisions:
-        unknown = [revision for revision in revisions if training_step(revision) is None]
+        unknown = [revision for revision in revisions if Checkpoint.training_step(revision) is None]
         if unknown:
             raise ConfigError(f"revision={unknown[0]}: expected a name that ends in its training step, as step1000")
-        steps = [StepCheckpoint(training_step(revision) or 0, source, revision) for revision in revisions]
+        steps = [StepCheckpoint(Checkpoint.training_step(revision) or 0, source, revision) for revision in revisions]
     elif not folder.is_dir():
         raise DataError(
             f"no folder {folder}: expected one of checkpoints, as step8, or revision=step1,step1000 of a hub id"
         )
     else:
         inside = [path for path in folder.iterdir() if (path / "config.json").is_file()]
-        steps = [StepCheckpoint(step, str(path)) for path in inside if (step := training_step(path.name)) is not None]
+        by_step = [(Checkpoint.training_step(path.name), str(path)) for path in inside]
+        steps = [StepCheckpoint(step, path) for step, path in by_step if step is not None]
     if len(steps) < 2:
         raise DataError(f"{source} has {len(steps)} checkpoints with their step in their name; expected two or more")
     return sorted(steps, key=lambda one: one.step)
@@ -65,10 +66,10 @@ def wrong_checkpoints(checkpoints: Sequence[StepCheckpoint]) -> list[str]:
     that two of them share, and weights that lie elsewhere on the training's path."""
     lines = []
     for one in checkpoints:
-        recorded = _recorded_step(one.folder)
+        recorded = _recorded_step(one.files.folder)
         if recorded is not None and recorded != one.step:
             lines.append(f"{one.name} says in its run.json that it is step {recorded}")
-    weights = [sampled_weights(one.folder) for one in checkpoints]
+    weights = [sampled_weights(one.files) for one in checkpoints]
     sizes = {len(w) for w in weights}
     if len(sizes) > 1:
         raise DataError(f"{checkpoints[0].source}: checkpoints of one training have weights of one shape; these don't")
@@ -101,15 +102,11 @@ def _recorded_step(folder: Path) -> int | None:
     return None
 
 
-def sampled_weights(folder: Path) -> np.ndarray:
-    """Evenly spaced weights of a checkpoint, (m,) float32 with m at most about MOST, in an order that its names give.
-    Raises ModelError where there are no safetensors."""
+def sampled_weights(checkpoint: Checkpoint) -> np.ndarray:
+    """Evenly spaced weights of a checkpoint, (m,) float32 with m at most about MOST, ordered by name."""
     from safetensors import safe_open
 
-    files = weight_files(folder)
-    if not files:
-        raise ModelError(f"{folder} has no model.safetensors, or lacks a part that its index names")
-    parts = []
+    files, parts = checkpoint.weight_files, []
     total = sum(path.stat().st_size for path in files) // 2  # a guess: two bytes a weight
     stride = max(1, total // MOST)
     for path in files:

@@ -6,9 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from ctxexp.command import show
-from ctxexp.command.cli import run_or_help
-from ctxexp.command.verb import HELP
+from ctxexp.command import registry, show
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, DataError, line
 from ctxexp_train.steps.checkpoints import StepCheckpoint, find_checkpoints, wrong_checkpoints
@@ -27,7 +25,7 @@ Measure the checkpoints of trainings: heat maps of each measure, layers by train
 
 def main(words: Sequence[str]) -> int:
     """Check the checkpoints that the words name, and run the sweep over them. Raises CtxexpError."""
-    if HELP & set(words):
+    if {"-h", "--help"} & set(words):
         show(USAGE)
         return 0
     sources = [word for word in words if is_source(word)]
@@ -44,7 +42,7 @@ def main(words: Sequence[str]) -> int:
     for text in wrong:
         show(f"warning: {text}", sys.stderr)
     rest = [word for word in words if word not in sources and word.partition("=")[0] not in ("revision", "check")]
-    return run_or_help(sweep(by_source, rest))
+    return int(registry().find("command", "run").factory(*sweep(by_source, rest)))
 
 
 def is_source(word: str) -> bool:
