@@ -25,7 +25,6 @@ from ctxexp.report.wording import (
     figure_name,
     group_size_phrase,
     main_key,
-    measure_definition,
     mix_labels,
     other_baselines,
     seeds_suffix,
@@ -198,7 +197,7 @@ def sweep_panel(
             overlaid_models.add(model)
             lines.append(Line(f"{model}, published", label, y, None, None, colour, marker, published=True))
     every = [results for _, results in runs]
-    definition = next((d for results in every if (d := measure_definition(measure, results, task))), "")
+    definition = next((d for results in every if (d := results.info.definition(measure, task))), "")
     if name := next((name for results in every if (name := baseline_label(results, key))), ""):
         own_size = f"chance at each {group_size_phrase(every, measure)}"
         definition += f"; {own_size if name == SIZE_MATCHED else f'{name} chance'}"

@@ -77,7 +77,29 @@ def claimed_steps(results: Results, key: Key) -> np.ndarray:
 
 @np.errstate(invalid="ignore")
 def claimed_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarray, np.ndarray]:
-    """The values (n,) of curves at a layer each, and the signs (n, n) of their differences that may be claimed."""
+    """The values of curves at a layer each, and which of them lie above which for certain.
+
+    A difference may be claimed where its interval, at 95% for all of them together, leaves out 0, where it is large
+    enough to act on, where the runs' texts fill the same bands of frequency, and where both halves of the text agree.
+
+    Args:
+        points: A run, one of its curves, and a layer, each.
+
+    Returns:
+        The values (n,), and the signs (n, n) of the j-th less the i-th; 0 where nothing may be claimed.
+
+    Example:
+        >>> from ctxexp.results import Results
+        >>> from ctxexp.results.values import Values
+        >>> values = Values()
+        >>> for task, value in (("noun", 0.2), ("verb", 0.5)):
+        ...     ends = (np.array([value + step]) for step in (0, -0.01, 0.01))
+        ...     values.by_key[Key("self_similarity", "raw", task)] = Estimates(*ends)
+        >>> run = Results.of(values)
+        >>> values, order = claimed_order([(run, key, 0) for key in run.by_key])
+        >>> values.tolist(), order.tolist()
+        ([0.2, 0.5], [[0.0, 1.0], [-1.0, 0.0]])
+    """
     ends = np.array([[part[at] for part in interval_estimates(results, key)] for results, key, at in points]).T
     draws = [results.replicates[key][at] for results, key, at in points if key in results.replicates]
     is_paired = len({len(draw) for draw in draws}) == 1 and len(draws) == len(points)

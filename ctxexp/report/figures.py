@@ -109,7 +109,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     finish_axes(axes, y_label, direction, log=charts.scale([results], measure, [line]) == charts.LOG)
     thin = thin_intervals([(axes, [line])])
     count = wording.group_count_phrase(results, measure, task)
-    facts = [wording.measure_definition(measure, results, task), *run_facts.shared_facts([(label, results)], measure)]
+    facts = [results.info.definition(measure, task), *run_facts.shared_facts([(label, results)], measure)]
     facts.append(f"n = {count}" if count else "")
     notes = [SHARE_OF_ROOM] if key.statistic == "share_of_room" else []
     notes += [marked] if (marked := marked_steps(results, key)) else []

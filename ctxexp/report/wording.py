@@ -125,20 +125,6 @@ def figure_name(measure: str, runs: Iterable[Results]) -> str:
     return next((info.name for r in runs if (info := r.info.measure(measure)).variant), measure)
 
 
-def measure_definition(measure: str, results: Results, task: str = "") -> str:
-    """The definition that the run states, of a task with the task; else an empty text.
-
-    Example:
-        >>> import ctxexp
-        >>> text = ["The bank was wet.", "The bank lent us money."]
-        >>> results = ctxexp.measure("gpt2", text, metrics="word_norm", min_contexts=2, progress=False)
-        >>> measure_definition("word_norm", results)
-        "mean Euclidean norm of an occurrence's vector"
-    """
-    sentence = one_line(results.info.measure(measure).definition)
-    return f"{'mean over tasks' if task == AVERAGE else task}: {sentence}" if sentence and task else sentence
-
-
 def axis_label(
     measure: str, statistic: str, results: Iterable[Results] = (), task: str = "", baseline: str = ""
 ) -> str:

@@ -256,6 +256,11 @@ class RunInfo:
             return measure
         return f"{info.name}_{info.variant}" if info.variant else info.name
 
+    def definition(self, measure: str, task: str = "") -> str:
+        """The definition that the run states of a measure, of a task with the task; else an empty text."""
+        sentence = " ".join(self.measure(measure).definition.split())
+        return f"{'mean over tasks' if task == 'avg' else task}: {sentence}" if sentence and task else sentence
+
     def shares_resamples(self, other: RunInfo) -> bool:
         """Whether both runs' replicates are of the same resamples of the same text."""
         one, two = ((i.seed, i.bootstrap, i.corpus.fingerprint, i.corpus.pairs, i.resampled) for i in (self, other))

@@ -12,7 +12,6 @@ from ctxexp.errors import ConfigError, ConformanceError, MetricError
 from ctxexp.jobs.execute import summary
 from ctxexp.maths import percentiles, resampled_spearman, resamples
 from ctxexp.metrics.similarity import similarities
-from ctxexp.report import measure_definition
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.wording import axis_label, title
 from ctxexp.results.run_info import describe
@@ -210,7 +209,7 @@ def test_all_is_what_figures_and_summaries_show() -> None:
     assert {panel.statistic for panel in chart.panels} == {"all"}
     assert all(panel.lines[0].low is not None for panel in chart.panels)
     assert title("sts", [results], "STS12") == "Semantic textual similarity, STS12"
-    assert measure_definition("sts", results, "avg") == f"mean over tasks: {metric.definition}"
+    assert results.info.definition("sts", "avg") == f"mean over tasks: {metric.definition}"
     assert axis_label("sts", "all", [results], "STS12") == "Spearman × 100"
 
 

@@ -466,8 +466,8 @@ def test_results_without_measure_info_are_drawn_by_label() -> None:
     titles = [chart.title for chart in charts.sweep_charts([("bert", run)])]
     assert titles == ["Self similarity", "Anisotropy", "Intra sentence similarity", "Max explainable variance",
                       "Max explainable variance released", "Word norm"]  # fmt: skip
-    assert wording.measure_definition("self_similarity", run) == "older words"
-    assert wording.measure_definition("anisotropy", run) == ""
+    assert run.info.definition("self_similarity") == "older words"
+    assert run.info.definition("anisotropy") == ""
 
 
 def test_drawing_leaves_no_figure_open_and_no_setting_changed(tmp_path: Path) -> None:

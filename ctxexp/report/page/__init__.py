@@ -261,7 +261,7 @@ def _measures_table(runs: Sequence[LabelledResults]) -> PageTable:
     for measure, task in dict.fromkeys(
         measure_task for _, results in labelled_runs for measure_task in results.measure_tasks()
     ):
-        definitions = dict.fromkeys(wording.measure_definition(measure, results, task) for _, results in labelled_runs)
+        definitions = dict.fromkeys(results.info.definition(measure, task) for _, results in labelled_runs)
         counts = [wording.group_count_phrase(results, measure, task) for _, results in labelled_runs]
         rows.append([Key(measure, "", task).curve_name, " | ".join(d for d in definitions if d), *counts])
     return PageTable("Measures", ["measure", "definition", *(f"n, {label}" for label, _ in labelled_runs)], rows)

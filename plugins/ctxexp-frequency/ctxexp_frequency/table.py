@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxexp import Results
-from ctxexp.report import LabelledResults, Table, measure_definition, unique_labels
+from ctxexp.report import LabelledResults, Table, unique_labels
 from ctxexp.results import LAYER
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def table_frequency(runs: Sequence[LabelledResults]) -> Table | None:
     ]
     notes = [f"published: {SOURCE}"]
     for label, results, measure in _measures_named(runs, "frequency_geometry"):
-        notes.append(f"{measure}: {measure_definition(measure, results)}")
+        notes.append(f"{measure}: {results.info.definition(measure)}")
         for vectors, values in spaces(results, measure):
             for statistic, bins in _bins(values["value"]).items():
                 row = {"source": "ours", "model": label, "vectors": vectors, "statistic": statistic, "bins": bins}

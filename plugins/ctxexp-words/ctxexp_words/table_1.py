@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxexp import Results
-from ctxexp.report import LabelledResults, Table, measure_definition, unique_labels
+from ctxexp.report import LabelledResults, Table, unique_labels
 from ctxexp.results import Key
 
 TITLE = "Static vectors from contextual ones (Ethayarajh 2019, Table 1)"
@@ -74,7 +74,7 @@ def table_1(runs: Sequence[LabelledResults]) -> Table | None:
         f"published: {SOURCE}",
         "in brackets: the share of pairs, questions or words whose words all have a vector",
     ]
-    notes += dict.fromkeys(f"{measure}: {measure_definition(measure, results)}" for _, results, measure in entries)
+    notes += dict.fromkeys(f"{measure}: {results.info.definition(measure)}" for _, results, measure in entries)
     notes += _depths(entries)
     columns = ["source", "model", "vectors", "layer", *HEADINGS.values()]
     return Table(TITLE, numbers, columns, lines, notes)

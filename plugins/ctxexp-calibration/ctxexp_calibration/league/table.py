@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ctxexp.report import LabelledResults, Table, measure_definition
+from ctxexp.report import LabelledResults, Table
 from ctxexp_calibration.league.standings import GEOMETRY, NONE, Standing, measure_of, standings
 
 TITLE = "Does isotropy help? Transforms by their mean Spearman × 100 (all pairs of a task), model by model"
@@ -57,7 +57,7 @@ def table_league(runs: Sequence[LabelledResults]) -> Table | None:
 def _notes(runs: Sequence[LabelledResults], rows: Sequence[Standing]) -> list[str]:
     notes = []
     for metric in ("sts", "sentence_geometry"):
-        definitions = {label: measure_definition(label, r) for _, r in runs if (label := measure_of(r, metric))}
+        definitions = {label: r.info.definition(label) for _, r in runs if (label := measure_of(r, metric))}
         notes += [f"{label}: {definition}" for label, definition in definitions.items()]
     if any(row.place.best for row in rows):
         notes.append(

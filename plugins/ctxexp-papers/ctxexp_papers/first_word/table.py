@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ctxexp.report import LabelledResults, Table, measure_definition
+from ctxexp.report import LabelledResults, Table
 from ctxexp_papers.first_word.effects import AS_TOKENIZED, effects, frame
 from ctxexp_papers.first_word.words import NOTE, interval, largest, near_zero, number, of
 
@@ -32,7 +32,7 @@ def table(runs: Sequence[LabelledResults]) -> Table | None:
         for _, rows in own.groupby("condition", sort=False)
     ]
     notes = dict.fromkeys(
-        f"{effect.metric}: {measure_definition(effect.key.measure, effect.results)}" for effect in all_effects
+        f"{effect.metric}: {effect.results.info.definition(effect.key.measure)}" for effect in all_effects
     )
     return Table("What stands first, and what is measured of words", numbers, COLUMNS, cells, [NOTE, *notes])
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp import Results
-from ctxexp.report import FAINT, GRID, INK, PALETTE, LabelledResults, add_captions, empty_figure
-from ctxexp.report.claims import claimed_order
+from ctxexp.report import FAINT, GRID, INK, PALETTE, LabelledResults, add_captions, claimed_order, empty_figure
 from ctxexp.results import Estimates, Key
 from ctxexp_senses.by_class.classes import LEAST
 from ctxexp_senses.components.figure import controls, models

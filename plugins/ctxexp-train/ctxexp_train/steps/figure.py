@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp import Estimate, Results
-from ctxexp.report import INK, LabelledResults, Table, add_captions, decimal, empty_figure, shared_facts
-from ctxexp.report.claims import claimed_order
+from ctxexp.report import INK, LabelledResults, Table, add_captions, claimed_order, decimal, empty_figure, shared_facts
 from ctxexp.report.findings import LEADING
 from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp.report.run_facts import RunAtStep, equal_weights, trainings
