@@ -1,13 +1,16 @@
-"""Configs as the command composes them."""
+"""The command in this process: its configs, its registry with a stranger's plugins, and its exit status."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ctxexp import Corpus
-from ctxexp.command import compose
+from ctxexp.command import cli, compose
 from ctxexp.command.config import Config, parse_config
-from ctxexp.plugins import Registry
+from ctxexp.plugins import Offer, Registry, build_registry
+from ctxexp.plugins.registry import load_plugin_files
 
 
 def composed(*overrides: str, registry: Registry | None = None, **nodes: Any) -> Config:
@@ -24,3 +27,36 @@ def composed(*overrides: str, registry: Registry | None = None, **nodes: Any) ->
 def of(config: Config, corpus: Corpus) -> Config:
     """The config with this corpus as its data set."""
     return config.with_factories("dataset", {corpus.name: lambda: corpus})
+
+
+def check_command(words: Sequence[str], *, multirun: bool = False) -> list[str]:
+    """Why jobs of these words would fail, before any of them starts. Raises ConfigError for what is no config."""
+    compose.prepare()
+    return compose.check_command(words, multirun=multirun)
+
+
+def config_of(words: Sequence[str]) -> Config:
+    """The config of these words, with the secrets that they refer to."""
+    return compose.config_of(words)
+
+
+def run_command_line(words: Sequence[str]) -> int | str | None:
+    """The exit status of `ctxexp WORDS`, typed here."""
+    return cli.run_command_line(words)
+
+
+def registry_of(plugins: list[tuple[str, object]] | None = None, *, files: Sequence[Path] = ()) -> Registry:
+    """ctxexp's own names with those of plugins by name, and of plugin files; nothing that is installed."""
+    return build_registry(plugins, installed=False, files=files)
+
+
+def offer(registry: Registry, kind: Any, name: str, factory: Any) -> Offer:
+    """A name more in the registry."""
+    made = Offer(kind, name, factory, "tests")
+    registry.add(made)
+    return made
+
+
+def forget_plugin_files() -> None:
+    """What `plugins=[...]` brought to this process is gone."""
+    load_plugin_files([])

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ctxexp.command import registry
+from ctxexp.models import minis
 
 
 def shipped(kind: Any, name: str) -> Any:
     """The class or function behind the name."""
     return registry().find(kind, name).factory
+
+
+def mini(name: str) -> Path:
+    """The folder of a small model that comes along."""
+    return minis.folder(name)
 
 
 Anisotropy = shipped("metric", "anisotropy")

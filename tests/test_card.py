@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ctxexp.models import minis
 from docs.numbers import card, records, what_is_context
 from docs.numbers.marked import marked
 from tests.made import results_with
+from tests.shipped import mini
 
 TEXT = card.CARD.read_text(encoding="utf-8")
 TABLES = marked(card.CARD, card.MARK)
@@ -193,7 +193,7 @@ def test_numbers_have_three_figures(value: float, said: str) -> None:
 def test_training_tables_and_words_come_from_the_records() -> None:
     for mark, table in card.recorded().items():
         assert marked(card.CARD, mark) == table
-    bert, elmo = (json.loads((minis.folder(model) / "run.json").read_text()) for model in ("bert", "elmo"))
+    bert, elmo = (json.loads((mini(model) / "run.json").read_text()) for model in ("bert", "elmo"))
     found = elmo["held_out"]
     assert f"at {found['forward']:.3f} (forward) and {found['backward']:.3f} (backward)" in " ".join(TEXT.split())
     assert f"its held-out loss there is {bert['held_out']['late']:.3f} nats" in " ".join(TEXT.split())

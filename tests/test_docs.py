@@ -21,6 +21,9 @@ import numpy as np
 import pytest
 from warm import Warm
 
+from tests.composed import registry_of
+from tests.shipped import mini
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
     [
@@ -117,7 +120,6 @@ def test_mistakes_are_answered_as_printed(page: Path, tmp_path: Path) -> None:
 def test_the_plugin_listings_work_and_are_as_short_as_promised() -> None:
     from ctxexp import Corpus, Group
     from ctxexp.model import check_encoded
-    from ctxexp.plugins import build_registry
 
     files = listings(ROOT / "plugins" / "README.md")
     promised = {"model": 30, "metric": 20, "pair_metric": 40, "baseline": 25, "control": 25, "sink": 35}
@@ -129,7 +131,7 @@ def test_the_plugin_listings_work_and_are_as_short_as_promised() -> None:
         module = types.ModuleType(name)
         exec(compile(files[f"{name}.py"], name, "exec"), module.__dict__)
         modules.append((name, module))
-    registry = build_registry(modules, installed=False)
+    registry = registry_of(modules)
     assert registry.broken == []
     encoder = registry.find("model", "hashed").factory(dim=8)
     corpus = Corpus.of("c", [["a", "bank", "a"], ["bank"]])
@@ -144,12 +146,11 @@ def test_the_plugin_listings_work_and_are_as_short_as_promised() -> None:
 
 def put_text_and_model(folder: Path) -> None:
     """A file of 60 sentences and a checkpoint's folder, where the tutorial and the README say."""
-    from ctxexp.models import minis
     from tests.shipped import polysemy
 
     (folder / "sentences.txt").write_text("".join(f"{s.text}\n" for s in polysemy().sentences[:60]), encoding="utf-8")
     (folder / "path" / "to").mkdir(parents=True)
-    (folder / "path" / "to" / "model").symlink_to(minis.folder("gpt2"))
+    (folder / "path" / "to" / "model").symlink_to(mini("gpt2"))
 
 
 @pytest.mark.slow

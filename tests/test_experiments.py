@@ -10,6 +10,9 @@ from typing import NamedTuple
 import pandas as pd
 import pytest
 
+from ctxexp.command import registry
+from tests.composed import check_command
+
 ROOT = Path(__file__).resolve().parent.parent
 STATES = ("works", "partly")
 
@@ -56,12 +59,10 @@ def test_each_command_composes(line: Line) -> None:
 
 def composes(words: list[str]) -> None:
     """Every job is composed, those of an experiment's own sweep too."""
-    from ctxexp.command import compose
 
-    if "glove" in " ".join(words) and "glove" not in compose.registry().names("model"):
+    if "glove" in " ".join(words) and "glove" not in registry().names("model"):
         pytest.skip("model=glove comes with the plugin of packaged models")
-    compose.prepare()
-    compose.check_command([word for word in words if word != "-m"], multirun="-m" in words)
+    check_command([word for word in words if word != "-m"], multirun="-m" in words)
 
 
 def trains(words: list[str]) -> None:

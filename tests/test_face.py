@@ -17,7 +17,7 @@ import ctxexp
 from ctxexp import Control
 from ctxexp.errors import EncodingError, MetricError
 from ctxexp.results import Key, RunInfo
-from tests.shipped import Center, NoFirst, SelfSimilarity, Shuffled, Uniform
+from tests.shipped import Center, NoFirst, SelfSimilarity, Shuffled, Uniform, mini
 
 SENTENCES = [
     "The bank of the river was wet.",
@@ -83,9 +83,7 @@ def test_sentences_as_strings_words_or_a_corpus_are_one_text() -> None:
 def test_a_model_in_memory_equals_its_checkpoint_bit_for_bit() -> None:
     from transformers import AutoModel, AutoTokenizer
 
-    from ctxexp.models import minis
-
-    folder = str(minis.folder("gpt2"))
+    folder = str(mini("gpt2"))
     model = ctxexp.from_transformers(
         AutoModel.from_pretrained(folder, dtype="float32"), AutoTokenizer.from_pretrained(folder), name="mine"
     )
@@ -107,9 +105,7 @@ def test_a_model_that_was_trained_on_is_another_model() -> None:
     from tokenizers import normalizers
     from transformers import AutoModel, AutoTokenizer
 
-    from ctxexp.models import minis
-
-    folder = str(minis.folder("gpt2"))
+    folder = str(mini("gpt2"))
     model, tokenizer = AutoModel.from_pretrained(folder, dtype="float32"), AutoTokenizer.from_pretrained(folder)
     taken = ctxexp.from_transformers(model, tokenizer, name="mine")
     assert ctxexp.from_transformers(model, tokenizer).name == taken.name

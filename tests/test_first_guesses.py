@@ -17,9 +17,9 @@ import pytest
 
 import ctxexp
 from ctxexp import CtxexpError
-from ctxexp.command.cli import run_command_line
 from ctxexp.jobs import execute
-from ctxexp.models import minis
+from tests.composed import run_command_line
+from tests.shipped import mini
 
 SENTENCES = ["The bank of the river was wet.", "The bank raised the rate.", "A river runs past the old bank."]
 FAST = ["metric=anisotropy", "min_contexts=2", "bootstrap=0", "device=cpu", "sink=none"]
@@ -125,7 +125,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of a model, whose files each test links."""
-    return shutil.copytree(minis.folder("gpt2"), tmp_path_factory.mktemp("model") / "gpt2")
+    return shutil.copytree(mini("gpt2"), tmp_path_factory.mktemp("model") / "gpt2")
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks import peers
 from ctxexp import Sentence
-from ctxexp.models import minis
 from docs.numbers.marked import marked
+from tests.shipped import mini
 
 SENTENCES = [Sentence.of(text.split()) for text in ("a bank of the river", "the bank lent money", "the river was wet")]
 
@@ -45,7 +45,7 @@ def test_each_peer_that_is_here_runs(name: str) -> None:
         pytest.skip("needs faiss-cpu")
     rng = np.random.default_rng(0)
     rows = [rng.normal(size=(n, 8)).astype(np.float32) for n in (5, 9, 12)]
-    found = {peer: make for _, peer, _, make in peers.peers(str(minis.folder("bert")), SENTENCES, rows)}
+    found = {peer: make for _, peer, _, make in peers.peers(str(mini("bert")), SENTENCES, rows)}
     result = found[name]()()
     if name == "transformers pipeline":
         assert [np.shape(one)[-1] for one in result] == [192] * 3  # type: ignore[attr-defined]
@@ -58,7 +58,7 @@ def test_each_peer_that_is_here_runs(name: str) -> None:
 
 
 def test_ours_is_measured_on_the_same_rows() -> None:
-    encoder = peers.our_encoder(str(minis.folder("bert")))
+    encoder = peers.our_encoder(str(mini("bert")))
     rows = [np.random.default_rng(0).normal(size=(n, 8)).astype(np.float32) for n in (5, 9, 12)]
     ours = peers.our_tasks(encoder, SENTENCES, rows)
     assert set(ours) == {"sentence vectors", "word vectors", "self-similarity", "neighbours"}

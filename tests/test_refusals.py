@@ -18,8 +18,9 @@ import pytest
 
 import ctxexp
 from ctxexp import CtxexpError, Pair, Sense, Sentence
-from ctxexp.command import cli, compose, face
+from ctxexp.command import face
 from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, ModelError, TrackingError
+from tests.composed import check_command, run_command_line
 from tests.shipped import Center, SelfSimilarity
 
 GLOVE = find_spec("ctxexp_packaged_models") is None  # else its names are there
@@ -195,7 +196,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(("words", "told"), COMMAND, ids=[words[:60] for words, _ in COMMAND])
 def test_on_the_command_line(words: str, told: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run_command_line(shlex.split(words)) == 2
+    assert run_command_line(shlex.split(words)) == 2
     (line,) = (x for x in capsys.readouterr().err.splitlines() if not x.startswith("warning: "))
     assert line.startswith("error: ")
     assert told in line
@@ -205,9 +206,8 @@ def test_on_the_command_line(words: str, told: str, place: Path, capsys: pytest.
 
 @pytest.mark.parametrize(("words", "told"), CHECKED, ids=[words[:60] for words, _ in CHECKED])
 def test_before_torch_is_loaded(words: str, told: str, place: Path) -> None:
-    compose.prepare()
     try:
-        (problem,) = compose.check_command(shlex.split(words), multirun=False)
+        (problem,) = check_command(shlex.split(words))
     except ConfigError as error:
         problem = str(error)
     assert told in problem

@@ -12,12 +12,10 @@ import pytest
 from test_figures import results
 
 from ctxexp import Register, __version__, hookimpl
-from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import help_of
 from ctxexp.errors import DiskError
 from ctxexp.files.process import write_state
-from ctxexp.plugins import build_registry
-from ctxexp.plugins.registry import load_plugin_files
+from tests.composed import forget_plugin_files, registry_of, run_command_line
 
 SHOUT = """
 import ctxexp
@@ -41,7 +39,7 @@ def shout(tmp_path: Path) -> Iterator[str]:
     file = tmp_path / "mine.py"
     file.write_text(SHOUT)
     yield f"plugins=[{file}]"
-    load_plugin_files(None)
+    forget_plugin_files()
 
 
 def test_a_plugin_brings_a_verb(shout: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,7 +63,7 @@ def test_a_control_is_a_control_and_a_sink_a_sink(tmp_path: Path, capsys: pytest
             assert run_command_line([f"plugins=[{file}]", f"{kind}=odd"]) != 0
             assert f"{kind} 'odd': expected a {kind.title()}, got dict" in capsys.readouterr().err
     finally:
-        load_plugin_files(None)
+        forget_plugin_files()
 
 
 def test_own_verbs_come_by_the_hook_and_stay_unique() -> None:
@@ -77,7 +75,7 @@ def test_own_verbs_come_by_the_hook_and_stay_unique() -> None:
     with pytest.warns(
         UserWarning, match="registers command 'ui', which plugin 'ctxexp.command.verbs' already supplies"
     ):
-        registry = build_registry([("twice", Twice())], installed=False)
+        registry = registry_of([("twice", Twice())])
     verbs = ["cache", "conform", "models", "plugins", "report", "run", "ui", "upload"]
     assert registry.names("command") == verbs
     assert all(registry.find("command", verb).summary for verb in verbs)

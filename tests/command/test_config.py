@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.command import compose
+from ctxexp.command import compose, registry
 from ctxexp.command.names import config_folders
 from ctxexp.plugins import arguments
 from ctxexp.plugins.registry import GROUPS
+from tests.composed import check_command, config_of
 
 # The real configs and the real registry.
 
@@ -20,7 +21,6 @@ def options() -> list[str]:
 
 @pytest.mark.parametrize("option", options())
 def test_every_yaml_composes_and_checks(option: str) -> None:
-    compose.prepare()
     group = option.partition("=")[0]
     if group not in GROUPS:  # a plugin's own, which its experiments add
         option = f"+{option}"
@@ -36,7 +36,7 @@ def test_every_yaml_composes_and_checks(option: str) -> None:
     }
     if option == "engine=ray":
         pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scale[ray]'")
-    compose.check_command([option, *needed.get(option, [])], multirun=False)
+    check_command([option, *needed.get(option, [])])
 
 
 def test_every_argument_is_in_its_yaml() -> None:
@@ -44,7 +44,7 @@ def test_every_argument_is_in_its_yaml() -> None:
     import yaml
 
     for folder in config_folders():
-        for (kind, name), offer in compose.registry().offers.items():
+        for (kind, name), offer in registry().offers.items():
             path = folder / kind / f"{name}.yaml"
             if path.is_file():
                 written = set(yaml.safe_load(path.read_text())) - {"name", "defaults"}
@@ -53,19 +53,17 @@ def test_every_argument_is_in_its_yaml() -> None:
 
 @pytest.mark.parametrize("metric", ["default", "self_similarity", "[anisotropy,word_norm]"])
 def test_an_experiment_composes_with_any_metric(metric: str) -> None:
-    compose.prepare()
-    compose.check_command(["experiment=ethayarajh_2019", f"metric={metric}"], multirun=False)
+    check_command(["experiment=ethayarajh_2019", f"metric={metric}"])
 
 
 def test_a_sweep_over_names_globs_and_ranges_composes() -> None:
-    compose.prepare()
     of_files = "huggingface,word_vectors,vectors,sentence_transformer"
     for models, seeds in (("bert,gpt2,elmo", "1,2"), (f"glob(*,exclude=[{of_files}])", "range(1,3)")):
-        assert compose.check_command([f"model={models}", f"seed={seeds}"], multirun=True) == []
+        assert check_command([f"model={models}", f"seed={seeds}"], multirun=True) == []
 
 
 def test_the_papers_protocol() -> None:
-    config = compose.config_of(["experiment=ethayarajh_2019"])
+    config = config_of(["experiment=ethayarajh_2019"])
     assert config.weights.name == "published"
     assert config.dataset.name == "sts_2012_2016"
     assert (config.baseline.name, config.baseline.arguments) == ("one_per_sentence", {"size": 1000, "redraws": 30})
@@ -74,7 +72,7 @@ def test_the_papers_protocol() -> None:
     assert config.metric["max_explainable_variance_released"].arguments["definition"] == "released"
     for name in ("max_explainable_variance", "max_explainable_variance_released"):  # the paper's level, by name
         assert config.metric[name].arguments["baselines"] == ["run", "size_matched"]
-    usual = compose.config_of([])
+    usual = config_of([])
     assert usual.metric["max_explainable_variance"].arguments["baselines"] == ["size_matched"]
 
 

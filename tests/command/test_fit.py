@@ -22,13 +22,13 @@ from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.text import sentences_of
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.jobs.execute import summary
-from ctxexp.plugins import Registry, build_registry
+from ctxexp.plugins import Registry
 from ctxexp.report import run_facts
 from ctxexp.results.run_info import FitInfo, PoolingInfo
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.pool import PooledSentences, WordMeans
-from tests.composed import composed
+from tests.composed import composed, registry_of
 from tests.shipped import OnePerSentence, SelfSimilarity, Standardize
 
 WORDS = ["the", "bank", "of", "a", "river", ",", "money", "in", "water", "stone", "tree", "house", "long", "old"]
@@ -73,7 +73,7 @@ class Plugin:
 
 @pytest.fixture(scope="module")
 def registry() -> Registry:
-    return build_registry([("toys", Plugin())], installed=False)
+    return registry_of([("toys", Plugin())])
 
 
 @pytest.fixture(scope="module")

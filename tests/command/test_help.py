@@ -12,12 +12,12 @@ import yaml
 
 from ctxexp import Encoder
 from ctxexp.command import registry
-from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import help_of, keys_of, option_names
 from ctxexp.command.names import config_folder
 from ctxexp.models import TransformerOptions, with_transformer_options
 from ctxexp.plugins import Offer
 from ctxexp.plugins.registry import GROUPS
+from tests.composed import offer, run_command_line
 
 
 def test_every_config_key_has_a_line_with_a_comment() -> None:
@@ -56,7 +56,7 @@ def test_an_option_without_a_file_says_what_its_docstring_does() -> None:
         rate: how fast
         """
 
-    registry().add(Offer("transform", "mine", mine, "tests"))
+    offer(registry(), "transform", "mine", mine)
     try:
         lines = help_of(["transform=mine"]).splitlines()
     finally:
@@ -101,8 +101,8 @@ def test_the_words_beside_it_say_what_help_is_asked_for(
 
 def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
-        "import sys; from ctxexp.command import cli; cli.run_command_line(['--help']);"
-        "cli.run_command_line(['--help', 'metric']);"
+        "import sys; from ctxexp.command import cli; run_command_line(['--help']);"
+        "run_command_line(['--help', 'metric']);"
         "heavy = {'torch', 'mlflow', 'transformers', 'pandas', 'matplotlib', 'scipy', 'hydra'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

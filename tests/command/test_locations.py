@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from ctxexp.command import compose
-from ctxexp.command.cli import run_command_line
 from ctxexp.command.help import option_names
 from ctxexp.command.names import Location, as_overrides, as_value, locate
 from ctxexp.command.overrides import expand_locations, parse, write_out
 from ctxexp.errors import ConfigError
 from ctxexp.jobs import execute
-from ctxexp.models import minis
+from tests.composed import run_command_line
+from tests.shipped import mini
 
 SENTENCES = ["The bank of the river was wet.", "The bank raised the rate.", "A river runs past the old bank."]
 FAST = ["metric=anisotropy", "min_contexts=2", "bootstrap=0", "device=cpu", "sink=none"]
@@ -28,7 +28,7 @@ TEXTS = ("huggingface", "polysemy", "sick_r", "sts", "sts_2012_2016", "sts_b", "
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of a model, whose files each test links."""
-    return shutil.copytree(minis.folder("gpt2"), tmp_path_factory.mktemp("model") / "gpt2")
+    return shutil.copytree(mini("gpt2"), tmp_path_factory.mktemp("model") / "gpt2")
 
 
 @pytest.fixture

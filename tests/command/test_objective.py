@@ -11,20 +11,13 @@ import pytest
 import yaml
 from warm import Warm
 
-from ctxexp.command import compose
-from ctxexp.command.cli import run_command_line
 from ctxexp.command.names import add_config_folder
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.results import RunInfo
 from ctxexp.results.objective import Objective
 from ctxexp.results.run_info import ModelInfo
+from tests.composed import check_command, run_command_line
 from tests.made import results_with
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _prepared() -> None:
-    compose.prepare()
-
 
 CURVE = [0.5, np.nan, 0.75, 0.25]
 
@@ -62,7 +55,7 @@ def test_the_last_layer_is_the_last_measured_one() -> None:
 def test_a_wrong_measure_is_refused_with_what_there_is() -> None:
     loaded = "torch" in sys.modules
     with pytest.raises(ConfigError, match=r"no measure 'slef_similarity'; did you mean 'self_similarity' or "):
-        compose.check_command(["objective=slef_similarity/raw@last"], multirun=False)
+        check_command(["objective=slef_similarity/raw@last"])
     assert ("torch" in sys.modules) == loaded
 
 
@@ -77,15 +70,15 @@ def test_an_experiment_that_names_one_says_so_too(tmp_path: Path, capsys: pytest
         add_config_folder(None)
     assert "no hydra/launcher 'ray'; the plugin hydra-ray-launcher brings it" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="no experiment 'mine'"):
-        compose.check_command(["experiment=mine"], multirun=False)
+        check_command(["experiment=mine"])
 
 
 def test_what_optimises_needs_an_objective() -> None:
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="pip install 'ctxexp[optuna]'")
     words = ["hydra/sweeper=optuna", "transform=whitening", "transform.shrinkage=interval(0,1)"]
     with pytest.raises(ConfigError, match="hydra/sweeper=optuna needs a number to optimise, as in objective="):
-        compose.check_command(words, multirun=True)
-    assert compose.check_command([*words, "objective=self_similarity/raw@last"], multirun=True) == []
+        check_command(words, multirun=True)
+    assert check_command([*words, "objective=self_similarity/raw@last"], multirun=True) == []
 
 
 @pytest.mark.slow

@@ -16,19 +16,15 @@ from ctxexp.command import cli, compose
 from ctxexp.command.overrides import normalize_overrides
 from ctxexp.errors import UnknownName, line, short, suggestions
 from ctxexp.plugins.offers import FILE, install_hint
+from tests.composed import check_command
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _prepared() -> None:
-    compose.prepare()
-
-
 def test_the_usual_idiom_of_an_experiment_works() -> None:
     assert normalize_overrides(["+experiment=a", "++experiment=b", "+x=1"]) == ["experiment=a", "experiment=b", "+x=1"]
-    compose.check_command(["+experiment=frequency"], multirun=False)
-    compose.check_command(["transform=flow/3"], multirun=False)  # an option in a folder
+    check_command(["+experiment=frequency"])
+    check_command(["transform=flow/3"])  # an option in a folder
 
 
 def test_hints_name_what_plugins_here_bring() -> None:

@@ -8,19 +8,14 @@ from pathlib import Path
 import pytest
 from ctxexp_frequency.degeneration import Degeneration
 
-from ctxexp.command import compose
+from ctxexp.command import registry
 from ctxexp.errors import ConfigError
 from ctxexp.models import choices
-from ctxexp.plugins import Offer
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _prepared() -> None:
-    compose.prepare()
+from tests.composed import check_command, offer
 
 
 def problems(*overrides: str, multirun: bool = False) -> list[str]:
-    return compose.check_command(overrides, multirun=multirun)
+    return check_command(overrides, multirun=multirun)
 
 
 def test_what_can_run_has_no_problem() -> None:
@@ -40,14 +35,14 @@ def test_a_sample_of_a_strangers_metric_is_checked() -> None:
     class Sampled(Degeneration):
         sample = -1
 
-    registry = compose.registry()
-    registry.add(Offer("metric", "sampled", Sampled, "tests"))
+    names = registry()
+    offer(names, "metric", "sampled", Sampled)
     try:
         assert problems("metric=degeneration", "metric.degeneration.name=sampled") == [
             "metric.degeneration.sample=-1: expected at least 1, or null for all"
         ]
     finally:
-        del registry.offers["metric", "sampled"]
+        del names.offers["metric", "sampled"]
 
 
 def test_a_device_that_cannot_be_is_refused_without_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

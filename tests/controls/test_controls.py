@@ -24,11 +24,10 @@ from ctxexp.errors import MetricError
 from ctxexp.jobs.execute import summary
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.curves import _first_share
-from ctxexp.plugins import build_registry
 from ctxexp.report import shared_facts
 from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.vectors.stores import apply_control
-from tests.composed import composed
+from tests.composed import composed, registry_of
 from tests.made import results_with, told
 from tests.shipped import (
     IntraSentenceSimilarity,
@@ -42,7 +41,7 @@ from tests.shipped import (
     WordNorm,
 )
 
-REGISTRY = build_registry(installed=False)
+REGISTRY = registry_of()
 
 
 def control(node: dict[str, object]) -> Control:

@@ -10,8 +10,7 @@ from ctxexp import Corpus, Pair, Register, Sense, Sentence, hookimpl
 from ctxexp.command import Built
 from ctxexp.datasets.checks import check_corpus, check_sentences, deduplicate
 from ctxexp.errors import DataError
-from ctxexp.plugins import build_registry
-from tests.composed import composed
+from tests.composed import composed, registry_of
 
 
 def test_words_joined_by_spaces_keep_their_spans() -> None:
@@ -34,7 +33,7 @@ def test_a_strangers_corpus_is_checked_where_it_comes_in() -> None:
         def register_datasets(register: Register) -> None:
             register("mine", lambda: wrong)
 
-    registry = build_registry([("mine", Mine)], installed=False)
+    registry = registry_of([("mine", Mine)])
     config = composed(registry=registry, dataset={"name": "mine"})
     with pytest.raises(DataError, match=r"sentence 0, 'a bank': the span .* \[dataset 'mine' is of "):
         _ = Built(config).corpus

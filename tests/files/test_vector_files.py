@@ -15,11 +15,10 @@ from ctxexp import Corpus, Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files.vector_files import EXPORTS, read_vectors, write_binary, write_safetensors, write_text
 from ctxexp.models.word_vectors import WordVectorEncoder
-from ctxexp.plugins.registry import load_plugin_files
 from ctxexp.report import shared_facts
 from ctxexp.testing import check_encoder
 from ctxexp.vectors.encode import open_store
-from tests.composed import composed, of
+from tests.composed import composed, forget_plugin_files, of
 from tests.shipped import word_vectors
 
 WORDS = ["the", "über", "naïve", "bank", "北京", "x\u00a0y"]
@@ -301,7 +300,7 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
     from ctxexp.jobs.execute import summary
 
     overrides = ["model=word_vectors", f"model.path={glove}", "metric=[degeneration,word_norm]", "baseline=b100"]
-    load_plugin_files([])
+    forget_plugin_files()
     config = composed(*overrides, f"cache.folder={tmp_path}/cache")
     corpus = Corpus.of("c", [["the", "bank"], ["quux", "the", "river", "bank"], ["quux"]])
     results = Built(of(config, corpus)).run(tmp_path)

@@ -16,9 +16,9 @@ from ctxexp import Results, Run, Sink
 from ctxexp.errors import TrackingError
 from ctxexp.jobs.execute import close_sweep
 from ctxexp.jobs.job import Sinks, finished_on_disk, job, new_run, reuse
-from ctxexp.plugins import build_registry
 from ctxexp.sink import Sweep
 from ctxexp.testing import MemorySink, check_sink
+from tests.composed import registry_of
 
 
 def results() -> Results:
@@ -165,7 +165,7 @@ def test_the_tutorial_s_sink_holds_the_frame(tmp_path: Path, monkeypatch: pytest
     page = (Path(__file__).resolve().parents[2] / "plugins" / "README.md").read_text(encoding="utf-8")
     file = tmp_path / "my_sink.py"
     file.write_text(re.search(r"```python\n(# my_sink\.py\n.*?)```", page, re.S)[1], encoding="utf-8")
-    make = build_registry(installed=False, files=[file]).find("sink", "json_lines").factory
+    make = registry_of(files=[file]).find("sink", "json_lines").factory
     run = run_of(tmp_path)
     lines = tmp_path / "values.jsonl"
     with job(run, Sinks({"lines": make(file=str(lines))})) as running:

@@ -15,7 +15,7 @@ from ctxexp import Block, Group, GroupMean, Metric
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.maths import mean_cosine
 from ctxexp.maths.geometry import explained_variance
-from ctxexp.plugins import build_registry
+from tests.composed import registry_of
 from tests.shipped import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity, WordNorm
 
 EACH: list[Callable[[], Metric]] = [
@@ -127,7 +127,7 @@ def test_anisotropy_takes_the_first_sample() -> None:
 
 
 def test_names_and_their_settings() -> None:
-    registry = build_registry(installed=False)
+    registry = registry_of()
     settings = {
         n: list(inspect.signature(registry.find("metric", n).factory).parameters) for n in registry.names("metric")
     }
@@ -177,7 +177,7 @@ def test_values_on_file_are_the_defaults_in_python(file: str) -> None:
     )
     options = OmegaConf.to_container(config.of, resolve=True)
     assert isinstance(options, dict)
-    factory = build_registry(installed=False).find(file.split("/")[0], options.pop("name")).factory  # type: ignore[arg-type]
+    factory = registry_of().find(file.split("/")[0], options.pop("name")).factory  # type: ignore[arg-type]
     default = settings_of(factory())
     assert {name for name in options if settings_of(factory(**{name: options[name]})) != default} == CHANGED.get(
         file, set()

@@ -10,12 +10,12 @@ import pytest
 from huggingface_hub import constants
 
 from ctxexp.command import registry
-from ctxexp.command.cli import run_command_line
 from ctxexp.models import ModelFiles, minis, with_files
 from ctxexp.models.choices import cached_models, registered_models
 from ctxexp.models.elmo.locate import ORIGINAL
 from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS
 from ctxexp.plugins import Offer
+from tests.composed import run_command_line
 
 
 @pytest.fixture

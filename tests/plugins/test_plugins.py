@@ -32,7 +32,7 @@ from ctxexp import (
     errors,
     hookimpl,
 )
-from ctxexp.command import Built, cli, compose
+from ctxexp.command import Built, compose
 from ctxexp.command.build import encoder_version
 from ctxexp.command.config import Component, Config
 from ctxexp.command.help import help_of
@@ -48,9 +48,9 @@ from ctxexp.errors import (
     error_text,
     plugin_call,
 )
-from ctxexp.plugins import CONFIG_KINDS, Offer, PluginVersion, Registry, build_registry
+from ctxexp.plugins import CONFIG_KINDS, Offer, PluginVersion, Registry
 from ctxexp.plugins.registry import load_plugin_files
-from tests.composed import composed, of
+from tests.composed import composed, forget_plugin_files, of, offer, registry_of, run_command_line
 
 
 class Good:
@@ -60,7 +60,7 @@ class Good:
 
 
 def test_every_first_party_name_is_there() -> None:
-    registry = build_registry(installed=False)
+    registry = registry_of()
     assert {"bert", "gpt2", "elmo", "huggingface"} <= set(registry.names("model"))
     assert {"polysemy", "sts_2012_2016", "sts_b", "sick_r", "text"} <= set(registry.names("dataset"))
     assert {"self_similarity", "intra_sentence_similarity", "max_explainable_variance", "anisotropy"} <= set(
@@ -72,13 +72,13 @@ def test_every_first_party_name_is_there() -> None:
 
 
 def test_an_extra_plugin_joins() -> None:
-    registry = build_registry([("good", Good())], installed=False)
+    registry = registry_of([("good", Good())])
     assert registry.find("model", "theirs").factory(path="x") == "x"
     assert [s.plugin for s in registry.sources] == ["good"]
 
 
 def test_unknown_names_list_their_neighbours() -> None:
-    registry = build_registry(installed=False)
+    registry = registry_of()
     every = r"\(bert, elmo, gpt2, huggingface, random_words, word_vectors\)"
     with pytest.raises(UnknownName, match=rf"no model 'gpt-2'; did you mean 'gpt2'\? {every}"):
         registry.find("model", "gpt-2")
@@ -121,7 +121,7 @@ def test_a_broken_plugin_is_named_and_leaves_nothing_behind() -> None:
         ("good", Good()),
     ]
     with pytest.warns(UserWarning, match="plugin"):
-        registry = build_registry(plugins, installed=False)
+        registry = registry_of(plugins)
     report = "\n".join(registry.broken)
     assert "registers model 'bert', which plugin 'ctxexp.models' already supplies; rename one of them" in report
     assert "registrar" in report  # the argument that the hook doesn't have
@@ -190,30 +190,30 @@ def write(folder: Path, text: str = FILE, name: str = "mine.py") -> Path:
 
 def test_a_file_is_a_plugin_named_by_its_content(tmp_path: Path) -> None:
     path = write(tmp_path)
-    registry = build_registry(installed=False, files=[path, path])
+    registry = registry_of(files=[path, path])
     (source,) = registry.sources
     assert (source.plugin, source.distribution) == ("mine", str(path))
     assert re.fullmatch(r"sha256:[0-9a-f]{16}", source.version)
     encoder = registry.find("model", "bits").factory(width=3)
     assert next(iter(encoder.encode(Corpus.of("c", [["abc"]]).sentences))).layers.tolist() == [[[2, 2, 1]]]
     assert [p.name for p in tmp_path.iterdir()] == ["mine.py"]  # no __pycache__
-    changed = build_registry(installed=False, files=[write(tmp_path, FILE + "# more")]).sources[0]
+    changed = registry_of(files=[write(tmp_path, FILE + "# more")]).sources[0]
     assert changed.version != source.version
 
 
 def test_config_files_lie_in_a_plugins_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path)
     (tmp_path / "conf").mkdir()  # anyone's
-    assert build_registry(installed=False, files=[path]).folders == []
+    assert registry_of(files=[path]).folders == []
     (tmp_path / "ctxexp_conf").mkdir()
-    assert build_registry(installed=False, files=[path]).folders == [tmp_path / "ctxexp_conf"]
+    assert registry_of(files=[path]).folders == [tmp_path / "ctxexp_conf"]
     package = tmp_path / "theirs_of_a_package"
     (package / "ctxexp_conf").mkdir(parents=True)
     (package / "__init__.py").touch()
     write(package, name="hooks.py")
     monkeypatch.syspath_prepend(str(tmp_path))
     plugin = importlib.import_module("theirs_of_a_package.hooks")
-    assert build_registry([("theirs", plugin)], installed=False).folders == [package / "ctxexp_conf"]
+    assert registry_of([("theirs", plugin)]).folders == [package / "ctxexp_conf"]
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_config_files_lie_in_a_plugins_folder(tmp_path: Path, monkeypatch: pytes
 def test_a_broken_file_is_an_error_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(PluginError) as caught:
-        build_registry(installed=False, files=[path])
+        registry_of(files=[path])
     assert str(caught.value).startswith(f"plugin file {path}")
     assert message in str(caught.value)
 
@@ -239,16 +239,16 @@ def test_a_broken_file_is_an_error_with_its_line(tmp_path: Path, text: str, mess
 def test_a_missing_file_has_neighbours(tmp_path: Path) -> None:
     write(tmp_path)
     with pytest.raises(PluginError, match=r"no plugin file .*/mne\.py; did you mean mine\.py\?"):
-        build_registry(installed=False, files=[tmp_path / "mne.py"])
+        registry_of(files=[tmp_path / "mne.py"])
     with pytest.raises(PluginError, match=r"no plugin file .*/x\.py$"):
-        build_registry(installed=False, files=[tmp_path / "nowhere" / "x.py"])
+        registry_of(files=[tmp_path / "nowhere" / "x.py"])
 
 
 @pytest.fixture
 def fresh_registry() -> Iterator[None]:
     """What the test makes the process's registry use is forgotten after it."""
     yield
-    load_plugin_files([])
+    forget_plugin_files()
 
 
 @pytest.mark.usefixtures("fresh_registry")
@@ -264,7 +264,7 @@ def test_the_command_line_names_files_absolutely(tmp_path: Path, monkeypatch: py
         compose.check_command([*overrides, "model.width=two"], multirun=False)
     monkeypatch.chdir("/")
     assert compose.take_plugins(overrides) == overrides  # as a worker gets them
-    load_plugin_files([])
+    forget_plugin_files()
     with pytest.raises(ConfigError, match="no model 'bits'"):
         compose.check_command(["model=bits"], multirun=False)
     with pytest.raises(ConfigError, match="files of plugins are named on the command line only"):
@@ -455,11 +455,11 @@ class _NoGroup(_BadBaseline):
 )
 def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, message: str) -> None:
 
-    registry = build_registry([("faults", Faults())], installed=False)
+    registry = registry_of([("faults", Faults())])
     supplier = PluginVersion("faults", "ctxexp-faults", "0.9")
-    for key, offer in registry.offers.items():
-        registry.offers[key] = replace(offer, supplier=offer.supplier and supplier)
-    registry.add(Offer("model", "good_model", _GoodModel, "tests"))
+    for key, made in registry.offers.items():
+        registry.offers[key] = replace(made, supplier=made.supplier and supplier)
+    offer(registry, "model", "good_model", _GoodModel)
     node = {"name": name}
     chosen = {"model": {"name": "good_model"}, kind: {name: node} if kind == "metric" else node}
     whole = config(tmp_path, registry, **chosen)
@@ -473,7 +473,7 @@ def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, messa
 
 
 def test_a_run_records_the_plugins_that_took_part(tmp_path: Path) -> None:
-    registry = build_registry([("unused", Good())], installed=False, files=[write(tmp_path)])
+    registry = registry_of([("unused", Good())], files=[write(tmp_path)])
     whole = config(tmp_path, registry, model={"name": "bits"})
     (used,) = plugins_used(whole)
     assert used.plugin == "mine"
@@ -481,9 +481,9 @@ def test_a_run_records_the_plugins_that_took_part(tmp_path: Path) -> None:
     assert plugins_used(config(tmp_path, registry)) == ()
     key = job_key(whole, "f", "e", "1")
     assert job_key(replace(whole, plugins=["/elsewhere/mine.py"]), "f", "e", "1") == key
-    offer = registry.find("model", "bits")
-    assert offer.supplier is not None
-    registry.offers["model", "bits"] = replace(offer, supplier=replace(offer.supplier, version="sha256:other"))
+    bits = registry.find("model", "bits")
+    assert bits.supplier is not None
+    registry.offers["model", "bits"] = replace(bits, supplier=replace(bits.supplier, version="sha256:other"))
     assert job_key(config(tmp_path, registry, model={"name": "bits"}), "f", "e", "1") != key
 
 
@@ -493,7 +493,7 @@ def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
     corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
     encoded = []
     for text in (FILE, FILE, FILE.replace("+ 1)", "+ 2)")):
-        registry = build_registry(installed=False, files=[write(tmp_path, text)])
+        registry = registry_of(files=[write(tmp_path, text)])
         results = Built(of(config(tmp_path, registry, model={"name": "bits"}), corpus)).run(tmp_path)
         encoded.append(results.info.encoded)
     assert encoded == [6, 0, 6]
@@ -501,7 +501,7 @@ def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
 
 def test_an_argument_that_the_name_lacks_is_encoded_again(tmp_path: Path) -> None:
     lacking = FILE.replace('return f"bits width={self.width} broken={self.broken}"', 'return "bits"')
-    registry = build_registry(installed=False, files=[write(tmp_path, lacking)])
+    registry = registry_of(files=[write(tmp_path, lacking)])
     corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
 
     def encoded(**arguments: Any) -> int:
@@ -530,11 +530,11 @@ def test_published_models_are_keyed_by_their_names_alone() -> None:
     arguments = {"pooling": "first", "device": "cpu"}
     assert encoder_version(Component("model", "minilm", arguments, registry)) == "ctxexp-packaged-models 0.1"
     assert encoder_version(Component("model", "theirs", arguments, registry)) == 'other 0.1 pooling="first"'
-    assert encoder_version(Component("model", "bert", {"pooling": "first"}, build_registry(installed=False))) == ""
+    assert encoder_version(Component("model", "bert", {"pooling": "first"}, registry_of())) == ""
 
 
 def test_a_run_records_its_encoders_own_dtype(tmp_path: Path) -> None:
-    registry = build_registry(installed=False, files=[write(tmp_path)])
+    registry = registry_of(files=[write(tmp_path)])
     corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
     whole = replace(of(config(tmp_path, registry, model={"name": "bits"}), corpus), dtype="bfloat16")
     assert Built(whole).run(tmp_path).info.model.dtype == "float32"
@@ -542,12 +542,12 @@ def test_a_run_records_its_encoders_own_dtype(tmp_path: Path) -> None:
 
 def test_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path)
-    assert cli.run_command_line(["plugins", str(path)]) == 0
+    assert run_command_line(["plugins", str(path)]) == 0
     text = capsys.readouterr().out
     assert re.search(rf"^mine \({re.escape(str(path))}\) sha256:\w+$", text, flags=re.MULTILINE)
     assert re.search(r"^  model=bits +Words as bits of their length\.$", text, flags=re.MULTILINE)
     assert "      width: int = 4, broken: bool = false" in text
-    assert cli.run_command_line(["plugins", str(path), "json=true"]) == 0
+    assert run_command_line(["plugins", str(path), "json=true"]) == 0
     told = json.loads(capsys.readouterr().out)
     bits = told["groups"]["model"]["bits"]
     assert bits["about"] == "Words as bits of their length."
@@ -558,11 +558,11 @@ def test_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert told["values"]["seed"]["value"] == "0"
     assert told["verbs"]["cache"]["arguments"].startswith("action: show | clear = show")
     assert "model=bits" in told["plugins"][-1]["offers"]
-    assert cli.run_command_line(["plugins", str(tmp_path / "nothing.py")]) == 2
+    assert run_command_line(["plugins", str(tmp_path / "nothing.py")]) == 2
     assert "error: no plugin file" in capsys.readouterr().err
-    load_plugin_files([])
+    forget_plugin_files()
     with pytest.warns(UserWarning, match="boom"):
-        broken = build_registry([("x", _Boom())], installed=False)
+        broken = registry_of([("x", _Boom())])
     assert "broken, and left out:\n  plugin 'x' (x) of distribution - - is ignored: ValueError: boom" in listing(broken)
     assert signature_text(Offer("model", "x", lambda **keys: keys, "tests")) == "any"
 
@@ -648,7 +648,7 @@ def test_a_file_works_in_every_worker_of_a_sweep(tmp_path: Path) -> None:
 def test_an_exit_or_flood_at_import_is_one_line(tmp_path: Path, text: str, message: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(PluginError) as caught:
-        build_registry(installed=False, files=[path])
+        registry_of(files=[path])
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 800
@@ -701,8 +701,8 @@ def test_an_exit_in_use_names_its_plugin(tmp_path: Path) -> None:
         def register_controls(self, register: Register) -> None:
             register("exits", type("Exits", (Control,), {"corpus": lambda self, corpus, seed: sys.exit(3)}))
 
-    registry = build_registry([("exits", Exits())], installed=False)
-    registry.add(Offer("model", "good_model", _GoodModel, "tests"))
+    registry = registry_of([("exits", Exits())])
+    offer(registry, "model", "good_model", _GoodModel)
     corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
 
     for kind in (
@@ -722,7 +722,7 @@ def test_a_name_that_no_command_line_could_choose_is_refused(name: Any) -> None:
         register(name, print)
 
     with pytest.warns(UserWarning, match=r"model .*: expected a name of letters, digits, _ \. - that is not null"):
-        registry = build_registry([("odd", _plugin(register_models=offers))], installed=False)
+        registry = registry_of([("odd", _plugin(register_models=offers))])
     assert name not in registry.names("model")
 
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from test_figures import results
 
-from ctxexp.plugins import build_registry
 from ctxexp.report import comparison
 from ctxexp.report import page as report
 from ctxexp.report.charts import PAPER_MEASURES
 from tests.browser import headless, wait_until
+from tests.composed import registry_of
 
 NASTY = '<b>"tiny"</b> & </script><script>alert(1)</script> {{ data }}'
 
@@ -136,7 +136,7 @@ def test_runs_are_linked_only_where_a_sink_shows_them(tmp_path: Path) -> None:
 
 
 def test_summarise_writes_the_figures_the_page_and_every_value(tmp_path: Path) -> None:
-    paths = comparison.write_summary(runs(), tmp_path / "summary", build_registry(installed=False))
+    paths = comparison.write_summary(runs(), tmp_path / "summary", registry_of())
     assert all(p.stat().st_size > 0 for p in paths)
     assert {"overview.png", "self_similarity.png", "report.html", "comparison.csv"} <= {p.name for p in paths}
     printed = {p.name for p in paths if p.suffix == ".pdf"}
@@ -161,7 +161,7 @@ def test_summarise_writes_the_figures_the_page_and_every_value(tmp_path: Path) -
 
 
 def test_a_sweep_without_results_still_has_a_page(tmp_path: Path) -> None:
-    paths = comparison.write_summary([], tmp_path, build_registry(installed=False))
+    paths = comparison.write_summary([], tmp_path, registry_of())
     assert {p.name for p in paths} == {"report.html", "comparison.csv"}
 
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from test_figures import results, texts
 
-from ctxexp.plugins import build_registry
 from ctxexp.report import LabelledResults, charts, comparison, figures
 from ctxexp.report.frame import FIXED
 from ctxexp.report.run_facts import average_seeds
 from ctxexp.report.terminal import answer
 from ctxexp.results import Estimates, Key
+from tests.composed import registry_of
 
 SELF = Key("self_similarity", "adjusted")
 
@@ -97,7 +97,7 @@ def test_figures_table_and_page_name_the_spread(tmp_path: Path) -> None:
     value, low, _ = (float(column[-1]) for column in shown[0][1].by_key[SELF])
     line = next(line for line in answer(shown, 160).splitlines() if line.startswith("bert, mean of 3 seeds ± sd"))
     assert re.search(rf" {value:.3f} +± {value - low:.3f}", line)
-    comparison.write_summary(runs, tmp_path, build_registry(installed=False))
+    comparison.write_summary(runs, tmp_path, registry_of())
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "mean of 3 seeds ± sd" in text
     assert "with the standard deviation over the seeds in its place" in text

@@ -14,9 +14,9 @@ from warm import Warm
 
 from ctxexp import Register, hookimpl
 from ctxexp.errors import PluginError
-from ctxexp.plugins import build_registry
 from ctxexp.report import Table, empty_figure
 from ctxexp.report.terminal import table_texts, write_figures, write_tables
+from tests.composed import registry_of
 
 TABLE = Table("Title", pd.DataFrame({"a": [1.0, math.nan]}), ["a", "bc"], [["1|2", "x"], ["1", "yyyy"]], ["a note"])
 
@@ -43,20 +43,20 @@ def test_sweep_tables_are_files_that_line_up(tmp_path: Path) -> None:
     assert TABLE.markdown() == (
         "**Title**\n\n| a    | bc   |\n|------|------|\n| 1\\|2 | x    |\n| 1    | yyyy |\n\n- a note\n"
     )
-    paths = write_tables([], tmp_path, build_registry([("mine", Plugin())], installed=False))
+    paths = write_tables([], tmp_path, registry_of([("mine", Plugin())]))
     assert [p.name for p in paths] == ["table_x.csv", "table_x.md"]
     assert (tmp_path / "table_x.csv").read_text(encoding="utf-8").split() == ["a", "1.0", '""']
     assert table_texts(tmp_path) == [TABLE.markdown()]
 
 
 def test_a_figure_of_a_plugin_is_two_files(tmp_path: Path) -> None:
-    paths = write_figures([], tmp_path, build_registry([("mine", Plugin())], installed=False))
+    paths = write_figures([], tmp_path, registry_of([("mine", Plugin())]))
     assert [p.name for p in paths] == ["drawn.png", "drawn.svg"]
     assert all(p.stat().st_size > 100 for p in paths)
 
 
 def test_a_plugin_whose_table_fails_is_named(tmp_path: Path) -> None:
-    registry = build_registry([("mine", Wrong())], installed=False)
+    registry = registry_of([("mine", Wrong())])
     with pytest.raises(
         PluginError, match=r"^report 'table_z' of plugin 'mine' \(- -\) could not be built: IndexError: .*range$"
     ):
@@ -66,7 +66,7 @@ def test_a_plugin_whose_table_fails_is_named(tmp_path: Path) -> None:
 
 
 def test_tables_and_figures_are_listed_by_their_files() -> None:
-    registry = build_registry([("mine", Plugin())], installed=False)
+    registry = registry_of([("mine", Plugin())])
     usages = [registry.find("report", name).usage for name in registry.names("report")]
     assert usages == ["drawn.png", "table_x.md", "table_y.md", "undrawn.png"]
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from ctxexp.command import compose
 from ctxexp.command.cli import main
 from ctxexp.command.config import environment_texts
 from ctxexp.errors import ConfigError
@@ -18,9 +17,9 @@ from ctxexp.files import credentials
 from ctxexp.files.credentials import RULE
 from ctxexp.jobs import execute
 from ctxexp.jobs.execute import info_as_written
-from ctxexp.plugins.registry import load_plugin_files
 from ctxexp.results import RunInfo
 from ctxexp.results.run_info import CorpusInfo
+from tests.composed import config_of, forget_plugin_files
 
 SECRET = "hunter22$@{' x"
 PLUGIN = '''
@@ -72,7 +71,7 @@ def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("RECEIVED", str(tmp_path / "received"))
     yield tmp_path / "received"
-    load_plugin_files([])  # watch.py is this test's alone
+    forget_plugin_files()  # watch.py is this test's alone
 
 
 def typed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> object:
@@ -252,7 +251,7 @@ def test_only_what_the_environment_gave_is_a_reference(monkeypatch: pytest.Monke
 
 
 def test_python_composes_by_the_same_rule(received: Path) -> None:
-    config = compose.config_of([*RUN, "sink=watch", "sink.watch.pin=${oc.env:MYKEY}"])
+    config = config_of([*RUN, "sink=watch", "sink.watch.pin=${oc.env:MYKEY}"])
     assert config.sink["watch"].arguments["pin"] == SECRET
     with pytest.raises(ConfigError, match=re.escape(f"pin: {RULE}")):
-        compose.config_of([*RUN, "sink=watch", "sink.watch.pin=hunter22"])
+        config_of([*RUN, "sink=watch", "sink.watch.pin=hunter22"])

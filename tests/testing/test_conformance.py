@@ -25,16 +25,14 @@ from ctxexp import (
     Sense,
     Sentence,
 )
-from ctxexp.command.cli import run_command_line
 from ctxexp.errors import ConfigError, ConformanceError, TransformError, UnknownName
 from ctxexp.maths.geometry import explained_variance
-from ctxexp.models import minis
-from ctxexp.plugins import CONFIG_KINDS, build_registry
-from ctxexp.plugins.registry import load_plugin_files
+from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.testing import check_baseline, check_dataset, check_encoder, check_metric, check_transform
 from ctxexp.testing.by_name import conform
+from tests.composed import forget_plugin_files, offer, registry_of, run_command_line
 from tests.laws import fails
-from tests.shipped import STS, Center, MaxExplainableVariance, SelfSimilarity, bert, elmo, gpt2
+from tests.shipped import STS, Center, MaxExplainableVariance, SelfSimilarity, bert, elmo, gpt2, mini
 
 # What ships.
 
@@ -42,7 +40,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "model/bert": [{}, {"pooling": "pieces"}],
     "model/elmo": [{}, {"state": "carry"}],
     "model/gpt2": [{"dtype": "bfloat16", "long": "refuse"}],
-    "model/huggingface": [{"checkpoint": str(minis.folder("gpt2")), "pooling": "first", "final_norm": False}],
+    "model/huggingface": [{"checkpoint": str(mini("gpt2")), "pooling": "first", "final_norm": False}],
     "model/word_vectors": [],  # no file of vectors comes with ours: tests/test_vector_files.py writes one
     "dataset/text": [{"path": "LICENSE"}],
     "dataset/sick_r": [{"path": "sick_r"}],
@@ -55,7 +53,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
 }
 SHIPPED = [
     pytest.param(f"{kind}/{name}", options, marks=[pytest.mark.slow] * (kind == "model"))
-    for kind, name in build_registry(installed=False).offers
+    for kind, name in registry_of().offers
     if kind in CONFIG_KINDS
     for options in OPTIONS.get(f"{kind}/{name}", [{}])
 ]
@@ -620,11 +618,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_names_that_are_ambiguous_or_unknown() -> None:
-    registry = build_registry(installed=False)
-    from ctxexp.plugins import Offer
+    registry = registry_of()
     from ctxexp.testing.by_name import find_option
 
-    registry.add(Offer("metric", "bert", print, "tests"))
+    offer(registry, "metric", "bert", print)
     with pytest.raises(ConfigError, match="'bert' is the name of several things; say model/bert or metric/bert"):
         find_option(registry, "bert")
     with pytest.raises(UnknownName):
@@ -682,5 +679,5 @@ def test_the_kit_knows_files_named_before_it(tmp_path: Path, capsys: pytest.Capt
     try:
         assert run_command_line([f"plugins=['{file}']", "conform", "sum"]) == 0
     finally:
-        load_plugin_files([])
+        forget_plugin_files()
     assert f"metric sum of plugin 'mine' ({file}" in capsys.readouterr().out
