@@ -19,9 +19,10 @@ import pytest
 import ctxexp
 from ctxexp import CtxexpError, Pair, Sense, Sentence
 from ctxexp.command import face
-from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, ModelError, TrackingError
+from ctxexp.datasets import tokenizer
+from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, ModelError, TrackingError, UnknownName
 from tests.composed import check_command, run_command_line
-from tests.shipped import Center, SelfSimilarity
+from tests.shipped import Center, SelfSimilarity, Whitening, bert, elmo, random_words, sick_r, sts_2012_2016, sts_b
 
 GLOVE = find_spec("ctxexp_packaged_models") is None  # else its names are there
 LONG = 5000 * "a"
@@ -182,6 +183,38 @@ CHECKED = [  # of a command that would start: its job fails with it, once it is 
     ("model=elmo model.slots=0", "slots=0: expected a positive number of sentences a batch"),
     ("model=elmo model.slots=2", "slots=2 has no meaning with state=reset"),
     ("model=word_vectors model.path=/nowhere", "no file of word vectors at /nowhere (model.path)"),
+    ("words.sample=5", "words.sample=5 needs words.max_contexts"),
+    ("words.max_contexts=8 words.deduplicate=false", "as one context: leave deduplicate=false out"),
+    ("words.max_contexts=3", "words.max_contexts=3 is below min_contexts=5"),
+    ("sentence.mixes=[[1,-1]]", "no layer -1 (in [1, -1]): layers count from 0, the input layer"),
+    ("sentence.mixes=[[1,1]]", "[1, 1]: a layer is there twice"),
+    ("sentence.mixes=[[]]", "[]: expected a name (last2, "),
+    ("sentence.mixes=[1,4]", "a mix is a list"),
+    ("sentence.mixes=[[1.5]]", "[1.5]: expected a name"),
+    ("sentence.mixes=[{scalar_mix:x}]", "scalar_mix='x': expected a weight a layer"),
+    ("sentence.mixes=[{last2:[1]}]", "{'last2': [1]}: expected a name"),
+    ("baseline.redraws=-1", "baseline redraws=-1: expected 0 or more"),
+    ("baseline.redraws=1000000000", "baseline redraws=1000000000: expected at most 10000"),
+    ("baseline=uniform baseline.redraws=1000000000", "baseline redraws=1000000000: expected at most 10000"),
+    ("baseline=size_matched baseline.redraws=1000000000", "baseline redraws=1000000000: expected at most 10000"),
+    ("baseline=size_matched baseline.ratio=1.0", "size_matched: expected draws, exact and largest of at least 2"),
+    ("metric.self_similarity.sample=0", "sample=0: expected a positive number of groups, or null for all"),
+    ("metric=max_explainable_variance metric.max_explainable_variance.definition=pca", "definition='pca': "),
+    ("metric=max_explainable_variance metric.max_explainable_variance.baselines=run", "baselines='run': expected "),
+    ("metric=sense_separation metric.sense_separation.permutations=-1", "permutations=-1, seed=0: expected 0 or more"),
+    ("metric=sts metric.sts.similarity=cosin", "similarity='cosin': no such choice; did you mean 'cosine'?"),
+    ("transform=all_but_the_top transform.k=-1", "k=-1: expected null or a whole number of at least 0"),
+    ("transform=all_but_the_top transform.k=true", "k=True: expected "),
+    ("transform=whitening transform.k=0", "k=0: expected null or a whole number of at least 1"),
+    ("transform=whitening transform.shrinkage=.nan", "transform.shrinkage='.nan': expected float"),
+    ("transform=whitening transform.kind=ica", "kind='ica': "),
+    ("model.prefix=''", "model.prefix is empty: expected as_tokenizer, none, bos, or a text"),
+    ("model.linear=quick", "model.linear='quick': no such choice"),
+    ("model=gpt2 model.point=heads", "model.point='heads': no such choice"),
+    ("model.long=cut", "model.long='cut': no such choice"),
+    ("model.quantization=int3", "'int3'"),
+    ("model.layers=[1,1]", "model.layers=[1, 1]: expected different layers"),
+    ("model=elmo model.layers=[1,1]", "model.layers=[1, 1]: expected different layers"),
 ]  # fmt: skip
 
 
@@ -257,6 +290,21 @@ PYTHON: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("options=seed=1,2", measured(options="seed=1,2"), ConfigError, "seed has several values"),
     ("options=model", measured(options="model=gpt2"), ConfigError, "model is given twice, model=bert and model=gpt2"),
     ("untrained words", measured("random_words", options=["weights=untrained"]), ConfigError, "doesn't take it"),
+    ("device_map", partial(bert, weights="untrained", device_map="auto"), ConfigError, "leave model.device_map "),
+    ("shrinkage=nan", partial(Whitening, shrinkage=float("nan")), ConfigError, "shrinkage=nan: expected a number"),
+    *((f"untrained seed={seed}", partial(model, weights="untrained", seed=seed), ConfigError, "expected 0 to 2**63 - 1")
+      for seed in (10**20 - 1, 2**63, -1) for model in (bert, elmo)),
+    ("weights=big", partial(elmo, weights="big"), UnknownName, "no weights 'big'"),
+    ("options_file", partial(elmo, options_file="o.json"), ConfigError, "options_file=o.json needs its weight_file"),
+    ("files", partial(elmo, weights="untrained", options_file="o", weight_file="w"), ConfigError, "untrained"),
+    ("dim=0", partial(random_words, dim=0), ConfigError, "model.dim=0: expected 1 or more"),
+    ("no folder", partial(sick_r, path="nowhere"), DataError, "no folder "),
+    ("years=[2011]", partial(sts_2012_2016, path=".", years=[2011]), ConfigError, "years=[2011]: expected years from"),
+    ("years=[]", partial(sts_2012_2016, path=".", years=[]), ConfigError, "leave it null for all"),
+    ("no training", partial(sts_2012_2016, path=".", years=[2013], split="train"), ConfigError, "only 2012 has "),
+    *((f"split={split}", partial(factory, path=".", split=split), ConfigError, f"dataset.split='{split}': expected one ")
+      for factory in (sts_2012_2016, sts_b, sick_r) for split in ("tset", "train[:5]")),
+    ("englsh", partial(tokenizer, "englsh"), UnknownName, "no word tokenizer 'englsh'; did you mean 'english'?"),
     ("runs()", partial(ctxexp.runs, "nowhere"), TrackingError, "no finished run in"),
     ("arrays", lambda: ctxexp.from_arrays([np.zeros((1, 3)), np.zeros((2, 3))], [["a"], ["a", "b", "c", "d"]]),
      EncodingError, "sentence 1: vectors of shape (2, 3) for 4 words"),

@@ -213,11 +213,6 @@ def test_a_run_encodes_what_its_metrics_need(
             "gold",
             r"model 'elmo' has no sentence\.pooling=mean; it has mean_words",
         ),
-        (
-            ("transform=center", "fit_on=train"),
-            "plain",
-            "fit_on=train: dataset 'plain' has no splits; use fit_on=target",
-        ),
     ],
 )
 def test_misuse_is_refused_before_any_encoding(

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from ctxexp.datasets import tokenizer
 from ctxexp.datasets.checks import TOKENIZERS, is_punctuation
-from ctxexp.errors import UnknownName
 
 HIDDEN = set(regex.findall(r"[\p{Cf}\u200b]", "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))))
 
@@ -64,11 +63,6 @@ def test_lower_changes_the_text_that_models_read() -> None:
     sentence = tokenizer(lower=True)("İstanbul IS Big")
     assert sentence.text == "İstanbul IS Big".lower()
     assert [sentence.text[a:b] for a, b in sentence.spans] == list(sentence.words)
-
-
-def test_unknown_tokenizer_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match=r"no word tokenizer 'englsh'; did you mean 'english'\? \(english, unicode"):
-        tokenizer("englsh")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ import pytest
 from bounded import UnboundedError, bounded
 
 from ctxexp import CtxexpError, Results
-from ctxexp.errors import ConfigError
 from ctxexp.files.process import read_state
 from ctxexp.files.text_lines import MAX_LINE_BYTES
 from ctxexp.files.vector_files import read_vectors
@@ -24,7 +23,7 @@ from ctxexp.models.elmo.files import ElmoOptions, layout, read_weights, write_we
 from ctxexp.models.elmo.network import ElmoNetwork
 from ctxexp.results.files import RESULTS_FILE
 from tests.made import results_with, told
-from tests.shipped import sick_r, sts_b, text
+from tests.shipped import text
 
 ELMO = ElmoOptions(4, ((1, 3),), 1, 262, 50, "relu", 12, 5, 1, 3.0, 3.0, True)
 
@@ -131,12 +130,6 @@ def test_a_header_of_absurd_numbers_is_refused(tmp_path: Path, head: str) -> Non
     (tmp_path / "v.txt").write_text(f"{head}\nriver 1 2 3\nbank 1 2 3\n")
     with pytest.raises(CtxexpError, match=r"v.txt, line 1: the header says '[\d ]+'; expected at most"):
         bounded(lambda: read_vectors(tmp_path / "v.txt"))
-
-
-def test_a_split_is_refused_before_its_files_are_looked_for(tmp_path: Path) -> None:
-    for factory in (sts_b, sick_r):
-        with pytest.raises(ConfigError, match=r"dataset.split='train\[:5\]': expected one of"):
-            factory(path=str(tmp_path / "none"), split="train[:5]")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["words.csv", MANIFEST])

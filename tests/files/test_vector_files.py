@@ -333,11 +333,6 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
     assert not any("unknown" in fact for fact in shared_facts([("b", full)]))
 
 
-def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"no file of word vectors at .*x\.txt \(model\.path\); expected GloVe text"):
-        word_vectors(path=str(tmp_path / "x.txt"))
-
-
 def test_it_keeps_the_contract(tmp_path: Path) -> None:
     words = sorted({w for s in Corpus.of("c", [["bank", "the"]]).sentences for w in s})
     write_binary(tmp_path / "v.bin", words, np.random.default_rng(0).normal(size=(len(words), 8)).astype(np.float32))

@@ -14,10 +14,8 @@ import joblib
 import numpy as np
 import pytest
 from ctxexp_papers.claims.runs import on_disk
-from hydra.core.hydra_config import HydraConfig
 
 import ctxexp
-from ctxexp.command.experiment import current_job
 from ctxexp.command.names import quote
 from ctxexp.errors import Terminated
 from ctxexp.files.process import job_folder
@@ -368,12 +366,6 @@ def test_a_jobs_note_is_its_table_and_a_figure(tmp_path: Path) -> None:
     figures = "Figures: [word_norm](#/experiments/1/runs/r/artifacts/figures/word_norm.png)."
     assert figures in job_note(found, tmp_path, "1", "r").splitlines()
     assert "|" not in job_note(results_with({}), tmp_path / "none", "1", "r")
-
-
-def test_here_needs_hydra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(HydraConfig.instance(), "cfg", None)  # whatever ran in this process before
-    with pytest.raises(ValueError, match="HydraConfig was not set"):
-        current_job(".", "s")
 
 
 def test_an_interrupt_that_a_library_swallows_still_ends_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxexp.errors import MetricError
 from ctxexp.maths import mean_cosine
 from ctxexp.maths.geometry import PreparedRows, explained_variance, mean_cosine_to_mean, norms, prepare, takes_prepared
 
@@ -288,11 +287,6 @@ def test_one_row_has_no_score() -> None:
 def test_norms_keep_the_shape_of_the_groups() -> None:
     x = np.stack([word(6), word(6, seed=1)])
     np.testing.assert_allclose(norms(x), np.linalg.norm(x.astype(np.float64), axis=-1), rtol=1e-6)
-
-
-def test_an_unknown_definition_is_named() -> None:
-    with pytest.raises(MetricError, match=r"definition='pca': expected one of uncentred, centred, released"):
-        explained_variance(word(5), definition="pca")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("n", [8, 6])  # all rows, and a slice

@@ -160,19 +160,6 @@ def test_a_control_leaves_out_of_what_is_chosen(tmp_path: Path) -> None:
         assert np.isfinite(found.curve("self_similarity", "raw")).all()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["words.sample=5"], "words.sample=5 needs words.max_contexts"),
-        (["words.max_contexts=8", "words.deduplicate=false"], "as one context: leave deduplicate=false out"),
-        (["words.max_contexts=3"], "words.max_contexts=3 is below min_contexts=5"),
-    ],
-)
-def test_bounds_that_make_no_sense_are_refused(words: list[str], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        composed(*words)
-
-
 def test_pieces_and_frequencies_are_not_bounded(tmp_path: Path) -> None:
     pieces = Blend()
     pieces.details = {"pooling": "pieces"}

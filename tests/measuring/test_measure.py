@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,6 @@ from engine import measure
 from test_occurrences import shelve
 
 from ctxexp import (
-    Baseline,
     Block,
     Corpus,
     EncodedSentence,
@@ -580,32 +579,6 @@ def test_a_broken_metric_is_named_with_layer_and_group(factory: Callable[[], Met
     store, occurrences, _ = world()
     with pytest.raises(MetricError, match=message):
         measure(store, occurrences, {"mine": factory}, OnePerSentence(size=50, redraws=1), seed=0, bootstrap=10)
-
-
-def test_a_baseline_without_groups_is_named() -> None:
-    class Nothing(Baseline):
-        name = "nothing"
-
-        def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
-            return iter(())
-
-    store, occurrences, _ = world()
-    with pytest.raises(MetricError, match=r"baseline 'nothing' gave no group, or an empty one"):
-        measure(store, occurrences, ALL, Nothing(), seed=0)
-
-
-@pytest.mark.parametrize("rows", [[-1], [0, 10**6], [[0, 1]], [0.5, 1.5]])
-def test_a_baselines_odd_rows_are_named(rows: list[object]) -> None:
-    class Odd(Baseline):
-        name = "odd"
-
-        def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
-            yield np.array([len(occurrences.places) if row == 10**6 else row for row in rows])
-
-    store, occurrences, _ = world()
-    last = f"{len(occurrences.places) - 1:,}"
-    with pytest.raises(MetricError, match=rf"baseline 'odd' gave .*; expected numbers of rows, from 0 to {last}$"):
-        measure(store, occurrences, ALL, Odd(), seed=0)
 
 
 class Hashed(Encoder):

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from ctxexp import Sentence
-from ctxexp.errors import ConfigError, ModelError, UnknownName
+from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files.writing import file_sha256
 from ctxexp.model import check_encoded
 from ctxexp.models.elmo import encoder as reading
@@ -467,31 +467,6 @@ def test_missing_and_unreadable_files_are_named(tmp_path: Path) -> None:
         read_weights(tmp_path / "w.hdf5", small())
     with pytest.raises(ModelError, match=r"options_file=.*nowhere\.json: no file at .*a path or an http"):
         elmo(options_file=str(tmp_path / "nowhere.json"), weight_file="w")
-
-
-@pytest.mark.parametrize(
-    ("choices", "error", "message"),
-    [
-        ({"weights": "big"}, UnknownName, r"no weights 'big'.*\(mini, published, untrained\)"),
-        ({"options_file": "o.json"}, ConfigError, r"options_file=o\.json needs its weight_file"),
-        ({"weight_file": "w.hdf5"}, ConfigError, r"weight_file=w\.hdf5 needs its options_file"),
-        ({"weights": "untrained", "options_file": "o", "weight_file": "w"}, ConfigError, "other than untrained"),
-        ({"weights": "untrained", "seed": 10**20 - 1}, ConfigError, r"^seed=9{20} .*: expected 0 to 2\*\*63 - 1"),
-        ({"weights": "untrained", "seed": 2**63}, ConfigError, "^seed=9223372036854775808 .*: expected 0 to"),
-    ],
-)
-def test_wrong_choices_are_named(choices: dict[str, Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        elmo(**choices)
-
-
-def test_wrong_states_and_slots_are_named() -> None:
-    with pytest.raises(UnknownName, match="no state of model elmo 'keep'"):
-        encoder(state="keep")
-    with pytest.raises(ConfigError, match="slots=0: expected a positive number"):
-        encoder(state="carry", slots=0)
-    with pytest.raises(ConfigError, match="slots=4 has no meaning with state=reset"):
-        encoder(slots=4)
 
 
 # ---------------------------------------------------------------- where the files are

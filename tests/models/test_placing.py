@@ -11,10 +11,10 @@ import tiny_models
 import torch
 
 from ctxexp import Sentence
-from ctxexp.errors import ConfigError, UnknownName
+from ctxexp.errors import ConfigError
 from ctxexp.models import TransformerOptions
 from ctxexp.models.transformer.leftovers import loading_arguments
-from tests.shipped import bert, huggingface
+from tests.shipped import huggingface
 
 SENTENCES = [Sentence.of(text.split()) for text in ("the dog jumps", "money in the bank")]
 
@@ -63,19 +63,9 @@ def test_what_is_missing_is_named_before_anything_is_loaded(
         TransformerOptions(**choices)  # type: ignore[arg-type]
 
 
-def test_an_unknown_quantisation_is_refused() -> None:
-    with pytest.raises(UnknownName, match="int3"):
-        TransformerOptions(quantization="int3")  # type: ignore[arg-type]
-
-
 def test_bitsandbytes_needs_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctxexp.models.choices.find_spec", lambda name: name)
     with pytest.raises(
         ConfigError, match=r"^model\.quantization=bitsandbytes_4bit: expected a GPU, .* device=cpu; use "
     ):
         loading_arguments(TransformerOptions(quantization="bitsandbytes_4bit"), torch.device("cpu"))
-
-
-def test_untrained_weights_are_neither_laid_out_nor_quantised() -> None:
-    with pytest.raises(ConfigError, match=r"^weights=untrained draws weights .* leave model\.device_map "):
-        bert(weights="untrained", device_map="auto")

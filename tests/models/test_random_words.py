@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ctxexp import CtxexpError, Results, Sentence, measure
+from ctxexp import Results, Sentence, measure
 from tests.shipped import random_words
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/measures/controls.md"
@@ -70,8 +70,3 @@ def test_the_page_says_what_is_measured(measured: Results) -> None:
         value = measured.values(measure_, statistic)
         assert value is not None
         assert words.format(f"{value[0]:.3f}") in said
-
-
-def test_a_size_that_is_none_is_refused() -> None:
-    with pytest.raises(CtxexpError, match=r"model\.dim=0: expected 1 or more"):
-        random_words(dim=0)
