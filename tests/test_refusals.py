@@ -297,12 +297,12 @@ PYTHON: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("weights=big", partial(elmo, weights="big"), UnknownName, "no weights 'big'"),
     ("options_file", partial(elmo, options_file="o.json"), ConfigError, "options_file=o.json needs its weight_file"),
     ("files", partial(elmo, weights="untrained", options_file="o", weight_file="w"), ConfigError, "untrained"),
-    ("dim=0", partial(random_words, dim=0), ConfigError, "model.dim=0: expected 1 or more"),
+    ("dim=0", partial(random_words, dim=0), ModelError, "model.dim=0: expected 1 or more"),
     ("no folder", partial(sick_r, path="nowhere"), DataError, "no folder "),
     ("years=[2011]", partial(sts_2012_2016, path=".", years=[2011]), ConfigError, "years=[2011]: expected years from"),
     ("years=[]", partial(sts_2012_2016, path=".", years=[]), ConfigError, "leave it null for all"),
     ("no training", partial(sts_2012_2016, path=".", years=[2013], split="train"), ConfigError, "only 2012 has "),
-    *((f"split={split}", partial(factory, path=".", split=split), ConfigError, f"dataset.split='{split}': expected one ")
+    *((f"split={split}", partial(factory, path=".", split=split), ConfigError, f"split={split!r}: expected one")
       for factory in (sts_2012_2016, sts_b, sick_r) for split in ("tset", "train[:5]")),
     ("englsh", partial(tokenizer, "englsh"), UnknownName, "no word tokenizer 'englsh'; did you mean 'english'?"),
     ("runs()", partial(ctxexp.runs, "nowhere"), TrackingError, "no finished run in"),

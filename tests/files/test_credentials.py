@@ -18,9 +18,9 @@ from ctxexp.command.config import as_written
 from ctxexp.errors import ConfigError, TrackingError, line
 from ctxexp.files.credentials import RULE, VARIABLE, mask, redact, refuse_clear, secrets_in
 from ctxexp.files.process import command
-from ctxexp.jobs.job import Sinks, job, new_run
 from ctxexp.sinks.mlflow import database
-from ctxexp.testing.sinks import MemorySink
+from ctxexp.testing import MemorySink
+from tests.tracked import run_of, tracked
 
 ODD = "pa/ss@wo?rd#1"
 PASSWORD = "MLFLOW_TRACKING_PASSWORD"
@@ -169,8 +169,8 @@ def test_a_job_writes_no_secret_anywhere(tmp_path: Path, monkeypatch: pytest.Mon
     uri = f"http://me:{ODD}@host"
     monkeypatch.setenv(VARIABLE, uri)
     sink = MemorySink()
-    run = new_run(tmp_path, tmp_path, name="bert", key="k", params={"at": uri}, config=f"uri: {uri}\n")
-    with pytest.raises(ZeroDivisionError), job(run, Sinks({"memory": sink}), overrides=[uri]):
+    run = run_of(tmp_path, tmp_path, params={"at": uri}, config=f"uri: {uri}\n")
+    with pytest.raises(ZeroDivisionError), tracked(run, overrides=[uri], memory=sink):
         raise ZeroDivisionError(f"cannot reach {uri} with {ODD}")
     assert json.loads((tmp_path / "run.json").read_text())["params"] == {"at": "http://host"}
     assert sink.status == "FAILED"

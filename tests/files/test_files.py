@@ -21,7 +21,7 @@ from ctxexp.errors import DiskError, StoreError, TrackingError
 from ctxexp.files.process import read_state
 from ctxexp.files.vector_files import EXPORTS
 from ctxexp.files.writing import PART, atomic_write
-from ctxexp.jobs.job import Sinks, describe, job, new_run
+from ctxexp.jobs.job import describe
 from ctxexp.plugins import REPORT, Offer, Registry
 from ctxexp.report import Table, frame, write_text
 from ctxexp.report import page as report
@@ -29,6 +29,7 @@ from ctxexp.report.terminal import write_tables
 from ctxexp.sinks.mlflow.database import tracking_errors
 from ctxexp.vectors.encode import open_store
 from tests.made import results_with, told
+from tests.tracked import run_of, tracked
 
 
 @contextmanager
@@ -142,8 +143,7 @@ def test_the_cache_names_its_folder_and_keeps_nothing_half_made(tmp_path: Path) 
 
 
 def run(folder: Path, results: Results) -> None:
-    run = new_run(folder, folder, name="m", key="k", params={}, config="a: 1\n")
-    with job(run, Sinks({})) as running:
+    with tracked(run_of(folder, folder, config="a: 1\n")) as running:
         running.log(results)
 
 

@@ -20,13 +20,12 @@ from ctxexp.command.names import quote
 from ctxexp.errors import Terminated
 from ctxexp.files.process import job_folder
 from ctxexp.jobs.execute import close_sweep, run_application
-from ctxexp.jobs.job import Sinks, job, labels, new_run, run_name, title_of
+from ctxexp.jobs.job import labels, run_name, title_of
 from ctxexp.report import colours
-from ctxexp.sink import Sweep, SweepReport, SweepRow
-from ctxexp.sinks.mlflow import database
+from ctxexp.sink import SweepReport, SweepRow
 from ctxexp.sinks.mlflow.values import job_note, sweep_note
 from tests.made import results_with
-from tests.shipped import MlflowSink
+from tests.tracked import client_of, finish_job, stored_sweep
 
 APP = """
 import multiprocessing, sys, time
@@ -122,7 +121,7 @@ def sweep(app: Path, *words: str) -> tuple[int, str, str]:
 
 def runs(app: Path) -> dict[str, object]:
     store = app / "store with 'quotes'"
-    client = database.client(database.prepare(store))
+    client = client_of(store)
     found = client.search_runs([client.get_experiment_by_name("study").experiment_id])
     by_name = {run.info.run_name: run for run in found}
     assert len(by_name) == len(found)
@@ -145,7 +144,7 @@ def test_one_failing_job_does_not_stop_the_sweep(app: Path) -> None:
     assert summary.data.tags["ctxexp.kind"] == "summary"
     assert not summary.data.metrics  # else it would stand in every chart
     assert "| broken | FAILED |" in summary.data.tags["mlflow.note.content"]
-    client = database.client(database.prepare(app / "store with 'quotes'"))
+    client = client_of(app / "store with 'quotes'")
     text = Path(client.download_artifacts(summary.info.run_id, "comparison.txt", str(app))).read_text()
     assert text == "bert 5\nelmo 3"
     expected = colours(["bert", "broken", "elmo"])
@@ -172,7 +171,7 @@ def test_parallel_jobs_lose_nothing(app: Path) -> None:
     assert {run.info.status for run in found.values()} == {"FINISHED"}
     assert len({run.data.tags["ctxexp.sweep"] for run in found.values()}) == 1
     assert len({found[name].data.tags["mlflow.runColor"] for name in names}) == jobs
-    client = database.client(database.prepare(app / "store with 'quotes'"))
+    client = client_of(app / "store with 'quotes'")
     for name in names:
         history = client.get_metric_history(found[name].info.run_id, "self_similarity/adjusted")
         assert sorted(m.step for m in history) == [0, 1, 2, 3, 4]
@@ -261,31 +260,20 @@ def test_quoted_values_come_back_from_hydra(value: str) -> None:
     assert override.value() == value
 
 
-def stored_sweep(store: Path) -> tuple[Sweep, Sinks]:
-    sinks = Sinks({"mlflow": MlflowSink(experiment="study")})
-    sinks.prepare_all(store)
-    return Sweep("20260101-000000-abcdef", store, time.time(), ("model=a,b",)), sinks
-
-
-def finish_job(sweep: Sweep, name: str, number: int) -> Path:
-    folder = job_folder(sweep.tracking_folder, sweep.id, number, [f"model={name}"])
-    run = new_run(folder, sweep.tracking_folder, name=name, key=name, params={}, config="", sweep=sweep.id)
-    with job(run, Sinks({"mlflow": MlflowSink(experiment="study")})) as running:
-        running.log(results_with({"self_similarity/raw": np.ones(2)}))
-    return folder
+FLAT = results_with({"self_similarity/raw": np.ones(2)})
 
 
 def test_a_sweep_ended_between_its_jobs_is_killed(
     app: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found, sinks = stored_sweep(app / "store with 'quotes'")
+    found, sinks = stored_sweep(app / "store with 'quotes'", "model=a,b")
     monkeypatch.setattr("ctxexp.jobs.execute._current", (found, sinks))
     compared: list[str] = []
 
     def application() -> None:
-        finish_job(found, "bert", 0)
+        finish_job(found, "bert", 0, FLAT)
         signal.raise_signal(signal.SIGTERM)
-        finish_job(found, "elmo", 1)
+        finish_job(found, "elmo", 1, FLAT)
 
     def summarise(pairs: list, folder: Path) -> list[Path]:
         signal.raise_signal(signal.SIGTERM)  # in the closing: answered after it
@@ -314,8 +302,8 @@ def test_a_worker_that_the_system_kills_is_one_line(capsys: pytest.CaptureFixtur
 
 
 def test_one_bad_row_does_not_stop_the_comparison(app: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found, sinks = stored_sweep(app / "store with 'quotes'")
-    bad, good = finish_job(found, "bert", 0), finish_job(found, "elmo", 1)
+    found, sinks = stored_sweep(app / "store with 'quotes'", "model=a,b")
+    bad, good = finish_job(found, "bert", 0, FLAT), finish_job(found, "elmo", 1, FLAT)
     (bad / "results.json").write_bytes((good / "results.json").read_bytes()[:-9])
     compared: list[str] = []
     report = close_sweep(found, sinks, lambda pairs, folder: compared.extend(label for label, _ in pairs) or [])
@@ -327,8 +315,8 @@ def test_one_bad_row_does_not_stop_the_comparison(app: Path, capsys: pytest.Capt
 
 
 def test_summary_that_fails_hides_no_job(app: Path) -> None:
-    found, sinks = stored_sweep(app / "store with 'quotes'")
-    finish_job(found, "bert", 0)
+    found, sinks = stored_sweep(app / "store with 'quotes'", "model=a,b")
+    finish_job(found, "bert", 0, FLAT)
 
     def summarise(pairs: list, folder: Path) -> list[Path]:
         raise RuntimeError("no font")
@@ -382,11 +370,11 @@ def test_an_interrupt_that_a_library_swallows_still_ends_it(capsys: pytest.Captu
 def test_an_interrupted_comparison_is_one_line(
     app: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found, sinks = stored_sweep(app / "store with 'quotes'")
+    found, sinks = stored_sweep(app / "store with 'quotes'", "model=a,b")
     monkeypatch.setattr("ctxexp.jobs.execute._current", (found, sinks))
 
     def application() -> None:
-        finish_job(found, "bert", 0)
+        finish_job(found, "bert", 0, FLAT)
         raise KeyboardInterrupt
 
     def summarise(pairs: list, folder: Path) -> list[Path]:

@@ -12,11 +12,11 @@ from mlflow import MlflowClient
 from mlflow.entities import LoggedModel
 
 from ctxexp import Results
-from ctxexp.jobs.job import new_run
 from ctxexp.sinks.mlflow import database, views
 from ctxexp.sinks.mlflow.views import logged_model
 from tests.made import results_with, told
 from tests.shipped import MlflowSink
+from tests.tracked import client_of, run_of
 
 
 @pytest.fixture
@@ -37,14 +37,14 @@ def measured(text: str = "polysemy", **facts: object) -> Results:
 def send(store: Path, number: int, results: Results) -> str:
     """Send results as a run of a sweep; the run's id."""
     sink, folder = MlflowSink(experiment="study"), store / "results" / str(number)
-    sink.start(new_run(folder, store, name=results.info.title, key=str(number), params={}, config="", sweep="s"))
+    sink.start(run_of(folder, store, results.info.title, key=str(number), sweep="s"))
     sink.log(results, folder)
     sink.finish("FINISHED")
     return sink.run_id
 
 
 def stored(store: Path) -> tuple[MlflowClient, list[LoggedModel]]:
-    client = database.client(database.prepare(store))
+    client = client_of(store)
     return client, list(client.search_logged_models([client.get_experiment_by_name("study").experiment_id]))
 
 
@@ -64,7 +64,7 @@ def test_a_checkpoint_is_one_model_whatever_text_it_was_measured_on(store: Path)
 
 def test_logging_again_changes_no_model(store: Path) -> None:
     sink, folder, results = MlflowSink(experiment="study"), store / "results" / "0", measured()
-    sink.start(new_run(folder, store, name="bert", key="k", params={}, config="", sweep="s"))
+    sink.start(run_of(folder, store, sweep="s"))
     for _ in range(2):
         sink.log(results, folder)
     client, [model] = stored(store)
@@ -90,7 +90,7 @@ def test_without_an_encoder_or_on_an_old_server_there_is_none(store: Path, monke
 
 
 def test_jobs_that_log_at_once_share_a_model(store: Path) -> None:
-    client = database.client(database.prepare(store))
+    client = client_of(store)
     experiment, info = database.experiment(client, "study", store), measured().info
     together, found = threading.Barrier(6), []
 

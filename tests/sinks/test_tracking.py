@@ -30,7 +30,7 @@ from ctxexp import Results
 from ctxexp.errors import MetricError, Terminated, TrackingError
 from ctxexp.files import process
 from ctxexp.files.process import job_folder, write_state
-from ctxexp.jobs.job import Job, Sinks, finished_on_disk, job, new_run, reuse
+from ctxexp.jobs.job import Job, Sinks, finished_on_disk, job, reuse
 from ctxexp.report.frame import FIXED
 from ctxexp.sink import load_run
 from ctxexp.sinks.mlflow import database, views
@@ -41,6 +41,7 @@ from ctxexp.sinks.mlflow.values import NOTE, OWN_NOTE, flat, headline, keys_to_c
 from ctxexp.sinks.mlflow.views import dataset_inputs
 from tests.made import results_with, saying, told
 from tests.shipped import MlflowSink
+from tests.tracked import client_of, run_of
 
 LAYERS = 5
 PROCESSES = multiprocessing.get_context("forkserver")  # real processes that import mlflow once between them
@@ -95,7 +96,7 @@ def run_job(
 ) -> Path:
     folder = job_folder(store, group, number, [f"model={name}"])
     params, config = params or {"seed": 0}, f"model: {name}\n"
-    run = new_run(folder, store, name=name, key=f"key of {name}", params=params, config=config)
+    run = run_of(folder, store, name, key=f"key of {name}", params=params, config=config)
     to = sinks()
     to.prepare_all(store)
     with job(run, to) as running:
@@ -104,12 +105,12 @@ def run_job(
 
 
 def runs(store: Path) -> list:
-    client = database.client(database.prepare(store))
+    client = client_of(store)
     return list(client.search_runs([database.experiment(client, "study", store)]))
 
 
 def history(store: Path, run_id: str, key: str) -> list[tuple[int, float]]:
-    client = database.client(database.prepare(store))
+    client = client_of(store)
     return sorted((m.step, m.value) for m in client.get_metric_history(run_id, key))
 
 
@@ -268,7 +269,7 @@ def test_experiment_is_made_once_by_many(store: Path) -> None:
 
 
 def test_deleted_experiment(store: Path) -> None:
-    client = database.client(database.prepare(store))
+    client = client_of(store)
     client.delete_experiment(database.experiment(client, "gone", store))
     with pytest.raises(TrackingError, match=r"'gone' .* is deleted; choose .*\(sink\.mlflow\.experiment=.*restore"):
         database.experiment(client, "gone", store)
@@ -278,7 +279,7 @@ def test_a_moved_store_points_to_its_own_files_when_asked(
     store: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run_job(store)
-    client = database.client(database.prepare(store))
+    client = client_of(store)
     theirs = (tmp_path / "disk").as_uri()
     training = client.create_run(client.create_experiment("training", artifact_location=theirs)).info
     client.log_text(training.run_id, "weights", "model.txt")
@@ -304,7 +305,7 @@ def test_a_moved_store_points_to_its_own_files_when_asked(
 
 
 def test_the_experiment_is_the_one_that_mlflows_variables_name(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = database.client(database.prepare(store))
+    client = client_of(store)
     number = client.create_experiment("by number")
     monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", number)
     assert MlflowSink().prepare_jobs(store)["experiment"] == "by number"
@@ -336,7 +337,7 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
     assert tags["mlflow.user"]
     assert tags["mlflow.source.name"]
     assert tags[process.PID] == str(os.getpid())
-    client = database.client(database.prepare(store))
+    client = client_of(store)
     names = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
     assert names == {
         "config.yaml",
@@ -414,7 +415,7 @@ def test_foreign_run_id_variable_changes_nothing(store: Path, monkeypatch: pytes
 def test_a_link_to_a_store_that_nothing_serves_says_what_would(store: Path) -> None:
     sink = MlflowSink()
     assert sink.metadata() == {}
-    sink.start(new_run(store / "results" / "0", store, name="bert", key="k", params={}, config="", sweep="s"))
+    sink.start(run_of(store / "results" / "0", store, sweep="s"))
     assert sink.metadata()["link"].startswith("http://127.0.0.1:5000/#/experiments/")
     assert sink.metadata()["hint"].endswith("after `ctxexp ui`, which serves it")
     with socket.create_server(("127.0.0.1", 0)) as served:
@@ -511,7 +512,7 @@ class Late:
 
 def test_a_run_that_just_finished_is_not_taken_for_dead(store: Path) -> None:
     child = start_child(store)
-    client = database.client(database.prepare(store))
+    client = client_of(store)
     experiment = database.experiment(client, "study", store)
     held = client.search_runs([experiment])
     child.kill()
@@ -523,7 +524,7 @@ def test_a_run_that_just_finished_is_not_taken_for_dead(store: Path) -> None:
 
 def test_a_killed_process_leaves_nothing_running_after_the_next_start(store: Path) -> None:
     child = start_child(store)
-    client = database.client(database.prepare(store))
+    client = client_of(store)
     experiment = database.experiment(client, "study", store)
     assert database.mark_killed_runs(client, experiment) == []  # it lives
     child.kill()
@@ -637,7 +638,7 @@ def test_upload_of_what_is_no_run(store: Path, tmp_path: Path) -> None:
 def resume(store: Path, group: str, name: str = "bert") -> Path | None:
     """What a job of a sweep `group`, or a single one if that is empty, takes over."""
     folder = job_folder(store, group or "alone", 0)
-    run = new_run(folder, store, name=name, key=f"key of {name}", params={}, config="", sweep=group or None)
+    run = run_of(folder, store, name, key=f"key of {name}", sweep=group or None)
     to = sinks()
     to.prepare_all(store)
     return reuse(run, to)
@@ -732,7 +733,7 @@ def test_parallel_jobs_name_one_data_set_and_note_the_experiment(store: Path, wh
     uri = database.prepare(store)
     several = [MlflowSink(uri=uri, experiment="study") for _ in range(8)]
     for number, sink in enumerate(several):
-        sink.start(new_run(store / str(number), store, name=str(number), key="k", params={}, config="", sweep="x"))
+        sink.start(run_of(store / str(number), store, str(number), sweep="x"))
     together, refused = threading.Barrier(len(several)), []
 
     def log(sink: MlflowSink, round: int) -> None:

@@ -18,9 +18,7 @@ from mlflow.entities import Run
 
 from ctxexp.command.cli import main
 from ctxexp.errors import TrackingError
-from ctxexp.files.process import job_folder, new_id
 from ctxexp.jobs.execute import close_sweep
-from ctxexp.jobs.job import Sinks, job, new_run
 from ctxexp.sink import Sweep
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.sink import _say_where_files_stay
@@ -30,6 +28,7 @@ from ctxexp.sinks.mlflow.views import FIRST, sweep_link, ui_address
 from tests.browser import headless
 from tests.made import results_with, told
 from tests.shipped import MlflowSink
+from tests.tracked import finish_job, stored_sweep
 
 MODELS = {"bert": 5, "gpt2": 5, "elmo": 3}
 HEADLINES = {
@@ -44,18 +43,13 @@ HEADLINES = {
 def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Sweep:
     store = tmp_path_factory.mktemp("ui")
     shutil.copy(template / "mlflow.db", store)
-    sinks = Sinks({"mlflow": MlflowSink(experiment="study")})
-    sinks.prepare_all(store)
-    sweep = Sweep(new_id(), store, time.time())
+    sweep, sinks = stored_sweep(store)
     for number, (name, layers) in enumerate(MODELS.items()):
-        folder = job_folder(store, sweep.id, number, [f"model={name}"])
-        run = new_run(folder, store, name=name, key=name, params={}, config="", sweep=sweep.id)
-        with job(run, Sinks({"mlflow": MlflowSink(experiment="study")})) as running:
-            curve = np.linspace(0.9, 0.2, layers) - number / 20
-            keys = ("word_norm/raw", *HEADLINES, "self_similarity/raw", "self_similarity/sd")
-            about = told(title=name, n_layers=layers, measures={"anisotropy": {"main": "mean_cosine"}})
-            about |= told(encoder=name, corpus="polysemy", fingerprint="0")
-            running.log(results_with(dict.fromkeys(keys, curve), info=about))
+        curve = np.linspace(0.9, 0.2, layers) - number / 20
+        keys = ("word_norm/raw", *HEADLINES, "self_similarity/raw", "self_similarity/sd")
+        about = told(title=name, n_layers=layers, measures={"anisotropy": {"main": "mean_cosine"}})
+        about |= told(encoder=name, corpus="polysemy", fingerprint="0")
+        finish_job(sweep, name, number, results_with(dict.fromkeys(keys, curve), info=about))
     report = close_sweep(sweep, sinks, lambda pairs, folder: [])
     assert report.error is None
     return sweep

@@ -15,13 +15,13 @@ import pytest
 from mlflow import MlflowClient
 
 from ctxexp import Results
-from ctxexp.jobs.job import new_run
 from ctxexp.results.run_info import MeasureInfo, MixInfo
 from ctxexp.sinks.mlflow import database, views
 from ctxexp.sinks.mlflow.ui import charts_link
 from ctxexp.sinks.mlflow.values import NOTE, VIEW, experiment_note, keys_to_compare, marked_results, metric_names
 from tests.made import results_with, told
 from tests.shipped import MlflowSink
+from tests.tracked import run_of
 
 MEASURES = {
     "self_similarity": MeasureInfo(
@@ -98,7 +98,7 @@ def test_the_list_of_runs_makes_room_where_legends_name_all(
 
 def test_a_lone_run_has_a_view_and_a_note(client: MlflowClient, tmp_path: Path) -> None:
     sink, folder = MlflowSink(experiment="study"), tmp_path / "results" / "single" / "0"
-    sink.start(new_run(folder, tmp_path, name="bert", key="k", params={}, config="", sweep=None))
+    sink.start(run_of(folder, tmp_path))
     sink.log(measured(0.01), folder)
     sink.finish("FINISHED")
     assert state(client, sink.run_id)["searchFilter"] == f"attributes.run_id = '{sink.run_id}'"
