@@ -35,6 +35,7 @@ __all__ = [
     "ModelError",
     "TransformError",
     "UnknownName",
+    "error_text",
     "near",
 ]
 
@@ -89,7 +90,12 @@ def line(text: str, most: int = 1000) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """The error's type and words, `KeyError: 'x'`, in one line of at most 500 characters, whatever they are."""
+    """The error's type and words in one line of at most 500 characters, whatever they are.
+
+    Example:
+        >>> error_text(KeyError("x"))
+        "KeyError: 'x'"
+    """
     if isinstance(error, SystemExit):
         return f"RuntimeError: it called sys.exit({error.code!r})"
     try:

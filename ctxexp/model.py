@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from numbers import Integral
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.errors import EncodingError, is_text, short
+from ctxexp.errors import EncodingError, ModelError, is_text, short
 from ctxexp.files.code_version import class_digest
 
 if TYPE_CHECKING:
@@ -38,6 +39,27 @@ class EncodedSentence:
 
     units: tuple[str, ...]
     layers: np.ndarray  # (layers given, len(units), dim) float32 (float16 when the run's dtype is a half type)
+
+
+class TokenStates(NamedTuple):
+    """A sentence's tokens as a transformer's layers have them.
+
+    `layers` is (layers, tokens, dim) float32, as transformers' `hidden_states`; `before_norm` (tokens, dim) what enters
+    the final norm, `normed` (layers, tokens, dim) the final norm of each layer; None for a model without one. `words`
+    are (words, 2), each word's first token and number of tokens.
+
+    Example:
+        >>> from ctxexp.command import Built, configured
+        >>> states = Built(configured("gpt2")).encoder.token_states(Sentence.of(["a", "bank"]))
+        >>> len(states.words), len(states.layers), states.layers.shape[1] == len(states.ids)
+        (2, 5, True)
+    """
+
+    ids: np.ndarray
+    layers: np.ndarray
+    before_norm: np.ndarray | None
+    normed: np.ndarray | None
+    words: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +185,7 @@ class Encoder(ABC):
 
         encodings = list(islice(self.encode(batch), len(batch) + 1))  # `encode` may yield for ever
         for i, one in enumerate(encodings):
-            check_encoded(self, i, one)
+            self.check_encoded(i, one)
         check_separate(self, encodings)
         return [(one.units, torch.from_numpy(np.require(one.layers, requirements="W"))) for one in encodings]
 
@@ -235,6 +257,69 @@ class Encoder(ABC):
         """
         return (s.words for s in sentences)
 
+    def check_encoded(self, index: int, encoded: EncodedSentence) -> None:
+        """Check what `encode` gave of a sentence.
+
+        Args:
+            index: The sentence's number, for the message.
+            encoded: What was given.
+
+        Raises:
+            EncodingError: The vectors break the contract.
+
+        Example:
+            >>> from ctxexp import from_arrays
+            >>> encoder = from_arrays([np.zeros((2, 8))], [["a", "bank"]])
+            >>> encoder.check_encoded(0, next(encoder.encode(encoder.corpus.sentences)))
+        """
+        who, got = f"encoder {self.name!r}", encoded.layers
+        expected = (len(self.layer_numbers), len(encoded.units), self.dim)
+        if not isinstance(got, np.ndarray):
+            raise EncodingError(f"{who} gave a {type(got).__name__} for sentence {index}; give a NumPy array")
+        if (
+            got.ndim == 3
+            and got.shape[0] == expected[0]
+            and got.shape[2] == expected[2]
+            and got.shape[1] != expected[1]
+        ):
+            raise EncodingError(
+                f"{who} gave {got.shape[1]} columns for {expected[1]} units in sentence {index}; "
+                "pool its pieces to words first (ctxexp.vectors.align.pool)"
+            )
+        if got.shape != expected:
+            raise EncodingError(
+                f"{who} gave an array of shape {got.shape} for sentence {index}; "
+                f"expected (n_layers, units, dim) = {expected}"
+            )
+        if got.dtype not in (np.float32, np.float16):
+            raise EncodingError(f"{who} gave {got.dtype} vectors for sentence {index}; expected float32 (or float16)")
+        if not np.isfinite(got).all():
+            raise EncodingError(
+                f"{who} gave NaN or infinite values in sentence {index}; with a half dtype try dtype=float32"
+            )
+
+    def shared_passes(self) -> AbstractContextManager[None]:
+        """A block in which a batch that was encoded isn't read again for its sentences' vectors (`sentence_encoder()`).
+
+        Returns:
+            A context manager. By default nothing is shared; the vectors are the same to the bit where something is.
+        """
+        return nullcontext()
+
+    def token_states(self, sentence: Sentence) -> TokenStates:
+        """The hidden states of every token of a sentence, special ones included, and what the final norm does to them.
+
+        Args:
+            sentence: A sentence no longer than the model's window.
+
+        Returns:
+            The states.
+
+        Raises:
+            ModelError: The model is no transformer of this package's, or the sentence is too long.
+        """
+        raise ModelError(f"{self.name}: expected a transformer, whose tokens have hidden states; got {type(self)}")
+
     def sentence_encoder(self) -> Encoder | None:
         """An encoder of sentence vectors, for metrics over pairs (`ctxexp.vectors.pool`).
 
@@ -282,28 +367,4 @@ def check_separate(encoder: Encoder, results: Iterable[EncodedSentence]) -> None
         raise EncodingError(
             f"encoder {encoder.name!r} gave two sentences vectors in the same memory, as views of a buffer that it "
             "uses again: yield a copy, or make a new array for each sentence"
-        )
-
-
-def check_encoded(encoder: Encoder, index: int, encoded: EncodedSentence) -> None:
-    """Raise `EncodingError` if the vectors of sentence `index` break the contract."""
-    who, got = f"encoder {encoder.name!r}", encoded.layers
-    expected = (len(encoder.layer_numbers), len(encoded.units), encoder.dim)
-    if not isinstance(got, np.ndarray):
-        raise EncodingError(f"{who} gave a {type(got).__name__} for sentence {index}; give a NumPy array")
-    if got.ndim == 3 and got.shape[0] == expected[0] and got.shape[2] == expected[2] and got.shape[1] != expected[1]:
-        raise EncodingError(
-            f"{who} gave {got.shape[1]} columns for {expected[1]} units in sentence {index}; "
-            "pool its pieces to words first (ctxexp.vectors.align.pool)"
-        )
-    if got.shape != expected:
-        raise EncodingError(
-            f"{who} gave an array of shape {got.shape} for sentence {index}; "
-            f"expected (n_layers, units, dim) = {expected}"
-        )
-    if got.dtype not in (np.float32, np.float16):
-        raise EncodingError(f"{who} gave {got.dtype} vectors for sentence {index}; expected float32 (or float16)")
-    if not np.isfinite(got).all():
-        raise EncodingError(
-            f"{who} gave NaN or infinite values in sentence {index}; with a half dtype try dtype=float32"
         )

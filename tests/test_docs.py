@@ -119,7 +119,6 @@ def test_mistakes_are_answered_as_printed(page: Path, tmp_path: Path) -> None:
 
 def test_the_plugin_listings_work_and_are_as_short_as_promised() -> None:
     from ctxexp import Corpus, Group
-    from ctxexp.model import check_encoded
 
     files = listings(ROOT / "plugins" / "README.md")
     promised = {"model": 30, "metric": 20, "pair_metric": 40, "baseline": 25, "control": 25, "sink": 35}
@@ -136,7 +135,7 @@ def test_the_plugin_listings_work_and_are_as_short_as_promised() -> None:
     encoder = registry.find("model", "hashed").factory(dim=8)
     corpus = Corpus.of("c", [["a", "bank", "a"], ["bank"]])
     first, second = encoder.encode(corpus.sentences)
-    check_encoded(encoder, 0, first)
+    encoder.check_encoded(0, first)
     assert (first.layers[0, 1] == second.layers[0, 0]).all()
     assert first.layers[1, 1] == pytest.approx(first.layers[0, 0] + first.layers[0, 1], abs=1e-6)
     metric = registry.find("metric", "norm_spread").factory()

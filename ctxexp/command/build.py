@@ -41,7 +41,7 @@ from ctxexp.results.objective import Objective
 from ctxexp.transform import Calibration
 from ctxexp.vectors.cache import disk_limit
 from ctxexp.vectors.encoding import EncodingWorkers
-from ctxexp.vectors.pool import POOLINGS
+from ctxexp.vectors.pool import POOLINGS, sentence_view
 from ctxexp.vectors.stores import SentencePooling, Vectors, WordFilter
 
 log = logging.getLogger("ctxexp")
@@ -74,6 +74,13 @@ class Built:
             punctuation=config.words.punctuation == "keep",
             fold_case=config.words.fold_case,
         )
+
+    @classmethod
+    def of_run(cls, folder: Path, progress: Progress | None = None) -> Built:
+        """The parts of the run whose results are in the folder, without its sinks. Raises ConfigError."""
+        from ctxexp.command.compose import config_of_run
+
+        return cls(config_of_run(folder), progress)
 
     @cached_property
     def baseline(self) -> Baseline:
@@ -108,6 +115,12 @@ class Built:
                 raise ModelError(f"model {part.name!r} {wrong}")
         with self.config.control.plugin_call():
             return self.control.encoder(encoder)
+
+    @property
+    def sentence_view(self) -> Encoder | None:
+        """The model's view of sentences that gives the configured pooling; None for `mean_words`, which needs none.
+        Raises ConfigError for a pooling that it hasn't got."""
+        return sentence_view(self.encoder, self.config.sentence.pooling, model=self.config.model.name)
 
     @cached_property
     def corpus(self) -> Corpus:

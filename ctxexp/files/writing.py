@@ -38,6 +38,13 @@ def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a temporary path; it replaces `path` when the block succeeds, and is deleted when it fails.
 
     The folder is made if need be. Raises DiskError for errors of the file system.
+
+    Example:
+        >>> path = Path("vectors.bin")
+        >>> with atomic_write(path) as part:
+        ...     _ = part.write_bytes(b"all of it")
+        >>> path.read_bytes()
+        b'all of it'
     """
     part = path.with_name(f"{path.name}.{os.getpid()}{PART}")
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.maths.resampling import Curve, Resamples, Stream, interval
+from ctxexp.maths.resampling import Curve, Resamples, Stream, interval, student
 from ctxexp.maths.spectra import (
     Moments,
     effective_rank,
@@ -43,4 +43,5 @@ __all__ = [
     "resampled_spearman",
     "resamples",
     "spearman",
+    "student",
 ]

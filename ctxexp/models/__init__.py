@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ctxexp.files.vector_files import WordVectors
+from ctxexp.model import TokenStates
 from ctxexp.models.choices import ModelFiles, TransformerOptions, resolve_device, with_files, with_transformer_options
 from ctxexp.models.huggingface import checkpoint_encoder
 from ctxexp.models.transformer.checkpoints import Checkpoint, resolve_checkpoint
@@ -18,6 +19,7 @@ __all__ = [
     "Checkpoint",
     "ElmoNetwork",
     "ModelFiles",
+    "TokenStates",
     "TransformerOptions",
     "WordVectorEncoder",
     "WordVectors",

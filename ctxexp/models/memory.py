@@ -116,14 +116,14 @@ class ArrayEncoder(Encoder):
 
 
 def from_arrays(
-    vectors: Iterable[npt.ArrayLike], words: Iterable[Sequence[str]], *, name: str = "arrays"
+    vectors: Iterable[npt.ArrayLike], words: Iterable[Sequence[str] | Sentence], *, name: str = "arrays"
 ) -> ArrayEncoder:
     """Vectors in memory as an encoder of their own words; `ctxexp.measure` takes it as its model.
 
     Args:
         vectors: An array (n_layers, n_words, dim) or (n_words, dim) for each sentence. Of equal sentences the first
             one's vectors count.
-        words: The words of each sentence.
+        words: The words of each sentence, or the sentences themselves, as a text has them.
         name: The label in figures and tables.
 
     Returns:
@@ -154,7 +154,7 @@ def from_arrays(
                 f"dim), as many layers and columns in each sentence"
             )
         arrays.append(x)
-        sentences.append(Sentence.of(own))
+        sentences.append(own if isinstance(own, Sentence) else Sentence.of(own))
     if not arrays:
         raise EncodingError("from_arrays needs at least one sentence, got none")
     once: dict[Sentence, np.ndarray] = {}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ctxexp.files.writing import write_csv, write_text
+from ctxexp.files.writing import atomic_write, write_csv, write_text
 from ctxexp.report.claims import claimed_order
 from ctxexp.report.document import Document
 from ctxexp.report.frame import FAINT, GRID, INK, PALETTE, add_captions, colours, empty_figure, save_figure
 from ctxexp.report.negative_controls import twin
 from ctxexp.report.run_facts import shared_facts
 from ctxexp.report.terminal import Table
-from ctxexp.report.wording import LabelledResults, decimal, unique_labels
+from ctxexp.report.wording import LabelledResults, decimal, full_title, unique_labels
 
 __all__ = [
     "FAINT",
@@ -20,10 +20,12 @@ __all__ = [
     "LabelledResults",
     "Table",
     "add_captions",
+    "atomic_write",
     "claimed_order",
     "colours",
     "decimal",
     "empty_figure",
+    "full_title",
     "save_figure",
     "shared_facts",
     "twin",

@@ -5,7 +5,7 @@ CSV), and in a notebook as a frame, figures and a table.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -18,9 +18,11 @@ from ctxexp.files.writing import user_path, write_csv
 from ctxexp.plugins import Registry
 from ctxexp.report import terminal, wording
 from ctxexp.report.charts import sweep_charts
+from ctxexp.report.claims import opposite_steps
 from ctxexp.report.figures import overview_figure, run_figure, sweep_figure, sweep_figures
-from ctxexp.report.findings import LEADING, finding, sweep_finding
+from ctxexp.report.findings import LEADING, finding, findings, marked_steps, sweep_finding
 from ctxexp.report.frame import display_in_notebook
+from ctxexp.report.negative_controls import control_lines, controls_of_run
 from ctxexp.report.page import REPORT, write_report
 from ctxexp.report.run_facts import average_seeds
 from ctxexp.report.wording import LabelledResults
@@ -99,10 +101,18 @@ class Comparison:
             raise MetricError(_nothing_to_draw([measure]))
         raise MetricError(f"no measure {measure!r} in these runs{near(measure, [chart.name for chart in charts])}")
 
-    def report(self, path: str | Path = "report.html") -> Path:
-        """Write the interactive page of the runs, which fetches nothing; returns its path."""
+    def report(
+        self,
+        path: str | Path = "report.html",
+        *,
+        links: Mapping[str, str] | None = None,
+        pictures: Sequence[Path] = (),
+    ) -> Path:
+        """Write the interactive page of the runs, which fetches nothing; returns its path. `links` are where sinks show
+        the runs, by label; those of the `pictures` that are SVG are on the page."""
         published = any(results.info.published for _, results in self.runs)
-        return write_report(self.runs, user_path(path).absolute(), published=published)
+        path = user_path(path).absolute()
+        return write_report(self.runs, path, published=published, links=links, pictures=pictures)
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(label for label, _ in self.runs)}>"
@@ -123,6 +133,22 @@ class Comparison:
 def run_sentence(results: Results) -> str:
     """What was found, in a sentence."""
     return finding(results)
+
+
+def run_findings(results: Results, label: str) -> list[str]:
+    """A sentence a measure."""
+    return findings(results, label)
+
+
+def run_controls(results: Results, label: str, measures: Iterable[str] | None) -> list[str]:
+    """A line a main curve, and one on further controls."""
+    lines = control_lines([(label or results.info.title or "run", results)], measures)
+    return [*lines, *filter(None, [controls_of_run(results)])]
+
+
+def run_opposite_steps(results: Results, key: Key) -> tuple[list[int], str]:
+    """The layers, and the note below a table or chart on them."""
+    return opposite_steps(results, key), marked_steps(results, key)
 
 
 def run_report(results: Results, path: str | Path) -> Path:

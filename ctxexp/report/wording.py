@@ -10,6 +10,8 @@ import numpy as np
 from ctxexp.results.frame import main_key as main_key
 from ctxexp.results.frame import mix_mark as mix_mark
 from ctxexp.results.run_info import SIZE_MATCHED
+from ctxexp.results.values import SHARE as SHARE
+from ctxexp.results.values import SHARE_OF_ROOM as SHARE_OF_ROOM
 from ctxexp.results.values import Key
 
 if TYPE_CHECKING:
@@ -22,9 +24,6 @@ LabelledResults = tuple[str, "Results"]
 
 MINUS = "\u2212"  # a hyphen is shorter than a plus sign
 LAYER_AXIS = "layer (0 = input layer)"
-SHARE = "share of the room above chance = (raw − chance) / (1 − chance)"
-SHARE_OF_ROOM = f"{SHARE}: how alike a word's vectors are once the direction that all words share is taken off"
-"""What the share of the room above chance is, in one line."""
 _PLURALS = {"corpus": "corpora"}
 _UNITS = {"share": "share of variance"}  # a unit that says on an axis what it is of
 UNITS_TO_ONE = ("cosine", "share of variance")  # of which 1 is the most, so that they may share an axis
@@ -51,17 +50,6 @@ def unique_labels(runs: Sequence[tuple[str, T]]) -> list[tuple[str, T]]:
     return labelled_runs
 
 
-def number_ranges(numbers: Iterable[int], to: str = " to ") -> str:
-    """Rising numbers in words: `0, 3 to 5, 37`; empty for none."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(f"{run[0]}{to}{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
-
-
 def one_line(text: object) -> str:
     """The text in one line, single spaces between its words."""
     return " ".join(str(text).split())
@@ -85,7 +73,21 @@ def title(measure: str, runs: Iterable[Results], task: str = "") -> str:
 
 
 def full_title(measure: str, task: str, runs: Sequence[Results]) -> str:
-    """The same with the measure's variant."""
+    """The measure's name as prose with its task, its variant and, where the texts of all runs lack bands of frequency,
+    the mark of that.
+
+    Args:
+        measure: The measure's label.
+        task: Its task; "": none.
+        runs: Results that may state the metric's own title.
+
+    Returns:
+        A title for a figure or a row of a table.
+
+    Example:
+        >>> full_title("self_similarity", "avg", [])
+        'Self similarity, mean over tasks'
+    """
     variant = next((r.info.measures[measure].variant for r in runs if measure in r.info.measures), "")
     return _title(measure, runs, task, variant or "")
 

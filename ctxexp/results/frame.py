@@ -4,7 +4,7 @@ measure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -202,6 +202,55 @@ class Results:
         """What was found, in a sentence: how the leading measure goes from layer to layer, where the data show it."""
         return _shown().run_sentence(self)
 
+    def findings(self, label: str = "") -> list[str]:
+        """What was found, a sentence a measure: how its main curve goes from layer to layer, where the data show it.
+
+        Args:
+            label: The run's name in the sentences; "": its title.
+
+        Returns:
+            The sentences, the leading measure's first.
+
+        Example:
+            >>> values = Values()
+            >>> values.set(Key("anisotropy", "raw"), np.array([0.5, 0.25]))
+            >>> Results.of(values).findings("mine")
+            ['Anisotropy in mine: without an interval no change is claimed (0.50, 0.25 at layers 0, 1).']
+        """
+        return _shown().run_findings(self, label)
+
+    def controls(self, label: str = "", measures: Iterable[str] | None = None) -> list[str]:
+        """The negative controls that the run has by itself (no context, or no training).
+
+        Args:
+            label: The run's name in the lines; "": its title.
+            measures: The measures; None: all.
+
+        Returns:
+            A line a main curve, its last layer beside what each control gives there; and one on further controls, which
+            need runs of their own. None of a run that is itself a control.
+
+        Example:
+            >>> Results().controls()
+            []
+        """
+        return _shown().run_controls(self, label, measures)
+
+    def opposite_steps(self, key: Key) -> tuple[list[int], str]:
+        """The layers at which `adjusted` moves against a claimed step of its share of the room, and a note on them.
+
+        Args:
+            key: The curve of the share.
+
+        Returns:
+            Layers, each a step from the one before, and the note, empty without any.
+
+        Example:
+            >>> Results().opposite_steps(Key("self_similarity", "share_of_room"))
+            ([], '')
+        """
+        return _shown().run_opposite_steps(self, key)
+
     def summary(self) -> pd.DataFrame:
         """The main curve of each measure, as `curve(measure)`.
 
@@ -373,6 +422,9 @@ class Shown(Protocol):
     """How results are shown, in words and drawn: `ctxexp.report.comparison`."""
 
     def run_sentence(self, results: Results) -> str: ...
+    def run_findings(self, results: Results, label: str) -> list[str]: ...
+    def run_controls(self, results: Results, label: str, measures: Iterable[str] | None) -> list[str]: ...
+    def run_opposite_steps(self, results: Results, key: Key) -> tuple[list[int], str]: ...
     def run_plot(self, results: Results, measure: str | None) -> Figure: ...
     def run_report(self, results: Results, path: str | Path) -> Path: ...
     def run_html(self, results: Results) -> str: ...

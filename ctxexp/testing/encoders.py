@@ -13,7 +13,7 @@ import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError
-from ctxexp.model import EncodedSentence, Encoder, check_encoded, check_separate, contract_violation
+from ctxexp.model import EncodedSentence, Encoder, check_separate, contract_violation
 from ctxexp.testing.report import Breach, Probes, Report, check_sentences, subject_and_factory, subject_label
 
 ENDS = [("money", "river"), ("house", "seven"), ("water", "days"), ("he", "under")]  # last words to exchange
@@ -108,7 +108,7 @@ def _shapes(kit: Probes) -> None:
         what = f"{sentence.text[:40]!r}" + (f" ({len(sentence)} words)" if len(sentence) > 50 else "")
         try:
             vectors = kit.alone(sentence)
-            check_encoded(encoder, i, vectors)
+            encoder.check_encoded(i, vectors)
         except Breach:
             raise
         except EncodingError as error:

@@ -20,7 +20,7 @@ from ctxexp.datasets.checks import tokenizer
 from ctxexp.errors import ConformanceError, EncodingError, PluginError, error_text, plugin_call, plugin_line
 from ctxexp.groups import Group
 from ctxexp.metric import Estimate, Metric, Output
-from ctxexp.model import EncodedSentence, Encoder, check_encoded, check_separate, contract_violation
+from ctxexp.model import EncodedSentence, Encoder, check_separate, contract_violation
 
 T = TypeVar("T")
 TOLERANCE = {"float32": 2e-3, "float16": 6e-2}  # share of a layer's root mean square that rounding may move a number by
@@ -228,7 +228,7 @@ def check_sentences(view: Encoder, encoder: Encoder) -> None:
     together = list(view.encode(SENTENCES))
     try:
         for i, vectors in enumerate(together):
-            check_encoded(view, i, vectors)
+            view.check_encoded(i, vectors)
         check_separate(view, together)
     except EncodingError as error:
         raise Breach(f"sentence_encoder(): {error}") from error

@@ -28,7 +28,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.engine import Engine
 from ctxexp.errors import EncodingError, error_text, plugin_call, plugin_line, short
 from ctxexp.files.writing import seal, unseal, write_text
-from ctxexp.model import EncodedSentence, Encoder, check_encoded, check_separate
+from ctxexp.model import EncodedSentence, Encoder, check_separate
 from ctxexp.transform import chunks
 from ctxexp.vectors.align import RowIndexBuilder
 from ctxexp.vectors.store import DamagedError, NotFiniteError, Store, StoreWriter
@@ -150,7 +150,7 @@ def _check(encoder: Encoder, index: int, one: EncodedSentence, dtype: np.dtype[n
     layers = one.layers
     expected = (len(encoder.layer_numbers), len(one.units), encoder.dim)
     if not isinstance(layers, np.ndarray) or layers.shape != expected or layers.dtype not in (np.float32, np.float16):
-        check_encoded(encoder, index, one)
+        encoder.check_encoded(index, one)
     if layers.dtype != dtype:
         raise EncodingError(
             f"encoder {encoder.name!r} gave {layers.dtype} vectors for sentence {index} after {dtype} ones; "

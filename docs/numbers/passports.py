@@ -15,7 +15,7 @@ from ctxexp_compare.passport.report import describe
 
 from ctxexp.command import Built, configured
 from ctxexp.datasets import tokenizer
-from ctxexp.models.transformer.token_states import TokenStates, token_states
+from ctxexp.models import TokenStates
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown
 
@@ -161,7 +161,7 @@ KINDS = {  # of planted files, by their names
 def states_of(model: str, *options: str) -> list[TokenStates]:
     """The token states of the texts."""
     encoder = Built(configured(model, options=list(options))).encoder
-    return [token_states(encoder, tokenizer("english")(text)) for text in TEXTS]
+    return [encoder.token_states(tokenizer("english")(text)) for text in TEXTS]
 
 
 def is_named(name: str, states: Sequence[TokenStates]) -> bool:

@@ -19,7 +19,6 @@ import torch
 from ctxexp import Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files.writing import file_sha256
-from ctxexp.model import check_encoded
 from ctxexp.models.elmo import encoder as reading
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.files import ElmoOptions, layout, read_options, read_weights, write_options, write_weights
@@ -67,7 +66,7 @@ def fixture_error(folder: Path, one: ElmoEncoder) -> float:
     for (k, i), found in zip(order, encoded, strict=True):
         with h5py.File(folder / f"lm_embeddings_{k}.hdf5") as file:
             expected = np.concatenate(list(file[str(i)][...]), axis=-1)
-        check_encoded(one, i, found)
+        one.check_encoded(i, found)
         worst = max(worst, float(np.abs(found.layers[-1] - expected).max()))
     return worst
 

@@ -20,7 +20,6 @@ from transformers import AutoTokenizer
 from ctxexp import CtxexpError, Encoder, Sentence
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, EncodingError, ModelError
-from ctxexp.model import check_encoded
 from ctxexp.models import resolve_device
 from ctxexp.models.choices import resolve_dtype
 from ctxexp.vectors.align import best_window, windows
@@ -77,7 +76,7 @@ def test_vectors_are_transformers_hidden_states_pooled_by_hand(folder: Folder, k
     assert isinstance(made, Encoder)
     assert (made.n_layers, made.dim) == (3, 16)
     for i, (sentence, encoded) in enumerate(zip(SENTENCES, made.encode(SENTENCES), strict=True)):
-        check_encoded(made, i, encoded)
+        made.check_encoded(i, encoded)
         units, vectors = by_hand(folder(kind), sentence)
         assert list(encoded.units) == units
         scale = np.abs(vectors).max()  # rounding of float32 grows with the values that are summed, whatever kernel sums

@@ -10,7 +10,6 @@ import pytest
 from tiny_models import make
 
 from ctxexp import Encoder, Sentence
-from ctxexp.models.transformer.token_states import shared_passes
 from tests.shipped import huggingface
 
 TEXT = [
@@ -55,7 +54,7 @@ def test_a_batch_is_read_once_for_both(
     plain = vectors(encoder), vectors(view)
     twice = sorted(passes)
     passes.clear()
-    with shared_passes(encoder):
+    with encoder.shared_passes():
         words, pooled = vectors(encoder), vectors(view)
     assert twice == sorted(passes * 2)
     for one, other in zip(plain, (words, pooled), strict=True):
@@ -72,7 +71,7 @@ def test_what_isn_t_read_alike_is_read_twice(tmp_path: Any, passes: list[tuple[i
     assert view is not None
     text = [*TEXT, LONG]
     plain = vectors(encoder, text), vectors(view, text)
-    with shared_passes(encoder):
+    with encoder.shared_passes():
         words, pooled = vectors(encoder, text), vectors(view, text)
     for one, other in zip(plain, (words, pooled), strict=True):
         assert all(map(np.array_equal, one, other))
@@ -82,7 +81,7 @@ def test_what_is_no_transformer_passes(passes: list[tuple[int, ...]]) -> None:
     from ctxexp import from_arrays
 
     arrays = from_arrays([np.ones((2, 1, 3))], [["a"]])
-    with shared_passes(arrays):
+    with arrays.shared_passes():
         assert vectors(arrays, arrays.corpus.sentences)[0].shape == (2, 1, 3)  # type: ignore[union-attr]
     assert not passes
 

@@ -15,7 +15,6 @@ import torch
 from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Sentence
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, EncodingError, ModelError
-from ctxexp.model import check_encoded
 from ctxexp.models import TransformerOptions, resolve_checkpoint
 from ctxexp.models.transformer.build import from_files
 from ctxexp.models.transformer.encoder import TransformerEncoder, TransformerSentences
@@ -91,7 +90,7 @@ def test_poolings_are_transformers_hidden_states_pooled_by_hand(folder: Folder, 
     view = encoder(folder(kind)).sentence_encoder()
     assert list(view.poolings) == OFFERED[kind].split()
     for i, (text, encoded) in enumerate(zip(TEXTS, view.encode(SENTENCES), strict=True)):
-        check_encoded(view, i, encoded)
+        view.check_encoded(i, encoded)
         assert encoded.units == view.poolings
         expected = by_hand(folder(kind), text)
         for k, unit in enumerate(encoded.units):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from inspect import getfile
 from pathlib import Path
 from typing import TypeVar
@@ -18,7 +18,7 @@ import torch
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError, error_text, plugin_call
 from ctxexp.files.code_version import package_digest
-from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
+from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder, TokenStates
 from ctxexp.models.choices import LinearKernel, TransformerOptions, layer_selection
 from ctxexp.models.transformer.checkpoints import Checkpoint, label_of
 from ctxexp.models.transformer.checks import table_rows
@@ -28,6 +28,7 @@ from ctxexp.models.transformer.leftovers import quantization_label
 from ctxexp.models.transformer.loading import LoadedModel, state_hash, versions
 from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces
 from ctxexp.models.transformer.tables import transformer_tables
+from ctxexp.models.transformer.token_states import shared_passes, token_states
 from ctxexp.models.transformer.unused import is_own_code
 from ctxexp.vectors.align import best_window, windows
 
@@ -189,6 +190,12 @@ class TransformerEncoder(Encoder):
     def read_pieces(self, sentences: Sequence[Sentence]) -> list[Pieces]:
         """Each sentence's pieces as the model reads them, special ones and the prefix among them."""
         return self._read(sentences)
+
+    def shared_passes(self) -> AbstractContextManager[None]:
+        return shared_passes(self)
+
+    def token_states(self, sentence: Sentence) -> TokenStates:
+        return token_states(self, sentence)
 
     def sentence_encoder(self) -> TransformerSentences:
         """The same model, giving sentence vectors: one unit a pooling."""

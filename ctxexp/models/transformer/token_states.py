@@ -6,45 +6,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
-from ctxexp.model import Encoder
-from ctxexp.models.lazy import LazyEncoder
+from ctxexp.model import TokenStates
 
 if TYPE_CHECKING:
     import torch
 
-
-class TokenStates(NamedTuple):
-    """A sentence's tokens as a transformer's layers have them.
-
-    `layers` is (layers, tokens, dim) float32, as transformers' `hidden_states`; `before_norm` (tokens, dim) what enters
-    the final norm, `normed` (layers, tokens, dim) the final norm of each layer; None for a model without one. `words`
-    are (words, 2), each word's first token and number of tokens.
-    """
-
-    ids: np.ndarray
-    layers: np.ndarray
-    before_norm: np.ndarray | None
-    normed: np.ndarray | None
-    words: np.ndarray
-
-
-def token_states(encoder: Encoder, sentence: Sentence) -> TokenStates:
-    """The token states of one sentence. Raises ModelError for a model that is no transformer of this package's, and for
-    a sentence longer than its window."""
-    import torch  # not when plugins are registered
-
-    from ctxexp.models.lazy import LazyEncoder
     from ctxexp.models.transformer.encoder import TransformerEncoder
 
-    base = encoder._whole if isinstance(encoder, LazyEncoder) else encoder
-    if not isinstance(base, TransformerEncoder):
-        raise ModelError(f"{encoder.name}: expected a transformer, whose tokens have hidden states; got {type(base)}")
+
+def token_states(base: TransformerEncoder, sentence: Sentence) -> TokenStates:
+    """The token states of one sentence. Raises ModelError for a sentence longer than its window."""
+    import torch  # not when plugins are registered
+
     (pieces,) = base._read([sentence])
     if base.window is not None and len(pieces.ids) > base.window:
         raise ModelError(
@@ -67,16 +46,12 @@ def token_states(encoder: Encoder, sentence: Sentence) -> TokenStates:
 
 
 @contextmanager
-def shared_passes(encoder: Encoder) -> Iterator[None]:
+def shared_passes(base: Any) -> Iterator[None]:
     """Inside, pieces that a transformer has read for words aren't read again for their sentences' vectors.
 
     Encode a batch, then the same batch by `sentence_encoder()`: hidden states stay in memory until they are asked for
-    again, or until the end. The vectors are the same to the bit. Of another encoder nothing is shared.
+    again, or until the end. The vectors are the same to the bit.
     """
-    base: Any = encoder._whole if isinstance(encoder, LazyEncoder) else encoder
-    if not hasattr(base, "hidden_states"):
-        yield
-        return
     compute: Callable[[np.ndarray], list[torch.Tensor]] = base.hidden_states
     states: dict[tuple[object, bytes], tuple[list[torch.Tensor], torch.Tensor | None]] = {}
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,15 +14,17 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ctxexp.errors import DataError, error_text
-from ctxexp.files.writing import NO_ARCHIVE, atomic_write, read_npz, seal, unseal
+from ctxexp.report import atomic_write
 
 Content = TypeVar("Content")
+NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)  # of bytes that are none
 
 
 def write_archive(path: Path, kind: str, version: int, meta: Mapping[str, object], arrays: Mapping[str, Any]) -> int:
     """Write the file, atomically; its size in bytes."""
     stream = io.BytesIO()
-    description = seal({**meta, "kind": kind, "format": version}).encode()
+    meta = {**meta, "kind": kind, "format": version}
+    description = json.dumps({"seal": _checksum(meta), "meta": meta}).encode()
     np.savez_compressed(stream, **arrays, meta=np.frombuffer(description, np.uint8))
     with atomic_write(path) as part:
         part.write_bytes(stream.getvalue())
@@ -32,8 +38,12 @@ def read_archive(
     another kind or format, and where `make` raises ValueError, KeyError or TypeError."""
     hint = f"ctxexp {kind} MODEL out={path.name}"
     try:
-        arrays = read_npz(path)
-        meta = unseal(arrays.pop("meta").tobytes())
+        with path.open("rb") as file, np.lib.npyio.NpzFile(file) as content:
+            arrays = dict(content)
+        sealed = json.loads(arrays.pop("meta").tobytes())
+        meta = sealed["meta"]
+        if sealed["seal"] != _checksum(meta):
+            raise ValueError("its checksum differs")
         if (meta["kind"], meta["format"]) != (kind, version):
             raise ValueError(f"it is a {meta['kind']} of format {meta['format']}, expected {kind} of format {version}")
         return make(meta, arrays)
@@ -41,3 +51,7 @@ def read_archive(
         raise DataError(f"no {kind} at {path}; make one: {hint}") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, *NO_ARCHIVE) as error:
         raise DataError(f"{path} is no {kind}, or damaged ({error_text(error)}); make it anew: {hint}") from None
+
+
+def _checksum(meta: object) -> str:
+    return hashlib.blake2b(json.dumps(meta, sort_keys=True).encode(), digest_size=16).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,18 +13,16 @@ import numpy as np
 from ctxexp import Results, load, measure
 from ctxexp.command import show
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.files.process import read_json
 from ctxexp.report import Table, write_csv
-from ctxexp.report.claims import number
-from ctxexp.results.files import RESULTS_FILE
 from ctxexp_compare.face import run_folders
 from ctxexp_compare.floors.command import high_cosines
 from ctxexp_compare.floors.floor import Floor
 from ctxexp_compare.gate import MARGIN, POWER, Gate
 from ctxexp_compare.gate import diff as compare_runs
 from ctxexp_compare.model_card import card as card_of
-from ctxexp_compare.model_card import write
+from ctxexp_compare.model_card import number, write
 
+RESULTS = "results.json"  # of a run
 STATUS = {"held": 0, "moved": 1, "open": 3}  # 2 is the command's own for what can't be done
 MOST, FEW = 20, 4  # rows on the terminal: of what moved, or if nothing did
 
@@ -51,12 +50,14 @@ def card(
     """
     words = {"text": text, "options": options, "title": title}
     command = ["ctxexp", "card", run, *(f"{key}={value}" for key, value in words.items() if value)]
-    typed = "" if run_folders(run, RESULTS_FILE) else shlex.join(command)
+    typed = "" if run_folders(run, RESULTS) else shlex.join(command)
     measured = []
     if layer:
-        measured = [str(read_json(layer / "layer.json").get("answer", ""))]
-        if not measured[0]:
-            raise DataError(f"layer={layer}: it holds no layer.json, as ctxexp layer MODEL out={layer} writes it")
+        try:
+            measured = [str(json.loads((layer / "layer.json").read_text(encoding="utf-8"))["answer"])]
+        except (OSError, ValueError, LookupError, TypeError):
+            wanted = f"as ctxexp layer MODEL out={layer} writes it"
+            raise DataError(f"layer={layer}: it holds no layer.json, {wanted}") from None
     measured += high_cosines(Floor.load(floor)) if floor else []
     model_card = card_of(_results(run, text, options), title, typed, measured)
     for path in write(model_card, out):
@@ -154,7 +155,7 @@ def _smallest(gate: Gate) -> list[str]:
 
 def _results(run: str, text: str, options: str) -> Results:
     """A run's results from its folder, or a model measured now."""
-    if folders := run_folders(run, RESULTS_FILE):
+    if folders := run_folders(run, RESULTS):
         if text or options:
             raise ConfigError(f"{run} is a run, with its own text: leave text= and options= out, or name a model")
         if len(folders) > 1:

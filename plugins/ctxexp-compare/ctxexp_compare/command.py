@@ -11,10 +11,9 @@ import numpy as np
 
 from ctxexp.command import show
 from ctxexp.report import Table, save_figure, write_csv
-from ctxexp.report.negative_controls import ALONE
 from ctxexp_compare import face
 from ctxexp_compare.engine import Similarities
-from ctxexp_compare.figure import control_note, heat_map, permutation_scope, row_note, training_run_note
+from ctxexp_compare.figure import ALONE, control_note, heat_map, permutation_scope, row_note, training_run_note
 from ctxexp_compare.measure import Null, RowNorm
 
 

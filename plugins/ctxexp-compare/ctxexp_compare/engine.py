@@ -11,7 +11,6 @@ import numpy as np
 from ctxexp.command import Progress, Silent
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.maths import Curve, Resamples, Stream, interval
-from ctxexp.maths.resampling import MOST, Units
 from ctxexp.report import unique_labels
 from ctxexp_compare.alignment import align
 from ctxexp_compare.control import negative_control, unit_norm
@@ -172,7 +171,7 @@ def similarities(
         for number in evenly_spaced(space.layers.layer_numbers, layers):
             places.append(SpaceLayer(space.label, number))
             reads.append(_reader(space, number, at, rows))
-    resamples = Resamples(_units(common_sample), bootstrap, np.random.default_rng([seed, Stream.RESAMPLE]))
+    resamples = Resamples.of_clusters(common_sample.blocks, bootstrap, np.random.default_rng([seed, Stream.RESAMPLE]))
     matrices, display = {}, progress or Silent()
     with display.stage("compare", total=len(measures) * len(places), unit="places") as stage:
         for one in measures:
@@ -211,11 +210,6 @@ def _shared_vector_warning(space: Space) -> str:
     )
 
 
-def _units(sample: Sample) -> Units:
-    clusters, number = np.unique(sample.blocks, return_inverse=True)
-    return Units(sample.unit, len(clusters), number % MOST, number % MOST)
-
-
 def _matrix(
     measure: TwoSpaces,
     reads: Sequence[Callable[[], np.ndarray]],
@@ -226,7 +220,7 @@ def _matrix(
     advance: Callable[[int], None],
 ) -> Matrix:
     """The measure between every two places; sides stay in memory as far as it allows, else are computed again."""
-    p, units = len(reads), _units(sample)
+    p = len(reads)
     value, low, high, chance, sd, free, adjusted, under, over = np.full((9, p, p), np.nan)
     whole = replace(sample, strata=None)
     every = value, low, high, chance, sd, free, adjusted, under, over
@@ -237,10 +231,10 @@ def _matrix(
         moves = [nothing if s.influence is None or i == j else s.influence for i, s in zip(rows, scores, strict=True)]
         levels = [measure.chance(sides[i], b, sample, permutations) for i in rows]
         pairs = list(zip(scores, levels, moves, strict=True))
-        value[rows, j], low[rows, j], high[rows, j] = _estimate([s.value for s in scores], moves, units, resamples)
-        changed = [_adjusted(measure.self_score_at(len(sample)), s.value, c, m, units) for s, c, m in pairs]
+        value[rows, j], low[rows, j], high[rows, j] = _estimate([s.value for s in scores], moves, resamples)
+        changed = [_adjusted(measure.self_score_at(len(sample)), s.value, c, m, resamples) for s, c, m in pairs]
         adjusted[rows, j], under[rows, j], over[rows, j] = _estimate(
-            [one for one, _ in changed], [m for _, m in changed], units, resamples
+            [one for one, _ in changed], [m for _, m in changed], resamples
         )
         chance[rows, j], sd[rows, j] = [c.mean for c in levels], [c.sd for c in levels]
         free[rows, j] = (
@@ -258,7 +252,7 @@ def _matrix(
 
 
 def _adjusted(
-    self_score: float, value: float, chance: NullDistribution, influence: np.ndarray, units: Units
+    self_score: float, value: float, chance: NullDistribution, influence: np.ndarray, resamples: Resamples
 ) -> tuple[float, np.ndarray]:
     """(value - chance) / (itself - chance), and how much each occurrence moves it through both terms, widened
     by the spread of permuted rows, which is all there is where two spaces share nothing."""
@@ -268,19 +262,18 @@ def _adjusted(
     effect = influence / room
     if chance.influence is not None:
         effect = effect + chance.influence * (value - self_score) / room**2
-        by_unit = np.bincount(units.of_row, effect, minlength=units.n_blocks)
-        size = float(np.sqrt((by_unit**2).sum()))
+        size = float(np.sqrt((resamples.by_block(effect) ** 2).sum()))
         if np.isfinite(chance.sd) and size > 0:
             effect = effect * np.hypot(1, chance.sd / room / size)
     return (value - chance.mean) / room, effect
 
 
 def _estimate(
-    values: Sequence[float], influence: Sequence[np.ndarray], units: Units, resamples: Resamples
+    values: Sequence[float], influence: Sequence[np.ndarray], resamples: Resamples
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Values with the ends of their 95% intervals, (k,) each."""
-    blocks = np.array([np.bincount(units.of_row, one, minlength=units.n_blocks) for one in influence])
-    curve = Curve(np.array(values), blocks.reshape(len(values), units.n_blocks))
+    blocks = np.array([resamples.by_block(one) for one in influence])
+    curve = Curve(np.array(values), blocks.reshape(len(values), -1 if values else 0))
     return curve.value, *interval(resamples.of(curve))
 
 

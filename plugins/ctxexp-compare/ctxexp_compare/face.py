@@ -10,13 +10,12 @@ from typing import TypedDict, Unpack
 
 from ctxexp import Encoder
 from ctxexp.command import Progress, Silent, configured
-from ctxexp.command.face import Text
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp_compare.engine import Similarities, check_options, similarities
 from ctxexp_compare.hooks import COMPARISON
 from ctxexp_compare.measure import Null, RowNorm, TwoSpaces
-from ctxexp_compare.space import Space
+from ctxexp_compare.space import Space, Texts
 
 DEFAULT_MEASURES = ("cka", "mutual_knn", "information_imbalance")
 
@@ -35,7 +34,7 @@ class ComparisonOptions(TypedDict, total=False):
 
 def compare(
     *spaces: str | Path | Encoder | Space,
-    text: Text | None = None,
+    text: Texts | None = None,
     measures: str | Sequence[str | TwoSpaces] = DEFAULT_MEASURES,
     options: Sequence[str] = (),
     progress: bool | Progress = True,
@@ -77,7 +76,7 @@ def compare(
 
 
 def _space_factories(
-    one: str | Path | Encoder | Space, text: Text | None, options: Sequence[str]
+    one: str | Path | Encoder | Space, text: Texts | None, options: Sequence[str]
 ) -> list[Callable[[], Space]]:
     """Functions that make the spaces. A name that is misspelt is refused at once, before any model encodes."""
     from ctxexp.command import Built
@@ -90,7 +89,7 @@ def _space_factories(
         return [partial(Space.of_run, folder) for folder in folders]
     config = configured(one, text, options)
     Built(config).check()
-    return [partial(Space.of_config, config)]
+    return [lambda: Space.of_built(Built(config))]
 
 
 def run_folders(name: str, holds: str = "config.yaml") -> list[Path]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ctxexp.report import FAINT, INK, add_captions, empty_figure
-from ctxexp.report.frame import Style
-from ctxexp.report.negative_controls import ALONE, ONE_TRAINING_RUN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from ctxexp_compare.engine import Similarities
     from ctxexp_compare.measure import Null
 
+ALONE = "each word alone"  # label of `control=alone`
 COLOURS = "cividis"  # even in lightness, also to the colour-blind
 TICKS = (0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1)  # of the colours, on a scale of square roots
 MANY = 26  # places up to which each cell has its number
@@ -114,7 +113,7 @@ def row_note(comparison: Similarities) -> str:
 def training_run_note(comparison: Similarities) -> str:
     """Note that each model is one training run; empty where a single space is compared with itself."""
     one = len({place.label.removesuffix(f" ({ALONE})") for place in comparison.places}) == 1
-    return "" if one else f"{ONE_TRAINING_RUN}: intervals are over the text, not over trainings"
+    return "" if one else "Each model is one training run: intervals are over the text, not over trainings"
 
 
 def control_note(comparison: Similarities, name: str) -> str:
@@ -158,7 +157,7 @@ def _ticks(axes: Axes, comparison: Similarities) -> None:
     for label, group in groupby(comparison.places, key=lambda place: place.label):
         n = len(list(group))
         middle = at + (n - 1) / 2
-        named: Style = {"fontsize": 8.5, "color": FAINT, "parse_math": False, "annotation_clip": False}
+        named: dict[str, Any] = {"fontsize": 8.5, "color": FAINT, "parse_math": False, "annotation_clip": False}
         axes.annotate(
             label, (middle, 1), (0, 4), xycoords=("data", "axes fraction"), textcoords="offset points",
             ha="center" if n > len(label) / 4 else "left", va="bottom",

@@ -17,13 +17,13 @@ import numpy as np
 
 from ctxexp import Results
 from ctxexp.errors import ConfigError, DataError, MetricError, near
-from ctxexp.maths.resampling import student
-from ctxexp.report.charts import PAPER_MEASURES
+from ctxexp.maths import student
 from ctxexp.results import LAYER, Key, RunInfo
 
 if TYPE_CHECKING:
     import pandas as pd
 
+PAPER_MEASURES = ("self_similarity", "anisotropy", "intra_sentence_similarity", "max_explainable_variance")
 MARGIN = 0.01  # in the curves' unit, all cosines or shares
 LEVEL = 0.95
 POWER = 0.8  # share of texts like this in which the smallest move that is named would be found

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pluggy
+
 from ctxexp import Register
-from ctxexp.plugins.hookspecs import hookspec
 
 COMPARISON = "comparison"
+hookspec = pluggy.HookspecMarker("ctxexp")
 
 
 class ComparisonHooks:

@@ -10,20 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp import Results
-from ctxexp.report import Table, shared_facts
-from ctxexp.report.charts import PAPER_MEASURES
-from ctxexp.report.claims import number, opposite_steps
-from ctxexp.report.findings import findings, marked_steps
-from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, controls_of_run
-from ctxexp.report.wording import (
-    SHARE_OF_ROOM,
-    baseline_label,
-    baseline_phrase,
-    full_title,
-    number_ranges,
-)
+from ctxexp.report import Table, full_title, save_figure, shared_facts, write_text
 from ctxexp.results import Key
-from ctxexp.vectors.encoding import MANY
+from ctxexp_compare.gate import PAPER_MEASURES
+from ctxexp_compare.sinks.found import number_ranges
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,6 +21,7 @@ if TYPE_CHECKING:
 FORMAT = 1  # of the JSON
 ANISOTROPIC = 0.5  # mean cosine of unrelated words from which a card warns
 SINK = 1.0  # standard deviation of word lengths in their median, likewise
+UNKNOWN = 0.03  # share of pieces, or of words without a vector, likewise
 WIDE = 0.05  # half an interval, likewise
 FEW_WORDS, FEW_UNITS = 100, 100
 
@@ -66,7 +57,7 @@ class Card:
         heads, cells = ["layer"], [[str(i) for i in layers]]
         for key in self.keys:
             name, values, beside = self._name(key), self.results.by_key[key].value, self._beside(key)
-            marked = opposite_steps(self.results, key)
+            marked, _ = self.results.opposite_steps(key)
             numbers |= {name: values[layers]} | {f"{name}: {other}": curve[layers] for other, curve in beside.items()}
             heads.append(name + (f" ({', '.join(beside)})" if beside else ""))
             own = [_cell(values[i]) + r"\*" * (i in marked) for i in layers]
@@ -77,7 +68,7 @@ class Card:
     @property
     def findings(self) -> list[str]:
         """One sentence per main curve: its shape, as far as the data show it."""
-        return findings(self.results, self.title)
+        return self.results.findings(self.title)
 
     @property
     def extremes(self) -> list[str]:
@@ -97,10 +88,9 @@ class Card:
 
     @property
     def controls(self) -> list[str]:
-        """One line per main curve: the last layer beside what it would be without context (`negative_controls`); and
+        """One line per main curve: the last layer beside what it would be without context; and
         one on the controls that need runs of their own."""
-        lines = control_lines([(self.title, self.results)], {key.measure for key in self.keys})
-        return [*lines, *filter(None, [controls_of_run(self.results)])]
+        return self.results.controls(self.title, {key.measure for key in self.keys})
 
     @property
     def warnings(self) -> list[str]:
@@ -122,15 +112,17 @@ class Card:
             ("Highest and lowest layers", self.extremes),
             ("Which layer, and which cosine is high", self.advice),
             ("Sinks", self.sinks),
-            (NO_CONTEXT, self.controls),
+            ("Negative controls (no context, or no training)", self.controls),
         ):
             if lines:
                 parts += [f"**{head}**", "\n".join(f"- {line}" for line in lines)]
         parts += ["**By layer** (layer 0 is the input layer)", self.table.markdown().partition("\n\n")[2].strip()]
         definitions = [f"- {self._name(key)}: {self._about(key)}" for key in self.keys if self._about(key)]
         shares = [key for key in self.keys if key.statistic == "share_of_room"]
-        definitions += [f"- {key.label()}: {SHARE_OF_ROOM}" for key in shares[:1]]
-        definitions += [f"- {self._name(key)}, \\{line}" for key in shares if (line := marked_steps(self.results, key))]
+        definitions += [f"- {key.label()}: {key.definition}" for key in shares[:1]]
+        definitions += [
+            f"- {self._name(key)}, \\{note}" for key in shares if (note := self.results.opposite_steps(key)[1])
+        ]
         return "\n\n".join([*parts, "\n".join(definitions)]) + "\n"
 
     def json(self) -> dict[str, Any]:
@@ -174,9 +166,11 @@ class Card:
         return {one.label(): self.results.by_key[one].value for one in others if one in self.results.by_key}
 
     def _about(self, key: Key) -> str:
-        definition = self.results.info.measure(key.measure).definition
-        level = f"; chance: {baseline_phrase(self.results, key.measure)}" if baseline_label(self.results, key) else ""
-        return definition and definition + level
+        definition = self.results.info.definition(key.measure)
+        if self.results.info.measure(key.measure).level != "size-matched":
+            return definition
+        facts = shared_facts([(self.title, self.results)], key.measure)
+        return "; ".join([definition, *(fact for fact in facts if fact.startswith("chance: "))])
 
     def _name(self, key: Key) -> str:
         title = full_title(key.measure, key.task, [self.results])
@@ -239,9 +233,9 @@ class Card:
                 f"in {where} the cosine of unrelated words is {low}{f' to {top}' if top != low else ''}: read a cosine "
                 "only against that"
             )
-        if (share := info.corpus.unknown_share) is not None and share > MANY:
+        if (share := info.corpus.unknown_share) is not None and share > UNKNOWN:
             yield f"{share:.1%} of the pieces are unknown to the model's tokenizer: this text is not its own"
-        if info.corpus.skipped_share > MANY:
+        if info.corpus.skipped_share > UNKNOWN:
             yield f"{info.corpus.skipped_share:.1%} of the words have no vector"
         if info.mix.mark:
             yield info.mix.phrase
@@ -269,8 +263,6 @@ def write(model_card: Card, folder: Path) -> list[Path]:
     """Write card.md, card.json and, where any curve has a value, card.svg; the paths."""
     import json
 
-    from ctxexp.report import save_figure, write_text
-
     paths = [
         write_text(folder / "card.md", model_card.markdown("card.svg")),
         write_text(folder / "card.json", json.dumps(model_card.json(), indent=1, ensure_ascii=False, allow_nan=False)),
@@ -290,3 +282,8 @@ def _cell(value: float) -> str:
 
 def _plain(value: float) -> float | None:
     return float(f"{value:.6g}") if np.isfinite(value) else None
+
+
+def number(value: float) -> str:
+    """Three decimals for shares and cosines, one for lengths."""
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from ctxexp import Sink
+from ctxexp import Sink, compare
 from ctxexp.command import registry, show
 from ctxexp.errors import ConfigError
-from ctxexp.report.terminal import figure_files
-from ctxexp.sink import Sweep, SweepReport
 from ctxexp_compare import face
 from ctxexp_compare.command import write
 from ctxexp_compare.measure import Null, RowNorm
@@ -41,9 +40,7 @@ class CompareSink(Sink):
         self.measures, self.sample, self.layers, self.seed = measures, sample, layers, seed
         self.null, self.rows = null, rows
 
-    def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
-        from ctxexp.report.page import REPORT, write_report  # Plotly's
-
+    def finish_sweep(self, sweep: Any, report: Any, metadata: Sequence[Mapping[str, str]]) -> None:
         folders = [row.results for row in report.rows if row.status == "FINISHED" and _can_be_read(row.results)]
         if not folders:
             return
@@ -57,18 +54,18 @@ class CompareSink(Sink):
             rows=self.rows,
         )
         paths = write(comparison, sweep.summary)
-        is_published = any(results.info.published for _, results in report.compared)
         links = {row.label: row.link for row in report.rows}
-        pictures = [*figure_files(sweep.summary, registry()), *paths]
-        write_report(report.compared, sweep.summary / REPORT, published=is_published, links=links, pictures=pictures)
+        figures = (sweep.summary / f"{name}.svg" for name in registry().names("report"))
+        pictures = [*filter(Path.exists, figures), *paths]
+        compare(dict(report.compared)).report(sweep.summary / "report.html", links=links, pictures=pictures)
 
 
 def _can_be_read(folder: Path) -> bool:
     """Whether the run's space can be read again; warns why not."""
-    from ctxexp.command.compose import config_of_run  # Hydra's
+    from ctxexp.command import Built  # Hydra's
 
     try:
-        config_of_run(folder)
+        Built.of_run(folder)
     except ConfigError as error:
         show(f"warning: left out of the comparison of spaces: {error}", sys.stderr)
         return False

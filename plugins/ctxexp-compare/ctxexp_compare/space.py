@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ctxexp import Corpus, Encoder, Occurrences
+from ctxexp import Corpus, Encoder, Occurrences, Sentence
 from ctxexp.command import Progress, configured
-from ctxexp.command.face import Text
 from ctxexp.datasets import user_path
 from ctxexp.errors import DataError, MetricError
-from ctxexp.measuring.study import Study
-from ctxexp.occurrences import Layers, MemoryLayers
-from ctxexp.vectors.stores import Vectors
 
 if TYPE_CHECKING:
-    from ctxexp.command.config import Config
+    from ctxexp.command import Built
+
+Texts = str | Path | Corpus | Iterable[str | Sequence[str] | Sentence | Mapping[str, Any]]
+"""What `ctxexp.measure` takes as its text."""
+
+
+class SpaceLayers(Protocol):
+    """Vectors by layer: a run's, transformed as they were measured, or some in memory."""
+
+    @property
+    def layer_numbers(self) -> Sequence[int]: ...  # of the layers that are there
+    def layer(self, i: int) -> np.ndarray: ...  # (n_rows, dim)
+
+
+class ArrayLayers(NamedTuple):
+    """Vectors in memory."""
+
+    arrays: np.ndarray  # (n_layers, n_rows, dim)
+
+    @property
+    def layer_numbers(self) -> Sequence[int]:
+        return range(len(self.arrays))
+
+    def layer(self, i: int) -> np.ndarray:
+        layer: np.ndarray = self.arrays[i]
+        return layer
 
 
 @dataclass(frozen=True)
@@ -28,7 +49,7 @@ class Space:
     row `rows[i]` of each layer. `blocks` are the numbers of the units that intervals resample, `unit` is their name."""
 
     label: str
-    layers: Layers
+    layers: SpaceLayers
     rows: np.ndarray  # (m,) int64
     texts: Sequence[str]
     sentence: np.ndarray  # (m,) int64
@@ -43,14 +64,16 @@ class Space:
 
         Raises ConfigError for a folder without a run.
         """
-        from ctxexp.command.compose import config_of_run  # Hydra's
+        from ctxexp.command import Built  # Hydra's
 
-        return cls.of_config(config_of_run(user_path(folder)))
+        return cls.of_built(Built.of_run(user_path(folder)))
 
     @classmethod
-    def of_model(cls, model: str | Encoder, text: Text | None = None, *, options: Sequence[str] = ()) -> Space:
+    def of_model(cls, model: str | Encoder, text: Texts | None = None, *, options: Sequence[str] = ()) -> Space:
         """The space of a model by its name, or of an encoder, over a text as `ctxexp.measure` takes it."""
-        return cls.of_config(configured(model, text, options))
+        from ctxexp.command import Built
+
+        return cls.of_built(Built(configured(model, text, options)))
 
     @classmethod
     def of_arrays(
@@ -82,24 +105,18 @@ class Space:
         texts = [f"{i}: {word}" for i, word in enumerate(named)]
         spans = np.array([(text.index(": ") + 2, len(text)) for text in texts], np.int64).reshape(n, 2)
         unit = "occurrence" if blocks is None else "block"
-        return cls(label, MemoryLayers(vectors), every, texts, every, spans, own, unit, words is not None)
+        return cls(label, ArrayLayers(vectors), every, texts, every, spans, own, unit, words is not None)
 
     @classmethod
-    def of_config(cls, config: Config) -> Space:
-        """The space of the model and the text of a run's config."""
-        from ctxexp.command import Built
-
-        built = Built(config)
-        return cls.of_study(built.study, built.vectors, built.title)
+    def of_built(cls, built: Built) -> Space:
+        """The space of the words that a run of these parts measures, whatever its metrics."""
+        layers, occurrences, positions = built.study.space(built.vectors, Progress())
+        return cls._of(built.title, layers, occurrences, positions, built.study.corpus)
 
     @classmethod
-    def of_study(cls, study: Study, vectors: Vectors, label: str, *, progress: Progress | None = None) -> Space:
-        """The space of the words that a study measures, whatever its metrics."""
-        layers, occurrences, positions = study.space(vectors, progress or Progress())
-        return cls._of(label, layers, occurrences, positions, study.corpus)
-
-    @classmethod
-    def _of(cls, label: str, layers: Layers, occurrences: Occurrences, positions: np.ndarray, corpus: Corpus) -> Space:
+    def _of(
+        cls, label: str, layers: SpaceLayers, occurrences: Occurrences, positions: np.ndarray, corpus: Corpus
+    ) -> Space:
         distinct, units = occurrences.distinct, occurrences.units
         rows = distinct.rows
         places = np.asarray(positions)[rows]

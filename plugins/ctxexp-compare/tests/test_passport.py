@@ -13,7 +13,7 @@ from ctxexp_compare.passport.report import describe
 
 import ctxexp
 from ctxexp.errors import DataError, ModelError
-from ctxexp.models.transformer.token_states import TokenStates
+from ctxexp.models import TokenStates
 from docs.numbers.marked import marked
 from docs.numbers.passports import (
     KINDS,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 
 import numpy as np
 
 from ctxexp import Encoder, Sentence
 from ctxexp.command import configured
-from ctxexp.command.face import Text
 from ctxexp.datasets import tokenizer
-from ctxexp.datasets.polysemy import DATA
 from ctxexp.errors import ConfigError
 from ctxexp_compare.floors.fit import fit_rows
 from ctxexp_compare.floors.floor import Floor
 from ctxexp_compare.floors.sample import PAIRS, collect, sampled
 from ctxexp_compare.pins.facts import sentence_pooling
+from ctxexp_compare.space import Texts
 
 SENTENCES = 1500
 SKIPPED = ("pooler",)  # poolings of one layer
@@ -23,7 +23,7 @@ SKIPPED = ("pooler",)  # poolings of one layer
 
 def floor(
     model: str | Encoder,
-    text: Text | Mapping[str, Text] | None = None,
+    text: Texts | Mapping[str, Texts] | None = None,
     *,
     options: Sequence[str] = (),
     sentences: int = SENTENCES,
@@ -75,7 +75,7 @@ def floor_of_domains(
 
 
 def domain_sentences(
-    model: str | Encoder, text: Text | Mapping[str, Text] | None, options: str | Sequence[str]
+    model: str | Encoder, text: Texts | Mapping[str, Texts] | None, options: str | Sequence[str]
 ) -> tuple[Encoder, Mapping[str, Sequence[Sentence]], str]:
     """The model, the text's sentences by domain, and the model's name."""
     from ctxexp.command import Built  # with what checks configs: not at `import ctxexp_compare`
@@ -97,7 +97,7 @@ def registers(words: str, *, lower: bool = False) -> dict[str, list[Sentence]]:
     """The embedded sentences by register."""
     read = tokenizer(words, lower=lower)
     by_register: dict[str, list[Sentence]] = {}
-    for line in (DATA / "sentences.tsv").read_text(encoding="utf-8").splitlines():
+    for line in (files("ctxexp.datasets") / "polysemy" / "sentences.tsv").read_text(encoding="utf-8").splitlines():
         _, _, register, sentence = line.split("\t")
         by_register.setdefault(register, []).append(read(sentence))
     return by_register

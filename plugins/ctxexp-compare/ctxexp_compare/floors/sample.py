@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp import Encoder, Sentence
-from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import DataError
 from ctxexp_compare.pins.encoding import encode
 
@@ -74,6 +73,11 @@ class Rows:
         return np.stack([self.length[pairs.first], self.length[pairs.second]], axis=1)
 
 
+def is_word(unit: str) -> bool:
+    """Whether it has a letter or a digit."""
+    return any(c.isalnum() for c in unit)
+
+
 def collect(
     encoder: Encoder, domains: Mapping[str, Sequence[Sentence]], poolings: Sequence[str], rng: np.random.Generator
 ) -> dict[str, Rows]:
@@ -89,8 +93,8 @@ def collect(
             views = pooled_given if pooled is not None else [None] * len(chunk)
             for sentence, one, view in zip(chunk, given, views, strict=True):
                 number += 1
-                length = sum(not is_punctuation(word) for word in sentence.words)
-                spoken = [i for i, unit in enumerate(one.units) if not is_punctuation(unit)]
+                length = sum(is_word(word) for word in sentence.words)
+                spoken = [i for i, unit in enumerate(one.units) if is_word(unit)]
                 for i in rng.permutation(spoken)[:PER_SENTENCE].tolist():
                     word = vocabulary.setdefault(one.units[i].casefold(), len(vocabulary))
                     parts[WORDS].append((one.layers[:, i].copy(), number, at, length, word))
@@ -111,7 +115,7 @@ def sampled(domains: Mapping[str, Sequence[Sentence]], most: int, seed: int) -> 
     """At most so many distinct sentences, domains alike in number. Raises DataError for a domain of few."""
     result = {}
     for name, sentences in domains.items():
-        distinct = [one for one in dict.fromkeys(sentences) if not all(map(is_punctuation, one.words))]
+        distinct = [one for one in dict.fromkeys(sentences) if any(map(is_word, one.words))]
         if len(distinct) < FEWEST:
             raise DataError(
                 f"{name} has {len(distinct)} distinct sentences: expected {FEWEST} or more, of fewer unrelated pairs "

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.maths.resampling import student
+from ctxexp.maths import student
 from ctxexp_compare.layer_choice.winners import WinnerEstimate, regret_bound, winner_gain
 
 MIN_TASKS = 8  # behind an interval over tasks

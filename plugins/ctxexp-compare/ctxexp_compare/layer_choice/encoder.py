@@ -14,9 +14,6 @@ from ctxexp.command import configured
 from ctxexp.datasets import tokenizer, user_path
 from ctxexp.errors import DataError, EncodingError, ModelError, error_text
 from ctxexp.report import write_text
-from ctxexp.transform import Calibration
-from ctxexp.vectors.pool import sentence_view
-from ctxexp.vectors.stores import WordFilter
 
 if TYPE_CHECKING:
     from mteb.models import ModelMeta  # type: ignore[import-not-found,unused-ignore]
@@ -58,14 +55,14 @@ class LayerEncoder:
         from ctxexp.command import Built
 
         self.model, self.layer, self.pooling, self.transform = model, layer, pooling, transform
-        built = Built(configured(model, transform=transform))
+        built = Built(configured(model, None, {"sentence.pooling": pooling}, transform=transform))
         self.encoder: Encoder = built.encoder
         if layer not in self.encoder.layer_numbers:
             numbers = ", ".join(map(str, self.encoder.layer_numbers))
             raise ModelError(f"layer={layer}: {model} has layers {numbers}")
-        self._view = sentence_view(self.encoder, pooling, model=model)
-        self._calibration: Calibration = built.calibration
-        self._tokenize, self._words = tokenizer("english"), WordFilter()
+        self._view = built.sentence_view
+        self._calibration = built.calibration
+        self._tokenize, self._words = tokenizer("english"), built.words
         self.fit_rows: np.ndarray | None = _fit_rows
         self._fitted = None
         if not self._calibration.identity:

@@ -12,7 +12,6 @@ from ctxexp import Encoder, Results, measure
 from ctxexp.command import Progress, Silent, configured, typed_model
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.models import Checkpoint, TransformerOptions
-from ctxexp.vectors.pool import WORDS
 from ctxexp_compare.layer_choice.choice import MEAN, NONE, Candidate, Place, ScoreTable
 from ctxexp_compare.layer_choice.mean_layer import WithMeanLayer
 from ctxexp_compare.layer_choice.tasks import TaskRun, task_runs
@@ -58,7 +57,7 @@ def sentence_pooling(encoder: Encoder, pooling: str) -> str:
     if pooling:
         return pooling
     view = encoder.sentence_encoder()
-    return "mean" if view is not None and "mean" in view.poolings else WORDS
+    return "mean" if view is not None and "mean" in view.poolings else "mean_words"
 
 
 def measured_table(

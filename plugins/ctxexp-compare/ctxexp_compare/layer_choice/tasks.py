@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctxexp import Metric
-from ctxexp.command.names import quote
-from ctxexp.datasets.sts import TASKS as STS_TASKS
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.results import Key
 from ctxexp_compare.layer_choice.sense_neighbours import SenseNeighbours
 
+STS_TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 WIC, SEMCOR, STS = "WiC", "SemCor", "sts"
 DOCUMENTS = 60  # of SemCor: enough for about three hundred words of several senses
 ALL = (*STS_TASKS, WIC, SEMCOR)
@@ -72,4 +71,5 @@ def task_runs(tasks: Sequence[str], data: Path | None) -> list[TaskRun]:
 def _path(data: Path | None, name: str) -> tuple[str, ...]:
     if data is None:
         return ()
-    return (f"dataset.path={quote(str(data / name if (data / name).is_dir() else data))}",)
+    path = str(data / name if (data / name).is_dir() else data).replace("'", r"\'")
+    return (f"dataset.path='{path}'",)

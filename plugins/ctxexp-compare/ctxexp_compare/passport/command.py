@@ -8,27 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp import Corpus, Encoder, Sentence
+from ctxexp import Encoder, Sentence, from_arrays
 from ctxexp.command import configured, show
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import DataError
-from ctxexp.models.memory import ArrayEncoder
-from ctxexp.models.transformer.token_states import token_states
 from ctxexp.report import write_text
 from ctxexp_compare.passport.files import read_vectors
 from ctxexp_compare.passport.match import Passport, make_passport
 from ctxexp_compare.passport.report import describe
-
-
-class EngineVectors(ArrayEncoder):
-    """Vectors of another engine as a model of their own words, with the numbers of the layers that they are."""
-
-    def __init__(self, vectors: list[np.ndarray], corpus: Corpus, name: str, passport: Passport) -> None:
-        super().__init__(vectors, corpus, name)
-        plain = [one.layer for one in passport.layers if one.is_plain and one.layer is not None]
-        self.n_layers = passport.n_layers
-        self.layers = tuple(sorted(plain)) if len(plain) < passport.n_layers else None
-        self.details = {"architecture": "vectors of another engine", "passport": describe(passport)}
 
 
 def passport(
@@ -69,7 +56,7 @@ def read_sentences(model: str, text: str) -> list[str]:
 
 def passport_of(
     file: Path | str, model: str, texts: list[str], *, most: int | None = None, name: str = ""
-) -> tuple[Passport, EngineVectors | None]:
+) -> tuple[Passport, Encoder | None]:
     """The passport of a file of vectors, and the vectors as a model that `ctxexp.measure` takes.
 
     Args:
@@ -90,7 +77,7 @@ def passport_of(
     encoder: Encoder = Built(configured(model)).encoder
     tokenize = tokenizer("english")
     sentences = [tokenize(line) for line in texts]
-    states = [token_states(encoder, sentence) for sentence in sentences]
+    states = [encoder.token_states(sentence) for sentence in sentences]
     vectors, names = read_vectors(Path(file), states)
     if len(vectors) != len(states):
         raise DataError(f"{file} has vectors of {len(vectors)} sentences, the text {len(states)} sentences (text=)")
@@ -101,7 +88,7 @@ def passport_of(
 
 def _as_model(
     found: Passport, vectors: list[np.ndarray], sentences: list[Sentence], spans: list[np.ndarray], name: str
-) -> EngineVectors | None:
+) -> Encoder | None:
     """The plain layers of word vectors: tokens of a word averaged."""
     from ctxexp_compare.passport.match import arrange
 
@@ -115,4 +102,8 @@ def _as_model(
             first = int(words[0, 0]) if found.arrangement.rows == "text" else 0
             x = np.stack([x[:, a - first : a - first + n].mean(axis=1) for a, n in words.tolist()], axis=1)
         arrays.setdefault(sentence, x.astype(np.float32))
-    return EngineVectors(list(arrays.values()), Corpus(name, tuple(arrays)), name, found)
+    encoder = from_arrays(arrays.values(), arrays, name=name)
+    encoder.n_layers = found.n_layers
+    encoder.layers = tuple(sorted(plain)) if len(plain) < found.n_layers else None
+    encoder.details = {"architecture": "vectors of another engine", "passport": describe(found)}
+    return encoder

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp.errors import DataError, ModelError
-from ctxexp.models.transformer.token_states import TokenStates
+from ctxexp.models import TokenStates
 
 Vectors = tuple[list[np.ndarray], list[int] | None]
 

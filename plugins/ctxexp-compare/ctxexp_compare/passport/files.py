@@ -12,7 +12,7 @@ import numpy as np
 
 from ctxexp import CtxexpError
 from ctxexp.errors import DataError, error_text
-from ctxexp.models.transformer.token_states import TokenStates
+from ctxexp.models import TokenStates
 from ctxexp_compare.passport.engines import run_onnx, run_openvino
 
 Vectors = tuple[list[np.ndarray], list[int] | None]

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ctxexp.errors import DataError
-from ctxexp.models.transformer.token_states import TokenStates
+from ctxexp.models import TokenStates
 
 TOLERANCE = 0.1  # median relative error of a row: rounding to eight bits and below lies within
 CLEARLY = 0.5  # of the next best layer's error, at most

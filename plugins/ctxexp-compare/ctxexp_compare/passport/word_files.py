@@ -9,17 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp import Corpus, CtxexpError, from_arrays
+from ctxexp import Corpus, CtxexpError, Encoder, from_arrays
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, DataError, EncodingError, error_text
-from ctxexp.models.memory import ArrayEncoder
 from ctxexp_compare.passport.files import read_npz, read_parquet
 
 WordVectors = tuple[list[np.ndarray], list[list[str]], list[int] | None]
 EXPECTED = "expected .npz, .parquet or .safetensors of vectors with their words"
 
 
-def vectors(*, path: str) -> ArrayEncoder:
+def vectors(*, path: str) -> Encoder:
     """Vectors of words in sentences, of any number of layers, as a model of the very text that they are of.
 
     path: .npz with `words` and `lengths` (words of each sentence) beside the vectors, .parquet with columns sentence,
@@ -43,7 +42,7 @@ def vectors_text(*, path: str | None = None) -> Corpus:
 
 
 @lru_cache(maxsize=1)
-def _encoder(path: Path, changed: int) -> ArrayEncoder:
+def _encoder(path: Path, changed: int) -> Encoder:
     """The file's encoder; read once for the model and its text."""
     arrays, words, numbers = read_word_vectors(path)
     try:

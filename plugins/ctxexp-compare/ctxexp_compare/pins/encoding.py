@@ -12,8 +12,6 @@ import numpy as np
 
 from ctxexp import EncodedSentence, Encoder, Sentence
 from ctxexp.errors import EncodingError
-from ctxexp.model import check_encoded
-from ctxexp.models.transformer.token_states import shared_passes
 from ctxexp_compare.pins.text import PinRows
 
 BATCH = 32  # sentences at once, where nothing else is asked for
@@ -38,7 +36,7 @@ def encode(
         for at in range(0, len(order), batch):
             numbers = order[at : at + batch]
             own = [sentences[i] for i in numbers]
-            with shared_passes(encoder) if view is not None else nullcontext():
+            with encoder.shared_passes() if view is not None else nullcontext():
                 words |= zip(numbers, _encoded(encoder, own, numbers), strict=True)
                 if view is not None:
                     pooled |= zip(numbers, _encoded(view, own, numbers), strict=True)
@@ -52,7 +50,7 @@ def _encoded(encoder: Encoder, sentences: Sequence[Sentence], numbers: Sequence[
     if len(given) != len(sentences):
         raise EncodingError(f"encoder {encoder.name!r} gave {len(given)} results for {len(sentences)} sentences")
     for i, one in zip(numbers, given, strict=True):
-        check_encoded(encoder, i, one)
+        encoder.check_encoded(i, one)
     return given
 
 

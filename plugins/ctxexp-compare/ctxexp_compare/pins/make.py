@@ -11,9 +11,7 @@ import numpy as np
 
 from ctxexp import CtxexpError, Encoder, Sentence
 from ctxexp.command import Progress, Silent, configured, typed_model
-from ctxexp.command.face import Text
 from ctxexp.errors import ConfigError
-from ctxexp.models.choices import DTYPES
 from ctxexp_compare.pins import facts
 from ctxexp_compare.pins.encoding import BATCH, EncodedText, threads
 from ctxexp_compare.pins.pin import Pin
@@ -21,11 +19,12 @@ from ctxexp_compare.pins.sketch import column_count, most_layers, root_mean_squa
 from ctxexp_compare.pins.text import choose_rows, evenly, own_text
 from ctxexp_compare.pins.tokens import tokenizer_digest
 from ctxexp_compare.pins.weights import weight_digests, weight_precision
-from ctxexp_compare.space import evenly_spaced
+from ctxexp_compare.space import Texts, evenly_spaced
 
 if TYPE_CHECKING:
     from ctxexp.command import Built
 
+DTYPES = ("float32", "bfloat16", "float16")
 ROWS = 200
 FEWEST = 20  # rows: with fewer a change of one word may weigh as much as one of the model
 
@@ -43,7 +42,7 @@ RERUNS = (Rerun(1), Rerun(8, 1), Rerun(64, 2))
 def pin(
     model: str | Encoder,
     *,
-    text: Text | None = None,
+    text: Texts | None = None,
     options: Sequence[str] = (),
     dtypes: Sequence[str] = (),
     occurrences: int = ROWS,
@@ -148,7 +147,7 @@ class _Source:
             self.model, self.options = self.name, (*options, *own)
         self._built: dict[tuple[str, ...], Built] = {}  # composing a config takes half a second
 
-    def built(self, *more: str, text: Text | None = None) -> Built:
+    def built(self, *more: str, text: Texts | None = None) -> Built:
         """The run that the model's config builds, with more arguments of the command line."""
         from ctxexp.command import Built  # with what checks configs: not at `import ctxexp_compare`
 
@@ -172,7 +171,7 @@ class _Source:
         except CtxexpError:  # a half type, or a build of torch without it
             return None
 
-    def sentences(self, encoder: Encoder, text: Text | None) -> list[Sentence]:
+    def sentences(self, encoder: Encoder, text: Texts | None) -> list[Sentence]:
         """The pin's text: the given one, the arrays' own, or ctxexp's."""
         if text is None and encoder.corpus is None:
             words = self.built().config.words

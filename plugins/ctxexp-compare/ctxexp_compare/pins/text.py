@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp import Encoder, Sentence
+from ctxexp.command import registry
 from ctxexp.datasets import tokenizer
-from ctxexp.datasets.polysemy import polysemy
-from ctxexp.datasets.sketch import splitmix64
 
 SPELLINGS = (
     "The café's naïve owner – Zoë – re-opened it.",
@@ -63,7 +62,7 @@ def own_text(encoder: Encoder, words: str, *, lower: bool) -> list[Sentence]:
     `words` names the word tokenizer.
     """
     read = tokenizer(words, lower=lower)
-    plain = [one.text for one in polysemy(tokenizer="english").sentences]
+    plain = [one.text for one in registry().find("dataset", "polysemy").factory(tokenizer="english").sentences]
     window = encoder.details.get("window")
     most = LONG if not isinstance(window, int) or window <= 0 else min(LONG, window + window // 4)
     sizes = np.cumsum(encoder.lengths([read(text) for text in plain]))
@@ -100,7 +99,7 @@ def choose_rows(pieces: Sequence[np.ndarray], pooled: Sequence[int], n: int) -> 
     most = n - len(whole)
     (inside,) = np.nonzero(sentence == longest)
     long = inside[np.unique(np.linspace(0, len(inside) - 1, min(len(inside), round(n * LONG_SHARE))).astype(int))]
-    order = np.argsort(splitmix64((sentence << 32 | unit).astype(np.uint64)), kind="stable")
+    order = np.argsort(_mixed((sentence << 32 | unit).astype(np.uint64)), kind="stable")
     order = order[~np.isin(order, long)]
     several = order[count[order] > 1][: round(n * SEVERAL_SHARE)]
     single = order[~np.isin(order, several)]
@@ -112,3 +111,11 @@ def choose_rows(pieces: Sequence[np.ndarray], pooled: Sequence[int], n: int) -> 
         np.concatenate([np.zeros(len(rows), bool), np.ones(len(whole), bool)]),
         np.concatenate([count[rows], zeros]),
     )
+
+
+def _mixed(x: np.ndarray) -> np.ndarray:
+    """A hash of 64-bit integers, by the finaliser of SplitMix64 (Steele, Lea and Flood 2014)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    x = x ^ (x >> np.uint64(31))
+    return x

@@ -21,18 +21,22 @@ SAME_WEIGHTS = "all weights are what they were: the code, its settings or the en
 def weight_digests(encoder: Encoder) -> dict[str, str]:
     """A digest of each tensor of the encoder's model, by name; empty where its weights aren't in torch's hands. A
     pooler that has none of its own is drawn anew whenever the model is loaded, and left out."""
-    model = getattr(encoder, "model", None)
+    model: Any = getattr(encoder, "model", None)
     if not hasattr(model, "state_dict"):
         return {}
-    from ctxexp.models.transformer.loading import state_bytes
+    import torch
 
     digests = {}
-    for name, parts in state_bytes(model):
+    for name, entry in sorted(model.state_dict().items()):
         if name.startswith("pooler.") and not getattr(encoder, "has_pooler", True):
             continue
         digest = hashlib.blake2b(digest_size=6)
-        for part in parts:
-            digest.update(part)
+        for part in entry if isinstance(entry, tuple) else (entry,):  # quantised weights come with their type
+            if not isinstance(part, torch.Tensor):
+                digest.update(repr(part).encode())
+                continue
+            tensor = part.dequantize() if part.is_quantized else part.detach()
+            digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
         digests[name] = digest.hexdigest()
     return digests
 

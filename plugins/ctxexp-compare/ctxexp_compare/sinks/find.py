@@ -10,10 +10,10 @@ import numpy as np
 
 from ctxexp import Encoder, Sentence
 from ctxexp.command import configured
-from ctxexp.command.face import Text
 from ctxexp.errors import ConfigError, DataError
 from ctxexp_compare.sinks.found import Sinks
 from ctxexp_compare.sinks.scores import FACTOR, SHARE, norm_ratios, received_attention
+from ctxexp_compare.space import Texts
 
 SENTENCES = 200
 KINDS = ("first", "special", "delimiter", "later")
@@ -21,7 +21,7 @@ KINDS = ("first", "special", "delimiter", "later")
 
 def sinks(
     model: str | Encoder,
-    text: Text | None = None,
+    text: Texts | None = None,
     *,
     options: str | Sequence[str] = (),
     sentences: int = SENTENCES,

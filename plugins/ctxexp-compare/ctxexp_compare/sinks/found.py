@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp import Sentence
-from ctxexp.report.wording import number_ranges
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,3 +137,14 @@ class Sinks:
             by_attention=self.by_attention,
             texts=np.array([one.text for one in self.sentences]),
         )
+
+
+def number_ranges(numbers: Iterable[int], to: str = " to ") -> str:
+    """Rising numbers in words: `0, 3 to 5, 37`; empty for none."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}{to}{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ctxexp import Occurrences
-    from ctxexp.model import TextStart
-    from ctxexp.occurrences import Layers
 
 METRICS = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance")
 
@@ -44,11 +42,11 @@ class WithoutSinks(Control):
     def __init__(self, sinks: Sinks, sentences: Sequence[Sentence] | None = None) -> None:
         self.sinks, self.sentences = sinks, tuple(sinks.sentences if sentences is None else sentences)
 
-    def note(self, start: TextStart | None) -> str:
+    def note(self, start: object) -> str:
         n, total = int(self.sinks.is_sink.sum()), len(self.sinks.place)
         return f"{n} of {total} pieces are sinks of {self.sinks.title}, by norm or attention: it selects on the outcome"
 
-    def left_out(self, store: Layers, occurrences: Occurrences) -> np.ndarray:
+    def left_out(self, store: object, occurrences: Occurrences) -> np.ndarray:
         out = np.zeros(len(occurrences.places), bool)
         groups = occurrences.by_sentence
         for i, key in enumerate(groups.keys):
