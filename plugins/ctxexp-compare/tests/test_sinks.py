@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_compare import Sinks, WithoutSinks, sink_mask, sinks
+from ctxexp_compare.sinks.found import number_ranges
 from ctxexp_compare.sinks.mask import effects
 from ctxexp_compare.sinks.scores import norm_ratios, received_attention
 from transformers import AutoTokenizer, GPT2Config, GPT2Model
@@ -19,7 +20,6 @@ from ctxexp.command.cli import run_command_line
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError
 from ctxexp.models import minis
-from ctxexp.report.wording import number_ranges
 from docs.numbers.marked import marked
 
 README = Path(__file__).parents[1] / "README.md"
