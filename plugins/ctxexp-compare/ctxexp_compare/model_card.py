@@ -167,7 +167,8 @@ class Card:
 
     def _about(self, key: Key) -> str:
         definition = self.results.info.definition(key.measure)
-        if self.results.info.measure(key.measure).level != "size-matched":
+        is_matched = self.results.info.measure(key.measure).level == "size-matched"
+        if not definition or not is_matched or key.statistic not in ("baseline", "adjusted", "share_of_room"):
             return definition
         facts = shared_facts([(self.title, self.results)], key.measure)
         return "; ".join([definition, *(fact for fact in facts if fact.startswith("chance: "))])
