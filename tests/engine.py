@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp import Baseline, Corpus, Group, Metric, Occurrences, Pairs, Results
-from ctxexp.groups import BLOCK_BYTES
+from ctxexp.groups import BLOCK_BYTES, Gather, Place, WordReader
 from ctxexp.measuring import measure as path
 from ctxexp.measuring.words import Intervals, PairRows, WordRows
 from ctxexp.occurrences import Layers
@@ -37,6 +37,11 @@ def measure(
     chance = baseline or OnePerSentence(exact=True)
     rows = WordRows(store, occurrences, chance, seed=seed, eps=eps, block_bytes=block_bytes, intervals=intervals)
     return path.measure([rows], metrics, seed=seed, **options)
+
+
+def reader_of(layer: np.ndarray, occurrences: Occurrences, i: int = 0, block_bytes: int = BLOCK_BYTES) -> WordReader:
+    """What reads a layer's rows (n, d) group by group."""
+    return WordReader(Place.of(i), layer, occurrences, Gather(layer.shape[1], block_bytes))
 
 
 def measure_pairs(

@@ -11,17 +11,7 @@ import pandas as pd
 
 from ctxexp import Results
 from ctxexp.results import LAYER, Estimates, Key, RunInfo
-from ctxexp.results.run_info import (
-    BaselineInfo,
-    CorpusInfo,
-    FitInfo,
-    MeasureInfo,
-    ModelInfo,
-    PoolingInfo,
-    ResamplingInfo,
-    TableInfo,
-    TransformInfo,
-)
+from ctxexp.results.run_info import FitInfo, MeasureInfo, TableInfo
 from ctxexp.results.values import Values, metric_key
 
 
@@ -72,10 +62,7 @@ def told(**facts: Any) -> RunInfo:
     return RunInfo(measures=measures, **own, **{part: _KINDS[part](**said) for part, said in parts.items()})
 
 
-_KINDS: dict[str, Any] = {
-    "model": ModelInfo, "corpus": CorpusInfo, "transform": TransformInfo, "baseline": BaselineInfo,
-    "pooling": PoolingInfo, "resampled": ResamplingInfo,
-}  # fmt: skip
+_KINDS: dict[str, Any] = {part: type(value) for part, value in vars(RunInfo()).items()}
 _PLACES = {
     **{name: ("model", name) for name in ("name", "encoder", "weights", "dtype", "n_layers", "dim", "details")},
     "layers": ("model", "layers"),

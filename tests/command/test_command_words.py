@@ -15,8 +15,6 @@ from ctxexp.errors import ConfigError
 from ctxexp.plugins.offers import type_text, value_text
 from ctxexp.report import Document, Table
 
-Got = tuple[tuple[Any, ...], dict[str, Any]]
-
 
 class Kept:
     """A verb that keeps what it got."""

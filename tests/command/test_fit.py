@@ -24,7 +24,8 @@ from ctxexp.errors import ConfigError, DataError
 from ctxexp.jobs.execute import summary
 from ctxexp.plugins import Registry
 from ctxexp.report import run_facts
-from ctxexp.results.run_info import FitInfo, PoolingInfo
+from ctxexp.results import RunInfo
+from ctxexp.results.run_info import FitInfo
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.pool import PooledSentences, WordMeans
@@ -189,7 +190,7 @@ def test_a_run_encodes_what_its_metrics_need(
     results = ran(made, tmp_path)
     (entry,) = caches.entries(tmp_path / "words")
     assert "sentences=" not in entry.encoder
-    assert results.info.pooling == PoolingInfo()
+    assert results.info.pooling == RunInfo().pooling
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,12 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
-from engine import measure
+from engine import measure, reader_of
 from test_measure import ALL, Memory, contextual
 from test_occurrences import shelve
 
 from ctxexp import Corpus, Occurrences, Pair
 from ctxexp.baseline import Among
-from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.baseline_levels import Level, mean_cosine_level
 from tests.shipped import OnePerSentence, SizeMatched, Uniform
@@ -30,7 +29,7 @@ def small(*, repeat: int = 1, n: int = 12, links: tuple[tuple[int, int], ...] = 
 
 
 def level(store: Memory, occurrences: Occurrences, over: Among) -> Level:
-    reader = WordReader(Place.of(0), store.layers[0], occurrences, Gather(store.dim, 2000))
+    reader = reader_of(store.layers[0], occurrences, block_bytes=2000)
     return mean_cosine_level(reader.blocks_of, occurrences, over)
 
 
@@ -43,7 +42,7 @@ def unit(store: Memory) -> np.ndarray:
 def test_rows_are_as_precise_as_their_type(dtype: type) -> None:
     store, occurrences = small()
     rows = store.layers[0].astype(dtype)
-    assert WordReader(Place.of(0), rows, occurrences, Gather(store.dim)).eps == np.finfo(dtype).eps
+    assert reader_of(rows, occurrences).eps == np.finfo(dtype).eps
 
 
 @pytest.mark.parametrize("repeat", [1, 2])

@@ -7,12 +7,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from engine import measure
+from engine import measure, reader_of
 from test_measure import Memory, contextual, noise, world
 from test_occurrences import shelve
 
 from ctxexp import Baseline, Corpus, GroupMean, Occurrences, Sentence
-from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.maths.geometry import norms
 from ctxexp.measuring.baseline_levels import SampleBaseline
 from ctxexp.results import Key
@@ -34,7 +33,7 @@ class Halves(Baseline):
 def test_a_drawn_baseline_is_moved_by_its_own_rows() -> None:
     store, occurrences, _ = world((1.0,))
     sample = SampleBaseline(Halves(), occurrences, np.random.default_rng(0))
-    reader = WordReader(Place.of(0), store.layers[0], occurrences, Gather(store.dim, 1 << 20))
+    reader = reader_of(store.layers[0], occurrences, block_bytes=1 << 20)
     sample.observe_layer(reader, {"s": SelfSimilarity()}, influence=True)
     (influence,) = sample.curve("s").influence
     clusters, others = (np.unique(occurrences.units.of_row[rows]) for rows in sample.samples)

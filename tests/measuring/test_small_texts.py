@@ -7,14 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from engine import measure
+from engine import measure, reader_of
 from test_measure import Memory, contextual, world
 from test_occurrences import shelve
 
 from ctxexp import Baseline, Corpus, GroupMean, Occurrences, Over
 from ctxexp.baseline import ScoredGroups
 from ctxexp.baselines import builtin_baseline
-from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.maths import Stream, mean_cosine
 from ctxexp.maths.geometry import norms
 from ctxexp.measuring.baseline_levels import FIRST, BaselineLevels
@@ -72,7 +71,7 @@ def test_a_measures_own_level_knows_what_moves_it(influence: bool) -> None:
     metric = SelfSimilarity()
     baselines = BaselineLevels(occurrences, SizeMatched(), builtin_baseline, {"s": metric}, {"s": None}, seed=0)
     for layer in store.layers:
-        reader = WordReader(Place.of(0), layer, occurrences, Gather(store.dim, 1 << 20))
+        reader = reader_of(layer, occurrences, block_bytes=1 << 20)
         baselines.observe_layer(reader, {"s": metric}, influence=influence)
     assert set(baselines.of_groups["s"]) == {FIRST}
     curve = baselines.values("s", ScoredGroups(np.zeros((len(occurrences.by_word), 2))))[FIRST].curve
@@ -85,7 +84,7 @@ def test_a_size_matched_curve_weighs_the_groups_that_have_scores() -> None:
     metric = SelfSimilarity()
     baselines = BaselineLevels(occurrences, SizeMatched(), builtin_baseline, {"s": metric}, {"s": None}, seed=0)
     for layer in store.layers:
-        reader = WordReader(Place.of(0), layer, occurrences, Gather(store.dim, 1 << 20))
+        reader = reader_of(layer, occurrences, block_bytes=1 << 20)
         baselines.observe_layer(reader, {"s": metric}, influence=False)
     scores, weights = np.ones((len(occurrences.by_word), 2)), np.arange(1.0, len(occurrences.by_word) + 1)
     scores[::3, 0] = np.nan

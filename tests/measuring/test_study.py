@@ -22,9 +22,9 @@ from ctxexp.measuring.study import StreamedCorpus, Study
 from ctxexp.metric import Output
 from ctxexp.model import EmbeddingTable
 from ctxexp.progress import Stage
-from ctxexp.results.run_info import PoolingInfo
 from ctxexp.transform import Record
 from ctxexp.vectors.stores import SentencePooling, Vectors, WordFilter
+from tests.made import told
 from tests.shipped import Center, NoFirst, SelfSimilarity, Standardize
 
 CORPUS = Corpus.of("text", sentences(40))
@@ -181,7 +181,7 @@ class Stream(StreamedCorpus):
     """Measures itself, and says how."""
 
     left_out: ClassVar[dict[str, int]] = {}
-    n_encoded, pooling_info = 7, PoolingInfo(name="mean")
+    n_encoded, pooling_info = 7, told(pooling="mean").pooling
 
     def measure(self, study: Study, vectors: Vectors, progress: Progress) -> tuple[Results, Stream]:
         with progress.stage("reading", 1):

@@ -8,12 +8,11 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from engine import measure
+from engine import measure, reader_of
 from test_measure import Memory, contextual, sentences
 from test_occurrences import shelve
 
 from ctxexp import Corpus, Occurrences, Sense
-from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.report.page import word_map
 from ctxexp.report.page.word_map import WordMap
 from tests.shipped import SelfSimilarity
@@ -33,7 +32,7 @@ STRENGTHS = (0.2, 1.0, 0.6)
 def mapped(layers: Sequence[np.ndarray], most: int = 3000, numbers: Sequence[int] = range(3)) -> pd.DataFrame:
     made = WordMap(SHELF, OCCURRENCES, LABELLED, dim=layers[0].shape[1], most=most)
     for i, x in zip(numbers, layers, strict=False):
-        made.take(WordReader(Place.of(i), x, OCCURRENCES, Gather(x.shape[1])))
+        made.take(reader_of(x, OCCURRENCES, i))
     return made.table()
 
 

@@ -32,10 +32,9 @@ from ctxexp.report.page.explorer import (
     unpack,
 )
 from ctxexp.report.page.word_map import WordMap
-from ctxexp.results import RunInfo
-from ctxexp.results.run_info import ModelInfo
 from ctxexp.testing.transforms import row_index
 from tests.browser import headless, texts, wait_until
+from tests.made import told
 from tests.shipped import MaxExplainableVariance, OnePerSentence, SelfSimilarity, polysemy
 
 LAYERS = {"bert": 5, "gpt2": 5, "elmo": 3}  # of the models that ship
@@ -67,7 +66,7 @@ def runs() -> list[tuple[str, Results]]:
         rows = WordRows(store, occurrences, OnePerSentence(exact=True), observers={"word_map": points})
         metrics = {"self_similarity": SelfSimilarity, "mev": MaxExplainableVariance}
         results = measure([rows], metrics, bootstrap=5)
-        found.append((name, replace(results, info=results.info | RunInfo(model=ModelInfo(name=name)))))
+        found.append((name, replace(results, info=results.info | told(name=name))))
     return found
 
 
@@ -198,7 +197,7 @@ def test_the_page_of_a_large_text_and_deep_models_stays_below_8_mb(tmp_path: Pat
     rows = WordRows(store, occurrences, OnePerSentence(exact=True), observers={"word_map": points})
     results = measure([rows], {"self_similarity": SelfSimilarity, "mev": MaxExplainableVariance}, bootstrap=5)
     assert len(results.tables["word_map"]) > 3072
-    many = [(f"model {i}", replace(results, info=RunInfo(model=ModelInfo(name=f"model {i}")))) for i in range(6)]
+    many = [(f"model {i}", replace(results, info=told(name=f"model {i}"))) for i in range(6)]
     path = write_report(many, tmp_path / "report.html")
     assert path.stat().st_size < 8e6
     assert size(data_of(many).blocks) > 0.6 * BLOCK_BYTES  # and what fits is there

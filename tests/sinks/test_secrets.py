@@ -17,9 +17,8 @@ from ctxexp.files import credentials
 from ctxexp.files.credentials import RULE
 from ctxexp.jobs import execute
 from ctxexp.jobs.execute import info_as_written
-from ctxexp.results import RunInfo
-from ctxexp.results.run_info import CorpusInfo
 from tests.composed import config_of, forget_plugin_files
+from tests.made import told
 
 SECRET = "hunter22$@{' x"
 PLUGIN = '''
@@ -245,7 +244,7 @@ def test_only_what_the_environment_gave_is_a_reference(monkeypatch: pytest.Monke
     config = OmegaConf.create({"path": "${oc.env:DATA}", "unset": "${oc.env:UNSET,null}", "name": "polysemy"})
     assert environment_texts(config) == {"/data/polysemy": "${oc.env:DATA}"}  # polysemy is a data set's own name
     monkeypatch.setenv("DATA", "/data/mine")
-    info = RunInfo(title="None of mine", corpus=CorpusInfo(name="mine"))
+    info = told(title="None of mine", corpus="mine")
     assert info_as_written(info, environment_texts(config)).corpus.name == "${oc.env:DATA}"
     assert info_as_written(info, environment_texts(config)).title == "None of ${oc.env:DATA}"
 

@@ -15,7 +15,7 @@ import pytest
 from mlflow import MlflowClient
 
 from ctxexp import Results
-from ctxexp.results.run_info import MeasureInfo, MixInfo
+from ctxexp.results.run_info import MixInfo
 from ctxexp.sinks.mlflow import database, views
 from ctxexp.sinks.mlflow.ui import charts_link
 from ctxexp.sinks.mlflow.values import NOTE, VIEW, experiment_note, keys_to_compare, marked_results, metric_names
@@ -24,11 +24,14 @@ from tests.shipped import MlflowSink
 from tests.tracked import run_of
 
 MEASURES = {
-    "self_similarity": MeasureInfo(
-        name="self_similarity", unit="cosine", subject="words", lower="more context-specific"
-    ),
-    "word_norm": MeasureInfo(name="word_norm", unit="l2 norm"),
-}
+    "self_similarity": {
+        "name": "self_similarity",
+        "unit": "cosine",
+        "subject": "words",
+        "lower": "more context-specific",
+    },
+    "word_norm": {"name": "word_norm", "unit": "l2 norm"},
+}  # fmt: skip
 
 
 def measured(width: float, title: str = "bert") -> Results:
