@@ -98,7 +98,7 @@ def claimed_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarra
         >>> run = Results.of(values)
         >>> values, order = claimed_order([(run, key, 0) for key in run.by_key])
         >>> values.tolist(), order.tolist()
-        ([0.2, 0.5], [[0.0, 1.0], [-1.0, 0.0]])
+        ([0.2, 0.5], [[0, 1], [-1, 0]])
     """
     ends = np.array([[part[at] for part in interval_estimates(results, key)] for results, key, at in points]).T
     draws = [results.replicates[key][at] for results, key, at in points if key in results.replicates]
