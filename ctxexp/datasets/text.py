@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -19,7 +19,7 @@ import regex
 
 from ctxexp.dataset import Corpus, Sentence, TextStream
 from ctxexp.datasets.checks import tokenizer as make_tokenizer
-from ctxexp.datasets.tables import TABLES, read_rows, read_table, text_of
+from ctxexp.datasets.tables import TABLES, choose_column, read_rows, read_table, text_of
 from ctxexp.errors import ConfigError, DataError, near, short
 from ctxexp.files.text_lines import COMPRESSED, is_compressed, lines_after_byte, suffix_of, text_lines
 from ctxexp.files.writing import user_path
@@ -85,33 +85,27 @@ def text(
     if quotes not in (None, "csv", "text"):
         raise ConfigError(f"dataset.quotes={short(quotes)}: expected csv, text, or null")
     choices = {"documents": documents, "sentences": sentences, "column": str(column), "quotes": str(quotes)}
-    texts = TextFiles(path, choices_of(choices, tokenizer, lower, limit), column=column, quotes=quotes)
-    return read_stream(texts, limit, stream=stream)
-
-
-def choices_of(choices: Mapping[str, str], tokenizer: str, lower: bool, limit: int | None) -> dict[str, str]:
-    """The choices of a text as each run logs them. Raises ConfigError for one that can't be made."""
-    if limit is not None and limit < 1:
-        raise ConfigError(f"dataset.limit={limit}: expected a positive number of sentences, or null for all")
-    if choices["sentences"] not in _CUTS:
-        raise ConfigError(
-            f"dataset.sentences={short(choices['sentences'])}: no such choice{near(choices['sentences'], _CUTS)}"
-        )
-    return {"tokenizer": tokenizer, "lower": str(lower).lower(), "limit": str(limit), **choices}
-
-
-def read_stream(texts: TextStream, limit: int | None, *, stream: bool) -> Corpus | TextStream:
-    """The texts, in memory unless they are streamed. Raises DataError where there is no sentence."""
-    if stream and limit is None:
-        return texts
-    corpus = texts.corpus(limit)
-    if not corpus.sentences:
-        raise DataError(f"{texts.name} has no sentence: expected UTF-8 text, a sentence a line, or a table of texts")
-    return corpus
+    texts = TextFiles(path, TextUnits.choices_of(choices, tokenizer, lower, limit), column=column, quotes=quotes)
+    return texts.read(limit, stream=stream)
 
 
 class TextUnits(TextStream):
-    """Lines or cells, cut into sentences; those without text are left out, and of a table's counted."""
+    """A stream of lines or cells, cut into sentences; those without text are left out, and of a table's counted.
+
+    Args:
+        name: The text's name.
+        choices: What `choices_of` makes of the choices of `dataset=text`.
+
+    Example:
+        >>> class Rows(TextUnits):
+        ...     parts = (("A bank. The river.", ""),)
+        ...     def units(self, part):
+        ...         for row, cell in enumerate(part):
+        ...             yield cell, f"row {row}", row
+        >>> choices = TextUnits.choices_of({"sentences": "marks", "documents": "row"}, "english", False, None)
+        >>> [sentence.text for sentence in Rows("rows", choices).read(None, stream=False).sentences]
+        ['A bank.', 'The river.']
+    """
 
     def __init__(self, name: str, choices: Mapping[str, str]) -> None:
         self.name, self.choices = name, choices
@@ -120,7 +114,32 @@ class TextUnits(TextStream):
 
     @abstractmethod
     def units(self, part: object) -> Iterator[Unit]:
-        """The lines or cells of a part."""
+        """The lines or cells of a part, each with its place, for messages, and what tells its document."""
+
+    @staticmethod
+    def choices_of(choices: Mapping[str, str], tokenizer: str, lower: bool, limit: int | None) -> dict[str, str]:
+        """The choices of a text as each run logs them. Raises ConfigError for one that can't be made."""
+        if limit is not None and limit < 1:
+            raise ConfigError(f"dataset.limit={limit}: expected a positive number of sentences, or null for all")
+        if choices["sentences"] not in _CUTS:
+            raise ConfigError(
+                f"dataset.sentences={short(choices['sentences'])}: no such choice{near(choices['sentences'], _CUTS)}"
+            )
+        return {"tokenizer": tokenizer, "lower": str(lower).lower(), "limit": str(limit), **choices}
+
+    @staticmethod
+    def choose_column(names: Iterable[object], column: str | None, where: object) -> str:
+        """The column of texts; None: `text`, else `sentence`. Raises DataError where it isn't there once."""
+        return choose_column(names, column, where)
+
+    def read(self, limit: int | None, *, stream: bool) -> Corpus | TextUnits:
+        """The texts, in memory unless they are streamed. Raises DataError where there is no sentence."""
+        if stream and limit is None:
+            return self
+        corpus = self.corpus(limit)
+        if not corpus.sentences:
+            raise DataError(f"{self.name} has no sentence: expected UTF-8 text, a sentence a line, or a table of texts")
+        return corpus
 
     @cached_property
     def tokenize(self) -> Callable[[str], Sentence]:

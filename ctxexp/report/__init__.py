@@ -7,9 +7,9 @@ from ctxexp.report.claims import claimed_order
 from ctxexp.report.document import Document
 from ctxexp.report.frame import FAINT, GRID, INK, PALETTE, add_captions, colours, empty_figure, save_figure
 from ctxexp.report.negative_controls import twin
-from ctxexp.report.run_facts import shared_facts
+from ctxexp.report.run_facts import Training, shared_facts
 from ctxexp.report.terminal import Table
-from ctxexp.report.wording import LabelledResults, decimal, full_title, unique_labels
+from ctxexp.report.wording import LabelledResults, axis_label, decimal, full_title, unique_labels
 
 __all__ = [
     "FAINT",
@@ -19,8 +19,10 @@ __all__ = [
     "Document",
     "LabelledResults",
     "Table",
+    "Training",
     "add_captions",
     "atomic_write",
+    "axis_label",
     "claimed_order",
     "colours",
     "decimal",

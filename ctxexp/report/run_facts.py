@@ -201,34 +201,44 @@ class RunAtStep(NamedTuple):
     results: Results
 
 
-def trainings(runs: Sequence[LabelledResults]) -> dict[str, list[RunAtStep]]:
-    """The runs of each training that has several checkpoints among them, by its name, steps ascending.
+class Training(list[RunAtStep]):
+    """The runs of one training's checkpoints, steps ascending.
 
-    Runs that differ in more than the step are trainings of their own: text, control, transform, dtype.
+    Example:
+        >>> Training.of([("bert", Results())])  # no run says its step
+        {}
     """
-    by_training: dict[tuple[Hashable, ...], tuple[str, list[RunAtStep]]] = {}
-    for label, results in unique_labels(runs):
-        info, details = results.info, results.info.model.details
-        source, revision = str(details.get("checkpoint", "")), str(details.get("revision_name", ""))
-        step = Checkpoint.training_step(revision or Path(source).name)
-        if step is None:
-            continue
-        name, home = (source, source) if revision else (training_of(Path(source)), str(Path(source).parent))
-        state = info.corpus.fingerprint, info.control, info.transform.name, info.model.dtype
-        others = [part for part in (info.control, info.transform.name) if part != "none"]
-        title = one_line(" ".join([Path(name).name, *others]))
-        by_training.setdefault((home, *state), (title, []))[1].append(RunAtStep(step, label, results))
-    titled = unique_labels([(title, at) for title, at in by_training.values() if len({run.step for run in at}) > 1])
-    return {title: sorted(at, key=lambda run: run.step) for title, at in titled}
 
+    @classmethod
+    def of(cls, runs: Sequence[LabelledResults]) -> dict[str, Training]:
+        """The runs of each training that has several checkpoints among them, by its name, steps ascending.
 
-def equal_weights(runs: Sequence[RunAtStep]) -> list[str]:
-    """A line for each two steps of a training whose checkpoints have the same weights, which no training makes."""
-    first: dict[str, RunAtStep] = {}
-    lines = []
-    for run in runs:
-        weights = str(run.results.info.model.details.get("weights_hash", run.label))
-        other = first.setdefault(weights, run)
-        if other.step != run.step:
-            lines.append(f"{other.label} and {run.label} have the same weights: one of them isn't what it is called")
-    return lines
+        Runs that differ in more than the step are trainings of their own: text, control, transform, dtype.
+        """
+        by_training: dict[tuple[Hashable, ...], tuple[str, list[RunAtStep]]] = {}
+        for label, results in unique_labels(runs):
+            info, details = results.info, results.info.model.details
+            source, revision = str(details.get("checkpoint", "")), str(details.get("revision_name", ""))
+            step = Checkpoint.training_step(revision or Path(source).name)
+            if step is None:
+                continue
+            name, home = (source, source) if revision else (training_of(Path(source)), str(Path(source).parent))
+            state = info.corpus.fingerprint, info.control, info.transform.name, info.model.dtype
+            others = [part for part in (info.control, info.transform.name) if part != "none"]
+            title = one_line(" ".join([Path(name).name, *others]))
+            by_training.setdefault((home, *state), (title, []))[1].append(RunAtStep(step, label, results))
+        titled = unique_labels([(title, at) for title, at in by_training.values() if len({run.step for run in at}) > 1])
+        return {title: cls(sorted(at, key=lambda run: run.step)) for title, at in titled}
+
+    def equal_weights(self) -> list[str]:
+        """A line for each two steps whose checkpoints have the same weights, which no training makes."""
+        first: dict[str, RunAtStep] = {}
+        lines = []
+        for run in self:
+            weights = str(run.results.info.model.details.get("weights_hash", run.label))
+            other = first.setdefault(weights, run)
+            if other.step != run.step:
+                lines.append(
+                    f"{other.label} and {run.label} have the same weights: one of them isn't what it is called"
+                )
+        return lines

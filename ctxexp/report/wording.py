@@ -130,7 +130,12 @@ def figure_name(measure: str, runs: Iterable[Results]) -> str:
 def axis_label(
     measure: str, statistic: str, results: Iterable[Results] = (), task: str = "", baseline: str = ""
 ) -> str:
-    """The axis label of a statistic by one of the baselines, with its unit: "cosine − chance"."""
+    """The axis label of a statistic by one of the baselines, with its unit: "cosine − chance".
+
+    Example:
+        >>> axis_label("self_similarity", "share_of_room")
+        'share of the room above chance'
+    """
     runs = list(results)
     unit = unit_label(runs, measure)
     if unit == "score" and statistic:  # one of several benchmarks: which

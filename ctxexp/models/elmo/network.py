@@ -222,6 +222,7 @@ class ElmoNetwork(nn.Module):
         ...         "lstm": {"dim": 16, "projection_dim": 8, "n_layers": 2},
         ...     }
         ... )
+        >>> network = network.requires_grad_(False)
         >>> ids = network.character_ids([network.BEGIN, "bank", network.END])
         >>> network(torch.from_numpy(ids)[None]).shape  # layers, sentences, words, both directions
         torch.Size([3, 1, 3, 16])

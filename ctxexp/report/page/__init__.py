@@ -26,7 +26,7 @@ from ctxexp.report.findings import LEADING, MARKED, change, change_of, compariso
 from ctxexp.report.frame import PALETTE
 from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.page.explorer import explorer_data
-from ctxexp.report.run_facts import trainings
+from ctxexp.report.run_facts import Training
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
 from ctxexp.results.values import Key
@@ -160,7 +160,7 @@ def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> di
             for name, chart in chart_entries.items()
         ],
         "published": any(line["published"] for view in views for line in view["lines"]),
-        "steps": {run.label: run.step for of_model in trainings(runs).values() for run in of_model},
+        "steps": {run.label: run.step for of_model in Training.of(runs).values() for run in of_model},
         "side": [
             {**row._asdict(), "cells": [{at: _side_cell(cell) for at, cell in cells.items()} for cells in row.cells]}
             for row in side_by_side(runs)

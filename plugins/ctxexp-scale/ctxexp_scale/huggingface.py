@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ctxexp import Corpus
-from ctxexp.dataset import TextStream
-from ctxexp.datasets import user_path
-from ctxexp.datasets.tables import choose_column
-from ctxexp.datasets.text import Sentences, TextFiles, TextUnits, choices_of, read_stream
+from ctxexp.command import registry
+from ctxexp.datasets import TextUnits, user_path
 from ctxexp.errors import ConfigError, DataError, error_text, short
 
 if TYPE_CHECKING:
@@ -24,14 +22,14 @@ def huggingface(
     config: str | None = None,
     split: str = "train",
     column: str | None = None,
-    sentences: Sentences = "row",
+    sentences: Literal["row", "line", "marks"] = "row",
     documents: str = "row",
     limit: int | None = None,
     revision: str | None = None,
     stream: bool = False,
     tokenizer: str = "english",
     lower: bool = False,
-) -> Corpus | TextStream:
+) -> Corpus | TextUnits:
     """A data set of the hub, or a file or folder of tables or texts.
 
     `column` holds one text per row, or a list of the words of a sentence; None: `text`, else `sentence`. `sentences`,
@@ -50,13 +48,21 @@ def huggingface(
             f"dataset.split={short(split)}: the files of {path} have no splits, all of them are read; leave it out "
             "and name the split's own file or folder in dataset.path"
         )
-    choices = {"column": str(column), "quotes": "None", "sentences": sentences, "documents": documents}
-    choices = choices_of(choices, tokenizer, lower, limit)
     if user_path(path).exists():
-        return read_stream(TextFiles(path, choices, column=column), limit, stream=stream)
+        files: Corpus | TextUnits = (
+            registry()
+            .find("dataset", "text")
+            .factory(
+                path=path, column=column, sentences=sentences, documents=documents, limit=limit, stream=stream,
+                tokenizer=tokenizer, lower=lower,
+            )
+        )  # fmt: skip
+        return files
+    choices = {"column": str(column), "quotes": "None", "sentences": sentences, "documents": documents}
+    choices = TextUnits.choices_of(choices, tokenizer, lower, limit)
     source = {"name": config, "split": split, "revision": revision}
     choices |= {"path": path, "config": str(config), "split": split, "revision": str(revision)}
-    return read_stream(RowStream(path, source, column, choices), limit, stream=stream)
+    return RowStream(path, source, column, choices).read(limit, stream=stream)
 
 
 class RowStream(TextUnits):
@@ -95,6 +101,6 @@ class RowStream(TextUnits):
         rows = self.rows().shard(num_shards=len(self.parts), index=part) if len(self.parts) > 1 else self.rows()
         for number, row in enumerate(rows):
             where = f"{self.path}, row {number}"
-            column = column or choose_column(row, self.column, where)
-            mark = number if documents in ("row", "none") else row[choose_column(row, documents, where)]
+            column = column or self.choose_column(row, self.column, where)
+            mark = number if documents in ("row", "none") else row[self.choose_column(row, documents, where)]
             yield row[column], f"{where}: column {column!r}", mark

@@ -23,9 +23,8 @@ from ctxexp import CtxexpError
 from ctxexp.command.verb import Verb
 from ctxexp.errors import DataError
 from ctxexp.models.transformer.checkpoints import label_of, training_of
-from ctxexp.report import LabelledResults
+from ctxexp.report import LabelledResults, Training
 from ctxexp.report.page import page_data, write_report
-from ctxexp.report.run_facts import equal_weights, trainings
 from ctxexp.results import RunInfo
 from ctxexp.results.run_info import MeasureInfo, ModelInfo
 from ctxexp.testing import check_metric
@@ -199,26 +198,26 @@ def runs(values: np.ndarray, folder: str = "out/gpt2/checkpoints", **details: st
 def test_runs_are_parted_by_training_and_ordered_by_step() -> None:
     values = np.linspace(1, 0.4, 8)[:, None] * [1, 0.9, 0.8]
     mixed = [*runs(values)[::-1], ("bert", results_with()), *runs(values, "out/bert/checkpoints")]
-    found = trainings(mixed)
+    found = Training.of(mixed)
     assert {name: [run.step for run in at] for name, at in found.items()} == {"gpt2": [*STEPS], "bert": [*STEPS]}
     hub = [
         (label, replace(r, info=replace(r.info, model=replace(r.info.model, details={
             "checkpoint": "eleuther/pythia", "revision_name": label.partition(" ")[2]
         })))) for label, r in runs(values)
     ]  # fmt: skip
-    assert list(trainings(hub)) == ["pythia"]
-    assert trainings(runs(values)[:1]) == {}
+    assert list(Training.of(hub)) == ["pythia"]
+    assert Training.of(runs(values)[:1]) == {}
 
 
 def test_equal_weights_are_named_in_the_report() -> None:
     values = np.linspace(1, 0.4, 8)[:, None] * [1, 0.9, 0.8]
-    [at] = trainings(runs(values, weights_hash="same")).values()
-    assert equal_weights(at)[0] == (
+    [at] = Training.of(runs(values, weights_hash="same")).values()
+    assert at.equal_weights()[0] == (
         "gpt2 step0 and gpt2 step8 have the same weights: one of them isn't what it is called"
     )
-    assert len(equal_weights(at)) == 7
-    [fine] = trainings(runs(values)).values()
-    assert equal_weights(fine) == []
+    assert len(at.equal_weights()) == 7
+    [fine] = Training.of(runs(values)).values()
+    assert fine.equal_weights() == []
 
 
 def test_the_heat_map_holds_the_values_layers_by_steps() -> None:

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, TypeVar
 
 from ctxexp import Engine
 from ctxexp.errors import ConfigError, EngineError, error_text
-from ctxexp.files.process import defer_signals, process_identity
 
 INTERPRETERS = {"py_executable", "pip", "uv", "conda", "container", "image_uri"}  # Ray's keys that choose one
 T = TypeVar("T")
@@ -89,7 +88,7 @@ class RayEngine(Engine):
         # An actor that dies is replaced by the pool, not by Ray, which would give it the item that killed it for ever.
         actor = RayWorker.options(**options, max_restarts=0, max_task_retries=0)  # type: ignore[attr-defined]  # Ray's
         own = ray.get_runtime_context().get_node_id() == RayEngine._own_node
-        driver = (os.getpid(), process_identity(os.getpid()) or "") if own else None
+        driver = (os.getpid(), self.process_identity(os.getpid()) or "") if own else None
         start_actor = partial(actor.remote, cloudpickle.dumps(make), driver)
         resources = {"CPU": self.cpus, "GPU": gpus}
         yield from Pool(start_actor, self.workers, self.max_restarts, resources).map_unordered(chain(first, source))
@@ -110,7 +109,7 @@ class RayEngine(Engine):
             return False
         local = {"num_cpus": int(self.cpus * self.workers) or 1, "include_dashboard": False} if not self.address else {}
         try:
-            with defer_signals():  # puts handlers back: Ray's ends the process with 15, and leaves the job RUNNING
+            with self.defer_signals():  # puts handlers back: Ray's ends the process with 15, and leaves the job RUNNING
                 ray.init(address=self.address or "local", log_to_driver=False, logging_level=logging.ERROR,
                          runtime_env=self._worker_environment() or None, **local)  # fmt: skip
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:

@@ -12,9 +12,8 @@ from typing import Any
 import ray
 from ray import exceptions
 
-from ctxexp.engine import WorkerDeaths
+from ctxexp import Engine
 from ctxexp.errors import EngineError, error_text
-from ctxexp.files.process import defer_signals
 
 log = logging.getLogger("ctxexp")
 
@@ -76,7 +75,7 @@ class Pool:
         self.start_actor, self.size, self.max_restarts, self.resources = start_actor, size, max_restarts, resources
         self.slots: list[WorkerSlot] = []
         self.waiting: deque[Item] = deque()
-        self.deaths = WorkerDeaths("engine ray", "is there memory for it on its node?")
+        self.deaths = Engine.worker_deaths("engine ray", "is there memory for it on its node?")
 
     def map_unordered(self, items: Iterable[Any]) -> Iterator[Any]:
         """Yield the results in the order in which they arrive. Raises the exceptions of the work function, and
@@ -88,7 +87,7 @@ class Pool:
             while self.waiting or any(slot.items for slot in self.slots):
                 slot = self._next()
                 try:
-                    with defer_signals():
+                    with Engine.defer_signals():
                         value = ray.get(slot.tasks[0][0])
                 except DEATH as error:
                     self._replace(slot, error)
@@ -119,7 +118,7 @@ class Pool:
         firsts = {slot.tasks[0][0]: slot for slot in self.slots if slot.tasks}
         since = time.monotonic()
         while True:
-            with defer_signals():
+            with Engine.defer_signals():
                 done, _ = ray.wait(list(firsts), num_returns=1, timeout=1)
             if done:
                 return firsts[done[0]]

@@ -11,7 +11,7 @@ from typing import Any
 import cloudpickle
 import ray
 
-from ctxexp.files.process import process_identity
+from ctxexp import Engine
 
 Driver = tuple[int, str]
 """A process on this machine: its number, and a text that differs for another process of the same number."""
@@ -38,6 +38,6 @@ class RayWorker:
 
 def _end_with(pid: int, start: str) -> None:
     """End this process when the driver is gone: a killed one's raylet may go before it tells its workers."""
-    while process_identity(pid) in (start, None):
+    while Engine.process_identity(pid) in (start, None):
         time.sleep(1)
     os._exit(1)

@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp import Estimate, Results
-from ctxexp.report import INK, LabelledResults, Table, add_captions, claimed_order, decimal, empty_figure, shared_facts
-from ctxexp.report.findings import LEADING
-from ctxexp.report.negative_controls import ONE_TRAINING_RUN
-from ctxexp.report.run_facts import RunAtStep, equal_weights, trainings
-from ctxexp.report.terminal import Cells
-from ctxexp.report.wording import MINUS, axis_label, direction, full_title
+from ctxexp.report import (
+    INK,
+    LabelledResults,
+    Table,
+    Training,
+    add_captions,
+    axis_label,
+    claimed_order,
+    decimal,
+    empty_figure,
+    full_title,
+    shared_facts,
+)  # fmt: skip
 from ctxexp.results import LAYER, Key
 
 if TYPE_CHECKING:
@@ -27,12 +34,13 @@ if TYPE_CHECKING:
 COLOURS = "cividis"  # even in lightness, also to the colour-blind
 MANY = 180  # cells of a map up to which each has its number
 TURN = 0.1  # of the change between the ends: by how much values may lie beyond these
+LEADING = "self_similarity"  # the measure whose sentence a figure says, where it was measured
 LABELLED = 14  # steps of a map that are all written
 
 
 def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     """Figure with a row for each measure and a column for each training: layers by steps; None without any."""
-    runs_of = trainings(runs)
+    runs_of = Training.of(runs)
     keys = curves(runs_of)
     if not keys:
         return None
@@ -52,7 +60,10 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
         bar = canvas.colorbar(image, ax=list(row), fraction=0.02, pad=0.01)
         bar.ax.tick_params(labelsize=7.5)
         run = found_run(runs_of)
-        labels = [axis_label(key.measure, key.name, [run]), direction([run], key.measure)]
+        labels = [
+            axis_label(key.measure, key.name, [run]),
+            f"lower = {lower}" if (lower := run.info.measure(key.measure).lower) else "",
+        ]
         bar.set_label("\n".join(textwrap.fill(label, 32) for label in labels if label), fontsize=7.5, parse_math=False)
         bar.outline.set_visible(False)
     for axes in grid[-1]:
@@ -61,34 +72,34 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     every = [(run.label, run.results) for at in runs_of.values() for run in at]
     shared = shared_facts(every, intervals=False)
     facts += [fact for fact in shared if not fact.endswith("kinds of weights")]  # the steps are
-    notes = [f"{line}." for at in runs_of.values() for line in equal_weights(at)]
-    notes += [f"{ONE_TRAINING_RUN}."] * (len(runs_of) > 1)
+    notes = [f"{line}." for at in runs_of.values() for line in at.equal_weights()]
+    notes += ["Each model is one training run."] * (len(runs_of) > 1)
     key = min(keys, key=lambda key: key.measure != LEADING)
     add_captions(canvas, question(runs_of, key), facts, [], [], notes, finding=finding(runs_of, key))
     return canvas
 
 
-def found_run(found: Mapping[str, Sequence[RunAtStep]]) -> Results:
+def found_run(found: Mapping[str, Training]) -> Results:
     """The first run, for the words that all share."""
     return next(iter(found.values()))[0].results
 
 
-def curves(found: Mapping[str, Sequence[RunAtStep]]) -> list[Key]:
+def curves(found: Mapping[str, Training]) -> list[Key]:
     """The main curves by layer that every run of these trainings has."""
     of_runs = [[key for key in run.results.main_keys if key.place == LAYER] for at in found.values() for run in at]
     return [key for key in of_runs[0] if all(key in of_run for of_run in of_runs)] if of_runs else []
 
 
-def _n_layers(found: Mapping[str, Sequence[RunAtStep]]) -> int:
+def _n_layers(found: Mapping[str, Training]) -> int:
     return max(run.results.n_layers for at in found.values() for run in at)
 
 
-def _matrix(at: Sequence[RunAtStep], key: Key) -> np.ndarray:
+def _matrix(at: Training, key: Key) -> np.ndarray:
     """(layers, steps) values."""
     return np.stack([run.results.by_key[key].value for run in at], axis=1)
 
 
-def _map(axes: Axes, values: np.ndarray, at: Sequence[RunAtStep], limits: tuple[float, float]) -> AxesImage:
+def _map(axes: Axes, values: np.ndarray, at: Training, limits: tuple[float, float]) -> AxesImage:
     low, high = limits
     image = axes.imshow(values, vmin=low, vmax=high, cmap=COLOURS, origin="lower", aspect="auto")
     every = -(-len(at) // LABELLED)
@@ -107,7 +118,7 @@ def _map(axes: Axes, values: np.ndarray, at: Sequence[RunAtStep], limits: tuple[
 
 def short_number(value: float) -> str:
     """A number for a cell of a map: `.24`, `−.05`, `1.20`, `34.5`."""
-    text = decimal(value) if abs(value) < 10 else f"{value:.3g}".replace("-", MINUS)
+    text = decimal(value) if abs(value) < 10 else f"{value:.3g}".replace("-", "\u2212")
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
@@ -115,13 +126,13 @@ def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
     """Table with a row for each training, measure, step and layer."""
     import pandas as pd
 
-    runs_of, rows = trainings(runs), []
+    runs_of, rows = Training.of(runs), []
     for name, at in runs_of.items():
         for key in curves(runs_of):
             for run in at:
                 value, low, high = run.results.by_key[key]
                 for layer in np.flatnonzero(np.isfinite(value)).tolist():
-                    row: Cells = {"training": name, **key.columns, "step": run.step, "layer": layer}
+                    row: dict[str, object] = {"training": name, **key.columns, "step": run.step, "layer": layer}
                     rows.append(row | {"value": value[layer], "low": low[layer], "high": high[layer]})
     return pd.DataFrame(rows)
 
@@ -164,7 +175,7 @@ class Course:
     half: int
 
     @classmethod
-    def of(cls, at: Sequence[RunAtStep], key: Key, layer: int) -> Course:
+    def of(cls, at: Training, key: Key, layer: int) -> Course:
         """The course of a curve's layer; changes are spoken of by the rule of `ctxexp.report.claims`."""
         curves_at = [run.results.by_key[key] for run in at]
         estimates = [Estimate(float(v[layer]), float(low[layer]), float(high[layer])) for v, low, high in curves_at]
@@ -185,7 +196,7 @@ def table(runs: Sequence[LabelledResults]) -> Table | None:
     numbers = frame(runs)
     if numbers.empty:
         return None
-    runs_of, lines = trainings(runs), []
+    runs_of, lines = Training.of(runs), []
     for name, at in runs_of.items():
         for key in curves(runs_of):
             layer = _last_layer(at, key)
@@ -203,7 +214,7 @@ def table(runs: Sequence[LabelledResults]) -> Table | None:
         "half of the change by step",
     ]
     notes = ["no change: none that these data can show; turns: values lie beyond both ends"]
-    notes += [line for at in runs_of.values() for line in equal_weights(at)]
+    notes += [line for at in runs_of.values() for line in at.equal_weights()]
     return Table("The last layer in training", numbers, columns, lines, notes)
 
 
@@ -212,7 +223,7 @@ def _cell(step: int, estimate: Estimate) -> str:
     return f"{step:,}: {value}" + (f" [{low}, {high}]" if np.isfinite(estimate.low) else "")
 
 
-def question(runs_of: Mapping[str, Sequence[RunAtStep]], key: Key) -> str:
+def question(runs_of: Mapping[str, Training], key: Key) -> str:
     """The figure's title: the question that the measure of its sentence answers."""
     if key.measure == LEADING:
         return "When in training does context come about?"
@@ -220,7 +231,7 @@ def question(runs_of: Mapping[str, Sequence[RunAtStep]], key: Key) -> str:
     return f"{title}: when in training does it change?"
 
 
-def finding(runs_of: Mapping[str, Sequence[RunAtStep]], key: Key) -> str:
+def finding(runs_of: Mapping[str, Training], key: Key) -> str:
     """A sentence on a measure's last layer in each training; empty where that layer isn't known at each step."""
     phrases = [phrase for name, at in runs_of.items() if (phrase := _phrase(name, at, key))]
     if not phrases:
@@ -230,7 +241,7 @@ def finding(runs_of: Mapping[str, Sequence[RunAtStep]], key: Key) -> str:
     return f"{full_title(key.measure, key.task, runs)} in the last layer{scale}: {'; '.join(phrases)}."
 
 
-def _phrase(name: str, at: Sequence[RunAtStep], key: Key) -> str:
+def _phrase(name: str, at: Training, key: Key) -> str:
     """The course of one training: "in bert from 0.34 at step 0 by way of 0.74 at step 128 to 0.51 at step 512"."""
     last_layer = at[0].results.n_layers - 1
     if _last_layer(at, key) != last_layer:
@@ -244,7 +255,7 @@ def _phrase(name: str, at: Sequence[RunAtStep], key: Key) -> str:
     return f"{text}, half of that by step {course.half:,}" if course.changes else f"{text}, no change to speak of"
 
 
-def _last_layer(at: Sequence[RunAtStep], key: Key) -> int | None:
+def _last_layer(at: Training, key: Key) -> int | None:
     """The last layer in which the curve has a value at each step; None: none."""
     every = np.isfinite(_matrix(at, key)).all(axis=1)
     return int(np.flatnonzero(every)[-1]) if every.any() else None
