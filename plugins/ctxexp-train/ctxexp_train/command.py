@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from transformers.utils.logging import disable_progress_bar
 
-from ctxexp.errors import ConfigError, line
+from ctxexp.errors import ConfigError
 from ctxexp_train.train import train
 
 CONF = Path(__file__).parent / "conf"
@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name="train")(job)()
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(line(str(error))) from error
+        raise ConfigError(" ".join(str(error).split())) from error
     return 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
-from ctxexp.errors import ConfigError, UnknownName, short
+from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.models import resolve_device
 from ctxexp_train.penalties import MEASURES
 
@@ -32,7 +32,7 @@ def check_options(cfg: DictConfig) -> None:
     for key, least in LEAST.items():
         value = cfg[key]
         if value is not None and (type(value) is not int or value < least):
-            raise ConfigError(f"{key}={short(value)}: expected a whole number from {least} on")
+            raise ConfigError(f"{key}={value!r}: expected a whole number from {least} on")
     for key in PENALTIES:
         if cfg[key] and cfg.model.name == "elmo":
             raise ConfigError(f"{key}={cfg[key]} is of model=bert and gpt2, whose training has it; not of elmo")
@@ -60,7 +60,7 @@ def check_same(recipe: Mapping[str, object], other: Mapping[str, object], folder
     ours, theirs = flat_choices(recipe), flat_choices(other)
     differing = [key for key in ours if key not in FREE and key in theirs and ours[key] != theirs[key]]
     if differing:
-        listing = ", ".join(f"{key}={short(theirs[key])}, not {short(ours[key])}" for key in differing[:4])
+        listing = ", ".join(f"{key}={theirs[key]!r}, not {ours[key]!r}" for key in differing[:4])
         raise ConfigError(f"{folder} holds a training with {listing}: choose another folder=, or delete that one")
 
 

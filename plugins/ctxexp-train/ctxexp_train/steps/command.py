@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ctxexp.command import registry, show
 from ctxexp.datasets import user_path
-from ctxexp.errors import ConfigError, DataError, line
+from ctxexp.errors import ConfigError, DataError
 from ctxexp_train.steps.checkpoints import StepCheckpoint, find_checkpoints, wrong_checkpoints
 
 USAGE = """usage: ctxexp steps FOLDER [FOLDER ...] [check=true] [key=value ...]
@@ -32,7 +32,7 @@ def main(words: Sequence[str]) -> int:
     values = {word.partition("=")[0]: word.partition("=")[2] for word in words if word not in sources}
     revisions = [one for one in values.get("revision", "").strip("[]").split(",") if one]
     if not sources or (revisions and len(sources) > 1):
-        raise ConfigError(line(USAGE.partition("\n\n")[0]))
+        raise ConfigError(" ".join(USAGE.partition("\n\n")[0].split()))
     if values.get("check", "true") not in ("true", "false"):
         raise ConfigError(f"check={values['check']}: expected true or false")
     by_source = [find_checkpoints(source, revisions) for source in sources]
