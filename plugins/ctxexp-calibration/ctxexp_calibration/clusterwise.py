@@ -47,7 +47,8 @@ class Clusterwise(Transform):
                 f"{len(x)} rows are too few to remove {components} directions of a cluster; fit on at least {least}, "
                 "or lower components"
             )
-        self.origin = x.mean(axis=0, dtype=np.float64)  # clusters are found about the mean, where float64 loses nothing
+        first = x[0].astype(np.float64)  # clusters are found about the mean, where float64 loses nothing
+        self.origin = first + sum((x[at : at + CHUNK] - first).sum(axis=0) for at in range(0, len(x), CHUNK)) / len(x)
         centres = kmeans(x, self.origin, self.clusters, self.seed)
         labels = self._labels(x, centres)
         sizes = np.bincount(labels, minlength=len(centres))
