@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from ctxexp.command import show
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models import Checkpoint
-from ctxexp.report import Table, write_csv
+from ctxexp.report import Document, Table
 from ctxexp_isotropy.link.head import context_states
 from ctxexp_isotropy.link.statistics import LinkEstimate, link
 
@@ -29,7 +28,7 @@ def softmax_link(
     untrained: bool = True,
     seed: int = 0,
     out: Path = Path("link"),
-) -> None:
+) -> Document:
     """Correlate a language model's products of contexts and pieces with PMI, log p and second-order co-occurrence.
 
     model: bert, gpt2, a folder or a hub name, causal or masked, quoted with its words
@@ -42,7 +41,7 @@ def softmax_link(
     bootstrap: resamples behind each interval, and permutations behind each chance level
     untrained: the same network with weights drawn anew beside each model
     seed: of all draws
-    out: the folder for link.csv
+    out: the folder for link.csv and link.md
     example: ctxexp link gpt2 bert
     """
     for name, value, lowest in (("contexts", contexts, 2), ("pieces", pieces, 2), ("bootstrap", bootstrap, 0)):
@@ -55,10 +54,7 @@ def softmax_link(
             states = context_states(checkpoint, sentences, untrained=twin_seed, contexts=contexts, seed=seed)
             name = f"{label}{', untrained' if twin_seed is not None else ''} ({states.kind})"
             rows.append((name, link(states, pieces=pieces, least=least, replicates=bootstrap, seed=seed)))
-    result = table(rows)
-    show(result.markdown())
-    write_csv(result.numbers, out / "link.csv")
-    print(out / "link.csv")
+    return Document(tables={"link": table(rows)})
 
 
 def _opened(model: str, text: str, options: str) -> tuple[Checkpoint, list[str], str]:
