@@ -15,12 +15,11 @@ import numpy as np
 import tiny_models
 
 from ctxexp import Corpus, Encoder, Occurrences
-from ctxexp.files.vector_files import write_binary, write_safetensors
+from ctxexp.files.vector_files import write_binary, write_safetensors, write_text
 from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.elmo.files import ElmoOptions, write_options, write_weights
 from ctxexp.models.huggingface import huggingface
 from ctxexp.models.word_vectors import word_vectors
-from ctxexp.report import write_text
 from ctxexp.vectors.encode import open_store
 
 from . import Silent

@@ -57,8 +57,9 @@ class Stream(IntEnum):
     Zero names nothing: `[seed, 0]` is the stream of the bare `seed`. 8 was k-means's beginnings.
 
     Example:
-        >>> np.random.default_rng([0, Stream.SAMPLE]).random() == np.random.default_rng([0, 2]).random()
-        True
+        >>> sample, twins = np.random.default_rng([0, Stream.SAMPLE]), np.random.default_rng([0, Stream.TWINS])
+        >>> sample.random() == twins.random()
+        False
     """
 
     BASELINE = 1  # the baseline's random groups
