@@ -40,7 +40,9 @@ PALETTE = (  # after Okabe & Ito and Tol: told apart with the common colour-visi
     "#636363",
     "#7b6d00",
 )
-INK, FAINT, GRID = "#222222", "#666666", "#dddddd"
+INK = "#222222"
+FAINT = "#666666"
+GRID = "#dddddd"
 """Colours of text, of secondary text, and of grid lines."""
 SUMMARY, ORIGIN = "#7f7f7f", "#d62728"
 """Colours of a sweep's summary curve among those of its runs, and of the mark at the origin of a projection."""

@@ -17,11 +17,9 @@ from ctxexp.model import TokenStates
 if TYPE_CHECKING:
     import torch
 
-    from ctxexp.models.transformer.encoder import TransformerEncoder
 
-
-def token_states(base: TransformerEncoder, sentence: Sentence) -> TokenStates:
-    """The token states of one sentence. Raises ModelError for a sentence longer than its window."""
+def token_states(base: Any, sentence: Sentence) -> TokenStates:
+    """The token states of a sentence by a transformer encoder. Raises ModelError where its window is too short."""
     import torch  # not when plugins are registered
 
     (pieces,) = base._read([sentence])
