@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxexp.baseline import Baseline
-from ctxexp.command.config import Component, Config, component_of
+from ctxexp.command.config import Component, Config, component_of, parse_config, values_of_run
 from ctxexp.command.key import key_of, run_info, run_title
 from ctxexp.command.options import SHARDS
 from ctxexp.control import Control
@@ -78,9 +78,7 @@ class Built:
     @classmethod
     def of_run(cls, folder: Path, progress: Progress | None = None) -> Built:
         """The parts of the run whose results are in the folder, without its sinks. Raises ConfigError."""
-        from ctxexp.command.compose import config_of_run
-
-        return cls(config_of_run(folder), progress)
+        return cls(parse_config({**values_of_run(folder), "sink": {}}, registry()), progress)
 
     @cached_property
     def baseline(self) -> Baseline:

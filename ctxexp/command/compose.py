@@ -36,7 +36,6 @@ from ctxexp.command.config import (
     plain_values,
     refuse_typed,
     refuse_written,
-    values_of_run,
 )
 from ctxexp.command.help import option_names
 from ctxexp.command.names import config_folder, config_folders, spread_models
@@ -212,11 +211,6 @@ def config_of(overrides: Sequence[str]) -> Config:
         with _hydra() as loader:
             expand_sweeps(parse(overrides, _options, loader), _options, multirun=False)
             return parse_config(plain_values(_compose_job(overrides)), registry())
-
-
-def config_of_run(folder: Path) -> Config:
-    """The config of the run whose results are in that folder; sends nothing anywhere. Raises ConfigError."""
-    return parse_config({**values_of_run(folder), "sink": {}}, registry())
 
 
 @contextmanager
