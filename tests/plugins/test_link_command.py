@@ -191,12 +191,14 @@ def test_the_command_writes_every_correlation(tmp_path: Path, capsys: pytest.Cap
     import pandas as pd
     from ctxexp_isotropy.link.command import softmax_link
 
+    from ctxexp.command import Verb
+
     folder = with_mask("bert", tmp_path / "model")
     text = tmp_path / "lines.txt"
     text.write_text("\n".join(LINES * 3), encoding="utf-8")
-    softmax_link(str(folder), options=f"dataset={text}", bootstrap=5, least=2, out=tmp_path / "link")
-    said = capsys.readouterr().out
-    assert "model, untrained (masked)" in said
+    words = [str(folder), f"options=dataset={text}", "bootstrap=5", "least=2", f"out={tmp_path / 'link'}"]
+    assert Verb("link", softmax_link)(words) == 0
+    assert "model, untrained (masked)" in capsys.readouterr().out
     table = pd.read_csv(tmp_path / "link" / "link.csv")
     assert set(table["model"]) == {"model (masked)", "model, untrained (masked)"}
     assert {"own_pmi", "counted_pmi_given_log_p", "second_order"} <= set(table["statistic"])
