@@ -10,7 +10,7 @@ COPY pyproject.toml README.md LICENSE /src/
 COPY conf /src/conf
 COPY ctxexp /src/ctxexp
 COPY plugins /src/plugins
-RUN uv pip install -c /src/constraints.txt /src /src/plugins/ctxexp-isotropy /src/plugins/ctxexp-papers /src/plugins/ctxexp-words
+RUN uv pip install -c /src/constraints.txt /src /src/plugins/ctxexp-lab /src/plugins/ctxexp-papers
 WORKDIR /work
 ENV CTXEXP_CACHE=/work/.cache
 ENTRYPOINT ["ctxexp"]

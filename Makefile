@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALL := $(PYTHON) .ci/environment.py .venv -c constraints.txt
 RUN ?= -m model=bert,gpt2,elmo
 # Plugins apart that need next to nothing beyond what ctxexp needs.
-LIGHT := plugins/ctxexp-scale plugins/ctxexp-train plugins/ctxexp-words
+LIGHT := plugins/ctxexp-lab plugins/ctxexp-papers plugins/ctxexp-scale
 
 .PHONY: run showcase models test setup lint docs ui bench new-plugin clean
 
@@ -39,7 +39,7 @@ bench: setup  ## speed and memory as ratios
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/elmo.py
 	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python plugins/ctxexp-calibration/benchmarks/flow.py
+	$(BIN)/python benchmarks/flow.py
 	$(BIN)/python benchmarks/geometry.py
 
 new-plugin: setup  ## NAME=my-model: a distribution of its own in plugins/ctxexp-my-model, or in the folder TO=

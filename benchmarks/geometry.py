@@ -17,8 +17,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
 import numpy as np  # noqa: E402  # after the number of threads
-from ctxexp_frequency.neighbours import nearest  # noqa: E402
-from ctxexp_words.directions import first_directions  # noqa: E402
+from ctxexp_measures.frequency.neighbours import nearest  # noqa: E402
+from ctxexp_measures.words.directions import first_directions  # noqa: E402
 
 from ctxexp.maths import resampled_spearman, resamples  # noqa: E402
 from ctxexp.transforms import Whitening  # noqa: E402

@@ -37,7 +37,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = {  # and the tests that try each
-    "maths": ("tests/maths", "tests/metrics/test_anisotropy.py", "plugins/ctxexp-isotropy"),
+    "maths": ("tests/maths", "tests/metrics/test_anisotropy.py", "plugins/ctxexp-measures"),
     "measuring": (
         "tests/measuring",
         "plugins/ctxexp-scale",

@@ -50,7 +50,7 @@ def test_each_command_composes(line: Line) -> None:
     elif first == "train":
         trains(words[1:])
     elif first == "probe" and any(word.startswith("model=") for word in words):
-        from ctxexp_train import probe_sweep
+        from ctxexp_lab import probe_sweep
 
         composes(probe_sweep(words[1:]))
     else:
@@ -66,22 +66,22 @@ def composes(words: list[str]) -> None:
 
 
 def trains(words: list[str]) -> None:
-    import ctxexp_train
-    from ctxexp_train.recipe import check_options
+    import ctxexp_lab
+    from ctxexp_lab.training.recipe import check_options
     from hydra import compose, initialize_config_dir
 
-    with initialize_config_dir(str(Path(ctxexp_train.__file__).parent / "conf"), version_base="1.3"):
+    with initialize_config_dir(str(Path(ctxexp_lab.__file__).parent / "training" / "conf"), version_base="1.3"):
         check_options(compose("train", overrides=words))
 
 
 def takes(verb: str, words: list[str]) -> None:
-    import ctxexp_train
+    import ctxexp_lab
 
     from ctxexp.command import registry
     from ctxexp.command.verb import Verb
     from ctxexp.plugins import COMMAND
 
-    factory = ctxexp_train._uses if verb == "probe" else registry().find(COMMAND, verb).factory
+    factory = ctxexp_lab._uses if verb == "probe" else registry().find(COMMAND, verb).factory
     bare, keywords = Verb(verb, factory).arguments(words)
     assert bare or keywords
 

@@ -72,8 +72,8 @@ COMMAND = [
     ("-m hydra/launcher=submtit model=bert,elmo", "no hydra/launcher 'submtit'. (basic, joblib"),
     ("-m hydra/launcher=submitit_local model=bert,elmo", "pip install hydra-submitit-launcher"),
     ("-m hydra/sweeper=ax model=bert,elmo", "the plugin hydra-ax-sweeper brings it: pip install hydra-ax-swe"),
-    ("train", "the plugin ctxexp-train brings it: pip install")
-    if find_spec("ctxexp_train") is None
+    ("train", "the plugin ctxexp-lab brings it: pip install")
+    if find_spec("ctxexp_lab") is None
     else ("trian", "'trian' is no override"),
     # Keys, and what they take.
     ("sead=3", "no config key 'sead'; did you mean 'seed'?"),

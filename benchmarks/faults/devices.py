@@ -169,7 +169,7 @@ def make_words(folder: Path) -> None:
 
 
 def read_words(folder: Path) -> Values:
-    from ctxexp_words.space import word_list
+    from ctxexp_measures.words.space import word_list
 
     return {"words": np.array(word_list(folder / "words.txt"))}
 
@@ -182,7 +182,7 @@ def make_semcor(folder: Path) -> None:
 
 
 def read_semcor(folder: Path) -> Values:
-    from ctxexp_senses.corpora.semcor import semcor
+    from ctxexp_measures.senses.corpora.semcor import semcor
 
     return {"sentences": np.array([s.text for s in semcor(path=str(folder)).sentences])}
 

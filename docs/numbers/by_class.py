@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from ctxexp_senses.by_class.figure import COMPONENTS, SELF_SIMILARITY, SENSE_SEPARATION
-from ctxexp_senses.components.figure import DECIMALS
+from ctxexp_measures.senses.by_class.figure import COMPONENTS, SELF_SIMILARITY, SENSE_SEPARATION
+from ctxexp_measures.senses.components.figure import DECIMALS
 
 from docs.numbers.part import Part, one_run_each
 

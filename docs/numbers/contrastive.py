@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from ctxexp_calibration.league.standings import measure_of, paired_interval
+from ctxexp_measures.calibration.league.standings import measure_of, paired_interval
 
 import ctxexp
 from ctxexp import Results

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from ctxexp_words.table_1 import HEADINGS, cell
+from ctxexp_measures.words.table_1 import HEADINGS, cell
 
 from docs.numbers.part import Part, one_run_each
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from ctxexp_senses.components.figure import DECIMALS
+from ctxexp_measures.senses.components.figure import DECIMALS
 
 import ctxexp
 from docs.numbers.part import Part, markdown, one_run_each

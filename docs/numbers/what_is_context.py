@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pandas as pd
-from ctxexp_senses.components.figure import DECIMALS, below_zero, drawing
+from ctxexp_measures.senses.components.figure import DECIMALS, below_zero, drawing
 
 from ctxexp.controls import NoSinks
 from ctxexp.report import save_figure

@@ -31,8 +31,9 @@ def test_hints_name_what_plugins_here_bring() -> None:
     script = runpy.run_path(str(ROOT / "plugins" / "published.py"))
     assert json.loads(FILE.read_text()) == script["names_by_kind"](), "run plugins/published.py"
     assert install_hint("model", "bert") == ""
-    assert install_hint("command", "bench-words") == (
-        "; the plugin ctxexp-words brings it: pip install ctxexp-words, or in a clone pip install plugins/ctxexp-words"
+    assert install_hint("command", "claims") == (
+        "; the plugin ctxexp-papers brings it: pip install ctxexp-papers, or in a clone "
+        "pip install plugins/ctxexp-papers"
     )
     assert install_hint("hydra/sweeper", "ax") == (
         "; the plugin hydra-ax-sweeper brings it: pip install hydra-ax-sweeper"

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ctxexp_frequency.degeneration import Degeneration
+from ctxexp_measures.frequency.degeneration import Degeneration
 
 from ctxexp.command import registry
 from ctxexp.errors import ConfigError

@@ -18,7 +18,7 @@ FILES = sorted(
     for folder in (ROOT / "conf", *ROOT.glob("plugins/ctxexp-*/ctxexp_*/ctxexp_conf"))
     for group in GROUPS
     for path in (folder / group).glob("*.yaml")
-    if "ctxexp-train" not in path.parts  # what is trained: no option of `model=`
+    if "ctxexp-lab" not in path.parts  # what is trained: no option of `model=`
 )
 # What a file sets otherwise: several options are of one class, and a run may have other defaults than a call.
 SET = {

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sqlalchemy
-from ctxexp_frequency.projection import Projection
+from ctxexp_measures.frequency.projection import Projection
 from matplotlib.figure import Figure
 
 from ctxexp import Corpus, Results

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ctxexp_frequency.ranks import geometry
+from ctxexp_measures.frequency.ranks import geometry
 from scipy import stats
 
 from ctxexp.maths import midranks, partial_correlation, percentiles, resampled_spearman, resamples, spearman
@@ -108,8 +108,8 @@ def test_undefined_is_nan() -> None:
 
 def test_there_is_one_spearman() -> None:
     """Claims, benchmarks of words and frequency ask the same function, so that they can't disagree at the edges."""
+    from ctxexp_measures.words import relational, similarity
     from ctxexp_papers.claims import checks
-    from ctxexp_words import relational, similarity
 
     assert checks.spearman is relational.spearman is similarity.spearman is spearman
     for n in (1, 2):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ctxexp_frequency.degeneration import statistics
+from ctxexp_measures.frequency.degeneration import statistics
 
 from ctxexp import Group
 from ctxexp.maths import geometry as cosines_of_pairs

@@ -215,7 +215,7 @@ def test_a_rendered_plugin_is_complete(tmp_path: Path) -> None:
         ("null", "the command line gives this word a meaning of its own; take another"),
         ("bert", "NAME=bert: ctxexp has a model 'bert'; take another name"),
         ("self-similarity", "ctxexp has a metric 'self_similarity'; take another name"),
-        ("words", "ctxexp-words is there already; give a new folder with TO="),
+        ("measures", "ctxexp-measures is there already; give a new folder with TO="),
     ],
 )
 def test_a_bad_or_taken_name_is_refused(name: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ctxexp_words.table_1 import published
+from ctxexp_measures.words.table_1 import published
 
 from ctxexp.errors import UnknownName
 from ctxexp.report import ethayarajh_2019 as reference

@@ -1,4 +1,4 @@
-"""The small models that ship with ctxexp; the plugin ctxexp-train is the recipe that trained them (`ctxexp train`).
+"""The small models that ship with ctxexp; the plugin ctxexp-lab is the recipe that trained them (`ctxexp train`).
 
 BERT, GPT-2 and ELMo of one layer width and size, trained on text of one collection: BERT and ELMo on 48 million words
 in the same order, GPT-2 on the first 12 million of them. `CARD.md` says what they are and how good.
@@ -33,7 +33,7 @@ def folder(name: str, *, weights: Path | None = None) -> Path:
     missing = [file for file in _FILES[name] if not (path / file).is_file()]
     if missing:
         raise ModelError(
-            f"mini {name!r} lacks {', '.join(missing)} in {path}: reinstall ctxexp, or train it with ctxexp-train: "
+            f"mini {name!r} lacks {', '.join(missing)} in {path}: reinstall ctxexp, or train it with ctxexp-lab: "
             f"ctxexp train model={name} text=<folder of *.txt.xz>"
         )
     return path

@@ -65,10 +65,10 @@ def test_the_model_has_one_layer_and_reads_lower_case(glove: WordVectors) -> Non
 
 @pytest.mark.skipif("CTXEXP_SHARED" not in os.environ, reason="CTXEXP_SHARED names no folder with the benchmarks")
 def test_benchmarks_give_what_is_known_of_them(glove: WordVectors) -> None:
-    pytest.importorskip("ctxexp_words", reason="the plugin ctxexp-words is not installed")
-    from ctxexp_words.load import load
-    from ctxexp_words.space import WordSpace
-    from ctxexp_words.suite import evaluate
+    pytest.importorskip("ctxexp_measures.words", reason="the plugin ctxexp-measures is not installed")
+    from ctxexp_measures.words.load import load
+    from ctxexp_measures.words.space import WordSpace
+    from ctxexp_measures.words.suite import evaluate
 
     data = Path(os.environ["CTXEXP_SHARED"]) / "data" / "word"
     scores = evaluate(WordSpace.of(glove.words, glove.vectors), load(str(data), list(KNOWN)))

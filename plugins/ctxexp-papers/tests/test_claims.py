@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from ctxexp_measures.words.metric import StaticVectors
 from ctxexp_papers.claims import court, report
 from ctxexp_papers.claims.court import Trial
 from ctxexp_papers.claims.evidence import Evidence, Family, measure_labels
@@ -24,7 +25,6 @@ from ctxexp_papers.claims.writing import page
 from ctxexp_papers.papers import ethayarajh_2019
 from ctxexp_papers.papers.ethayarajh_2019 import CLAIMS, released
 from ctxexp_papers.papers.ethayarajh_2019.protocol import PROTOCOL, TEXT, WEIGHTS
-from ctxexp_words.metric import StaticVectors
 
 from ctxexp import Results
 from ctxexp.command.cli import run_command_line

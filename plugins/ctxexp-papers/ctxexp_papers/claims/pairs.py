@@ -45,12 +45,12 @@ def sentence_pairs(most: int) -> RatedPairs | None:
 
 
 def word_pairs() -> list[RatedPairs]:
-    """Word similarity benchmarks; none where BENCHMARKS isn't in the environment, or without ctxexp-words."""
+    """Word similarity benchmarks; none where BENCHMARKS isn't in the environment, or without ctxexp-measures."""
     folder = os.environ.get(BENCHMARKS)
-    if not folder or not find_spec("ctxexp_words"):
+    if not folder or not find_spec("ctxexp_measures.words"):
         return []
-    from ctxexp_words.load import load
-    from ctxexp_words.similarity import Similarity
+    from ctxexp_measures.words.load import load
+    from ctxexp_measures.words.similarity import Similarity
 
     found = [one for one in load(folder, list(WORDS)) if isinstance(one, Similarity)]
     sides = [[[Sentence.of([word]) for word in side] for side in zip(*one.pairs, strict=True)] for one in found]

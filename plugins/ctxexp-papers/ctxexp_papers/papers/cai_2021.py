@@ -22,7 +22,7 @@ ALL, LATER = "all words", "without first words"
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     """Mean cosine; that within clusters about their means, and about the one mean; the clusters' silhouette, and that
     of two clusters in a Gaussian cloud of the same covariance."""
-    from ctxexp_isotropy.clusters import ClusterAdjustedSimilarity, mean_silhouette
+    from ctxexp_measures.isotropy.clusters import ClusterAdjustedSimilarity, mean_silhouette
 
     from ctxexp.maths import mean_cosine
 

@@ -20,7 +20,7 @@ MARGIN = NONE  # radians: 3 degrees, of 120 that chance has
 
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     """Mean curvature of the sample's sentences, with their first words and without; radians."""
-    from ctxexp_isotropy.sequence import Curvature
+    from ctxexp_measures.isotropy.sequence import Curvature
 
     measure = Curvature()
     paths = sample.sentences(x, least=4)

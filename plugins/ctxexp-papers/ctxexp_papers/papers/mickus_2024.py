@@ -42,7 +42,7 @@ def cloud(variant: str, distance: float, rng: np.random.Generator) -> tuple[np.n
 
 
 def silhouette(x: np.ndarray, labels: np.ndarray) -> float:
-    from ctxexp_isotropy.clusters import mean_silhouette
+    from ctxexp_measures.isotropy.clusters import mean_silhouette
 
     return mean_silhouette(x, labels)
 

@@ -22,7 +22,7 @@ SCALES = ("as given", "unit norm")
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     """Excess of the mean's length over that of rows with random signs, of the top directions' share over that of
     columns shuffled one by one; log I(W) after processing less before, and less after taking random directions."""
-    from ctxexp_isotropy.partition import log_partition_ratio
+    from ctxexp_measures.isotropy.partition import log_partition_ratio
 
     from ctxexp.transforms import AllButTheTop, Center
 

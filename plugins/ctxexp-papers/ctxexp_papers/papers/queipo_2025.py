@@ -81,7 +81,7 @@ def drawn(instances: int = INSTANCES) -> Samples:
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     """Mean over sentences: normalised matrix entropy (0 to 1); how much it rises without the first word, beyond
     leaving out another word."""
-    from ctxexp_isotropy.sequence import MatrixEntropy
+    from ctxexp_measures.isotropy.sequence import MatrixEntropy
 
     measure = MatrixEntropy()
     rng = np.random.default_rng(len(x))

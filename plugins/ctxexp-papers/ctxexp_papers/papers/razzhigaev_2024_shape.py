@@ -20,7 +20,7 @@ ALL, LATER = "all words", "without first words"
 
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     """The first principal component's share of the variance, of all words and without first words."""
-    from ctxexp_isotropy.spectrum import FirstComponent
+    from ctxexp_measures.isotropy.spectrum import FirstComponent
 
     from ctxexp import Group
 

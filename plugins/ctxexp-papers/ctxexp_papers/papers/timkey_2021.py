@@ -28,7 +28,7 @@ SPREAD = 0.2  # of dimensions that are narrow and carry nothing, in standard dev
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     """Shares of the largest dimensions in the mean cosine, their excess over those of the rows in random axes; and how
     much more random pairs' cosines change without them than without as many random dimensions (1 - r^2)."""
-    from ctxexp_isotropy.rogue import RogueDimensions, contributions
+    from ctxexp_measures.isotropy.rogue import RogueDimensions, contributions
 
     rng = np.random.default_rng(len(x))
     d = x.shape[1]
@@ -70,7 +70,7 @@ def instance(d: int, rng: np.random.Generator) -> Mapping[str, float]:
     cosines with it, standardised less raw (gain), less scaled at random (beyond scaling), and of a space without the
     rogue dimensions less standardised (lost); the rogue dimensions' share of the mean cosine. By variant: which of the
     other dimensions carry similarity."""
-    from ctxexp_isotropy.rogue import contributions
+    from ctxexp_measures.isotropy.rogue import contributions
 
     from ctxexp.maths import spearman
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from ctxexp_words.table_1 import published
+from ctxexp_measures.words.table_1 import published
 
 from ctxexp.maths.geometry import chance_corrected
 from ctxexp.report.ethayarajh_2019 import published_curves

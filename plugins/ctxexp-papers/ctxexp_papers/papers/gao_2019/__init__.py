@@ -28,7 +28,7 @@ ABSTRACT = "the abstract, arXiv 1907.12009"
 
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     """The margin of the narrowest cone about a sample's rows; NaN where so few rows have one by chance."""
-    from ctxexp_frequency.hull import chance_of_direction, negative_direction
+    from ctxexp_measures.frequency.hull import chance_of_direction, negative_direction
 
     if chance_of_direction(*x.shape) > NONE:
         return {"margin": np.nan}
@@ -211,6 +211,6 @@ def paper() -> Paper:
         protocol=Protocol("of the theorems: any hidden states; of models: Transformers on WMT 2014 and WikiText-2"),
         claims=CLAIMS,
         sources=sources,
-        rule="The theorems' wording could not be checked: they are paraphrased as ctxexp-frequency has them.",
+        rule="The theorems' wording could not be checked: they are paraphrased as ctxexp-measures has them.",
         abstract=("cone",),
     )

@@ -39,7 +39,7 @@ def unseen_token(h: np.ndarray, steps: int = STEPS) -> bool | None:
 def instance(d: int, rng: np.random.Generator) -> Mapping[str, float]:
     """Whether drawn hidden states obey: Theorem 1 (the vector of an unseen token runs off if and only if their hull
     misses the origin), and that rows out of a layer norm with a bias miss it."""
-    from ctxexp_frequency.hull import hull_contains, hull_contains_origin, negative_direction
+    from ctxexp_measures.frequency.hull import hull_contains, hull_contains_origin, negative_direction
 
     while True:
         h = rng.normal(size=(12 * d, d)) + rng.uniform(0, 4) * np.eye(d)[0]

@@ -31,7 +31,7 @@ NOT_OWN_WEIGHTS = "not the paper's weights"
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     """Spearman's rho of rarity with a word's length, its distance to its three nearest words, and one less the cosine
     to them."""
-    from ctxexp_frequency.neighbours import nearest
+    from ctxexp_measures.frequency.neighbours import nearest
 
     from ctxexp.maths import spearman
 
@@ -70,7 +70,7 @@ def on_pairs(inputs: Inputs) -> list[Samples]:
 
 
 def _of_pairs(model: str, pairs: RatedPairs) -> Sampled:
-    from ctxexp_calibration.flow.transform import Flow
+    from ctxexp_measures.calibration.flow.transform import Flow
     from rapidfuzz.distance import Levenshtein
 
     from ctxexp.maths import spearman
@@ -172,7 +172,7 @@ of_pairs = partial(
     variants=("",),
     reason="0: the paper says better and more, and its tables have no intervals",
     evidence="BERT-base and BERT-large; model=bert with STS=<folder of STSbenchmark> in the environment, and "
-    "ctxexp-calibration, gives the same test",
+    "ctxexp-measures, gives the same test",
 )
 CLAIMS = (
     Claim(
@@ -263,7 +263,7 @@ CLAIMS = (
 
 def paper() -> Paper:
     """The paper's claims on words, on layers, on the flow and on edit distance; its tables of all seven tasks are
-    ctxexp-calibration's `experiment=li_2020`."""
+    ctxexp-measures's `experiment=li_2020`."""
     return Paper(
         name="li_2020",
         title="The claims of Li et al. (2020), BERT-flow, tested",

@@ -55,7 +55,7 @@ def _member(model: str, pairs: RatedPairs) -> Sampled:
 
 def _of_paths(paths: Sequence[np.ndarray]) -> Mapping[str, list[float]]:
     """Mean entropy and curvature of sentences, in PARTS disjoint parts of them."""
-    from ctxexp_isotropy.sequence import Curvature, MatrixEntropy
+    from ctxexp_measures.isotropy.sequence import Curvature, MatrixEntropy
 
     found = {}
     for name, measure in ((ENTROPY, MatrixEntropy()), (CURVATURE, Curvature())):

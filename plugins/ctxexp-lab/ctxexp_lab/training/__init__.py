@@ -1,0 +1,1 @@
+"""The recipe of the small models: data, networks, optimiser, and the loop."""

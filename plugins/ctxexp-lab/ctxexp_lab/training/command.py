@@ -1,0 +1,58 @@
+"""The verb `train`: Hydra composes conf/train.yaml and the overrides, once or, with -m, for each of a sweep."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from transformers.utils.logging import disable_progress_bar
+
+from ctxexp.errors import ConfigError
+from ctxexp_lab.training.train import train
+
+CONF = Path(__file__).parent / "conf"
+OUTPUTS = Path("outputs/minis")
+
+
+def main(argv: list[str]) -> int:
+    """Trains as conf/train.yaml and these overrides say. Raises ConfigError for what Hydra can't compose."""
+    if {"-h", "--help"} & set(argv):  # Hydra's own has no comments
+        print((CONF / "train.yaml").read_text(encoding="utf-8"), end="")
+        return 0
+
+    def job(cfg: DictConfig) -> float:
+        cfg.folder = str(folder_of(cfg, swept_keys(argv)))
+        return train(cfg)["loss"]
+
+    disable_progress_bar()  # of writing files of a few MB
+    sys.argv[1:] = argv  # Hydra reads them there
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # its exceptions come through, instead of a traceback of its own
+    try:
+        hydra.main(version_base="1.3", config_path=str(CONF), config_name="train")(job)()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(" ".join(str(error).split())) from error
+    return 0
+
+
+def swept_keys(argv: list[str]) -> list[str]:
+    """The keys that a sweep gives several values."""
+    words = [word for word in argv if not word.startswith("-")]
+    overrides = OverridesParser.create().parse_overrides(words)
+    return [override.key_or_group for override in overrides if override.is_sweep_override()]
+
+
+def folder_of(cfg: DictConfig, swept: list[str]) -> Path:
+    """The training's folder: a sweep's each have one of their own, named by what tells them apart."""
+    model_choice = HydraConfig.get().runtime.choices.model
+    other_keys = [key for key in swept if key != "model"]
+    name = "-".join([model_choice, *(f"{key.rpartition('.')[2]}={OmegaConf.select(cfg, key)}" for key in other_keys)])
+    if cfg.folder is None:
+        return OUTPUTS / name
+    return Path(cfg.folder) / name if swept else Path(cfg.folder)

@@ -1,0 +1,83 @@
+"""ELMo's training objective: the bidirectional language model (Peters et al. 2018, equation in section 3.1)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ctxexp.models import ElmoNetwork
+from ctxexp_lab.training.recurrence import make_trainable
+
+
+class BiLanguageModel(nn.Module):
+    """The loss -sum_k log p(t_k | t_<k; Tx, Tf, Ts) + log p(t_k | t_>k; Tx, Tb, Ts), as means per word.
+
+    The token layer Tx and the softmax Ts serve both directions. The softmax is for training only; `network` alone
+    makes the vectors. Word ids are by falling frequency if `samples` is used: its noise is log-uniform over ranks.
+    """
+
+    def __init__(
+        self, network: ElmoNetwork, n_words: int, *, dropout: float = 0.0, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        self.network, self.dropout = make_trainable(network), dropout
+        self.weight = nn.Parameter(torch.empty(n_words, network.options.projection))
+        self.bias = nn.Parameter(torch.zeros(n_words))
+        generator = torch.Generator().manual_seed(0) if generator is None else generator
+        nn.init.normal_(self.weight, 0.0, 1 / math.sqrt(network.options.projection), generator=generator)
+
+    def forward(
+        self,
+        characters: Tensor,
+        index: Tensor | None,
+        targets: Tensor,
+        *,
+        samples: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Mean nats per predicted word (2,), forward and backward; train on their mean.
+
+        `characters` and `index` are those of `ElmoNetwork.forward`, sentence markers included; `targets`
+        (n_sentences, n_steps) are the word ids at the same places. The forward direction predicts each step's
+        successor, the backward one its predecessor; a negative id is never predicted. `samples` noise words
+        (drawn with `generator`) replace the full softmax: quick, and its values read lower than the true ones.
+        """
+        outputs, _ = self.network.contextual(self.network.embed(characters, index))
+        top = functional.dropout(outputs[-1], self.dropout, self.training)  # (2, n_steps, n_sentences, projection)
+        steps = targets.t()
+        losses = []
+        words, shift = (None, None) if samples is None else self._noise(samples, generator)
+        for hidden, target in ((top[0, :-1], steps[1:]), (top[1, 1:], steps[:-1])):
+            is_predicted = target >= 0
+            hidden, target = hidden[is_predicted], target[is_predicted]
+            if words is None or shift is None:
+                losses.append(functional.cross_entropy(functional.linear(hidden, self.weight, self.bias), target))
+            else:
+                losses.append(self._sampled(hidden, target, words, shift))
+        return torch.stack(losses)
+
+    def _noise(self, samples: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        """Distinct noise words and the log of count / (samples q) for each: q is log-uniform over ranks."""
+        n_words = len(self.weight)
+        device = None if generator is None else generator.device
+        uniform = torch.rand(samples, generator=generator, device=device, dtype=torch.float64)
+        ids = (torch.exp(uniform * math.log(n_words + 1)).long() - 1).clamp_(0, n_words - 1)
+        words, counts = torch.unique(ids, return_counts=True)
+        rank = words.double()
+        q = torch.log((rank + 2) / (rank + 1)) / math.log(n_words + 1)
+        shift = torch.log(counts) - torch.log(samples * q)
+        return words.to(self.weight.device), shift.to(self.weight)
+
+    def _sampled(self, hidden: Tensor, target: Tensor, words: Tensor, shift: Tensor) -> Tensor:
+        """Cross-entropy whose normaliser is e^target plus an unbiased estimate of the other words' sum.
+
+        Noise that hits the target is left out, so that the estimate converges to the full softmax.
+        """
+        true = (hidden * self.weight[target]).sum(-1) + self.bias[target]
+        noise = functional.linear(hidden, self.weight[words], self.bias[words] + shift)
+        noise = noise.masked_fill(target[:, None] == words, -torch.inf)
+        logits = torch.cat([true.unsqueeze(1), noise], dim=1)
+        return functional.cross_entropy(logits, target.new_zeros(len(target)))

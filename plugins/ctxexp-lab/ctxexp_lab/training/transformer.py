@@ -1,0 +1,272 @@
+"""BERT and GPT-2 minis: stock `transformers` networks, their losses over windows of pieces, their held-out losses."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ctxexp.errors import ConfigError
+from ctxexp.models import resolve_device
+from ctxexp_lab.training.data import BOUNDARY, CLS, MASK, PAD, SEP, SPECIAL, PieceStreams, windows
+from ctxexp_lab.training.initialise import extrapolated, local_attention, sinusoids
+from ctxexp_lab.training.penalties import APART, context_penalty, mean_cosine
+
+# Where each stock class keeps its parts. Pre-norm BERT is RobertaPreLayerNorm, post-norm GPT is GPT-1's.
+_BASE = {
+    "bert": "bert",
+    "roberta-prelayernorm": "roberta_prelayernorm",
+    "gpt2": "transformer",
+    "openai-gpt": "transformer",
+}
+
+POSITIONS = ("position_embeddings", "wpe", "positions_embed")  # what each class calls them
+
+
+def build(objective: str, shape: dict[str, Any], *, norm: str, tied: bool, attention: str = "eager") -> Any:
+    """An untrained network: `objective` masked or causal, `norm` post or pre. Draws from torch's global generator.
+
+    `attention` is the kernel: torch's fused one (`sdpa`) takes half of a step's time at this size on a CPU.
+    """
+    import transformers as t
+
+    if norm not in ("post", "pre"):
+        raise ConfigError(f"norm={norm!r}: choose post or pre")
+    d, layers, heads, size = (shape[k] for k in ("width", "layers", "heads", "vocabulary"))
+    if objective == "masked":
+        config = {
+            "vocab_size": size, "hidden_size": d, "num_hidden_layers": layers, "num_attention_heads": heads,
+            "intermediate_size": shape["inner"], "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
+            "pad_token_id": PAD, "bos_token_id": CLS, "eos_token_id": SEP, "tie_word_embeddings": tied,
+        }  # fmt: skip
+        if norm == "post":
+            c = t.BertConfig(**config, max_position_embeddings=shape["positions"])
+            c._attn_implementation = attention
+            return t.BertForMaskedLM(c)
+        # This class numbers positions from the padding id on.
+        c = t.RobertaPreLayerNormConfig(
+            **config, type_vocab_size=2, max_position_embeddings=shape["positions"] + PAD + 1
+        )
+        c._attn_implementation = attention
+        return t.RobertaPreLayerNormForMaskedLM(c)
+    config = {
+        "vocab_size": size, "n_positions": shape["positions"], "n_embd": d, "n_layer": layers, "n_head": heads,
+        "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "tie_word_embeddings": tied,
+        "bos_token_id": BOUNDARY, "eos_token_id": BOUNDARY, "pad_token_id": PAD,
+    }  # fmt: skip
+    if norm == "pre":
+        c = t.GPT2Config(**config, n_inner=shape["inner"])
+        c._attn_implementation = attention
+        return t.GPT2LMHeadModel(c)
+    inner = shape["inner"]
+    if inner != 4 * d:
+        raise ConfigError(f"norm=post for gpt2 is GPT-1's class, whose inner width is 4 x width = {4 * d}, not {inner}")
+    c = t.OpenAIGPTConfig(**config)
+    c._attn_implementation = attention
+    return t.OpenAIGPTLMHeadModel(c)
+
+
+class Prediction(NamedTuple):
+    """A network's output for windows x (rows, width): logits (n, vocabulary) and targets (n,) of the n predicted pieces
+    on its device, and a mask of x that marks these; in a training with a penalty also the vectors of layers 1 to L,
+    (rows, width, d) each, and a mask of those that are of a piece of text."""
+
+    logits: Tensor
+    target: Tensor
+    is_predicted: Tensor
+    states: tuple[Tensor, ...]
+    is_text: Tensor
+
+
+class Transformer:
+    """A network with its training loss and held-out loss; `masked` share of pieces, or None for a causal model."""
+
+    unit = "piece"
+
+    def __init__(self, cfg: Any, pieces: PieceStreams) -> None:
+        torch.manual_seed(cfg.seed)
+        shape = dict(cfg.model.shape)
+        self.cfg, self.pieces, self.size = cfg, pieces, shape["vocabulary"]
+        self.masked: float | None = cfg.model.get("mask")
+        self.objective = "causal" if self.masked is None else "masked"
+        norm = cfg.norm or ("pre" if self.masked is None else "post")
+        self.device = resolve_device(cfg.device)
+        attention = "eager" if self.device.type == "cpu" else "sdpa"
+        self.network = build(self.objective, shape, norm=norm, tied=cfg.tied, attention=attention).to(self.device)
+        self.base = getattr(self.network, _BASE[self.network.config.model_type])
+        self.unigram = pieces.unigram(self.size)  # (vocabulary,) float64
+        if cfg.model.local is not None:
+            self._start_local(list(cfg.model.local), shape["width"])
+        self._check_windows()
+
+    def _check_windows(self) -> None:
+        """Raise ConfigError for batches without two windows that are far enough apart for the penalty."""
+        m = self.cfg.model
+        least = min(m.rows, m.rows * m.window // m.long if m.long_share else m.rows)
+        if self.cfg.context_penalty and self.cfg.context_measure == "cosine" and least <= APART:
+            raise ConfigError(
+                f"context_penalty={self.cfg.context_penalty} compares windows that are {APART} or more apart, but a "
+                f"batch has {least}: raise model.rows={m.rows}"
+            )
+
+    def _start_local(self, offsets: list[int], d: int) -> None:
+        if len(offsets) != self.cfg.model.shape.heads:
+            heads = self.cfg.model.shape.heads
+            raise ConfigError(f"local={offsets} must have one offset for each of {heads} heads, or be null")
+        query, key = (torch.from_numpy(m) for m in local_attention(offsets, d, gain=math.sqrt(2.0)))
+        with torch.no_grad():
+            for name, p in self.base.named_parameters():
+                leaf = name.removesuffix(".weight").rsplit(".", 1)[-1]
+                if leaf in POSITIONS:
+                    # The amplitude gives positions and pieces (sd 0.02) equal shares of the normalised sum.
+                    p.copy_(torch.from_numpy(sinusoids(len(p), d, 0.02 * math.sqrt(2.0))))
+                elif leaf == "query" and "layer.0." in name and p.ndim == 2:
+                    p.copy_(query)
+                elif leaf == "key" and "layer.0." in name and p.ndim == 2:
+                    p.copy_(key)
+                elif leaf == "c_attn" and name.startswith("h.0.") and p.ndim == 2:
+                    p[:, :d], p[:, d : 2 * d] = query.T, key.T
+            for name, p in self.network.named_parameters():
+                if name.endswith(("predictions.bias", "lm_head.bias")):
+                    p.copy_(torch.from_numpy(self.unigram))
+
+    @torch.no_grad()
+    def _extend_positions(self) -> None:
+        for name, p in self.base.named_parameters():
+            if name.removesuffix(".weight").rsplit(".", 1)[-1] in POSITIONS:
+                model = self.cfg.model
+                p.copy_(torch.from_numpy(extrapolated(p.cpu().numpy(), model.window, model.shape.heads)))
+
+    def in_block(self, name: str) -> bool:
+        """Whether a parameter is a matrix of a block, for Muon."""
+        return ".layer." in name or ".h." in name
+
+    def _windows(self, step: int, steps: int | None) -> tuple[int, int, int]:
+        """First piece, rows and width of the windows of `step`."""
+        m = self.cfg.model
+        switch = math.ceil(steps * (1 - m.long_share)) if steps is not None else step
+        rows, width = (m.rows, m.window) if step < switch or steps is None else (m.rows * m.window // m.long, m.long)
+        before = min(step, switch) * m.rows * (m.window - 1)
+        after = max(0, step - switch) * (m.rows * m.window // m.long) * (m.long - 1)
+        return before + after, rows, width
+
+    def batch(self, step: int, steps: int | None) -> np.ndarray:
+        """(rows, width) windows of `step`; the last share of the run has long windows, so that late positions learn."""
+        return windows(self.pieces.train, *self._windows(step, steps))
+
+    def units(self, step: int, steps: int | None) -> int:
+        """New pieces of the step's batch."""
+        _, rows, width = self._windows(step, steps)
+        return int(rows * (width - 1))
+
+    def loss(self, step: int, steps: int | None) -> Tensor:
+        """Mean nats a predicted piece in the batch of `step`, a function of the weights, the seed and `step` alone."""
+        if step == self.cfg.model.extend:
+            self._extend_positions()
+        x = torch.from_numpy(self.batch(step, steps))
+        if self.masked is None:
+            prediction = self._predict(x, None, 0.0)
+        else:
+            draw = torch.Generator().manual_seed(self.cfg.seed * 1_000_003 + step)
+            prediction = self._predict(x, draw, self.masked)
+        loss = functional.cross_entropy(prediction.logits.float(), prediction.target)
+        if self.cfg.cosine_penalty:
+            loss = loss + self.cfg.cosine_penalty * mean_cosine(self.network.get_output_embeddings().weight)
+        if self.cfg.context_penalty:
+            fine = context_penalty(prediction.states, prediction.is_text, self.cfg.context_measure)
+            loss = loss + self.cfg.context_penalty * fine
+        return loss
+
+    def _read(self, ids: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The last layer's vectors, and those of layers 1 to L where a penalty wants them."""
+        out = self.base(ids, output_hidden_states=bool(self.cfg.context_penalty))
+        return out.last_hidden_state, (out.get("hidden_states") or ())[1:]
+
+    def _predict(self, x: Tensor, draw: torch.Generator | None, share: float) -> Prediction:
+        """Predictions in windows x; of all but their first pieces without `draw`, else of a `share` drawn on the CPU,
+        which makes draws the same for every device."""
+        if draw is None:
+            there = x.to(self.device)
+            last, states = self._read(there)
+            is_predicted = torch.zeros_like(x, dtype=torch.bool)
+            is_predicted[:, 1:] = True
+            logits = self.network.lm_head(last[:, :-1]).flatten(0, 1)
+            return Prediction(logits, there[:, 1:].flatten(), is_predicted, states, there >= len(SPECIAL))
+        x = torch.where(x == BOUNDARY, SEP, x)
+        x[:, 0] = CLS
+        score = torch.rand(x.shape, generator=draw).masked_fill(x < len(SPECIAL), -1.0)
+        n = max(1, round(share * (x.shape[1] - 1)))
+        is_predicted = torch.zeros_like(x, dtype=torch.bool).scatter_(1, score.topk(n, dim=1).indices, True)
+        is_predicted &= score >= 0
+        # BERT's 80 / 10 / 10: mask, a random piece, the piece itself.
+        how = torch.rand(x.shape, generator=draw)
+        random = torch.randint(len(SPECIAL), self.size, x.shape, generator=draw)
+        replacement = torch.where(how < 0.8, MASK, torch.where(how < 0.9, random, x))
+        read = torch.where(is_predicted, replacement, x).to(self.device)
+        rows = is_predicted.flatten().nonzero().squeeze(1).to(self.device)  # found on the CPU: a GPU isn't waited for
+        last, states = self._read(read)
+        head = self.network.cls if hasattr(self.network, "cls") else self.network.lm_head
+        logits = head(last.flatten(0, 1).index_select(0, rows))
+        target = x[is_predicted].to(self.device)
+        return Prediction(logits, target, is_predicted, states, read >= len(SPECIAL))
+
+    @torch.no_grad()
+    def held_out(self, limit: int | None) -> dict[str, float]:
+        """Mean nats a predicted piece over the first `limit` held-out pieces, the unigram's on the same pieces, the
+        share of pieces whose best guess is right, and how many were predicted. Masked: 15% of pieces. Without a limit
+        also `late`: the loss at the positions beyond `window` in windows of `long`."""
+        m = self.cfg.model
+        n = min(len(self.pieces.held_out), limit or len(self.pieces.held_out)) - 1
+        self.network.eval()
+        scores = list(self._scores(n, m.rows, m.window))
+        late = [] if limit or m.long <= m.window else list(self._scores(n, m.rows, m.long))
+        self.network.train()
+        if not scores:
+            raise ConfigError(
+                f"the held-out text has {n + 1} pieces, fewer than one window of {m.window}: give more text"
+            )
+        nats, right, target, _ = map(torch.cat, zip(*scores, strict=True))
+        scores_by_name = {
+            "loss": nats.mean().item(),
+            "unigram": -float(self.unigram[target.numpy()].mean()),
+            "right": right.double().mean().item(),
+            "predicted": float(len(target)),
+        }
+        if late:
+            nats, _, _, position = map(torch.cat, zip(*late, strict=True))
+            scores_by_name["late"] = nats[position >= m.window].mean().item()
+        return scores_by_name
+
+    def _scores(self, n: int, rows: int, width: int) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Of the first n held-out pieces in windows of `width`, a batch at a time: nats (float64), whether the best
+        guess is right, target and position in the window, each (predicted,)."""
+        for i, start in enumerate(range(0, n - width, rows * (width - 1))):
+            some = min(rows, (n - start) // (width - 1))
+            x = torch.from_numpy(windows(self.pieces.held_out, start, some, width))
+            draw = None if self.masked is None else torch.Generator().manual_seed(i)
+            logits, target, is_predicted, *_ = self._predict(x, draw, 0.15)
+            nats = functional.cross_entropy(logits.float(), target, reduction="none").double()
+            yield nats.cpu(), (logits.argmax(1) == target).cpu(), target.cpu(), is_predicted.nonzero()[:, 1]
+
+    def begin_from(self, folder: Path) -> None:
+        """Takes the weights, float16, of an exported folder of the same shape and pieces."""
+        theirs, ours = (
+            json.loads(f.read_text())["model"] for f in (folder / "tokenizer.json", self.pieces.tokenizer_file)
+        )
+        if theirs != ours:
+            raise ConfigError(f"start={folder} has other pieces than this text gives: begin files= with the same file")
+        network = type(self.network).from_pretrained(folder, dtype=torch.float32)
+        self.network.load_state_dict(network.state_dict())
+
+    def export(self, folder: Path) -> None:
+        """Writes the `transformers` folder: float16 weights and the fast tokenizer."""
+        from ctxexp_lab.training.export import save_transformer
+
+        save_transformer(self.network, self.pieces.tokenizer_file, folder, masked=self.masked is not None)

@@ -1,0 +1,207 @@
+"""The biLM loss and the recurrence's gradient against word-by-word references."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from ctxexp_lab.training.elmo_lm import BiLanguageModel
+from ctxexp_lab.training.recurrence import scan_with_gradient
+from torch import Tensor
+
+from ctxexp.models.elmo.files import ElmoOptions
+from ctxexp.models.elmo.network import ElmoNetwork, character_ids
+
+OPTIONS = ElmoOptions(4, ((1, 3), (2, 4), (3, 6)), 1, 262, 50, "relu", 12, 5, 2, 3.0, 3.0, True)
+WORDS = ["<S>", "</S>", "the", "cat", "sat", "on", "a", "mat"]
+
+
+def model(**choices: Any) -> BiLanguageModel:
+    generator = torch.Generator().manual_seed(0)
+    lm = BiLanguageModel(ElmoNetwork(OPTIONS, generator=generator), len(WORDS), generator=generator, **choices)
+    with torch.no_grad():
+        lm.bias.copy_(torch.randn(len(WORDS), generator=generator))
+    return lm.eval()
+
+
+def batch() -> tuple[Tensor, Tensor, Tensor]:
+    """Unique words' characters, their places, and the word ids."""
+    ids = torch.tensor([[0, 2, 3, 4, 5, 1], [0, 6, 7, 4, 2, 1], [0, 3, 3, 2, 6, 1]])
+    return torch.from_numpy(character_ids(WORDS)), ids, ids
+
+
+def steps(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    project: Tensor,
+    c: Tensor,
+    m: Tensor,
+    length: int,
+    clips: tuple[float, float],
+) -> list[Tensor]:
+    """One direction, one sentence, one step at a time; autograd does the rest."""
+    outputs = []
+    for t in range(length):
+        i, j, f, o = (torch.cat([x[t], m]) @ weight + bias).chunk(4)
+        c = (torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(j)).clamp(-clips[0], clips[0])
+        m = ((torch.sigmoid(o) * torch.tanh(c)) @ project).clamp(-clips[1], clips[1])
+        outputs.append(m)
+    return outputs
+
+
+@pytest.mark.parametrize("sizes", [[4, 4, 4, 4, 4], [4, 3, 3, 1, 1]], ids=["equal", "mixed"])
+@pytest.mark.parametrize("clips", [(3.0, 3.0), (0.4, 0.3), (math.inf, math.inf)], ids=str)
+def test_the_recurrence_and_its_gradient_equal_single_steps(sizes: Sequence[int], clips: tuple[float, float]) -> None:
+    random = partial_randn(1)
+    x, c, m = random(2, 5, 4, 3), random(2, 4, 6), random(2, 4, 2)
+    learned = [random(2, 5, 24), random(2, 24), random(2, 6, 2)]
+    inputs = [x, *learned]
+    for tensor in inputs:
+        tensor.requires_grad_()
+    outputs, last_c, last_m = scan_with_gradient(x, (learned[0], learned[1], learned[2]), (c, m), sizes, clips)
+    lengths = [sum(size > k for size in sizes) for k in range(4)]
+    expected = torch.zeros_like(outputs)
+    for d in range(2):
+        for k, length in enumerate(lengths):
+            own = [tensor[d] for tensor in learned]
+            for t, value in enumerate(steps(x[d, :, k], *own, c[d, k], m[d, k], length, clips)):
+                expected[d, t, k] = value
+    torch.testing.assert_close(outputs, expected)
+    torch.testing.assert_close(last_m, torch.stack([outputs[:, n - 1, k] for k, n in enumerate(lengths)], dim=1))
+    with torch.no_grad():
+        quick, quick_c, _ = scan_with_gradient(x, (learned[0], learned[1], learned[2]), (c, m), sizes, clips)
+    torch.testing.assert_close(quick, outputs)
+    torch.testing.assert_close(quick_c, last_c)
+    direction = random(2, 5, 4, 2)
+    found = torch.autograd.grad((outputs * direction).sum(), inputs)
+    wanted = torch.autograd.grad((expected * direction).sum(), inputs)
+    for got, want in zip(found, wanted, strict=True):
+        torch.testing.assert_close(got, want)
+    clipped = (outputs.abs() == clips[1]).double().mean()
+    assert (clipped > 0.1) == (clips[1] < 1)  # the tight clips do act
+
+
+def partial_randn(seed: int) -> Callable[..., Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def test_the_loss_equals_a_loop_over_words() -> None:
+    lm = model().double()
+    characters, index, targets = batch()
+    layers = lm.network(characters, index)[-1]  # (n_sentences, n_steps, 2 * projection)
+    forward, backward = [], []
+    for sentence, ids in zip(layers, targets.tolist(), strict=True):
+        for k, word in enumerate(ids):
+            if k > 0:  # log p(t_k | t_<k)
+                forward.append(-torch.log_softmax(lm.weight @ sentence[k - 1, :5] + lm.bias, dim=0)[word])
+            if k < len(ids) - 1:  # log p(t_k | t_>k)
+                backward.append(-torch.log_softmax(lm.weight @ sentence[k + 1, 5:] + lm.bias, dim=0)[word])
+    expected = torch.stack([torch.stack(forward).mean(), torch.stack(backward).mean()])
+    torch.testing.assert_close(lm(characters, index, targets), expected)
+
+
+def test_a_direction_never_sees_what_it_predicts() -> None:
+    lm = model().double()
+    characters, index, _ = batch()
+    before = lm.network(characters, index)[-1]
+    changed = index.clone()
+    changed[:, 3] = 7
+    after = lm.network(characters, changed)[-1]
+    same = (before == after).all(-1).all(0), (before[..., :5] == after[..., :5]).all(-1).all(0)
+    assert same[1].tolist() == [True, True, True, False, False, False]
+    backward = (before[..., 5:] == after[..., 5:]).all(-1).all(0)
+    assert backward.tolist() == [False, False, False, False, True, True]
+
+
+def test_the_gradient_is_that_of_the_loss() -> None:
+    lm = model().double()
+    characters, index, targets = batch()
+    lm(characters, index, targets).mean().backward()
+    rng = np.random.default_rng(0)
+    for name, parameter in lm.named_parameters():
+        assert parameter.grad is not None, name
+        flat, gradient = parameter.data.view(-1), parameter.grad.view(-1)
+        for place in rng.choice(flat.numel(), 3):
+            held, values = float(flat[place]), []
+            for shift in (1e-6, -1e-6):
+                flat[place] = held + shift
+                with torch.no_grad():
+                    values.append(float(lm(characters, index, targets).mean()))
+            flat[place] = held
+            assert (values[0] - values[1]) / 2e-6 == pytest.approx(float(gradient[place]), abs=2e-7), name
+
+
+def test_negative_targets_are_not_predicted() -> None:
+    lm = model()
+    characters, index, targets = batch()
+    padded = torch.cat([index, index[:1]]), torch.cat([targets, torch.full_like(targets[:1], -1)])
+    torch.testing.assert_close(lm(characters, *padded), lm(characters, index, targets))
+
+
+def test_sampled_softmax_converges_to_the_full_one() -> None:
+    lm = model().double()
+    full = lm(*batch())
+    generator = torch.Generator().manual_seed(0)
+    torch.testing.assert_close(lm(*batch(), samples=400_000, generator=generator), full, atol=5e-3, rtol=0)
+    few = [lm(*batch(), samples=4, generator=torch.Generator().manual_seed(s)) for s in (1, 1, 2)]
+    assert torch.equal(few[0], few[1])
+    assert not torch.equal(few[0], few[2])
+    few[0].mean().backward()
+    assert all(torch.isfinite(p.grad).all() for p in lm.parameters() if p.grad is not None)
+
+
+def test_one_noise_word_equal_to_the_target_is_finite() -> None:
+    lm = BiLanguageModel(ElmoNetwork(OPTIONS), 1)
+    characters, index, _ = batch()
+    loss = lm(characters, index, torch.zeros_like(index), samples=1)
+    loss.mean().backward()
+    assert loss.tolist() == [0.0, 0.0]
+    assert torch.isfinite(lm.weight.grad).all()  # type: ignore[arg-type]  # the gradient is there
+
+
+def test_training_beats_chance_where_a_fresh_model_does_not() -> None:
+    lm = model(dropout=0.1)
+    torch.nn.init.zeros_(lm.bias)
+    characters, index, targets = batch()
+    assert lm(characters, index, targets).tolist() == pytest.approx([math.log(8)] * 2, abs=0.2)
+    lm.train()
+    optimiser = torch.optim.AdamW(lm.parameters(), lr=0.02)
+    for _ in range(60):
+        loss = lm(characters, index, targets).mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert max(lm.eval()(characters, index, targets).tolist()) < 0.8
+
+
+def test_a_second_backward_is_refused_not_wrong() -> None:
+    loss = model()(*batch()).mean()
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_dropout_acts_in_training_only() -> None:
+    lm = model(dropout=0.5)
+    assert torch.equal(lm(*batch()), lm(*batch()))
+    lm.train()
+    assert not torch.equal(lm(*batch()), lm(*batch()))
+
+
+def test_autocast_trains_float32_weights_through_bfloat16_products() -> None:
+    lm = model()
+    exact = lm(*batch())
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = lm(*batch())
+    loss.mean().backward()
+    torch.testing.assert_close(loss, exact, atol=0.05, rtol=0)
+    for parameter in lm.parameters():
+        assert parameter.grad is not None
+        assert parameter.grad.dtype == torch.float32
+        assert torch.isfinite(parameter.grad).all()

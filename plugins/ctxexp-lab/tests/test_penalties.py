@@ -1,0 +1,114 @@
+"""Penalties on contextual vectors: against double loops and finite differences, and in a training."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from ctxexp_lab.training.data import MASK, SPECIAL
+from ctxexp_lab.training.penalties import APART, context_penalty, isoscore, unrelated_cosine
+from ctxexp_lab.training.train import TrainingRun
+from ctxexp_lab.training.transformer import Transformer
+from tiny_recipes import config
+
+from ctxexp.errors import ConfigError
+from ctxexp.maths import spectra
+
+ROWS = ("model.rows=16", "precision=float32")
+
+
+def states(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors (7, 3, 4) with a common direction, and a mask of two thirds of them."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(7, 3, 4)) * [3.0, 1, 1, 0.5] + [1.0, 0, 0, 0], rng.random((7, 3)) < 0.67
+
+
+def naive_cosine(x: np.ndarray, is_text: np.ndarray) -> float:
+    rows = [(i, x[i, j] / np.linalg.norm(x[i, j])) for i, j in np.argwhere(is_text)]
+    pairs = [float(a @ b) for (i, a), (j, b) in itertools.product(rows, rows) if abs(i - j) >= APART]
+    return float(np.mean(pairs))
+
+
+def naive_isoscore(x: np.ndarray, is_text: np.ndarray) -> float:
+    """By the published steps: variances along principal components, their defect, the score made of it."""
+    v = np.linalg.eigvalsh(np.cov(x[is_text].T))
+    n = len(v)
+    defect = np.linalg.norm(np.sqrt(n) * v / np.linalg.norm(v) - 1) / np.sqrt(2 * (n - np.sqrt(n)))
+    share = (n - defect**2 * (n - np.sqrt(n))) ** 2 / n**2
+    return float((n * share - 1) / (n - 1))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("measure", "naive"), [(unrelated_cosine, naive_cosine), (isoscore, naive_isoscore)])
+def test_a_penalty_and_its_gradient_are_the_definition_s(
+    seed: int,
+    measure: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    naive: Callable[[np.ndarray, np.ndarray], float],
+) -> None:
+    x, is_text = states(seed)
+    tensor = torch.from_numpy(x).requires_grad_()
+    value = measure(tensor, torch.from_numpy(is_text))
+    value.backward()
+    assert value.item() == pytest.approx(naive(x, is_text), abs=1e-6)
+    for at in [(0, 0, 0), (3, 1, 2), (6, 2, 3)]:
+        step = np.zeros_like(x)
+        step[at] = 1e-5
+        slope = (naive(x + step, is_text) - naive(x - step, is_text)) / 2e-5
+        assert tensor.grad[at].item() == pytest.approx(slope, abs=1e-5)
+
+
+def test_isoscore_is_that_of_the_metric_under_autocast_too() -> None:
+    x, is_text = states(5)
+    expected = spectra.isoscore(np.cov(x[is_text].T))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert isoscore(torch.from_numpy(x).float(), torch.from_numpy(is_text)).item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("measure", ["cosine", "isoscore"])
+@pytest.mark.parametrize("model", ["bert", "gpt2"])
+def test_the_loss_has_the_mean_over_layers(model: str, measure: str, text: Path, tmp_path: Path) -> None:
+    plain = TrainingRun(config(model, text, tmp_path / "a", "steps=9", *ROWS)).learner
+    words = ["context_penalty=2.0", f"context_measure={measure}"]
+    fined = TrainingRun(config(model, text, tmp_path / "b", "steps=9", *ROWS, *words)).learner
+    assert isinstance(plain, Transformer)
+    read: list[torch.Tensor] = []
+    plain.base.register_forward_pre_hook(lambda _, args: read.append(args[0]))
+    loss = plain.loss(2, 9)
+    hidden = plain.base(read[0], output_hidden_states=True).hidden_states[1:]
+    extra = context_penalty(hidden, read[0] >= len(SPECIAL), measure)
+    assert (MASK in read[0]) == (model == "bert")
+    assert fined.loss(2, 9).item() == pytest.approx((loss + 2 * extra).item(), rel=1e-5)
+
+
+@pytest.mark.slow
+def test_a_training_with_it_ends_with_lower_cosines(text: Path, tmp_path: Path) -> None:
+    """Beside the same training without, on batches that neither has learnt from."""
+    cosines = []
+    for weight in (0, 5):
+        words = [f"context_penalty={weight}", "steps=30", "model.shape.layers=2", "model.muon_rate=0.01", *ROWS]
+        run = TrainingRun(config("gpt2", text, tmp_path / str(weight), *words))
+        run.train()
+        assert isinstance(run.learner, Transformer)
+        x = torch.from_numpy(run.learner.batch(40, 100))
+        hidden = run.learner.base(x, output_hidden_states=True).hidden_states[1:]
+        cosines.append(context_penalty(hidden, x >= len(SPECIAL), "cosine").item())
+    assert cosines[1] < cosines[0] - 0.02
+
+
+@pytest.mark.parametrize(
+    ("model", "word", "message"),
+    [
+        ("elmo", "context_penalty=1", "context_penalty=1 is of model=bert and gpt2, whose training has it"),
+        ("elmo", "cosine_penalty=1", "cosine_penalty=1 is of model=bert and gpt2"),
+        ("bert", "context_measure=angle", "no context_measure 'angle'"),
+        ("bert", "context_penalty=1", "compares windows that are 4 or more apart, but a batch has 2: raise"),
+    ],
+)  # fmt: skip
+def test_what_no_training_can_use_is_refused(model: str, word: str, message: str, text: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        TrainingRun(config(model, text, tmp_path, "steps=2", word))

@@ -1,0 +1,358 @@
+"""Laws of the probe: planted answers are found where they are, folds keep sentences apart, only `all` moves ELMo."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from ctxexp_lab import _probe, probe_sweep
+from ctxexp_lab.probe import SenseTask, Settings, folds_of, probe, table, word_bootstrap
+from ctxexp_lab.probe.elmo_layers import OccurrenceLayers
+from ctxexp_lab.probe.train import SenseProbe, fit, right, tune
+
+from ctxexp import Corpus, CtxexpError, Sense, Sentence
+from ctxexp.command.verb import Verb
+from ctxexp.datasets.polysemy import polysemy
+from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
+from ctxexp.models.elmo.encoder import ElmoEncoder
+from ctxexp.models.elmo.files import ElmoOptions
+from ctxexp.models.elmo.network import ElmoNetwork
+
+TINY = ElmoOptions(4, ((1, 4), (2, 4)), 1, 262, 50, "relu", 12, 6, 2, 3.0, 3.0, True)
+
+
+def network(seed: int = 0) -> ElmoNetwork:
+    return ElmoNetwork(TINY, generator=torch.Generator().manual_seed(seed)).requires_grad_(False).eval()
+
+
+def corpus(rows: Sequence[tuple[str, str]]) -> Corpus:
+    """Sentences with the label of their first word that the label begins with."""
+    sentences = [Sentence.of(text.split()) for text, _ in rows]
+    senses = [
+        Sense(i, next(k for k, word in enumerate(s.words) if word.lower() == label.split(".")[0]), label)
+        for i, (s, (_, label)) in enumerate(zip(sentences, rows, strict=True))
+    ]
+    return Corpus("planted", tuple(sentences), senses=tuple(senses))
+
+
+def planted(n_words: int = 4, contexts: int = 10) -> SenseTask:
+    """The word before tells the sense, two a word; sentences differ in their third word."""
+    names = ["bank", "bat", "crane", "seal", "pitch", "mole"][:n_words]
+    return SenseTask.of(
+        corpus([(f"{'ab'[s]} {w} x{i}", f"{w}.{s}") for w in names for s in range(2) for i in range(contexts)])
+    )
+
+
+def vectors(task: SenseTask, layer: int, *, seed: int = 0, n_layers: int = 3, dim: int = 16) -> torch.Tensor:
+    """Noise (n_layers, n, dim) whose layer `layer` also holds a direction for each sense."""
+    rng = np.random.default_rng(seed)
+    layers = rng.normal(size=(n_layers, len(task), dim)).astype(np.float32)
+    layers[layer] += 3 * rng.normal(size=(len(task.sense_labels), dim)).astype(np.float32)[task.sense_ids]
+    return torch.from_numpy(layers)
+
+
+def halves(task: SenseTask) -> tuple[np.ndarray, np.ndarray]:
+    fold = folds_of(task, 2, 0)
+    return np.flatnonzero(fold == 0), np.flatnonzero(fold == 1)
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_the_mix_weighs_the_layer_with_the_answer(layer: int) -> None:
+    task = planted(4, 40)
+    layers, (train, test) = vectors(task, layer), halves(task)
+    found = fit(task, layers, train, Settings(epochs=60), mixed=True)
+    s = found.mix.s.detach().numpy()
+    assert s.sum() == pytest.approx(1)
+    assert s.argmax() == layer
+    assert s[layer] > 0.7
+    assert float(found.mix.gamma.detach()) != 1
+    assert right(found, lambda part: layers[:, part], task, test).mean() > 0.9
+
+
+def test_a_layer_without_the_answer_scores_near_chance() -> None:
+    task = planted(6, 30)
+    layers, (train, test) = vectors(task, 1), halves(task)
+    for j in range(3):
+        found = fit(task, layers[j : j + 1], train, Settings(epochs=20), mixed=False)
+        accuracy = right(found, lambda part, j=j: layers[j : j + 1, part], task, test).mean()  # type: ignore[misc]
+        if j == 1:
+            assert accuracy > 0.95
+        else:
+            assert abs(accuracy - 0.5) < 0.12  # three standard errors of 180 guesses
+        assert float(found.mix.gamma) == 1
+        assert float(found.mix.s) == 1
+
+
+def test_the_size_of_a_layer_gives_it_no_advantage() -> None:
+    task = planted()
+    layers, (train, _) = vectors(task, 1), halves(task)
+    moved = layers * torch.tensor([1000.0, 0.01, 5.0])[:, None, None] + torch.tensor([3.0, -1.0, 0.0])[:, None, None]
+    a, b = (fit(task, x, train, Settings(epochs=10), mixed=True).mix.s for x in (layers, moved))
+    torch.testing.assert_close(a, b, atol=2e-3, rtol=0)
+
+
+def test_a_constant_layer_is_no_division_by_zero() -> None:
+    task = planted()
+    layers = vectors(task, 1)
+    layers[0] = 7
+    found = fit(task, layers, halves(task)[0], Settings(epochs=3), mixed=True)
+    assert torch.isfinite(found.linear.weight).all()
+
+
+def test_only_the_words_own_senses_are_answers() -> None:
+    task = planted()
+    found = SenseProbe(vectors(task, 0), task.is_sense_of, mixed=False)
+    with torch.no_grad():
+        found.linear.bias.copy_(torch.randn(len(task.sense_labels), generator=torch.Generator().manual_seed(0)))
+    logits = found(vectors(task, 0), torch.from_numpy(task.word_ids))
+    assert np.array_equal(torch.isfinite(logits).numpy(), task.is_sense_of[task.word_ids])
+    assert task.is_sense_of[task.word_ids, task.sense_ids].all()
+
+
+def test_the_rows_are_the_encoders_vectors_in_the_order_asked() -> None:
+    task = SenseTask.of(
+        corpus([("a bank", "bank.0"), ("the bank b c d e", "bank.0"), ("f g h bank", "bank.1"), ("bank", "bank.1")])
+    )
+    one = ElmoEncoder(TINY, network().state_dict(), source="", identity="x:y:z", device="cpu")
+    expected = [e.layers[:, p] for e, p in zip(one.encode(task.sentences), task.positions, strict=True)]
+    order = torch.tensor([3, 1, 0, 2])
+    found = OccurrenceLayers(network(), task)(order).numpy()
+    np.testing.assert_allclose(found, np.stack([expected[i] for i in order], axis=1), atol=1e-6)
+    np.testing.assert_allclose(
+        OccurrenceLayers(network(), task).all_rows().numpy(), np.stack(expected, axis=1), atol=1e-6
+    )
+
+
+def test_gradients_reach_the_network_only_with_all() -> None:
+    task, one = planted(2, 4), network()
+    before = {name: value.clone() for name, value in one.state_dict().items()}
+    rows_of, settings = OccurrenceLayers(one, task), Settings(epochs=2, tune_epochs=1, tune_rate=0.01, folds=2)
+    train = np.arange(len(task))
+    start = fit(task, rows_of.all_rows(), train, settings, mixed=True)
+    head = {name: value.clone() for name, value in start.state_dict().items()}
+    probe(task, one, ["frozen", "mix"], settings)
+    assert all(p.grad is None and not p.requires_grad for p in one.parameters())
+    found, tuned = tune(task, rows_of, start, train, settings)
+    for name, value in tuned.state_dict().items():
+        assert not torch.equal(value, before[name]), name
+    assert not torch.equal(found.mix.w, start.mix.w)
+    # the given ones stay as they are, whatever was trained
+    probe(task, one, ["all"], settings)
+    assert all(torch.equal(value, before[name]) for name, value in one.state_dict().items())
+    assert all(torch.equal(value, head[name]) for name, value in start.state_dict().items())
+
+
+def test_training_the_network_finds_what_the_untrained_one_hides() -> None:
+    """The answer is in the neighbour: the token layer alone can't know it, however long anything is trained."""
+    task = planted(4, 6)
+    settings = Settings(folds=2, epochs=15, tune_epochs=30, tune_rate=0.01, batch=8)
+    scores = {(s.use, s.layer): s for s in probe(task, network(), ["frozen", "mix", "all"], settings)}
+    assert list(scores) == [
+        ("chance", ""), ("majority", ""), ("majority of all", ""),
+        ("frozen", "0"), ("frozen", "1"), ("frozen", "2"), ("mix", "0-2"), ("all", "0-2"),
+    ]  # fmt: skip
+    assert scores["frozen", "0"].correct.mean() == pytest.approx(0.5, abs=0.15)  # a guess a word
+    assert scores["all", "0-2"].correct.mean() > 0.9
+    assert scores["mix", "0-2"].s.shape == scores["all", "0-2"].s.shape == (2, 3)
+
+
+def test_what_is_asked_for_was_not_learnt() -> None:
+    """Labels by lot: the network can learn them by heart, and must not where a row is held out."""
+    rng = np.random.default_rng(0)
+    task = SenseTask.of(corpus([(f"y{i} bank z{i * i}", f"bank.{rng.integers(2)}") for i in range(40)]))
+    settings, everything = Settings(folds=2, epochs=2, tune_epochs=40, tune_rate=0.01, batch=8), np.arange(40)
+    rows_of = OccurrenceLayers(network(), task)
+    start = fit(task, rows_of.all_rows(), everything, settings, mixed=True)
+    found, tuned = tune(task, rows_of, start, everything, settings)
+    assert right(found, rows_of.with_network(tuned), task, everything).mean() > 0.95
+    assert probe(task, network(), ["all"], settings)[-1].correct.mean() < 0.75
+
+
+def test_the_same_seed_gives_the_same_scores() -> None:
+    task, settings = planted(2, 4), Settings(folds=2, epochs=3, tune_epochs=1, seed=3)
+    first, second = (probe(task, network(), ["mix", "all"], settings) for _ in range(2))
+    for a, b in zip(first, second, strict=True):
+        assert np.array_equal(a.correct, b.correct)
+        assert np.array_equal(a.s, b.s)
+    other = probe(task, network(), ["mix"], Settings(folds=2, epochs=3, seed=4))
+    assert not np.array_equal(first[3].s, other[3].s)
+
+
+def test_the_order_of_uses_changes_no_score() -> None:
+    task, settings = planted(2, 4), Settings(folds=2, epochs=3, tune_epochs=1)
+    alone = probe(task, network(), ["all"], settings)[-1]
+    assert np.array_equal(alone.s, probe(task, network(), ["all", "mix", "frozen"], settings)[-1].s)
+
+
+@pytest.mark.parametrize("folds", [2, 5, 7])
+def test_folds_never_share_a_sentence_and_spread_every_sense(folds: int) -> None:
+    task = SenseTask.of(polysemy())
+    fold = folds_of(task, folds, 1)
+    assert set(fold) == set(range(folds))
+    assert all(len(set(fold[task.sentence_ids == g])) == 1 for g in np.unique(task.sentence_ids))
+    counts = np.array([np.bincount(task.sense_ids[fold == k], minlength=len(task.sense_labels)) for k in range(folds)])
+    assert np.ptp(counts, axis=0).max() <= 1
+    assert np.ptp(counts.sum(axis=1)) <= 1
+    assert not np.array_equal(fold, folds_of(task, folds, 2))
+
+
+def test_duplicates_of_a_sentence_share_its_fold() -> None:
+    rows = [(f"the bank n{i}", f"bank.{i % 2}") for i in range(8)]
+    rows += [(f"The Bank n{i}", f"bank.{i % 2}") for i in range(8)] + [("a bat n", "bat.0"), ("b bat n", "bat.0")]
+    task = SenseTask.of(corpus([*rows, ("a bat m", "bat.1"), ("b bat m", "bat.1")]))
+    assert len(np.unique(task.sentence_ids)) == 12
+    for seed in range(5):
+        fold = folds_of(task, 3, seed)
+        assert all(len(set(fold[task.sentence_ids == g])) == 1 for g in task.sentence_ids)
+    assert np.array_equal(task.sentence_ids[:8], task.sentence_ids[8:16])
+
+
+def test_words_of_one_sense_are_left_out_and_counted() -> None:
+    rows = [(f"the bank n{i}", f"bank.{i % 2}") for i in range(4)] + [("a bat", "bat.0")]
+    task = SenseTask.of(corpus(rows))
+    assert (task.vocabulary, task.sense_labels, len(task), task.left_out) == (("bank",), ("bank.0", "bank.1"), 4, 1)
+
+
+def test_baselines_by_hand() -> None:
+    rows = [(f"the bank n{i}", "bank.0") for i in range(6)] + [(f"the bank n{i}", "bank.1") for i in range(6, 8)]
+    rows += [("a bat", "bat.0"), ("b bat", "bat.0"), ("c bat", "bat.1"), ("d bat", "bat.1")]
+    task = SenseTask.of(corpus(rows))
+    assert task.chance().tolist() == [0.5] * 12
+    assert task.majority(None).tolist() == [1.0] * 6 + [0.0] * 2 + [0.5] * 4
+    fold = np.array([0, 0, 0, 1, 1, 1, 0, 1, 0, 1, 2, 1])
+    # bat: fold 0 sees bat.0 once and bat.1 twice; fold 1 one of each; fold 2 bat.0 twice, bat.1 once
+    assert task.majority(fold).tolist() == [1.0] * 6 + [0.0] * 2 + [0.0, 0.5, 0.0, 0.5]
+
+
+def test_balanced_data_put_the_training_folds_majority_below_chance() -> None:
+    task = SenseTask.of(polysemy())
+    assert len(task) == 1493
+    majority = task.majority(folds_of(task, 5, 0)).mean()
+    assert majority < task.chance().mean() < task.majority(None).mean()
+
+
+def test_the_interval_is_that_of_whole_words() -> None:
+    task = planted(6, 10)
+    same = word_bootstrap(task, np.full(len(task), 0.25), 0)
+    assert same == pytest.approx((0.25, 0.25))
+    by_word = np.arange(6)[task.word_ids] / 5.0
+    low, high = word_bootstrap(task, by_word, 0)
+    rng = np.random.default_rng(9)
+    draws = [np.concatenate([by_word[task.word_ids == w] for w in rng.integers(6, size=6)]).mean() for _ in range(4000)]
+    assert (low, high) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])), abs=0.03)
+    narrow = word_bootstrap(task, np.tile([0.0, 1.0], len(task) // 2), 0)  # varies within words alone
+    assert narrow == pytest.approx((0.5, 0.5))
+
+
+def test_the_table_takes_the_mix_as_its_measure() -> None:
+    task, settings = planted(2, 4), Settings(folds=2, epochs=3)
+    scores = probe(task, network(), ["frozen", "mix"], settings)
+    columns = table(task, scores, 0)
+    mix = columns["accuracy"].iloc[-1]
+    assert list(columns["minus_mix"][:-1]) == pytest.approx([a - mix for a in columns["accuracy"][:-1]])
+    assert np.isnan(columns["minus_mix"].iloc[-1])
+    assert sum(columns[f"s_{j}"].iloc[-1] for j in range(3)) == pytest.approx(1)
+    assert all(
+        low <= a <= high
+        for low, a, high in zip(columns["ci_low"], columns["accuracy"], columns["ci_high"], strict=True)
+    )
+    without = table(task, probe(task, network(), ["frozen"], settings), 0)
+    assert np.isnan(without["minus_mix"]).all()
+    assert "s_0" not in without
+
+
+def typed(*words: str) -> int:
+    """The exit status of `ctxexp probe WORDS`."""
+    return Verb("probe", _probe)(words)
+
+
+def test_the_command_prints_and_writes_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert typed("use=frozen", "epochs=1", "folds=2", "rate=1e-3", f"out={tmp_path / 'new'}") == 0
+    printed = capsys.readouterr().out
+    assert "1,493 occurrences of 90 words, 213 senses" in printed
+    assert "rate=0.001" in printed
+    with (tmp_path / "new" / "probe.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(r["use"], r["layer"]) for r in rows[3:]] == [("frozen", "0"), ("frozen", "1"), ("frozen", "2")]
+    assert all(r["n"] == "1493" and r["model"].startswith("elmo sha256:") for r in rows)
+    assert typed("--help") == 0
+    assert "tune_rate=0.0001" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["use=frozne"], "no use 'frozne'; did you mean 'frozen'? (all, frozen, mix)"),
+        (["uses=mix"], "ctxexp probe has no argument 'uses'; did you mean 'use'?"),
+        (["mix"], "'mix': expected key=value; ctxexp probe --help says which"),
+        (["use=mix", "model=bert"], "model='bert': no such choice. (elmo)"),
+        (["folds=1"], "folds=1: expected 2 to 1493, the number of different sentences"),
+        (["epochs=0"], "epochs=0: expected at least 1"),
+        (["rate=0"], "rate=0.0: expected a positive number"),
+        (["tune_rate=much"], "tune_rate='much': expected float, got str"),
+        (["options_file=a.json"], "options_file=a.json needs its weight_file"),
+    ],
+    ids=lambda v: v[0] if isinstance(v, list) else "",
+)
+def test_mistakes_are_answered_in_a_sentence(arguments: list[str], message: str) -> None:
+    with pytest.raises(CtxexpError) as caught:
+        typed(*arguments)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_model_by_name_is_measured_beside_its_twin() -> None:
+    bert = ["-m", "model=bert", "metric.probe.labels=pos", "dataset=semcor", "weights=mini,untrained", "metric=probe"]
+    assert probe_sweep(["model=bert", "labels=pos", "dataset=semcor"]) == bert
+    assert probe_sweep(["model=bert,minilm", "folds=3"]) == [
+        "-m",
+        "model=bert,minilm",
+        "metric.probe.folds=3",
+        "metric=probe",
+    ]
+    assert "weights=mini,untrained" not in probe_sweep(["model=gpt2", "weights=published"])
+
+
+def test_an_output_path_that_is_a_file_is_refused_early(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="choose another out="):
+        typed(f"out={tmp_path / 'file'}")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("a bank", "bank.0")], "planted: no word with two labelled senses"),
+        ([("a bank", "bank.0"), ("b bank", "bank.0"), ("A bank", "bank.1"), ("a Bank", "bank.1")],
+         "sense 'bank.1' has a single sentence; expected at least 2"),
+    ],
+    ids=["one sense", "one sentence"],
+)  # fmt: skip
+def test_senses_that_cannot_be_asked_for(rows: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        SenseTask.of(corpus(rows))
+
+
+def test_a_label_on_two_words_is_refused() -> None:
+    mixed = Corpus("c", (Sentence.of(["a", "b"]),), senses=(Sense(0, 0, "x"), Sense(0, 1, "x")))
+    with pytest.raises(DataError, match="c: sense 'x' labels 'a' and 'b'; expected one word a sense"):
+        SenseTask.of(mixed)
+
+
+def test_a_loss_that_is_not_finite_is_refused() -> None:
+    task, one = planted(2, 4), network()
+    with torch.no_grad():
+        one.tokens.characters.fill_(float("nan"))
+    with pytest.raises(MetricError, match=r"probe, fold 1 of 2, mix: the loss is nan in epoch 1, expected a finite"):
+        probe(task, one, ["mix"], Settings(folds=2))
+
+
+def test_other_messages() -> None:
+    with pytest.raises(UnknownName, match="no use 'tune'"):
+        probe(planted(2, 4), network(), ["tune"], Settings())
+    with pytest.raises(ConfigError, match="seed=-1: expected at least 0"):
+        Settings(seed=-1)

@@ -1,0 +1,539 @@
+"""The minis' recipe: streams, losses, schedule, optimiser, resumption, export, the verb."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import lzma
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import ctxexp_lab
+import numpy as np
+import pytest
+import torch
+from ctxexp_lab.training.condense import condense
+from ctxexp_lab.training.data import (
+    BOUNDARY,
+    CLS,
+    MASK,
+    SEP,
+    SPECIAL,
+    PieceStreams,
+    TextSource,
+    log_unigram,
+    train_tokenizer,
+    windows,
+)
+from ctxexp_lab.training.initialise import extrapolated, frequencies, local_attention, sinusoids
+from ctxexp_lab.training.optimiser import Optimiser, rate_scale
+from ctxexp_lab.training.penalties import mean_cosine
+from ctxexp_lab.training.train import TrainingRun, train
+from ctxexp_lab.training.transformer import Transformer, build
+from tiny_recipes import TINY, config, weights
+
+from ctxexp.errors import ConfigError, DataError
+from ctxexp.plugins import build_registry
+
+# --- data -----------------------------------------------------------------------------------------------------------
+
+
+def test_segments_hold_the_text_once_and_no_document_meets_another(text: Path) -> None:
+    chosen = TextSource(text, ("small", "full-1"), "valid", None, seed=0)
+    raw = [lzma.decompress((text / f"{name}.txt.xz").read_bytes()).decode() for name in ("small", "full-1")]
+    documents = [d.split() for r in raw for d in r.split("\n\n")]
+    assert sorted(w for s in chosen.segments() for w in s.split()) == sorted(w for d in documents for w in d)
+    joined = [" ".join(d) for d in documents]
+    assert all(any(s in d for d in joined) for s in chosen.segments())
+
+
+def test_a_word_budget_takes_a_prefix_of_the_files(text: Path) -> None:
+    small = TextSource(text, ("small",), "valid", None, seed=0).segments()
+    some = TextSource(text, ("small", "full-1"), "valid", 200, seed=0).segments()
+    assert set(some) <= set(small)
+    assert 200 <= sum(len(s.split()) for s in some) < 200 + 100
+
+
+def test_skipped_and_remaining_parts_make_the_text_once(text: Path) -> None:
+    def words(**bounds: int | None) -> list[str]:
+        chosen = TextSource(text, ("small", "full-1"), "valid", seed=0, **{"words": None, **bounds})  # type: ignore[arg-type]
+        return [word for segment in chosen.segments() for word in segment.split()]
+
+    first, rest = words(words=1000), words(skip=1000)
+    assert 1000 <= len(first) < 1100
+    assert len(rest) > 300
+    assert sorted(first + rest) == sorted(words())
+    assert (
+        TextSource(text, ("small",), "valid", None, 0, 5).key() != TextSource(text, ("small",), "valid", None, 0).key()
+    )
+
+
+def test_the_order_follows_the_seed(text: Path) -> None:
+    a, b, c = (TextSource(text, ("small",), "valid", None, seed=s).segments() for s in (0, 0, 1))
+    assert a == b != c
+    assert sorted(a) == sorted(c)
+
+
+def test_missing_text_is_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"no training text .*absent\.txt\.xz: text= must be a folder that holds absent"
+    ):
+        TextSource(tmp_path, ("absent",), "valid", None, seed=0).segments()
+
+
+def test_a_vocabulary_too_large_for_the_text_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"vocabulary of \d+ pieces, not 5000"):
+        train_tokenizer(["one two"], 5000)
+
+
+def test_pieces_decode_to_the_text_and_end_each_segment(text: Path) -> None:
+    from tokenizers import Tokenizer
+
+    chosen = TextSource(text, ("small",), "valid", None, seed=0)
+    pieces = PieceStreams.of(chosen, vocabulary=300, cache=text / "cache")
+    tokenizer = Tokenizer.from_file(str(pieces.tokenizer_file))
+    ends = np.flatnonzero(pieces.train == BOUNDARY)
+    assert len(ends) == len(chosen.segments())
+    assert tokenizer.decode(pieces.train[: ends[0]].tolist()).strip() == chosen.segments()[0]
+    assert [tokenizer.id_to_token(i) for i in range(5)] == list(SPECIAL)
+
+
+def test_windows_predict_each_unit_of_the_stream_once() -> None:
+    stream = np.arange(50, dtype=np.uint16)
+    batches = [windows(stream, start, 3, 5) for start in (0, 12, 24)]
+    predicted = np.concatenate([b[:, 1:].ravel() for b in batches])
+    assert predicted.tolist() == list(range(1, 37))
+    assert windows(stream, 48, 1, 4).tolist() == [[48, 49, 0, 1]]
+
+
+def test_log_unigram_by_hand() -> None:
+    got = log_unigram(np.array([2, 2, 0]), 3)
+    assert np.allclose(np.exp(got), [2 / 6, 1 / 6, 3 / 6])
+
+
+# --- optimiser ------------------------------------------------------------------------------------------------------
+
+
+def test_muon_steps_gpt2s_fused_transposed_attention_as_its_three_matrices() -> None:
+    shape = {"vocabulary": 50, "layers": 1, "width": 8, "heads": 2, "inner": 32, "positions": 16}
+    network = build("causal", shape, norm="pre", tied=True)
+    fused = network.transformer.h[0].attn.c_attn.weight  # (in, 3 out)
+    alone = [torch.nn.Parameter(m.detach().T.clone()) for m in fused.chunk(3, dim=1)]
+    optimiser = Optimiser(network, lambda n: ".h." in n, muon_rate=0.1, adamw_rate=0.1, weight_decay=0.01, clip=1e9)
+    plain = torch.optim.Muon(alone, lr=0.1, momentum=0.95, weight_decay=0.01)
+    draw = torch.Generator().manual_seed(0)
+    for _ in range(2):
+        gradients = [torch.randn(8, 8, generator=draw) for _ in alone]
+        fused.grad = torch.cat([g.T for g in gradients], dim=1)
+        for p, g in zip(alone, gradients, strict=True):
+            p.grad = g
+        optimiser.step(1.0)
+        plain.step()
+    assert fused.grad is None
+    assert torch.allclose(fused, torch.cat([p.T for p in alone], dim=1), atol=1e-3)
+
+
+def test_every_parameter_is_stepped_by_exactly_one_optimiser() -> None:
+    shape = {"vocabulary": 50, "layers": 2, "width": 8, "heads": 2, "inner": 32, "positions": 16}
+    network = build("causal", shape, norm="pre", tied=True)
+    optimiser = Optimiser(network, lambda n: ".h." in n, muon_rate=0.1, adamw_rate=0.1, weight_decay=0.0, clip=1.0)
+    owned = [id(p) for group in optimiser.parts[0].param_groups for p in group["params"]]
+    owned += [id(weight) for weight, _, _ in optimiser.matrices]
+    assert sorted(owned) == sorted(id(p) for p in network.parameters())
+    assert len(optimiser.matrices) == 2 * 4  # attention in, attention out, inner in, inner out, of two layers
+    muon = [p for group in optimiser.parts[1].param_groups for p in group["params"]]
+    assert len(muon) == 2 * (3 + 3)  # attention in is three
+    assert sum(p.numel() for p in muon) == sum(weight.numel() for weight, _, _ in optimiser.matrices)
+
+
+def test_the_schedule_climbs_stays_and_falls_to_nothing() -> None:
+    scales = [rate_scale(s, 100, warmup=10, decay=0.5) for s in range(101)]
+    assert scales[0] == pytest.approx(0.1)
+    assert set(scales[10:51]) == {1.0}
+    assert scales[75] == pytest.approx(0.5)
+    assert scales[100] == 0.0
+    assert rate_scale(10**6, None, warmup=10, decay=0.5) == 1.0
+
+
+# --- initialisation, losses -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", [-2, -1, 1, 2])
+def test_local_attention_looks_at_its_offset(offset: int) -> None:
+    dim, positions = 96, 40
+    query, key = local_attention([offset, 1, -1, 2], dim, gain=1.0)
+    p = sinusoids(positions, dim, 1.0)
+    head = slice(0, dim // 4)
+    scores = (p @ query.T)[:, head] @ (p @ key.T)[:, head].T  # (positions, positions)
+    inside = np.arange(max(0, -offset), positions - max(0, offset))
+    assert (scores.argmax(1)[inside] == inside + offset).all()
+    assert np.allclose(scores[inside, inside + offset], len(frequencies(dim)[: dim // 8]), atol=1e-3)
+
+
+def test_positions_go_on_as_they_began() -> None:
+    """Whatever lies beyond, and whatever linear map the network made of the sinusoids that a head reads."""
+    rng = np.random.default_rng(2)
+    waves = sinusoids(128, 96, 1.0)[:, :24]
+    whole = (waves @ rng.normal(size=(24, 96)) + rng.normal(size=96)).astype(np.float32)
+    cut = whole.copy()
+    cut[0], cut[62:] = 9.0, rng.normal(size=(66, 96))
+    found = extrapolated(cut, 64, heads=4)
+    assert found.dtype == np.float32
+    assert np.array_equal(found[:64], cut[:64])
+    assert np.abs(found[64:] - whole[64:]).max() < 0.1 * whole.std()
+    assert np.abs(found[64:] - whole[64:]).mean() < 0.02 * whole.std()
+
+
+@pytest.mark.parametrize("model", ["bert", "gpt2"])
+def test_later_positions_are_extrapolated_before_their_step(model: str, text: Path, tmp_path: Path) -> None:
+    def positions(run: TrainingRun) -> np.ndarray:
+        (found,) = (p for name, p in run.learner.network.named_parameters() if "position_emb" in name or "wpe" in name)
+        return found.detach().numpy().copy()
+
+    words = ["steps=4", "model.long_share=0.5", "model.adamw_rate=0.02"]
+    plain = TrainingRun(config(model, text, tmp_path / "a", *words, "stop_after=2"))
+    plain.train()
+    before = positions(plain)
+    extended = TrainingRun(config(model, text, tmp_path / "a", *words, "model.extend=2"))
+    extended.learner.loss(2, 4)
+    assert np.array_equal(positions(extended), extrapolated(before, 8, heads=4))
+    assert not np.array_equal(positions(extended)[8:], before[8:])
+    extended.learner.loss(3, 4)
+    assert np.array_equal(positions(extended), extrapolated(before, 8, heads=4))
+
+
+@pytest.mark.parametrize("model", ["bert", "gpt2"])
+def test_the_trained_network_starts_with_local_attention(model: str, text: Path, tmp_path: Path) -> None:
+    run = TrainingRun(config(model, text, tmp_path, "steps=1", "model.shape.width=192", "model.shape.inner=768"))
+    learner = run.learner
+    assert isinstance(learner, Transformer)
+    x = torch.randint(5, 300, (64, 16), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        attention = learner.network(x, output_attentions=True).attentions[0].mean(0)  # (heads, positions, positions)
+    for head, offset in enumerate(run.cfg.model.local):
+        inside = torch.arange(max(0, -offset), 16 - max(0, offset))
+        assert torch.equal(attention[head].argmax(1)[inside], inside + offset)
+
+
+def test_masked_prediction_reads_boundaries_but_never_asks_for_them(text: Path, tmp_path: Path) -> None:
+    learner = TrainingRun(config("bert", text, tmp_path, "steps=1")).learner
+    assert isinstance(learner, Transformer)
+    seen = []
+    learner.base.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+    x = torch.from_numpy(learner.batch(0, None))
+    x[:, 3] = BOUNDARY
+    _, target, chosen, *_ = learner._predict(x.clone(), torch.Generator().manual_seed(0), 0.3)
+    assert (seen[0][:, 0] == CLS).all()
+    assert (seen[0][:, 3] == SEP).all()
+    assert not chosen[:, [0, 3]].any()
+    assert (chosen.sum(1) == round(0.3 * 7)).all()
+    assert torch.equal(target, x[chosen])
+    read = torch.where(x == BOUNDARY, SEP, x)
+    read[:, 0] = CLS
+    assert torch.equal(seen[0][~chosen], read[~chosen])
+    assert (seen[0][chosen] == MASK).float().mean() > 0.5
+
+
+def test_causal_loss_is_that_of_the_stock_class(text: Path, tmp_path: Path) -> None:
+    learner = TrainingRun(config("gpt2", text, tmp_path, "steps=9", "precision=float32")).learner
+    assert isinstance(learner, Transformer)
+    x = torch.from_numpy(learner.batch(4, 9))
+    assert learner.loss(4, 9).item() == pytest.approx(learner.network(x, labels=x).loss.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("model", ["bert", "gpt2"])
+def test_the_last_steps_have_long_windows(model: str, text: Path, tmp_path: Path) -> None:
+    learner = TrainingRun(config(model, text, tmp_path, "steps=20", "model.long_share=0.25")).learner
+    assert isinstance(learner, Transformer)
+    shapes = [learner.batch(s, 20).shape for s in range(20)]
+    assert shapes == [(4, 8)] * 15 + [(2, 16)] * 5
+    assert learner.batch(15, 20)[0, 0] == learner.batch(14, 20)[-1, -1]
+    assert learner.batch(16, 20)[0, 0] == learner.batch(15, 20)[-1, -1]
+
+
+def test_mean_cosine_is_the_double_loop() -> None:
+    w = torch.randn(7, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    u = w / w.norm(dim=1, keepdim=True)
+    loop = sum(float(u[i] @ u[j]) for i in range(7) for j in range(7) if i != j) / 49
+    assert float(mean_cosine(w)) == pytest.approx(loop, abs=1e-6)
+
+
+def test_the_cosine_regularisers_gradient_is_that_of_the_double_loop() -> None:
+    """In O(N), against its definition by finite differences."""
+    rng = np.random.default_rng(8)
+    w = rng.normal(size=(6, 4)).astype(np.float32)
+
+    def penalty(w: np.ndarray) -> float:
+        u = w / np.linalg.norm(w, axis=1, keepdims=True)
+        return sum(float(a @ b) for i, a in enumerate(u) for j, b in enumerate(u) if i != j) / len(w) ** 2
+
+    tensor = torch.from_numpy(w).requires_grad_()
+    value = mean_cosine(tensor)
+    value.backward()
+    assert value.item() == pytest.approx(penalty(w.astype(np.float64)), abs=1e-6)
+    for i, j in itertools.product(range(6), range(4)):
+        step = np.zeros((6, 4))
+        step[i, j] = 1e-5
+        slope = (penalty(w + step) - penalty(w - step)) / 2e-5
+        assert tensor.grad[i, j].item() == pytest.approx(slope, abs=1e-5)
+
+
+def test_the_penalty_is_added_to_the_loss(text: Path, tmp_path: Path) -> None:
+    plain = TrainingRun(config("bert", text, tmp_path / "a", "steps=1", "precision=float32")).learner
+    fined = TrainingRun(
+        config("bert", text, tmp_path / "b", "steps=1", "precision=float32", "cosine_penalty=2.0")
+    ).learner
+    extra = 2.0 * mean_cosine(plain.network.get_output_embeddings().weight)
+    assert fined.loss(0, 1).item() == pytest.approx((plain.loss(0, 1) + extra).item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
+def test_the_unigram_baseline_is_the_counts_loss(model: str, text: Path, tmp_path: Path) -> None:
+    run = TrainingRun(config(model, text, tmp_path, "steps=1"))
+    network, unigram = run.learner.network, torch.from_numpy(run.learner.unigram).float()  # type: ignore[attr-defined]
+    head = {"bert": lambda: network.cls.predictions.decoder, "gpt2": lambda: network.lm_head, "elmo": lambda: network}
+    with torch.no_grad():
+        if model == "gpt2":  # no output bias: the counts go in by the last norm's bias and a one-column head
+            network.transformer.ln_f.weight.zero_()
+            network.transformer.ln_f.bias.zero_()
+            network.transformer.ln_f.bias[0] = 1.0
+            network.lm_head.weight = torch.nn.Parameter(torch.zeros(300, 16))
+            network.lm_head.weight[:, 0] = unigram
+        else:
+            head[model]().weight.zero_()
+            head[model]().bias.copy_(unigram)
+    found = run.learner.held_out(None)
+    assert found["loss"] == pytest.approx(found["unigram"], rel=1e-4)
+    assert found["predicted"] > 100
+
+
+# --- the loop -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
+def test_two_runs_and_a_resumed_one_learn_equal_weights(model: str, text: Path, tmp_path: Path) -> None:
+    runs = []
+    steps = 40 if model == "elmo" else 8
+    for name in ("a", "b"):
+        run = TrainingRun(config(model, text, tmp_path / name, f"steps={steps}"))
+        before = run.learner.held_out(None)
+        run.train()
+        runs.append(run)
+    TrainingRun(config(model, text, tmp_path / "c", f"steps={steps}", "stop_after=5")).train()
+    resumed = TrainingRun(config(model, text, tmp_path / "c", f"steps={steps}"))
+    assert resumed.step == 5
+    resumed.train()
+    assert torch.equal(weights(runs[0]), weights(runs[1]))
+    assert torch.equal(weights(runs[0]), weights(resumed))
+    assert runs[0].learner.held_out(None)["loss"] < before["loss"]
+    curves = [(tmp_path / n / "curve.csv").read_text().splitlines() for n in "ac"]
+    assert [r.split(",")[0] for r in curves[0]] == [r.split(",")[0] for r in curves[1]]
+    assert [r.split(",")[0] for r in curves[0]] == ["step", *map(str, range(2, steps + 1, 2))]
+
+
+@pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
+def test_training_goes_on_from_an_export(model: str, text: Path, tmp_path: Path) -> None:
+    train(config(model, text, tmp_path / "a", "steps=4", "words=2800"))
+    export = tmp_path / "a" / "export"
+    first, begun, plain = (
+        TrainingRun(config(model, text, tmp_path / name, "steps=4", *more))
+        for name, more in (("a", ["words=2800"]), ("b", [f"start={export}", "skip=2800"]), ("c", []))
+    )
+    held = {name: p for name, p in first.learner.network.named_parameters() if name not in ("weight", "bias")}
+    for run, same in ((begun, True), (plain, False)):
+        theirs = dict(run.learner.network.named_parameters())
+        assert all(torch.equal(p.half().float(), theirs[name]) for name, p in held.items()) == same
+    begun.train()
+    begun.finish()
+    record = json.loads((tmp_path / "b" / "export" / "run.json").read_text())
+    assert record["went_on_from"] == json.loads((export / "run.json").read_text())
+    assert record["recipe"]["skip"] == 2800
+    assert str(tmp_path) not in json.dumps(record)
+
+
+def test_other_pieces_than_the_start_s_are_refused(text: Path, tmp_path: Path) -> None:
+    train(config("bert", text, tmp_path / "a", "steps=2"))
+    with pytest.raises(ConfigError, match=r"start=.* has other pieces than this text gives"):
+        TrainingRun(config("bert", text, tmp_path / "b", "steps=2", f"start={tmp_path}/a/export", "files=[full-1]"))
+
+
+def test_a_condensed_checkpoint_is_gone_on_from(text: Path, tmp_path: Path) -> None:
+    old = TrainingRun(config("elmo", text, tmp_path / "a", "steps=40", "stop_after=6"))
+    old.train()
+    (tmp_path / "b").mkdir()
+    condense(tmp_path / "a", tmp_path / "b" / "checkpoint.pt")
+    assert 3 * (tmp_path / "b/checkpoint.pt").stat().st_size < (tmp_path / "a/checkpoint.pt").stat().st_size
+    new = TrainingRun(config("elmo", text, tmp_path / "b", "steps=40", "warmup=4"))
+    assert (new.step, new.begun, new.units) == (6, 6, old.units)
+    assert torch.equal(weights(new), weights(old).half().float())
+    before = new.learner.held_out(None)["loss"]
+    new.train()
+    assert new.learner.held_out(None)["loss"] < before
+    assert TrainingRun(config("elmo", text, tmp_path / "b", "steps=40")).begun == 6
+    assert rate_scale(6, 40, warmup=4, decay=0.5, begun=6) == 0.25
+
+
+def test_what_is_exported_is_the_best_of_the_checks(text: Path, tmp_path: Path) -> None:
+    wild = ["model.muon_rate=1", "model.adamw_rate=1", "decay=0.01", "held_out_every=2", "held_out_limit=null"]
+    run = TrainingRun(config("gpt2", text, tmp_path, "steps=7", "precision=float32", *wild))
+    run.train()
+    head, *rows = (tmp_path / "held_out.csv").read_text().splitlines()
+    losses = {int(row.split(",")[0]): float(row.split(",")[head.split(",").index("loss")]) for row in rows}
+    assert list(losses) == [2, 4, 6, 7]
+    best = min(losses, key=losses.__getitem__)
+    assert best < 7, "rates that were meant to be too high weren't"
+    assert run.finish()["loss"] == pytest.approx(losses[best], abs=1e-12)
+    assert json.loads((tmp_path / "export" / "run.json").read_text())["best_step"] == best
+
+
+def test_the_late_loss_covers_positions_beyond_the_usual_window(text: Path, tmp_path: Path) -> None:
+    learner = TrainingRun(config("gpt2", text, tmp_path, "steps=1")).learner
+    assert isinstance(learner, Transformer)
+    stream, nats = torch.from_numpy(learner.pieces.held_out.astype(np.int64)), []
+    for start in range(0, len(stream) - 1 - 16, 15):
+        x = stream[start : start + 16]
+        with torch.no_grad():
+            logs = learner.network(x[None]).logits[0].log_softmax(-1)
+        nats += [-float(logs[at - 1, x[at]]) for at in range(8, 16)]
+    found = learner.held_out(None)
+    assert found["late"] == pytest.approx(np.mean(nats), abs=1e-5)
+    assert "late" not in learner.held_out(100)
+
+
+def test_another_seed_gives_another_network(text: Path, tmp_path: Path) -> None:
+    a, b = (TrainingRun(config("gpt2", text, tmp_path / str(s), "steps=1", f"seed={s}")) for s in (0, 1))
+    assert not torch.equal(weights(a), weights(b))
+
+
+def test_a_timed_run_records_the_steps_that_reproduce_it(text: Path, tmp_path: Path) -> None:
+    timed = TrainingRun(config("gpt2", text, tmp_path / "a", "minutes=0.005"))
+    timed.train()
+    again = TrainingRun(config("gpt2", text, tmp_path / "b", f"steps={timed.step}", "model.long_share=0.1"))
+    again.train()
+    assert timed.steps == timed.step
+    assert torch.equal(weights(timed), weights(again))
+
+
+def test_a_run_needs_one_length(text: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="give either steps= or minutes=, not steps=None minutes=None"):
+        TrainingRun(config("bert", text, tmp_path))
+
+
+def test_too_little_held_out_text_is_said(text: Path, tmp_path: Path) -> None:
+    for model, unit in (("bert", "pieces"), ("elmo", "words")):
+        run = TrainingRun(config(model, text, tmp_path / model, "steps=1"))
+        with pytest.raises(ConfigError, match=f"the held-out text has 5 {unit}, fewer than one window of 8"):
+            run.learner.held_out(5)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["norm=middle"], "norm='middle': choose post or pre"),
+        (["model.local=[-1]"], r"local=\[-1\] must have one offset for each of 4 heads, or be null"),
+    ],
+)
+def test_impossible_shapes_are_refused(overrides: list[str], message: str, text: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        TrainingRun(config("bert", text, tmp_path, "steps=1", *overrides))
+
+
+def test_post_norm_gpt_has_one_inner_width(text: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="inner width is 4 x width = 64, not 32"):
+        TrainingRun(config("gpt2", text, tmp_path, "steps=1", "norm=post", "model.shape.inner=32"))
+
+
+@pytest.mark.parametrize("model", ["bert", "gpt2"])
+@pytest.mark.parametrize("overrides", [["norm=post", "tied=false"], ["norm=pre", "model.local=null"]])
+def test_the_switches_train(model: str, overrides: list[str], text: Path, tmp_path: Path) -> None:
+    run = TrainingRun(config(model, text, tmp_path, "steps=2", "cosine_penalty=1.0", *overrides))
+    before = weights(run).clone()
+    run.train()
+    network = run.learner.network
+    same = network.get_output_embeddings().weight is network.get_input_embeddings().weight
+    assert same == run.cfg.tied
+    assert not torch.equal(before, weights(run))
+    assert torch.isfinite(weights(run)).all()
+
+
+# --- export ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["bert", "gpt2"])
+def test_an_exported_transformer_loads_as_it_was(model: str, text: Path, tmp_path: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    found = train(config(model, text, tmp_path, "steps=2"))
+    record = json.loads((tmp_path / "export" / "run.json").read_text())
+    assert record["held_out"] == pytest.approx(found)
+    assert record["recipe"]["steps"] == 2
+    assert str(tmp_path) not in (tmp_path / "export" / "run.json").read_text()
+    extra = {"add_pooling_layer": False} if model == "bert" else {}
+    loaded = AutoModel.from_pretrained(tmp_path / "export", dtype=torch.float32, **extra)
+    trained = TrainingRun(config(model, text, tmp_path, "steps=2")).learner
+    x = torch.arange(5, 15)[None]
+    with torch.no_grad():
+        expected = trained.base(x).last_hidden_state  # type: ignore[attr-defined]
+        assert torch.allclose(loaded(x).last_hidden_state, expected, atol=2e-2)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "export")
+    sentence = "Abc ab, fé  gh."
+    out = tokenizer(sentence, return_offsets_mapping=True)
+    pieces = tokenizer.convert_ids_to_tokens(out["input_ids"])
+    assert ([pieces[0], pieces[-1]] == ["[CLS]", "[SEP]"]) == (model == "bert")
+    covered = "".join(sentence[a:b] for a, b in sorted(set(out["offset_mapping"])))
+    assert covered == sentence.replace(" ", "")
+
+
+def test_exported_elmo_loads_as_it_was(text: Path, tmp_path: Path) -> None:
+    from ctxexp.models.elmo.files import read_options, read_weights
+
+    run = TrainingRun(config("elmo", text, tmp_path, "steps=2"))
+    run.train()
+    run.finish()
+    options = read_options(tmp_path / "export" / "options.json")
+    state = read_weights(tmp_path / "export" / "weights.hdf5", options)
+    trained = run.learner.network.network.state_dict()
+    assert state.keys() == trained.keys()
+    for name, value in state.items():
+        assert torch.allclose(value, trained[name], rtol=1e-3, atol=1e-6)
+
+
+# --- the verb -------------------------------------------------------------------------------------------------------
+
+
+def test_the_verb_trains(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["ctxexp"])
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+    words = [
+        f"text={text}",
+        f"cache={text}/cache",
+        "folder=it",
+        "words=null",
+        "steps=1",
+        "tracking=null",
+        *TINY["gpt2"],
+    ]
+    assert verbs()["train"]("model=gpt2", *words) == 0
+    assert (tmp_path / "it" / "export" / "model.safetensors").is_file()
+    for wrong, message in (
+        (["model=gpt3"], "Could not find 'model/gpt3'"),
+        (["model=gpt2", "sted=1"], "Could not override 'sted'"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            verbs()["train"](*wrong, *words)
+
+
+def verbs() -> dict[str, Callable[..., int]]:
+    """What the plugin brings, by its hook."""
+    registry = build_registry([("train", ctxexp_lab)], installed=False)
+    assert registry.broken == []
+    return {name: registry.find("command", name).factory for name in ("train", "probe")}
+
+
+def test_the_verbs_say_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
+    registry = build_registry([("train", ctxexp_lab)], installed=False)
+    assert all(registry.find("command", name).summary for name in ("train", "probe"))
+    assert verbs()["train"]("--help") == 0
+    assert "clip: 1.0" in capsys.readouterr().out

@@ -1,0 +1,243 @@
+"""A training's run: checkpoints kept by the way, folders of a sweep, devices, MLflow."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import ctxexp_lab
+import pytest
+import torch
+from ctxexp_lab.training import transformer
+from ctxexp_lab.training.command import main, swept_keys
+from ctxexp_lab.training.recipe import check_options
+from ctxexp_lab.training.train import TrainingRun, is_kept, learner, train
+from ctxexp_lab.training.transformer import Transformer
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+from tiny_recipes import TINY, config, weights
+from torch import nn
+
+from ctxexp import CtxexpError
+from ctxexp.errors import ConfigError, ModelError
+
+
+def kept(folder: Path) -> list[int]:
+    return sorted(int(path.name.removeprefix("step")) for path in (folder / "checkpoints").iterdir())
+
+
+def test_kept_steps_double_from_the_first() -> None:
+    assert [step for step in range(1000) if is_kept(step, 8)] == [0, 8, 16, 32, 64, 128, 256, 512]
+    assert [step for step in range(100) if is_kept(step, 12)] == [0, 12, 24, 48, 96]
+    assert sum(is_kept(step, 8) for step in range(10_000)) == 12
+
+
+@pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
+def test_networks_are_kept_by_the_way_as_they_were(model: str, text: Path, tmp_path: Path) -> None:
+    """The network at a kept step is that of a training stopped there; only the last checkpoint holds an optimiser."""
+    run = TrainingRun(config(model, text, tmp_path / "a", "steps=5", "keep=1"))
+    run.train()
+    assert kept(tmp_path / "a") == [0, 1, 2, 4, 5]
+    assert "optimiser" in torch.load(tmp_path / "a" / "checkpoint.pt", weights_only=True)
+    files = {path.suffix for path in (tmp_path / "a" / "checkpoints").rglob("*") if path.is_file()}
+    assert ".pt" not in files
+    for step in (0, 2):
+        record = json.loads((tmp_path / "a" / "checkpoints" / f"step{step}" / "run.json").read_text())
+        assert (record["steps"], record["best_step"], record["recipe"]["steps"]) == (step, step, 5)
+        halted = TrainingRun(config(model, text, tmp_path / f"b{step}", "steps=5", f"stop_after={step}"))
+        halted.train()
+        assert record["units"] == halted.units
+        assert record["held_out"]["loss"] == pytest.approx(halted.learner.held_out(40000)["loss"], rel=0.02)  # autocast
+        start = f"start={tmp_path}/a/checkpoints/step{step}"
+        again = TrainingRun(config(model, text, tmp_path / f"c{step}", "steps=1", start))
+        for (name, w), v in zip(
+            again.learner.network.named_parameters(), halted.learner.network.parameters(), strict=True
+        ):
+            if model != "elmo" or name.startswith("network."):  # no export holds ELMo's softmax
+                assert torch.equal(w, v.half().float()), name
+
+
+def test_a_killed_training_keeps_the_same_checkpoints(text: Path, tmp_path: Path) -> None:
+    train(config("gpt2", text, tmp_path / "a", "steps=6", "keep=1"))
+    TrainingRun(config("gpt2", text, tmp_path / "b", "steps=6", "keep=1", "stop_after=3")).train()
+    shutil.copytree(tmp_path / "b" / "checkpoints" / "step2", tmp_path / "b" / "checkpoints" / "step4.part")
+    train(config("gpt2", text, tmp_path / "b", "steps=6", "keep=1"))
+    assert kept(tmp_path / "a") == kept(tmp_path / "b") == [0, 1, 2, 4, 6]
+    for step in (0, 2, 4, 6):
+        a, b = (tmp_path / name / "checkpoints" / f"step{step}" / "model.safetensors" for name in "ab")
+        assert a.read_bytes() == b.read_bytes()
+
+
+def test_a_finished_training_isnt_trained_again(text: Path, tmp_path: Path) -> None:
+    losses = train(config("gpt2", text, tmp_path, "steps=2"))
+    before = (tmp_path / "checkpoint.pt").stat().st_mtime_ns
+    assert train(config("gpt2", text, tmp_path, "steps=2")) == losses
+    assert (tmp_path / "checkpoint.pt").stat().st_mtime_ns == before
+    train(config("gpt2", text, tmp_path, "steps=4"))
+    assert json.loads((tmp_path / "export" / "run.json").read_text())["steps"] == 4
+
+
+def test_a_folder_of_another_training_is_refused(text: Path, tmp_path: Path) -> None:
+    TrainingRun(config("gpt2", text, tmp_path, "steps=2")).train()
+    with pytest.raises(ConfigError, match=r"holds a training with seed=0, not 1: choose another folder="):
+        TrainingRun(config("gpt2", text, tmp_path, "steps=2", "seed=1"))
+    with pytest.raises(ConfigError, match=r"holds a training with .*model\.name='gpt2', not 'bert'"):
+        TrainingRun(config("bert", text, tmp_path, "steps=2"))
+    assert TrainingRun(config("gpt2", text, tmp_path, "steps=9", "log_every=1", "keep=4")).step == 2
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("steps=0", "steps=0: expected a whole number from 1 on"),
+        ("keep=many", "keep='many': expected a whole number from 1 on"),
+        ("precision=bfloat16", "no precision 'bfloat16'"),
+        ("device=cuda", r"device=cuda: .*use device=auto or device=cpu"),
+        ("device=gpu", "no device 'gpu'"),
+    ],
+)
+def test_what_no_training_can_use_is_said(override: str, message: str, text: Path, tmp_path: Path) -> None:
+    if override == "device=cuda" and torch.cuda.is_available():
+        pytest.skip("this machine has one")
+    with pytest.raises(CtxexpError, match=message):
+        TrainingRun(config("gpt2", text, tmp_path, *([] if "steps" in override else ["steps=2"]), override))
+
+
+def test_a_loss_that_is_no_number_ends_the_training(text: Path, tmp_path: Path) -> None:
+    run = TrainingRun(config("gpt2", text, tmp_path, "steps=4"))
+    with torch.no_grad():
+        run.learner.network.transformer.ln_f.weight.fill_(float("nan"))
+    with pytest.raises(ModelError, match=r"the loss of .* is nan by step 2: lower model\.muon_rate=0\.02"):
+        run.train()
+
+
+@pytest.mark.parametrize("model", ["bert", "gpt2"])
+def test_nothing_stays_on_the_cpu(model: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On torch's device without memory, as no GPU is at hand: every module's input and every gradient is there."""
+    cfg = config(model, text, tmp_path, "steps=4", "cosine_penalty=1")
+    expected = learner(cfg).loss(0, 4)
+    monkeypatch.setattr(transformer, "resolve_device", lambda _: torch.device("meta"))
+    mine = learner(cfg)
+    assert isinstance(mine, Transformer)
+
+    def check(_: nn.Module, args: tuple[object, ...]) -> None:
+        assert all(arg.is_meta for arg in args if isinstance(arg, torch.Tensor))
+
+    monkeypatch.setattr(type(mine.base), "warn_if_padding_and_no_attention_mask", lambda *_: None)  # it reads a value
+    for module in mine.network.modules():
+        module.register_forward_pre_hook(check)
+    loss = mine.loss(0, 4)
+    loss.backward()  # type: ignore[no-untyped-call]  # torch's is not annotated
+    assert loss.is_meta
+    assert loss.shape == expected.shape
+    assert all(p.grad.is_meta for p in mine.network.parameters() if p.grad is not None)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
+@pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
+def test_a_gpu_learns_as_the_cpu_does(model: str, text: Path, tmp_path: Path) -> None:
+    runs = {
+        device: TrainingRun(
+            config(model, text, tmp_path / device, "steps=4", "precision=float32", f"device={device}", "keep=2")
+        )
+        for device in ("cpu", "cuda")
+    }
+    for run in runs.values():
+        run.train()
+        run.finish()
+    assert torch.allclose(weights(runs["cpu"]), weights(runs["cuda"]).cpu(), atol=1e-3)
+    assert kept(tmp_path / "cuda") == [0, 2, 4]
+
+
+# --- a sweep --------------------------------------------------------------------------------------------------------
+
+
+def test_swept_keys_are_those_of_several_values() -> None:
+    words = ["-m", "model=bert,gpt2", "seed=0,1", "files=[small,full-1]", "steps=3", "decay=choice(0.1,0.5)"]
+    assert swept_keys(words) == ["model", "seed", "decay"]
+
+
+def test_one_command_trains_a_pair_in_folders_of_their_own(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["ctxexp"])
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+    words = [f"text={text}", f"cache={text}/cache", "words=null", "steps=1", "tracking=null", *TINY["gpt2"]]
+    assert main(["-m", "model=bert,gpt2", "seed=0,1", *words]) == 0
+    folders = sorted(path.name for path in (tmp_path / "outputs/minis").iterdir() if path.is_dir())
+    assert folders == ["bert-seed=0", "bert-seed=1", "gpt2-seed=0", "gpt2-seed=1"]
+    for name in folders:
+        folder = tmp_path / "outputs/minis" / name
+        assert (folder / "export" / "model.safetensors").is_file()
+        assert json.loads((folder / "export" / "run.json").read_text())["recipe"]["seed"] == int(name[-1])
+
+
+def test_commands_of_the_docs_compose() -> None:
+    root = Path(__file__).resolve().parents[3]
+    pages = [*(root / "docs").rglob("*.md"), root / "ctxexp/models/minis/CARD.md"]
+    typed = {m[1] for page in pages for m in re.finditer(r"^ *ctxexp train ([^#\n`]*)", page.read_text("utf-8"), re.M)}
+    assert len(typed) > 4
+    for line in typed:
+        words = [re.sub(r",(?![^\[]*\]).*", "", word) for word in shlex.split(re.sub(r"<[^>]*>", "x", line))]
+        words = [word for word in words if not word.startswith(("-", "$"))]
+        with initialize_config_dir(str(Path(ctxexp_lab.__file__).parent / "training" / "conf"), version_base="1.3"):
+            cfg = compose("train", overrides=[word for word in words if word != "device=cuda"])
+        if words:
+            check_options(cfg)
+
+
+# --- MLflow ---------------------------------------------------------------------------------------------------------
+
+
+def _train_to(store: Path, folder: Path, text: Path, *words: str) -> DictConfig:
+    cfg = config("gpt2", text, folder, "steps=6", "held_out_every=2", f"tracking={store}", *words)
+    train(cfg)
+    return cfg
+
+
+@pytest.mark.slow
+def test_curves_go_to_one_mlflow_run_across_resumptions(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps are the training's; what a killed training had logged beyond its checkpoint isn't there twice."""
+    from mlflow.tracking import MlflowClient
+
+    monkeypatch.chdir(tmp_path)  # MLflow puts its folders where it runs
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    store, folder = tmp_path / "mlruns", tmp_path / "a"
+    _train_to(store, folder, text, "stop_after=2")
+    shutil.copy(folder / "checkpoint.pt", tmp_path / "early.pt")
+    monkeypatch.setattr(TrainingRun, "finish", _fail)
+    with pytest.raises(RuntimeError, match="power"):
+        _train_to(store, folder, text, "stop_after=4")
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(tmp_path / "early.pt", folder / "checkpoint.pt")
+    client = MlflowClient(f"sqlite:///{store}/mlflow.db")
+    experiment = client.get_experiment_by_name("minis")
+    assert experiment is not None
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert run.info.status == "FAILED"
+    _train_to(store, folder, text)
+    assert "MLFLOW_TRACKING_URI" not in os.environ  # nothing is left for the next to trip over
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert run.info.status == "FINISHED"
+    assert run.data.params["seed"] == "0"
+    assert run.data.params["model.shape.layers"] == "1"
+    points = client.get_metric_history(run.info.run_id, "curve/loss")
+    rows = [r.split(",") for r in (folder / "curve.csv").read_text().splitlines()[1:]]
+    assert [(p.step, p.value) for p in points] == [(int(r[0]), float(r[3])) for r in rows]
+    assert [p.step for p in client.get_metric_history(run.info.run_id, "held_out/loss")] == [2, 4, 6]
+    *_, final = client.get_metric_history(run.info.run_id, "final/loss")
+    record = json.loads((folder / "export" / "run.json").read_text())
+    assert (final.step, final.value) == (record["best_step"], record["held_out"]["loss"])
+
+
+def _fail(_: TrainingRun) -> None:
+    raise RuntimeError("power")

@@ -1,0 +1,329 @@
+"""The training step as an axis: checkpoints that aren't what they are called are named, heat maps hold the values."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ctxexp_lab.steps.checkpoints import StepCheckpoint, find_checkpoints, sampled_weights, wrong_checkpoints
+from ctxexp_lab.steps.command import is_source, main, sweep
+from ctxexp_lab.steps.figure import farthest, figure, half_step, overshoots, short_number, table
+from ctxexp_lab.steps.first_word_length import FirstWordLength
+from ctxexp_lab.steps.order import distances, misplaced
+from ctxexp_lab.training.train import train
+from tiny_recipes import config
+
+from ctxexp import CtxexpError
+from ctxexp.command.verb import Verb
+from ctxexp.errors import DataError
+from ctxexp.models.transformer.checkpoints import label_of, training_of
+from ctxexp.report import LabelledResults, Training
+from ctxexp.report.page import page_data, write_report
+from ctxexp.results import RunInfo
+from ctxexp.results.run_info import MeasureInfo, ModelInfo
+from ctxexp.testing import check_metric
+from tests.made import results_with
+
+STEPS = (0, 8, 16, 32, 64, 128, 256, 512)
+
+
+def way(seed: int, *, pull: float = 0.0) -> list[np.ndarray]:
+    """Weights at STEPS of a random walk with a drift, which `pull` holds back as weight decay does."""
+    rng = np.random.default_rng(seed)
+    w, drift, out, t = rng.normal(size=2000) * 0.02, rng.normal(size=2000) * 1e-5, [], 0
+    for step in STEPS:
+        for _ in range(step - t):
+            w = w * (1 - pull) + drift + rng.normal(size=2000) * 3e-4
+        out.append(w.copy())
+        t = step
+    return out
+
+
+@pytest.fixture(scope="module")
+def ways() -> list[np.ndarray]:
+    return [distances(way(seed, pull=0.004 * (seed % 2))) for seed in range(6)]
+
+
+def test_checkpoints_in_order_raise_no_alarm(ways: Sequence[np.ndarray]) -> None:
+    assert [misplaced(distance) for distance in ways] == [[]] * 6
+
+
+def test_every_exchange_of_two_checkpoints_is_noticed(ways: Sequence[np.ndarray]) -> None:
+    for distance in ways:
+        for i in range(len(STEPS)):
+            for j in range(i + 1, len(STEPS)):
+                order = np.arange(len(STEPS))
+                order[[i, j]] = j, i
+                assert {one.at for one in misplaced(distance[np.ix_(order, order)])} & {i, j}
+
+
+def test_a_checkpoint_of_another_step_is_sent_to_its_place() -> None:
+    weights = way(0)
+    at_300 = way(0)[6] + (way(0)[7] - way(0)[6]) * 0.2  # between steps 256 and 512
+    for i in (0, 1, 2, 3, 4):
+        with_wrong = [*weights[:i], at_300, *weights[i + 1 :]]
+        [found] = misplaced(distances(with_wrong))
+        assert (found.at, found.between) == (i, (6, 7))
+    foreign = [*weights[:3], way(9)[3], *weights[4:]]
+    [found] = misplaced(distances(foreign))
+    assert found.at == 3
+    assert found.between in (None, (-1, 0), (7, 8))  # between none of the others
+
+
+def test_distances_are_euclidean() -> None:
+    assert distances([np.array([0.0, 0.0]), np.array([3.0, 4.0])]).tolist() == [[0, 5], [5, 0]]
+
+
+# --- a training's own checkpoints -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trained(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny")
+    train(config("gpt2", text, folder, "steps=16", "keep=1", "held_out_limit=20", "model.muon_rate=0.01"))
+    return folder / "checkpoints"
+
+
+@pytest.fixture
+def copied(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "tiny" / "checkpoints"))
+
+
+def test_a_training_s_checkpoints_are_what_they_are_called(trained: Path) -> None:
+    found = find_checkpoints(str(trained), [])
+    assert [one.step for one in found] == [0, 1, 2, 4, 8, 16]
+    assert wrong_checkpoints(found) == []
+    assert len(sampled_weights(found[0].files)) > 5000
+
+
+def test_wrong_ones_are_named(copied: Path) -> None:
+    for name in ("step2", "step8"):
+        (copied / name / "run.json").unlink()
+    shutil.copy(copied / "step8" / "model.safetensors", copied / "step2")
+    assert wrong_checkpoints(find_checkpoints(str(copied), [])) == ["step2 and step8 have the same weights"]
+    shutil.rmtree(copied / "step8")
+    assert wrong_checkpoints(find_checkpoints(str(copied), [])) == [
+        "step2 is out of order: by its weights it belongs behind step4 and before step16"
+    ]
+    (copied / "step1" / "run.json").write_text(json.dumps({"steps": 7}))
+    assert wrong_checkpoints(find_checkpoints(str(copied), []))[0] == "step1 says in its run.json that it is step 7"
+
+
+def test_a_sweep_s_folder_may_have_an_equals_sign(copied: Path) -> None:
+    folder = copied.rename(copied.with_name("gpt2-seed=1"))
+    assert [is_source(word) for word in (str(folder), "e/pythia", "seed=1", "-m")] == [True, True, False, False]
+
+
+def test_the_verb_refuses_wrong_checkpoints(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(copied / "step4" / "model.safetensors", copied / "step2")
+    with pytest.raises(DataError, match=r"step2 and step4 have the same weights. With check=false they are measured"):
+        main([str(copied)])
+    typed: list[list[str]] = []
+    monkeypatch.setattr("ctxexp.command.verbs.run_or_help", lambda words: typed.append(words) or 0)
+    assert Verb("steps", lambda *words: main(words))([str(copied), "check=false", "metric=word_norm"]) == 0
+    [words] = typed
+    assert words[:2] == ["-m", "model=huggingface"]
+    assert [Path(path).name for path in words[2].partition("=")[2].split(",")] == [
+        f"step{i}" for i in (0, 1, 2, 4, 8, 16)
+    ]
+    assert words[3:] == ["metric=word_norm"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "usage: ctxexp steps FOLDER"),
+        (["absent"], "no folder absent: expected one of checkpoints, as step8, or revision=step1,step1000"),
+        (["a/b", "revision=step1,main"], "revision=main: expected a name that ends in its training step"),
+        (["a/b", "revision=step1"], "a/b has 1 checkpoints with their step in their name; expected two or more"),
+        (["a/b", "c/d", "revision=step1,step2"], "usage: ctxexp steps FOLDER"),
+        (["a/b", "revision=step1,step2", "check=maybe"], "check=maybe: expected true or false"),
+    ],
+)
+def test_what_is_no_training_is_said(words: list[str], message: str) -> None:
+    with pytest.raises(CtxexpError, match=re.escape(message)):
+        main(words)
+
+
+def test_weights_of_another_shape_are_refused(copied: Path, text: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    train(config("gpt2", text, other, "steps=1", "keep=1", "model.shape.layers=2"))
+    shutil.copy(other / "checkpoints" / "step1" / "model.safetensors", copied / "step2")
+    with pytest.raises(DataError, match="have weights of one shape; these don't"):
+        wrong_checkpoints(find_checkpoints(str(copied), []))
+
+
+def test_sweeps_are_of_folders_or_of_revisions() -> None:
+    folders = [StepCheckpoint(1, "a b/step1"), StepCheckpoint(8, "c/step8")]
+    assert sweep([folders], [])[2:] == ["model.checkpoint='a b/step1',c/step8"]
+    revisions = [StepCheckpoint(1, "e/pythia", "step1"), StepCheckpoint(8, "e/pythia", "step8")]
+    assert sweep([revisions], ["seed=1"])[2:] == ["model.checkpoint=e/pythia", "model.revision=step1,step8", "seed=1"]
+
+
+# --- when the sink appears ---------------------------------------------------------------------------------------
+
+
+def test_the_first_word_s_length_is_the_definition_s() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(3, 6, 4)) * np.array([9.0, 1, 1, 1, 1, 1])[:, None]
+    naive = [np.linalg.norm(one[0]) / np.mean([np.linalg.norm(row) for row in one[1:]]) for one in x]
+    np.testing.assert_allclose(FirstWordLength().score(x), naive)
+    assert np.isnan(FirstWordLength().score(np.zeros((1, 3, 4)))).all()
+    check_metric(FirstWordLength)
+
+
+# --- the report -----------------------------------------------------------------------------------------------------
+
+
+def runs(values: np.ndarray, folder: str = "out/gpt2/checkpoints", **details: str) -> list[LabelledResults]:
+    """Runs of the checkpoints at STEPS, whose self-similarity is values (steps, layers)."""
+    out = []
+    for step, curve in zip(STEPS, values, strict=True):
+        own = {"checkpoint": f"{folder}/step{step}", "weights_hash": f"{step:x}", **details}
+        info = RunInfo(
+            model=ModelInfo(name="huggingface", n_layers=len(curve), details=own),
+            measures={"self_similarity": MeasureInfo(name="self_similarity", title="Self-similarity", unit="cosine")},
+        )
+        ends = {"self_similarity/raw_ci_low": curve - 0.01, "self_similarity/raw_ci_high": curve + 0.01}
+        out.append((f"gpt2 step{step}", results_with({"self_similarity/raw": curve, **ends}, info=info)))
+    return out
+
+
+def test_runs_are_parted_by_training_and_ordered_by_step() -> None:
+    values = np.linspace(1, 0.4, 8)[:, None] * [1, 0.9, 0.8]
+    mixed = [*runs(values)[::-1], ("bert", results_with()), *runs(values, "out/bert/checkpoints")]
+    found = Training.of(mixed)
+    assert {name: [run.step for run in at] for name, at in found.items()} == {"gpt2": [*STEPS], "bert": [*STEPS]}
+    hub = [
+        (label, replace(r, info=replace(r.info, model=replace(r.info.model, details={
+            "checkpoint": "eleuther/pythia", "revision_name": label.partition(" ")[2]
+        })))) for label, r in runs(values)
+    ]  # fmt: skip
+    assert list(Training.of(hub)) == ["pythia"]
+    assert Training.of(runs(values)[:1]) == {}
+
+
+def test_equal_weights_are_named_in_the_report() -> None:
+    values = np.linspace(1, 0.4, 8)[:, None] * [1, 0.9, 0.8]
+    [at] = Training.of(runs(values, weights_hash="same")).values()
+    assert at.equal_weights()[0] == (
+        "gpt2 step0 and gpt2 step8 have the same weights: one of them isn't what it is called"
+    )
+    assert len(at.equal_weights()) == 7
+    [fine] = Training.of(runs(values)).values()
+    assert fine.equal_weights() == []
+
+
+def test_the_heat_map_holds_the_values_layers_by_steps() -> None:
+    values = np.linspace(1, 0.4, 8)[:, None] * [1, 0.9, 0.8]
+    drawn = figure([*runs(values), *runs(values + 0.1, "out/bert/checkpoints")])
+    assert drawn is not None
+    first, second, _ = drawn.axes
+    assert np.allclose(first.images[0].get_array(), values.T)
+    assert [axes.get_title(loc="left") for axes in (first, second)] == ["gpt2", "bert"]
+    assert np.allclose(second.images[0].get_array(), values.T + 0.1)
+    assert first.images[0].get_clim() == second.images[0].get_clim() == (pytest.approx(0.32), pytest.approx(1.1))
+    assert [tick.get_text() for tick in first.get_xticklabels()] == [str(step) for step in STEPS]
+    assert figure([("bert", results_with())]) is None
+
+
+def test_the_table_says_when_half_of_the_change_is_made() -> None:
+    values = np.array([1, 1, 0.95, 0.6, 0.5, 0.5, 0.5, 0.5])[:, None] * [1, 1]
+    shown = table(runs(values))
+    assert shown is not None
+    [row] = shown.shown
+    last = "512: 0.500 [0.490, 0.510]"
+    assert row == ["gpt2", "self_similarity", "1", "0: 1.000 [0.990, 1.010]", "64: 0.500 [0.490, 0.510]", last, "32"]
+    for noise in (np.arange(8) * 1e-4, np.array([0, 5, -3, 4, 1, -6, 2, 1]) * 1e-4):
+        flat = table(runs(np.full((8, 2), 0.5) + noise[:, None]))
+        assert flat is not None
+        assert flat.shown[0][-1] == "no change"
+    assert half_step([0, 1, 2], [0.0, -1.0, -2.0]) == 1
+    assert half_step([0, 1, 2], [0.3, 0.7, 0.2]) == 2
+    assert overshoots([0.3, 0.7, 0.2])
+    assert not overshoots([0.0, -1.05, -1.0])
+    assert farthest([0.3, 0.7, 0.2]) == 1
+    turning = table(runs(np.array([3, 3, 4, 7, 5, 4, 3, 2])[:, None] / 10 * [1, 1]))
+    assert turning is not None
+    assert turning.shown[0][4:] == ["32: 0.700 [0.690, 0.710]", "512: 0.200 [0.190, 0.210]", "turns"]
+    barely = table(runs(np.array([30, 30, 35, 45, 51, 52, 51, 50])[:, None] / 100 * [1, 1]))  # .52 isn't beyond .50
+    assert barely is not None
+    assert barely.shown[0][-1] == "32"
+
+
+def shares_of_room(
+    values: np.ndarray, levels: np.ndarray, folder: str = "out/gpt2/checkpoints"
+) -> list[LabelledResults]:
+    """Runs at STEPS whose last layer's self-similarity less chance is values, with chance at levels; (steps,) each."""
+    out = []
+    for (label, one), value, chance in zip(runs(values[:, None], folder), values, levels, strict=True):
+        share = value / (1 - chance)
+        curves = {
+            "raw": value + chance, "baseline": chance, "adjusted": value, "share_of_room": share,
+            "share_of_room_ci_low": share - 0.01, "share_of_room_ci_high": share + 0.01,
+        }  # fmt: skip
+        info = replace(
+            one.info, measures={"self_similarity": replace(one.info.measures["self_similarity"], level="exact")}
+        )
+        out.append((label, results_with({f"self_similarity/{k}": np.array([v]) for k, v in curves.items()}, info=info)))
+    return out
+
+
+def test_the_figure_s_sentence_is_of_the_share_of_the_room() -> None:
+    """Where chance rises, less of the room is left: the difference from it turns, its share of the room doesn't."""
+    values = np.array([34, 34, 34, 36, 70, 74, 61, 51]) / 100
+    levels = np.array([40, 40, 40, 39, 10, 13, 28, 42]) / 100
+    steady = shares_of_room(np.linspace(0.1, 0.5, 8), np.full(8, 0.5), "out/bert/checkpoints")
+    flat = shares_of_room(np.full(8, 0.5), np.full(8, 0.5), "out/elmo/checkpoints")
+    drawn = figure([*shares_of_room(values, levels), *steady, *flat])
+    assert drawn is not None
+    title, said, facts, notes = (" ".join(text.get_text().split()) for text in drawn.texts)
+    assert title == "When in training does context come about?"
+    assert said == (
+        "Self-similarity in the last layer, share of the room above chance: in gpt2 from 0.57 at step 0 to 0.88 at "
+        "step 512, half of that by step 64; in bert from 0.20 at step 0 to 1.00 at step 512, half of that by step 64; "
+        "in elmo from 1.00 at step 0 to 1.00 at step 512, no change to speak of."
+    )
+    assert facts.endswith("not in time; chance: exact")
+    assert notes == "Each model is one training run."
+    assert drawn.axes[-1].get_ylabel() == "share of the room above chance"
+
+
+def test_another_measure_s_sentence_has_its_own_question() -> None:
+    values = np.linspace(1, 0.4, 8)[:, None] * [1, 0.9]
+    norms = [(label, replace(r, frame=r.frame.assign(measure="word_norm"))) for label, r in runs(values)]
+    drawn = figure(norms)
+    assert drawn is not None
+    assert drawn.texts[0].get_text() == "Word norm: when in training does it change?"
+    assert drawn.texts[1].get_text().startswith("Word norm in the last layer: in gpt2 from 0.90 at step 0 to 0.36")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.238, ".24"), (-0.05, "\u2212.05"), (-0.004, ".00"), (0.999, "1.00"), (-1.2, "\u22121.20"), (34.49, "34.5")],
+)
+def test_cells_have_minus_signs_and_no_negative_zero(value: float, text: str) -> None:
+    assert short_number(value) == text
+
+
+def test_the_page_has_a_slider_over_steps(tmp_path: Path) -> None:
+    values = np.linspace(1, 0.4, 8)[:, None] * [1, 0.9, 0.8]
+    assert page_data(runs(values))["steps"] == {f"gpt2 step{step}": step for step in STEPS}
+    page = write_report(runs(values), tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '<input type="range" min="0" max="8" value="8" aria-label="training step">' in page
+    plain = write_report([("a", results_with())], tmp_path / "plain.html").read_text(encoding="utf-8")
+    assert 'id="step"' not in plain
+
+
+def test_a_checkpoint_s_label_has_its_training() -> None:
+    assert label_of("outputs/minis/gpt2/checkpoints/step8") == "gpt2 step8"
+    assert label_of("runs/mine/checkpoint-500") == "mine checkpoint-500"
+    assert label_of("step8") == "step8"
+    assert label_of("bert-base-cased") == "bert-base-cased"
+    assert training_of(Path("checkpoints/step8")) == ""

@@ -1,0 +1,1 @@
+"""Measures beyond the first three, in five plugins: isotropy, frequency, senses, calibration, words."""

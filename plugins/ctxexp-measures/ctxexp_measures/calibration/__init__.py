@@ -1,0 +1,35 @@
+"""Sentence calibration for ctxexp: BERT-flow and its rivals, measures of sentence pairs, two tables of a sweep."""
+
+from __future__ import annotations
+
+import ctxexp
+from ctxexp import Register
+
+
+@ctxexp.hookimpl
+def register_datasets(register: Register) -> None:
+    register("qnli", "ctxexp_measures.calibration.qnli_data:qnli")
+
+
+@ctxexp.hookimpl
+def register_transforms(register: Register) -> None:
+    register("weighted_removal", "ctxexp_measures.calibration.weighted_removal:WeightedRemoval")
+    register("clusterwise", "ctxexp_measures.calibration.clusterwise:Clusterwise")
+    register("rank", "ctxexp_measures.calibration.rank:Rank")
+    register("flow", "ctxexp_measures.calibration.flow.transform:Flow")
+
+
+@ctxexp.hookimpl
+def register_metrics(register: Register) -> None:
+    register("edit_distance", "ctxexp_measures.calibration.edit_distance:EditDistance")
+    register("qnli", "ctxexp_measures.calibration.qnli:QNLI")
+    register("sentence_geometry", "ctxexp_measures.calibration.sentence_geometry:SentenceGeometry")
+
+
+@ctxexp.hookimpl
+def register_reports(register: Register) -> None:
+    register("table_league", "ctxexp_measures.calibration.league.table:table_league")
+    register("table_li_2020", "ctxexp_measures.calibration.li_2020.table:table_li_2020")
+    register("table_li_2020_nli", "ctxexp_measures.calibration.li_2020.table:table_li_2020_nli")
+    register("table_li_2020_qnli", "ctxexp_measures.calibration.li_2020.qnli_table:table_li_2020_qnli")
+    register("isotropy_against_spearman", "ctxexp_measures.calibration.league.figure:league_figure")

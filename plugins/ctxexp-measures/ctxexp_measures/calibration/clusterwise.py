@@ -1,0 +1,89 @@
+"""`transform=clusterwise`: in each cluster of the space its mean and its strongest directions removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Self
+
+import numpy as np
+
+from ctxexp import Transform
+from ctxexp.errors import ConfigError, TransformError
+from ctxexp.maths import principal_directions
+from ctxexp_measures.calibration.kmeans import CHUNK, kmeans, nearest
+from ctxexp_measures.calibration.weighted_removal import check_int, n_directions
+
+
+class Clusterwise(Transform):
+    """Cluster the layer's rows; of each cluster remove the mean and the top `components` principal directions.
+
+    Rajaee and Pilehvar 2021 (A Cluster-based Approach for Improving Isotropy in Contextual Embedding Space): Mu and
+    Viswanath's removal, locally. Their released setting for BERT-base is 27 clusters and 12 directions of 768 columns;
+    `components`, the number of directions removed, is `d / 64` rounded (12 of 768), at least 1, unless it is given. A
+    row that was not in the fit is assigned to the cluster with the nearest centre. They transform token vectors and
+    average those to sentences; here the rows that are measured are transformed themselves.
+
+    Clusters are found by k-means (the module `kmeans` beside this one), from `seed`. A cluster of fewer than
+    `2 (components + 1)` rows is too small for its directions: it is dissolved, and its rows are assigned to the nearest
+    that is left; if none is large enough, the whole layer is one cluster. `self.centres` are the centres of those that
+    are left.
+
+    Raises ConfigError for arguments out of range, TransformError for fewer rows than one cluster needs and for
+    `components` of at least the number of columns.
+    """
+
+    def __init__(self, clusters: int = 27, *, components: int | None = None, seed: int = 0) -> None:
+        if clusters is None:
+            raise ConfigError("clusters=None: expected a whole number of at least 1")
+        check_int("clusters", clusters, least=1)
+        check_int("components", components, least=0)
+        self.clusters, self.components, self.seed = clusters, components, seed
+
+    def fit(self, x: np.ndarray) -> Self:
+        d = x.shape[1]
+        components = n_directions("components", self.components, d, 64)
+        least = 2 * (components + 1)
+        if len(x) < least:
+            raise TransformError(
+                f"{len(x)} rows are too few to remove {components} directions of a cluster; fit on at least {least}, "
+                "or lower components"
+            )
+        first = x[0].astype(np.float64)  # clusters are found about the mean, where float64 loses nothing
+        self.origin = first + sum((x[at : at + CHUNK] - first).sum(axis=0) for at in range(0, len(x), CHUNK)) / len(x)
+        centres = kmeans(x, self.origin, self.clusters, self.seed)
+        labels = self._labels(x, centres)
+        sizes = np.bincount(labels, minlength=len(centres))
+        if (sizes < least).any():
+            centres = centres[sizes >= least] if (sizes >= least).any() else np.zeros((1, d))
+            labels = self._labels(x, centres)
+        self.centres = centres  # (c, d), about the origin
+        self.means = np.empty_like(centres)  # (c, d)
+        self.directions: list[np.ndarray] = []  # c of (d, components)
+        for c in range(len(centres)):
+            self.means[c], _, directions = principal_directions(x, np.flatnonzero(labels == c))
+            self.directions.append(directions[:, :components])
+        return self
+
+    def record(self) -> dict[str, list[int]]:
+        """How many clusters were large enough to keep."""
+        return {"clusters": [len(self.centres)]}
+
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        return self.by_chunks(x, self._piece)
+
+    def _piece(self, x: np.ndarray) -> np.ndarray:
+        y = np.empty(x.shape)
+        for rows, c in self._clusters(nearest(x - self.origin, self.centres)):
+            part = x[rows] - self.means[c]
+            y[rows] = part - (part @ self.directions[c]) @ self.directions[c].T
+        return y
+
+    def _labels(self, x: np.ndarray, centres: np.ndarray) -> np.ndarray:
+        pieces = [nearest(x[at : at + CHUNK] - self.origin, centres) for at in range(0, len(x), CHUNK)]
+        return np.concatenate(pieces)
+
+    @staticmethod
+    def _clusters(labels: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
+        """Each cluster that has rows, as (indices of its rows, its number)."""
+        for c in np.unique(labels):
+            yield np.flatnonzero(labels == c), int(c)

@@ -1,0 +1,140 @@
+"""The calibration league as a figure: isotropy gained against Spearman gained."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from ctxexp.report import FAINT, GRID, INK, PALETTE, LabelledResults, add_captions, colours, empty_figure, shared_facts
+from ctxexp_measures.calibration.league.standings import NONE, Standing, standings
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TITLE = "Does isotropy help? Isotropy gained against Spearman gained"
+TRANSFORMS = {  # of the built-in ones, told apart whichever of them are there
+    "center": "#9467bd",
+    "standardize": "#8c564b",
+    "all_but_the_top": "#44aa99",
+    "whitening": "#e69f00",
+    "clusterwise": "#332288",
+    "rank": "#636363",
+    "flow": "#cc79a7",
+}
+_X: tuple[tuple[Callable[[Standing], float], str], ...] = (
+    (lambda row: row.less_cosine, "drop of the mean cosine"),
+    (lambda row: row.more_isoscore, "gain of IsoScore"),
+)
+
+
+def league_figure(runs: Sequence[LabelledResults]) -> Figure | None:
+    """Gains over `none`: a column of axes a model, a colour a transform; rows for the last layers, by either measure of
+    isotropy, and for the layers that are best without a transform, where those are others.
+
+    None unless runs hold `sts` and `sentence_geometry` for several transforms of a model, `none` among them.
+    """
+    rows = [row for row in standings(runs) if row.transform != NONE and math.isfinite(row.gain)]
+    last = [row for row in rows if row.place.last]
+    best = [row for row in rows if row.place.best]
+    bands = [("last layer", last)]
+    if any(not row.place.last for row in best):
+        bands.append(("best layer of none", best))
+    bands = [(heading, some) for heading, some in bands if some]
+    if not bands:
+        return None
+    names = sorted({row.transform for row in rows})
+    models = list(dict.fromkeys(row.model for row in rows))
+    colour = _colours(names)
+    figure = empty_figure(max(7.0, 3.3 * len(models) + 0.4), 2.5 * len(bands) * len(_X))
+    grid = figure.subplots(len(bands) * len(_X), len(models), squeeze=False, sharex="row", sharey="row")
+    for i, ((heading, some), (x_of, words)) in enumerate(product(bands, _X)):
+        for j, model in enumerate(models):
+            axes = grid[i, j]
+            _draw(axes, [row for row in some if row.model == model], x_of, colour)
+            axes.set_xlabel(words, fontsize=9.5)
+            axes.set_title(model if i == 0 else "", loc="left", fontsize=10.5, color=INK, parse_math=False)
+        grid[i, 0].set_ylabel(f"{heading}:\ngain of Spearman × 100", fontsize=9)
+    _frame(figure, runs, rows, colour, finding(last))
+    return figure
+
+
+def finding(rows: Sequence[Standing]) -> str:
+    """The sentence on the last layers: where the transform that is best for the score is also the most isotropic one,
+    and how many of the gains are certain."""
+    if not rows:
+        return ""
+    by_model = {row.model: [each for each in rows if each.model == row.model] for row in rows}
+    same = [
+        model
+        for model, own in by_model.items()
+        if max(own, key=lambda row: row.gain) is max(own, key=lambda row: _finite(row.more_isoscore))
+    ]
+    certain = sum(row.low > 0 for row in rows)
+    where = f"also gains most IsoScore in {' and '.join(same) or 'none'} of {len(by_model)} models"
+    return (
+        f"At the last layer {certain} of {len(rows)} gains of Spearman are above 0 with their whole interval; the "
+        f"transform that gains most of it {where}."
+    )
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else -math.inf
+
+
+def _colours(names: Sequence[str]) -> dict[str, str]:
+    """A colour a transform: the built-in ones' own and what is left of the palette, past its end any."""
+    free = [c for c in PALETTE if c not in TRANSFORMS.values()]
+    others = [name for name in names if name not in TRANSFORMS]
+    if len(others) > len(free):
+        return colours(names)
+    return {**TRANSFORMS, **dict(zip(others, free, strict=False))}
+
+
+def _draw(
+    axes: Axes,
+    rows: Sequence[Standing],
+    x_of: Callable[[Standing], float],
+    colour: dict[str, str],
+) -> None:
+    for row in rows:
+        x = x_of(row)
+        if not math.isfinite(x):
+            continue
+        if math.isfinite(row.low):
+            axes.vlines(x, row.low, row.high, color=colour[row.transform], linewidth=1.4, alpha=0.7, zorder=3)
+        axes.plot(
+            [x], [row.gain], marker="o", color=colour[row.transform], markersize=7, linestyle="none",
+            markeredgecolor="white", markeredgewidth=0.7, zorder=4,
+        )  # fmt: skip
+    for line in (axes.axhline, axes.axvline):
+        line(0, color=FAINT, linewidth=0.8, zorder=1.5)
+    axes.tick_params(labelsize=9, length=3)
+    axes.grid(color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _frame(
+    figure: Figure,
+    runs: Sequence[LabelledResults],
+    rows: Sequence[Standing],
+    colour: dict[str, str],
+    finding: str,
+) -> None:
+    from matplotlib.lines import Line2D
+
+    quiet: dict[str, Any] = {"linestyle": "none", "markersize": 7}
+    names = sorted({row.transform for row in rows})
+    handles = [Line2D([], [], color=colour[name], marker="o", **quiet) for name in names]
+    tasks = list(dict.fromkeys(task for row in rows for task in row.scores))
+    compared = [(row.model, run) for row in rows for run in row.runs]
+    facts = [f"Spearman over all pairs of a task, mean over {', '.join(tasks)}" if len(tasks) > 1 else tasks[0]]
+    facts += shared_facts(compared, transforms=False)
+    over = dict.fromkeys(row.interval for row in rows if math.isfinite(row.low))
+    notes = [f"Bars: 95% intervals of the gain, over {' or '.join(over)}."] if over else []
+    best = dict.fromkeys(f"{row.model} {row.place.at}" for row in rows if row.place.best and not row.place.last)
+    notes += [f"Best layer without a transform, by the same scores: {', '.join(best)}."] if best else []
+    add_captions(figure, TITLE, facts, handles, names, notes, finding=finding)

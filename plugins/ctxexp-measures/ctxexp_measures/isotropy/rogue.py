@@ -1,0 +1,58 @@
+"""Rogue dimensions: share of few coordinates in the mean cosine of random words."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ctxexp_measures.isotropy.sample import SampleMetric, normalized_rows
+
+TOP = (1, 3, 5)  # dimensions that are looked at, and removed, together
+
+
+class RogueDimensions(SampleMetric):
+    """Share of random occurrences' mean cosine that single dimensions make (Timkey & van Schijndel 2021).
+
+    Dimension i adds u_i v_i to the cosine of x and y (u, v: x, y at norm 1); its mean over all pairs of the sample,
+    in closed form, over the mean cosine is its share. `top_k` is the share of the k largest, k = 1, 3, 5, and
+    `without_k` the mean cosine once those k coordinates are left out. A share is of what there is: where the mean
+    cosine is about 0, it is noise over noise (`mean_cosine` stands beside it; NaN where it isn't positive). Depends on
+    the axes, which is the point: no rotation leaves it as it is.
+    """
+
+    name: ClassVar[str] = "rogue_dimensions"
+    title = "Rogue dimensions"
+    unit: ClassVar[str] = "share of the mean cosine"
+    subject: ClassVar[str] = "cosines"
+    lower: ClassVar[str] = "less ruled by one dimension"
+    higher: ClassVar[str] = "more ruled by one dimension"
+    statistics: ClassVar[tuple[str, ...]] = (
+        "raw", "mean_cosine", *(f"top_{k}" for k in TOP), *(f"without_{k}" for k in TOP), "dimension",
+    )  # fmt: skip
+    definition = "share of random occurrences' mean cosine from its largest dimension (Timkey & van Schijndel 2021)"
+    invariances = frozenset({"scale", "row_scale", "permutation"})
+
+    def values(self, x: np.ndarray) -> dict[str, float]:
+        """raw = top_1, top_3, top_5; without_1, _3, _5, in [-1, 1]; mean_cosine; dimension, the largest one's index."""
+        each = contributions(x)
+        if each is None:
+            return {}
+        order, whole = np.argsort(-each, kind="stable"), float(each.sum())
+        statistics = {"mean_cosine": whole, "dimension": float(order[0])}
+        for k in TOP:
+            if k < x.shape[1]:
+                statistics[f"top_{k}"] = float(each[order[:k]].sum()) / whole if whole > 0 else float("nan")
+                rest = contributions(np.delete(x, order[:k], axis=1))
+                statistics[f"without_{k}"] = float("nan") if rest is None else float(rest.sum())
+        return {"raw": statistics.get("top_1", float("nan")), **statistics}
+
+
+def contributions(x: np.ndarray) -> np.ndarray | None:
+    """Terms (d,) of the dimensions in the mean cosine of all pairs of rows of `x` (n, d); None with a zero row."""
+    u = normalized_rows(x)
+    if u is None:
+        return None
+    n = len(u)
+    each: np.ndarray = (u.sum(axis=0) ** 2 - (u**2).sum(axis=0)) / (n * (n - 1))
+    return each

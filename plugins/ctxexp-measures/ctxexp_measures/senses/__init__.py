@@ -1,0 +1,37 @@
+"""Senses for ctxexp: what context is made of, and corpora, metrics and an experiment of real senses."""
+
+from __future__ import annotations
+
+import ctxexp
+from ctxexp import Register
+
+
+@ctxexp.hookimpl
+def register_datasets(register: Register) -> None:
+    register("dwug", "ctxexp_measures.senses.corpora.dwug:dwug")
+    register("semcor", "ctxexp_measures.senses.corpora.semcor:semcor")
+    register("tagged", "ctxexp_measures.senses.corpora.tagged:tagged")
+    register("wic", "ctxexp_measures.senses.corpora.wic:wic")
+
+
+@ctxexp.hookimpl
+def register_metrics(register: Register) -> None:
+    register("probe", "ctxexp_measures.senses.probe.metric:Probe")
+    register("self_similarity_by_class", "ctxexp_measures.senses.by_class.metric:SelfSimilarityByClass")
+    register("semantic_change", "ctxexp_measures.senses.usages.change:SemanticChange")
+    register("sense_separation_by_class", "ctxexp_measures.senses.by_class.metric:SenseSeparationByClass")
+    register("variance_components", "ctxexp_measures.senses.components.metric:VarianceComponents")
+    register("variance_components_by_class", "ctxexp_measures.senses.by_class.components:VarianceComponentsByClass")
+    register("wic", "ctxexp_measures.senses.usages.wic:Wic")
+
+
+@ctxexp.hookimpl
+def register_reports(register: Register) -> None:
+    register("table_by_class", "ctxexp_measures.senses.by_class.table:table")
+    register("table_probe", "ctxexp_measures.senses.probe.figure:table")
+    register("table_what_is_context", "ctxexp_measures.senses.components.figure:table")
+    register("by_class_components", "ctxexp_measures.senses.by_class.figure:variance_components")
+    register("by_class_self_similarity", "ctxexp_measures.senses.by_class.figure:self_similarity")
+    register("by_class_sense_separation", "ctxexp_measures.senses.by_class.figure:sense_separation")
+    register("probe_layers", "ctxexp_measures.senses.probe.figure:figure")
+    register("what_is_context", "ctxexp_measures.senses.components.figure:figure")

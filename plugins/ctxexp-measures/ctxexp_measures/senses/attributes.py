@@ -1,0 +1,178 @@
+"""Attributes of each measured row: its word, form, sense, position, sentence, document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from ctxexp import Sentence, Text
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels of rows: row i has names[codes[i]], none where the code is -1."""
+
+    codes: np.ndarray  # (n,) int64
+    names: tuple[Hashable, ...]
+
+    @classmethod
+    def of(cls, labels: Iterable[Hashable]) -> Labels:
+        """Labels numbered as they first appear; `None` and "" mean none."""
+        number: dict[Hashable, int] = {}
+        codes = [-1 if label is None or label == "" else number.setdefault(label, len(number)) for label in labels]
+        return cls(np.array(codes, np.int64), tuple(number))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def subset(self, index: np.ndarray) -> Labels:
+        """The labels of rows `index`; names that none of these has are dropped."""
+        codes_present, codes = np.unique(self.codes[index], return_inverse=True)
+        none = int(len(codes_present) > 0 and codes_present[0] < 0)
+        return Labels(codes - none, tuple(self.names[i] for i in codes_present[none:].tolist()))
+
+
+@dataclass(frozen=True)
+class RowAttributes:
+    """Attributes of the measured rows of a store, those of equal sentences once; arrays are (n,)."""
+
+    rows: np.ndarray  # ascending
+    word: Labels  # lemma and part of speech where the corpus tells them, else the spelling without case
+    form: Labels  # the word with its exact pieces: case, blank before it, and inflection where there are lemmas
+    sense: Labels  # the form with its label
+    position: np.ndarray  # how many of the model's tokens stand before it
+    pieces: np.ndarray  # how many of the model's tokens it is
+    sentence: np.ndarray  # its number in the corpus
+    document: np.ndarray | None  # its number, where the corpus has documents of more than a sentence
+    block: np.ndarray  # of units that are resampled together
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def subset(self, index: np.ndarray) -> RowAttributes:
+        """The attributes of rows `index` of these."""
+        word, form, sense = (labels.subset(index) for labels in (self.word, self.form, self.sense))
+        numbers = (self.position[index], self.pieces[index], self.sentence[index])
+        document = None if self.document is None else self.document[index]
+        return RowAttributes(self.rows[index], word, form, sense, *numbers, document, self.block[index])
+
+
+def row_attributes(text: Text) -> RowAttributes:
+    """The attributes of the measured rows of a text, computed once for each text."""
+    attributes = text.derived.get("ctxexp_measures.senses.attributes")
+    if not isinstance(attributes, RowAttributes):
+        attributes = text.derived["ctxexp_measures.senses.attributes"] = _row_attributes(text)
+    return attributes
+
+
+def _row_attributes(text: Text) -> RowAttributes:
+    corpus, occurrences = text.corpus, text.occurrences
+    rows = np.unique(occurrences.by_sentence.rows)
+    sentence = _sentence_of_row(text)[rows]
+    spelling = np.asarray(text.store.vocabulary, object)[np.asarray(text.store.unit_codes)[rows]].tolist()
+    lemma, pos = (tags_of_rows(text, kind, rows) for kind in ("lemma", "pos"))
+    words = [(le, p) if le else w.casefold() for le, p, w in zip(lemma, pos, spelling, strict=True)]
+    senses = np.full(len(occurrences.forms), None, object)
+    groups = occurrences.by_sense
+    senses[groups.rows] = list(chain.from_iterable(groups.labels))
+    forms = list(zip(words, pieces_of(text)[rows].tolist(), strict=True))
+    documents = None if corpus.documents is None else np.asarray(corpus.documents, np.int64)
+    tokens = tokens_of(text)[rows]
+    several = documents is not None and len(np.unique(documents)) < len(documents)
+    return RowAttributes(
+        rows,
+        Labels.of(words),
+        Labels.of(forms),
+        Labels.of((f, s) if s is not None else None for f, s in zip(forms, senses[rows].tolist(), strict=True)),
+        tokens[:, 0],
+        tokens[:, 1],
+        sentence,
+        documents[sentence] if documents is not None and several else None,
+        occurrences.units.of_row[rows],
+    )
+
+
+def tags_of_rows(text: Text, kind: str, rows: np.ndarray) -> list[str]:
+    """The corpus's tags of a kind, one for each of `rows`; "" for none."""
+    tags = text.corpus.tags.get(kind)
+    if tags is None:
+        return [""] * len(rows)
+    flat = list(chain.from_iterable(tags))
+    starts = np.cumsum([0, *map(len, tags)])
+    sentence, at = _sentence_of_row(text)[rows], word_positions(text)[rows]
+    where = np.where(at < 0, -1, starts[sentence] + at).tolist()
+    return [flat[i] if i >= 0 else "" for i in where]
+
+
+def word_positions(text: Text) -> np.ndarray:
+    """(n_rows,) the number of each row's word in its sentence; -1 where units aren't words."""
+    positions: np.ndarray | None = getattr(text.store, "positions", None)
+    return text.occurrences.places if positions is None else np.asarray(positions, np.int64)
+
+
+def _sentence_of_row(text: Text) -> np.ndarray:
+    """(n_rows,) the sentence of the corpus where each row first stands."""
+    return np.repeat(_first_of_stored(text), np.diff(np.asarray(text.store.offsets)))
+
+
+def _first_of_stored(text: Text) -> np.ndarray:
+    """(n_stored,) the sentence of the corpus where each stored one first stands."""
+    stored_of = np.asarray(text.store.stored_of)
+    first = np.zeros(len(text.store.offsets) - 1, np.int64)
+    first[stored_of[::-1]] = np.arange(len(stored_of))[::-1]
+    return first
+
+
+def tokens_of(text: Text) -> np.ndarray:
+    """(n_rows, 2) the position of each row's first token in its sentence, and its number of tokens.
+
+    The encoder knows them for its units; where a store holds only some units (a bounded corpus), rows are matched by
+    their words. Where neither works, each word counts as a token: a table of word vectors has no tokens.
+    """
+    key = "ctxexp_measures.senses.tokens"
+    if key not in text.derived:
+        words = _words_of_rows(text)
+        default = np.stack([words, np.ones(len(words), np.int64)], axis=1)
+        text.derived[key] = _of_units(text, text.encoder.token_spans, default)
+    tokens: np.ndarray = text.derived[key]  # type: ignore[assignment]
+    return tokens
+
+
+def pieces_of(text: Text) -> np.ndarray:
+    """(n_rows,) objects, equal for rows of the same pieces of the model's tokenizer; the spelling where the encoder's
+    units aren't the store's."""
+    key = "ctxexp_measures.senses.pieces"
+    if key not in text.derived:
+        spelling = np.asarray(text.store.vocabulary, object)[np.asarray(text.store.unit_codes)]
+        text.derived[key] = _of_units(text, text.encoder.unit_keys, spelling)
+    pieces: np.ndarray = text.derived[key]  # type: ignore[assignment]
+    return pieces
+
+
+def _of_units(text: Text, values_of: Callable[[list[Sentence]], Iterable[Any]], default: np.ndarray) -> np.ndarray:
+    """(n_rows,) the encoder's value of the unit that each row is; the default where its units aren't the store's."""
+    offsets, at = np.asarray(text.store.offsets), word_positions(text)
+    sentences = [text.corpus.sentences[i] for i in _first_of_stored(text).tolist()]
+    result = default.copy()
+    for sentence, units, a, b in zip(
+        sentences, values_of(sentences), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True
+    ):
+        if len(units) == b - a:
+            mine: Iterable[Any] = units
+        elif len(units) == len(sentence) and (at[a:b] >= 0).all():
+            mine = [units[i] for i in at[a:b].tolist()]
+        else:
+            continue
+        for row, value in enumerate(mine, start=a):
+            result[row] = value
+    return result
+
+
+def _words_of_rows(text: Text) -> np.ndarray:
+    """(n_rows,) the number of each row's word in its sentence, among the measured words where units aren't words."""
+    at = word_positions(text)
+    return np.where(at < 0, text.occurrences.places, at)

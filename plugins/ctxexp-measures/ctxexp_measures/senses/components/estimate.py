@@ -1,0 +1,104 @@
+"""Variance components solved from the expectations of sums of squares, with each block's influence on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ctxexp_measures.senses.components.design import Design
+from ctxexp_measures.senses.components.squares import Squares
+
+FIXED = {"word": ("word", ""), "form": ("form", "word"), "sense": ("cell", "form")}
+"""The components of words: the level whose means differ, and the level within which they do."""
+
+
+@dataclass(frozen=True)
+class ValueWithInfluence:
+    """A number, and the influence of each block of resampled units on it, to first order."""
+
+    value: float
+    influence: np.ndarray  # (blocks,)
+
+
+def components(design: Design, squares: Squares, n_blocks: int) -> dict[str, ValueWithInfluence]:
+    """The components by name; see `ctxexp_measures.senses.components.metric.VarianceComponents` for the model."""
+    solver = _Solver(design, squares, n_blocks)
+    names = [name for name in FIXED if name != "sense" or len(design.attributes.sense)]
+    fixed = {name: solver.between(name) for name in names}
+    random = {factor.name: each for factor, each in zip(design.factors, solver.variances, strict=True)}
+    return {**fixed, **random, "rest": solver.rest()}
+
+
+class _Solver:
+    def __init__(self, design: Design, squares: Squares, n_blocks: int) -> None:
+        self.design, self.squares, self.n_blocks = design, squares, n_blocks
+        self.word, self.n = design.attributes.word.codes, float(len(design.attributes))
+        self.sizes, cell = design.levels["word"].counts, design.levels["cell"]
+        # Each word's mean square within cells, and what a row moves it by. A cell's own mean takes 1 / n of a row's
+        # square and of its spread: the root gives the spread back, as in the HC2 variance of least squares.
+        self.within = np.bincount(self.word, squares.within) / design.free
+        alone = 1 - 1 / cell.counts[cell.of_row]
+        moves = (squares.within - alone * self.within[self.word]) / design.free[self.word]
+        self.within_moved = moves / np.sqrt(np.where(alone > 0, alone, 1))
+        self.variances = self._variances()
+        shared = [each.value * f.within for each, f in zip(self.variances, design.factors, strict=True)]
+        self.own = self.within - np.sum(shared, axis=0) if shared else self.within  # (words,) variance of the rest
+
+    def _variances(self) -> list[ValueWithInfluence]:
+        """The variances of positions, sentences and documents, from their squares less the part of noise."""
+        design, left, influence = self.design, [], []
+        for factor in design.factors:
+            rows = self.squares.by_factor[factor.name]
+            left.append(rows.sum() - factor.own @ self.within)
+            influence.append(self._by_block(rows - factor.own[self.word] * self.within_moved))
+        if not left:
+            return []
+        inverse = np.linalg.inv(design.expected)
+        return list(map(ValueWithInfluence, (inverse @ np.array(left)).tolist(), inverse @ np.array(influence)))
+
+    def _by_block(self, rows: np.ndarray) -> np.ndarray:
+        """(blocks,) the sums of rows (n,) less their mean, since one more row doesn't change a ratio to all rows."""
+        return np.bincount(self.design.attributes.block, rows - rows.mean(), minlength=self.n_blocks)
+
+    def between(self, name: str) -> ValueWithInfluence:
+        """The spread of a level's means within the level above, noise taken out."""
+        (level, above), design = FIXED[name], self.design
+        rows = self.squares.means[level] - (self.squares.means[above] if above else 0)
+        parts = np.bincount(design.levels[level].word, minlength=design.n_words).astype(np.float64)
+        if above:  # of each word's own variance in the squares
+            parts -= np.bincount(design.levels[above].word, minlength=design.n_words)
+        else:
+            parts -= self.sizes / self.n
+        total = rows.sum() - parts @ self.own
+        blocks = self._by_block(rows - parts[self.word] * self.within_moved)
+        for factor, each in zip(design.factors, self.variances, strict=True):
+            noise = factor.of_means[level].sum()
+            noise -= factor.of_means[above].sum() if above else (factor.counts**2).sum() / self.n
+            total -= noise * each.value
+            blocks = blocks - (noise - parts @ factor.within) * each.influence
+        return ValueWithInfluence(float(total / self.n), blocks / self.n)
+
+    def rest(self) -> ValueWithInfluence:
+        """The mean over rows of their words' own variance."""
+        share = self.sizes / self.n
+        blocks = self._by_block(self.own[self.word] / self.n + share[self.word] * self.within_moved)
+        for factor, each in zip(self.design.factors, self.variances, strict=True):
+            blocks = blocks - (share @ factor.within) * each.influence
+        return ValueWithInfluence(float(share @ self.own), blocks)
+
+
+def shares(parts: Mapping[str, ValueWithInfluence], context: Collection[str]) -> dict[str, ValueWithInfluence]:
+    """Share of each component in their sum, and that of all those named `context`, under this name."""
+    whole = np.float64(sum(part.value for part in parts.values()))
+    influence = np.sum([part.influence for part in parts.values()], axis=0)
+    together = [part for name, part in parts.items() if name in context]
+    some = ValueWithInfluence(sum(p.value for p in together), np.sum([p.influence for p in together], axis=0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return {
+            name: ValueWithInfluence(
+                float(part.value / whole), (part.influence - part.value / whole * influence) / whole
+            )
+            for name, part in {**parts, "context": some}.items()
+        }

@@ -1,0 +1,158 @@
+"""Variance components of a layer's word vectors: the word, its form, its sense, its place, its sentence, the rest."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from ctxexp import Block, Estimate, Group, Metric, Over, Text
+from ctxexp.errors import MetricError
+from ctxexp.maths import Curve, Resamples, interval
+from ctxexp_measures.senses.attributes import row_attributes
+from ctxexp_measures.senses.components.design import Design, ambiguous, population
+from ctxexp_measures.senses.components.estimate import ValueWithInfluence, components, shares
+from ctxexp_measures.senses.components.squares import squares
+
+CONTEXT = ("sense", "sentence", "document", "rest")
+"""The components that depend on the text around a word."""
+ROUNDING = 5e-4  # of a share: what is nearer to 0 is shown as 0.0%
+AMBIGUOUS = "ambiguous"
+FACTOR, MOST = 5, 0.5  # times the median length; of all squared lengths, from which such rows are spoken of
+SINKS = "ctxexp_measures.senses.sinks"  # whether they were
+BELOW = "ctxexp_measures.senses.below"  # likewise, of components below 0
+
+log = logging.getLogger("ctxexp")
+
+
+class VarianceComponents(Metric):
+    """Shares of the variance of a layer's word vectors, in [0, 1] but for noise: components over their sum.
+
+    Rows follow x = mean + word + form + sense + position + sentence + document + rest, each part a vector, variance the
+    sum over dimensions. `word`: a word is its spelling without case, or lemma and part of speech where the corpus tags
+    them; `form`: its exact pieces to the model, so case, a blank before it, and inflection where lemmas are known (the
+    spelling where the model has no pieces); `sense`: labelled senses within a form.
+    These are fixed: which words there are is part of the question. `position` (number of the word in its sentence),
+    `sentence` and, where the corpus has documents, `document` (then `sentence` is what is left within one) are random
+    effects that all words share; `rest` is what a word does by itself in one sentence. `context` is sense, sentence,
+    document and rest together.
+
+    Sequential sums of squares (word, then form, then sense; Henderson's method III 1953 for the others, fitted after
+    these), each solved for its exact expectation with a variance of the rest for every word, so that the estimate of
+    nothing may fall below 0; the components of `word`, `form` and `sense` are then of these very words. The
+    expectations are those of rows that follow the model above, which those of a network do only about: position isn't
+    additive where it goes through a layer norm, as in BERT's layer 0. A layer's floor, what the estimate makes up, is
+    its context with `control=alone`, where no word sees another. A warning says where a component's whole interval lies
+    below 0, which no variance can. Intervals draw sentences, or documents, anew. Of words with sense labels only the
+    labelled occurrences count; words need `min_contexts` sentences, and two occurrences in one form and sense. Where
+    the corpus has senses, `ambiguous/...` decomposes the words with several. A factor that can't be told apart, such as
+    the sentence where each holds one row, is left out and stays in `rest`. `total`: the sum of the components; `n`:
+    rows. A warning says where a few rows of extreme length, as sinks, are most of what there is.
+
+    How vectors go with senses, layer by layer, is earlier work: Reif et al. 2019 (Visualizing and Measuring the
+    Geometry of BERT, arXiv 1906.02715), Chronis and Erk 2020 (When is a bishop not like a rook?,
+    doi:10.18653/v1/2020.conll-1.17).
+    """
+
+    over: ClassVar[Over] = "corpus"
+    title = "What word vectors vary with"
+    unit: ClassVar[str] = "share of variance"
+    subject: ClassVar[str] = "word vectors"
+    lower: ClassVar[str] = "less ruled by context"
+    higher: ClassVar[str] = "more ruled by context"
+    main: ClassVar[str] = "context"
+    definition = (
+        "share of the variance that is sense, sentence, document or rest, not word, form or position; control=alone, "
+        "where no word sees another, gives each layer's floor"
+    )
+    invariances = frozenset({"rotation", "scale", "shift", "permutation"})
+
+    def __init__(self) -> None:
+        self._text: Text | None = None
+        self._parts: dict[str, dict[str, ValueWithInfluence]] = {}
+        self._resample: tuple[np.random.Generator, int] = (np.random.default_rng(0), 0)
+
+    def bind_text(self, text: Text) -> None:
+        self._text = text
+
+    def update(self, group: Group) -> None:
+        raise MetricError("variance_components: a group alone doesn't say which rows these are; measure a corpus")
+
+    def update_block(self, block: Block) -> None:
+        if self._text is None or block.rows is None:
+            return super().update_block(block)
+        for name, design in self._designs(self._text).items():
+            x = block.x[0][np.searchsorted(block.rows[0], design.attributes.rows)]
+            n_blocks = self._text.occurrences.units.n_blocks
+            self._parts[name] = components(design, squares(x, design), n_blocks)
+            _look_at_sinks(self._text, x)
+        return None
+
+    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
+        self._resample = rng, replicates
+
+    def compute(self) -> dict[str, float | Estimate]:
+        if self._text is None:
+            return {"context": float("nan")}
+        rng, replicates = self._resample
+        resamples = Resamples(self._text.occurrences.units, replicates, rng)
+        designs, statistics = self._designs(self._text), dict[str, float | Estimate]()
+        for task, parts in self._parts.items():
+            of_task: dict[str, float | Estimate] = {
+                name: to_estimate(share, resamples) for name, share in shares(parts, CONTEXT).items()
+            }
+            of_task |= {"total": sum(part.value for part in parts.values()), **self._sizes(designs[task])}
+            _look_below_zero(self._text, task, of_task)
+            statistics |= {f"{task}/{name}" if task else name: value for name, value in of_task.items()}
+        return statistics
+
+    def _sizes(self, design: Design) -> dict[str, float]:
+        return {"n": float(len(design.attributes))}
+
+    def _designs(self, text: Text) -> dict[str, Design]:
+        """Designs by task: of all rows, and of those of ambiguous words where there are any."""
+        key = "ctxexp_measures.senses.designs"
+        if key not in text.derived:
+            whole = Design.of(population(row_attributes(text), min_contexts=text.occurrences.min_contexts))
+            some = ambiguous(whole)
+            several = some is not None and len(some) < len(whole.attributes)
+            text.derived[key] = {"": whole} | ({AMBIGUOUS: Design.of(some)} if some and several else {})
+        result: dict[str, Design] = text.derived[key]  # type: ignore[assignment]
+        return result
+
+
+def _look_at_sinks(text: Text, x: np.ndarray) -> None:
+    """Warn, once a run, where a few rows of extreme length hold most of all squared lengths."""
+    squares = np.vecdot(x, x).astype(np.float64)
+    large = squares > FACTOR**2 * np.median(squares)
+    share = float(squares[large].sum() / max(squares.sum(), 1e-300))
+    if share > MOST and not text.derived.get(SINKS):
+        text.derived[SINKS] = True
+        log.warning(
+            f"variance_components: the {large.sum():,} of {len(x):,} rows of more than {FACTOR} times the median "
+            f"length hold {share:.0%} of all squared lengths in a layer, so that shares are of little else there; "
+            "control=no_sinks leaves them out"
+        )
+
+
+def _look_below_zero(text: Text, task: str, statistics: Mapping[str, float | Estimate]) -> None:
+    """Warn, once a run, where a component's whole interval is below 0: the rows don't follow the model."""
+    below = {name: one for name, one in statistics.items() if isinstance(one, Estimate) and one.high < -ROUNDING}
+    if below and not text.derived.get(BELOW):
+        text.derived[BELOW] = True
+        listing = ", ".join(f"{name} {x.value:.2%} [{x.low:.2%}, {x.high:.2%}]" for name, x in below.items())
+        of = f" of {task} words" if task else ""
+        log.warning(
+            f"variance_components: in a layer {listing}{of}: the whole interval is below 0, which no variance can be. "
+            "The vectors there don't follow the sum of parts (position isn't additive after a layer norm, for one); "
+            "read shares of that size as 0"
+        )
+
+
+def to_estimate(share: ValueWithInfluence, resamples: Resamples) -> Estimate:
+    """The number with its interval and replicates."""
+    replicates = resamples.of(Curve(np.array([share.value]), share.influence[None]))
+    low, high = interval(replicates)
+    return Estimate(share.value, float(low[0]), float(high[0]), replicates[0])

@@ -1,0 +1,134 @@
+"""Labels that a linear classifier reads out of a layer: `metric=probe`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from ctxexp import Block, Corpus, Estimate, Group, Metric, Over, Text
+from ctxexp.datasets import user_path
+from ctxexp.errors import MetricError
+from ctxexp.maths import Resamples
+from ctxexp_measures.senses.components.estimate import ValueWithInfluence
+from ctxexp_measures.senses.components.metric import to_estimate
+from ctxexp_measures.senses.probe.fit import Classifier, check_classifier, majority, predictions
+from ctxexp_measures.senses.probe.task import SENSE, ProbeTask, probe_task, read_lexicon, require_labels
+
+MOST = 5000
+
+
+class Probe(Metric):
+    """Accuracy of a linear probe for labels of words, less that of the same probe on a control task.
+
+    `labels`: a kind of tags that the corpus has (`pos`), `sense`, or a TSV of word and label. One classifier tells the
+    labels of all words; of senses, each word's tells its own. Cross-validated: what is told is of documents (sentences,
+    where the corpus has none) that the classifier hasn't seen.
+
+    `raw` is the accuracy, `baseline` that on the control task (Hewitt & Liang 2019, "Designing and Interpreting Probes
+    with Control Tasks"): every spelling has a label drawn at random by the labels' own distribution, so that nothing
+    but the word can be read; of senses, the word's labels in random order. `adjusted`, their difference, is the
+    selectivity. `held_out_words` is the accuracy on words of which the classifier saw no occurrence. Beside them, the
+    same in each layer: `random`, the accuracy where each spelling has a random vector, which is what knowing the word
+    gives (neither is of senses), and `majority`, that of the commonest label in the other folds. Intervals draw
+    documents or sentences anew, those of `held_out_words` words; folds, control and classifiers are held.
+    """
+
+    over: ClassVar[Over] = "corpus"
+    title = "Linear probe"
+    unit: ClassVar[str] = "accuracy"
+    own_baseline: ClassVar[str] = "the same probe on a control task"
+    invariances = frozenset({"scale", "shift"})  # columns are standardised: a rotation counts
+
+    def __init__(
+        self,
+        *,
+        labels: str = "pos",
+        classifier: Classifier = "logistic",
+        folds: int = 5,
+        most: int | None = MOST,
+        seed: int = 0,
+    ) -> None:
+        check_classifier(classifier)
+        if folds < 2 or (most is not None and most < 10 * folds) or seed < 0:
+            raise MetricError(
+                f"probe: folds={folds}, most={most}, seed={seed}: expected at least 2, 10 x folds (or null for all), 0"
+            )
+        self.labels, self.classifier, self.folds, self.most, self.seed = labels, classifier, folds, most, seed
+        self.definition = f"accuracy of a linear probe for labels={labels}, less that on a control task"
+        self._text: Text | None = None
+        self._resample: tuple[np.random.Generator, int] = (np.random.default_rng(0), 0)
+        self._right: dict[str, np.ndarray] = {}
+
+    def require(self, corpus: Corpus) -> None:
+        require_labels(corpus, self.labels)
+        if self.labels not in (*corpus.tags, SENSE):
+            read_lexicon(user_path(self.labels))
+
+    def bind_text(self, text: Text) -> None:
+        self._text = text
+
+    def update(self, group: Group) -> None:
+        raise MetricError("probe: a group alone doesn't say which words these are; measure a corpus")
+
+    def update_block(self, block: Block) -> None:
+        if self._text is None or block.rows is None:
+            return super().update_block(block)
+        task = self._task(self._text)
+        x = block.x[0][np.searchsorted(block.rows[0], task.rows)]
+        self._right = {
+            "raw": predictions(x, task.label, task.fold, task.problem, self.classifier) == task.label,
+            "baseline": predictions(x, task.control, task.control_fold, task.problem, self.classifier) == task.control,
+        }
+        if task.is_one_problem:
+            by_word = predictions(x, task.label, task.word_fold, task.problem, self.classifier)
+            self._right["held_out_words"] = by_word == task.label
+        self._right |= self._without_layers(self._text, task, x.shape[1])
+        return None
+
+    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
+        self._resample = rng, replicates
+
+    def compute(self) -> dict[str, float | Estimate]:
+        if self._text is None or not self._right:
+            return {"raw": float("nan")}
+        task, units = self._task(self._text), self._text.occurrences.units
+        rng, replicates = self._resample
+        resamples = Resamples(units, replicates, rng)
+        blocks = units.of_row[task.rows]
+        words = replace(units, n=int(task.word.max()) + 1)  # drawn in place of these units
+        of_words = Resamples(words, replicates, rng)
+        right = {**self._right, "adjusted": self._right["raw"].astype(np.float64) - self._right["baseline"]}
+        statistics: dict[str, float | Estimate] = {}
+        for name, scores in right.items():
+            by_word = name == "held_out_words"
+            where = task.word % words.n_blocks if by_word else blocks
+            share = _mean(scores.astype(np.float64), where, (words if by_word else units).n_blocks)
+            statistics[name] = to_estimate(share, of_words if by_word else resamples)
+        return statistics | {"n": float(len(task)), "words": float(words.n), "labels": float(len(task.names))}
+
+    def _task(self, text: Text) -> ProbeTask:
+        key = f"ctxexp_measures.senses.probe {self.labels} {self.folds} {self.most} {self.seed}"
+        if key not in text.derived:
+            text.derived[key] = probe_task(text, self.labels, folds=self.folds, most=self.most, seed=self.seed)
+        task: ProbeTask = text.derived[key]  # type: ignore[assignment]
+        return task
+
+    def _without_layers(self, text: Text, task: ProbeTask, dim: int) -> dict[str, np.ndarray]:
+        """Whether each row's label is told without any layer: from a random vector a spelling, and by the majority."""
+        key = f"ctxexp_measures.senses.probe {self.labels} {self.folds} {self.most} {self.seed} {self.classifier} {dim}"
+        if key not in text.derived:
+            right = {"majority": majority(task.label, task.fold, task.problem)}
+            if task.is_one_problem:
+                vectors = np.random.default_rng(self.seed).normal(size=(int(task.word.max()) + 1, dim))
+                random = predictions(vectors[task.word], task.label, task.fold, task.problem, self.classifier)
+                right["random"] = random == task.label
+            text.derived[key] = right
+        return text.derived[key]  # type: ignore[return-value]
+
+
+def _mean(scores: np.ndarray, blocks: np.ndarray, n_blocks: int) -> ValueWithInfluence:
+    """The mean of scores (n,), and the influence of each block of units on it."""
+    value = float(scores.mean())
+    return ValueWithInfluence(value, np.bincount(blocks, (scores - value) / len(scores), minlength=n_blocks))

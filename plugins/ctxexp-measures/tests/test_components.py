@@ -1,0 +1,411 @@
+"""Variance components: against dense matrices, on planted worlds, on shuffled labels, and on words without context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from ctxexp_measures.senses.attributes import Labels, RowAttributes, tokens_of
+from ctxexp_measures.senses.components import design as designs
+from ctxexp_measures.senses.components.design import Design, ambiguous, population
+from ctxexp_measures.senses.components.estimate import components, shares
+from ctxexp_measures.senses.components.figure import figure, frame, table
+from ctxexp_measures.senses.components.metric import VarianceComponents, _look_below_zero
+from ctxexp_measures.senses.components.squares import squares
+from planted_components import VARIANCES, World, coverage, estimate_shares
+
+import ctxexp
+from ctxexp import Corpus, EncodedSentence, Encoder, Estimate, Group, Sense, Sentence, Text
+from ctxexp.command import Built
+from ctxexp.command.compose import config_of
+from ctxexp.controls import Alone
+from ctxexp.errors import MetricError
+from ctxexp.measuring.study import Study
+from ctxexp.models.word_vectors import random_words
+from ctxexp.results import Key, RunInfo
+from ctxexp.results.run_info import ModelInfo, describe
+from ctxexp.results.values import Values
+from ctxexp.vectors.stores import Vectors, WordFilter
+from docs.numbers import what_is_context
+
+
+def small(seed: int = 0, *, sentences_per_document: int = 3) -> tuple[Design, np.ndarray]:
+    """A design of a few hundred rows, and vectors without any structure."""
+    known, x, _ = World(VARIANCES, seed=seed, n_words=15).draw_text(60, sentences_per_document=sentences_per_document)
+    some = population(known, min_contexts=3)
+    return Design.of(some), np.random.default_rng(seed).normal(size=(len(some), 5)) + x[some.rows, :5]
+
+
+def dense(codes: np.ndarray) -> np.ndarray:
+    return (codes[:, None] == np.unique(codes)).astype(np.float64)
+
+
+def averaging(z: np.ndarray) -> np.ndarray:
+    """(n, n): a level's mean in place of each of its rows."""
+    result: np.ndarray = z @ np.diag(1 / z.sum(axis=0)) @ z.T
+    return result
+
+
+@pytest.mark.parametrize("limit", [designs.SMALL, 1])
+def test_expectations_are_traces_of_dense_matrices(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to the products: dense for few levels, by cells for many."""
+    monkeypatch.setattr(designs, "SMALL", limit)
+    design, _ = small()
+    n, cell = len(design.attributes), design.levels["cell"]
+    outside = np.eye(n) - averaging(dense(cell.of_row))
+    of_word = dense(design.levels["word"].of_row)
+    assert [factor.name for factor in design.factors] == ["position", "sentence", "document"]
+    for i, a in enumerate(design.factors):
+        form = outside @ averaging(dense(a.of_row)) @ outside  # the squares of a are tr(form x x')
+        np.testing.assert_allclose(a.own, of_word.T @ np.diag(form), atol=1e-9)
+        for k, b in enumerate(design.factors):
+            z = dense(b.of_row)
+            put = (of_word.T @ (outside @ z) ** 2).sum(axis=1)
+            np.testing.assert_allclose(b.within, put / design.free, atol=1e-9)
+            np.testing.assert_allclose(design.expected[i, k], np.trace(z.T @ form @ z) - a.own @ b.within, atol=1e-8)
+    for name, level in design.levels.items():
+        means = averaging(dense(level.of_row))
+        for factor in design.factors:
+            expected = of_word.T @ np.diag(means @ dense(factor.of_row) @ dense(factor.of_row).T @ means)
+            np.testing.assert_allclose(factor.of_means[name], expected, atol=1e-9)
+
+
+def test_squares_and_influences_equal_those_of_dense_matrices() -> None:
+    design, x = small()
+    found = squares(x.astype(np.float32), design)
+    y = x.astype(np.float32).astype(np.float64)
+    y -= y.mean(axis=0)
+    cells = averaging(dense(design.levels["cell"].of_row))
+    rest = y - cells @ y
+    np.testing.assert_allclose(found.within, (rest**2).sum(axis=1), rtol=1e-9)
+    for name, level in design.levels.items():
+        np.testing.assert_allclose(found.means[name].sum(), ((averaging(dense(level.of_row)) @ y) ** 2).sum())
+    for factor in design.factors:
+        form = averaging(dense(factor.of_row))
+        np.testing.assert_allclose(found.by_factor[factor.name].sum(), np.vdot(rest, form @ rest))
+
+    def weighted(weights: np.ndarray) -> float:
+        """Sum of squares of the sentences with rows that count so often."""
+        of = design.levels["cell"].of_row
+        total = np.bincount(of, weights)
+        means = np.stack([np.bincount(of, weights * column) / total for column in y.T], axis=1)
+        z = dense(design.factors[1].of_row)
+        sums = z.T @ (weights[:, None] * (y - means[of]))
+        return float(((sums**2).sum(axis=1) / (z.T @ weights)).sum())
+
+    for row in (0, 17, 101):
+        step = np.zeros(len(y))
+        step[row] = 1e-5
+        slope = (weighted(1 + step) - weighted(1 - step)) / 2e-5
+        np.testing.assert_allclose(found.by_factor["sentence"][row], slope, rtol=1e-4, atol=1e-6)
+
+
+def test_planted_components_come_back_with_their_intervals() -> None:
+    """60 texts of a world of sentences; `planted` as a script simulates more, and documents (.92 to .96)."""
+    told = coverage(World(VARIANCES), n_texts=60, n_sentences=150)
+    for name, numbers in told.items():
+        assert numbers["mean"] == pytest.approx(numbers["true"], abs=0.006), name
+        assert numbers["coverage"] >= 0.83, name  # 4 standard errors below .95 are .84
+    assert np.mean([numbers["coverage"] for numbers in told.values()]) >= 0.9
+
+
+def test_shuffled_senses_and_sentences_have_no_share() -> None:
+    """Labels that mean nothing, within each form; words in the sentences of others."""
+    known, x, units = World(VARIANCES, seed=3).draw_text(400)
+    rng = np.random.default_rng(0)
+    senses = known.sense.codes.copy()
+    for form in range(len(known.form)):
+        mine = np.flatnonzero(known.form.codes == form)
+        senses[mine] = rng.permutation(senses[mine])
+    plain = estimate_shares(known, x, units)
+    shuffled = estimate_shares(
+        replace(known, sense=Labels(senses, known.sense.names), sentence=rng.permutation(known.sentence)), x, units
+    )
+    for name in ("sense", "sentence"):
+        assert plain[name][2] > 0.02
+        assert shuffled[name][2] < 0 < shuffled[name][3]
+        assert abs(shuffled[name][1]) < 0.005
+
+
+def test_what_the_spelling_alone_decides_is_word_and_form() -> None:
+    """Exactly, as in ELMo's layer 0: nothing is left once the form is known."""
+    known, _, units = World(VARIANCES, seed=1).draw_text(200, sentences_per_document=4)
+    x = np.random.default_rng(0).normal(size=(len(known.form), 6)).astype(np.float32)[known.form.codes]
+    found = estimate_shares(known, x, units)
+    for name in ("sense", "position", "sentence", "document", "rest"):
+        assert abs(found[name][1]) < 1e-6
+    assert found["word"][1] + found["form"][1] == pytest.approx(1, abs=1e-6)
+
+
+def test_invariances() -> None:
+    design, x = small(1)
+    plain = shares(components(design, squares(x, design), 20), ())
+    turn = np.linalg.qr(np.random.default_rng(2).normal(size=(5, 5)))[0]
+    for y in (x @ turn, 7 * x, x + 100):
+        for name, share in shares(components(design, squares(y, design), 20), ()).items():
+            assert share.value == pytest.approx(plain[name].value, abs=1e-9), name
+
+
+def test_a_factor_that_nothing_tells_stays_in_the_rest() -> None:
+    """A sentence of one row each has no share of its own: it is what this word does in it."""
+    world = World(VARIANCES, seed=2)
+    known, x, units = world.draw_text(1500)
+    some = population(known.subset(np.flatnonzero(known.position == known.sentence % 5)), min_contexts=2)
+    design = Design.of(some)
+    assert [factor.name for factor in design.factors] == ["position"]
+    parts = components(design, squares(x[some.rows], design), units.n_blocks)
+    truth = world.truth()
+    assert parts["rest"].value == pytest.approx(truth["rest"] + truth["sentence"], rel=0.1)
+
+
+def test_words_with_labels_count_where_they_are_labelled() -> None:
+    known = RowAttributes(
+        np.arange(8), Labels.of("aaaabbbb"), Labels.of("aaaabbbb"), Labels.of(["x", "x", "y", "", "", "", "", ""]),
+        np.zeros(8, int), np.ones(8, int), np.arange(8), None, np.arange(8),
+    )  # fmt: skip
+    assert population(known, min_contexts=3).rows.tolist() == [0, 1, 2, 4, 5, 6, 7]
+    assert population(known, min_contexts=4).rows.tolist() == [4, 5, 6, 7]
+    several = ambiguous(Design.of(population(known, min_contexts=3)))
+    assert several is not None
+    assert several.rows.tolist() == [0, 1, 2]
+    with pytest.raises(MetricError, match="no word stands in min_contexts=9 sentences, and twice in one"):
+        population(known, min_contexts=9)
+    with pytest.raises(MetricError, match="a group alone doesn't say which rows these are"):
+        VarianceComponents().update(Group("corpus", np.zeros((3, 2))))
+
+
+class Mixed(Encoder):
+    """Layer 0 knows the spelling alone, layer 1 the sentence too; tokens are half words, so that places are even."""
+
+    name, n_layers, dim = "mixed", 2, 8
+
+    def encode(self, batch: list[Sentence]) -> list[EncodedSentence]:  # type: ignore[override]
+        found = []
+        for sentence in batch:
+            words = np.stack([np.random.default_rng(list(w.encode())).normal(size=8) for w in sentence.words])
+            effect = np.random.default_rng(list(sentence.text.encode())).normal(size=8)
+            found.append(EncodedSentence(sentence.words, np.stack([words, words + effect]).astype(np.float32)))
+        return found
+
+    def token_spans(self, sentences: list[Sentence]) -> list[np.ndarray]:  # type: ignore[override]
+        return [np.stack([2 * np.arange(len(s)), np.full(len(s), 2)], axis=1) for s in sentences]
+
+
+def text(n: int = 80) -> Corpus:
+    """Sentences of ten words in two cases; the first word is labelled, with a sense that changes nothing."""
+    rng = np.random.default_rng(0)
+    sentences, senses = [], []
+    for i in range(n):
+        words = [w.upper() if rng.random() < 0.3 else w for w in rng.choice([*"abcdefghij"], 7).tolist()]
+        sentences.append(Sentence.of(["target", *words]))
+        senses.append(Sense(i, 0, "xy"[i % 2]))
+    return Corpus("made", tuple(sentences), senses=tuple(senses))
+
+
+def test_a_study_measures_all_and_ambiguous_words(tmp_path: Path) -> None:
+    study = Study(
+        corpus=text(),
+        encoder=Mixed(),
+        metrics={"c": VarianceComponents},
+        words=WordFilter(min_contexts=3),
+    )
+    found = study.run(Vectors(cache=tmp_path), folder=tmp_path)
+    first, second = (
+        {name: found.values("c", name)[i] for name in ("word", "form", "sense", "position", "sentence", "rest")}  # type: ignore[index]
+        for i in (0, 1)
+    )
+    assert first["word"] + first["form"] == pytest.approx(1, abs=1e-6)
+    assert first["form"] > 0.2
+    assert second["sentence"] == pytest.approx(0.5, abs=0.08)
+    assert abs(second["rest"]) < 0.03
+    assert found.values("c", "n", task="ambiguous").tolist() == [80, 80]  # type: ignore[union-attr]
+    low, high = found.interval("c", "sense", task="ambiguous") or (0, 0)
+    assert low[1] < 0 < high[1]  # type: ignore[index]
+    assert found.info.measures["c"].main == "context"
+
+    numbers = frame([("mixed", found)])
+    assert numbers[["model", "corpus", "words", "layer"]].to_numpy().tolist() == [
+        ["mixed", "made", words, i] for words in ("all", "ambiguous") for i in (0, 1)
+    ]
+    made = table([("mixed", found)])
+    assert made is not None
+    assert made.shown[0][:4] == ["mixed", "made", "all", "1"]
+    drawn = figure([("mixed", found)])
+    assert drawn is not None
+    assert len(drawn.axes) == 2
+    heights = sum(patch.get_height() for patch in drawn.axes[0].patches if patch.get_x() > 0.5)
+    assert heights == pytest.approx(1)
+    assert figure([]) is table([]) is None
+
+
+def test_sinks_that_are_all_there_is_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Sink(Mixed):
+        name = "sink"
+
+        def encode(self, batch: list[Sentence]) -> list[EncodedSentence]:  # type: ignore[override]
+            found = super().encode(batch)
+            for encoded in found:
+                encoded.layers[:, 0] *= 100
+            return found
+
+    study = Study(
+        corpus=text(),
+        encoder=Sink(),
+        metrics={"c": VarianceComponents},
+        words=WordFilter(min_contexts=3),
+    )
+    study.run(Vectors(cache=tmp_path), folder=tmp_path)
+    said = [record.message for record in caplog.records if "no_sinks" in record.message]
+    assert len(said) == 1
+    assert "the 80 of 640 rows of more than 5 times the median length hold 100% of all squared lengths" in said[0]
+
+
+def test_rows_find_their_tokens_by_their_words() -> None:
+    """A store that holds some words of a sentence, one whose units the encoder doesn't tell, and one with all."""
+    corpus = Corpus.of("made", [["a", "b", "c"], ["d", "e"], ["f"]])
+    store = SimpleNamespace(
+        stored_of=np.array([0, 1, 2]), offsets=np.array([0, 2, 3, 4]), positions=np.array([0, 2, 1, 0])
+    )
+    units = [np.array([[1, 2], [3, 1], [4, 5]]), np.zeros((3, 2), int), np.array([[7, 8]])]
+    encoder = SimpleNamespace(token_spans=lambda sentences: [units[i] for i in range(len(sentences))])
+    occurrences = SimpleNamespace(places=np.array([0, 1, 0, 0]))
+    text = Text(corpus, store, occurrences, encoder)  # type: ignore[arg-type]
+    assert tokens_of(text).tolist() == [[1, 2], [4, 5], [1, 1], [7, 8]]
+
+
+def test_positions_are_the_models_tokens() -> None:
+    assert [t.tolist() for t in ctxexp.Encoder.token_spans(Mixed(), [Sentence.of(["a", "b"])])] == [[[0, 1], [1, 1]]]
+
+
+class Blanks(Mixed):
+    """Layer 0 knows the spelling and whether the word begins its sentence, as a vocabulary with blanks does; layer 1
+    the sentence too."""
+
+    name = "blanks"
+    told = True
+
+    def _spelled(self, sentence: Sentence) -> list[str]:
+        return [w if i == 0 else f" {w}" for i, w in enumerate(sentence.words)]
+
+    def encode(self, batch: list[Sentence]) -> list[EncodedSentence]:  # type: ignore[override]
+        spelled = [Sentence.of(self._spelled(sentence)) for sentence in batch]
+        found = super().encode(spelled)
+        return [EncodedSentence(s.words, one.layers) for s, one in zip(batch, found, strict=True)]
+
+    def unit_keys(self, sentences: list[Sentence]) -> list[list[str]]:  # type: ignore[override]
+        return [self._spelled(s) if self.told else list(s.words) for s in sentences]
+
+
+def test_forms_have_no_context_at_layer_0(tmp_path: Path) -> None:
+    """By spelling alone the variants with and without a blank would pass for context."""
+    rng = np.random.default_rng(1)
+    corpus = Corpus.of("blanks", [rng.choice([*"abcdefgh"], 6).tolist() for _ in range(150)])
+    floors = {}
+    for told in (True, False):
+        encoder = Blanks()
+        encoder.told, encoder.name = told, f"blanks {told}"
+        study = Study(
+            corpus=corpus,
+            encoder=encoder,
+            metrics={"c": VarianceComponents},
+            words=WordFilter(min_contexts=3),
+        )
+        found = study.run(Vectors(cache=tmp_path), folder=tmp_path / str(told))
+        floors[told] = found.values("c", "context")[0] + found.values("c", "position")[0]  # type: ignore[index]
+    assert abs(floors[True]) < 1e-5
+    assert floors[False] > 0.03
+
+
+def test_a_random_vector_a_word_has_no_context(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    corpus = Corpus.of("words", [rng.choice([*"abcdefgh"], 6).tolist() for _ in range(150)])
+    study = Study(
+        corpus=corpus, encoder=random_words(dim=50), metrics={"c": VarianceComponents},
+        words=WordFilter(min_contexts=3),
+    )  # fmt: skip
+    found = study.run(Vectors(cache=tmp_path), folder=tmp_path / "run")
+    assert abs(found.values("c", "context")[0]) < 1e-6  # type: ignore[index]
+
+
+def test_a_transformers_pieces_are_its_own() -> None:
+    """`the` and ` the` are two to these vocabularies, and ` cat` is one wherever it stands."""
+    sentence = Sentence(
+        "the cat (the cat", ("the", "cat", "(", "the", "cat"), ((0, 3), (4, 7), (8, 9), (9, 12), (13, 16))
+    )
+    for model in ("gpt2", "bert"):
+        encoder = Built(config_of([f"model={model}", "device=cpu"])).encoder
+        (pieces,) = encoder.unit_keys([sentence])
+        assert len(pieces) == 5
+        assert pieces[0] != pieces[3]
+        assert pieces[1] == pieces[4] != pieces[2]
+        (counts,) = encoder.token_spans([sentence])
+        assert [len(each) for each in pieces] == counts[:, 1].tolist()  # type: ignore[arg-type]
+
+
+def planted_results() -> ctxexp.Results:
+    """Layer 0 has a floor of 2%, layer 1 a rest that is below 0 for certain."""
+    parts = {"word": [0.9, 0.7], "form": [0.05, 0.1], "position": [0.03, 0.0], "sentence": [0.01, 0.21]}
+    parts |= {"rest": [0.01, -0.01], "context": [0.02, 0.2]}
+    values = Values()
+    for name, curve in parts.items():
+        middle = np.array(curve)
+        values.set(Key("c", name), middle, low=middle - 0.004, high=middle + 0.004)
+    about = describe("c", VarianceComponents())
+    info = RunInfo(title="m", measures={"c": about}, model=ModelInfo(name="m", n_layers=2))
+    return ctxexp.Results.of(values, info=info)
+
+
+def planted_twin(context: Sequence[float]) -> ctxexp.Results:
+    """The words of `planted_results` alone."""
+    values = Values()
+    values.set(Key("c", "context"), np.array(context), low=np.array(context), high=np.array(context))
+    info = planted_results().info
+    model = replace(info.model, encoder=f"{info.model.encoder}, {Alone.label}")
+    return ctxexp.Results.of(values, info=replace(info, control=Alone.label, model=model))
+
+
+def test_each_layer_has_the_floor_of_its_own_twin_and_impossible_variance_is_flagged() -> None:
+    runs = [("m", planted_results()), ("m (each word alone)", planted_twin([0.02, 0.085]))]
+    made, drawn = table(runs), figure(runs)
+    assert made is not None
+    assert len(made.shown) == 1
+    assert dict(zip(made.columns, made.shown[0], strict=True))["floor"] == "0.085"
+    assert made.numbers.floor.tolist() == [0.02, 0.085]
+    assert any("layer 1: rest below 0 with the whole interval" in note for note in made.notes)
+    assert not any("layer 0: " in note for note in made.notes)
+    assert drawn is not None
+    texts = [text.get_text() for axes in drawn.axes for text in axes.texts]
+    assert texts.count("†") == 1
+    (floors,) = (lines for lines in drawn.axes[0].collections if lines.get_linestyle()[0][1] is not None)
+    assert [y for line in floors.get_segments() for y in line[:, 1]] == pytest.approx([0.98, 0.98, 0.915, 0.915])
+    said = " ".join(text.get_text() for text in drawn.texts).replace("\n", " ")
+    assert max(bar.get_y() + bar.get_height() for bar in drawn.axes[0].patches) == pytest.approx(1)
+    for words in (
+        "scaled to end at 100%, by at most 1.0%",
+        "In the last layer context makes",
+        "(floor 8.5%)",
+        "floor: context in that layer where each word is read alone",
+    ):
+        assert words in said
+    sound = planted_results()
+    frame_ = sound.frame.assign(**{end: sound.frame[end].abs() for end in ("value", "low", "high")})
+    plain = figure([("m", replace(sound, frame=frame_))])
+    assert plain is not None
+    assert "†" not in " ".join(text.get_text() for text in plain.texts)
+    assert "floors aren't known" in " ".join(text.get_text() for text in plain.texts)
+    assert "scaled to end" not in " ".join(text.get_text() for text in plain.texts)
+    row = what_is_context.table(frame(runs).assign(corpus="made"))
+    assert "| 2.0% [1.6, 2.4] | 20.0% [19.6, 20.4] (layer 1) | 8.5% | 20.0% [19.6, 20.4] | 8.5% |" in row
+    assert "rest -1.0% [-1.4, -0.6] (layer 1)" in row
+
+
+def test_a_component_below_zero_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    text_ = Text(text(), None, None, Mixed())  # type: ignore[arg-type]
+    for _ in range(2):
+        _look_below_zero(text_, "", {"rest": Estimate(-0.0081, -0.0112, -0.0047), "word": Estimate(0.5, -0.1, 0.9)})
+    (said,) = [record.message for record in caplog.records]
+    assert "in a layer rest -0.81% [-1.12%, -0.47%]: the whole interval is below 0" in said

@@ -1,0 +1,74 @@
+"""Partial correlation against regression, areas under ROC curves against scikit-learn, resamples against the loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ctxexp_measures.calibration.auc import auc, resampled_auc
+from ctxexp_measures.calibration.edit_distance import partial_spearman
+from scipy import stats
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import roc_auc_score
+
+from ctxexp.maths import partial_correlation, resampled_spearman, resamples, spearman
+
+
+def columns(seed: int, n: int = 60, ties: int = 0) -> np.ndarray:
+    """Three correlated columns (3, n); with `ties`, so many distinct values each."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(3, n)) + rng.normal(size=n)
+    return np.round(x * ties / 6) if ties else x
+
+
+def test_only_the_order_counts() -> None:
+    x, y, z = columns(2, ties=9)
+    assert partial_spearman(x, y**3, z) == partial_spearman(x, y, z)
+
+
+@pytest.mark.parametrize("ties", [0, 5])
+def test_partial_correlation_is_that_of_the_regressions_residuals(ties: int) -> None:
+    x, y, z = columns(4, ties=ties)
+    ranks = [stats.rankdata(c) for c in (x, y, z)]
+    given = ranks[2][:, None]
+    left = [r - LinearRegression().fit(given, r).predict(given) for r in ranks[:2]]
+    assert partial_spearman(x, y, z) == pytest.approx(stats.pearsonr(*left).statistic, abs=1e-12)
+    assert abs(partial_spearman(x, y, z) - spearman(x, y)) > 0.05
+
+
+def test_what_the_third_explains_is_gone() -> None:
+    """Two noisy readings of one cause correlate, and no longer once the cause is held fixed."""
+    rng = np.random.default_rng(5)
+    cause = rng.normal(size=4000)
+    x, y = cause + rng.normal(size=4000), cause + rng.normal(size=4000)
+    assert spearman(x, y) > 0.4
+    assert abs(partial_spearman(x, y, cause)) < 0.05
+
+
+@pytest.mark.parametrize("ties", [0, 4])
+def test_auc_is_scikit_learns(ties: int) -> None:
+    x, y, _ = columns(6, ties=ties)
+    assert auc(x, y > 0) == pytest.approx(roc_auc_score(y > 0, x), abs=1e-13)
+    assert auc(-x, y > 0) == pytest.approx(1 - auc(x, y > 0), abs=1e-13)
+
+
+def test_undefined_is_nan() -> None:
+    x = np.arange(5.0)
+    values = (
+        partial_spearman(x, x, np.full(5, 2.5)),
+        partial_spearman(x, x**2, x[::-1]),
+        auc(x, np.ones(5, bool)),
+        auc(x[:0], np.ones(0, bool)),
+    )
+    assert np.isnan(values).all()
+
+
+@pytest.mark.parametrize("ties", [0, 4])
+def test_resampled_statistics_are_those_of_the_drawn_pairs(ties: int) -> None:
+    x, y, z = columns(7, n=25, ties=ties)
+    (counts,) = resamples([10, 15], 40, np.random.default_rng(8))
+    rho, area = resampled_spearman([x, y, z], counts), resampled_auc(x, y > 0, counts)
+    for row, got, got_area in zip(counts.astype(int), rho, area, strict=True):
+        drawn = [np.repeat(c, row) for c in (x, y, z)]
+        by_hand = pytest.approx(partial_spearman(*drawn), abs=1e-11)
+        assert partial_correlation(got[0, 1], got[0, 2], got[1, 2]) == by_hand
+        assert got_area == pytest.approx(roc_auc_score(drawn[1] > 0, drawn[0]), abs=1e-12)

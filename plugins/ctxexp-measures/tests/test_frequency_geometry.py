@@ -1,0 +1,413 @@
+"""Frequency geometry: the double loop, planted spaces, ranks and their sources, files, the tables of a sweep."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ctxexp_measures.frequency import projection
+from ctxexp_measures.frequency import ranks as by_rank
+from ctxexp_measures.frequency.metric import FrequencyGeometry
+from ctxexp_measures.frequency.projection import Projection, project
+from ctxexp_measures.frequency.ranks import ranks, read_list
+from ctxexp_measures.frequency.table import published_values, table_degeneration, table_frequency
+
+from ctxexp import Group, Metric, Results
+from ctxexp.errors import DataError, MetricError
+from ctxexp.model import EmbeddingTable
+from ctxexp.testing import check_metric
+from ctxexp.testing.report import numbers
+from tests.composed import composed
+from tests.engine import computed
+from tests.made import results_with, told
+
+BINS = (0, 5, 20, 60)
+
+
+class WithoutText(FrequencyGeometry):
+    """Ranks from counts need no text, so that its laws can be checked on random groups."""
+
+    bind_text = Metric.bind_text
+
+
+def geometry(*args: Any, **choices: Any) -> dict[str, float]:
+    """The geometry as numbers alone, by the paper's bins unless others are given."""
+    return numbers(by_rank.geometry(*args, **choices))
+
+
+def double_loop(
+    x: np.ndarray, rank: np.ndarray, bins: tuple[int, ...], k: int, *, same: bool
+) -> dict[str, list[float]]:
+    """Means of a bin, from the definitions: norm, l2, dot, cosine."""
+    found: dict[str, list[float]] = {"norm": [], "l2": [], "dot": [], "cosine": []}
+    for first, last in pairwise(bins):
+        members = [i for i in range(len(x)) if first <= rank[i] < last]
+        each: dict[str, list[float]] = {name: [] for name in found}
+        for i in members:
+            others = [j for j in (members if same else range(len(x))) if j != i]
+            each["norm"].append(math.sqrt(sum(v * v for v in x[i])))
+            each["l2"].append(float(np.mean(sorted(math.dist(x[i], x[j]) for j in others)[:k])))
+            each["dot"].append(float(np.mean(sorted(-float(x[i] @ x[j]) for j in others)[:k])) * -1)
+            cosines = [-float(x[i] @ x[j] / math.hypot(*x[i]) / math.hypot(*x[j])) for j in others]
+            each["cosine"].append(-float(np.mean(sorted(cosines)[:k])))
+        for name, values in each.items():
+            found[name].append(float(np.mean(values)))
+    return found
+
+
+@pytest.mark.parametrize("neighbours", ["all", "bin"])
+def test_bins_are_those_of_the_double_loop_and_correlations_scipys(neighbours: str) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(80, 5)) + 0.5
+    rank = np.where(np.arange(80) < 70, rng.permutation(80), -1)
+    got = geometry(x, rank, bins=BINS, k=(2, 3), neighbours=neighbours)
+    for k in (2, 3):
+        expected = double_loop(x, rank, BINS, k, same=neighbours == "bin")
+        for i, (first, last) in enumerate(pairwise(BINS)):
+            assert got[f"norm_{first}_{last}"] == pytest.approx(expected["norm"][i])
+            for name in ("l2", "dot", "cosine"):
+                assert got[f"{name}_{k}nn_{first}_{last}"] == pytest.approx(expected[name][i])
+            assert got[f"n_{first}_{last}"] == np.count_nonzero((rank >= first) & (rank < last))
+    inside = (rank >= 0) & (rank < 60)
+    rho = stats.spearmanr(rank[inside], np.linalg.norm(x[inside], axis=1)).statistic
+    assert got["spearman_norm"] == pytest.approx(rho)
+    assert got["spearman_norm_ci_low"] < rho < got["spearman_norm_ci_high"]
+    assert (got["n"], got["unranked"], got["undefined"]) == (inside.sum(), 10, 0)
+    assert got["outside"] == np.count_nonzero(rank >= 60) > 0
+
+
+def test_intervals_are_percentiles_of_spearman_in_resamples() -> None:
+    from ctxexp.maths import resamples
+
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(30, 3)) * np.linspace(1, 2, 30)[:, None]
+    x[10:14] = x[10]  # ties
+    got = geometry(x, np.arange(30), bins=(0, 30), k=(1,), replicates=40, seed=3)
+    norm, draws = np.linalg.norm(x, axis=1), []
+    for counts in np.concatenate(list(resamples([30], 40, np.random.default_rng(3)))).astype(int):
+        rows = np.repeat(np.arange(30), counts)
+        draws.append(stats.spearmanr(rows, norm[rows]).statistic)
+    expected = np.percentile(draws, [2.5, 97.5])
+    assert [got["spearman_norm_ci_low"], got["spearman_norm_ci_high"]] == pytest.approx(expected)
+    assert math.isnan(geometry(x, np.arange(30), bins=(0, 30), replicates=0)["spearman_norm_ci_low"])
+
+
+def test_growing_norms_alone_move_distances_and_products_but_not_cosines() -> None:
+    rng = np.random.default_rng(2)
+    u = rng.normal(size=(600, 30)) + 0.4
+    x = u / np.linalg.norm(u, axis=1, keepdims=True) * np.linspace(1, 2, 600)[:, None]
+    got = geometry(x, np.arange(600), bins=(0, 100, 600), k=(3,))
+    assert got["spearman_norm"] == pytest.approx(1)
+    assert got["spearman_l2_3nn"] > 0.8
+    assert got["spearman_dot_3nn"] > 0.8
+    assert abs(got["spearman_cosine_3nn"]) < 0.15
+
+
+def test_empty_bins_are_nan_and_counted() -> None:
+    x = np.random.default_rng(3).normal(size=(12, 4))
+    x[4] = np.nan
+    x[5] = 0
+    got = geometry(x, np.arange(12), bins=(0, 6, 12, 50), k=(2,))
+    assert (got["n"], got["undefined"], got["n_12_50"]) == (11, 1, 0)
+    late = geometry(x, np.arange(12), bins=(2, 6), k=(2,))
+    assert (late["n"], late["outside"], late["unranked"], late["undefined"]) == (3, 8, 0, 1)
+    assert math.isnan(got["norm_12_50"])
+    known = [i for i in range(6) if i not in (4, 5)]
+    assert got["cosine_2nn_0_6"] == pytest.approx(
+        float(np.mean([np.sort([x[i] @ x[j] / np.linalg.norm(x[i]) / np.linalg.norm(x[j])
+                                for j in range(12) if j not in (i, 4, 5)])[-2:].mean() for i in known]))
+    )  # fmt: skip
+    nothing = geometry(np.empty((0, 4)), np.empty(0, np.int64))
+    assert math.isnan(nothing["spearman_norm"])
+    assert nothing["n"] == 0
+    assert set(nothing) == set(geometry(x, np.arange(12)))
+
+
+def test_ranks_come_from_counts_order_or_list(tmp_path: Path) -> None:
+    tokens = ["b", "a", "Ġthe", "##s", "the"]
+    counts = np.array([3, 3, 9, 0, 1])
+    assert ranks(tokens, counts, "corpus", {}).tolist() == [1, 2, 0, -1, 3]
+    assert ranks(tokens, None, "corpus", {}).tolist() == [-1] * 5
+    assert ranks(tokens, None, "vocabulary", {}).tolist() == [0, 1, 2, 3, 4]
+    listed = tmp_path / "counts.txt"
+    listed.write_text("a\t5\nthe\t70\nzebra\t6\n", encoding="utf-8")
+    assert read_list(listed) == {"the": 0, "zebra": 1, "a": 2}
+    assert ranks(tokens, counts, str(listed), read_list(listed)).tolist() == [-1, -1, 0, -1, -1]
+    assert ranks(["a", "##s", "the"], None, str(listed), read_list(listed)).tolist() == [2, -1, 0]  # no marks: words
+    spelled = {"Ġthe": 0, "the": 1, "a": 2}  # a list of this very vocabulary's pieces
+    assert ranks(tokens, counts, "list", spelled).tolist() == [-1, 2, 0, -1, 1]
+    listed.write_text("the\n\nof\nthe\n", encoding="utf-8")
+    assert read_list(listed) == {"the": 0, "of": 1}
+    listed.write_text("the\t9\nof\t8\n", encoding="utf-8-sig")  # with a byte order mark, as some editors save it
+    assert read_list(listed) == {"the": 0, "of": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "expected corpus, vocabulary, or a UTF-8 file of words and counts"),
+        ("", "an empty list of word frequencies"),
+        ("a\t3\nb\n", "line 2: expected a word, a tab and a count: 'b'"),
+        ("a\t3\nb\tmany\n", r"line 2: expected a word, a tab and a count: 'b\\tmany'"),
+        ("a\t3\n\nb\n", "line 3: expected a word, a tab and a count: 'b'"),
+        ("the 70\nof 30\n", "line 1: expected a tab between word and count: 'the 70'"),
+    ],
+    ids=["missing", "empty", "no count", "no number", "after a blank line", "no tab"],
+)
+def test_lists_that_cannot_be_read_are_said(tmp_path: Path, text: str | None, message: str) -> None:
+    path = tmp_path / "list.txt"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        FrequencyGeometry(frequency=str(path))
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"bins": [0, 5, 5]}, r"bins=\[0, 5, 5\]: expected ascending ranks such as"),
+        ({"bins": [3]}, r"bins=\[3\]: expected ascending"),
+        ({"bins": 1}, "bins=1: expected at least 2 bins of equal size"),
+        ({"bins": "some"}, "bins='some': expected auto, a number of bins, or ascending ranks like"),
+        ({"k": [3, 0]}, r"k=\[3, 0\]: expected numbers of neighbours, each at least 1"),
+        ({"neighbours": "some"}, "neighbours='some': expected all or bin"),
+        ({"contexts": 0}, "contexts=0: expected at least 1 row a word, or null for all"),
+    ],
+    ids=["bins", "one edge", "one bin", "no bins", "k", "neighbours", "contexts"],
+)
+def test_choices_that_mean_nothing_are_said(choices: dict[str, object], message: str) -> None:
+    with pytest.raises(MetricError, match=message):
+        FrequencyGeometry(**choices)  # type: ignore[arg-type]
+
+
+def words(n: int = 40, *, seed: int = 0) -> list[tuple[str, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    return [(f"w{i:02d}", (rng.normal(size=(2 + i % 7, 6)) + 1).astype(np.float32)) for i in range(n)]
+
+
+def fed(metric: FrequencyGeometry, groups: list[tuple[str, np.ndarray]]) -> FrequencyGeometry:
+    for key, x in groups:
+        metric.update(Group(key, x))
+    return metric
+
+
+def of_table(metric: FrequencyGeometry, table: EmbeddingTable) -> dict[str, float]:
+    metric.update(Group(table.name, table.vectors, table=table))
+    return computed(metric)
+
+
+@pytest.mark.parametrize("neighbours", ["all", "bin"])
+def test_it_keeps_the_laws_of_a_metric(neighbours: str) -> None:
+    check_metric(lambda: WithoutText(bins=(0, 3, 10), k=(1, 2), neighbours=neighbours, replicates=20))  # type: ignore[arg-type]
+
+
+def test_a_word_is_its_mean_and_its_count() -> None:
+    groups = words()
+    got = computed(fed(FrequencyGeometry(bins=(0, 10, 40), k=(2,)), groups[::-1]))
+    order = sorted(range(40), key=lambda i: (-len(groups[i][1]), groups[i][0]))
+    x = np.stack([groups[i][1].mean(axis=0, dtype=np.float64) for i in order]).astype(np.float32)
+    assert got == pytest.approx(geometry(x, np.arange(40), bins=(0, 10, 40), k=(2,)))
+
+
+def test_equal_context_counts_remove_averagings_effect_on_norms() -> None:
+    rng = np.random.default_rng(5)
+    groups = [(f"w{i:03d}", rng.normal(size=(2 + (299 - i) // 10, 8)) + 0.5) for i in range(300)]
+    averaged = computed(fed(FrequencyGeometry(bins=(0, 300)), groups))
+    matched = computed(fed(FrequencyGeometry(bins=(0, 300), contexts=2), groups))
+    assert averaged["spearman_norm_ci_low"] > 0.2  # by nothing but the number of rows
+    assert matched["spearman_norm_ci_low"] < 0 < matched["spearman_norm_ci_high"]
+    assert computed(fed(FrequencyGeometry(contexts=5), groups))["n"] == 270
+    assert "permutation" not in FrequencyGeometry(contexts=2).invariances
+
+
+def test_tables_leave_out_special_pieces() -> None:
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(30, 4)).astype(np.float32)
+    table = EmbeddingTable("input", [f"t{i}" for i in range(30)], x, np.arange(30), special=(0, 29))
+    by_count = of_table(FrequencyGeometry(bins=(0, 5, 50), k=(2,)), table)
+    assert by_count == pytest.approx(geometry(x[1:29], np.arange(28)[::-1], bins=(0, 5, 50), k=(2,)))
+    by_order = of_table(FrequencyGeometry(bins=(0, 5, 50), k=(2,), frequency="vocabulary"), table)
+    assert by_order == pytest.approx(geometry(x[1:29], np.arange(28), bins=(0, 5, 50), k=(2,)))
+    assert "from: vocabulary" in FrequencyGeometry(frequency="vocabulary").definition
+
+
+def test_small_texts_get_bins_of_equal_size_and_large_ones_the_papers() -> None:
+    rng = np.random.default_rng(9)
+    x, rank = rng.normal(size=(90, 4)), np.append(rng.permutation(400)[:83], [-1] * 7)
+    got = geometry(x, rank, bins="auto", k=(2,))
+    order = np.argsort(rank[:83])
+    parts = [order[:21], order[21:42], order[42:63], order[63:]]  # 83 = 21 + 21 + 21 + 20
+    for i, rows in enumerate(parts, 1):
+        assert (got[f"n_q{i}"], got[f"first_q{i}"], got[f"last_q{i}"]) == (len(rows), *rank[rows[[0, -1]]])
+        assert got[f"norm_q{i}"] == pytest.approx(np.mean([math.hypot(*x[j]) for j in rows]))
+    assert (got["n"], got["outside"], got["unranked"]) == (83, 0, 7)
+    filled, short = np.arange(5030), np.arange(5029)  # 30 and 29 rows in the paper's fourth bin
+    assert by_rank.place_in_bins(filled, "auto")[0] == ["0_100", "100_500", "500_5000", "5000_10000"]
+    assert np.bincount(by_rank.place_in_bins(filled, "auto")[1]).tolist() == [100, 400, 4500, 30]
+    assert by_rank.place_in_bins(short, "auto")[0] == ["q1", "q2", "q3", "q4"]
+    assert geometry(np.empty((0, 4)), np.empty(0, np.int64), bins=3)["n_q3"] == 0
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        (["Ġof", "the", "Ġthe", "##s", "Ġ"], {"of": 0, "the": 2, "": 4}),
+        (["▁The", "▁a", "b"], {"The": 0, "a": 1}),
+        (["of", "##s", "the"], {"of": 0, "the": 2}),
+        (["a", "b", "c"], {}),
+    ],
+    ids=["byte level", "sentencepiece", "wordpiece", "alphabetical"],
+)
+def test_words_of_one_token_have_its_rank(tokens: list[str], expected: dict[str, int]) -> None:
+    assert by_rank.vocabulary_list(tokens) == expected
+    assert by_rank.vocabulary_ranks(["the", "THE"], {"of": 0, "the": 2}).tolist() == [2, 2]  # it has no capitals
+    assert by_rank.vocabulary_ranks(["the", "THE"], {"Of": 0, "the": 2}).tolist() == [2, -1]
+    assert ranks(["a", "b", "c"], None, "vocabulary", {}).tolist() == [-1] * 3
+
+
+@pytest.mark.parametrize("model", ["bert", "elmo"])
+def test_layers_have_the_order_of_the_vocabulary(tmp_path: Path, model: str) -> None:
+    from ctxexp import Sentence
+    from ctxexp.command import Built
+
+    text = tmp_path / "text.txt"
+    text.write_text("the dog saw the cat\nthe cat saw a dog\na bird saw the dog\na cat\n", encoding="utf-8")
+    overrides = ["metric=frequency_geometry", f"model={model}", "dataset=text", f"dataset.path={text}", "bootstrap=0"]
+    overrides += ["min_contexts=2", "metric.frequency_geometry.frequency=vocabulary"]
+    built = Built(composed(*overrides, f"cache.folder={tmp_path}/cache"))
+    results = built.run(tmp_path)
+    if model == "elmo":  # it has characters, and no vocabulary
+        assert results.by_name["frequency_geometry/unranked"].tolist() == [5.0] * results.n_layers
+        assert results.by_name["frequency_geometry.token_layer/n"] == 0
+        return
+    spelled = [Sentence.of(["x", word]) for word in ("a", "cat", "dog", "saw", "the")]
+    ids = sorted(int(pieces[-1]) for pieces in built.encoder.piece_ids(spelled))
+    special = built.encoder.tables([])[0].special
+    expected = [i - sum(s < i for s in special) for i in ids]
+    first, last = (results.by_name[f"frequency_geometry/{name}"] for name in ("first_q1", "last_q4"))
+    assert (first.tolist(), last.tolist()) == ([expected[0]] * len(first), [expected[-1]] * len(first))
+
+
+def test_a_projection_is_the_uncentred_singular_value_decompositions(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(7)
+    x = (rng.normal(size=(200, 6)) * [3, 2, 1, 1, 1, 1] - 2).astype(np.float32)
+    rank = np.append(np.arange(199), -1)
+    got = project(x, [str(i) for i in range(200)], rank)
+    assert got is not None
+    _, s, v = np.linalg.svd(x[:199].astype(np.float64), full_matrices=False)
+    expected = x[:199] @ v[:2].T
+    np.testing.assert_allclose(np.abs(np.column_stack([got.x, got.y])), np.abs(expected), rtol=1e-3, atol=1e-3)
+    assert np.mean(got.x) > 0
+    assert got.energy == pytest.approx([s[0] ** 2 / (s @ s), (s[:2] @ s[:2]) / (s @ s)])
+    assert "199" not in got.words
+    monkeypatch.setattr(projection, "POINTS", 50)
+    some = project(x, [str(i) for i in range(200)], rank)
+    assert some is not None
+    assert (len(some.words), some.n, some.energy) == (50, 199, got.energy)
+    assert all(abs(a) == pytest.approx(abs(got.x[int(w)])) for w, a in zip(some.words, some.x, strict=True))
+    for nothing in (x[:1], x[:, :1], 0 * x):
+        assert project(nothing, ["a"] * len(nothing), np.arange(len(nothing))) is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "panels"),
+    [(None, ["layer 1", "input table"]), ([0, "input"], ["layer 0", "input table"]), ([], [])],
+    ids=["default", "chosen", "none"],
+)
+def test_wanted_layers_and_tables_are_drawn(tmp_path: Path, wanted: list[int | str] | None, panels: list[str]) -> None:
+    by_place = {
+        f"layer_{layer:02d}": fed(FrequencyGeometry(projection=wanted), words(seed=layer)).outputs()["projection"]
+        for layer in (0, 1)
+    }
+    metric = FrequencyGeometry(projection=wanted)
+    x = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
+    of_table(metric, EmbeddingTable("input", ["<b>", "$x$", *"cdefghi"], x, np.arange(9) + 1))
+    by_place["table_input"] = metric.outputs()["projection"]
+    by_place["layer_00"].write_together(by_place, tmp_path, n_layers=2, title="a <model>")
+    pictures = sorted(p.name for p in tmp_path.iterdir() if p.is_file())
+    assert pictures == (["projection.html", "projection.png", "projection.svg"] if panels else [])
+    kept = sorted(p.parent.name for p in tmp_path.glob("*/projection.json"))
+    assert len(kept) == len(panels)
+    if panels:
+        page = (tmp_path / "projection.html").read_text(encoding="utf-8")
+        assert all(f"{name}: " in page for name in panels)
+        assert "of the energy in 2 directions" in page
+        assert "&lt;b&gt;" in page.replace("\\u0026", "&").replace("\\u003c", "<") or "\\u0026lt;b" in page
+        loaded = Projection.load(tmp_path / kept[-1])
+        assert loaded is not None
+        assert loaded.n == 9
+    assert Projection.load(tmp_path) is None
+
+
+def test_published_figures_and_a_sweeps_tables() -> None:
+    known = published_values()
+    assert list(known) == ["norm", "l2_3nn", "l2_5nn", "l2_7nn", "dot_3nn", "dot_5nn", "dot_7nn"]
+    assert list(known["norm"].values()) == [0.95, 1.04, 1.22, 1.45]
+    assert list(known["dot_7nn"]) == ["0_100", "100_500", "500_5000", "5000_10000"]
+    x = np.random.default_rng(8).normal(size=(300, 5))
+    stats = geometry(x, np.arange(300))
+    quarters = geometry(x, np.arange(300), bins="auto")
+    results = results_with(
+        {f"frequency_geometry/{k}": np.array([v, v]) for k, v in stats.items()}
+        | {"degeneration/margin": np.array([0.1, 0])},
+        scalars={f"frequency_geometry.input/{k}": v for k, v in quarters.items()} | {"degeneration.input/margin": 0.25},
+        info=told(
+            n_layers=2,
+            tables={"input": {"note": "not tied at all, says the prose", "tied": True}},
+            measures={m: {"name": m, "definition": "as it is"} for m in ("frequency_geometry", "degeneration")},
+        ),
+    )
+    table = table_frequency([("mini", results)])
+    assert table is not None
+    assert table.columns[4:] == ["bin 1", "bin 2", "bin 3", "bin 4", "Spearman with rank"]
+    edges = ["[0, 100)", "[100, 500)", "[500, 5000)", "[5000, 10000)"]
+    assert table.shown[0][:8] == ["published", "BERT", "word embeddings", "ranks", *edges]
+    assert table.shown[1][:5] == ["published", "BERT", "word embeddings", "norm", "0.95"]
+    ours = [row for row in table.shown if row[0] == "ours"]
+    assert {row[2] for row in ours} == {"last layer (1)", "input table (tied)"}
+    assert ours[1][4] == f"{stats['norm_0_100']:.3g}"
+    assert ours[1][-1].startswith(f"{stats['spearman_norm']:+.2f} [")
+    assert len(table.numbers) == 7 + 2 * 11 + 13
+    of_table = {row[3]: row[4:8] for row in ours if row[2] == "input table (tied)"}
+    assert of_table["ranks"] == ["0-74", "75-149", "150-224", "225-299"]
+    assert of_table["norm"] == [f"{quarters[f'norm_q{i}']:.3g}" for i in (1, 2, 3, 4)]
+    alike = results_with(
+        {f"frequency_geometry/{k}": np.array([v, v]) for k, v in stats.items()},
+        info=told(
+            n_layers=2, measures={"frequency_geometry": {"name": "frequency_geometry", "definition": "as it is"}}
+        ),
+    )
+    named = table_frequency([("mini", alike)])
+    assert named is not None
+    assert named.columns[4:] == [*edges, "Spearman with rank"]
+    assert named.shown[0][:5] == ["published", "BERT", "word embeddings", "norm", "0.95"]
+    other = table_degeneration([("mini", results)])
+    assert other is not None
+    assert [row[:2] for row in other.shown] == [
+        ["mini", v] for v in ("layer 0", "last layer (1)", "input table (tied)")
+    ]
+    assert table_frequency([("none", Results())]) is None
+    assert table_degeneration([("none", Results())]) is None
+
+
+def test_the_experiment_measures_layers_and_tables(tmp_path: Path) -> None:
+    from ctxexp.command import Built
+
+    text = tmp_path / "text.txt"
+    text.write_text("the dog saw the cat\nthe cat saw a dog\na bird saw the dog\na cat\n", encoding="utf-8")
+    overrides = ["experiment=frequency", "model=bert", "dataset=text", f"dataset.path={text}", "bootstrap=0"]
+    overrides += ["metric.degeneration.rows=500", "metric.frequency_geometry.replicates=20"]
+    results = Built(composed(*overrides, f"cache.folder={tmp_path}/cache")).run(tmp_path)
+    assert results.by_name["frequency_geometry/n"].tolist() == [5.0] * results.n_layers  # a, cat, dog, saw, the
+    assert results.by_name["degeneration/n"].tolist() == [17.0] * results.n_layers
+    assert results.by_name["degeneration.input/n"] == 8192
+    assert results.by_name["frequency_geometry.input/n"] == 6  # the words are pieces of their own
+    assert results.info.tables["input"].tied
+    assert (tmp_path / "frequency_geometry" / "projection.html").is_file()
+    assert (tmp_path / "degeneration" / "table_input" / "spectrum.csv").is_file()

@@ -1,0 +1,205 @@
+"""Hulls with known answers both ways, margins known in closed form, and the two programmes against each other."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from ctxexp_measures.frequency.hull import (
+    chance_of_direction,
+    cone_angles,
+    hull_contains,
+    hull_contains_origin,
+    negative_direction,
+)
+
+from ctxexp.errors import MetricError
+
+
+def simplex(d: int) -> np.ndarray:
+    """d + 1 vertices of a regular simplex about the origin, at norm 1."""
+    centred = np.eye(d + 1) - 1 / (d + 1)
+    flat = centred @ np.linalg.svd(centred)[2][:d].T
+    return np.asarray(flat / np.linalg.norm(flat, axis=1, keepdims=True))
+
+
+def circle(first: float, last: float, n: int = 50) -> np.ndarray:
+    """Rows of unlike length whose angles run from `first` to `last` degrees."""
+    angles = np.radians(np.linspace(first, last, n))
+    return np.column_stack([np.cos(angles), np.sin(angles)]) * np.linspace(0.1, 9, n)[:, None]
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        simplex(5),
+        np.concatenate([np.eye(4), -np.eye(4)]),
+        np.array(list(itertools.product([-1.0, 1.0], repeat=3))) + 0.9,
+        circle(0, 200),
+        np.random.default_rng(0).normal(size=(400, 8)) + 0.1,
+    ],
+    ids=["simplex", "cross-polytope", "shifted cube", "arc of 200 degrees", "noise"],
+)
+def test_the_origin_inside(x: np.ndarray) -> None:
+    assert hull_contains_origin(x) is True
+    for norm in ("l2", "inf"):
+        found = negative_direction(x, norm=norm)  # type: ignore[arg-type]
+        assert (found.v, found.margin) == (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("x", "l2", "inf"),
+    [
+        (np.eye(9), 1 / 3, 1.0),
+        (circle(10, 110), math.cos(math.radians(50)), None),
+        (
+            np.array(list(itertools.product([-1.0, 1.0], repeat=3))) + 2 * np.eye(3)[0],
+            1 / math.sqrt(3),
+            1 / math.sqrt(3),
+        ),
+        (np.array([[3.0, 4.0]]), 1.0, 1.4),
+        (np.array([[2.0, 0.0], [2.0, 0.0]]), 1.0, 1.0),
+    ],
+    ids=["basis", "arc of 100 degrees", "cube", "one row", "equal rows"],
+)
+def test_the_origin_outside_by_a_known_margin(x: np.ndarray, l2: float, inf: float | None) -> None:
+    assert hull_contains_origin(x) is False
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    for norm, margin in (("l2", l2), ("inf", inf)):
+        found = negative_direction(x, norm=norm)  # type: ignore[arg-type]
+        assert found.v is not None
+        assert (x @ found.v < 0).all()
+        assert float((-unit @ found.v).min()) == pytest.approx(found.margin, abs=1e-12)
+        assert np.linalg.norm(found.v, 2 if norm == "l2" else np.inf) == pytest.approx(1)
+        if margin is not None:
+            assert found.margin == pytest.approx(margin, abs=1e-6)
+
+
+@pytest.mark.parametrize("distance", [1.05, 2.0, 10.0])
+def test_a_shifted_sphere_fits_the_cone_of_its_tangents(distance: float) -> None:
+    rng = np.random.default_rng(0)
+    sphere = rng.normal(size=(3000, 3))
+    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+    tangent = 1 / distance  # of the angle at the centre between the axis and the tangent points
+    ring = np.radians(np.arange(0, 360, 5))
+    points = math.sqrt(1 - tangent**2) * np.column_stack([np.cos(ring), np.sin(ring)])
+    sphere = np.concatenate([sphere, np.column_stack([points, np.full(len(ring), -tangent)])])
+    sphere += np.array([0, 0, distance])
+    found = negative_direction(sphere)
+    assert found.margin == pytest.approx(math.sqrt(1 - tangent**2), abs=1e-6)
+    assert found.v is not None
+    np.testing.assert_allclose(found.v, [0, 0, -1], atol=1e-3)
+    assert cone_angles(sphere).narrowest == pytest.approx(math.degrees(math.asin(tangent)), abs=1e-3)
+    assert hull_contains_origin(sphere - [0, 0, distance]) is True
+
+
+def test_the_working_set_finds_what_the_whole_programme_finds() -> None:
+    from scipy.optimize import linprog
+
+    rng = np.random.default_rng(1)
+    for shift in (0.0, 0.35, 0.6):
+        x = rng.normal(size=(1500, 12)) + shift
+        unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+        whole = linprog(
+            np.append(np.zeros(12), -1),
+            A_ub=np.column_stack([unit, np.ones(1500)]),
+            b_ub=np.zeros(1500),
+            bounds=[(-1, 1)] * 12 + [(None, None)],
+        )
+        found = negative_direction(x, norm="inf")
+        assert found.margin == pytest.approx(-whole.fun, abs=1e-6)
+        assert (negative_direction(x).v is None) == (found.v is None)
+        directions = rng.normal(size=(12, 2000))  # none of which has a larger margin
+        near = (-unit @ (directions / np.linalg.norm(directions, axis=0))).min(axis=0)
+        assert near.max() <= negative_direction(x).margin + 1e-9
+
+
+def test_margins_ignore_rotation_order_and_the_rows_lengths() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(200, 6)) + 1.5
+    rotation = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    margin = negative_direction(x).margin
+    assert margin > 0
+    for other in (x @ rotation, x[::-1], x * rng.uniform(0.01, 100, (200, 1))):
+        assert negative_direction(other).margin == pytest.approx(margin, abs=1e-9)
+
+
+def test_a_point_in_the_hull() -> None:
+    cube = np.array(list(itertools.product([0.0, 1.0], repeat=3)))
+    assert hull_contains(cube, np.array([0.2, 0.9, 0.5])) is True
+    assert hull_contains(cube, np.array([0.2, 1.1, 0.5])) is False
+    assert hull_contains(cube, cube[3]) is True
+    assert hull_contains(cube[:0], cube[3]) is None
+
+
+def test_a_zero_row_is_the_origin() -> None:
+    x = np.eye(3) + 1
+    x[1] = 0
+    assert hull_contains_origin(x) is True
+    assert hull_contains_origin(x[:0]) is None
+    assert math.isnan(negative_direction(x[:0]).margin)
+    assert all(math.isnan(angle) for angle in (*cone_angles(x), *cone_angles(x[:0])))
+
+
+def test_a_direction_within_rounding_is_left_undecided() -> None:
+    x = np.array([[1.0, 3e-8], [-1.0, 3e-8]])
+    assert negative_direction(x).v is None
+    assert negative_direction(x * [1, 100]).margin == pytest.approx(3e-6, rel=1e-2)
+
+
+def test_cone_angles() -> None:
+    x = np.array([[1.0, 0], [5, 5], [0, 2]])
+    cone = cone_angles(x)
+    assert cone == pytest.approx((0, 30, 45, 45), abs=1e-5)
+    lopsided = cone_angles(np.concatenate([x, [[1.0, 0]] * 50]))
+    assert lopsided.widest > 85
+    assert lopsided.narrowest == pytest.approx(45, abs=1e-5)
+    both = cone_angles(np.array([[1.0, 0], [-1, 0]]))
+    assert math.isnan(both.mean)  # the mean has no direction
+    wide = cone_angles(np.array([[1.0, 0], [-1, 0.1], [1, -0.4], [1, 1]]))
+    assert math.isnan(wide.narrowest)
+    assert wide.widest > 90
+
+
+def test_the_chance_of_a_direction_is_wendels() -> None:
+    assert chance_of_direction(5, 5) == pytest.approx(1)
+    assert chance_of_direction(20, 10) == pytest.approx(0.5)
+    assert chance_of_direction(4, 2) == pytest.approx(4 / 8)  # n / 2^(n - 1) in the plane
+    assert chance_of_direction(10_000, 256) < 1e-300
+    assert chance_of_direction(600, 768) == pytest.approx(1)
+    assert math.isnan(chance_of_direction(0, 3))
+    rng = np.random.default_rng(3)
+    found = [hull_contains_origin(rng.normal(size=(7, 3))) for _ in range(400)]
+    assert np.mean([f is False for f in found]) == pytest.approx(chance_of_direction(7, 3), abs=0.07)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: negative_direction(np.eye(2), norm="l1"), "norm='l1': expected l2 or inf"),  # type: ignore[arg-type]
+        (lambda: negative_direction(np.ones(3)), r"shape \(3,\): expected rows, \(n, d\)"),
+        (lambda: cone_angles(np.full((2, 2), np.nan)), "NaN or infinity; leave those rows out"),
+    ],
+    ids=["norm", "shape", "NaN"],
+)
+def test_what_has_no_hull_is_said(call: object, message: str) -> None:
+    with pytest.raises(MetricError, match=message):
+        call()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("solver", "norm"), [("nnls", "l2"), ("linprog", "inf")])
+def test_a_solver_that_gives_up_is_named(solver: str, norm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    import scipy.optimize
+
+    def fail(*_: object, **__: object) -> object:
+        if solver == "nnls":
+            raise RuntimeError("too many iterations")
+        return SimpleNamespace(x=None, message="numerical trouble")
+
+    monkeypatch.setattr(scipy.optimize, solver, fail)
+    with pytest.raises(MetricError, match=r"9 rows in 3 dimensions.*(too many iterations|numerical trouble)"):
+        negative_direction(np.random.default_rng(0).normal(size=(9, 3)), norm=norm)  # type: ignore[arg-type]

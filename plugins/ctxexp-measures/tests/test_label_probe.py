@@ -1,0 +1,351 @@
+"""The linear probe: planted labels are read where they are, control tasks hold the word alone, folds hold clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ctxexp_measures.senses.corpora.tagged import tagged
+from ctxexp_measures.senses.probe.figure import figure, finding, table
+from ctxexp_measures.senses.probe.fit import majority, predictions
+from ctxexp_measures.senses.probe.metric import Probe
+from ctxexp_measures.senses.probe.task import ProbeTask, control_labels, folds_of, read_lexicon
+
+from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sense, Sentence
+from ctxexp.controls import Alone
+from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
+from ctxexp.measuring.study import Study
+from ctxexp.vectors.stores import Vectors, WordFilter
+
+LABELS = ("A", "B", "C")
+
+
+def vector(text: str, dim: int = 48) -> np.ndarray:
+    return np.random.default_rng(list(text.encode())).normal(size=dim)
+
+
+class Planted(Encoder):
+    """Layer 0 knows the word alone, layer 1 the label alone, layer 2 nothing; the label of `w7.B` is B."""
+
+    name, n_layers, dim = "planted", 3, 48
+
+    def encode(self, batch: Sequence[Sentence]) -> list[EncodedSentence]:
+        found = []
+        for sentence in batch:
+            at = list(enumerate(sentence.words))
+            noise = np.stack([vector(f"{sentence.text} {i}") for i, _ in at])
+            word = np.stack([vector(word.partition("_")[0]) for word in sentence.words])
+            label = np.stack([vector(f"label {self.label_of(sentence, i)}") for i, _ in at])
+            layers = np.stack([word + 0.1 * noise, 1.5 * label + noise, noise])
+            found.append(EncodedSentence(sentence.words, layers.astype(np.float32)))
+        return found
+
+    def label_of(self, sentence: Sentence, i: int) -> str:
+        return LABELS[int(sentence.words[i][1:]) % 3]
+
+
+class Senses(Planted):
+    """The first word of a sentence says the sense of the others, in layer 1."""
+
+    name = "planted senses"
+
+    def label_of(self, sentence: Sentence, i: int) -> str:
+        return sentence.words[0] if i else "-"
+
+
+def text(n_sentences: int = 200, n_words: int = 60, seed: int = 0) -> Corpus:
+    """Sentences of eight words w0 .. w59; the tag of a word is its number's rest by 3."""
+    rng = np.random.default_rng(seed)
+    rows = [[f"w{i}" for i in rng.choice(n_words, 8, replace=False)] for _ in range(n_sentences)]
+    corpus = Corpus.of("planted", rows)
+    return replace(corpus, tags={"pos": tuple(tuple(LABELS[int(w[1:]) % 3] for w in row) for row in rows)})
+
+
+def sense_text(n: int = 120, seed: int = 0) -> Corpus:
+    """Of each of six words the sense is the sentence's topic, its first word."""
+    rng = np.random.default_rng(seed)
+    rows = [[f"t{i % 2}", f"x{rng.integers(50)}", f"w{i // 2 % 6}", f"y{i}"] for i in range(n)]
+    senses = tuple(Sense(i, 2, f"{row[2]}.{row[0]}") for i, row in enumerate(rows))
+    return replace(Corpus.of("senses", rows), senses=senses)
+
+
+def run(corpus: Corpus, folder: Path, encoder: Encoder | None = None, **options: object) -> Results:
+    study = Study(
+        corpus=corpus,
+        encoder=encoder or Planted(),
+        metrics={"probe": partial(Probe, **options)},  # type: ignore[arg-type]
+        words=WordFilter(min_contexts=1),
+        bootstrap=200,
+    )
+    return study.run(Vectors(cache=folder), folder=folder)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return run(text(), tmp_path_factory.mktemp("probe"))
+
+
+def curve(results: Results, statistic: str) -> np.ndarray:
+    values = results.values("probe", statistic)
+    assert values is not None
+    return values
+
+
+def test_the_label_is_read_where_it_is(results: Results) -> None:
+    """A layer of words alone gives the control task what it gives the labels, and nothing on words held out; a layer of
+    labels alone gives both what they are due."""
+    raw, control, selectivity = (curve(results, name) for name in ("raw", "baseline", "adjusted"))
+    held, chance = curve(results, "held_out_words"), curve(results, "majority")[0]
+    assert raw[0] > 0.95
+    assert control[0] > 0.95
+    assert abs(selectivity[0]) < 0.05
+    assert held[0] < chance + 0.15
+    assert raw[1] > 0.9
+    assert control[1] < chance + 0.15
+    assert held[1] > 0.9
+    assert raw[2] < chance + 0.1
+    assert curve(results, "random") == pytest.approx([curve(results, "random")[0]] * 3)
+    assert curve(results, "random")[0] > 0.95
+    assert np.allclose(selectivity, raw - control)
+    assert curve(results, "n").tolist() == [1600] * 3
+    assert curve(results, "labels").tolist() == [3] * 3
+
+
+def test_intervals_hold_the_values_and_are_as_wide_as_sentences_make_them(results: Results) -> None:
+    for name in ("raw", "adjusted", "baseline", "held_out_words"):
+        low, high = results.interval("probe", name) or (np.zeros(3), np.zeros(3))
+        assert (low <= curve(results, name)).all()
+        assert (curve(results, name) <= high).all()
+    low, high = results.interval("probe", "raw") or (np.zeros(3), np.zeros(3))
+    p = curve(results, "raw")[2]
+    assert high[2] - low[2] == pytest.approx(2 * 1.96 * np.sqrt(p * (1 - p) / 1600), rel=0.3)
+
+
+def test_senses_have_a_classifier_a_word(tmp_path: Path) -> None:
+    found = run(sense_text(), tmp_path, Senses(), labels="sense")
+    assert curve(found, "raw")[1] > 0.95
+    assert curve(found, "raw")[0] < 0.65
+    assert (curve(found, "baseline") < 0.65).all()
+    assert abs(curve(found, "adjusted")[0]) < 0.1  # where a word has one vector, nothing is read
+    assert found.values("probe", "held_out_words") is None
+    assert found.values("probe", "random") is None
+    assert curve(found, "labels").tolist() == [12] * 3
+
+
+def test_predictions_are_scikit_learn_s_own() -> None:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(120, 5)), rng.integers(0, 3, 120)
+    x[:, 0] += y
+    fold = folds_of(y, np.arange(120) // 3, 4, 0)
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000, tol=1e-3))
+    expected = cross_val_predict(pipeline, x, y, cv=PredefinedSplit(fold))
+    assert np.array_equal(predictions(x, y, fold, np.zeros(120, int), "logistic"), expected)
+    assert np.array_equal(
+        predictions(x * [1, 7, 0.1, 2, 3] + 5, y, fold, np.zeros(120, int), "logistic"), expected
+    )  # the invariances that it declares
+    problem = np.arange(120) % 2
+    for p in (0, 1):  # each problem by itself, but for the scaling, which all share
+        mine = problem == p
+        ours = predictions(x, y, fold, problem, "ridge")[mine]
+        alone = np.concatenate([
+            predictions((x - x[fold != k].mean(0)) / x[fold != k].std(0), y, fold, problem, "ridge")[mine & (fold == k)]
+            for k in range(4)
+        ])  # fmt: skip
+        assert sorted(ours.tolist()) == sorted(alone.tolist())
+
+
+def test_what_the_other_folds_lack_is_not_guessed() -> None:
+    x, y = np.random.default_rng(0).normal(size=(6, 2)), np.array([0, 0, 0, 1, 1, 1])
+    fold, problem = np.array([0, 0, 1, 0, 1, 1]), np.array([0, 0, 0, 1, 2, 2])
+    for classifier in ("logistic", "ridge"):
+        assert predictions(x, y, fold, problem, classifier).tolist() == [0, 0, 0, -1, -1, -1]
+    assert majority(y, fold, problem).tolist() == [1, 1, 1, 0, 0, 0]
+    assert majority(np.array([0, 1, 1, 1]), np.array([0, 0, 1, 1]), np.zeros(4, int)).tolist() == [0, 1, 0.5, 0.5]
+
+
+def test_folds_hold_groups_and_labels_are_in_all() -> None:
+    rng = np.random.default_rng(1)
+    for seed in range(5):
+        group, label = rng.integers(0, 60, 300), rng.choice(3, 300, p=[0.8, 0.15, 0.05])
+        fold = folds_of(label, group, 5, seed)
+        assert all(len(set(fold[group == g].tolist())) == 1 for g in group)
+        assert all(set(fold[label == y].tolist()) == {0, 1, 2, 3, 4} for y in range(3))
+    assert not np.array_equal(fold, folds_of(label, group, 5, 0))
+
+
+def test_control_labels_hold_the_word_alone() -> None:
+    rng, n = np.random.default_rng(0), 20_000
+    word, label = rng.integers(0, 5000, n), rng.choice(3, n, p=[0.7, 0.2, 0.1])
+    zeros = np.zeros(n, int)
+    task = ProbeTask(zeros, LABELS, label, label, zeros, word, zeros, zeros, zeros)
+    control = control_labels(task, rng)
+    assert all(len(set(control[word == w].tolist())) == 1 for w in range(50))
+    assert np.bincount(control) / n == pytest.approx([0.7, 0.2, 0.1], abs=0.03)
+    several = replace(task, problem=word % 7)
+    shuffled = control_labels(several, rng)
+    assert all(
+        np.array_equal(np.bincount(shuffled[word % 7 == p]), np.bincount(label[word % 7 == p])) for p in range(7)
+    )
+    assert (shuffled != label).mean() > 0.3
+
+
+def test_a_lexicon_labels_words(tmp_path: Path) -> None:
+    file = tmp_path / "labels.tsv"
+    file.write_text("".join(f"W{i}\t{LABELS[i % 3]}\n" for i in range(60)))
+    found = run(replace(text(), tags={}), tmp_path / "a", labels=str(file))
+    same = run(text(), tmp_path / "b", labels="pos")
+    assert np.array_equal(curve(found, "raw"), curve(same, "raw"))
+    assert read_lexicon(file)["w7"] == "B"
+    for content, message in (
+        ("a b\n", r"line 1: expected a word, a tab and its label, got \['a b'\]"),
+        ("a\tX\nA\tY\n", r"line 2: 'A' has the labels 'X' and 'Y'"),
+    ):
+        file.write_text(content)
+        with pytest.raises(DataError, match=message):
+            run(text(), tmp_path / "c", labels=str(file))
+    with pytest.raises(DataError, match=r"absent\.tsv"):
+        run(text(), tmp_path / "c", labels=str(tmp_path / "absent.tsv"))
+
+
+def test_what_can_t_be_probed_is_said(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"reads labels=pos of words, but corpus 'planted' has no labels\. Give labels="
+    ):
+        run(replace(text(), tags={}), tmp_path)
+    with pytest.raises(DataError, match=r"labels=poz .* has other labels; did you mean 'pos'\? \(pos\) Give"):
+        run(text(), tmp_path, labels="poz")
+    same = replace(text(20), tags={"pos": tuple(("A",) * 8 for _ in range(20))})
+    with pytest.raises(
+        MetricError, match=r"'probe' at layer 0.* fewer than two labels \(pos\) with 10 measured words each"
+    ):
+        run(same, tmp_path)
+    with pytest.raises(
+        MetricError,
+        match=r"labels stand in 4 documents, sentences or words, .* which 5 folds can't part; lower metric\.probe",
+    ):
+        run(text(4), tmp_path / "b", folds=5)
+    with pytest.raises(MetricError, match="folds=1"):
+        Probe(folds=1)
+    with pytest.raises(UnknownName, match="no classifier 'svm'"):
+        Probe(classifier="svm")  # type: ignore[arg-type]
+    with pytest.raises(MetricError, match="a group alone doesn't say which words these are"):
+        Probe().update(Group("a", np.zeros((2, 3), np.float32)))
+
+
+def test_a_sample_of_many_words_is_probed(tmp_path: Path) -> None:
+    found = run(text(), tmp_path, most=300, classifier="ridge")
+    assert curve(found, "n").tolist() == [300] * 3
+    assert curve(found, "raw")[1] > 0.8
+
+
+def test_rare_labels_are_left_out_with_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    corpus = text()
+    first, *rest = corpus.tags["pos"]
+    odd = replace(corpus, tags={"pos": (("ODD", *first[1:]), *rest)})
+    with caplog.at_level("WARNING", "ctxexp"):
+        assert curve(run(odd, tmp_path), "n").tolist() == [1599] * 3
+    assert "1 labelled words (pos) are left out" in caplog.text
+
+
+# --- a text with labels ---------------------------------------------------------------------------------------------
+
+
+def test_a_tagged_text_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.tsv"
+    file.write_text("The\tDET\nbank\tNOUN\n\n\nIt\t_\nran\tVERB\n")
+    corpus = tagged(path=str(file))
+    assert [s.text for s in corpus.sentences] == ["The bank", "It ran"]
+    assert corpus.tags["label"] == (("DET", "NOUN"), ("", "VERB"))
+    assert corpus.documents is None
+
+
+def test_conll_u_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.conllu"
+    word = "{0}\t{1}\tlemma\t{2}\t_\t_\t0\troot\t_\t_\n"
+    file.write_text(
+        "# newdoc id = a\n# text = vámonos\n1-2\tvámonos\t_\t_\t_\t_\t_\t_\t_\t_\n"
+        + word.format(1, "vamos", "VERB") + word.format(2, "nos", "PRON") + "\n# newdoc id = b\n"
+        + word.format(1, "Fin", "NOUN") + "1.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
+    )  # fmt: skip
+    corpus = tagged(path=str(file), word=2, label=4)
+    assert [s.words for s in corpus.sentences] == [("vamos", "nos"), ("Fin",)]
+    assert corpus.tags["label"] == (("VERB", "PRON"), ("NOUN",))
+    assert corpus.documents == (1, 2)
+
+
+def test_numbers_are_words_and_comments_are_none(tmp_path: Path) -> None:
+    """Of a file of words nothing is a range, of CoNLL-U everything is what its columns say; a mark is no word."""
+    file = tmp_path / "a.tsv"
+    file.write_text(
+        "\ufeff# text =\tIn 1990-95\r\nIn\tADP\r\n1990-95\tNUM\r\n3.5\tNUM\r\n#\tSYM\r\n#tag\tX\r\n", "utf-8"
+    )
+    assert [s.words for s in tagged(path=str(file)).sentences] == [("In", "1990-95", "3.5", "#", "#tag")]
+    rows = ["# text\t= x", "1-2\tdu\t_\t_", "1\tde\tde\tADP", "2\tle\tle\tDET", "2.1\tno\tno\tX", "3\t1990-95\t_\tNUM"]
+    (tmp_path / "a.conllu").write_text("\ufeff" + "\n".join(rows), "utf-8")
+    corpus = tagged(path=str(tmp_path / "a.conllu"))
+    assert [s.words for s in corpus.sentences] == [("de", "le", "1990-95")]
+    assert corpus.tags["label"] == (("ADP", "DET", "NUM"),)
+
+
+def test_a_text_without_labels_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.tsv"
+    for content, message in (
+        ("", "has no word"),
+        ("a\tX\nno tab\n", r"line 2: expected a word, a tab and its label, got 'no tab"),
+        ("a\tX\n\tY\n", r"line 2: expected a word in column 1 and a label in column 2"),
+    ):
+        file.write_text(content)
+        with pytest.raises(DataError, match=message):
+            tagged(path=str(file))
+    with pytest.raises(DataError, match="no such file"):
+        tagged(path=str(tmp_path / "absent"))
+    with pytest.raises(ConfigError, match="dataset=tagged needs a file"):
+        tagged()
+    with pytest.raises(ConfigError, match="expected numbers of columns"):
+        tagged(path=str(file), label=0)
+
+
+# --- figure and table -----------------------------------------------------------------------------------------------
+
+
+def test_figure_and_table_show_the_twins(results: Results, tmp_path: Path) -> None:
+    model = replace(results.info.model, name="planted", weights="mini")
+    mine = replace(results, info=replace(results.info, model=model))
+    twin = replace(results, info=replace(results.info, model=replace(model, weights="untrained")))
+    by_itself = replace(model, encoder=f"{model.encoder}, {Alone.label}")
+    alone = replace(results, info=replace(results.info, model=by_itself, control=Alone.label))
+    runs = [("planted", mine), ("planted (untrained)", twin), ("planted (each word alone)", alone)]
+    drawn = figure(runs)
+    assert drawn is not None
+    [axes] = drawn.axes
+    assert len(axes.lines) == 7  # five curves and the twins'
+    shown = table(runs)
+    assert shown is not None
+    assert [row[0] for row in shown.shown] == ["planted", "planted"]
+    assert shown.shown[0][2] == "1 (most selective)"
+    assert shown.numbers.untrained.tolist() == shown.numbers.alone.tolist() == shown.numbers.raw.tolist()
+    assert figure([("other", Results())]) is None
+
+
+def test_the_figure_says_which_layer_is_selective(results: Results) -> None:
+    """Layer 1 holds the label; with its interval brought below 0 no layer is certain, whatever its value."""
+    (measure,) = results.info.measures
+    gain = results.values(measure, "adjusted")
+    assert gain is not None
+    points = f"{100 * gain[1]:.0f}"
+    assert finding([("planted", results, measure)]) == (
+        f"Furthest above its control task: planted in layer 1, by {points} points."
+    )
+    frame = results.frame.assign(low=results.frame.low - 2)
+    unsure = replace(results, frame=frame)
+    assert finding([("planted", unsure, measure)]) == "Certainly above it in no layer: planted."
+    assert table([("other", Results())]) is None

@@ -1,0 +1,406 @@
+"""The calibration league: standings, table and figure from made-up runs with known answers; BERT-flow's table."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ctxexp_measures.calibration.league.figure import league_figure
+from ctxexp_measures.calibration.league.standings import paired_interval, standings, t_interval, transform_name
+from ctxexp_measures.calibration.league.table import table_league
+from ctxexp_measures.calibration.li_2020 import published as li_2020
+from ctxexp_measures.calibration.li_2020.table import table_li_2020
+from scipy import stats
+
+from ctxexp import Corpus, Pair, Results, Sentence
+from ctxexp.command import Built, compose
+from ctxexp.command.key import transform_label
+from ctxexp.errors import ConfigError, TrackingError, UnknownName
+from ctxexp.maths import percentiles
+from ctxexp.metrics.similarity import STS
+from ctxexp.report.terminal import write_figures, write_tables
+from ctxexp.results import LAYER, Key
+from ctxexp.vectors.pool import layer_mixes
+from tests.composed import composed
+from tests.engine import measure_pairs
+from tests.made import results_with, told
+
+MEASURES = {
+    "sts": {"name": "sts", "definition": "Spearman", "main": "all"},
+    "sentence_geometry": {"name": "sentence_geometry", "definition": "mean cosine"},
+}
+MIXES = {"flow_paper_last2": "flow_paper_last2: layers 1, 2", "last2": "last2: layers 1, 2"}
+
+
+def made(
+    transform: str = "none",
+    scores: tuple[float, ...] = (30.0, 40.0, 35.0),
+    *,
+    cosine: float = 0.8,
+    iso: float = 0.1,
+    names: tuple[str, ...] = ("STS12", "STS-B"),
+    mixed: float = 36.0,
+    **info: Any,
+) -> Results:
+    """A run of three layers; task number k is 2 k above the first, `wmean` 1 above `all`."""
+    said = {"n_layers": 3, "measures": MEASURES, "mixes": MIXES, "pooling": "mean_words"}
+    said |= {"name": "bert", "title": "bert", "weights": "mini", "encoder": "e", "fingerprint": "f", "seed": 0}
+    said |= {"bootstrap": 50, "n_pairs": 9, "transform": transform, "corpus": "sts"}
+    said |= {"transform_arguments": {"name": transform.partition(" ")[0]}}
+    if transform != "none":
+        said |= {"fit_on": "target", "transductive": True, "title": f"bert + {transform}"}
+    curves: dict[str, np.ndarray] = {}
+    scalars: dict[str, float] = {}
+    replicates: dict[str, np.ndarray] = {}
+    rng = np.random.default_rng(5)
+    noise = rng.normal(size=(3, 50))
+    for k, task in enumerate(names):
+        for kind, more in (("all", 0.0), ("wmean", 1.0)):
+            ending = f"{task}/{kind}" if len(names) > 1 else kind
+            curves[f"sts/{ending}"] = np.array(scores) + 2 * k + more
+            for mix in MIXES:
+                scalars[f"sts.{mix}/{ending}"] = mixed + 2 * k + more
+    if len(names) > 1:
+        average = np.array(scores) + (len(names) - 1)
+        curves["sts/avg/all"] = average
+        curves["sts/undefined"] = np.zeros(3)  # of no task
+        replicates["sts/avg/all"] = (average[:, None] + noise).astype(np.float32)
+        for mix in MIXES:
+            scalars[f"sts.{mix}/avg/all"] = mixed + len(names) - 1
+    curves |= {
+        "sentence_geometry/mean_cosine": np.full(3, cosine),
+        "sentence_geometry/isoscore": np.full(3, iso),
+    }
+    return results_with(curves, scalars, replicates=replicates, info=told(**{**said, **info}))
+
+
+def league() -> list[tuple[str, Results]]:
+    """Whitening gains 4 in the last layer and 1 in the best of none, flow -1, 0, 1 by seed, center nothing."""
+    runs = [made(), made("whitening", (30, 41, 39), cosine=0.0, iso=1.0), made("center", cosine=0.1)]
+    for seed in range(3):
+        name, arguments = "flow" if not seed else f"flow (seed={seed})", {"name": "flow", "seed": seed, "levels": 2}
+        runs.append(made(name, (30, 40, 34.0 + seed), cosine=0.2, iso=0.5, transform_arguments=arguments))
+    return [(run.info.title, run) for run in runs]
+
+
+# Standings.
+
+
+def test_transforms_are_ranked_at_the_last_and_best_layer() -> None:
+    rows = standings(league())
+    places = dict.fromkeys(str(row.place) for row in rows)
+    assert list(places) == ["last layer (2)", "best layer of none (1)", "flow_paper_last2", "last2"]
+    last = [row for row in rows if row.place.at == 2]
+    assert (last[0].rank, last[0].transform) == (1, "whitening")
+    assert {row.transform: row.gain for row in last} == pytest.approx(
+        {"whitening": 4, "center": 0, "flow": 0, "none": 0}
+    )
+    best = {row.transform: row for row in rows if row.place.at == 1}
+    assert best["whitening"].gain == pytest.approx(1)
+    assert best["whitening"].less_cosine == pytest.approx(0.8)
+    assert best["whitening"].more_isoscore == pytest.approx(0.9)
+    assert best["none"].scores == {"STS12": 40, "STS-B": 42}
+    assert (best["none"].score, best["none"].transductive, best["flow"].transductive) == (41, None, True)
+
+
+def test_runs_that_differ_in_seed_are_one_standing() -> None:
+    (flow,) = [row for row in standings(league()) if row.transform == "flow" and row.place.at == 2]
+    assert (len(flow.runs), flow.interval) == (3, "3 seeds")
+    mean, low, high = 0.0, *stats.t.interval(0.95, 2, loc=0, scale=stats.sem([-1, 0, 1]))
+    assert (flow.gain, flow.low, flow.high) == pytest.approx((mean, low, high))
+
+
+def test_one_runs_interval_is_that_of_paired_differences() -> None:
+    runs = league()
+    (row,) = [row for row in standings(runs) if row.transform == "whitening" and row.place.at == 2]
+    assert (row.low, row.high) == pytest.approx((4, 4), abs=1e-5)  # the same resamples: their noise is no difference
+    assert row.interval == "50 resamples of the pairs"
+    a, b = made(), made("rank")
+    key = Key("sts", "all", "avg")
+    b = replace(b, replicates={key: b.replicates[key] + np.linspace(-1, 1, 50, dtype=np.float32)})
+    (low, high), _ = paired_interval(b, a, 0)
+    assert (low, high) == pytest.approx(tuple(np.percentile(np.linspace(-1, 1, 50), [2.5, 97.5])), abs=1e-5)
+
+
+@pytest.mark.parametrize("key", ["seed", "bootstrap", "fingerprint", "n_pairs"])
+def test_runs_with_other_resamples_have_no_paired_interval(key: str) -> None:
+    (low, high), over = paired_interval(made("rank", **{key: 77}), made(), 0)
+    assert math.isnan(low)
+    assert math.isnan(high)
+    assert over == ""
+
+
+def test_few_or_undefined_seeds_have_no_interval() -> None:
+    assert all(map(math.isnan, (*t_interval([1.0]), *t_interval([1.0, math.nan]))))
+
+
+def test_without_the_transform_none_there_is_no_gain() -> None:
+    runs = [run for run in league() if run[1].info.transform.name != "none"]
+    rows = standings(runs)
+    assert all(math.isnan(row.gain) for row in rows)
+    assert "best" not in "".join(row.place.name for row in rows)
+    same = [("a", made("none", (1, 2, 3))), ("b", made("rank"))]
+    assert standings(same)[0].place.name == "last layer, best of none"
+
+
+def test_each_model_and_pooling_has_its_league() -> None:
+    two = [
+        *league(),
+        *[(n, made(t, name="gpt2", title="gpt2", encoder="g")) for n, t in (("x", "none"), ("y", "rank"))],
+    ]
+    assert list(dict.fromkeys(row.model for row in standings(two))) == ["bert (mini)", "gpt2 (mini)"]
+    assert standings([("a", made()), ("b", made(pooling="cls"))]) == []
+    assert standings([("a", made()), ("b", made("rank", choices={"lower": "true"}))]) == []
+    twice = [row for row in standings([*league(), *league()]) if row.transform == "flow"]
+    assert [len(row.runs) for row in twice] == [3] * len(twice)  # the same runs again are no other seeds
+    assert standings([("a", made()), ("b", Results())]) == []
+
+
+def test_one_task_and_an_undefined_score() -> None:
+    runs = [
+        ("a", made(names=("STS-B",), corpus="sts_b")),
+        ("b", made("rank", (1, 2, math.nan), names=("STS-B",), corpus="sts_b")),
+    ]
+    rows = {row.transform: row for row in standings(runs) if row.place.at == 2}
+    assert rows["none"].scores == {"sts_b": 35}
+    assert (rows["none"].rank, rows["rank"].rank) == (1, 2)
+    assert math.isnan(rows["rank"].gain)
+
+
+def test_a_name_tells_arguments_and_fitted_text_but_not_seed() -> None:
+    flow = made("flow (levels=3, seed=2)", transform_arguments={"name": "flow", "levels": 3, "seed": 2}, fit_on="snli")
+    assert transform_name(flow) == "flow (levels=3) fitted on snli"
+    assert transform_name(made("all_but_the_top (k=2)", transform_arguments={"k": 2})) == "all_but_the_top (k=2)"
+    assert transform_name(made()) == "none"
+
+
+# Table and figure.
+
+
+def test_the_table_is_ranked_and_tells_its_intervals_sources(tmp_path: Path) -> None:
+    write_tables(league(), tmp_path, compose.registry())
+    with (tmp_path / "table_league.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    first = rows[0]
+    assert (first["vectors"], first["layer"], first["rank"], first["transform"]) == (
+        "last layer",
+        "2",
+        "1",
+        "whitening",
+    )
+    assert (float(first["average"]), float(first["gain"]), float(first["STS-B"])) == (40, 4, 41)
+    text = (tmp_path / "table_league.md").read_text(encoding="utf-8")
+    assert "best layer of none (1)" in text
+    assert "Student's t" in text
+    assert "paired bootstrap" in text
+    assert "transductive" in text
+    assert "this favours the row none" in text
+    table = table_league(league())
+    assert table is not None
+    cells = dict(zip(table.columns, table.shown[0], strict=True))
+    assert cells["gain over none [95%]"] == "+4.00 [+4.00, +4.00]"
+    assert (cells["over"], cells["IsoScore"], cells["transform"]) == ("pairs", "1.000", "whitening †")
+    assert table_league([("bert", made())]) is None
+
+
+def test_the_figure_has_a_point_a_transform_model_and_place(tmp_path: Path) -> None:
+    runs = [*league(), ("g", made(name="gpt2", title="gpt2", encoder="g"))]
+    runs.append(("h", made("center", (31, 41, 36), cosine=0.5, name="gpt2", title="gpt2 + center", encoder="g")))
+    figure = league_figure(runs)
+    assert figure is not None
+    assert len(figure.axes) == 8  # of two models: last layer and best of none, by mean cosine and by IsoScore
+    marks = [line for axes in figure.axes[:2] for line in axes.lines if line.get_marker() not in ("None", "")]
+    assert [axes.get_title(loc="left") for axes in figure.axes[:3]] == ["bert (mini)", "gpt2 (mini)", ""]
+    assert len({axes.get_ylim() for axes in figure.axes[:2]}) == 1
+    assert "gains of Spearman are above 0 with their whole interval" in figure.texts[1].get_text().replace("\n", " ")
+    points = {(round(float(x), 6), round(float(y), 6)) for line in marks for x, y in zip(*line.get_data(), strict=True)}
+    assert points == {(0.8, 4.0), (0.7, 0.0), (0.6, 0.0), (0.3, 1.0)}
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["center", "flow", "whitening"]
+    paths = write_figures(runs, tmp_path, compose.registry())
+    assert [path.name for path in paths] == ["isotropy_against_spearman.png", "isotropy_against_spearman.svg"]
+    assert all(path.stat().st_size > 1000 for path in paths)
+
+
+def test_nothing_is_drawn_without_a_league_or_gains() -> None:
+    assert league_figure([("bert", made())]) is None
+    assert league_figure([run for run in league() if run[1].info.transform.name != "none"]) is None
+
+
+@pytest.mark.parametrize("n", [2, 30])
+def test_every_transform_has_a_colour_of_its_own(n: int) -> None:
+    runs = [("x", made())]
+    for name in ["whitening", "flow", *(f"mine (k={i})" for i in range(n))]:
+        runs.append((name, made(name, transform_arguments={"name": name.partition(" ")[0]})))
+    figure = league_figure(runs)
+    assert figure is not None
+    handles = [h for h in figure.legends[0].legend_handles if h is not None]
+    colours = [str(handle.get_color()) for handle in handles]  # type: ignore[attr-defined]
+    assert len(colours) == len(set(colours)) == n + 2
+
+
+# BERT-flow's Table 2.
+
+
+def test_bert_flows_table_has_its_rows_and_its_gains() -> None:
+    rows = li_2020.table()
+    assert [row.aggregation for row in rows] == ["all"] * 3 + ["wmean"] * 8
+    assert all(tuple(row.scores) == li_2020.TASKS for row in rows)
+    for model, gain in (("base", 5.88), ("large", 8.16)):  # over last2avg, averaged over the seven tasks
+        flow, last2 = (li_2020.find(f"BERT-{model}{kind}") for kind in ("-flow (target)", "-last2avg"))
+        assert flow.mean - last2.mean == pytest.approx(gain, abs=0.01)
+    odd = li_2020.find("Avg. BERT embeddings")
+    assert odd.scores["STS13"] == odd.scores["STS14"] == 57.98
+    assert "doubtful" in odd.note
+    with pytest.raises(UnknownName, match=r"no row of BERT-flow's Table 2 'BERT-bas'; did you mean 'BERT-base'"):
+        li_2020.find("BERT-bas")
+
+
+def published_and_ours(runs: list[tuple[str, Results]]) -> list[dict[str, str]]:
+    table = table_li_2020(runs)
+    assert table is not None
+    assert len(table.markdown().splitlines()) > len(table.shown)
+    return [dict(zip(table.columns, row, strict=True)) for row in table.shown]
+
+
+def seven(transform: str = "none", **info: Any) -> Results:
+    return made(transform, names=li_2020.TASKS, **{"pooling": "mean", **info})
+
+
+def test_published_rows_are_as_printed_with_ours_below() -> None:
+    runs = [
+        ("a", seven()),
+        ("b", seven(pooling="cls")),
+        ("c", seven("flow", mixed=50.0)),
+    ]
+    rows = published_and_ours(runs)
+    known = [row for row in rows if row["source"] == "published"]
+    assert [row["row"] for row in known] == [row.name for row in li_2020.table()]
+    assert [row["sub-sets"] for row in known] == ["all"] * 3 + ["wmean"] * 8
+    (flow,) = [row for row in known if row["row"] == "BERT-base-flow (target)"]
+    assert (flow["STS-B"], flow["STS16"], flow["mean"]) == ("70.72", "75.37", "69.57")
+    below = rows[rows.index(flow) + 1]
+    assert below["row"] == "bert-base, flow on flow_paper_last2, fitted on the target: not run"
+    ours = {(row["row"], row["sub-sets"]): row for row in rows if row["source"] == "ours" and row["sub-sets"]}
+    assert {kind for _, kind in ours} == {"all", "wmean"}
+    assert ours["bert (mini), mean of the last layer", "all"]["STS-B"] == "35.00"
+    assert ours["bert (mini), mean of the last layer", "wmean"]["STS-B"] == "36.00"
+    assert ours["bert (mini), flow on flow_paper_last2, fitted on the target", "all"]["STS-B"] == "50.00"
+    assert ours["bert (mini), CLS vector of the last layer", "all"]["SICK-R"] == "37.00"
+    assert "bert (mini), flow on flow_paper_last2, fitted on NLI: not run" in {row["row"] for row in rows}
+
+
+def test_the_papers_own_weights_stand_under_their_published_rows() -> None:
+    checkpoint = {"weights": "bert-base-uncased", "title": "bert bert-base-uncased"}
+    rows = published_and_ours([("a", seven(**checkpoint)), ("b", seven("flow", fit_on="snli", **checkpoint))])
+    place = [row["row"] for row in rows].index("BERT-base-last2avg")
+    assert [row["sub-sets"] for row in rows[place + 1 : place + 3]] == ["all", "wmean"]
+    assert rows[place + 1]["STS-B"] == "36.00"
+    (nli,) = [i for i, row in enumerate(rows) if row["row"] == "BERT-base-flow (NLI*)"]
+    assert rows[nli + 1]["fitted on"] == "snli"
+    assert "not run" in rows[[row["row"] for row in rows].index("BERT-large") + 1]["row"]
+
+
+def test_runs_of_a_task_each_make_one_row() -> None:
+    runs = [
+        (task, made(names=(task,), pooling="mean", choices={"tasks": task}, fingerprint=task)) for task in li_2020.TASKS
+    ]
+    rows = [row for row in published_and_ours(runs) if row["row"] == "bert (mini), mean of the last layer"]
+    assert len(rows) == 2
+    assert all(rows[0][task] == "35.00" for task in li_2020.TASKS)
+
+
+def test_no_table_without_the_papers_vectors() -> None:
+    assert table_li_2020([("a", made())]) is None  # mean_words is none of its poolings
+    assert table_li_2020([("a", seven(mixes={}))]) is None
+    assert table_li_2020([("a", made(names=("other",), corpus="mine", pooling="mean"))]) is None
+
+
+# The experiments and the labels that they rest on.
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["transform=whitening"], "whitening"),
+        (["transform=whitening", "transform.k=3"], "whitening (k=3)"),
+        (["transform=flow"], "flow"),
+        (["transform=flow/3"], "flow (seed=3)"),
+        (["transform=flow", "seed=2", "device=cpu"], "flow (seed=2)"),
+        (["transform=clusterwise", "transform.components=0"], "clusterwise (components=0)"),
+        (["transform=none"], "none"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else " ",
+)
+def test_labels_show_only_what_differs_from_the_defaults(overrides: list[str], said: str) -> None:
+    config = composed(*overrides)
+    assert transform_label(config) == said
+    assert Built(config).title == ("bert" if said == "none" else f"bert + {said}")
+
+
+def test_an_experiments_own_sweep_is_checked_and_can_be_replaced() -> None:
+    compose.prepare()
+    for experiment in ("calibration_league", "li_2020"):
+        compose.check_command([f"experiment={experiment}", "model=bert"], multirun=True)
+    with pytest.raises(ConfigError, match=r"no transform 'flwo'; did you mean 'flow'"):
+        compose.check_command(
+            ["experiment=calibration_league", "hydra.sweeper.params.transform='none,flwo'"], multirun=True
+        )
+    compose.check_command(
+        ["experiment=calibration_league", "hydra.sweeper.params.transform='none,flwo'", "transform=rank"], multirun=True
+    )
+
+
+def test_intervals_of_runs_use_the_replicates_that_transforms_share() -> None:
+    """On real measurements: the same resamples whatever the vectors, so that differences are paired."""
+    rng = np.random.default_rng(3)
+    sentences = tuple(Sentence.of([f"word{i}", "again"]) for i in range(60))
+    pairs = tuple(Pair(i, i + 30, float(i % 6), "one" if i < 18 else "two/a") for i in range(30))
+    corpus, mixes = Corpus("c", sentences, pairs), layer_mixes(["last2"], 2)
+
+    class Vectors:
+        n_layers, layer_numbers, dim = 2, range(2), 4
+
+        def __init__(self, factor: float) -> None:
+            self.stack = factor * base
+
+        def layer(self, i: int) -> np.ndarray:
+            return self.stack[i].copy()
+
+    base = rng.normal(size=(2, 60, 4)).astype(np.float32)
+    first, second = (
+        measure_pairs(Vectors(f), corpus, {"sts": STS}, mixes=mixes, seed=0, bootstrap=40) for f in (1.0, 2.0)
+    )
+    assert first.replicates.keys() == {Key("sts", "all", t, p) for p in (LAYER, "last2") for t in ("one", "two", "avg")}
+    for key, held in first.replicates.items():
+        np.testing.assert_array_equal(held, second.replicates[key])  # a factor changes no cosine: only the draws could
+    for task in ("one", "two", "avg"):
+        low, high = (first.by_name[f"sts/{task}/all_ci_{end}"] for end in ("low", "high"))
+        for i in range(2):
+            found = percentiles(first.replicates[Key("sts", "all", task)][i])
+            assert found == pytest.approx((low[i], high[i]), abs=1e-4)
+    assert Results().merge(first).replicates == first.replicates
+    without = measure_pairs(Vectors(1.0), corpus, {"sts": STS}, seed=0, bootstrap=0)
+    assert without.replicates == {}
+
+
+def test_rank_is_fitted_on_nothing() -> None:
+    assert [Built(composed(f"transform={name}")).calibration.needs_fit for name in ("none", "rank", "center")] == [
+        False, False, True
+    ]  # fmt: skip
+
+
+def test_replicates_survive_the_disk(tmp_path: Path) -> None:
+    run = made()
+    run.save(tmp_path)
+    loaded = Results.load(tmp_path)
+    assert loaded.replicates.keys() == {Key("sts", "all", "avg")}
+    np.testing.assert_array_equal(loaded.replicates[Key("sts", "all", "avg")], run.replicates[Key("sts", "all", "avg")])
+    (tmp_path / "replicates.npz").write_bytes(b"PK broken")
+    with pytest.raises(TrackingError, match=r"is not a results file of ctxexp: replicates\.npz: "):
+        Results.load(tmp_path)

@@ -1,0 +1,106 @@
+"""BERT-flow's Tables 3 and 4: published figures as printed, ours below; the uncased checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ctxexp_measures.calibration.li_2020 import published as li_2020
+from ctxexp_measures.calibration.li_2020.qnli_table import table_li_2020_qnli
+from ctxexp_measures.calibration.li_2020.table import table_li_2020, table_li_2020_nli
+from test_league import seven
+
+from ctxexp.command import Built, compose
+from ctxexp.models.transformer.checkpoints import published_checkpoint
+from ctxexp.report import Table
+from tests.composed import composed
+
+NLI = {"weights": "sentence-transformers/bert-base-nli-mean-tokens", "title": "bert-base-nli"}
+
+
+def rows_of(table: Table | None) -> list[dict[str, Any]]:
+    assert table is not None
+    return [dict(zip(table.columns, row, strict=True)) for row in table.shown]
+
+
+def test_table_3_is_as_printed() -> None:
+    rows = li_2020.table("published_nli")
+    assert [row.aggregation for row in rows] == ["all"] * 6 + ["wmean"] * 8
+    own = [row for row in rows if row.reported_by == "Li 2020"]
+    assert [row.scores["STS-B"] for row in own] == [77.08, 78.03, 79.10, 81.03, 77.80, 78.45, 79.89, 81.18]
+    for base, flow in (
+        (own[1], own[3]),
+        (own[5], own[7]),
+    ):  # the arrows that the paper prints: all up but SICK-R, large
+        down = [task for task in li_2020.TASKS if flow.scores[task] < base.scores[task]]
+        assert down == (["SICK-R"] if flow is own[7] else [])
+    assert [auc for *_, auc in li_2020.qnli_table()] == [70.30, 72.52, 76.17, 70.41, 74.19, 77.09]
+
+
+def test_models_trained_on_nli_have_a_table_of_their_own() -> None:
+    runs = [("a", seven(**NLI)), ("b", seven("flow", mixed=50.0, **NLI))]
+    rows = rows_of(table_li_2020_nli(runs))
+    names = [row["row"] for row in rows]
+    assert names[names.index("BERT-base-NLI-last2avg") + 1].endswith(
+        "mean of the first and the last block (flow_paper_last2)"
+    )
+    flow = rows[names.index("BERT-base-NLI-flow (target)") + 1]
+    assert (flow["source"], flow["STS-B"]) == ("ours", "50.00")
+    assert names[names.index("BERT-large-NLI") + 1] == "bert-large-nli, mean of the last layer: not run"
+    assert table_li_2020(runs) is None
+    assert table_li_2020_nli([("a", seven())]) is None
+    both = rows_of(table_li_2020([*runs, ("c", seven())]))
+    assert not any("bert-base-nli" in row["row"] for row in both)
+
+
+def test_question_answering_stands_below_the_published_areas(tmp_path: Path) -> None:
+    lines = ["index\tquestion\tsentence\tlabel"]
+    for i, word in enumerate(["boat", "river", "bank", "tree", "money", "house"]):
+        lines += [f"{2 * i}\tWhere is the {word}?\tThe {word} is here.\tentailment"]
+        lines += [f"{2 * i + 1}\tWho saw the {word}?\tRain fell all day.\tnot_entailment"]
+    (tmp_path / "dev.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    overrides = [
+        "experiment=li_2020_qnli",
+        f"dataset.path={tmp_path}",
+        "bootstrap=20",
+        f"cache.folder={tmp_path}/cache",
+    ]
+    results = Built(composed(*overrides)).run(tmp_path)
+    table = table_li_2020_qnli([("bert", results)])
+    rows = rows_of(table)
+    assert [row["row"] for row in rows[:2]] == [
+        "BERT-base-NLI-last2avg",
+        "bert-base-nli, mean of the first and the last block (flow_paper_last2): not run",
+    ]
+    ours = {row["row"]: row for row in rows if row["source"] == "ours" and row["pairs"]}
+    assert len(ours) == 3  # the last layer and both mixes
+    mix = float(results.by_name["qnli.flow_paper_last2/auc"][0])
+    (shown,) = [row for name, row in ours.items() if "flow_paper_last2" in name]
+    assert shown["pairs"] == "12"
+    assert shown["AUC × 100 [95%]"].startswith(f"{mix:.2f} [")
+    assert table_li_2020_qnli([("none", seven())]) is None
+
+
+@pytest.mark.parametrize(
+    ("experiment", "more"),
+    [
+        ("li_2020", ["weights=published", "model.checkpoint=bert-base-uncased,bert-large-uncased", "fit_on=all,nli:x"]),
+        ("li_2020_nli", ["fit_on=target,nli:x"]),
+        ("li_2020_qnli", ["model=bert", "fit_on=target,nli:x"]),
+    ],
+)
+def test_each_table_is_one_command(experiment: str, more: list[str]) -> None:
+    compose.prepare()
+    compose.check_command([f"experiment={experiment}", *more], multirun=True)
+
+
+def test_the_uncased_checkpoints_are_pinned() -> None:
+    """Commits of 40 digits, and for the base model the weights that many projects name beside that commit."""
+    base, large = (published_checkpoint(f"bert-{size}-uncased") for size in ("base", "large"))
+    assert base is not None
+    assert large is not None
+    assert (base.revision[:8], large.revision[:8], len(base.revision), len(large.revision)) == (
+        "86b5e093", "6da4b6a2", 40, 40,
+    )  # fmt: skip
+    assert base.weights_sha256.startswith("68d45e234eb4a928")

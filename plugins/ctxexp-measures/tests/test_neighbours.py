@@ -1,0 +1,135 @@
+"""Nearest neighbours against the double loop and scikit-learn, ties, far-off means, and what is held in memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from ctxexp_measures.frequency.neighbours import NeighbourMeasure, nearest
+
+from ctxexp.command import Progress
+from ctxexp.errors import MetricError
+
+
+def double_loop(x: np.ndarray, by: NeighbourMeasure, k: int) -> np.ndarray:
+    """(n, k) values from the definition, best first."""
+    x = x.astype(np.float64)
+    found = np.full((len(x), k), np.nan)
+    for i, a in enumerate(x):
+        values = []
+        for j, b in enumerate(x):
+            if i == j:
+                continue
+            if by == "l2":
+                values.append(float(np.linalg.norm(a - b)))
+            elif by == "dot":
+                values.append(-float(a @ b))
+            elif np.linalg.norm(a) and np.linalg.norm(b):
+                values.append(-float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b))))
+        best = np.sort(values)[:k] * (1 if by == "l2" else -1)
+        found[i, : len(best)] = best
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("by", ["l2", "dot", "cosine"])
+def test_neighbours_are_those_of_the_double_loop(by: NeighbourMeasure, dtype: type) -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(70, 6)) * rng.uniform(0.2, 3, (70, 1)) + 1).astype(dtype)
+    got = nearest(x, k=7, by=[by], chunk_bytes=4 * 70 * 13)[by]  # 13 queries at a time
+    np.testing.assert_allclose(got.values, double_loop(x, by, 7), rtol=1e-9, atol=1e-12)
+    assert (got.rows != np.arange(70)[:, None]).all()
+    assert all(len(set(row)) == 7 for row in got.rows.tolist())
+
+
+def test_all_measures_of_a_larger_space_are_scikit_learns() -> None:
+    sklearn = pytest.importorskip("sklearn.neighbors")
+    rng = np.random.default_rng(1)
+    x = (rng.normal(size=(4000, 20)) + 2 * rng.normal(size=20)).astype(np.float32)
+    found = nearest(x, k=3, chunk_bytes=2**20)
+
+    for by, metric in (("l2", "euclidean"), ("cosine", "cosine")):
+        model = sklearn.NearestNeighbors(n_neighbors=4, metric=metric, algorithm="brute").fit(x.astype(np.float64))
+        distances, rows = model.kneighbors(x.astype(np.float64))
+        expected = distances[:, 1:] if by == "l2" else 1 - distances[:, 1:]
+        np.testing.assert_allclose(found[by].values, expected, rtol=1e-6, atol=1e-9)  # type: ignore[index]
+        np.testing.assert_array_equal(found[by].rows, rows[:, 1:])  # type: ignore[index]
+    products = x.astype(np.float64) @ x.T.astype(np.float64)
+    np.fill_diagonal(products, -np.inf)
+    np.testing.assert_allclose(found["dot"].values, -np.sort(-products, axis=1)[:, :3], rtol=1e-12)
+
+
+def test_queries_look_among_all_rows() -> None:
+    x = np.random.default_rng(2).normal(size=(50, 4))
+    every, some = nearest(x, k=4), nearest(x, k=4, queries=np.array([7, 3, 7]))
+    for by in every:
+        np.testing.assert_array_equal(some[by].rows, every[by].rows[[7, 3, 7]])
+
+
+@pytest.mark.parametrize("by", ["l2", "dot", "cosine"])
+def test_near_ties_far_from_the_origin_are_still_exact(by: NeighbourMeasure) -> None:
+    """Rows that float32 products can't tell apart: spread 1e-3 about a mean of length 300, and one long row that
+    spoils the scale of the centred rows."""
+    rng = np.random.default_rng(3)
+    x = 1e-3 * rng.normal(size=(200, 8)) + 100.0 * np.array([1, -1, 1, 1, 0, 2, 1, 0])
+    x[0] *= -5
+    got = nearest(x, k=5, by=[by])[by]
+    expected = double_loop(x, by, 5)
+    np.testing.assert_allclose(got.values[1:], expected[1:], rtol=1e-9, atol=0 if by == "l2" else 1e-14)
+
+
+def test_equal_rows_are_neighbours_at_distance_zero() -> None:
+    x = np.concatenate([np.repeat([[3.0, 4.0]], 40, axis=0), np.random.default_rng(4).normal(size=(10, 2))])
+    found = nearest(x.astype(np.float32), k=3)
+    assert (found["l2"].values[:40] == 0).all()
+    assert (found["dot"].values[:40] == 25).all()
+    np.testing.assert_allclose(found["cosine"].values[:40], 1, rtol=1e-12)
+    assert (found["l2"].rows[:40] != np.arange(40)[:, None]).all()
+
+
+def test_fewer_rows_than_neighbours_and_zero_rows_are_nan() -> None:
+    x = np.array([[1.0, 0], [0, 2], [0, 0], [1, 1]])
+    found = nearest(x, k=5)
+    assert np.isnan(found["l2"].values[:, 3:]).all()
+    assert (found["l2"].rows[:, 3:] == -1).all()
+    assert np.isfinite(found["l2"].values[:, :3]).all()
+    np.testing.assert_allclose(found["cosine"].values, double_loop(x, "cosine", 5), rtol=1e-12)
+    assert (found["cosine"].rows[2] == -1).all()
+    assert np.isnan(found["cosine"].mean(3)).all()
+    np.testing.assert_allclose(found["cosine"].mean(2)[3], np.sqrt(0.5))
+    for empty in (nearest(x[:1], k=2), nearest(x, k=2, queries=np.array([], np.int64))):
+        assert all(np.isnan(n.values).all() for n in empty.values())
+
+
+def test_the_products_in_memory_are_chunks() -> None:
+    n, d, chunk = 6000, 16, 2**21
+    x = np.random.default_rng(5).normal(size=(n, d)).astype(np.float32)
+    nearest(x[:100], k=7)
+    tracemalloc.start()
+    nearest(x, k=7, chunk_bytes=chunk)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    found, exact = 3 * n * 7 * 16, 2**22 * 8 * 2  # the results, and the rows whose values are computed again
+    assert peak < 8 * chunk + 2 * x.nbytes + found + exact
+    assert peak < n * n * 4 / 1.5  # far less than all products
+
+
+def test_progress_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    nearest(np.eye(30), k=1, chunk_bytes=4 * 30 * 8, progress=Progress(bars=True))
+    assert "nearest neighbours" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("x", "arguments", "message"),
+    [
+        (np.eye(3), {"k": 0}, "k=0: expected at least 1 neighbour"),
+        (np.eye(3), {"k": 1, "by": ["l1"]}, "neighbours by 'l1': expected l2, dot, cosine"),
+        (np.ones(3), {"k": 1}, r"an array of shape \(3,\): expected rows, \(n, d\)"),
+        (np.full((3, 2), np.inf), {"k": 1}, "NaN or infinity; leave those rows out"),
+    ],
+    ids=["k", "by", "shape", "infinite"],
+)
+def test_what_cannot_be_searched_is_said(x: np.ndarray, arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(MetricError, match=message):
+        nearest(x, **arguments)  # type: ignore[arg-type]

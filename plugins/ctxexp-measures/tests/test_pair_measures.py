@@ -1,0 +1,213 @@
+"""Edit distance and QNLI against the textbook recurrence, SciPy and scikit-learn; QNLI's file; their laws."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from ctxexp_measures.calibration.edit_distance import UNITS, EditDistance, Units
+from ctxexp_measures.calibration.qnli import QNLI
+from ctxexp_measures.calibration.qnli_data import fetch_qnli, qnli
+from scipy import stats
+from sklearn.metrics import roc_auc_score
+
+from ctxexp import Corpus, Pairs
+from ctxexp.errors import ConfigError, DataError, MetricError
+from ctxexp.testing.by_name import conform
+from tests.engine import Sides
+from tests.gold_pairs import cosines, measured, pairs
+
+# Edit distance.
+
+
+def levenshtein(a: Sequence[str], b: Sequence[str]) -> int:
+    """The textbook recurrence."""
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, start=1):
+        last, row[0] = row[0], i
+        for j, y in enumerate(b, start=1):
+            last, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, last + (x != y))
+    return row[-1]
+
+
+@pytest.mark.parametrize(("units", "threshold", "split"), [("characters", 7, list), ("words", 3, str.split)])
+def test_edit_distance_is_compared_as_defined(units: Units, threshold: int, split: Any) -> None:
+    parts = {"T/a": pairs(1, 60), "T/b": pairs(2, 50)}
+    metric = EditDistance(units=units, threshold=threshold)
+    assert metric.definition.endswith(f"Levenshtein distance in {units}")
+    got = measured(metric, parts, 300)
+    s = np.concatenate([cosines(p) for p in parts.values()])
+    g = np.concatenate([p.gold for p in parts.values()])
+    d = np.array([levenshtein(split(a), split(b)) for p in parts.values() for a, b in p.texts])
+    near = d <= threshold
+    assert 10 < near.sum() < 100
+    assert got["near_n"] == near.sum()
+
+    def rho(x: np.ndarray, y: np.ndarray) -> Any:
+        return pytest.approx(100 * stats.spearmanr(x, y).statistic, abs=1e-9)
+
+    assert got["similarity_distance"] == rho(s, d)
+    assert got["gold_distance"] == rho(g, d)
+    assert got["similarity_gold"] == rho(s, g)
+    assert got["near_similarity_distance"] == rho(s[near], d[near])
+    assert got["near_gold_distance"] == rho(g[near], d[near])
+    assert got["near_similarity_gold"] == rho(s[near], g[near])
+    ranks = [stats.rankdata(c) - np.mean(stats.rankdata(c)) for c in (s, g, d)]
+    left = [r - ranks[2] * (r @ ranks[2]) / (ranks[2] @ ranks[2]) for r in ranks[:2]]
+    assert got["partial"] == pytest.approx(100 * stats.pearsonr(*left).statistic, abs=1e-9)
+    for name in ("similarity_distance", "similarity_gold", "partial", "near_similarity_gold"):
+        assert got[f"{name}_ci_low"] < got[name] < got[f"{name}_ci_high"]
+    rows = metric.outputs()["table"]
+    assert sum(r["n"] for r in rows) == 110
+    assert rows[0]["n"] == near.sum()
+    assert [(r["distance_from"], r["distance_to"]) for r in rows[:2]] == [
+        (0, threshold),
+        (threshold + 1, 2 * threshold),
+    ]
+    assert rows[0]["gold_mean"] > rows[-1]["gold_mean"]
+
+
+def test_counting_letters_explains_nothing_beyond_the_distance() -> None:
+    """Vectors whose cosine falls with the distance alone: the partial correlation is far below the plain one."""
+    p = pairs(11, n=400)
+    d = np.array([levenshtein(a, b) for a, b in p.texts], float)
+    angle = d / d.max() + np.random.default_rng(0).normal(size=400) * 0.05
+    x = np.stack([np.ones(400), np.zeros(400)], axis=1)
+    metric = EditDistance(units="characters")
+    got = measured(metric, {"T": Sides(x, np.stack([np.cos(angle), np.sin(angle)], 1), p.gold, p.texts)})
+    assert got["similarity_gold"] > 50
+    assert abs(got["partial"]) < 12
+    assert got["similarity_distance"] < -90
+
+
+def test_the_near_panel_may_be_empty_and_characters_count_case() -> None:
+    p = pairs(12, n=4)
+    texts = [("Ab", "ab"), ("same", "same"), ("long one", "another text"), ("x", "yyyyyyyy")]
+    metric = EditDistance(units="characters", threshold=0)
+    got = measured(metric, {"T": Sides(p.x, p.y, p.gold, texts)}, 10)
+    assert got["near_n"] == 1
+    assert np.isnan(got["near_similarity_gold"])
+    assert [(r["distance_from"], r["distance_to"], r["n"]) for r in metric.outputs()["table"][:2]] == [
+        (0, 0, 1),
+        (1, 2, 1),
+    ]
+
+
+def test_words_are_lower_cased_and_marks_are_words() -> None:
+    p = pairs(12, n=4)
+    texts = [("A cat, asleep.", "a CAT asleep"), ("Don't go", "do n't go"), ("one", "two"), ("a b c d", "d c b a")]
+    assert sum(levenshtein(a, b) for a, b in texts) == 15  # characters
+    columns = EditDistance().columns("T", Pairs(p.gold, texts))
+    assert columns["distance"].tolist() == [2, 0, 1, 4]
+    assert set(UNITS) == set(get_args(Units))
+
+
+# QNLI.
+
+
+def test_qnli_is_the_area_under_the_roc_curve() -> None:
+    p = pairs(13, n=200, grades=2)
+    got = measured(QNLI(), {"QNLI": p}, 300)
+    assert got["auc"] == pytest.approx(100 * roc_auc_score(p.gold, cosines(p)), abs=1e-10)
+    assert got["auc_ci_low"] < got["auc"] < got["auc_ci_high"]
+    assert (got["n"], got["entailed"]) == (200, p.gold.sum())
+    one = measured(QNLI(), {"QNLI": Sides(p.x, p.y, np.ones(200), p.texts)}, 10)
+    assert np.isnan(one["auc"])
+
+
+def test_misuse_of_the_metrics_is_named() -> None:
+    with pytest.raises(MetricError, match=r"gold 2\.0 in sub-set 'T': expected 0 or 1.*metric=sts"):
+        QNLI().update(pairs(14, grades=6).group("T"))
+    with pytest.raises(ConfigError, match="threshold=-1: expected an edit distance of at least 0"):
+        EditDistance(threshold=-1)
+    with pytest.raises(ConfigError, match=r"units='letters': no such choice\. \(characters, words\)"):
+        EditDistance(units="letters")  # type: ignore[arg-type]
+
+
+GLUE = (
+    "index\tquestion\tsentence\tlabel\n"
+    '0\tWho wrote "Emma?\tJane Austen wrote it in 1815.\tentailment\n'
+    "1\tWhere is it?\tNobody knows.\tnot_entailment\r\n"
+    "2\tWhere is it?\tIn Bath .\tentailment\n"
+)
+
+
+def test_qnli_reads_glues_file(tmp_path: Path) -> None:
+    (tmp_path / "dev.tsv").write_text(GLUE, encoding="utf-8", newline="")
+    corpus = qnli(path=str(tmp_path))
+    assert [p.gold for p in corpus.pairs] == [1, 0, 1]
+    assert {p.subset for p in corpus.pairs} == {"QNLI"}
+    assert [s.text for s in corpus.sentences[:2]] == ['Who wrote "Emma?', "Jane Austen wrote it in 1815."]
+    assert len(qnli(path=str(tmp_path / "dev.tsv"), limit=2).pairs) == 2
+    (tmp_path / "packed.tsv.gz").write_bytes(gzip.compress(GLUE.encode()))
+    assert qnli(path=str(tmp_path / "packed.tsv.gz")).fingerprint == corpus.fingerprint
+    assert isinstance(corpus, Corpus)
+
+
+def test_qnli_is_downloaded_once_and_checked(tmp_path: Path) -> None:
+    def archive(name: str, *files: str) -> tuple[str, str]:
+        path = tmp_path / name
+        with zipfile.ZipFile(path, "w") as packed:
+            for file in files:
+                packed.writestr(file, GLUE)
+        return path.as_uri(), hashlib.sha256(path.read_bytes()).hexdigest()
+
+    url, digest = archive("QNLIv2.zip", "__MACOSX/QNLI/dev.tsv", "QNLI/train.tsv", "QNLI/dev.tsv")
+    with pytest.raises(DataError, match=r"has the SHA-256 .*, expected e634e78627a29ada\.\.\."):
+        fetch_qnli([url], cache=tmp_path)
+    assert not (tmp_path / "datasets").exists()
+    got = fetch_qnli([url], sha256=digest, cache=tmp_path)
+    assert got.read_bytes() == GLUE.encode()
+    (tmp_path / "QNLIv2.zip").unlink()
+    assert fetch_qnli([url], sha256=digest, cache=tmp_path) == got
+    with pytest.raises(
+        DataError, match=r"dataset qnli is not in .*give the original files with dataset\.path=<folder>"
+    ):
+        fetch_qnli([url], sha256=digest, cache=tmp_path / "other")
+    url, digest = archive("empty.zip", "QNLI/train.tsv")
+    with pytest.raises(DataError, match=r"empty\.zip has no dev\.tsv"):
+        fetch_qnli([url], sha256=digest, cache=tmp_path / "other")
+
+
+def test_qnli_errors_say_file_and_line(tmp_path: Path) -> None:
+    def file(text: str | bytes) -> str:
+        path = tmp_path / "x.tsv"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return str(path)
+
+    with pytest.raises(ConfigError, match=r"dataset\.limit=0: expected a positive number of pairs"):
+        qnli(path=file(GLUE), limit=0)
+    with pytest.raises(DataError, match=r"no such file or folder: .*nowhere"):
+        qnli(path=str(tmp_path / "nowhere"))
+    with pytest.raises(DataError, match=r"no dev\.tsv or dev\.tsv\.gz in"):
+        qnli(path=str(tmp_path))
+    with pytest.raises(DataError, match=r"x\.tsv: no column 'label'; it has 'index', 'question', 'sentence'"):
+        qnli(path=file("index\tquestion\tsentence\n0\tA\tB\n"))
+    with pytest.raises(DataError, match=r"x\.tsv: no column 'question'; it has 'a', 'b'"):
+        qnli(path=file("a\tb\n"))
+    with pytest.raises(DataError, match=r"x\.tsv, line 3: 2 cells, the header has 4"):
+        qnli(path=file(GLUE.splitlines()[0] + "\n0\tA\tB\tentailment\n1\tA\n"))
+    with pytest.raises(DataError, match=r"x\.tsv, line 2: label '-'; expected entailment or not_entailment"):
+        qnli(path=file("index\tquestion\tsentence\tlabel\n0\tA\tB\t-\n"))
+    with pytest.raises(DataError, match=r"x\.tsv, line 2: not UTF-8"):
+        qnli(path=file(b"index\tquestion\tsentence\tlabel\n\xff\n"))
+    with pytest.raises(DataError, match=r"x\.tsv has no pair"):
+        qnli(path=file("index\tquestion\tsentence\tlabel\n"))
+    (tmp_path / "y.gz").write_bytes(gzip.compress(GLUE.encode())[:-9])
+    with pytest.raises(DataError, match=r"y\.gz can't be read to its end"):
+        qnli(path=str(tmp_path / "y.gz"))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("edit_distance", {}), ("edit_distance", {"threshold": 10}), ("qnli", {})]
+)
+def test_the_metrics_conform(name: str, options: dict[str, Any]) -> None:
+    report = conform(f"metric/{name}", options)
+    assert " 0 broken" in report
+    assert "warned" not in report

@@ -1,0 +1,229 @@
+"""Weighted removal, ranks and clusters: against their definitions, on spaces with a known answer, and turned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from ctxexp_measures.calibration.clusterwise import Clusterwise
+from ctxexp_measures.calibration.kmeans import kmeans
+from ctxexp_measures.calibration.rank import Rank
+from ctxexp_measures.calibration.weighted_removal import WeightedRemoval
+from scipy.stats import rankdata, spearmanr
+
+from ctxexp.errors import ConfigError, TransformError
+from ctxexp.testing import check_transform
+from ctxexp.transforms import AllButTheTop
+from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
+
+CLOSED: dict[str, Callable[[], Any]] = {
+    "weighted_removal": partial(WeightedRemoval, 3),
+    "clusterwise": Clusterwise,
+    "rank": Rank,
+}
+
+
+def test_weighted_removal_takes_its_share_of_each_direction() -> None:
+    x = cloud()
+    wide = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
+    u, s, vt = np.linalg.svd(wide, full_matrices=False)
+
+    def by_hand(weights: Any) -> np.ndarray:
+        left = np.ones(len(s))
+        left[: len(weights)] -= weights
+        return (u * s * left) @ vt  # type: ignore[no-any-return]
+
+    np.testing.assert_allclose(mapped(partial(WeightedRemoval, 4), x), by_hand(s[:4] / s[0]), atol=2e-5)
+    given = [1.0, 0.25, 0]
+    np.testing.assert_allclose(mapped(partial(WeightedRemoval, weights=given), x), by_hand(given), atol=2e-5)
+    ones = mapped(partial(WeightedRemoval, weights=[1, 1]), x)
+    np.testing.assert_allclose(ones, mapped(partial(AllButTheTop, 2), x), atol=1e-6)
+    assert not mapped(partial(WeightedRemoval, weights=[1.0, 1.0]), np.ones((5, 4), np.float32)).any()
+
+
+# Rank.
+
+
+def test_ranks_are_scipys_and_their_cosine_is_spearmans_correlation() -> None:
+    rng = np.random.default_rng(0)
+    for x in (rng.normal(size=(40, 9)), rng.integers(0, 4, (60, 9)), np.zeros((2, 9)), rng.normal(size=(3, 1))):
+        x = x.astype(np.float32)
+        expected = rankdata(x, axis=1) - (x.shape[1] + 1) / 2
+        np.testing.assert_array_equal(mapped(Rank, x), expected)
+    x = rng.integers(0, 6, (8, 30)).astype(np.float32)
+    expected = spearmanr(x.astype(np.float64), axis=1).statistic[np.triu_indices(8, 1)]
+    np.testing.assert_allclose(cosines(mapped(Rank, x)), expected, atol=1e-12)
+
+
+def test_ranks_know_only_the_order() -> None:
+    x = cloud(50)
+    np.testing.assert_array_equal(mapped(Rank, x), mapped(Rank, np.exp(x / 20)))
+    assert Rank().apply(np.empty((0, 4), np.float32)).shape == (0, 4)
+    np.testing.assert_array_equal(Rank().apply(np.array([[0.0, -0.0, 1.0]], np.float32)), [[-0.5, -0.5, 1.0]])
+
+
+# Clusterwise.
+
+
+def lumps(n: int = 300, d: int = 10, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (3 n, d) in three separate clusters, each stretched along directions of its own, and the cluster of each."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for c in range(3):
+        shape = rng.normal(size=(n, d)) * np.array([5.0, 3.0] + [1.0] * (d - 2))
+        parts.append(shape @ rotation(d, 10 + c) + 60 * rotation(d, 20)[c])
+    order = rng.permutation(3 * n)
+    return np.concatenate(parts).astype(np.float32)[order], np.repeat(np.arange(3), n)[order]
+
+
+def test_clusterwise_is_all_but_the_top_in_each_cluster() -> None:
+    x, label = lumps()
+    y = mapped(partial(Clusterwise, 3, components=2), x)
+    for c in range(3):
+        np.testing.assert_allclose(y[label == c], mapped(partial(AllButTheTop, 2), x[label == c]), atol=1e-4)
+    one = mapped(partial(Clusterwise, 1, components=2), x)
+    np.testing.assert_allclose(one, mapped(partial(AllButTheTop, 2), x), atol=1e-4)
+
+
+def test_unseen_rows_go_to_the_nearest_centre() -> None:
+    x, label = lumps()
+    seen, unseen = x[:600], x[600:]
+    fitted = Clusterwise(3, components=2).fit(seen)
+    y = fitted.apply(unseen)
+    for c in range(3):
+        own = AllButTheTop(2).fit(seen[label[:600] == c])
+        np.testing.assert_allclose(y[label[600:] == c], own.apply(unseen[label[600:] == c]), atol=1e-4)
+
+
+def test_k_means_finds_planted_clusters_and_no_better_move() -> None:
+    x, label = lumps()
+    origin = x.mean(axis=0, dtype=np.float64)
+    for seed in range(5):
+        centres = kmeans(x, origin, 3, seed) + origin
+        means = np.stack([x[label == c].mean(axis=0, dtype=np.float64) for c in range(3)])
+        order = [int(np.linalg.norm(centres - m, axis=1).argmin()) for m in means]
+        assert sorted(order) == [0, 1, 2]
+        np.testing.assert_allclose(centres[order], means, atol=1e-5)
+    noise = cloud(500)
+    centres = kmeans(noise, np.zeros(12), 7, 1)
+    mine = ((noise[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    again = np.stack([noise[mine == c].mean(axis=0, dtype=np.float64) for c in range(7)])
+    np.testing.assert_allclose(centres, again, atol=1e-5)  # a fixed point: each centre is the mean of its own
+    np.testing.assert_array_equal(kmeans(noise, np.zeros(12), 7, 1), centres)
+    assert np.abs(kmeans(noise, np.zeros(12), 7, 2) - centres).max() > 0.1
+
+
+def test_k_means_makes_no_more_centres_than_there_are_rows() -> None:
+    x = np.repeat(np.array([[0, 0], [4, 0], [0, 4]], np.float32), 5, axis=0)
+    centres = kmeans(x, np.zeros(2), 8, 0)
+    assert sorted(map(tuple, centres.round(12).tolist())) == [(0, 0), (0, 4), (4, 0)]
+
+
+def test_a_sample_of_many_rows_finds_the_same_clusters() -> None:
+    x, label = lumps(1000)
+    means = np.stack([x[label == c].mean(axis=0, dtype=np.float64) for c in range(3)])
+    for seed in range(5):
+        centres = kmeans(x, np.zeros(10), 3, seed, sample=300)
+        far = np.linalg.norm(centres[:, None] - means, axis=2)
+        assert sorted(far.argmin(axis=1)) == [0, 1, 2]
+        assert 1e-3 < far.min(axis=1).max() < 3
+
+
+def test_clusters_too_small_for_their_directions_are_dissolved() -> None:
+    x, _ = lumps()
+    lonely = x.copy()
+    lonely[:4] = 200  # four equal rows, far away: a cluster without a direction
+    fitted = Clusterwise(4, components=2).fit(lonely)
+    assert len(fitted.centres) == 3
+    assert fitted.record() == {"clusters": [3]}
+    assert np.abs(fitted.means).max() < 100  # the four are in one of the three
+    assert all(u.shape == (10, 2) for u in fitted.directions)
+    few = Clusterwise(27, components=2).fit(x[:20])
+    assert all(u.shape == (10, 2) for u in few.directions)
+    assert len(few.centres) < 4
+
+
+def test_the_number_of_components_follows_the_width() -> None:
+    x = np.random.default_rng(0).normal(size=(80, 768)).astype(np.float32)
+    assert Clusterwise(1).fit(x).directions[0].shape == (768, 12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_turning_the_space_turns_its_clusters_along(seed: int) -> None:
+    x, _ = lumps()
+    turned = (x.astype(np.float64) @ rotation(10, 3)).astype(np.float32)
+    factory = partial(Clusterwise, 3, components=2, seed=seed)
+    np.testing.assert_allclose(cosines(mapped(factory, turned)), cosines(mapped(factory, x)), atol=1e-3)
+
+
+@pytest.mark.parametrize("factory", CLOSED.values(), ids=CLOSED)
+def test_the_contract(factory: Callable[[], Any]) -> None:
+    assert not check_transform(factory).failures
+
+
+def test_a_planted_anisotropic_space_is_repaired() -> None:
+    x, gold = planted()
+    score = {"none": spearmanr(cosines(x), gold).statistic}
+    repairs = {
+        "weighted_removal": partial(WeightedRemoval, 3),
+        "clusterwise": partial(Clusterwise, 2, components=3),
+    }
+    score |= {name: spearmanr(cosines(mapped(factory, x)), gold).statistic for name, factory in repairs.items()}
+    assert score["none"] < 0.3
+    assert min(score["weighted_removal"], score["clusterwise"]) > 0.7
+
+
+def test_ranks_look_at_columns_and_are_changed_by_turning() -> None:
+    x, _ = planted()
+    turned = (x.astype(np.float64) @ rotation(24, 3)).astype(np.float32)
+    assert np.abs(cosines(mapped(Rank, turned)) - cosines(mapped(Rank, x))).max() > 0.05  # 100 times the above
+
+
+@pytest.mark.parametrize("name", ["weighted_removal", "clusterwise", "rank"])
+def test_few_rows_are_widened_at_a_time(name: str) -> None:
+    check_memory(CLOSED[name])
+
+
+def test_apply_takes_no_rows_and_strided_views() -> None:
+    for name, factory in CLOSED.items():
+        check_no_rows_and_views(factory, name)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (partial(WeightedRemoval, -2), r"k=-2: expected null or a whole number of at least 0"),
+        (partial(WeightedRemoval, 2, weights=[1.0]), r"1 weights for k=2 directions; give one each"),
+        (partial(WeightedRemoval, weights=["a"]), r"weight 'a' is no number; expected a list such as \[1.0, 0.8\]"),
+        (partial(WeightedRemoval, weights=[float("nan")]), r"weight nan is no number"),
+        (partial(Clusterwise, 0), r"clusters=0: expected null or a whole number of at least 1"),
+        (partial(Clusterwise, None), r"clusters=None: expected a whole number of at least 1"),
+        (partial(Clusterwise, 3, components=-1), r"components=-1: expected null or a whole number of at least 0"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(build: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (partial(WeightedRemoval, weights=[1.0] * 13), r"k=13 of 12 columns would leave nothing"),
+        (partial(Clusterwise, components=12), r"components=12 of 12 columns would leave nothing"),
+        (partial(Clusterwise, components=11), r"20 rows are too few to remove 11 directions .* at least 24"),
+    ],
+)
+def test_what_the_rows_do_not_allow_is_refused(build: Callable[[], Any], message: str) -> None:
+    with pytest.raises(TransformError, match=message):
+        build().fit(cloud(20))
+
+
+def test_turning_the_space_changes_no_cosine_of_weighted_removal() -> None:
+    factory = partial(WeightedRemoval, 3)
+    x, _ = planted()
+    turned = (x.astype(np.float64) @ rotation(24, 3)).astype(np.float32)
+    np.testing.assert_allclose(cosines(mapped(factory, turned)), cosines(mapped(factory, x)), atol=5e-4)

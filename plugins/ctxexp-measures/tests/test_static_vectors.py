@@ -1,0 +1,331 @@
+"""Static vectors: directions against the full SVD, the metric's laws, exports, and the paper's table of a sweep."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ctxexp_measures.words import table_1 as paper
+from ctxexp_measures.words.directions import first_directions
+from ctxexp_measures.words.load import load
+from ctxexp_measures.words.metric import StaticVectors
+from ctxexp_measures.words.space import WordSpace
+from ctxexp_measures.words.suite import evaluate
+
+from ctxexp import Block, Corpus, Group, Occurrences, Results
+from ctxexp.baselines import OnePerSentence
+from ctxexp.errors import ConfigError, UnknownName
+from ctxexp.files.vector_files import EXPORTS, read_vectors, write_text
+from ctxexp.measuring.measure import measure
+from ctxexp.measuring.words import WordRows
+from ctxexp.models.word_vectors import word_vectors
+from ctxexp.plugins import build_registry
+from ctxexp.report.comparison import write_summary
+from ctxexp.report.terminal import table_texts
+from ctxexp.report.wording import axis_label
+from ctxexp.testing import check_metric
+from ctxexp.vectors.encode import open_store
+from tests.made import results_with, told
+
+SHAPES = [(2, 5), (3, 768), (24, 60), (25, 60), (60, 25), (40, 40), (200, 64), (400, 128), (1500, 30), (2, 1)]
+
+
+def by_svd(x: np.ndarray, centred: bool) -> np.ndarray:
+    """The definition: numpy's SVD of one group, the sign by the mean row."""
+    rows = x.astype(np.float64)
+    mean = rows.mean(0)
+    v = np.linalg.svd(rows - mean if centred else rows, full_matrices=False)[2][0]
+    return np.asarray(v if v @ mean >= 0 else -v)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("shift", [0.0, 0.1, 5.0])
+@pytest.mark.parametrize(("n", "d"), SHAPES)
+def test_directions_are_those_of_the_full_svd(n: int, d: int, shift: float, centred: bool) -> None:
+    x = (np.random.default_rng(n).normal(size=(3, n, d)) + shift).astype(np.float32)
+    got = first_directions(x, centred=centred)
+    assert got.shape == (3, d)
+    for group, v in zip(x, got, strict=True):
+        assert v == pytest.approx(by_svd(group, centred), abs=1e-8)
+
+
+def test_close_singular_values_are_told_apart() -> None:
+    """Two directions of nearly equal variance: an iteration that stops early would mix them."""
+    rng = np.random.default_rng(0)
+    u, _ = np.linalg.qr(rng.normal(size=(300, 80)))
+    v, _ = np.linalg.qr(rng.normal(size=(80, 80)))
+    for gap in (1e-2, 1e-4, 1e-6):
+        sigma = np.concatenate([[1, 1 - gap], np.linspace(0.99, 0.1, 78) * (1 - gap)])
+        x = (u * sigma) @ v.T
+        got = first_directions(x[None])[0]
+        assert abs(got @ v[:, 0]) == pytest.approx(1, abs=1e-7)
+
+
+def test_the_sign_is_the_means_and_settled_without_one() -> None:
+    x = np.array([[-3.0, 0.1], [-2.0, 0.0], [-1.0, -0.1]])
+    assert first_directions(np.stack([x, -x]))[:, 0].tolist() == pytest.approx([-1, 1], abs=1e-2)
+    balanced = np.array([[1.0, -4.0], [-1.0, 4.0]])  # the mean is zero: the largest entry is positive
+    assert first_directions(np.stack([balanced, -balanced])).tolist() == [
+        pytest.approx([-1 / math.sqrt(17), 4 / math.sqrt(17)])
+    ] * 2  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [3, 30, 100])
+def test_no_direction_is_nan_and_leaves_the_others_alone(n: int) -> None:
+    x = np.random.default_rng(0).normal(size=(5, n, 40)).astype(np.float32) + 1
+    x[1] = 0
+    x[2, 0, 0] = np.nan
+    x[3, 0, 0] = np.inf
+    got = first_directions(x)
+    assert np.isnan(got[1:4]).all()
+    for i in (0, 4):
+        assert got[i] == pytest.approx(by_svd(x[i], False), abs=1e-8)
+    same = np.broadcast_to(x[:1, :1], (1, n, 40))
+    assert np.isnan(first_directions(same, centred=True)).all()
+    assert first_directions(same)[0] == pytest.approx(x[0, 0] / np.linalg.norm(x[0, 0].astype(float)), abs=1e-7)
+    assert np.isnan(first_directions(x[:, :1], centred=True)).all()
+
+
+# The metric, on words of a small benchmark folder.
+
+WORDS = [f"w{i}" for i in range(30)]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "word"
+    folder.mkdir()
+
+    def draw(n: int) -> list[str]:
+        return [WORDS[i] if i < 30 else "absent" for i in rng.choice(34, n, replace=False)]
+
+    (folder / "rw.txt").write_text("".join(f"{'	'.join(draw(2))}\t{i % 7}\t1\n" for i in range(40)))
+    (folder / "questions-words.txt").write_text(": s\n" + "".join(f"{' '.join(draw(4))}\n" for _ in range(60)))
+    (folder / "ap.csv").write_text(",category,word\n" + "".join(f"{i},{i % 3},{w}\n" for i, w in enumerate(WORDS)))
+    return folder
+
+
+NAMES = ["rw", "google", "ap"]
+
+
+def groups(seed: int = 0) -> list[tuple[str, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    return [
+        (w, (rng.normal(size=(2 + i % 5, 12)) + rng.normal(size=12)).astype(np.float32)) for i, w in enumerate(WORDS)
+    ]
+
+
+def fed(metric: StaticVectors, given: list[tuple[str, np.ndarray]]) -> StaticVectors:
+    for key, x in given:
+        metric.update(Group(key, x))
+    return metric
+
+
+@pytest.mark.parametrize("vector", ["first_pc", "first_pc_centred", "mean"])
+def test_it_scores_the_vectors_of_the_definition(data: Path, vector: Any) -> None:
+    metric = fed(StaticVectors(vector=vector, data=str(data), benchmarks=NAMES), groups())
+    by_word = {
+        w: x.astype(np.float64).mean(0) if vector == "mean" else by_svd(x, vector == "first_pc_centred")
+        for w, x in groups()
+    }
+    words, vectors = metric.vectors()
+    sizes = {w: len(x) for w, x in groups()}
+    assert words == sorted(WORDS, key=lambda w: (-sizes[w], w))
+    assert vectors == pytest.approx(np.array([by_word[w] for w in words]), abs=1e-6)
+    expected = {s.benchmark: s for s in evaluate(WordSpace.of(words, vectors), load(data, NAMES)) if not s.part}
+    got = metric.compute()
+    assert list(got) == [
+        "rw",
+        "rw_covered",
+        "google",
+        "google_covered",
+        "ap",
+        "ap_covered",
+        "n",
+        "undefined",
+        "vocabulary",
+    ]
+    for name in NAMES:
+        assert got[name] == expected[name].value
+        assert got[f"{name}_covered"] == expected[name].share
+    assert 0 < got["rw_covered"] < 1
+    assert got["ap_covered"] == 1
+    assert (got["n"], got["undefined"], got["vocabulary"]) == (30, 0, 30)
+
+
+@pytest.mark.parametrize("vector", ["first_pc", "first_pc_centred", "mean"])
+def test_the_order_of_words_never_shows_to_the_last_bit(data: Path, vector: Any) -> None:
+    def new() -> StaticVectors:
+        return StaticVectors(vector=vector, data=str(data), benchmarks=NAMES, clustering="best", oov="mean")
+
+    whole = fed(new(), groups())
+    parts = fed(new(), groups()[20:])
+    parts.compute()  # what was computed before must not be what is said after
+    assert fed(parts, groups()[:20][::-1]).compute() == whole.compute()
+
+
+def test_a_block_equals_its_groups(data: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(30, 7, 12)).astype(np.float32)
+    block = StaticVectors(data=str(data), benchmarks=NAMES)
+    block.update_block(Block(WORDS, x))
+    single = fed(StaticVectors(data=str(data), benchmarks=NAMES), list(zip(WORDS, x, strict=True)))
+    assert block.compute() == pytest.approx(single.compute(), abs=1e-6)
+
+
+@pytest.mark.parametrize("vector", ["first_pc", "first_pc_centred", "mean"])
+def test_it_keeps_the_contract(data: Path, vector: Any) -> None:
+    report = check_metric(lambda: StaticVectors(vector=vector, data=str(data), benchmarks=NAMES))
+    assert not report.failures
+
+
+def test_an_axis_names_the_benchmark() -> None:
+    results = results_with(info=told(measures={"mine": {"unit": StaticVectors.unit}}))
+    assert axis_label("mine", "ws353", [results]) == "score, ws353"
+    assert axis_label("mine", "", [results]) == "score"
+
+
+def test_words_without_a_vector_are_counted(data: Path) -> None:
+    given = [*groups(), ("zero", np.zeros((3, 12), np.float32)), ("W1", np.ones((9, 12), np.float32))]
+    got = fed(StaticVectors(data=str(data), benchmarks=NAMES), given).compute()
+    assert (got["n"], got["undefined"], got["vocabulary"]) == (31, 1, 30)  # W1 and w1 are one word
+    exact = fed(StaticVectors(data=str(data), benchmarks=NAMES, lower=False), given).compute()
+    assert exact["vocabulary"] == 31
+    (data / "list").write_text("w1\nw2\n")
+    few = fed(StaticVectors(data=str(data), benchmarks=NAMES, shared_vocabulary=str(data / "list")), given).compute()
+    assert few["vocabulary"] == 2
+    assert few["ap_covered"] == pytest.approx(2 / 30)
+    none = fed(StaticVectors(data=str(data), benchmarks=NAMES, vector="first_pc_centred"), [("w1", np.ones((4, 3)))])
+    got = none.compute()
+    assert got["n"] == 0
+    assert got["undefined"] == 1
+    assert math.isnan(got["rw"])
+    assert got["rw_covered"] == 0
+    assert StaticVectors(data=str(data), benchmarks=NAMES).compute()["n"] == 0
+
+
+def test_exports_and_the_table_in_the_folder(data: Path, tmp_path: Path) -> None:
+    metric = fed(StaticVectors(data=str(data), benchmarks=NAMES, export=list(EXPORTS)), groups())
+    metric.outputs()["vectors"].write(tmp_path)
+    words, vectors = metric.vectors()
+    for file, _ in EXPORTS.values():
+        read = read_vectors(tmp_path / file)
+        assert read.words == words
+        assert read.vectors.tobytes() == vectors.tobytes()
+    rows = list(csv.DictReader((tmp_path / "benchmarks.csv").read_text(encoding="utf-8").splitlines()))
+    assert [(r["benchmark"], r["part"]) for r in rows] == [("rw", ""), ("google", ""), ("google", "s"), ("ap", "")]
+    assert all(r["covered"] and r["total"] and r["missing_words"] == "left out" for r in rows)
+    assert float(rows[0]["value"]) == metric.compute()["rw"]
+    bare = fed(StaticVectors(benchmarks=[], export=["word2vec_text"]), groups())  # vectors alone need no data
+    (tmp_path / "bare").mkdir()
+    bare.outputs()["vectors"].write(tmp_path / "bare")
+    assert [p.name for p in (tmp_path / "bare").iterdir()] == ["vectors.txt"]
+    assert bare.compute() == {"n": 30, "undefined": 0, "vocabulary": 30}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({}, ConfigError, r"in a run metric\.static_vectors\.data=<folder>; it holds simlex999/SimLex-999\.txt"),
+        ({"vector": "pc"}, ConfigError, r"static_vectors vector='pc': no such choice"),
+        ({"benchmarks": [], "export": ["text"]}, ConfigError, r"static_vectors export: no format 'text'"),
+        ({"benchmarks": ["mem"]}, UnknownName, r"no word benchmark 'mem'; did you mean 'men'\?"),
+        ({"benchmarks": [], "oov": "drop"}, ConfigError, r"oov='drop': no such choice"),
+    ],
+)
+def test_mistakes(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        StaticVectors(**arguments)
+
+
+def test_from_a_file_of_vectors_through_the_whole_flow(data: Path, tmp_path: Path) -> None:
+    """A static model's occurrences are all alike: its static vectors are the file's own, and so are the scores."""
+    x = np.random.default_rng(5).normal(size=(28, 6)).astype(np.float32)
+    write_text(tmp_path / "v.txt", WORDS[:28], x)
+    rng = np.random.default_rng(0)
+    corpus = Corpus.of("c", [[WORDS[i] for i in rng.choice(30, 12, replace=False)] for _ in range(60)])
+    store = open_store(corpus, word_vectors(path=str(tmp_path / "v.txt")), cache=tmp_path / "cache")
+    occurrences = Occurrences.of(store, corpus)
+    results = measure(
+        [WordRows(store, occurrences, OnePerSentence(size=10))],
+        {
+            "static_vectors": lambda: StaticVectors(data=str(data), benchmarks=NAMES, export=["word2vec_binary"]),
+            "centred": lambda: StaticVectors(vector="first_pc_centred", data=str(data), benchmarks=NAMES),
+        },
+        bootstrap=10,
+        folder=tmp_path / "out",
+    )
+    exported = read_vectors(tmp_path / "out" / "static_vectors" / "layer_00" / "vectors.bin")
+    assert sorted(exported.words) == sorted(WORDS[:28])
+    own = WordSpace.of(exported.words, x[[WORDS.index(w) for w in exported.words]])
+    expected = {s.benchmark: s for s in evaluate(own, load(data, NAMES)) if not s.part}
+    for name in NAMES:
+        assert results.by_name[f"static_vectors/{name}"][0] == pytest.approx(expected[name].value, abs=1e-6)
+        assert results.by_name[f"static_vectors/{name}_covered"][0] == expected[name].share
+    assert results.by_name["centred/undefined"][0] == 28
+    assert results.by_name["centred/n"][0] == 0
+    assert results.info.measures["static_vectors"].name == "static_vectors"
+    table = paper.table_1([("vectors", results)])
+    assert table is not None
+    assert [row[3] for row in table.shown][-2:] == ["0", "0"]
+
+
+# The paper's table.
+
+
+def results_of(n_layers: int, *, measure_name: str = "static_vectors", weights: str = "mini") -> Results:
+    about = {measure_name: {"name": "static_vectors", "definition": "first; left out"}}
+    curves = {}
+    for i, name in enumerate(paper.HEADINGS):
+        if name != "bless":
+            curves[f"{measure_name}/{name}"] = np.linspace(0.9, 0.1, n_layers) - i / 100
+            curves[f"{measure_name}/{name}_covered"] = np.full(n_layers, 0.62)
+    curves[f"{measure_name}/men"][1] = np.nan
+    curves[f"{measure_name}/rw_covered"][:] = 0.016
+    curves[f"{measure_name}/n"] = np.full(n_layers, 812.0)
+    return results_with(curves, info=told(n_layers=n_layers, weights=weights, corpus="sts", measures=about))
+
+
+def test_table_1_sets_ours_below_theirs() -> None:
+    table = paper.table_1([("bert", results_of(13)), ("gpt2 (published)", results_of(3, weights="published"))])
+    assert table is not None
+    ours = [row for row in table.shown if row[0] == "measured"]
+    assert [(row[1], row[3]) for row in ours] == [
+        *[("bert (mini)", layer) for layer in ("1", "2", "11", "12")],
+        *[("gpt2 (published)", layer) for layer in ("1", "2")],
+    ]
+    assert len(table.shown) == 12 + 6
+    assert ours[0][4:8] == [".833 (62%)", "– (62%)", ".813 (62%)", ".803 (1.6%)"]
+    assert ours[0][11] == "–"
+    assert table.shown[0][4] == ".194"
+    assert table.shown[11][5] == "-.009"
+    numbers = table.numbers
+    assert numbers["n"].iloc[-1] == 812
+    assert numbers["simlex999_covered"].iloc[-1] == 0.62
+    assert math.isnan(numbers["simlex999_covered"][0])
+    assert numbers["layer"][0] == ""
+    notes = "\n".join(table.notes)
+    assert "static_vectors: first; left out" in notes
+    assert "BERT, published: layer 1 above layer 12 on 9 of 9 benchmarks" in notes
+    assert (
+        "bert (mini), static_vectors: layer 1 above layer 12 on 7 of 7 benchmarks" in notes
+    )  # men is not defined there
+    assert "64 of 64 values of layers 3 to 10 lie between layers 2 and 11" in notes
+    assert paper.table_1([("bert", results_with(info=told(n_layers=3)))]) is None
+
+
+@pytest.mark.parametrize(("n", "layers"), [(1, [0]), (2, [1]), (3, [1, 2]), (5, [1, 2, 3, 4]), (13, [1, 2, 11, 12])])
+def test_the_layers_that_the_paper_prints(n: int, layers: list[int]) -> None:
+    assert paper.paper_layers(n) == layers
+
+
+def test_a_sweeps_summary_has_the_table(tmp_path: Path) -> None:
+    paths = write_summary([("bert", results_of(5)), ("gpt2", results_of(3))], tmp_path, build_registry())
+    assert {"table_1.csv", "table_1.md", "report.html"} <= {p.name for p in paths}
+    (text,) = table_texts(tmp_path)
+    assert "bert (mini)" in text
+    assert "gpt2 (mini)" in text

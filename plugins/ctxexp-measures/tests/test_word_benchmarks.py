@@ -1,0 +1,640 @@
+"""The nine benchmarks: worked examples, an implementation by loops beside each scorer, files, mistakes, the command."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import itertools
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ctxexp_measures.words.analogy import Analogy, answers, score_analogy
+from ctxexp_measures.words.categorisation import STARTS, Categorisation, purity, score_categorisation
+from ctxexp_measures.words.command import File, score_file
+from ctxexp_measures.words.load import SOURCES, load
+from ctxexp_measures.words.relational import Relation, RelationalSimilarity, score_relational
+from ctxexp_measures.words.score import BenchmarkScore, cosines
+from ctxexp_measures.words.similarity import Similarity, score_similarity
+from ctxexp_measures.words.space import WordSpace, word_list
+from ctxexp_measures.words.suite import BenchmarkOptions, evaluate, table
+
+from ctxexp.command.cli import run_command_line
+from ctxexp.errors import ConfigError, DataError, UnknownName
+from ctxexp.files.vector_files import write_text
+from ctxexp.maths import kmeans
+
+ALL = [f"w{i}" for i in range(40)]
+KNOWN = ALL[:30]  # ten words have no vector
+VECTORS = (np.random.default_rng(0).normal(size=(30, 6)) + 0.3).astype(np.float32)
+SPACE = WordSpace.of(KNOWN, VECTORS)
+
+# An independent implementation: lists and loops, nothing shared with the package.
+
+Vec = list[float]
+
+
+def naive_unit(v: Vec) -> Vec:
+    length = math.sqrt(sum(a * a for a in v))
+    return [a / length for a in v] if length else v
+
+
+BY_WORD = {w: naive_unit([float(a) for a in v]) for w, v in zip(KNOWN, VECTORS, strict=True)}
+MEAN = naive_unit([sum(float(v[k]) for v in VECTORS) / 30 for k in range(6)])
+
+
+def naive_lookup(word: str, oov: str, by_word: dict[str, Vec] = BY_WORD) -> Vec | None:
+    return by_word.get(word) or (MEAN if oov == "mean" else None)
+
+
+def naive_cosine(a: Vec, b: Vec) -> float:
+    a, b = naive_unit(a), naive_unit(b)
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def naive_minus(b: Vec, a: Vec) -> Vec:
+    return [y - x for x, y in zip(a, b, strict=True)]
+
+
+def naive_spearman(x: list[float], y: list[float]) -> float:
+    def rank(values: list[float]) -> list[float]:
+        return [sum(v < u for v in values) + (sum(v == u for v in values) + 1) / 2 for u in values]
+
+    if len(x) < 3:
+        return math.nan
+    a, b = rank(x), rank(y)
+    ma, mb = sum(a) / len(a), sum(b) / len(b)
+    top = sum((i - ma) * (j - mb) for i, j in zip(a, b, strict=True))
+    below = math.sqrt(sum((i - ma) ** 2 for i in a) * sum((j - mb) ** 2 for j in b))
+    return top / below if below else math.nan
+
+
+def naive_similarity(b: Similarity, oov: str, by_word: dict[str, Vec] = BY_WORD) -> float:
+    got, gold = [], []
+    for (x, y), rating in zip(b.pairs, b.gold, strict=True):
+        u, v = naive_lookup(x, oov, by_word), naive_lookup(y, oov, by_word)
+        if u and v:
+            got.append(round(naive_cosine(u, v), 12))  # equal pairs are ties
+            gold.append(rating)
+    return naive_spearman(got, gold)
+
+
+def naive_analogy(b: Analogy, oov: str, candidates: list[str], section: str | None = None) -> float:
+    right = asked = 0
+    for question, part in zip(b.questions, b.sections, strict=True):
+        if section not in (None, part):
+            continue
+        if oov == "skip" and not all(w in BY_WORD for w in question):
+            continue
+        asked += 1
+        p, q, r = (naive_lookup(w, oov) for w in question[:3])
+        assert p
+        assert q
+        assert r
+        target = [j - i + k for i, j, k in zip(p, q, r, strict=True)]
+        best = max((w for w in candidates if w not in question[:3]), key=lambda w: naive_cosine(BY_WORD[w], target))
+        right += best == question[3]
+    return right / asked if asked else math.nan
+
+
+def naive_relational(b: RelationalSimilarity, oov: str) -> float:
+    rhos = []
+    for relation in b.relations:
+        offsets = []
+        for x, y in relation.prototypes:
+            u, v = naive_lookup(x, oov), naive_lookup(y, oov)
+            if u and v:
+                offsets.append(naive_minus(v, u))
+        if not offsets:
+            continue
+        mean = [sum(o[k] for o in offsets) / len(offsets) for k in range(6)]
+        got, gold = [], []
+        for (x, y), rating in zip(relation.pairs, relation.gold, strict=True):
+            u, v = naive_lookup(x, oov), naive_lookup(y, oov)
+            if u and v:
+                got.append(round(naive_cosine(naive_minus(v, u), mean), 12))
+                gold.append(rating)
+        rho = naive_spearman(got, gold)
+        if not math.isnan(rho):
+            rhos.append(rho)
+    return sum(rhos) / len(rhos)
+
+
+def naive_purity(clusters: list[int], classes: list[str]) -> float:
+    total = 0
+    for cluster in set(clusters):
+        members = [c for k, c in zip(clusters, classes, strict=True) if k == cluster]
+        total += max(members.count(c) for c in members)
+    return total / len(classes)
+
+
+def drawn(seed: int, n: int, k: int) -> list[tuple[str, ...]]:
+    rng = np.random.default_rng(seed)
+    return [tuple(ALL[i] for i in rng.choice(40, k, replace=False)) for _ in range(n)]
+
+
+def similarity(seed: int = 1) -> Similarity:
+    pairs = [(a, b) for a, b in drawn(seed, 60, 2)] + [("w1", "w1"), ("w2", "w2")]
+    return Similarity("s", tuple(pairs), tuple(np.random.default_rng(seed).integers(0, 9, 62).tolist()))
+
+
+def questions(seed: int = 2) -> Analogy:
+    """Half of the answers are planted, so that accuracy is not zero."""
+    asked = []
+    for i, (a, b, c, d) in enumerate(drawn(seed, 80, 4)):
+        u, v, w = (naive_lookup(x, "mean") for x in (a, b, c))
+        assert u
+        assert v
+        assert w
+        target = [q - p + r for p, q, r in zip(u, v, w, strict=True)]
+        best = max((x for x in KNOWN if x not in (a, b, c)), key=lambda x: naive_cosine(BY_WORD[x], target))
+        asked.append((a, b, c, best if i % 2 else d))
+    return Analogy("q", tuple(asked), tuple("ab"[i % 3 == 0] for i in range(80)))
+
+
+def relations() -> RelationalSimilarity:
+    made = []
+    for seed in range(5):
+        pairs = tuple((a, b) for a, b in drawn(seed, 25, 2))
+        gold = tuple(np.random.default_rng(seed).normal(size=25).tolist())
+        made.append(Relation(f"r{seed}", tuple((a, b) for a, b in drawn(seed + 50, 3, 2)), pairs, gold))
+    made.append(Relation("nobody", (("w38", "w39"),), made[0].pairs, made[0].gold))  # no prototype has vectors
+    made.append(Relation("few", made[0].prototypes, (("w1", "w2"), ("w3", "w4"), ("w5", "w39")), (1.0, 2.0, 3.0)))
+    return RelationalSimilarity("r", tuple(made))
+
+
+def classes() -> Categorisation:
+    return Categorisation("c", tuple(ALL), tuple("xyzv"[i % 4] for i in range(40)))
+
+
+OOV = ("skip", "mean")
+
+
+@pytest.mark.parametrize("oov", OOV)
+def test_similarity_against_loops(oov: Any) -> None:
+    b = similarity()
+    (score,) = score_similarity(SPACE, b, oov=oov)
+    assert score.value == pytest.approx(naive_similarity(b, oov), abs=1e-12)
+    covered = sum(x in BY_WORD and y in BY_WORD for x, y in b.pairs)
+    assert (score.covered, score.total) == (covered, 62)
+    assert 0 < covered < 62
+    assert score.n == (covered if oov == "skip" else 62)
+    assert score.share == covered / 62
+
+
+@pytest.mark.parametrize("oov", OOV)
+def test_analogy_against_loops(oov: Any) -> None:
+    b = questions()
+    for candidates, pool in (
+        ("vocabulary", KNOWN),
+        ("benchmark", [w for w in KNOWN if w in b.words()]),
+        (12, KNOWN[:12]),
+    ):
+        whole, *parts = score_analogy(SPACE, b, oov=oov, candidates=candidates)  # type: ignore[arg-type]
+        assert whole.value == naive_analogy(b, oov, pool), candidates
+        assert [p.part for p in parts] == ["b", "a"]
+        for part in parts:
+            assert part.value == naive_analogy(b, oov, pool, part.part)
+        assert sum(p.total for p in parts) == whole.total == 80
+        assert sum(p.covered for p in parts) == whole.covered == sum(all(w in BY_WORD for w in q) for q in b.questions)
+    assert score_analogy(SPACE, b, oov=oov)[0].value > 0.2
+
+
+def test_answers_do_not_depend_on_the_blocks() -> None:
+    rng = np.random.default_rng(0)
+    asked = rng.integers(-1, 30, (200, 3))
+    for pool in (np.arange(30), np.arange(3, 20, 2)):
+        whole = answers(SPACE, asked, pool)
+        for chunk in (1, 70, 700, 5000):
+            assert (answers(SPACE, asked, pool, chunk=chunk) == whole).all()
+    assert answers(SPACE, asked, pool[:0]).tolist() == [-1] * 200
+
+
+@pytest.mark.parametrize("oov", OOV)
+def test_relations_against_loops(oov: Any) -> None:
+    b = relations()
+    whole, *parts = score_relational(SPACE, b, oov=oov)
+    assert whole.value == pytest.approx(naive_relational(b, oov), abs=1e-12)
+    assert (whole.covered, whole.total) == (sum(p.covered for p in parts), 25 * 6 + 3)
+    undefined = [p.part for p in parts if math.isnan(p.value)]
+    assert {"nobody", "few"} <= set(undefined) if oov == "skip" else undefined == ["nobody"]
+
+
+@pytest.mark.parametrize("oov", OOV)
+@pytest.mark.parametrize("clustering", ["kmeans", "agglomerative", "best"])
+def test_purity_against_loops(oov: Any, clustering: Any) -> None:
+    from sklearn.cluster import AgglomerativeClustering
+
+    b = classes()
+    (score,) = score_categorisation(SPACE, b, oov=oov, clustering=clustering, seed=3)
+    x = np.array([v for w in ALL if (v := naive_lookup(w, oov))])
+    kept = [c for w, c in zip(ALL, b.classes, strict=True) if naive_lookup(w, oov)]
+    found = {"kmeans": naive_purity(kmeans(x, 4, seed=3, starts=STARTS)[0].tolist(), kept)}
+    for method, metric in (
+        ("average", "cosine"),
+        ("ward", "euclidean"),
+        ("complete", "cosine"),
+        ("average", "euclidean"),
+    ):
+        tree = AgglomerativeClustering(4, linkage=method, metric=metric)
+        found[f"{method} {metric}"] = naive_purity(tree.fit_predict(x).tolist(), kept)
+    expected = {"kmeans": found["kmeans"], "agglomerative": found["average cosine"], "best": max(found.values())}
+    assert score.value == pytest.approx(expected[clustering], abs=1e-12)
+    assert (score.covered, score.total, score.n) == (30, 40, 30 if oov == "skip" else 40)
+
+
+# By hand.
+
+
+def test_king_and_queen() -> None:
+    """man : king = woman : ?; the nearest to king - man + woman is king itself, which is no candidate."""
+    words = ["man", "woman", "king", "queen", "apple"]
+    x = np.array([[1, 0, 0.1], [1, 1, 0.1], [1, 0, 3], [1, 1, 3], [-1, 0.2, 1]])
+    b = Analogy("q", (("man", "king", "woman", "queen"), ("man", "king", "woman", "apple")), ("s", "s"))
+    whole, part = score_analogy(WordSpace.of(words, x), b)
+    assert whole.value == part.value == 0.5
+
+
+def test_an_answer_outside_the_candidates_is_not_found() -> None:
+    words = ["man", "king", "woman", "apple", "queen"]
+    x = np.array([[1, 0, 0.1], [1, 0, 3], [1, 1, 0.1], [-1, 0.2, 1], [1, 1, 3]])
+    b = Analogy("q", (("man", "king", "woman", "queen"),), ("s",))
+    assert score_analogy(WordSpace.of(words, x), b)[0].value == 1
+    score = score_analogy(WordSpace.of(words, x), b, candidates=4)[0]
+    assert (score.value, score.covered) == (0, 1)
+    assert score_analogy(WordSpace.of(words, x), b, candidates=3)[0].value == 0  # none is left to answer with
+
+
+def test_purity_by_hand() -> None:
+    """Clusters {x, x, y}, {y, y}, {z}: 2 + 2 + 1 of 6."""
+    assert purity(np.array([0, 0, 0, 1, 1, 2]), np.array([0, 0, 1, 1, 1, 2])) == pytest.approx(5 / 6)
+
+
+@pytest.mark.parametrize("clustering", ["kmeans", "agglomerative", "best"])
+def test_planted_clusters_are_found(clustering: Any) -> None:
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(5, 10))
+    x = np.repeat(centres, 8, axis=0) + 0.05 * rng.normal(size=(40, 10))
+    b = Categorisation("c", tuple(ALL), tuple(str(i // 8) for i in range(40)))
+    assert score_categorisation(WordSpace.of(ALL, x), b, clustering=clustering)[0].value == 1
+
+
+def test_cosine_of_nothing_is_no_likeness() -> None:
+    assert cosines(np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([[4.0, 3.0], [1.0, 0.0]])).tolist() == [0.96, 0]
+
+
+def test_two_stand_ins_have_no_offset() -> None:
+    """Both words of the third pair are missing: mean minus mean, between a pair alike and one opposite."""
+    words = ["a", "b", "c", "d"]
+    x = np.array([[1, 0], [0, 1], [1, 0.1], [0.1, 1]])
+    relation = Relation("r", (("a", "b"),), (("c", "d"), ("d", "c"), ("x", "y")), (3.0, 1.0, 2.0))
+    whole, _ = score_relational(WordSpace.of(words, x), RelationalSimilarity("r", (relation,)), oov="mean")
+    assert whole.value == 1
+    assert whole.covered == 2
+
+
+# The space.
+
+
+def test_cased_forms() -> None:
+    words, x = ["Apple", "apple", "APPLE", "pear"], np.array([[2, 0], [0, 5], [0, 1], [1, 1]])
+    frequent = WordSpace.of(words, x)
+    assert frequent.words == ["apple", "pear"]
+    assert frequent.vectors.tolist() == [[2, 0], [1, 1]]
+    assert WordSpace.of(words, x, case="average").vectors[0].tolist() == pytest.approx([1 / 3, 2 / 3])
+    exact = WordSpace.of(words, x, lower=False)
+    assert exact.words == words
+    assert exact.rows(["apple", "Pear", "pear"]).tolist() == [1, -1, 3]
+    assert frequent.rows(["ApPle", "PEAR"]).tolist() == [0, 1]
+    assert WordSpace.of(["A", "a"], np.array([[1, 0], [-1, 0]]), case="average").vectors.tolist() == [[1, 0]]
+
+
+def test_a_shared_vocabulary_and_vectors_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("Pear\t3\nzero\nnan\n\n")
+    words, x = ["apple", "pear", "zero", "nan"], np.array([[2, 0], [1, 1], [0, 0], [np.nan, 1]])
+    shared = word_list(tmp_path / "words")
+    assert shared == ["Pear", "zero", "nan"]
+    assert WordSpace.of(words, x, shared=shared).words == ["pear"]
+    assert WordSpace.of(words, x, shared=shared, lower=False).words == []
+    assert WordSpace.of(words, x).words == ["apple", "pear"]
+    with pytest.raises(DataError, match=r"no list of words at .*absent \(shared_vocabulary\)"):
+        word_list(tmp_path / "absent")
+    (tmp_path / "empty").write_text("\n")
+    with pytest.raises(DataError, match=r"empty \(shared_vocabulary\) has no word"):
+        word_list(tmp_path / "empty")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(DataError, match="bytes, line 1: this looks like UTF-16"):
+        word_list(tmp_path / "bytes")
+
+
+@pytest.mark.parametrize("oov", OOV)
+def test_no_vectors_at_all(oov: Any) -> None:
+    empty = WordSpace.of([], np.empty((0, 3)))
+    scores = evaluate(
+        empty, [similarity(), questions(), relations(), classes()], BenchmarkOptions(oov=oov, clustering="best")
+    )
+    whole = {s.benchmark: s for s in scores if not s.part}
+    assert all(s.covered == 0 for s in whole.values())
+    if oov == "skip":
+        assert all(math.isnan(s.value) and s.n == 0 for s in whole.values())
+    else:
+        assert whole["q"].value == 0
+        assert math.isnan(whole["s"].value)
+
+
+def test_rotation_and_scale_change_nothing() -> None:
+    q = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0]
+    turned = WordSpace.of(KNOWN, VECTORS @ q * 7)
+    benchmarks: list[Any] = [similarity(), questions(), relations(), classes()]
+    for a, b in zip(evaluate(SPACE, benchmarks), evaluate(turned, benchmarks), strict=True):
+        assert a.value == pytest.approx(b.value, abs=1e-6, nan_ok=True)
+
+
+# Choices, table.
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"oov": "means"}, r"oov='means': no such choice; did you mean 'mean'\? \(mean, skip\)"),
+        ({"case": "x"}, r"case='x': no such choice"),
+        ({"clustering": "kmean"}, r"clustering='kmean': no such choice; did you mean 'kmeans'"),
+        (
+            {"candidates": "vocab"},
+            r"candidates='vocab': no such choice; did you mean 'vocabulary'.*or a number of words",
+        ),
+        ({"candidates": 0}, r"candidates=0: expected at least 1 word"),
+    ],
+)
+def test_unknown_choices(choices: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        BenchmarkOptions(**choices)
+
+
+def test_choices_in_words() -> None:
+    assert BenchmarkOptions().description() == (
+        "items with a missing word left out, lower-cased, most frequent form, 3CosAdd candidates: vocabulary, "
+        "clustering: kmeans"
+    )
+    words = BenchmarkOptions(oov="mean", lower=False, candidates=30_000).description()
+    assert words == "the mean vector stands for missing words, 3CosAdd candidates: 30,000 words, clustering: kmeans"
+
+
+def test_every_line_of_the_table_has_its_coverage() -> None:
+    columns = table([BenchmarkScore("men", "", 0.5, 3, 2, 4)], BenchmarkOptions(oov="mean"))
+    assert {k: v[0] for k, v in columns.items()} == {
+        "benchmark": "men", "part": "", "value": 0.5, "n": 3, "covered": 2, "total": 4, "covered_share": 0.5,
+        "missing_words": "mean vector",
+    }  # fmt: skip
+
+
+# Files.
+
+FILES = {
+    "simlex999/SimLex-999.txt": "word1\tword2\tPOS\tSimLex999\tc\r\nold\tnew\tA\t1.58\t2\r\nsmart\twise\tA\t9.2\t1\r\n",
+    "men/MEN_dataset_natural_form_full": "sun sunlight 50.000000\nautomobile car 50.000000\n",
+    "wordsim353/combined.tab": "Word 1\tWord 2\tHuman (mean)\r\nlove\tsex\t6.77\r\nFBI\tcat\t7.35\r\n",
+    "rw/rw.txt": "squishing\tsquirt\t5.88\t7\t7\nundated\tundatable\t5.83\t10\t9\n",
+    "google-analogies/questions-words.txt": ": capital\nAthens Greece Oslo Norway\n: gram1\nbig bigger old older\n",
+    "msr-analogies/msr.csv": ",type,word1,word2,word3,target\n0,JJ,good,better,rough,rougher\n1,NN,city,city's,a,b\n",
+    "semeval2012-task2/subcategories-paradigms.txt": (
+        "1, a, CLASS, Taxonomic, flower:tulip, emotion:rage, poem:sonnet\n"
+        "4, g, CASE, Object:Component, run-on: sentence. a:b c:d\n5, z, TRAINING, x, a:b\n"
+    ),
+    "semeval2012-task2/GoldRatings/Testing/GoldRatings-1a.txt": '#\n# c\n 88.0 "flower:rose"\n-12.5 "rose:flower"\n',
+    "semeval2012-task2/GoldRatings/Testing/GoldRatings-4g.txt": '50.0 "run-on:sentence"\n',
+    "bless/bless.csv": ",category,word\n0,bird,crow\n1,bird,\n2,tool,axe\n3,tool,\n",
+    "ap/ap.csv": ",category,word\n0,illness,acne\n1,illness,\n",
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        path = tmp_path / "word" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    return tmp_path / "word"
+
+
+def test_all_nine_are_read(data: Path) -> None:
+    simlex, men, ws353, rw, google, msr, semeval, bless, ap = load(data)
+    assert simlex == Similarity("simlex999", (("old", "new"), ("smart", "wise")), (1.58, 9.2))
+    assert men == Similarity("men", (("sun", "sunlight"), ("automobile", "car")), (50.0, 50.0))
+    assert ws353 == Similarity("ws353", (("love", "sex"), ("FBI", "cat")), (6.77, 7.35))
+    assert rw == Similarity("rw", (("squishing", "squirt"), ("undated", "undatable")), (5.88, 5.83))
+    assert google == Analogy(
+        "google", (("Athens", "Greece", "Oslo", "Norway"), ("big", "bigger", "old", "older")), ("capital", "gram1")
+    )
+    assert msr == Analogy("msr", (("good", "better", "rough", "rougher"), ("city", "city's", "a", "b")), ("JJ", "NN"))
+    assert semeval == RelationalSimilarity(
+        "semeval2012",
+        (
+            Relation(
+                "1a Taxonomic",
+                (("flower", "tulip"), ("emotion", "rage"), ("poem", "sonnet")),
+                (("flower", "rose"), ("rose", "flower")),
+                (88.0, -12.5),
+            ),
+            Relation(
+                "4g Object:Component",
+                (("run-on", "sentence"), ("a", "b"), ("c", "d")),
+                (("run-on", "sentence"),),
+                (50.0,),
+            ),
+        ),
+    )
+    assert bless == Categorisation("bless", ("crow", "axe"), ("bird", "tool"))
+    assert ap == Categorisation("ap", ("acne",), ("illness",))
+
+
+def test_gzipped_and_beside_each_other(data: Path, tmp_path: Path) -> None:
+    flat = tmp_path / "flat"
+    flat.mkdir()
+    (flat / "rw.txt.gz").write_bytes(gzip.compress(FILES["rw/rw.txt"].encode()))
+    (flat / "ap.csv").write_text(FILES["ap/ap.csv"])
+    assert load(flat, ["ap", "rw"]) == [load(data, ["rw"])[0], load(data, ["ap"])[0]]  # in the table's order
+    assert load(None, []) == []
+
+
+def test_what_is_missing_is_named_with_its_origin(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"need .*data=<folder>, in a run metric\.static_vectors\.data=<f.*; it holds men/MEN.*\[\]"
+    ):
+        load(None, ["men"])
+    with pytest.raises(UnknownName, match=r"no word benchmark 'simlex'; did you mean 'simlex999'\?"):
+        load(data, ["men", "simlex"])
+    with pytest.raises(DataError, match=r"no folder .*absent \(data\); expected the word benchmarks' files"):
+        load(tmp_path / "absent", ["men"])
+    for name, source in SOURCES.items():
+        with pytest.raises(DataError, match=rf"neither {source.folder}/.* it comes from \S+"):
+            load(tmp_path, [name])
+    with pytest.raises(DataError, match=r"SimLex-999 \(Hill et al. 2015\): .*it comes from fh295\.github\.io"):
+        load(tmp_path, ["simlex999"])
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "text", "message"),
+    [
+        ("simlex999", "simlex999/SimLex-999.txt", "h\na\tb\tN\n", r"line 2: expected at least 4 fields, got 'a"),
+        ("men", "men/MEN_dataset_natural_form_full", "a b c\n", r"line 1: expected a number in place of 'c', got"),
+        ("ws353", "wordsim353/combined.tab", "Word 1\tWord 2\tm\n", r"combined\.tab has no item of the benchmark"),
+        ("ws353", "wordsim353/combined.tab", "1\t2\tm\na\tb\tnan\n", r"line 2: expected a number in place of 'nan'"),
+        ("google", "google-analogies/questions-words.txt", ": s\na b c\n", r"line 2: expected four words or"),
+        ("msr", "msr-analogies/msr.csv", "a,b\n1,2\n", r"no column 'word1'; it has 'a', 'b'"),
+        ("bless", "bless/bless.csv", ",category,word\n0,x\n", r"line 2: 2 cells, the header has 3"),
+        ("semeval2012", "semeval2012-task2/subcategories-paradigms.txt", "1, a, x\n", r"1: expected number, letter"),
+        ("semeval2012", "semeval2012-task2/subcategories-paradigms.txt", "1, a, x, y, z\n", r"prototype pairs a:b"),
+        ("semeval2012", "semeval2012-task2/subcategories-paradigms.txt", "1, a, x, y, a:b\n", r"no prototypes .* 4g"),
+        ("semeval2012", "semeval2012-task2/GoldRatings/Testing/GoldRatings-1a.txt", "5 a:b\n", r"score \"word1:word"),
+        ("rw", "rw/rw.txt", b"\xff\xfe\n", r"rw\.txt, line 1: this looks like UTF-16"),
+    ],
+)  # fmt: skip
+def test_malformed_files(data: Path, name: str, file: str, text: str | bytes, message: str) -> None:
+    (data / file).write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(DataError, match=message):
+        load(data, [name])
+
+
+def test_no_ratings(data: Path) -> None:
+    for path in (data / "semeval2012-task2" / "GoldRatings" / "Testing").glob("*"):
+        path.unlink()
+    with pytest.raises(DataError, match=r"no GoldRatings-\*\.txt in .*Testing"):
+        load(data, ["semeval2012"])
+
+
+@pytest.fixture
+def published() -> Path:
+    """The benchmarks as their publishers give them (in the folder CTXEXP_SHARED, or `shared` beside the checkout)."""
+    folder = Path(os.environ.get("CTXEXP_SHARED") or Path(__file__).resolve().parents[4] / "shared") / "data" / "word"
+    if not folder.is_dir():
+        pytest.skip(f"no evaluation data: {folder} is not there (set CTXEXP_SHARED)")
+    return folder
+
+
+def test_the_published_counts(published: Path) -> None:
+    simlex, men, ws353, rw, google, msr, semeval, bless, ap = load(published)
+    sizes = [len(b.pairs) for b in (simlex, men, ws353, rw)]  # type: ignore[union-attr]
+    assert sizes == [999, 3000, 353, 2034]
+    assert isinstance(google, Analogy)
+    assert isinstance(msr, Analogy)
+    assert isinstance(semeval, RelationalSimilarity)
+    assert (len(google.questions), len(set(google.sections))) == (19544, 14)
+    assert (len(msr.questions), len(set(msr.sections))) == (8000, 16)
+    assert (len(semeval.relations), sum(len(r.pairs) for r in semeval.relations)) == (69, 2791)
+    assert min(len(r.prototypes) for r in semeval.relations) == 3
+    assert [(len(b.members), len(set(b.classes))) for b in (bless, ap)] == [(200, 17), (402, 21)]  # type: ignore[union-attr]
+
+
+def test_the_real_sets_against_loops(published: Path) -> None:
+    """Random vectors for half of the words, at full size."""
+    words = sorted({w.lower() for b in load(published) for w in b.words()})[::2]
+    x = np.random.default_rng(0).normal(size=(len(words), 6)).astype(np.float32)
+    by_word = {w: naive_unit([float(a) for a in v]) for w, v in zip(words, x, strict=True)}
+    for b in load(published, ["simlex999", "ws353"]):
+        assert isinstance(b, Similarity)
+        lowered = Similarity(b.name, tuple((x.lower(), y.lower()) for x, y in b.pairs), b.gold)
+        expected = naive_similarity(lowered, "skip", by_word)
+        assert score_similarity(WordSpace.of(words, x), b)[0].value == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_copy_without_its_header_loses_no_pair(tmp_path: Path) -> None:
+    path = tmp_path / "combined.tab"
+    for first in ("Word 1\tWord 2\tHuman (mean)\n", ""):
+        path = tmp_path / f"{len(first)}" / "combined.tab"
+        path.parent.mkdir()
+        path.write_text(first + "love\tsex\t6.77\ntiger\tcat\t7.35\n")
+        (benchmark,) = load(path.parent, ["ws353"])
+        assert isinstance(benchmark, Similarity)
+        assert benchmark.pairs == (("love", "sex"), ("tiger", "cat"))
+        assert benchmark.gold == (6.77, 7.35)
+
+
+# The command.
+
+
+def test_the_command_prints_and_writes(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = sorted({w.lower() for b in load(data) for w in b.words()} - {"wise"})
+    x = np.random.default_rng(0).normal(size=(len(words), 4))
+    write_text(tmp_path / "v.txt", words, x)
+    out = tmp_path / "out.csv"
+    common = [f"vectors={tmp_path / 'v.txt'}", f"data={data}", f"out={out}"]
+    assert run_command_line(["bench-words", *common]) == 0
+    said = capsys.readouterr().out
+    assert "simlex999       nan   covered 1 of 2 (50.0%)" in said
+    assert "items with a missing word left out" in said
+    rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
+    expected = evaluate(WordSpace.of(words, x), load(data))
+    assert [(r["benchmark"], r["part"], r["covered"], r["total"]) for r in rows] == [
+        (s.benchmark, s.part, str(s.covered), str(s.total)) for s in expected
+    ]
+    for candidates in ("benchmark", "3"):  # then only the needed words are read
+        assert (
+            run_command_line(["bench-words", *common, "benchmarks=[google]", f"candidates={candidates}", "oov=skip"])
+            == 0
+        )
+        rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
+        pool: Any = int(candidates) if candidates.isdigit() else candidates
+        expected = evaluate(WordSpace.of(words, x), load(data, ["google"]), BenchmarkOptions(candidates=pool))
+        assert [r["value"] for r in rows] == [str(s.value) for s in expected]
+    (tmp_path / "list").write_text("old\nnew\n")
+    assert run_command_line(["bench-words", *common, f"shared_vocabulary={tmp_path / 'list'}", "benchmarks=[men]"]) == 0
+    said = capsys.readouterr().out
+    assert "covered 0 of 2 (0.0%)" in said
+    assert f"shared vocabulary: {tmp_path / 'list'}" in said
+    assert run_command_line(["bench-words", "--help"]) == 0
+    assert "shared_vocabulary" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("oov", ["skip", "mean"])  # mean: the whole file is read
+def test_so_many_candidates_are_so_many_words_whatever_their_forms(oov: str, shared: bool, tmp_path: Path) -> None:
+    """Forms of one word are one candidate, and words that aren't shared none: those read for the questions don't fill
+    their places."""
+    (tmp_path / "questions-words.txt").write_text(": s\na b c d\n")
+    words = ["The", "THE", "the", "other", "of", "in", "d", "a", "b", "c"]
+    x = np.random.default_rng(0).normal(size=(10, 5)) + 3
+    x[6] = x[8] / np.linalg.norm(x[8]) - x[7] / np.linalg.norm(x[7]) + x[9] / np.linalg.norm(x[9])
+    write_text(tmp_path / "v.txt", words, x)
+    (tmp_path / "list").write_text("\n".join(words[:3] + words[4:]))
+    file = File(tmp_path / "v.txt", shared=tmp_path / "list" if shared else None)
+    last = 4 if shared else 5  # place of d among the words that count
+    for n, found in ((last - 1, 0.0), (last, 1.0)):
+        scores = score_file(file, tmp_path, ["google"], BenchmarkOptions(oov=oov, candidates=n))  # type: ignore[arg-type]
+        assert [s.value for s in scores] == [found, found]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], r"ctxexp bench-words needs vectors=\.\.\.: GloVe"),
+        (["vectors=x"], r"ctxexp bench-words needs data=\.\.\.: the folder of the benchmarks' files"),
+        (["vector=x"], r"no argument 'vector'; did you mean 'vectors'\?"),
+        (["x"], r"'x': expected key=value; ctxexp bench-words --help says which"),
+        (["lower=maybe"], r"lower='maybe': expected bool, got str"),
+        (["vectors=/absent", "data=DATA"], r"no file of word vectors at /absent"),
+        (["vectors=x", "data=DATA", "benchmarks=[mem]"], r"no word benchmark 'mem'; did you mean 'men'"),
+        (["vectors=VECTORS", "data=DATA", "out=VECTORS/x.csv"], r"cannot write .*x\.csv: .*; choose a writable place"),
+    ],
+)
+def test_mistakes_on_the_command_line(
+    data: Path, tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_text(tmp_path / "v.txt", ["a"], np.ones((1, 2)))
+    filled = [a.replace("DATA", str(data)).replace("VECTORS", str(tmp_path / "v.txt")) for a in arguments]
+    assert run_command_line(["bench-words", *filled]) == 2
+    said = capsys.readouterr().err
+    assert re.match(f"error: .*{message}", said), said
+
+
+def test_parts_add_up() -> None:
+    """Coverage of the parts is that of the whole, whichever words are missing."""
+    b = questions()
+    for missing in itertools.islice(itertools.combinations(KNOWN, 2), 5):
+        kept = [w for w in KNOWN if w not in missing]
+        whole, *parts = score_analogy(WordSpace.of(kept, VECTORS[[KNOWN.index(w) for w in kept]]), b)
+        assert whole.covered == sum(p.covered for p in parts)
