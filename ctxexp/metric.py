@@ -88,7 +88,7 @@ class Metric(MetricMetadata, ABC):
     Its metadata (`title`, `unit`, `definition`, `variant` ...) are the attributes of `MetricMetadata`.
     `invariances` names what leaves the numbers as they are: `rotation` of the space, `scale` (one factor for all rows),
     `row_scale` (a factor per row), `shift` (one vector added to all rows), `permutation` of a group's rows. An instance
-    may have its own, where options decide. `ctxexp.testing.check_metric` holds a metric to them. `tables`: embedding
+    may have its own, where options decide. `ctxexp.testing.check` holds a metric to them. `tables`: embedding
     tables are measured too, each a group of its own, whose `table` tells its tokens.
 
     `cosine_statistic` names the statistic, if any, that is the mean cosine of random occurrences: `baseline` where that

@@ -17,7 +17,6 @@ from typing import Any, Literal, cast, get_args, get_origin
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ctxexp import testing
 from ctxexp.command.config import Component, component_of
 from ctxexp.command.names import config_folder
 from ctxexp.dataset import Corpus
@@ -26,6 +25,7 @@ from ctxexp.files.credentials import mask, refuse_clear
 from ctxexp.plugins import CONFIG_KINDS, Registry, build_registry
 from ctxexp.plugins.offers import convert_value
 from ctxexp.plugins.registry import plugin_files
+from ctxexp.testing import check
 from ctxexp.testing.encoders import neighbour_values
 
 FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it runs, and which files there must be
@@ -50,19 +50,11 @@ def conform(name: str, values: Mapping[str, object]) -> str:
     files = values.get("plugins") or [str(file) for file in plugin_files()]
     values = {**component.arguments, **values, "plugins": files}
     again = partial(_fingerprint_in_subprocess, f"{component.kind}/{component.name}", json.dumps(values))
-    checks: dict[str, Callable[..., testing.Report]] = {
-        "model": partial(
-            testing.check_encoder, others=dict(_variants(component)), neighbours=dict(_neighbours(component))
-        ),
-        "metric": testing.check_metric,
-        "transform": testing.check_transform,
-        "dataset": partial(testing.check_dataset, elsewhere=again),
-        "baseline": testing.check_baseline,
-        "control": testing.check_control,
-        "engine": testing.check_engine,
-        "sink": testing.check_sink,
+    more: dict[str, dict[str, object]] = {
+        "model": {"others": dict(_variants(component)), "neighbours": dict(_neighbours(component))},
+        "dataset": {"elsewhere": again},
     }
-    return str(checks[component.kind](component.make, name=title))
+    return str(check(component.kind, component.make, name=title, **more.get(component.kind, {})))
 
 
 def _component_of_name(name: str, values: Mapping[str, object]) -> Component:

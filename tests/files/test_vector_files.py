@@ -16,7 +16,7 @@ from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files.vector_files import EXPORTS, read_vectors, write_binary, write_safetensors, write_text
 from ctxexp.models.word_vectors import WordVectorEncoder
 from ctxexp.report import shared_facts
-from ctxexp.testing import check_encoder
+from ctxexp.testing import check
 from ctxexp.vectors.encode import open_store
 from tests.composed import composed, forget_plugin_files, of
 from tests.shipped import word_vectors
@@ -336,7 +336,7 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
 def test_it_keeps_the_contract(tmp_path: Path) -> None:
     words = sorted({w for s in Corpus.of("c", [["bank", "the"]]).sentences for w in s})
     write_binary(tmp_path / "v.bin", words, np.random.default_rng(0).normal(size=(len(words), 8)).astype(np.float32))
-    report = check_encoder(lambda: word_vectors(path=str(tmp_path / "v.bin")))
+    report = check("model", lambda: word_vectors(path=str(tmp_path / "v.bin")))
     assert not report.failures
 
 

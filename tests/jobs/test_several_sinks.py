@@ -17,7 +17,7 @@ from ctxexp.errors import TrackingError
 from ctxexp.jobs.execute import close_sweep
 from ctxexp.jobs.job import Sinks, finished_on_disk, job, new_run, reuse
 from ctxexp.sink import Sweep
-from ctxexp.testing import MemorySink, check_sink
+from ctxexp.testing import MemorySink, check
 from tests.composed import registry_of
 
 
@@ -177,5 +177,5 @@ def test_the_tutorial_s_sink_holds_the_frame(tmp_path: Path, monkeypatch: pytest
     read = pd.DataFrame(rows, columns=frame.columns).astype(frame.dtypes)
     pd.testing.assert_frame_equal(read, frame, check_exact=True)
     monkeypatch.chdir(tmp_path)
-    assert " 0 broken" in str(check_sink(make))
+    assert " 0 broken" in str(check("sink", make))
     assert len(file.read_text().splitlines()) <= 30

@@ -38,7 +38,7 @@ from ctxexp.measuring.study import Study
 from ctxexp.measuring.words import WordRows
 from ctxexp.metric import GroupScores, Output
 from ctxexp.results import Key
-from ctxexp.testing import check_metric
+from ctxexp.testing import check
 from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.stores import Vectors
@@ -690,7 +690,7 @@ def test_a_metric_meets_what_is_measured_before_its_groups(tmp_path: Path) -> No
         Vectors(cache=tmp_path), folder=tmp_path
     )
     assert found.values("places", "raw").tolist() == [sum(sum(range(len(s))) for s in words)] * 2  # type: ignore[union-attr]
-    said = check_metric(Places)
+    said = check("metric", Places)
     assert said.notes == ["it meets a text, which random groups have none of: its interface alone was checked"]
 
 

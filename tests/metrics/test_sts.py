@@ -15,7 +15,7 @@ from ctxexp.metrics.similarity import similarities
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.wording import axis_label, title
 from ctxexp.results.run_info import describe
-from ctxexp.testing import check_metric
+from ctxexp.testing import check
 from tests.gold_pairs import cosines, measured, pairs
 from tests.made import results_with, told
 from tests.shipped import STS
@@ -252,5 +252,5 @@ class LacksItsMain(STS):
 )
 def test_the_kit_finds_a_pair_metric_s_bug(mutant: type[STS], law: str) -> None:
     with pytest.raises(ConformanceError, match=f"BROKEN  {law}"):
-        check_metric(mutant)  # type: ignore[arg-type]
-    assert not check_metric(STS).failures  # type: ignore[arg-type]
+        check("metric", mutant)  # type: ignore[arg-type]
+    assert not check("metric", STS).failures  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ from ctxexp import (
 from ctxexp.errors import ConfigError, ConformanceError, TransformError, UnknownName
 from ctxexp.maths.geometry import explained_variance
 from ctxexp.plugins import CONFIG_KINDS
-from ctxexp.testing import check_baseline, check_dataset, check_encoder, check_metric, check_transform
+from ctxexp.testing import check
 from ctxexp.testing.by_name import conform
 from tests.composed import forget_plugin_files, offer, registry_of, run_command_line
 from tests.laws import fails
@@ -79,9 +79,9 @@ def folder_of(dataset: str, shared: Path) -> Path:
 
 
 def test_the_report_tells_layer_0_and_the_small_sample_bias() -> None:
-    assert "note    layer 0 holds the word and its position" in str(check_encoder(bert()))
-    assert "note    layer 0 holds the word\n" in str(check_encoder(elmo())) + "\n"
-    profile = next(n for n in check_metric(MaxExplainableVariance).notes if n.startswith("score of n rows of noise"))
+    assert "note    layer 0 holds the word and its position" in str(check("model", bert()))
+    assert "note    layer 0 holds the word\n" in str(check("model", elmo())) + "\n"
+    profile = next(n for n in check("metric", MaxExplainableVariance).notes if n.startswith("score of n rows of noise"))
     levels = [float(part.split(": ")[1].split(" ")[0]) for part in profile.split("), ")[1].split("; ")]
     assert levels == sorted(levels, reverse=True)  # fewer rows, higher share
     assert levels[0] > 0.5
@@ -113,17 +113,17 @@ def layers(pick: Callable[[np.ndarray], np.ndarray]) -> Callable[[EncodedSentenc
 
 def test_a_stateful_elmo_that_passes_for_stateless() -> None:
     mutant = Wrapped(elmo(state="carry"), lambda encoded, _: encoded)
-    fails(check_encoder, mutant, INDEPENDENCE, "the encoder carries state")
+    fails("model", mutant, INDEPENDENCE, "the encoder carries state")
 
 
 @pytest.mark.parametrize("model", [bert, gpt2, elmo])
 def test_layers_off_by_one(model: Callable[[], Any]) -> None:
     block_first = Wrapped(model(), layers(lambda x: x[1:]), less=1)
-    fails(check_encoder, block_first, "layer 0 is the input layer", "are the layers off by one?")
+    fails("model", block_first, "layer 0 is the input layer", "are the layers off by one?")
     last_twice = Wrapped(model(), layers(lambda x: np.concatenate([x[1:], x[-1:]])))
-    fails(check_encoder, last_twice, "layer 0 is the input layer", "layer 0 holds context")
+    fails("model", last_twice, "layer 0 is the input layer", "layer 0 holds context")
     input_twice = Wrapped(model(), layers(lambda x: np.concatenate([x[:1], x[:-1]])))
-    fails(check_encoder, input_twice, "every layer is another", "layers 0 and 1 are the same to the last bit")
+    fails("model", input_twice, "every layer is another", "layers 0 and 1 are the same to the last bit")
 
 
 @pytest.mark.parametrize("model", [bert, gpt2])
@@ -133,15 +133,15 @@ def test_pieces_counted_as_words(model: Callable[..., Any]) -> None:
         return EncodedSentence(sentence.words[:n], encoded.layers[:, :n])
 
     mutant = Wrapped(model(pooling="pieces"), first_pieces)
-    fails(check_encoder, mutant, "each row follows its word", "Are pieces counted as words")
+    fails("model", mutant, "each row follows its word", "Are pieces counted as words")
     named = Wrapped(model(pooling="pieces"), lambda encoded, _: encoded)
-    fails(check_encoder, named, SHAPES, "pool pieces to words")
+    fails("model", named, SHAPES, "pool pieces to words")
     too_many = Wrapped(
         model(pooling="pieces"), lambda encoded, sentence: EncodedSentence(sentence.words, encoded.layers)
     )
-    fails(check_encoder, too_many, SHAPES, "pool its pieces to words first")
+    fails("model", too_many, SHAPES, "pool its pieces to words first")
     shifted = Wrapped(model(), layers(lambda x: np.roll(x, 1, axis=1)))
-    fails(check_encoder, shifted, "each row follows its word", "special tokens")
+    fails("model", shifted, "each row follows its word", "special tokens")
 
 
 class Toy(Encoder):
@@ -163,7 +163,7 @@ class Toy(Encoder):
 
 
 def test_a_sound_toy_passes() -> None:
-    assert check_encoder(Toy).failures == {}
+    assert check("model", Toy).failures == {}
 
 
 def toy(**members: Any) -> type[Toy]:
@@ -224,25 +224,25 @@ def _overwriting(self: Toy, batch: Sequence[Sentence], buffer: Any = np.zeros((2
     ],
 )  # fmt: skip
 def test_encoders_with_a_bug(mutant: type[Toy], law: str, cause: str) -> None:
-    fails(check_encoder, mutant, law, cause)
+    fails("model", mutant, law, cause)
 
 
 def test_names_follow_the_vectors() -> None:
     other = toy(word=lambda self, w: -Toy.word(self, w))
     others = {"sign=-": other}
-    fails(check_encoder, Toy, "the name changes when the vectors do", "with sign=- the vectors", others=others)
-    check_encoder(Toy, others={"sign=-": type("Other", (other,), {"name": "toy sign=-"})})
-    check_encoder(Toy, others={"device=cpu": Toy()})
+    fails("model", Toy, "the name changes when the vectors do", "with sign=- the vectors", others=others)
+    check("model", Toy, others={"sign=-": type("Other", (other,), {"name": "toy sign=-"})})
+    check("model", Toy, others={"device=cpu": Toy()})
     count = iter(range(9))
     random = lambda: type("Random", (Toy,), {"name": f"toy {next(count)}"})()  # noqa: E731
-    fails(check_encoder, random, "a fresh encoder gives the same", "built twice, it is named 'toy 0' and 'toy 1'")
+    fails("model", random, "a fresh encoder gives the same", "built twice, it is named 'toy 0' and 'toy 1'")
     signs = iter([1, -1])
 
     def unseeded() -> Toy:
         sign = next(signs)
         return toy(word=lambda self, w: sign * Toy.word(self, w))()
 
-    fails(check_encoder, unseeded, "a fresh encoder gives the same", "draw random weights from a seed in the name")
+    fails("model", unseeded, "a fresh encoder gives the same", "draw random weights from a seed in the name")
 
 
 # Metrics with a bug.
@@ -312,24 +312,24 @@ class EigenColumns(EigenRows):
 
 
 def test_sound_shares_pass() -> None:
-    assert check_metric(Share).failures == {}
-    assert check_metric(EigenColumns).failures == {}
+    assert check("metric", Share).failures == {}
+    assert check("metric", EigenColumns).failures == {}
 
 
 @pytest.mark.parametrize("mutant", [CentredAboveOnly, CentredBelowOnly])
 def test_a_ratio_that_is_centred_in_one_place(mutant: type[Share]) -> None:
-    fails(check_metric, mutant, "invariance: shift", "Is the mean taken out in one place and not in the other")
+    fails("metric", mutant, "invariance: shift", "Is the mean taken out in one place and not in the other")
     silent = type("Silent", (mutant,), {"invariances": frozenset()})  # nothing declared: the share's own law finds it
-    fails(check_metric, silent, "a share is a share", "centred in all places or in none")
+    fails("metric", silent, "a share is a share", "centred in all places or in none")
 
 
 def test_estimators_that_differ() -> None:
-    fails(check_metric, OneDdof, "a share is a share", "rows on one line through the origin have the share")
-    fails(check_metric, OtherChanceLevel, "a share is a share", "but as a chance level")
+    fails("metric", OneDdof, "a share is a share", "rows on one line through the origin have the share")
+    fails("metric", OtherChanceLevel, "a share is a share", "but as a chance level")
 
 
 def test_eigenvector_rows_for_columns() -> None:
-    fails(check_metric, EigenRows, "invariance: rotation", "are rows taken for columns?")
+    fails("metric", EigenRows, "invariance: rotation", "are rows taken for columns?")
 
 
 class Running(Metric):
@@ -402,7 +402,7 @@ def _block_wide(self: Running, block: Block) -> None:
     ],
 )  # fmt: skip
 def test_metrics_with_a_bug(mutant: Any, law: str, cause: str) -> None:
-    fails(check_metric, mutant, law, cause)
+    fails("metric", mutant, law, cause)
 
 
 def test_degenerate_groups() -> None:
@@ -418,8 +418,8 @@ def test_degenerate_groups() -> None:
                 raise ValueError("all zero")
             return super().score(x)
 
-    fails(check_metric, Zero, "degenerate groups", "undefined is NaN, never a number")
-    fails(check_metric, Refuses, "degenerate groups", "rows of zeros raises ValueError: all zero; undefined is NaN")
+    fails("metric", Zero, "degenerate groups", "undefined is NaN, never a number")
+    fails("metric", Refuses, "degenerate groups", "rows of zeros raises ValueError: all zero; undefined is NaN")
 
 
 # Transforms, data sets and baselines with a bug.
@@ -464,7 +464,7 @@ def _fits_float32(self: Center, x: np.ndarray) -> Center:
     ],
 )
 def test_transforms_with_a_bug(mutant: Any, law: str, cause: str) -> None:
-    fails(check_transform, mutant, law, cause)
+    fails("transform", mutant, law, cause)
 
 
 def test_a_transform_that_refuses_few_rows_is_checked_on_more() -> None:
@@ -476,12 +476,12 @@ def test_a_transform_that_refuses_few_rows_is_checked_on_more() -> None:
                 raise TransformError(f"{len(x)} rows are too few")
             return super().fit(x)
 
-    assert " 0 broken" in str(check_transform(Learner))
+    assert " 0 broken" in str(check("transform", Learner))
 
     class Insatiable(Learner):
         least = 10**6
 
-    fails(check_transform, Insatiable, "shape and type", "1000 rows are too few")
+    fails("transform", Insatiable, "shape and type", "1000 rows are too few")
 
 
 def test_a_transform_may_narrow_rows_and_refuse_layers() -> None:
@@ -493,25 +493,25 @@ def test_a_transform_may_narrow_rows_and_refuse_layers() -> None:
     narrow = transform(
         width=lambda self, d: 3, fit=fit, apply=lambda self, x: (x - self.mean)[:, :3].astype(np.float32)
     )
-    report = check_transform(narrow)
+    report = check("transform", narrow)
     assert not report.failures
     assert report.notes == ["it refuses a layer with one row: one row has no spread"]
 
 
 def test_data_sets_with_a_bug() -> None:
     count = iter(range(9))
-    fails(check_dataset, lambda: Corpus.of("c", [[f"w{next(count)}"]]), "stable fingerprint", "sort files and sets")
+    fails("dataset", lambda: Corpus.of("c", [[f"w{next(count)}"]]), "stable fingerprint", "sort files and sets")
     words = Sentence.of(["a", "bank"])
     spans = Corpus("c", (Sentence("a bank", ("a", "bank"), ((0, 1), (1, 5))),))
-    fails(check_dataset, spans, "spans", "the span (1, 5) holds ' ban', the word is 'bank'")
+    fails("dataset", spans, "spans", "the span (1, 5) holds ' ban', the word is 'bank'")
     twice = Corpus("c", (Sentence("a bank", ("bank", "a"), ((2, 6), (0, 1))),))
-    fails(check_dataset, twice, "spans", "spans ascend without overlap")
-    fails(check_dataset, Corpus("c", (words,), (Pair(0, 1, 1.0),)), "pairs and senses", "outside the 1 sentences")
-    fails(check_dataset, Corpus("c", (words,), (), (Sense(0, 2, "s"),)), "pairs and senses", "points to no word")
-    fails(check_dataset, Corpus("", (words,)), "interface", "name is ''")
-    fails(check_dataset, Corpus("c", ()), "interface", "it has no words")
-    fails(check_dataset, Corpus("c", (words,), choices={"n": 3}), "interface", "choices are texts")  # type: ignore[dict-item]
-    fails(check_dataset, [words], "interface", "expected a ctxexp.Corpus, got list")
+    fails("dataset", twice, "spans", "spans ascend without overlap")
+    fails("dataset", Corpus("c", (words,), (Pair(0, 1, 1.0),)), "pairs and senses", "outside the 1 sentences")
+    fails("dataset", Corpus("c", (words,), (), (Sense(0, 2, "s"),)), "pairs and senses", "points to no word")
+    fails("dataset", Corpus("", (words,)), "interface", "name is ''")
+    fails("dataset", Corpus("c", ()), "interface", "it has no words")
+    fails("dataset", Corpus("c", (words,), choices={"n": 3}), "interface", "choices are texts")  # type: ignore[dict-item]
+    fails("dataset", [words], "interface", "expected a ctxexp.Corpus, got list")
 
 
 SETS = """
@@ -548,23 +548,23 @@ def baseline(draw: Callable[[Occurrences, np.random.Generator], np.ndarray | lis
 
 def test_baselines_with_a_bug() -> None:
     rows = "distinct, measured rows (1,500 sentences)"
-    check_baseline(baseline(lambda o, rng: rng.permutation(o.distinct.rows)[:9]))
-    fails(check_baseline, baseline(lambda o, rng: rng.choice(o.distinct.rows, 5000)), rows, "has a row twice")
-    fails(check_baseline, baseline(lambda o, rng: np.arange(20)), rows, "which isn't measured")
-    fails(check_baseline, baseline(lambda o, rng: [0.5, 1.5]), rows, "expected two or more row numbers")
-    fails(check_baseline, baseline(lambda o, rng: o.distinct.rows[:9]), "seeded", "another seed gives the same rows")
+    check("baseline", baseline(lambda o, rng: rng.permutation(o.distinct.rows)[:9]))
+    fails("baseline", baseline(lambda o, rng: rng.choice(o.distinct.rows, 5000)), rows, "has a row twice")
+    fails("baseline", baseline(lambda o, rng: np.arange(20)), rows, "which isn't measured")
+    fails("baseline", baseline(lambda o, rng: [0.5, 1.5]), rows, "expected two or more row numbers")
+    fails("baseline", baseline(lambda o, rng: o.distinct.rows[:9]), "seeded", "another seed gives the same rows")
     fresh = baseline(lambda o, rng: np.random.default_rng().permutation(o.distinct.rows)[:9])
-    fails(check_baseline, fresh, "seeded", "the same generator gives other rows")
+    fails("baseline", fresh, "seeded", "the same generator gives other rows")
     empty = type("Empty", (Baseline,), {"name": "x", "groups": lambda self, o, rng: iter(())})
-    fails(check_baseline, empty, rows, "groups() yields nothing")
+    fails("baseline", empty, rows, "groups() yields nothing")
     for stranger in (dict, type("Nameless", (Baseline,), {"groups": empty.groups})):
-        fails(check_baseline, stranger, "interface", "expected a ctxexp.Baseline with a name and groups")
+        fails("baseline", stranger, "interface", "expected a ctxexp.Baseline with a name and groups")
 
 
 @pytest.mark.parametrize("members", [{"baselines": ("size_matched",)}, {"baseline_value": lambda self, x: 0.0}])
 def test_a_pair_metrics_idle_baseline_is_noted(members: dict[str, Any]) -> None:
-    assert not any("without effect" in note for note in check_metric(STS).notes)
-    report = check_metric(type("Idle", (STS,), members))
+    assert not any("without effect" in note for note in check("metric", STS).notes)
+    report = check("metric", type("Idle", (STS,), members))
     assert any(note.startswith(f"{next(iter(members))}") and "without effect" in note for note in report.notes)
 
 

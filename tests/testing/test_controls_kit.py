@@ -11,7 +11,7 @@ import pytest
 
 from ctxexp import Control, Corpus, Encoder, Sentence
 from ctxexp.controls import WordsAlone
-from ctxexp.testing import check_control
+from ctxexp.testing import check
 from tests.laws import fails
 from tests.shipped import Shuffled
 
@@ -90,7 +90,7 @@ def _nameless(self: Upper, encoder: Encoder) -> Encoder:
 
 
 def test_a_sound_control_passes() -> None:
-    report = check_control(Upper)
+    report = check("control", Upper)
     assert len(report.passed) == 11
     assert "of 60 sentences 59 are others" in report.notes[0]
 
@@ -118,4 +118,4 @@ def test_a_sound_control_passes() -> None:
     ],
 )
 def test_controls_with_a_bug(make: Any, law: str, cause: str) -> None:
-    fails(check_control, make, law, cause)
+    fails("control", make, law, cause)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from ctxexp import Engine
-from ctxexp.testing import ConformanceError, check_engine
+from ctxexp.testing import ConformanceError, check
 from tests.shipped import Local
 
 
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_what_ships_conforms(processes: int) -> None:
-    assert len(check_engine(lambda: Local(processes=processes)).passed) == 5
+    assert len(check("engine", lambda: Local(processes=processes)).passed) == 5
 
 
 class Good(Engine):
@@ -89,9 +89,9 @@ class Muffled(Good):
     ],
 )
 def test_engines_with_a_bug(engine: Callable[[], Engine], law: str, cause: str) -> None:
-    assert len(check_engine(Good).passed) == 5
+    assert len(check("engine", Good).passed) == 5
     with pytest.raises(ConformanceError) as error:
-        check_engine(engine)
+        check("engine", engine)
     (broken,) = [line for line in str(error.value).splitlines() if "BROKEN" in line]
     assert law in broken
     assert cause in broken

@@ -12,7 +12,7 @@ import pytest
 from ctxexp import Results, Run
 from ctxexp.errors import TrackingError
 from ctxexp.sink import Status
-from ctxexp.testing import MemorySink, check_sink
+from ctxexp.testing import MemorySink, check
 from ctxexp.testing.sinks import VALUES
 from tests.laws import fails
 
@@ -84,13 +84,13 @@ def _refuses(self: MemorySink, store: Path) -> Any:
 def test_a_sound_sink_passes_and_the_environment_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://somewhere")
     here = Path.cwd()
-    assert len(check_sink(MemorySink).passed) == 12
+    assert len(check("sink", MemorySink).passed) == 12
     assert Path.cwd() == here
     assert os.environ["MLFLOW_TRACKING_URI"] == "http://somewhere"
 
 
 def test_what_cannot_be_read_back_is_said_to_be_unchecked() -> None:
-    assert "it is unchecked that each value" in str(check_sink(mutant(read=lambda self: None)))
+    assert "it is unchecked that each value" in str(check("sink", mutant(read=lambda self: None)))
 
 
 @pytest.mark.parametrize(
@@ -125,4 +125,4 @@ def test_what_cannot_be_read_back_is_said_to_be_unchecked() -> None:
     ],
 )
 def test_sinks_with_a_bug(make: Any, law: str, cause: str) -> None:
-    fails(check_sink, make, law, cause)
+    fails("sink", make, law, cause)

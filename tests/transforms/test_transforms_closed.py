@@ -14,7 +14,7 @@ from test_transforms import Space, curves, place
 
 from ctxexp.errors import TransformError
 from ctxexp.maths.spectra import CHUNK
-from ctxexp.testing import check_transform
+from ctxexp.testing import check
 from ctxexp.transform import Calibration
 from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
 from tests.shipped import AllButTheTop, Center, Standardize, Whitening
@@ -35,7 +35,7 @@ def cov(x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("factory", CLOSED.values(), ids=CLOSED)
 def test_the_contract(factory: Callable[[], Any]) -> None:
-    assert not check_transform(factory).failures
+    assert not check("transform", factory).failures
 
 
 # All but the top.

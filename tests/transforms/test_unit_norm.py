@@ -13,7 +13,7 @@ from test_transforms import Space, place
 from ctxexp import Occurrences
 from ctxexp.command import Built
 from ctxexp.command.key import transform_label
-from ctxexp.testing import check_transform
+from ctxexp.testing import check
 from tests.composed import composed
 from tests.shipped import Anisotropy, IntraSentenceSimilarity, OnePerSentence, UnitNorm
 
@@ -22,7 +22,7 @@ ISS = "intra_sentence_similarity"
 
 @pytest.mark.parametrize("centred", [False, True])
 def test_rows_have_norm_1_by_hand(centred: bool) -> None:
-    check_transform(lambda: UnitNorm(centred=centred))
+    check("transform", lambda: UnitNorm(centred=centred))
     x = np.random.default_rng(0).normal(size=(9000, 4)).astype(np.float32) + 2
     x[3] *= 1e4
     y = UnitNorm(centred=centred).fit(x).apply(x)

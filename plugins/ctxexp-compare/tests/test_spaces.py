@@ -271,8 +271,8 @@ def test_a_folder_whose_config_cannot_be_read_is_refused(tmp_path: Path) -> None
 def test_the_sink_keeps_its_contract_and_skips_unreadable_runs() -> None:
     from ctxexp_compare.sink import CompareSink
 
-    from ctxexp.testing import check_sink
+    from ctxexp.testing import check
 
-    check_sink(CompareSink)
+    check("sink", CompareSink)
     with pytest.raises(UnknownName, match="no measure of two spaces 'rsa'"):
         CompareSink(measures="rsa")

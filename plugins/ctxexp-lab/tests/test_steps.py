@@ -27,7 +27,7 @@ from ctxexp.report import LabelledResults, Training
 from ctxexp.report.page import page_data, write_report
 from ctxexp.results import RunInfo
 from ctxexp.results.run_info import MeasureInfo, ModelInfo
-from ctxexp.testing import check_metric
+from ctxexp.testing import check
 from tests.made import results_with
 
 STEPS = (0, 8, 16, 32, 64, 128, 256, 512)
@@ -175,7 +175,7 @@ def test_the_first_word_s_length_is_the_definition_s() -> None:
     naive = [np.linalg.norm(one[0]) / np.mean([np.linalg.norm(row) for row in one[1:]]) for one in x]
     np.testing.assert_allclose(FirstWordLength().score(x), naive)
     assert np.isnan(FirstWordLength().score(np.zeros((1, 3, 4)))).all()
-    check_metric(FirstWordLength)
+    check("metric", FirstWordLength)
 
 
 # --- the report -----------------------------------------------------------------------------------------------------

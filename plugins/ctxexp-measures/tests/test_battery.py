@@ -13,7 +13,7 @@ from ctxexp_measures.isotropy.sample import SampleMetric
 
 from ctxexp import Group, Metric
 from ctxexp.maths import kmeans
-from ctxexp.testing import check_metric
+from ctxexp.testing import check
 
 SAMPLES: list[Callable[[], SampleMetric]] = [
     partial(iso.PartitionIsotropy, redraws=1), partial(iso.RogueDimensions, redraws=1),
@@ -42,7 +42,7 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 @pytest.mark.parametrize("factory", EACH, ids=IDS)
 def test_each_keeps_a_metrics_laws_and_declared_invariances(factory: Callable[[], Metric]) -> None:
-    check_metric(factory)
+    check("metric", factory)
 
 
 @pytest.mark.parametrize("factory", SAMPLES, ids=IDS[2:6])

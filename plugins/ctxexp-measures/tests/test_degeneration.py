@@ -14,7 +14,7 @@ from ctxexp_measures.frequency.hull import negative_direction
 from ctxexp import Group
 from ctxexp.errors import MetricError
 from ctxexp.model import EmbeddingTable
-from ctxexp.testing import check_metric
+from ctxexp.testing import check
 
 
 def cosines(x: np.ndarray) -> list[float]:
@@ -110,7 +110,7 @@ def test_more_rows_than_are_tested_are_sampled_by_seed() -> None:
 
 
 def test_it_keeps_the_laws_of_a_metric() -> None:
-    check_metric(Degeneration)
+    check("metric", Degeneration)
 
 
 def test_a_table_is_measured_and_its_spectrum_written(tmp_path: Path) -> None:

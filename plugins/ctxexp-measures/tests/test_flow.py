@@ -18,7 +18,7 @@ from ctxexp import Corpus
 from ctxexp.command import Built
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.maths import mean_cosine
-from ctxexp.testing import check_transform
+from ctxexp.testing import check
 from ctxexp.transform import Calibration, fit_table
 from ctxexp.transforms import Center
 from tests.composed import composed, of
@@ -208,7 +208,7 @@ def test_a_planted_anisotropic_cloud_is_repaired_with_the_papers_settings(seed: 
 
 
 def test_the_contract_of_transforms_holds() -> None:
-    report = check_transform(lambda: Flow(width=2, depth=2, batch=20, device="cpu"))
+    report = check("transform", lambda: Flow(width=2, depth=2, batch=20, device="cpu"))
     assert not report.failures
 
 

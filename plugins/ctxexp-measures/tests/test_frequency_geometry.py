@@ -19,7 +19,7 @@ from ctxexp_measures.frequency.table import published_values, table_degeneration
 from ctxexp import Group, Metric, Results
 from ctxexp.errors import DataError, MetricError
 from ctxexp.model import EmbeddingTable
-from ctxexp.testing import check_metric
+from ctxexp.testing import check
 from ctxexp.testing.report import numbers
 from tests.composed import composed
 from tests.engine import computed
@@ -204,7 +204,7 @@ def of_table(metric: FrequencyGeometry, table: EmbeddingTable) -> dict[str, floa
 
 @pytest.mark.parametrize("neighbours", ["all", "bin"])
 def test_it_keeps_the_laws_of_a_metric(neighbours: str) -> None:
-    check_metric(lambda: WithoutText(bins=(0, 3, 10), k=(1, 2), neighbours=neighbours, replicates=20))  # type: ignore[arg-type]
+    check("metric", lambda: WithoutText(bins=(0, 3, 10), k=(1, 2), neighbours=neighbours, replicates=20))  # type: ignore[arg-type]
 
 
 def test_a_word_is_its_mean_and_its_count() -> None:

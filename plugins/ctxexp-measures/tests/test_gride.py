@@ -14,7 +14,7 @@ from ctxexp_measures.isotropy.generalized_ratios import SCALES
 
 from ctxexp import Group
 from ctxexp.errors import MetricError
-from ctxexp.testing import check_metric
+from ctxexp.testing import check
 
 
 def value(x: np.ndarray, n1: int = 16, redraws: int = 0) -> dict[str, float]:
@@ -31,8 +31,8 @@ def log_density(mu: np.ndarray, d: float, n1: int, n2: int) -> np.ndarray:
 
 
 def test_it_keeps_a_metrics_laws_and_declared_invariances() -> None:
-    check_metric(partial(iso.Gride, n1=2, redraws=1))
-    check_metric(partial(iso.Gride, n1=1))
+    check("metric", partial(iso.Gride, n1=2, redraws=1))
+    check("metric", partial(iso.Gride, n1=1))
 
 
 def test_the_example_runs() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from ctxexp import Block, Group, Metric
 from ctxexp.plugins import build_registry
-from ctxexp.testing import check_metric
+from ctxexp.testing import check
 
 EACH: list[Callable[[], Metric]] = [
     iso.IsoScore, iso.EffectiveRank, partial(iso.EffectiveRank, centred=False), iso.PartitionIsotropy,
@@ -122,7 +122,7 @@ def test_k_even_directions_of_d_score_k() -> None:
 @pytest.mark.parametrize("factory", EACH)
 def test_each_keeps_a_metrics_laws_and_declared_invariances(factory: Callable[[], Metric]) -> None:
     assert "rotation" in factory().invariances
-    check_metric(factory)
+    check("metric", factory)
 
 
 @pytest.mark.parametrize("factory", EACH)

@@ -13,7 +13,7 @@ import pytest
 from ctxexp import Block, Group, Metric
 from ctxexp.errors import MetricError
 from ctxexp.model import EmbeddingTable
-from ctxexp.testing import check_metric
+from ctxexp.testing import check
 from ctxexp.transforms import Whitening
 
 EACH: list[Callable[[], Metric]] = [
@@ -29,7 +29,7 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize("factory", EACH, ids=IDS)
 def test_each_keeps_a_metrics_laws_and_declared_invariances(factory: Callable[[], Metric]) -> None:
-    check_metric(factory)
+    check("metric", factory)
 
 
 def entropy_as_released(x: np.ndarray) -> float:

@@ -15,7 +15,7 @@ from ctxexp_measures.calibration.weighted_removal import WeightedRemoval
 from scipy.stats import rankdata, spearmanr
 
 from ctxexp.errors import ConfigError, TransformError
-from ctxexp.testing import check_transform
+from ctxexp.testing import check
 from ctxexp.transforms import AllButTheTop
 from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
 
@@ -161,7 +161,7 @@ def test_turning_the_space_turns_its_clusters_along(seed: int) -> None:
 
 @pytest.mark.parametrize("factory", CLOSED.values(), ids=CLOSED)
 def test_the_contract(factory: Callable[[], Any]) -> None:
-    assert not check_transform(factory).failures
+    assert not check("transform", factory).failures
 
 
 def test_a_planted_anisotropic_space_is_repaired() -> None:

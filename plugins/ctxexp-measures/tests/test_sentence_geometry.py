@@ -12,7 +12,7 @@ from ctxexp import Group
 from ctxexp.errors import MetricError
 from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio
 from ctxexp.maths.spectra import WIDENED
-from ctxexp.testing import check_metric
+from ctxexp.testing import check
 from ctxexp.transforms import Whitening
 from tests.engine import Sides, computed
 
@@ -152,7 +152,7 @@ def pairs_of(x: np.ndarray) -> Sides:
 
 
 def test_it_keeps_the_laws_of_pair_metrics() -> None:
-    check_metric(SentenceGeometry)
+    check("metric", SentenceGeometry)
 
 
 def test_mistakes_are_named() -> None:

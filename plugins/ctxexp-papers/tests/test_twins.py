@@ -14,12 +14,12 @@ from ctxexp_papers.twins.strata import strata_level
 from ctxexp.errors import ConfigError
 from ctxexp.maths.resampling import Units
 from ctxexp.occurrences import Groups
-from ctxexp.testing import check_baseline
+from ctxexp.testing import check
 
 
 @pytest.mark.parametrize("scheme", [PositionMatched, FrequencyMatched])
 def test_they_keep_the_laws_of_a_baseline(scheme: Callable[[], Twins]) -> None:
-    check_baseline(scheme)
+    check("baseline", scheme)
 
 
 def test_neighbouring_classes_are_pooled_until_they_suffice() -> None:

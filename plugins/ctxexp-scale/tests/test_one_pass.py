@@ -510,12 +510,12 @@ class MeanNormSums(NormSums):
 
 def test_a_metric_offers_its_form_by_method_or_class() -> None:
     assert isinstance(form_in_sums(MeanNorm()), MeanNormSums)
-    assert "one pass" in ctxexp.testing.check_metric(MeanNorm).passed
+    assert "one pass" in ctxexp.testing.check("metric", MeanNorm).passed
     with pytest.raises(MetricError, match="no form in sums"):
         form_in_sums(LongestRow())
     registered_form.register(LongestRow, lambda metric: NormSums())
     with pytest.raises(ConformanceError, match="BROKEN  one pass: 1 batches sum up to"):
-        ctxexp.testing.check_metric(LongestRow)
+        ctxexp.testing.check("metric", LongestRow)
 
 
 class Odd(Hashed):

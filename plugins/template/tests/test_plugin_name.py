@@ -8,17 +8,17 @@ import pytest
 
 from ctxexp import Corpus, Group
 from ctxexp.plugins import build_registry
-from ctxexp.testing import check_encoder, check_metric
+from ctxexp.testing import check
 
 
 def test_the_model_keeps_the_laws_of_an_encoder() -> None:
     """Shapes, units, determinism, independence of batch and order, long and odd sentences ..."""
-    check_encoder(plugin.PluginNameModel)
+    check("model", plugin.PluginNameModel)
 
 
 def test_the_metric_keeps_the_laws_of_a_metric() -> None:
     """Merging, order, blocks, lent memory, the invariances that it declares, degenerate groups ..."""
-    check_metric(plugin.PluginNameSpread)
+    check("metric", plugin.PluginNameSpread)
 
 
 def test_a_layer_mixes_each_word_with_the_one_before() -> None:
