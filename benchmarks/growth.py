@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import ctxexp
-from ctxexp.command import Progress, Silent
+from ctxexp.command import Progress
 from ctxexp.progress import Stage
 
 VOCABULARY = 2000
@@ -46,7 +46,7 @@ WAYS = {"bounded": OPTIONS, "one pass": ONE_PASS, "stored": STORED}
 TOLERANCE = 0.005
 
 
-class Clock(Silent):
+class Clock(Progress):
     """Seconds by stage."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ import pandas as pd
 
 from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Pair, Results, Sentence
 from ctxexp.baselines import OnePerSentence
-from ctxexp.command import Built, Silent, configured
+from ctxexp.command import Built, Progress, configured
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.engines import Local
 from ctxexp.maths.mix import WordMix
@@ -157,7 +157,7 @@ def of_shards(planted_text: Held, shards: int, *, bootstrap: int) -> Draw:
     from ctxexp_scale.one_pass.sharded import shard_text
 
     options = ShardOptions(shards=shards, form=WordFilter().form, min_contexts=5)
-    text = shard_text(planted_text.corpus, options, Local(), Silent())
+    text = shard_text(planted_text.corpus, options, Local(), Progress.of(None))
     study = Study(corpus=text, encoder=PlantedEncoder(planted_text), metrics=CHEAP, bootstrap=bootstrap, mix=MIX)
     with TemporaryDirectory() as own:
         return curves(study.run(Vectors(cache=Path(own)), folder=Path(own)))
@@ -222,7 +222,7 @@ def sts_draws(asked: argparse.Namespace) -> Iterator[tuple[int, str, Draw]]:
     """Draws of sentences out of all of the STS tasks."""
     options = ["dataset=sts", "dataset.split=all", f"dataset.path={asked.data}", f"cache.folder={asked.cache}"]
     built = Built(
-        configured(asked.model, None, [*options, "cache.limit_gb=null"], metrics=["self_similarity"]), Silent()
+        configured(asked.model, None, [*options, "cache.limit_gb=null"], metrics=["self_similarity"]), Progress.of(None)
     )
     layers, occurrences, _ = built.study.space(built.vectors)
     corpus = built.study.corpus

@@ -12,7 +12,7 @@ have `sentence`, `summary()`, `plot(measure)`, `report()` and every number in `f
 
 For plugins: Encoder, Metric and GroupMean, Baseline, Transform, Control, Sink and Engine are contracts; `hookimpl`
 marks hooks, and Register is what they call; Sentence, Corpus, Pair and Sense are text, EncodedSentence its vectors;
-Text and Occurrences are a text that was encoded; Over says what a metric is over; Group, Block, Pairs and Estimate are
+Text and Occurrences are a text that was encoded; Group, Block, Pairs and Estimate are
 what metrics take and give, SimilarityMetric and ScoredPairs those of gold pairs, Output what they keep as files; Run
 describes a run to a sink; CtxexpError is the base of all errors. More for plugins: ctxexp.errors, .maths, .datasets,
 .models, .results, .report, .command and .testing.
@@ -39,7 +39,7 @@ from ctxexp.engine import Engine
 from ctxexp.errors import CtxexpError, near
 from ctxexp.files.code_version import __version__ as __version__
 from ctxexp.groups import Block, Group, Pairs
-from ctxexp.metric import Estimate, GroupMean, Metric, Output, Over
+from ctxexp.metric import Estimate, GroupMean, Metric, Output
 from ctxexp.metrics.similarity import ScoredPairs, SimilarityMetric
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.memory import from_arrays, from_transformers
@@ -64,7 +64,6 @@ __all__ = [
     "Metric",
     "Occurrences",
     "Output",
-    "Over",
     "Pair",
     "Pairs",
     "Register",

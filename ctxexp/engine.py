@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, TypeVar
 
-from ctxexp.errors import EngineError, line
+from ctxexp.errors import CtxexpError, line
 from ctxexp.files.process import defer_signals, process_identity
 
 log = logging.getLogger("ctxexp")
@@ -38,7 +38,7 @@ class WorkerDeaths:
     def count(self, item: tuple[int, object] | None) -> None:
         """Count a worker that died at this item (its number and itself), or before it had any.
 
-        Raises EngineError, which names the item, for the third.
+        Raises CtxexpError, which names the item, for the third.
         """
         if item is None:
             self.before += 1
@@ -47,7 +47,7 @@ class WorkerDeaths:
             self.by_number[item[0]] += 1
             deaths, at = self.by_number[item[0]], f"at item {line(str(item[1]), 200)}"
         if deaths >= MOST_DEATHS:
-            raise EngineError(
+            raise CtxexpError(
                 f"{self.engine}: a worker died {deaths} times {at}: {self.hint} What was done is kept: the same "
                 "command goes on from it"
             )
@@ -92,7 +92,7 @@ class Engine(ABC):
             (`worker_deaths`). No worker outlives the driver.
 
         Raises:
-            EngineError: Workers died too often.
+            CtxexpError: Workers died too often.
             Exception: Whatever `make` or the handling of an item raised.
 
         Example:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from ctxexp.engine import Engine
-from ctxexp.errors import ConfigError, EngineError
+from ctxexp.errors import ConfigError, CtxexpError
 from ctxexp.plugins import Register, hookimpl
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class Local(Engine):
                 for one in done:
                     yield one.result()
         except BrokenProcessPool as error:
-            raise EngineError(
+            raise CtxexpError(
                 f"engine {self.name}: a worker died; is there memory for {self.workers} processes? What was done is "
                 "kept: the same command goes on from it"
             ) from error

@@ -9,7 +9,6 @@ CtxexpError
 ├── TransformError       a transform broke its contract (shapes, NaN)
 ├── MetricError          a metric broke its contract or was asked the impossible
 ├── StoreError           the vector cache cannot be read or written
-├── EngineError          an engine's workers die, or can't be reached
 ├── DiskError            a file cannot be written: the disk is full, or the place can't be written to
 ├── PluginError          a plugin could not be loaded or misbehaved
 ├── ConformanceError     a check of `ctxexp.testing` failed; also an AssertionError
@@ -30,7 +29,6 @@ __all__ = [
     "ConfigError",
     "DataError",
     "EncodingError",
-    "EngineError",
     "MetricError",
     "ModelError",
     "TransformError",
@@ -177,10 +175,6 @@ class MetricError(CtxexpError):
 
 class StoreError(CtxexpError):
     """The vector cache cannot be read or written."""
-
-
-class EngineError(CtxexpError):
-    """An engine can't do its work: its workers die, or can't be reached."""
 
 
 class DiskError(CtxexpError):

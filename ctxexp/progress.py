@@ -62,16 +62,24 @@ class Progress:
     """Shows stages: bars where `stream` is a terminal, else one line per stage, at its end, to the log `ctxexp`.
 
     `stream` is standard error by default, or, in a notebook, a line of the cell that is empty once a stage is done:
-    what is saved keeps no bars. `bars=True` or `False` decides by hand.
+    what is saved keeps no bars. `bars=True` or `False` decides by hand. Not `shown`, it shows nothing.
 
     Example:
         >>> with Progress(bars=False).stage("encoding", total=2) as stage:
         ...     stage.advance(2)
     """
 
-    def __init__(self, *, bars: bool | None = None, stream: TextIO | None = None) -> None:
-        self.stream: TextIO | _Cell = stream or (_Cell() if bars is not False and in_notebook() else sys.stderr)
-        self.bars = self.stream.isatty() if bars is None else bars
+    def __init__(self, *, bars: bool | None = None, stream: TextIO | None = None, shown: bool = True) -> None:
+        self.shown = shown
+        self.stream: TextIO | _Cell = stream or (
+            _Cell() if shown and bars is not False and in_notebook() else sys.stderr
+        )
+        self.bars = shown and (self.stream.isatty() if bars is None else bars)
+
+    @classmethod
+    def of(cls, choice: Progress | bool | None) -> Progress:
+        """What a caller chose: a progress of its own, this one (True), or one that shows nothing (False, None)."""
+        return choice if isinstance(choice, Progress) else cls(shown=bool(choice))
 
     @contextmanager
     def stage(self, name: str, total: float, unit: str = "it") -> Iterator[Stage]:
@@ -82,23 +90,8 @@ class Progress:
             yield stage
             done = "{0:,.0f}"
         finally:
-            stage.close(done)
-
-
-class Silent(Progress):
-    """Shows nothing.
-
-    Example:
-        >>> with Silent().stage("encoding", total=2) as stage:
-        ...     stage.advance(2)
-    """
-
-    def __init__(self) -> None:
-        super().__init__(bars=False)
-
-    @contextmanager
-    def stage(self, name: str, total: float, unit: str = "it") -> Iterator[Stage]:
-        yield _Line(name, total, unit)
+            if self.shown:
+                stage.close(done)
 
 
 class _Line:

@@ -39,7 +39,6 @@ PUBLIC = [
     f"{module}.{name}"
     for module in ("ctxexp", *(f"ctxexp.{room}" for room in ROOMS))
     for name in importlib.import_module(module).__all__
-    if (module, name) != ("ctxexp.results", "Results")
 ]
 PLUGIN_PAGES = sorted(ROOT.glob("plugins/*/README.md"))
 

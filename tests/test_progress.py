@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from ctxexp.command import Progress, Silent
+from ctxexp.command import Progress
 
 
 class Terminal(io.StringIO):
@@ -64,7 +64,7 @@ def test_a_bar_on_a_terminal(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_silent_is_silent(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
     caplog.set_level(logging.DEBUG, "ctxexp")
-    with Silent().stage("encode", total=2) as stage:
+    with Progress.of(None).stage("encode", total=2) as stage:
         stage.advance(2)
     assert caplog.messages == []
     assert capsys.readouterr() == ("", "")

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp import Corpus, Results
-from ctxexp.command import Silent as NoProgress
+from ctxexp.command import Progress
 from ctxexp.controls import NoFirst
 from ctxexp.engines import Local
 from ctxexp.measuring.study import ShardOptions, Study
@@ -57,7 +57,7 @@ def measured(folder: Path, run: str) -> Results:
     )
     folder.mkdir(exist_ok=True)
     with heard():
-        in_shards = shard_text(corpus, options, Local(), NoProgress())
+        in_shards = shard_text(corpus, options, Local(), Progress.of(None))
         return replace(study, corpus=in_shards).run(Vectors(cache=folder, batch_tokens=20), folder=folder)
 
 

@@ -8,7 +8,7 @@ from ctxexp.command.face import configured
 from ctxexp.command.names import typed_model
 from ctxexp.command.verb import Verb
 from ctxexp.plugins.registry import registry
-from ctxexp.progress import Progress, Silent, show
+from ctxexp.progress import Progress, show
 
 if TYPE_CHECKING:
     from ctxexp.command.build import Built
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Built",
     "Progress",
-    "Silent",
     "Verb",
     "configured",
     "registry",

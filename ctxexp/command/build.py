@@ -34,7 +34,7 @@ from ctxexp.models.choices import check_arguments, check_device
 from ctxexp.occurrences import check_contexts
 from ctxexp.plugins.offers import publisher
 from ctxexp.plugins.registry import load_plugin_files, plugin_files, registry
-from ctxexp.progress import Progress, Silent
+from ctxexp.progress import Progress
 from ctxexp.report.page.word_map import TABLE, WordMap
 from ctxexp.results import Results
 from ctxexp.results.objective import Objective
@@ -62,7 +62,7 @@ class Built:
     """
 
     def __init__(self, config: Config, progress: Progress | None = None) -> None:
-        self.config, self.progress = config, progress or Silent()
+        self.config, self.progress = config, Progress.of(progress)
         self.control: Control = config.control.make()
         self.engine: Engine = config.engine.make()
         self.sinks = sinks_of(config.sink)

@@ -26,7 +26,7 @@ from ctxexp.files.writing import user_path
 from ctxexp.metric import Metric
 from ctxexp.model import Encoder
 from ctxexp.models.memory import from_transformers
-from ctxexp.progress import Progress, Silent
+from ctxexp.progress import Progress
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import Results
 from ctxexp.results.frame import Shown, show_by
@@ -119,7 +119,7 @@ def measure(
         bootstrap=bootstrap, weights=weights, layers=layers, device=device, baseline=baseline, transform=transform,
         control=control, tokenizer=tokenizer, **unknown,
     )  # fmt: skip
-    stages = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
+    stages = Progress.of(progress)
     with TemporaryDirectory() as own:
         return Built(config, stages).run(Path(folder or own))
 

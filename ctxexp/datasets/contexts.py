@@ -23,7 +23,7 @@ from ctxexp.datasets.sketch import ContextSketch, Limits, digest
 from ctxexp.engine import Engine
 from ctxexp.engines import Local
 from ctxexp.errors import DataError
-from ctxexp.progress import Progress, Silent
+from ctxexp.progress import Progress
 
 if TYPE_CHECKING:
     pass
@@ -88,7 +88,7 @@ def bound_corpus(
     a sentence, or one that changes while it is read.
     """
     shards = MemoryShards(text) if isinstance(text, Corpus) else text
-    reading = partial(_each_part, shards, engine or Local(), progress or Silent())
+    reading = partial(_each_part, shards, engine or Local(), Progress.of(progress))
     sketch: ContextSketch | None = None
     for part in reading(_SketchPart(shards, bounds), "choose contexts"):
         sketch = part if sketch is None else sketch.merge(part)

@@ -30,7 +30,7 @@ from typing import Any, TypedDict, cast
 from ctxexp.errors import DiskError, Terminated
 from ctxexp.files.code_version import PACKAGE
 from ctxexp.files.credentials import map_texts, mask
-from ctxexp.files.writing import PART, disk_error_message, no_device, user_path, write_text
+from ctxexp.files.writing import PART, disk_error_message, no_device, user_path, write_file
 
 STATE = "status.json"  # what the job is doing: changes, so it is no artifact
 RUN = "run.json"  # what names the job
@@ -67,7 +67,7 @@ def job_folder(folder: Path | str, group: str, number: int | None = None, overri
 
 def write_json(path: Path, document: object) -> None:
     """Atomic: a reader sees the old file or the new one. Credentials are left out."""
-    write_text(path, json.dumps(map_texts(mask, document), indent=1, ensure_ascii=False, default=str))
+    write_file(path, json.dumps(map_texts(mask, document), indent=1, ensure_ascii=False, default=str))
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -75,15 +75,15 @@ def clear_parts(folder: Path, pattern: str = "*") -> list[Path]:
     return removed
 
 
-def write_text(path: Path, text: str) -> Path:
-    """Write the text as UTF-8, atomically, and return the path.
+def write_file(path: Path, content: str | bytes) -> Path:
+    """Write bytes, or text as UTF-8, atomically, and return the path.
 
     Example:
-        >>> write_text(Path("answer.txt"), "yes\\n").name
+        >>> write_file(Path("answer.txt"), "yes\\n").name
         'answer.txt'
     """
     with atomic_write(path) as part:
-        part.write_text(text, encoding="utf-8")
+        part.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
 
 
@@ -187,7 +187,7 @@ def seal_folder(folder: Path) -> None:
         for path in sorted(folder.rglob("*"))
         if path.name not in PASSING and path.suffix not in (PART, ".lock", ".tmp") and is_own_file(path, folder)
     }
-    write_text(folder / MANIFEST, json.dumps(digest_by_name, indent=1, ensure_ascii=False))
+    write_file(folder / MANIFEST, json.dumps(digest_by_name, indent=1, ensure_ascii=False))
 
 
 def own_file(folder: Path, name: str) -> Path:

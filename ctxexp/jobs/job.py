@@ -48,7 +48,7 @@ from ctxexp.files.writing import (
     is_disk_full,
     seal_folder,
     user_path,
-    write_text,
+    write_file,
 )
 from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.registry import ARGUMENTS
@@ -129,7 +129,7 @@ def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Jo
         (folder / stale).unlink(missing_ok=True)
     own = ("name", "key", "id", "params", "source", "sweep")  # the others are its place and its config
     description = {**{key: vars(run)[key] for key in own}, "began": run.began_ms}
-    write_text(folder / "config.yaml", run.config)
+    write_file(folder / "config.yaml", run.config)
     write_json(folder / "environment.json", environment())
     write_json(folder / RUN, {**description, "overrides": list(overrides)})
     write_state(

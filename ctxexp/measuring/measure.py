@@ -16,7 +16,7 @@ from ctxexp.maths.resampling import Stream
 from ctxexp.measuring.curves import INFLUENCED, ClusterInfluence, MetricRecord, Split, write
 from ctxexp.measuring.rows import Rows
 from ctxexp.metric import Estimate, GroupMean, Metric, Output, Over
-from ctxexp.progress import Progress, Silent
+from ctxexp.progress import Progress
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo, describe
 from ctxexp.results.values import Values
@@ -54,7 +54,7 @@ def measure(
     for rows in sources:
         mine = {label: factory for label, factory in metrics.items() if rows.kind_of(prototypes[label])}
         work = _Pass(rows, mine, prototypes, seed, bootstrap, folder, outputs)
-        begun = (progress or Silent()).stage(rows.stage[0], len(rows.places), rows.stage[1])
+        begun = Progress.of(progress).stage(rows.stage[0], len(rows.places), rows.stage[1])
         with threadpool_limits(rows.threads, "blas"):
             with begun as stage:
                 for place in rows.places:

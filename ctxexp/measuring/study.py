@@ -32,7 +32,7 @@ from ctxexp.measuring.words import Intervals, Observer, PairRows, WordRows, requ
 from ctxexp.metric import RUN, GroupMean, Metric
 from ctxexp.model import Encoder
 from ctxexp.occurrences import Layers, Occurrences, Text
-from ctxexp.progress import Progress, Silent
+from ctxexp.progress import Progress
 from ctxexp.results import Results
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo
 from ctxexp.results.values import LAYER
@@ -93,7 +93,7 @@ class Study:
         self._require_baselines(prototypes)
         self.control.require(self.encoder)
         if isinstance(self.corpus, StreamedCorpus):
-            results, metadata = self.corpus.measure(self, vectors, progress or Silent())
+            results, metadata = self.corpus.measure(self, vectors, Progress.of(progress))
             return replace(results, info=results.info | self._info(metadata, fitted=False, pooled=False))
         self._require_gold(prototypes)
         pairs = any(prototype.over == "pair" for prototype in prototypes.values())
@@ -134,7 +134,7 @@ class Study:
         return Stores(
             self.encoder,
             vectors,
-            progress or Silent(),
+            Progress.of(progress),
             control=self.control,
             words=self.words,
             mix=self.mix,

@@ -28,7 +28,7 @@ from ctxexp.maths.geometry import (
     takes_prepared,
 )
 from ctxexp.maths.statistics import summary
-from ctxexp.metric import RUN, GroupMean, Metric, Output, Over
+from ctxexp.metric import RUN, GroupMean, Metric, Output
 
 WORDS = {
     "uncentred": "uncentred, as printed: share of the first squared singular value (Definition 3)",
@@ -46,7 +46,7 @@ class SelfSimilarity(GroupMean):
     pairs; the released code samples at most 1,000 pairs per word. `sample`: so many random words only.
     """
 
-    over: ClassVar[Over] = "word"
+    over = "word"
     title = "Self-similarity of words"
     unit: ClassVar[str] = "cosine"
     maximum: ClassVar[float | None] = 1.0
@@ -78,7 +78,7 @@ class IntraSentenceSimilarity(GroupMean):
     vectors don't rule it.
     """
 
-    over: ClassVar[Over] = "sentence"
+    over = "sentence"
     title = "Intra-sentence similarity"
     unit: ClassVar[str] = "cosine"
     maximum: ClassVar[float | None] = 1.0
@@ -123,7 +123,7 @@ class MaxExplainableVariance(GroupMean):
     many random words only.
     """
 
-    over: ClassVar[Over] = "word"
+    over = "word"
     title = "Maximum explainable variance"
     unit: ClassVar[str] = "share"
     maximum: ClassVar[float | None] = 1.0
@@ -169,7 +169,7 @@ class Anisotropy(Metric):
     one column per layer, is saved as cosine_histogram.csv.
     """
 
-    over: ClassVar[Over] = "sample"
+    over = "sample"
     title = "Anisotropy"
     unit: ClassVar[str] = "cosine"
     subject: ClassVar[str] = "unrelated words"
@@ -224,7 +224,7 @@ class Histogram(Output):
 class WordNorm(Metric):
     """Mean, median and spread over occurrences of the vectors' Euclidean norm, >= 0. It has no chance level."""
 
-    over: ClassVar[Over] = "occurrence"
+    over = "occurrence"
     title = "Length of word vectors"
     unit: ClassVar[str] = "l2 norm"
     subject: ClassVar[str] = "word vectors"

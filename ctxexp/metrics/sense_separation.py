@@ -12,7 +12,7 @@ from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group
 from ctxexp.maths.resampling import Stream
 from ctxexp.maths.statistics import finite_mean
-from ctxexp.metric import Estimate, GroupMean, Over
+from ctxexp.metric import Estimate, GroupMean
 
 
 class SenseSeparation(GroupMean):
@@ -32,7 +32,7 @@ class SenseSeparation(GroupMean):
     vectors by usage in each layer.
     """
 
-    over: ClassVar[Over] = "sense"
+    over = "sense"
     title = "Separation of word senses"
     unit: ClassVar[str] = "cosine"
     subject: ClassVar[str] = "the senses of a word"

@@ -15,7 +15,7 @@ from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.groups import Group, Pairs
 from ctxexp.maths.resampling import Statistics, replicates_of
 from ctxexp.maths.statistics import pearson, percentiles, resampled_spearman, spearman
-from ctxexp.metric import Estimate, Metric, Over
+from ctxexp.metric import Estimate, Metric
 
 Similarity = Literal["cosine", "dot", "euclidean"]
 SIMILARITIES: dict[str, str] = {"cosine": "cosine", "dot": "dot product", "euclidean": "negative Euclidean distance"}
@@ -131,7 +131,7 @@ class SimilarityMetric(Metric):
         1.0
     """
 
-    over: ClassVar[Over] = "pair"
+    over = "pair"
 
     def __init__(self, *, similarity: Similarity = "cosine") -> None:
         if similarity not in SIMILARITIES:

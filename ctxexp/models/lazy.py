@@ -16,7 +16,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.datasets.downloads import cache_folder
 from ctxexp.errors import DiskError, error_text
 from ctxexp.files.code_version import code_version
-from ctxexp.files.writing import clear_parts, digest, seal, unseal, write_text
+from ctxexp.files.writing import clear_parts, digest, seal, unseal, write_file
 from ctxexp.model import EncodedSentence, Encoder, TextStart
 from ctxexp.models.choices import is_cpu
 
@@ -82,7 +82,7 @@ def lazy(parts: object, load: Callable[[], Encoder], *, device: str) -> Encoder:
     encoder = load()
     clear_parts(path.parent)
     with suppress(DiskError):  # then the next run loads it too
-        write_text(path, seal({"key": key, "encoder": _describe(encoder)}))
+        write_file(path, seal({"key": key, "encoder": _describe(encoder)}))
     return encoder
 
 

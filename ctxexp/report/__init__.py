@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxexp.files.writing import atomic_write, write_csv, write_text
+from ctxexp.files.writing import write_csv, write_file
 from ctxexp.report.claims import claimed_order
 from ctxexp.report.document import Document
 from ctxexp.report.frame import FAINT, GRID, INK, PALETTE, add_captions, colours, empty_figure, save_figure
@@ -21,7 +21,6 @@ __all__ = [
     "Table",
     "Training",
     "add_captions",
-    "atomic_write",
     "axis_label",
     "claimed_order",
     "colours",
@@ -33,5 +32,5 @@ __all__ = [
     "twin",
     "unique_labels",
     "write_csv",
-    "write_text",
+    "write_file",
 ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ctxexp.files.writing import write_csv, write_text
+from ctxexp.files.writing import write_csv, write_file
 from ctxexp.plugins import REPORT, Registry
 from ctxexp.report.claims import opposite_steps
 from ctxexp.report.findings import MARKED, change, comparison_finding, enumeration, finding, leading_keys
@@ -261,7 +261,7 @@ class Table:
     def save(self, folder: Path, name: str) -> list[Path]:
         """Write `name`.csv, the numbers in full, and `name`.md, the cells as they are read; the paths."""
         write_csv(self.numbers, folder / f"{name}.csv")
-        return [folder / f"{name}.csv", write_text(folder / f"{name}.md", self.markdown())]
+        return [folder / f"{name}.csv", write_file(folder / f"{name}.md", self.markdown())]
 
 
 def write_tables(runs: Sequence[LabelledResults], folder: Path, registry: Registry) -> list[Path]:

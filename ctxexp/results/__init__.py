@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxexp.results.frame import Results
+from ctxexp.results.frame import Results as Results  # public as ctxexp.Results
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Estimates, Key
 
@@ -10,6 +10,5 @@ __all__ = [
     "LAYER",
     "Estimates",
     "Key",
-    "Results",
     "RunInfo",
 ]

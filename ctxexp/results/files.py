@@ -24,7 +24,7 @@ from ctxexp.files.writing import (
     read_csv,
     read_npz,
     write_csv,
-    write_text,
+    write_file,
 )
 from ctxexp.results.run_info import ModelInfo, RunInfo
 from ctxexp.results.values import LAYER, Estimates, Key, Values
@@ -80,7 +80,7 @@ def write(results: Saved, folder: Path) -> None:
         "tables": {name: column_types(table) for name, table in results.tables.items()},
         "values": [{**key.columns, **_to_lists(estimates)} for key, estimates in results.by_key.items()],
     }
-    write_text(folder / RESULTS_FILE, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+    write_file(folder / RESULTS_FILE, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def read(folder: Path) -> tuple[pd.DataFrame, dict[str, pd.DataFrame], dict[Key, np.ndarray], RunInfo]:

@@ -28,7 +28,7 @@ from filelock import FileLock, Timeout
 
 from ctxexp.errors import DiskError, StoreError
 from ctxexp.files.process import HOST, PID, STARTED, process_tags, why_gone
-from ctxexp.files.writing import PART, write_text
+from ctxexp.files.writing import PART, write_file
 from ctxexp.vectors.store import DamagedError, read_meta
 
 log = logging.getLogger("ctxexp")
@@ -287,7 +287,7 @@ def lease(cache: Path, kind: str, owner: str, *keys: str) -> None:
     with suppress(OSError, DiskError):
         folder.mkdir(parents=True, exist_ok=True)
         host = re.sub(r"[^\w.-]", "_", tags[HOST])
-        write_text(folder / f"{host}-{tags[PID]}.json", json.dumps(tags))
+        write_file(folder / f"{host}-{tags[PID]}.json", json.dumps(tags))
         for key in keys:
             (folder / key).touch()
 

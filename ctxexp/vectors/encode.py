@@ -14,7 +14,7 @@ from ctxexp.dataset import Corpus, Sentence, fingerprint
 from ctxexp.errors import ConfigError, DataError, StoreError
 from ctxexp.files.code_version import code_version
 from ctxexp.model import Encoder
-from ctxexp.progress import Progress, Silent, Stage
+from ctxexp.progress import Progress, Stage
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import cache as leases
 from ctxexp.vectors.align import RowIndexBuilder
@@ -72,7 +72,7 @@ def open_store(
                     log.info("cached vectors of %s were made by other code: encoding again", corpus.name)
                 stored_words, text = _stored_words(corpus, encoder, unique), BatchedText(encoder, unique, batch_tokens)
                 shards = _shards(workers, encoder, path, batch_tokens)
-                n_encoded = _build(corpus.name, text, stored_words, path, limit_bytes, progress or Silent(), shards)
+                n_encoded = _build(corpus.name, text, stored_words, path, limit_bytes, Progress.of(progress), shards)
                 store = Store(path, unique_of, n_encoded=n_encoded)
             caches.touch(path)
     except OSError as error:

@@ -27,7 +27,7 @@ import numpy as np
 from ctxexp.dataset import Sentence
 from ctxexp.engine import Engine
 from ctxexp.errors import EncodingError, error_text, plugin_call, plugin_line, short
-from ctxexp.files.writing import seal, unseal, write_text
+from ctxexp.files.writing import seal, unseal, write_file
 from ctxexp.model import EncodedSentence, Encoder, check_separate
 from ctxexp.transform import chunks
 from ctxexp.vectors.align import RowIndexBuilder
@@ -288,7 +288,7 @@ class EncodingTask:
             "wanted": [None if some is None else some.tolist() for some in work.stored_words],
             "batches": [batch.tolist() for batch in work.batches],
         }
-        write_text(task.file, seal(meta))
+        write_file(task.file, seal(meta))
         return task
 
     @property

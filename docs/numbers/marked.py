@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ctxexp.errors import DataError
-from ctxexp.report import write_text
+from ctxexp.report import write_file
 
 COLOURS = 256  # of a picture: curves, text and bands over bands need no more
 
@@ -18,7 +18,7 @@ def marked(page: Path, name: str) -> str:
 def write_marked(page: Path, name: str, text: str) -> None:
     """Put `text` in place of what stands between the marks."""
     before, _, after = _parts(page, name)
-    write_text(page, f"{before}\n\n{text}\n\n{after}")
+    write_file(page, f"{before}\n\n{text}\n\n{after}")
 
 
 def write_small(picture: Path, target: Path) -> None:

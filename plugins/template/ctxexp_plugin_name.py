@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
 from zlib import crc32
 
 import numpy as np
 
 import ctxexp
-from ctxexp import Over, Register
+from ctxexp import Register
 
 
 class PluginNameModel(ctxexp.Encoder):
@@ -42,9 +41,9 @@ class PluginNameSpread(ctxexp.GroupMean):
     sample: so many random words only.
     """
 
-    over: ClassVar[Over] = "word"
+    over = "word"
     title = "Spread of word vectors' lengths"
-    unit: ClassVar[str] = "ratio"
+    unit = "ratio"
     definition = "standard deviation over mean of a word's vector lengths"
     invariances = frozenset({"rotation", "scale", "permutation"})  # what doesn't change it; the tests try them
 

@@ -15,7 +15,7 @@ from engine import measure
 from test_measure import Memory, contextual, sentences
 from test_occurrences import shelve
 
-from ctxexp import Control, Corpus, Metric, Occurrences, Over, Pair, Sense, Sentence
+from ctxexp import Control, Corpus, Metric, Occurrences, Pair, Sense, Sentence
 from ctxexp import measure as face_measure
 from ctxexp.command import Built
 from ctxexp.command.compose import config_folder
@@ -294,12 +294,12 @@ def test_figures_name_the_control() -> None:
 
 # Baselines of twins.
 
-KINDS: tuple[Over, ...] = ("word", "sentence")
+KINDS = ("word", "sentence")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scheme", [PositionMatched(least=20), FrequencyMatched(least=20)], ids=lambda s: s.name)
-def test_twins_resemble_their_groups(scheme: Twins, kind: Over) -> None:
+def test_twins_resemble_their_groups(scheme: Twins, kind: str) -> None:
     _, index, _ = world()
     occurrences = index()
     groups, measured = occurrences.groups(kind), np.unique(occurrences.by_sentence.rows)

@@ -17,7 +17,7 @@ import pytest
 
 from ctxexp import Engine
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
-from ctxexp.errors import ConfigError, EncodingError, EngineError, UnknownName
+from ctxexp.errors import ConfigError, CtxexpError, EncodingError, UnknownName
 from ctxexp.files.process import process_identity
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers
@@ -153,7 +153,7 @@ def test_workers_end_with_their_driver(number: signal.Signals, tmp_path: Path) -
 
 def test_a_killed_worker_ends_the_run_and_the_next_goes_on(tmp_path: Path) -> None:
     deadly = TracingEncoder(tmp_path, deadly=text().sentences[50].text)
-    with pytest.raises(EngineError, match=r"a worker died; is there memory for 2 processes\?.* kept"):
+    with pytest.raises(CtxexpError, match=r"a worker died; is there memory for 2 processes\?.* kept"):
         encoded(tmp_path, Local(processes=2, shard_tokens=60), deadly)
     before = sum(encoding_counts(tmp_path).values())
     assert before > 20  # what was done stays

@@ -23,7 +23,7 @@ from ctxexp.files.vector_files import EXPORTS
 from ctxexp.files.writing import PART, atomic_write
 from ctxexp.jobs.job import describe
 from ctxexp.plugins import REPORT, Offer, Registry
-from ctxexp.report import Table, frame, write_text
+from ctxexp.report import Table, frame, write_file
 from ctxexp.report import page as report
 from ctxexp.report.terminal import write_tables
 from ctxexp.sinks.mlflow.database import tracking_errors
@@ -49,10 +49,10 @@ def held(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_disk_is_said_with_its_folder(tmp_path: Path) -> None:
-    write_text(tmp_path / "a.json", "old")
+    write_file(tmp_path / "a.json", "old")
     (tmp_path / f"a.json.{os.getpid()}.part").symlink_to("/dev/full")
     with pytest.raises(DiskError) as error:
-        write_text(tmp_path / "a.json", "new")
+        write_file(tmp_path / "a.json", "new")
     assert str(error.value) == (
         f"cannot write a.json: the disk of {tmp_path} is full; make room there or choose another folder, and repeat "
         "the command (resume=true skips jobs that finished)"
@@ -64,11 +64,11 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     expected = rf"cannot write {tmp_path}/file/below/a\.txt: Not a directory; choose a writable place"
     with pytest.raises(DiskError, match=expected):
-        write_text(tmp_path / "file" / "below" / "a.txt", "x")
+        write_file(tmp_path / "file" / "below" / "a.txt", "x")
 
 
 def test_what_breaks_off_leaves_the_old_file(tmp_path: Path) -> None:
-    write_text(tmp_path / "new" / "a", "old")
+    write_file(tmp_path / "new" / "a", "old")
 
     def break_off() -> None:
         with atomic_write(tmp_path / "new" / "a") as part:
@@ -201,5 +201,5 @@ def test_what_a_killed_process_wrote_goes_with_the_next_write(tmp_path: Path) ->
         part.write_text("half")
         if part != young:
             os.utime(part, (1, 1))
-    write_text(tmp_path / "a[1].csv", "whole")
+    write_file(tmp_path / "a[1].csv", "whole")
     assert {path.name for path in tmp_path.iterdir()} == {"a[1].csv", here.name, other.name, young.name}

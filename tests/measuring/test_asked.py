@@ -14,7 +14,7 @@ from engine import measure
 from test_measure import world
 from test_small_texts import small
 
-from ctxexp import Baseline, Block, GroupMean, Metric, Occurrences, Over
+from ctxexp import Baseline, Block, GroupMean, Metric, Occurrences
 from ctxexp.errors import MetricError
 from ctxexp.groups import WordReader
 from ctxexp.measuring import baseline_levels
@@ -27,7 +27,7 @@ from tests.shipped import OnePerSentence, SelfSimilarity, WordNorm
 class Listening(GroupMean):
     """Counts how often it is asked what rows move."""
 
-    over: ClassVar[Over] = "word"
+    over = "word"
 
     def __init__(self, asked: list[int]) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Listening(GroupMean):
 
 
 class OfSentences(Listening):
-    over: ClassVar[Over] = "sentence"
+    over = "sentence"
 
 
 def test_what_rows_move_is_asked_for_resamples_alone() -> None:
@@ -116,7 +116,7 @@ def test_a_failure_names_the_groups_it_may_be_of(at: int, where: str) -> None:
 class Bare(Metric):
     """Gives what it is told to."""
 
-    over: ClassVar[Over] = "corpus"
+    over = "corpus"
 
     def __init__(self, found: object = None) -> None:
         self.found = found

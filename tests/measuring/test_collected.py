@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import ClassVar
 
 import numpy as np
 import pytest
 from engine import measure
 from test_measure import world
 
-from ctxexp import GroupMean, Occurrences, Over
+from ctxexp import GroupMean, Occurrences
 from ctxexp.maths.geometry import norms
 from ctxexp.maths.mix import Weights, WordMix
 from ctxexp.maths.resampling import Units, student
@@ -73,7 +72,7 @@ def test_nothing_taken_is_nothing_known() -> None:
 class Lengths(GroupMean):
     """The mean length of a group's rows."""
 
-    over: ClassVar[Over] = "word"
+    over = "word"
 
     def score(self, x: np.ndarray) -> np.ndarray:
         return norms(x).astype(np.float64).mean(axis=-1)
@@ -84,7 +83,7 @@ class Lengths(GroupMean):
 
 
 class SentenceLengths(Lengths):
-    over: ClassVar[Over] = "sentence"
+    over = "sentence"
 
 
 def error_of(metric: type[Lengths], rows: np.ndarray, occurrences: Occurrences) -> float:

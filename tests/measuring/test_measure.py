@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -24,12 +23,11 @@ from ctxexp import (
     GroupMean,
     Metric,
     Occurrences,
-    Over,
     Results,
     Sentence,
     Text,
 )
-from ctxexp.command import Silent
+from ctxexp.command import Progress
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import mean_cosine
 from ctxexp.maths.mix import WordMix
@@ -384,7 +382,7 @@ def test_a_layer_whose_sentences_tell_nothing_has_no_interval() -> None:
 class Large(GroupMean):
     """Undefined for random groups of 7 rows or fewer, as for a metric that needs more."""
 
-    over: ClassVar[Over] = "word"
+    over = "word"
 
     def score(self, x: np.ndarray) -> np.ndarray:
         return np.where(x.shape[-2] > 7, 1.0, np.nan) * np.abs(x).mean((-1, -2))
@@ -488,7 +486,7 @@ def test_info_names_what_was_measured() -> None:
 class Widest(Metric):
     """A plugin's metric that is no mean of scores: the largest coordinate seen."""
 
-    over: ClassVar[Over] = "corpus"
+    over = "corpus"
 
     def __init__(self) -> None:
         self.most = -np.inf
@@ -518,7 +516,7 @@ class TextFile(Output):
 class Rank(GroupMean):
     """A plugin's group mean: a word's rank share, from a function of one group."""
 
-    over: ClassVar[Over] = "word"
+    over = "word"
 
     def score(self, x: np.ndarray) -> np.ndarray:
         return np.linalg.matrix_rank(x) / min(x.shape[-2:])
@@ -603,7 +601,9 @@ def test_from_an_encoder_through_the_store(tmp_path: Path, half: bool) -> None:
                 yield EncodedSentence(e.units, e.layers.astype(np.float16))
 
     corpus = Corpus.of("twice", sentences(60) * 2)
-    store = open_store(corpus, Half() if half else Hashed(), cache=tmp_path, limit_bytes=None, progress=Silent())
+    store = open_store(
+        corpus, Half() if half else Hashed(), cache=tmp_path, limit_bytes=None, progress=Progress.of(None)
+    )
     occurrences = Occurrences.of(store, corpus)
     results: Results = measure(store, occurrences, ALL, OnePerSentence(size=50), seed=0, bootstrap=20)
     raw = results.by_name["self_similarity/raw"]
@@ -642,7 +642,7 @@ def test_one_layer_is_in_memory_at_a_time() -> None:
 class NormOfSample(GroupMean):
     """A mean over the baseline's random groups, which lie in no unit of their own."""
 
-    over: ClassVar[Over] = "sample"
+    over = "sample"
 
     def score(self, x: np.ndarray) -> np.ndarray:
         return np.linalg.norm(x.astype(np.float64), axis=-1).mean(axis=-1)

@@ -12,11 +12,10 @@ import pytest
 from test_measure import world
 from test_measure_pairs import Dot, place, run
 
-from ctxexp.command import Silent
 from ctxexp.errors import MetricError
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows
-from ctxexp.progress import Stage
+from ctxexp.progress import Progress, Stage
 from ctxexp.results import Key
 from tests.shipped import OnePerSentence, SelfSimilarity
 
@@ -44,7 +43,7 @@ def test_progress_is_by_layer() -> None:
     stages: list[tuple[object, ...]] = []
     steps: list[float] = []
 
-    class Recorder(Silent):
+    class Recorder(Progress):
         @contextmanager
         def stage(self, name: str, total: float, unit: str = "it") -> Iterator[Stage]:
             stages.append((name, total, unit))

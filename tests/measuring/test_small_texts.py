@@ -11,7 +11,7 @@ from engine import measure, reader_of
 from test_measure import Memory, contextual, world
 from test_occurrences import shelve
 
-from ctxexp import Baseline, Corpus, GroupMean, Occurrences, Over
+from ctxexp import Baseline, Corpus, GroupMean, Occurrences
 from ctxexp.baseline import ScoredGroups
 from ctxexp.baselines import builtin_baseline
 from ctxexp.maths import Stream, mean_cosine
@@ -145,7 +145,7 @@ def test_a_long_word_is_cut_where_it_is_too_rare(caplog: pytest.LogCaptureFixtur
 class OfMany(GroupMean):
     """How many rows a group has, where that is at least five."""
 
-    over: ClassVar[Over] = "word"
+    over = "word"
     min_rows: ClassVar[int] = 5
 
     def score(self, x: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from test_measure import Hashed, sentences
 
-from ctxexp import Block, Corpus, EncodedSentence, Group, Metric, Over, Pair, Results, Sentence
+from ctxexp import Block, Corpus, EncodedSentence, Group, Metric, Pair, Results, Sentence
 from ctxexp.command import Progress
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.errors import ConfigError
@@ -129,7 +129,7 @@ def test_a_text_that_fits_itself_counts_its_sentences_once(tmp_path: Path) -> No
 class Asked(Metric):
     """Keeps the corpora that it was asked whether it can measure."""
 
-    over: ClassVar[Over] = "word"
+    over = "word"
 
     def __init__(self, corpora: list[Corpus]) -> None:
         self.corpora = corpora
@@ -144,7 +144,7 @@ class Asked(Metric):
 
 
 class AskedForPairs(Asked):
-    over: ClassVar[Over] = "pair"
+    over = "pair"
 
 
 def bounded(corpus: Corpus) -> Corpus:

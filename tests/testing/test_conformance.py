@@ -20,7 +20,6 @@ from ctxexp import (
     GroupMean,
     Metric,
     Occurrences,
-    Over,
     Pair,
     Sense,
     Sentence,
@@ -251,7 +250,7 @@ def test_names_follow_the_vectors() -> None:
 class Share(GroupMean):
     """A sound share of the first principal component, to be spoilt."""
 
-    over: ClassVar[Over] = "word"
+    over = "word"
     unit: ClassVar[str] = "share"
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})
 
@@ -335,7 +334,7 @@ def test_eigenvector_rows_for_columns() -> None:
 class Running(Metric):
     """A mean of norms, kept in many wrong ways."""
 
-    over: ClassVar[Over] = "word"
+    over = "word"
 
     def __init__(self) -> None:
         self.values: list[float] = []

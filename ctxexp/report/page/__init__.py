@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ctxexp.files.writing import render_page, write_text
+from ctxexp.files.writing import render_page, write_file
 from ctxexp.measuring.study import HALVES, PARTS
 from ctxexp.progress import show
 from ctxexp.report import charts, run_facts, wording
@@ -124,7 +124,7 @@ def write_report(
         data=text.replace("<", "\\u003c"),
         plotly=base64.b64encode(PLOTLY.read_bytes()).decode(),
     )
-    return write_text(path, page)
+    return write_file(path, page)
 
 
 def _embedded(path: Path) -> str:

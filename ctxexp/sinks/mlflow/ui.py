@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ctxexp.errors import TrackingError
 from ctxexp.files.credentials import mask, redact
 from ctxexp.files.process import RUN, raise_on_termination, read_state, write_state
-from ctxexp.files.writing import user_path, write_text
+from ctxexp.files.writing import user_path, write_file
 from ctxexp.results.files import RESULTS_FILE
 from ctxexp.sink import load_run
 from ctxexp.sinks.mlflow import database
@@ -140,7 +140,7 @@ def _note_address(uri: str, address: str) -> Iterator[None]:
     if not uri.startswith("sqlite"):
         yield
         return
-    write_text(address_file(uri), address)
+    write_file(address_file(uri), address)
     try:
         yield
     finally:

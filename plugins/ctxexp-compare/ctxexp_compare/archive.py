@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ctxexp.errors import DataError, error_text
-from ctxexp.report import atomic_write
+from ctxexp.report import write_file
 
 Content = TypeVar("Content")
 NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)  # of bytes that are none
@@ -26,8 +26,7 @@ def write_archive(path: Path, kind: str, version: int, meta: Mapping[str, object
     meta = {**meta, "kind": kind, "format": version}
     description = json.dumps({"seal": _checksum(meta), "meta": meta}).encode()
     np.savez_compressed(stream, **arrays, meta=np.frombuffer(description, np.uint8))
-    with atomic_write(path) as part:
-        part.write_bytes(stream.getvalue())
+    write_file(path, stream.getvalue())
     return stream.getbuffer().nbytes
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 
-from ctxexp.command import Progress, Silent
+from ctxexp.command import Progress
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.maths import Curve, Resamples, Stream, interval
 from ctxexp.report import unique_labels
@@ -172,7 +172,7 @@ def similarities(
             places.append(SpaceLayer(space.label, number))
             reads.append(_reader(space, number, at, rows))
     resamples = Resamples.of_clusters(common_sample.blocks, bootstrap, np.random.default_rng([seed, Stream.RESAMPLE]))
-    matrices, display = {}, progress or Silent()
+    matrices, display = {}, Progress.of(progress)
     with display.stage("compare", total=len(measures) * len(places), unit="places") as stage:
         for one in measures:
             matrices[one.label] = _matrix(one, reads, common_sample, resamples, permutations, rows, stage.advance)

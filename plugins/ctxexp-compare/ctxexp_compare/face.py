@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from ctxexp import Encoder
-from ctxexp.command import Progress, Silent, configured
+from ctxexp.command import Progress, configured
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp_compare.engine import Similarities, check_options, similarities
@@ -66,7 +66,7 @@ def compare(
         >>> alike.matrices["cka"].value.round(3)[0].tolist()[::2]  # with itself, and with itself rotated
         [1.0, 1.0]
     """
-    display = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
+    display = Progress.of(progress)
     metrics = parse_measures(measures)
     check_options(**choices)  # before any model encodes
     factories = [factory for one in spaces for factory in _space_factories(one, text, options)]

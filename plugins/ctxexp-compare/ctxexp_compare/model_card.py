@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp import Results
-from ctxexp.report import Table, full_title, save_figure, shared_facts, write_text
+from ctxexp.report import Table, full_title, save_figure, shared_facts, write_file
 from ctxexp.results import Key
 from ctxexp_compare.gate import PAPER_MEASURES
 from ctxexp_compare.sinks.found import number_ranges
@@ -265,8 +265,8 @@ def write(model_card: Card, folder: Path) -> list[Path]:
     import json
 
     paths = [
-        write_text(folder / "card.md", model_card.markdown("card.svg")),
-        write_text(folder / "card.json", json.dumps(model_card.json(), indent=1, ensure_ascii=False, allow_nan=False)),
+        write_file(folder / "card.md", model_card.markdown("card.svg")),
+        write_file(folder / "card.json", json.dumps(model_card.json(), indent=1, ensure_ascii=False, allow_nan=False)),
     ]
     return [*paths, *(save_figure(model_card.figure(), folder, "card", kinds=("svg",)) if model_card.drawable else ())]
 

@@ -14,7 +14,7 @@ import numpy as np
 from ctxexp import Corpus, Encoder, Sentence
 from ctxexp.command import show
 from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
-from ctxexp.report import Table, write_csv, write_text
+from ctxexp.report import Table, write_csv, write_file
 from ctxexp_lab.distil import (
     WAYS,
     DistilledScore,
@@ -152,9 +152,9 @@ def save_static(table: StaticTable, tokenizer: Any, folder: Path) -> None:
     save_file({"embeddings": rows}, folder / "model.safetensors")
     pieces.save(str(folder / "tokenizer.json"))
     config = {"model_type": "model2vec", "architectures": ["StaticModel"], "hidden_dim": dim, "normalize": True}
-    write_text(folder / "config.json", json.dumps(config, indent=1))
+    write_file(folder / "config.json", json.dumps(config, indent=1))
     module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
-    write_text(folder / "modules.json", json.dumps([module], indent=1))
+    write_file(folder / "modules.json", json.dumps([module], indent=1))
 
 
 def _singly(network: Network, ids: Sequence[int]) -> np.ndarray:

@@ -24,14 +24,14 @@ from ctxexp_scale.one_pass.sums import LayerStatistics, SumForm, Sums
 from ctxexp_scale.one_pass.totals import sum_up
 
 import ctxexp
-from ctxexp import Corpus, EncodedSentence, Encoder, Engine, Occurrences, Results, Sentence
+from ctxexp import Corpus, CtxexpError, EncodedSentence, Encoder, Engine, Occurrences, Results, Sentence
 from ctxexp.baselines import OnePerSentence, Uniform
-from ctxexp.command import Built, Silent, configured
+from ctxexp.command import Built, Progress, configured
 from ctxexp.controls import NoFirst
 from ctxexp.datasets.polysemy import polysemy
 from ctxexp.datasets.text import text as read_text
 from ctxexp.engines import Local
-from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError, EngineError, MetricError
+from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError, MetricError
 from ctxexp.files.code_version import class_digest
 from ctxexp.maths.resampling import Units
 from ctxexp.measuring.study import PARTS, ShardOptions, Study
@@ -97,7 +97,7 @@ def in_one_pass(
 ) -> Results:
     words = whole.words
     options = ShardOptions(shards=shards, form=words.form, min_contexts=words.min_contexts)
-    text = shard_text(choices.pop("text", whole.corpus), options, Local(), Silent())  # type: ignore[arg-type]
+    text = shard_text(choices.pop("text", whole.corpus), options, Local(), Progress.of(None))  # type: ignore[arg-type]
     folder.mkdir(exist_ok=True)
     vectors = Vectors(cache=folder, workers=EncodingWorkers(engine) if engine else None, **choices)  # type: ignore[arg-type]
     return replace(whole, corpus=text).run(vectors, folder=folder)
@@ -308,18 +308,22 @@ def test_models_give_what_stored_rows_give(model: str, tmp_path: Path) -> None:
 
 def test_unread_sums_count_towards_the_limit_and_age_out(tmp_path: Path) -> None:
     own, forms = study(corpus()), {"anisotropy": form_in_sums(Anisotropy())}
-    text = shard_text(own.corpus, ShardOptions(shards=3, form=own.words.form, min_contexts=2), Local(), Silent())
-    read = sum_up(own, text, forms, Vectors(cache=tmp_path), Silent())
+    text = shard_text(
+        own.corpus, ShardOptions(shards=3, form=own.words.form, min_contexts=2), Local(), Progress.of(None)
+    )
+    read = sum_up(own, text, forms, Vectors(cache=tmp_path), Progress.of(None))
     (first,) = entries(tmp_path)
     assert (first.kind, first.n_bytes) == ("sums", sum(file.stat().st_size for file in first.path.iterdir()))
     os.utime(first.path, (0, 0))
     limit = int(1.5 * first.n_bytes)
-    second = sum_up(replace(own, encoder=Renamed()), text, forms, Vectors(cache=tmp_path, limit_bytes=limit), Silent())
+    second = sum_up(
+        replace(own, encoder=Renamed()), text, forms, Vectors(cache=tmp_path, limit_bytes=limit), Progress.of(None)
+    )
     assert len(entries(tmp_path)) == 2  # over the limit, but the first ones are being read
     assert clear(tmp_path) == []
     np.testing.assert_array_equal(read.layer(1).n, second.layer(1).n)
     del read
-    last = sum_up(own, text, forms, Vectors(cache=tmp_path, limit_bytes=limit, sweep="s"), Silent())
+    last = sum_up(own, text, forms, Vectors(cache=tmp_path, limit_bytes=limit, sweep="s"), Progress.of(None))
     assert last.n_encoded == 0  # they were there still
     del second
     gc.collect()
@@ -333,7 +337,7 @@ def test_a_workers_death_or_a_stop_loses_one_shard(tmp_path: Path) -> None:
     first = in_one_pass(tmp_path / "alone", study(text, TracingEncoder(tmp_path / "alone")), shards=12, batch_tokens=20)
     killed = tmp_path / "killed"
     encoder = TracingEncoder(killed, deadly=text.sentences[50].text)
-    with pytest.raises(EngineError, match="a worker died"):
+    with pytest.raises(CtxexpError, match="a worker died"):
         in_one_pass(killed, study(text, encoder), shards=12, engine=Local(processes=2), batch_tokens=20)
     found = in_one_pass(killed, study(text, encoder), shards=12, engine=Local(processes=2), batch_tokens=20)
     assert (killed / "dead").exists()
@@ -560,7 +564,7 @@ def test_the_run_says_so(tmp_path: Path) -> None:
     assert "intervals over: shards of documents" in said
     assert _run_facts(again.info)["contexts"] == "all contexts, in one pass, no vector stored"
     assert '"one_pass": 9' in (tmp_path / "saved" / "results.json").read_text()
-    text = shard_text(corpus(), ShardOptions(shards=2, form=str, min_contexts=2), Local(), Silent())
+    text = shard_text(corpus(), ShardOptions(shards=2, form=str, min_contexts=2), Local(), Progress.of(None))
     with pytest.raises(ConfigError, match="stores no rows, which are compared here"):
         study(text).space(Vectors(cache=tmp_path))
 

@@ -20,7 +20,8 @@ from ctxexp_scale.ray.engine import RayEngine
 from ctxexp_scale.ray.pool import Pool
 from ctxexp_scale.ray.worker import RayWorker
 
-from ctxexp.errors import ConfigError, EngineError
+from ctxexp import CtxexpError
+from ctxexp.errors import ConfigError
 from ctxexp.files.process import process_identity
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers
@@ -63,7 +64,7 @@ def test_more_workers_than_room_begin_with_those_available(tmp_path: Path) -> No
 def test_a_deadly_item_is_tried_three_times_and_named(tmp_path: Path) -> None:
     """It was tried 15 times in 75 s, and for ever after; now no other item is blamed for it, or tried as often."""
     done = []
-    with pytest.raises(EngineError, match=r"engine ray: a worker died 3 times at item 5: .* the same command goes on"):
+    with pytest.raises(CtxexpError, match=r"engine ray: a worker died 3 times at item 5: .* the same command goes on"):
         done.extend(RayEngine().map_unordered(work(tmp_path, 5), range(12)))
     counts = tried(tmp_path)
     assert counts.pop(5) == 3
@@ -113,7 +114,7 @@ def test_an_actor_has_two_items_on_their_way(tmp_path: Path) -> None:
 
 
 def test_no_worker_remains_when_all_restarts_are_used_up(tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match=r"no worker is left, each was begun anew 0 times \(engine.max_restarts\)"):
+    with pytest.raises(CtxexpError, match=r"no worker is left, each was begun anew 0 times \(engine.max_restarts\)"):
         list(RayEngine(max_restarts=0).map_unordered(work(tmp_path, *range(12)), range(12)))
     assert sum(tried(tmp_path).values()) == 2
 
@@ -177,7 +178,7 @@ COMMAND = [
 SLOW = """
 import os, time
 from pathlib import Path
-from ctxexp import Encoder, hookimpl
+from ctxexp import CtxexpError, Encoder, hookimpl
 from tests.traced import TracingEncoder
 
 class Slow(TracingEncoder):

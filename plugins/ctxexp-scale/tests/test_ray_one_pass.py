@@ -18,7 +18,7 @@ from ctxexp_scale.one_pass.sharded import shard_text
 from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp import Engine, Results
-from ctxexp.command import Silent
+from ctxexp.command import Progress
 from ctxexp.engines import Local
 from ctxexp.measuring.study import ShardOptions, Study
 from ctxexp.metrics.contextuality import Anisotropy, SelfSimilarity
@@ -33,7 +33,7 @@ def measured(folder: Path, engine: Engine, encoder: TracingEncoder | None = None
     """120 sentences in 12 shards."""
     folder.mkdir(exist_ok=True)
     options = ShardOptions(shards=12, form=WordFilter().form, min_contexts=5)
-    corpus = shard_text(text(), options, Local(), Silent())
+    corpus = shard_text(text(), options, Local(), Progress.of(None))
     metrics = {"anisotropy": Anisotropy, "self_similarity": SelfSimilarity}
     study = Study(corpus=corpus, encoder=encoder or TracingEncoder(folder), metrics=metrics, bootstrap=100)
     return study.run(Vectors(cache=folder, batch_tokens=20, workers=EncodingWorkers(engine)), folder=folder)

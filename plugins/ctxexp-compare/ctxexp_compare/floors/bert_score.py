@@ -15,7 +15,7 @@ import numpy as np
 
 from ctxexp import Encoder, Sentence
 from ctxexp.errors import ConfigError
-from ctxexp.report import write_text
+from ctxexp.report import write_file
 
 MAX_WORDS = 32
 PAIRS = 1000
@@ -69,4 +69,4 @@ def unrelated_texts(domains: Mapping[str, Sequence[Sentence]], seed: int) -> lis
 def write_baseline(path: Path, values: np.ndarray) -> None:
     """Write (layers, 3) as bert_score's file."""
     rows = "".join(f"{layer},{','.join(f'{value:.8f}' for value in row)}\n" for layer, row in enumerate(values))
-    write_text(path, f"LAYER,P,R,F\n{rows}")
+    write_file(path, f"LAYER,P,R,F\n{rows}")

@@ -9,7 +9,7 @@ from typing import Literal
 
 from ctxexp.command import Progress, show, typed_model
 from ctxexp.errors import ConfigError
-from ctxexp.report import write_csv, write_text
+from ctxexp.report import write_csv, write_file
 from ctxexp_compare.layer_choice.choice import NONE, choose
 from ctxexp_compare.layer_choice.export import choice_encoder
 from ctxexp_compare.layer_choice.measured import load_model, measured_table
@@ -74,7 +74,7 @@ def layer(
             progress=Progress(),
         )
     choice = choose(table, over=over, seed=seed)
-    write_text(out / "layer.json", json.dumps(as_json(choice), indent=1, ensure_ascii=False) + "\n")
+    write_file(out / "layer.json", json.dumps(as_json(choice), indent=1, ensure_ascii=False) + "\n")
     write_csv(frame(choice), out / "layer.csv")
     if scores is None:
         best = choice_encoder(choice, of_model, tasks=parse_tasks(tasks), data=data, pooling=pooling)

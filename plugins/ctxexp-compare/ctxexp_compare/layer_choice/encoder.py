@@ -13,7 +13,7 @@ from ctxexp import Encoder, Sentence
 from ctxexp.command import configured
 from ctxexp.datasets import tokenizer, user_path
 from ctxexp.errors import DataError, EncodingError, ModelError, error_text
-from ctxexp.report import write_text
+from ctxexp.report import write_file
 
 if TYPE_CHECKING:
     from mteb.models import ModelMeta  # type: ignore[import-not-found,unused-ignore]
@@ -170,7 +170,7 @@ class LayerEncoder:
         if self.fit_rows is not None:
             np.save(folder / FIT_ROWS, self.fit_rows)
         keys = {key: getattr(self, key) for key in ("model", "layer", "pooling", "transform")}
-        return write_text(folder / FILE, json.dumps({**keys, "encoder": self.encoder.name}, indent=1) + "\n")
+        return write_file(folder / FILE, json.dumps({**keys, "encoder": self.encoder.name}, indent=1) + "\n")
 
     @classmethod
     def load(cls, folder: str | Path) -> LayerEncoder:

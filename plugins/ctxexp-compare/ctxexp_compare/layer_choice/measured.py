@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp import Encoder, Results, measure
-from ctxexp.command import Progress, Silent, configured, typed_model
+from ctxexp.command import Progress, configured, typed_model
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.models import Checkpoint, TransformerOptions
 from ctxexp_compare.layer_choice.choice import MEAN, NONE, Candidate, Place, ScoreTable
@@ -112,7 +112,7 @@ def measured_table(
             results = [
                 measure(
                     WithMeanLayer(encoder), None, metrics=run.metrics, transform=name, options=common,
-                    progress=progress or Silent(),
+                    progress=Progress.of(progress),
                 )
                 for name, encoder, _ in ways
             ]  # fmt: skip

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Block, GroupMean, Over
+from ctxexp import Block, GroupMean
 from ctxexp.errors import MetricError
 
 
@@ -17,7 +17,7 @@ class SenseNeighbours(GroupMean):
     near ones the first counts.
     """
 
-    over: ClassVar[Over] = "sense"
+    over = "sense"
     title = "Sense of the nearest neighbour"
     unit: ClassVar[str] = "accuracy"
     definition = "share of occurrences whose nearest other one has the same sense"

@@ -12,7 +12,7 @@ from ctxexp import Encoder, Sentence, from_arrays
 from ctxexp.command import configured, show
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import DataError
-from ctxexp.report import write_text
+from ctxexp.report import write_file
 from ctxexp_compare.passport.files import read_vectors
 from ctxexp_compare.passport.match import Passport, make_passport
 from ctxexp_compare.passport.report import describe
@@ -41,7 +41,7 @@ def passport(
     found, _ = passport_of(file, model, read_sentences(model, text), most=sentences)
     show(describe(found))
     if out is not None:
-        write_text(out, json.dumps({"passport": describe(found), **asdict(found)}, indent=1) + "\n")
+        write_file(out, json.dumps({"passport": describe(found), **asdict(found)}, indent=1) + "\n")
     in_place = all(one.is_plain and one.layer == one.name for one in found.layers)
     return 0 if in_place and not found.missing and not found.arrangement.notes else 1
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ctxexp import CtxexpError, Encoder, Sentence
-from ctxexp.command import Progress, Silent, configured, typed_model
+from ctxexp.command import Progress, configured, typed_model
 from ctxexp.errors import ConfigError
 from ctxexp_compare.pins import facts
 from ctxexp_compare.pins.encoding import BATCH, EncodedText, threads
@@ -86,7 +86,7 @@ def pin(
         raise ConfigError(f"dtypes={wrong[0]}: expected some of {', '.join(DTYPES)}")
     if dtypes and not isinstance(model, str):
         raise ConfigError("dtypes: an encoder in memory computes in its own dtype; name the model instead")
-    stages = progress if isinstance(progress, Progress) else Progress() if progress else Silent()
+    stages = Progress.of(progress)
     source = _Source(model, tuple(options))
     encoder = source.encoder()
     sentences = source.sentences(encoder, text)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import GroupMean, Over
+from ctxexp import GroupMean
 
 
 class FirstWordLength(GroupMean):
@@ -17,7 +17,7 @@ class FirstWordLength(GroupMean):
     word in the first one's place. Sentences of one word have no score.
     """
 
-    over: ClassVar[Over] = "sentence"
+    over = "sentence"
     title = "Length of the first word"
     unit: ClassVar[str] = "ratio"
     subject: ClassVar[str] = "sentences' first words"

@@ -10,7 +10,7 @@ from ctxexp import Corpus, Pair, Sentence
 from ctxexp.datasets import archive_members, cache_folder, download, read_table, user_path
 from ctxexp.datasets import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.report import write_text
+from ctxexp.report import write_file
 
 HEADER = ("question", "sentence", "label")
 # GLUE's archive of 2018 and its digest, which public projects quote beside either address; not fetched by us so far.
@@ -69,7 +69,7 @@ def fetch_qnli(urls: Sequence[str] = URLS, *, sha256: str = SHA256, cache: Path 
         )
     for name, data in archive_members(urls[0], archive):
         if PurePosixPath(name).name == "dev.tsv" and "__MACOSX" not in name:
-            return write_text(target, data.decode("utf-8"))
+            return write_file(target, data.decode("utf-8"))
     raise DataError(f"dataset qnli: the archive from {urls[0]} has no dev.tsv")
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Group, Metric, Over
+from ctxexp import Group, Metric
 from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio
 
 
@@ -23,7 +23,7 @@ class SentenceGeometry(Metric):
     d n / (d + n).
     """
 
-    over: ClassVar[Over] = "pair"
+    over = "pair"
     title = "Geometry of sentence vectors"
     unit: ClassVar[str] = "cosine"
     subject: ClassVar[str] = "unrelated sentences"

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Group, Metric, Output, Over
+from ctxexp import Group, Metric, Output
 from ctxexp.errors import MetricError
 from ctxexp.maths import entropy_rank, mean_cosine
 from ctxexp.report import write_csv
@@ -45,7 +45,7 @@ class Degeneration(Metric):
       2 d): near 1, negative_direction says nothing.
     """
 
-    over: ClassVar[Over] = "corpus"
+    over = "corpus"
     measures_embedding_tables: ClassVar[bool] = True  # the rows of their special pieces included
     title = "Degeneration"
     unit: ClassVar[str] = "cosine"

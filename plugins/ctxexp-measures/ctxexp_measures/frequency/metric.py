@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ctxexp import Block, Corpus, Encoder, Estimate, Group, Metric, Output, Over, Text
+from ctxexp import Block, Corpus, Encoder, Estimate, Group, Metric, Output, Text
 from ctxexp.datasets import user_path
 from ctxexp.errors import DataError, MetricError
 from ctxexp_measures.frequency.projection import Projection, draw, project
@@ -41,7 +41,7 @@ class FrequencyGeometry(Metric):
     numbers take that out. `projection`: layers and tables to draw (null: the last layer and all tables).
     """
 
-    over: ClassVar[Over] = "word"
+    over = "word"
     measures_embedding_tables: ClassVar[bool] = True
     title = "Frequency geometry"
     unit: ClassVar[str] = "Spearman correlation"

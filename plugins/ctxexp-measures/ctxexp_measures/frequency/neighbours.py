@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from ctxexp.command import Progress, Silent
+from ctxexp.command import Progress
 from ctxexp.errors import MetricError
 
 NeighbourMeasure = Literal["l2", "dot", "cosine"]
@@ -75,7 +75,7 @@ def nearest(
     wide -= mean
     half_squares, offset = np.vecdot(wide, wide) / 2, wide @ mean + mean @ mean / 2
     step = max(1, chunk_bytes // (8 * len(x)))
-    with (progress or Silent()).stage("nearest neighbours", len(rows), "rows") as stage:
+    with Progress.of(progress).stage("nearest neighbours", len(rows), "rows") as stage:
         for part in (slice(first, first + step) for first in range(0, len(rows), step)):
             query_rows = rows[part]
             products = wide[query_rows] @ wide.T  # (q, n)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.report import INK, add_captions, empty_figure, save_figure, write_text
+from ctxexp.report import INK, add_captions, empty_figure, save_figure, write_file
 
 FILE = "projection.json"
 POINTS = 5000  # drawn at most
@@ -29,7 +29,7 @@ class Projection:
     n: int  # rows that were projected
 
     def save(self, folder: Path) -> None:
-        write_text(folder / FILE, json.dumps(asdict(self), ensure_ascii=False))
+        write_file(folder / FILE, json.dumps(asdict(self), ensure_ascii=False))
 
     @classmethod
     def load(cls, folder: Path) -> Projection | None:
@@ -142,7 +142,7 @@ def _page(panels: Sequence[tuple[str, Projection]], path: Path, title: str) -> P
     )
     figure.update_xaxes(title_text="first direction")
     figure.update_yaxes(title_text="second direction")
-    return write_text(path, figure.to_html(include_plotlyjs=True, full_html=True))
+    return write_file(path, figure.to_html(include_plotlyjs=True, full_html=True))
 
 
 def _escaped(text: str) -> str:

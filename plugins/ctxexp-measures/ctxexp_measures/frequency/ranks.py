@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from ctxexp import Estimate
-from ctxexp.command import Progress, Silent
+from ctxexp.command import Progress
 from ctxexp.datasets import text_lines
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import midranks, percentiles, resamples, spearman
@@ -200,7 +200,7 @@ def geometry(
             continue
         queries = np.arange(len(whose)) if neighbours == "bin" else rows
         whole = len(among) == len(x)
-        progress = Progress() if len(among) >= LARGE else Silent()
+        progress = Progress.of(len(among) >= LARGE)
         search = nearest(x if whole else x[among], k=max(k), by=by, queries=queries, progress=progress)
         for measure, near in search.items():
             for each in k:

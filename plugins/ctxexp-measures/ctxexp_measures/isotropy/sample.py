@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 import ctxexp
-from ctxexp import Group, Over
+from ctxexp import Group
 from ctxexp.errors import MetricError
 
 
@@ -16,7 +16,7 @@ class SampleMetric(ctxexp.Metric):
     """Statistics of the first of the baseline's random samples of occurrences (those behind anisotropy); `sd` is the
     standard deviation of raw over `redraws` further samples, each of which costs as much as the first."""
 
-    over: ClassVar[Over] = "sample"
+    over = "sample"
     name: ClassVar[str]
     statistics: ClassVar[tuple[str, ...]] = ("raw",)  # names of the statistics in `values`, beside n
 

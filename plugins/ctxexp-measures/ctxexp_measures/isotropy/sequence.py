@@ -9,7 +9,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 import ctxexp
-from ctxexp import Over
 from ctxexp.errors import MetricError
 
 Definition = Literal["defined", "released"]
@@ -19,7 +18,7 @@ DEFINITIONS = ("defined", "released")
 class _OfSentences(ctxexp.GroupMean):
     """Base of functions of a sentence's rows in their order, by one of two definitions."""
 
-    over: ClassVar[Over] = "sentence"
+    over = "sentence"
     name: ClassVar[str]
 
     def __init__(

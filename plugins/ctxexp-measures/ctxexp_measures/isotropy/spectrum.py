@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 import ctxexp
-from ctxexp import Block, Group, Over
+from ctxexp import Block, Group
 from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class Spectrum(ctxexp.Metric):
     """Base class of functions of the covariance of all occurrences. It accumulates their mean and scatter matrix
     (d, d), so that memory doesn't grow with the number of occurrences."""
 
-    over: ClassVar[Over] = "occurrence"
+    over = "occurrence"
 
     def __init__(self) -> None:
         self.moments = Moments()

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Group, Metric, Over
+from ctxexp import Group, Metric
 from ctxexp.errors import MetricError
 
 
@@ -64,7 +64,7 @@ class Symmetry(Metric):
     once, as most measures of isotropy have it. NaN where a table has no counts.
     """
 
-    over: ClassVar[Over] = "word"
+    over = "word"
     measures_embedding_tables: ClassVar[bool] = True
     title = "Symmetry of word vectors"
     unit: ClassVar[str] = "symmetry"

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from ctxexp import Block, Group, Metric, Output, Over
+from ctxexp import Block, Group, Metric, Output
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, near
 from ctxexp.models import WordVectors
@@ -50,7 +50,7 @@ class StaticVectors(Metric):
     (vectors.txt), word2vec_binary (vectors.bin), safetensors (vectors.safetensors).
     """
 
-    over: ClassVar[Over] = "word"
+    over = "word"
     title = "Static vectors"
     unit: ClassVar[str] = "score"
     invariances = frozenset({"rotation", "scale", "permutation"})

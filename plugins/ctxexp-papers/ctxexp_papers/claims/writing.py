@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxexp.files.writing import render_page
-from ctxexp.report import write_text
+from ctxexp.report import write_file
 from ctxexp_papers.claims import report
 from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.court import Trial
@@ -21,7 +21,7 @@ from ctxexp_papers.claims.verdict import RULINGS, Finding, Verdict
 def write(trials: Sequence[Trial], folder: Path) -> list[Path]:
     """The three files in the folder, which is made if need be; their paths."""
     files = {"claims.md": report.markdown(trials), "claims.json": as_json(trials), "claims.html": page(trials)}
-    return [write_text(folder / name, content) for name, content in files.items()]
+    return [write_file(folder / name, content) for name, content in files.items()]
 
 
 def as_json(trials: Sequence[Trial]) -> str:

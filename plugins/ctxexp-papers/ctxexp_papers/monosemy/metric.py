@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ctxexp import Corpus, Estimate, Group, Metric, Over, Text
+from ctxexp import Corpus, Estimate, Group, Metric, Text
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import mean_cosine
 from ctxexp_papers.claims.statistics.matched import matched_difference, partial_ranks, within_strata
@@ -41,7 +41,7 @@ class SelfSimilarityBySenses(Metric):
     and ten sentences each; Ethayarajh 2019 says that variety, not polysemy, drives a word's variation.
     """
 
-    over: ClassVar[Over] = "sense"
+    over = "sense"
     name: ClassVar[str] = "self_similarity_by_senses"
     title = "Self-similarity by number of senses"
     unit: ClassVar[str] = "cosine"

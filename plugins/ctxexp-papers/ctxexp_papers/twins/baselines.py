@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp import Baseline, Metric, Occurrences, Over
+from ctxexp import Baseline, Metric, Occurrences
 from ctxexp.baseline import BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
 from ctxexp.baselines import OnePerSentence
 from ctxexp.errors import ConfigError
@@ -42,7 +42,7 @@ class Twins(Baseline):
     def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
         return self.sample.groups(occurrences, rng)
 
-    def group_baseline(self, occurrences: Occurrences, over: Over, seed: int) -> GroupBaseline | None:
+    def group_baseline(self, occurrences: Occurrences, over: str, seed: int) -> GroupBaseline | None:
         if over not in ("word", "sentence"):
             return None
         groups, strata = occurrences.groups(over), None
@@ -75,7 +75,7 @@ class TwinLevels(GroupBaseline):
 
     def __init__(
         self,
-        over: Over,
+        over: str,
         twins: Sequence[Groups],
         groups: Groups,
         occurrences: Occurrences,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp import GroupMean, Metric, Results
-from ctxexp.command import Progress, Silent
+from ctxexp.command import Progress
 from ctxexp.maths import Curve, Resamples, Stream, finite_mean, interval
 from ctxexp.maths.mix import CountInfluence, MixedWords
 from ctxexp.maths.resampling import Units
@@ -79,7 +79,7 @@ def _parts(
     order = np.random.default_rng([study.seed, Stream.PARTS]).permutation(n).tolist()
     for name, which in (("quarter", order[: n // 4]), (HALVES[0], order[: n // 2]), (HALVES[1], order[n // 2 :])):
         part = replace(totals, shards=tuple(totals.shards[i] for i in sorted(which)))
-        yield part_table(name, _measure_totals(study, text, part, metrics, forms, 0, Silent()))
+        yield part_table(name, _measure_totals(study, text, part, metrics, forms, 0, Progress.of(None)))
 
 
 def _measure_totals(

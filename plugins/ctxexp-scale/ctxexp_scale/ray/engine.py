@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from itertools import chain, islice
 from typing import Any, ClassVar, TypeVar
 
-from ctxexp import Engine
-from ctxexp.errors import ConfigError, EngineError, error_text
+from ctxexp import CtxexpError, Engine
+from ctxexp.errors import ConfigError, error_text
 
 INTERPRETERS = {"py_executable", "pip", "uv", "conda", "container", "image_uri"}  # Ray's keys that choose one
 T = TypeVar("T")
@@ -113,7 +113,7 @@ class RayEngine(Engine):
                 ray.init(address=self.address or "local", log_to_driver=False, logging_level=logging.ERROR,
                          runtime_env=self._worker_environment() or None, **local)  # fmt: skip
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise EngineError(
+            raise CtxexpError(
                 f"engine ray: no cluster at engine.address={self.address}: {error_text(error)}"
             ) from error
         if not self.address:

@@ -12,8 +12,8 @@ from typing import Any
 import ray
 from ray import exceptions
 
-from ctxexp import Engine
-from ctxexp.errors import EngineError, error_text
+from ctxexp import CtxexpError, Engine
+from ctxexp.errors import error_text
 
 log = logging.getLogger("ctxexp")
 
@@ -79,7 +79,7 @@ class Pool:
 
     def map_unordered(self, items: Iterable[Any]) -> Iterator[Any]:
         """Yield the results in the order in which they arrive. Raises the exceptions of the work function, and
-        EngineError for items that kill workers."""
+        CtxexpError for items that kill workers."""
         source, began, ready = enumerate(items), time.monotonic(), 0
         self.waiting.extend(islice(source, self.size))
         try:
@@ -94,10 +94,10 @@ class Pool:
                     continue
                 except exceptions.RayTaskError as error:
                     raise (
-                        error.cause if isinstance(error.cause, Exception) else EngineError(error_text(error))
+                        error.cause if isinstance(error.cause, Exception) else CtxexpError(error_text(error))
                     ) from None
                 except exceptions.RayError as error:
-                    raise EngineError(f"engine ray: no worker can be begun: {error_text(error)}") from error
+                    raise CtxexpError(f"engine ray: no worker can be begun: {error_text(error)}") from error
                 _, item = slot.tasks.popleft()
                 if item is None:
                     ready += 1
@@ -152,7 +152,7 @@ class Pool:
             return
         self.slots.remove(slot)
         if not self.slots:
-            raise EngineError(
+            raise CtxexpError(
                 f"engine ray: no worker is left, each was begun anew {self.max_restarts} times (engine.max_restarts): "
                 f"{error_text(error)}; what was done is kept: the same command goes on from it"
             ) from error

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ctxexp import Block, Corpus, Estimate, Group, GroupMean, Metric, Over, Text
+from ctxexp import Block, Corpus, Estimate, Group, GroupMean, Metric, Text
 from ctxexp.command import registry
 from ctxexp.maths import Resamples
 from ctxexp_measures.senses.attributes import tags_of_rows
@@ -123,7 +123,7 @@ class SelfSimilarityByClass(ByClass):
     none. The chance level, `baseline`, is the one of self-similarity, for all classes.
     """
 
-    over: ClassVar[Over] = "word"
+    over = "word"
     name: ClassVar[str] = "self_similarity_by_class"
     title = "Self-similarity by class of word"
     unit: ClassVar[str] = "cosine"
@@ -144,7 +144,7 @@ class SenseSeparationByClass(ByClass):
     in several classes. By frequency and by tokens all senses of a word are. The chance level is 0 in every class.
     """
 
-    over: ClassVar[Over] = "sense"
+    over = "sense"
     name: ClassVar[str] = "sense_separation_by_class"
     title = "Separation of word senses by class of word"
     unit: ClassVar[str] = "cosine"

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Block, Estimate, Group, Metric, Over, Text
+from ctxexp import Block, Estimate, Group, Metric, Text
 from ctxexp.errors import MetricError
 from ctxexp.maths import Curve, Resamples, interval
 from ctxexp_measures.senses.attributes import row_attributes
@@ -56,7 +56,7 @@ class VarianceComponents(Metric):
     doi:10.18653/v1/2020.conll-1.17).
     """
 
-    over: ClassVar[Over] = "corpus"
+    over = "corpus"
     title = "What word vectors vary with"
     unit: ClassVar[str] = "share of variance"
     subject: ClassVar[str] = "word vectors"

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Block, Corpus, Estimate, Group, Metric, Over, Text
+from ctxexp import Block, Corpus, Estimate, Group, Metric, Text
 from ctxexp.datasets import user_path
 from ctxexp.errors import MetricError
 from ctxexp.maths import Resamples
@@ -35,7 +35,7 @@ class Probe(Metric):
     documents or sentences anew, those of `held_out_words` words; folds, control and classifiers are held.
     """
 
-    over: ClassVar[Over] = "corpus"
+    over = "corpus"
     title = "Linear probe"
     unit: ClassVar[str] = "accuracy"
     own_baseline: ClassVar[str] = "the same probe on a control task"

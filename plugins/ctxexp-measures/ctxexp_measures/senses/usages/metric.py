@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Block, Corpus, Group, Metric, Over, Text
+from ctxexp import Block, Corpus, Group, Metric, Text
 from ctxexp.errors import MetricError
 from ctxexp_measures.senses.attributes import tags_of_rows
 from ctxexp_measures.senses.corpora.usages import USAGE, Usages, usages_in
@@ -16,7 +16,7 @@ class UsageMetric(Metric):
     """Base of measures of usages of `corpus`: `x` (usages, d) are their vectors, NaN for a usage without one (a word
     that the model's tokenizer has no piece for, or that a control leaves out); `names` are in x's order."""
 
-    over: ClassVar[Over] = "occurrence"
+    over = "occurrence"
     needs: ClassVar[str]  # what `require` says is missing: "metric wic compares ..."
     dataset: ClassVar[str]  # and where it is to be had
 
