@@ -31,11 +31,11 @@ import sys
 from types import ModuleType
 from typing import Any, NoReturn
 
-from ctxexp.baseline import Baseline
+from ctxexp.baselines import Baseline
 from ctxexp.command.face import compare, load, measure, runs
-from ctxexp.control import Control
+from ctxexp.controls import Control
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
-from ctxexp.engine import Engine
+from ctxexp.engines import Engine
 from ctxexp.errors import CtxexpError, near
 from ctxexp.files.code_version import __version__ as __version__
 from ctxexp.groups import Block, Group, Pairs

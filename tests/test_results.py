@@ -13,8 +13,8 @@ import pytest
 
 from ctxexp import Results
 from ctxexp.errors import MetricError, TrackingError
+from ctxexp.files import find_damage, seal_folder
 from ctxexp.files.process import read_state, write_json
-from ctxexp.files.writing import find_damage, seal_folder
 from ctxexp.results import Key
 from ctxexp.results.values import Values, metric_key
 from tests.made import results_with, told

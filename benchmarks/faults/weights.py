@@ -15,10 +15,10 @@ import numpy as np
 import tiny_models
 
 from ctxexp import Corpus, Encoder, Occurrences
-from ctxexp.files.vector_files import write_binary, write_safetensors, write_text
 from ctxexp.models.elmo.factory import elmo
 from ctxexp.models.elmo.files import ElmoOptions, write_options, write_weights
 from ctxexp.models.huggingface import huggingface
+from ctxexp.models.vector_files import write_binary, write_safetensors, write_text
 from ctxexp.models.word_vectors import word_vectors
 from ctxexp.vectors.encode import open_store
 

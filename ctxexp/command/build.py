@@ -12,19 +12,19 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from ctxexp.baseline import Baseline
+from ctxexp.baselines import Baseline
 from ctxexp.command.config import Component, Config, component_of, parse_config, values_of_run
 from ctxexp.command.key import key_of, run_info, run_title
 from ctxexp.command.options import SHARDS
-from ctxexp.control import Control
+from ctxexp.controls import Control
 from ctxexp.dataset import Corpus, TextStream
 from ctxexp.datasets.checks import check_corpus, check_sentences, deduplicate
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.downloads import vector_folder
 from ctxexp.datasets.text import fit_files, sentences_of
-from ctxexp.engine import Engine
+from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near, short
-from ctxexp.files.writing import user_path
+from ctxexp.files import user_path
 from ctxexp.jobs.job import Sinks
 from ctxexp.measuring.study import ShardOptions, Study, load_sharder
 from ctxexp.measuring.words import Observer

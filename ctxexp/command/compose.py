@@ -50,7 +50,7 @@ from ctxexp.command.overrides import (
     take_plugins,
 )
 from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
-from ctxexp.files.writing import user_path
+from ctxexp.files import user_path
 from ctxexp.plugins import COMMAND, CONFIG_KINDS, Factory, arguments
 from ctxexp.plugins.offers import install_hint
 from ctxexp.plugins.registry import GROUPS, LISTS, plugin_files, registry

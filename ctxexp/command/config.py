@@ -16,8 +16,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.resolvers import oc
 
 from ctxexp.command.options import RunOptions
-from ctxexp.control import Control
-from ctxexp.engine import Engine
+from ctxexp.controls import Control
+from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, MetricError, error_text, near, short
 from ctxexp.files.credentials import refuse_clear, remember
 from ctxexp.metric import RUN

@@ -41,6 +41,7 @@ from ctxexp.command.options import MEANT
 from ctxexp.command.overrides import write_out
 from ctxexp.datasets.downloads import vector_folder
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
+from ctxexp.files import disk_error_message, is_disk_full, user_path
 from ctxexp.files.code_version import skip_damaged
 from ctxexp.files.process import (
     job_folder,
@@ -51,7 +52,6 @@ from ctxexp.files.process import (
     try_state,
     watch_parent_in_workers,
 )
-from ctxexp.files.writing import disk_error_message, is_disk_full, user_path
 from ctxexp.jobs.execute import JobSpec, current_sweep, execute, open_sweep, print_error_once, run_application
 from ctxexp.jobs.job import RESULT_NEUTRAL_KEYS, describe
 from ctxexp.plugins import CONFIG_KINDS

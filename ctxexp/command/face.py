@@ -15,14 +15,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Never
 
-from ctxexp.baseline import Baseline
+from ctxexp.baselines import Baseline
 from ctxexp.command.names import as_value, choose_text, typed_model
-from ctxexp.control import Control
+from ctxexp.controls import Control
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.checks import tokenizer
-from ctxexp.datasets.tables import choose_column, table_cells, text_of
+from ctxexp.datasets.reading import choose_column, table_cells, text_of
 from ctxexp.errors import ConfigError, line, suggestions
-from ctxexp.files.writing import user_path
+from ctxexp.files import user_path
 from ctxexp.metric import Metric
 from ctxexp.model import Encoder
 from ctxexp.models.memory import from_transformers

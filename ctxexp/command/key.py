@@ -14,10 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ctxexp.command.config import Component, Config
-from ctxexp.control import Control
+from ctxexp.controls import Control
 from ctxexp.errors import ConfigError
+from ctxexp.files import user_path
 from ctxexp.files.code_version import __version__, package_digest
-from ctxexp.files.writing import user_path
 from ctxexp.jobs.job import RESULT_NEUTRAL_KEYS
 from ctxexp.measuring.study import Study
 from ctxexp.models.choices import AS_TOKENIZER

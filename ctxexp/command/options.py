@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 
 from ctxexp.errors import ConfigError, near, short
-from ctxexp.files.writing import user_path
+from ctxexp.files import user_path
 from ctxexp.maths.mix import BANDS, WordMix
 from ctxexp.maths.mix import Weights as MeanWeights
 from ctxexp.plugins.offers import Seed

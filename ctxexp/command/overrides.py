@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from ctxexp.command.names import Location, as_overrides, locate, long_form, quote
 from ctxexp.command.options import MEANT
 from ctxexp.errors import ConfigError, UnknownName, error_text, line, short, suggestions
-from ctxexp.files.writing import user_path
+from ctxexp.files import user_path
 from ctxexp.plugins import COMMAND
 from ctxexp.plugins.offers import install_hint
 from ctxexp.plugins.registry import ARGUMENTS, GROUPS, LISTS, load_plugin_files

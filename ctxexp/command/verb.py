@@ -22,7 +22,7 @@ from typing import Any, Literal, get_origin
 
 from ctxexp.command.help import EXAMPLE, columns
 from ctxexp.errors import ConfigError, DiskError, line, near, short, suggestions
-from ctxexp.files.writing import check_writable, user_path
+from ctxexp.files import check_writable, user_path
 from ctxexp.plugins.offers import parse_value, type_text, value_text
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.document import Document

@@ -16,9 +16,9 @@ from ctxexp.command.cli import run_or_help
 from ctxexp.command.help import ConfigKey, columns, config_keys, option_keys, option_names, summary_of
 from ctxexp.datasets.downloads import vector_folder
 from ctxexp.errors import TrackingError
+from ctxexp.files import user_path
 from ctxexp.files.code_version import __version__
 from ctxexp.files.credentials import VARIABLE
-from ctxexp.files.writing import user_path
 from ctxexp.models.choices import cached_models, registered_models
 from ctxexp.plugins import Register, hookimpl
 from ctxexp.plugins.hookspecs import ALL_KINDS, COMMAND, CONFIG_KINDS

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from ctxexp.datasets.checks import tokenizer
 from ctxexp.datasets.downloads import archive_members, cache_folder, download
-from ctxexp.datasets.tables import read_table
+from ctxexp.datasets.reading import read_table, text_lines
 from ctxexp.datasets.text import TextUnits
-from ctxexp.files.text_lines import text_lines
-from ctxexp.files.writing import user_path
+from ctxexp.files import user_path
 from ctxexp.plugins import Register, hookimpl
 
 __all__ = [

@@ -24,7 +24,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from ctxexp.errors import DataError, line
-from ctxexp.files.writing import user_path
+from ctxexp.files import user_path
 
 _STS = "ixa2.si.ehu.eus/stswiki/images/"
 _SICK = "alt.qcri.org/semeval2014/task1/data/uploads/"

@@ -11,10 +11,9 @@ from typing import Literal
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.datasets.checks import tokenizer as make_tokenizer
 from ctxexp.datasets.downloads import fetch_dataset
-from ctxexp.datasets.tables import read_table
+from ctxexp.datasets.reading import read_table, text_lines
 from ctxexp.errors import ConfigError, DataError, UnknownName
-from ctxexp.files.text_lines import text_lines
-from ctxexp.files.writing import user_path
+from ctxexp.files import user_path
 
 Scored = tuple[str, str, float, str]  # first sentence, second sentence, gold score, subset
 YEARS = {

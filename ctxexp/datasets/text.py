@@ -1,7 +1,7 @@
 """The user's own text, in memory or streamed: files of a sentence a line, tables with a column of texts, folders of
 either, SNLI's and MultiNLI's pairs as sentences.
 
-Which file is read how is told by its name, and what a line is by `ctxexp.files.text_lines`; a kind of file that isn't
+Which file is read how is told by its name, and what a line is by `ctxexp.datasets.reading`; a kind of file that isn't
 known is refused.
 """
 
@@ -19,10 +19,20 @@ import regex
 
 from ctxexp.dataset import Corpus, Sentence, TextStream
 from ctxexp.datasets.checks import tokenizer as make_tokenizer
-from ctxexp.datasets.tables import TABLES, choose_column, read_rows, read_table, text_of
+from ctxexp.datasets.reading import (
+    COMPRESSED,
+    TABLES,
+    choose_column,
+    is_compressed,
+    lines_after_byte,
+    read_rows,
+    read_table,
+    suffix_of,
+    text_lines,
+    text_of,
+)
 from ctxexp.errors import ConfigError, DataError, near, short
-from ctxexp.files.text_lines import COMPRESSED, is_compressed, lines_after_byte, suffix_of, text_lines
-from ctxexp.files.writing import user_path
+from ctxexp.files import user_path
 
 log = logging.getLogger("ctxexp")
 Sentences = Literal["row", "line", "marks"]

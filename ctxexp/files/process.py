@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from ctxexp.errors import DiskError, Terminated
+from ctxexp.files import PART, disk_error_message, no_device, user_path, write_file
 from ctxexp.files.code_version import PACKAGE
 from ctxexp.files.credentials import map_texts, mask
-from ctxexp.files.writing import PART, disk_error_message, no_device, user_path, write_file
 
 STATE = "status.json"  # what the job is doing: changes, so it is no artifact
 RUN = "run.json"  # what names the job

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ctxexp.errors import CtxexpError, Terminated, TrackingError, error_text, line
-from ctxexp.files import process
+from ctxexp.files import is_disk_full, process
 from ctxexp.files.credentials import map_texts, mask, with_references
 from ctxexp.files.process import (
     STATE,
@@ -32,7 +32,6 @@ from ctxexp.files.process import (
     try_state,
     write_json,
 )
-from ctxexp.files.writing import is_disk_full
 from ctxexp.jobs.job import Sinks, describe, job, labels, new_run, reuse, run_name, title_of
 from ctxexp.measuring.study import Study
 from ctxexp.plugins.registry import registry

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ctxexp.errors import CtxexpError, TrackingError, plugin_call
+from ctxexp.files import MANIFEST, disk_error_message, find_damage, is_disk_full, seal_folder, user_path, write_file
 from ctxexp.files.credentials import map_texts, mask
 from ctxexp.files.process import (
     RUN,
@@ -40,15 +41,6 @@ from ctxexp.files.process import (
     try_state,
     write_json,
     write_state,
-)
-from ctxexp.files.writing import (
-    MANIFEST,
-    disk_error_message,
-    find_damage,
-    is_disk_full,
-    seal_folder,
-    user_path,
-    write_file,
 )
 from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.registry import ARGUMENTS

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ctxexp.baseline import Among, Baseline, BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
+from ctxexp.baselines import Among, Baseline, BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
 from ctxexp.errors import MetricError, plugin_call, short
 from ctxexp.groups import Block, WordReader
 from ctxexp.maths.geometry import PreparedRows

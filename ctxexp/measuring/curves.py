@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ctxexp.baseline import ScoredGroups
+from ctxexp.baselines import ScoredGroups
 from ctxexp.errors import MetricError
 from ctxexp.groups import Place
 from ctxexp.maths.geometry import chance_corrected

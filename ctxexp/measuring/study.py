@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ctxexp.baseline import Baseline
-from ctxexp.baselines import OnePerSentence, builtin_baseline
-from ctxexp.control import Control
-from ctxexp.controls import Uncontrolled
+from ctxexp.baselines import Baseline, OnePerSentence, builtin_baseline
+from ctxexp.controls import Control, Uncontrolled
 from ctxexp.dataset import Corpus, TextStream, overlap
-from ctxexp.engine import Engine
+from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, DataError, MetricError, plugin_call
 from ctxexp.files.code_version import __version__
 from ctxexp.maths.mix import WordMix

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from ctxexp.baseline import Baseline
-from ctxexp.baselines import builtin_baseline
+from ctxexp.baselines import Baseline, builtin_baseline
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, plugin_call
 from ctxexp.groups import BLOCK_BYTES, Block, Gather, Pairs, Place, Reader, WordReader

@@ -14,7 +14,7 @@ from typing import ClassVar, get_args
 import numpy as np
 
 from ctxexp.errors import ConfigError
-from ctxexp.files.writing import write_csv
+from ctxexp.files import write_csv
 from ctxexp.groups import Block, Group
 from ctxexp.maths import influence
 from ctxexp.maths.geometry import (

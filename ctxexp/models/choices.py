@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from ctxexp.errors import ConfigError, ModelError, UnknownName
-from ctxexp.files.writing import user_path
+from ctxexp.files import user_path
 from ctxexp.model import Encoder
 from ctxexp.models.elmo.locate import hub_cache, locate
 from ctxexp.models.transformer.checkpoints import is_complete, local_path

@@ -15,8 +15,8 @@ from typing import Any
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.downloads import cache_folder
 from ctxexp.errors import DiskError, error_text
+from ctxexp.files import clear_parts, digest, seal, unseal, write_file
 from ctxexp.files.code_version import code_version
-from ctxexp.files.writing import clear_parts, digest, seal, unseal, write_file
 from ctxexp.model import EncodedSentence, Encoder, TextStart
 from ctxexp.models.choices import is_cpu
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
-from ctxexp.files.vector_files import Format, detect_layout, read_vectors
-from ctxexp.files.writing import file_sha256, user_path
+from ctxexp.files import file_sha256, user_path
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import check_vector_file
+from ctxexp.models.vector_files import Format, detect_layout, read_vectors
 
 log = logging.getLogger("ctxexp")
 

@@ -67,7 +67,7 @@ class HookSpecs:
     @hookspec
     def register_engines(self, register: Register) -> None:
         """Offer engines, execution backends that read texts and encode sentences, each by a factory(**config) ->
-        ctxexp.engine.Engine.
+        ctxexp.Engine.
         """
 
     @hookspec

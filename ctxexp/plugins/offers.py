@@ -36,7 +36,7 @@ from ctxexp.errors import (
     short,
     suggestions,
 )
-from ctxexp.files.writing import user_path
+from ctxexp.files import user_path
 from ctxexp.plugins.hookspecs import COMMAND, FIRST_PARTY, REPORT, Factory
 
 Seed = Annotated[int, Ge(0), Le(2**63 - 1)]  # torch's seeds

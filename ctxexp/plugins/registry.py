@@ -27,8 +27,8 @@ from ctxexp.errors import (
     plugin_line,
     short,
 )
+from ctxexp.files import user_path
 from ctxexp.files.code_version import damaged
-from ctxexp.files.writing import user_path
 from ctxexp.plugins.hookspecs import CONFIG_KINDS, FIRST_PARTY, HOOKS, Factory, HookSpecs, Register
 from ctxexp.plugins.offers import Offer, PluginVersion, install_hint, load_plugin_file, location
 

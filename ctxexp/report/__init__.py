@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxexp.files.writing import write_csv, write_file
+from ctxexp.files import write_csv, write_file
 from ctxexp.report.claims import claimed_order
 from ctxexp.report.document import Document
 from ctxexp.report.frame import FAINT, GRID, INK, PALETTE, add_captions, colours, empty_figure, save_figure

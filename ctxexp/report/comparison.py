@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.errors import MetricError, near
-from ctxexp.files.writing import user_path, write_csv
+from ctxexp.files import user_path, write_csv
 from ctxexp.plugins import Registry
 from ctxexp.report import terminal, wording
 from ctxexp.report.charts import sweep_charts

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ctxexp.files.writing import atomic_write
+from ctxexp.files import atomic_write
 from ctxexp.progress import in_notebook
 from ctxexp.report.run_facts import encoder_lines
 from ctxexp.report.wording import LabelledResults

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ctxexp.files.writing import write_csv, write_file
+from ctxexp.files import write_csv, write_file
 from ctxexp.plugins import REPORT, Registry
 from ctxexp.report.claims import opposite_steps
 from ctxexp.report.findings import MARKED, change, comparison_finding, enumeration, finding, leading_keys

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ctxexp.errors import MetricError, TrackingError, short
-from ctxexp.files.writing import (
+from ctxexp.files import (
     NO_ARCHIVE,
     atomic_write,
     column_types,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, overload
 import numpy as np
 
 from ctxexp.errors import MetricError, near
-from ctxexp.files.writing import user_path
+from ctxexp.files import user_path
 from ctxexp.maths.resampling import interval
 from ctxexp.results import files
 from ctxexp.results.run_info import RunInfo

@@ -20,8 +20,8 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.datasets.checks import check_gold, check_sentences
-from ctxexp.engine import Engine
-from ctxexp.files.writing import digest_of, seal_folder
+from ctxexp.engines import Engine
+from ctxexp.files import digest_of, seal_folder
 from ctxexp.results import Results
 from ctxexp.results.values import Key, Values
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport, SweepRow
@@ -366,7 +366,7 @@ def _interface(corpus: Corpus) -> None:
 
 
 def check_engine(make: Callable[[], Engine], *, name: str = "") -> Report:
-    """The laws of `ctxexp.engine.Engine`; raises ConformanceError naming each that is broken.
+    """The laws of `ctxexp.engines.Engine`; raises ConformanceError naming each that is broken.
 
     An engine of several workers starts them, each a process of its own.
 
@@ -379,7 +379,7 @@ def check_engine(make: Callable[[], Engine], *, name: str = "") -> Report:
     with report.law("interface"):
         engine = make()
         if not isinstance(engine, Engine):
-            raise Breach(f"it built {type(engine).__name__}; expected a ctxexp.engine.Engine")
+            raise Breach(f"it built {type(engine).__name__}; expected a ctxexp.engines.Engine")
         if not engine.name:
             raise Breach("name is empty; configs choose an engine by it")
         if engine.workers < 1 or engine.shard_tokens < 1:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ctxexp.baseline import Baseline
-from ctxexp.control import Control
+from ctxexp.baselines import Baseline
+from ctxexp.controls import Control
 from ctxexp.dataset import Corpus, Pair, Sense, Sentence
 from ctxexp.datasets.checks import check_corpus
 from ctxexp.errors import TransformError

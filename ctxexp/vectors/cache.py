@@ -27,8 +27,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ctxexp.errors import DiskError, StoreError
+from ctxexp.files import PART, write_file
 from ctxexp.files.process import HOST, PID, STARTED, process_tags, why_gone
-from ctxexp.files.writing import PART, write_file
 from ctxexp.vectors.store import DamagedError, read_meta
 
 log = logging.getLogger("ctxexp")

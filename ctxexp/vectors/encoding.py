@@ -25,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp.dataset import Sentence
-from ctxexp.engine import Engine
+from ctxexp.engines import Engine
 from ctxexp.errors import EncodingError, error_text, plugin_call, plugin_line, short
-from ctxexp.files.writing import seal, unseal, write_file
+from ctxexp.files import seal, unseal, write_file
 from ctxexp.model import EncodedSentence, Encoder, check_separate
 from ctxexp.transform import chunks
 from ctxexp.vectors.align import RowIndexBuilder

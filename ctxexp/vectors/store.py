@@ -24,7 +24,7 @@ from typing import NotRequired, Self, TypedDict
 import numpy as np
 
 from ctxexp.errors import StoreError
-from ctxexp.files.writing import digest, seal, unseal
+from ctxexp.files import digest, seal, unseal
 
 STAGE_BYTES = 16 << 20  # rows of small batches, all layers, that wait in memory until they are written together
 DIRECT_ROWS = 64  # a batch of at least so many rows is written from where it lies, without the buffer

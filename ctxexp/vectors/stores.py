@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.control import Control
+from ctxexp.controls import Control
 from ctxexp.dataset import Corpus
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, MetricError, plugin_call

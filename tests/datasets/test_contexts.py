@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from ctxexp import Corpus, Sense, Sentence
 from ctxexp.datasets.checks import deduplicate
-from ctxexp.datasets.contexts import BoundOptions, bound_corpus
-from ctxexp.datasets.sketch import ContextSketch, Limits, digest
+from ctxexp.datasets.contexts import BoundOptions, ContextSketch, Limits, bound_corpus, digest
 from ctxexp.datasets.text import TextFiles
 from ctxexp.errors import DataError
 from ctxexp.vectors.stores import WordFilter

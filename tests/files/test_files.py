@@ -18,10 +18,10 @@ from matplotlib.figure import Figure
 
 from ctxexp import Corpus, Results
 from ctxexp.errors import DiskError, StoreError, TrackingError
+from ctxexp.files import PART, atomic_write
 from ctxexp.files.process import read_state
-from ctxexp.files.vector_files import EXPORTS
-from ctxexp.files.writing import PART, atomic_write
 from ctxexp.jobs.job import describe
+from ctxexp.models.vector_files import EXPORTS
 from ctxexp.plugins import REPORT, Offer, Registry
 from ctxexp.report import Table, frame, write_file
 from ctxexp.report import page as report

@@ -13,7 +13,7 @@ import pytest
 
 from ctxexp import Corpus, Sentence
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.files.vector_files import EXPORTS, read_vectors, write_binary, write_safetensors, write_text
+from ctxexp.models.vector_files import EXPORTS, read_vectors, write_binary, write_safetensors, write_text
 from ctxexp.models.word_vectors import WordVectorEncoder
 from ctxexp.report import shared_facts
 from ctxexp.testing import check

@@ -12,7 +12,7 @@ from test_measure import ALL, Memory, contextual
 from test_occurrences import shelve
 
 from ctxexp import Corpus, Occurrences, Pair
-from ctxexp.baseline import Among
+from ctxexp.baselines import Among
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.baseline_levels import Level, mean_cosine_level
 from tests.shipped import OnePerSentence, SizeMatched, Uniform

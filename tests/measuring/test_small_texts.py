@@ -12,8 +12,7 @@ from test_measure import Memory, contextual, world
 from test_occurrences import shelve
 
 from ctxexp import Baseline, Corpus, GroupMean, Occurrences
-from ctxexp.baseline import ScoredGroups
-from ctxexp.baselines import builtin_baseline
+from ctxexp.baselines import ScoredGroups, builtin_baseline
 from ctxexp.maths import Stream, mean_cosine
 from ctxexp.maths.geometry import norms
 from ctxexp.measuring.baseline_levels import FIRST, BaselineLevels

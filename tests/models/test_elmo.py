@@ -18,7 +18,7 @@ import torch
 
 from ctxexp import Sentence
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.files.writing import file_sha256
+from ctxexp.files import file_sha256
 from ctxexp.models.elmo import encoder as reading
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.files import ElmoOptions, layout, read_options, read_weights, write_options, write_weights

@@ -381,7 +381,7 @@ def test_an_edit_of_code_that_decides_vectors_changes_the_key(tmp_path: Path) ->
         "vectors/encode.py",
         "model.py",
         "vectors/store.py",
-        "files/vector_files.py",
+        "models/vector_files.py",
         "models/transformer/pieces.py",
         "models/elmo/files.py",
     ):

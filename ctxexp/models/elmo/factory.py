@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxexp.files.writing import file_sha256
+from ctxexp.files import file_sha256
 from ctxexp.model import Encoder
 from ctxexp.models import minis
 from ctxexp.models.choices import (

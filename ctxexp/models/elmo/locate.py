@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ctxexp.datasets.downloads import UNREACHABLE, cache_folder, content_at
 from ctxexp.errors import DiskError, ModelError
-from ctxexp.files.writing import atomic_write, user_path
+from ctxexp.files import atomic_write, user_path
 
 log = logging.getLogger("ctxexp")
 ORIGINAL = "elmo_2x4096_512_2048cnn_2xhighway"  # the "original" model: 93.6M parameters, 1 Billion Word benchmark

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxexp.errors import ModelError
-from ctxexp.files.writing import file_sha256, user_path
+from ctxexp.files import file_sha256, user_path
 from ctxexp.models.transformer.gguf import check_gguf
 
 HUB_SECONDS = 5.0  # how long the hub may take to answer before it counts as out of reach; HF_HUB_ETAG_TIMEOUT sets it

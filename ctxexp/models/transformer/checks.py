@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ctxexp.errors import ModelError, error_text
-from ctxexp.files.writing import no_device
+from ctxexp.files import no_device
 from ctxexp.models.transformer.leftovers import Leftovers
 from ctxexp.models.transformer.unused import is_own_code
 

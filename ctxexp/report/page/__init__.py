@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ctxexp.files.writing import render_page, write_file
+from ctxexp.files import render_page, write_file
 from ctxexp.measuring.study import HALVES, PARTS
 from ctxexp.progress import show
 from ctxexp.report import charts, run_facts, wording

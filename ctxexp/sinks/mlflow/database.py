@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ctxexp.errors import TrackingError
+from ctxexp.files import MAKE_ROOM, user_path
 from ctxexp.files.credentials import VARIABLE, mask, redact, secrets_in
 from ctxexp.files.process import HOST, PID, STARTED, defer_signals, why_gone
-from ctxexp.files.writing import MAKE_ROOM, user_path
 from ctxexp.sinks.mlflow import settle
 from ctxexp.sinks.mlflow.values import KIND
 

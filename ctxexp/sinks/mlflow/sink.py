@@ -21,10 +21,9 @@ from urllib.request import url2pathname
 import numpy as np
 
 from ctxexp.errors import ConfigError, TrackingError
-from ctxexp.files import process
+from ctxexp.files import is_own_file, process
 from ctxexp.files.credentials import redact
 from ctxexp.files.process import STATE
-from ctxexp.files.writing import is_own_file
 from ctxexp.report.charts import line_styles
 from ctxexp.report.frame import SUMMARY as SUMMARY_COLOUR
 from ctxexp.report.frame import colours

@@ -24,8 +24,8 @@ from urllib.parse import urlencode
 
 import numpy as np
 
+from ctxexp.files import no_device
 from ctxexp.files.credentials import redact
-from ctxexp.files.writing import no_device
 from ctxexp.report.charts import LOG, Line, curve_line, scale
 from ctxexp.report.wording import (
     UNITS_TO_ONE,

@@ -19,9 +19,9 @@ from ctxexp_measures.words.suite import evaluate
 from ctxexp import Block, Corpus, Group, Occurrences, Results
 from ctxexp.baselines import OnePerSentence
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.files.vector_files import EXPORTS, read_vectors, write_text
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows
+from ctxexp.models.vector_files import EXPORTS, read_vectors, write_text
 from ctxexp.models.word_vectors import word_vectors
 from ctxexp.plugins import build_registry
 from ctxexp.report.comparison import write_summary

@@ -25,8 +25,8 @@ from ctxexp_measures.words.suite import BenchmarkOptions, evaluate, table
 
 from ctxexp.command.cli import run_command_line
 from ctxexp.errors import ConfigError, DataError, UnknownName
-from ctxexp.files.vector_files import write_text
 from ctxexp.maths import kmeans
+from ctxexp.models.vector_files import write_text
 
 ALL = [f"w{i}" for i in range(40)]
 KNOWN = ALL[:30]  # ten words have no vector

@@ -8,7 +8,7 @@ import torch
 from ctxexp_scale.one_pass.forms import BaselineSums, form_in_sums
 from ctxexp_scale.one_pass.sums import Batch, SumForm, Sums, mean_and_spread
 
-from ctxexp.baseline import Among
+from ctxexp.baselines import Among
 from ctxexp.maths import influence, mean_cosine
 from ctxexp.maths.geometry import mean_cosine_to_mean
 from ctxexp.maths.statistics import summary

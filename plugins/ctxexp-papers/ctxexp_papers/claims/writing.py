@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxexp.files.writing import render_page
+from ctxexp.files import render_page
 from ctxexp.report import write_file
 from ctxexp_papers.claims import report
 from ctxexp_papers.claims.checks import Check

@@ -9,8 +9,7 @@ from functools import partial
 import numpy as np
 
 from ctxexp import Baseline, Metric, Occurrences
-from ctxexp.baseline import BaselineValues, GroupBaseline, MeasuredGroups, ScoredGroups
-from ctxexp.baselines import OnePerSentence
+from ctxexp.baselines import BaselineValues, GroupBaseline, MeasuredGroups, OnePerSentence, ScoredGroups
 from ctxexp.errors import ConfigError
 from ctxexp.groups import WordReader
 from ctxexp.maths import Curve, Stream, finite_mean

@@ -8,7 +8,7 @@ from functools import singledispatch
 import numpy as np
 
 from ctxexp import Baseline, Control, Metric, Transform
-from ctxexp.baseline import Among
+from ctxexp.baselines import Among
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.maths.statistics import summary
 from ctxexp.metric import RUN

@@ -18,8 +18,7 @@ import numpy as np
 from ctxexp import Corpus, Engine, Sentence
 from ctxexp.command import Progress
 from ctxexp.dataset import TextStream
-from ctxexp.datasets.contexts import MemoryShards
-from ctxexp.datasets.sketch import digest, splitmix64
+from ctxexp.datasets.contexts import MemoryShards, digest, splitmix64
 from ctxexp.errors import DataError
 from ctxexp.measuring.study import EncodingRecord, ShardOptions, StreamedCorpus
 from ctxexp_scale.one_pass.forms import check_parts

@@ -25,7 +25,7 @@ import numpy as np
 
 from ctxexp import Control, Encoder, Sentence
 from ctxexp.errors import EncodingError, error_text, plugin_call
-from ctxexp.files.writing import seal, unseal
+from ctxexp.files import seal, unseal
 from ctxexp.vectors.encoding import BatchedText, worker_encoder
 from ctxexp_scale.one_pass.sums import Batch, SumForm, Sums
 

@@ -1,22 +1,32 @@
-"""Cells of tables: CSV, TSV, JSON, Parquet and Arrow files, and tables in memory; a cell is what is written there.
+"""What users' files hold: lines of UTF-8 text, plain or compressed; cells of CSV, TSV, JSON, Parquet and Arrow tables.
 
-No column is an index by guess, no word means a missing value, and a number in CSV stays the text that it is. What is
-not read as Python's own `csv` and `json` read it is refused, with the place.
+A line ends at LF, CR LF or CR, as Python's text files have it, and at no other character (NEL, U+2028 and form feeds
+are white space inside a line). A byte order mark at the file's beginning belongs to no line. Compression (gz, bz2, xz,
+zst) is recognised by the file's first bytes, whatever its name. Other files are refused with an error that names file,
+line and remedy.
+
+Of a table no column is an index by guess, no word means a missing value, and a number in CSV stays the text that it is.
+What is not read as Python's own `csv` and `json` read it is refused, with the place.
 """
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gzip
+import io
 import json
+import lzma
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, DataError, error_text, short, suggestions
-from ctxexp.files.text_lines import MAX_LINE_BYTES, UNREADABLE, open_bytes, suffix_of, text_lines
+from ctxexp.files import no_device
 
 COLUMNS = ("text", "sentence")  # the first of them that a table has is read, unless a column is named
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather")
@@ -203,3 +213,108 @@ def _columnar(path: Path, stream: IO[bytes], choose: Choose, kind: str) -> Itera
     rows = (row for batch in batches for row in zip(*(batch[name].to_pylist() for name in columns), strict=True))
     for number, row in enumerate(rows):
         yield f"{path}, row {number}", row
+
+
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+MAX_LINE_BYTES = 1 << 26  # a sparse file, or a small compressed one, may hold one line of any length
+UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)  # a file that can't be read to its end
+
+
+def suffix_of(path: Path) -> str:
+    """The last suffix of the name in lower case, that of its compression left out; empty for none."""
+    name = Path(path.name.lower())
+    return (name.with_suffix("") if name.suffix in COMPRESSED else name).suffix
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether the file's first bytes are those of a compression. Raises OSError for a file that can't be opened."""
+    with no_device(path).open("rb") as stream:
+        return _compression(stream.read(10)) != ""
+
+
+def _compression(head: bytes) -> str:
+    if head.startswith(b"BZh") and head[4:] == b"1AY&SY":
+        return "bz2"
+    magic = {b"\x1f\x8b": "gz", b"\xfd7zXZ\0": "xz", b"(\xb5/\xfd": "zst"}
+    return next((name for start, name in magic.items() if head.startswith(start)), "")
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The file's bytes, decompressed where they are compressed. Raises OSError."""
+    with no_device(path).open("rb") as stream:
+        compression = _compression(stream.read(10))
+    if compression == "zst":
+        import pyarrow as pa  # here: no library of Python's own reads it before 3.14
+
+        return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
+    openers = {"": Path.open, "gz": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+    return cast(IO[bytes], openers[compression](path, "rb"))  # type: ignore[operator]
+
+
+def raw_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield (number from 1, bytes with the line's end). Raises OSError for a line of more than MAX_LINE_BYTES, unless
+    it holds NUL, which callers refuse with a message of their own."""
+    number, rest = 0, b""
+    while chunk := stream.readline(MAX_LINE_BYTES + 1):
+        lines = (rest + chunk).splitlines(keepends=True)  # of bytes: at LF, CR LF and CR alone
+        rest = b"" if chunk.endswith(b"\n") or len(lines[-1]) > MAX_LINE_BYTES else lines.pop()
+        for raw in lines:
+            number += 1
+            if len(raw) > MAX_LINE_BYTES and b"\0" not in raw:
+                raise OSError(f"line {number} has more than {MAX_LINE_BYTES:,} bytes; is it a text of lines?")
+            yield number, raw
+    if rest:
+        yield number + 1, rest
+
+
+def text_lines(path: Path, *, keep_ends: bool = False) -> Iterator[tuple[int, str]]:
+    """(number from 1, text) of each line, without its end unless `keep_ends`.
+
+    Raises DataError for a file that can't be read to its end, and for a line that isn't UTF-8 or holds NUL: UTF-16
+    without a mark would pass for UTF-8 full of NULs.
+
+    Example:
+        >>> _ = Path("text.txt").write_text("one\\ntwo\\n", encoding="utf-8")
+        >>> list(text_lines(Path("text.txt")))
+        [(1, 'one'), (2, 'two')]
+    """
+    try:
+        with open_bytes(path) as stream:
+            for number, raw in raw_lines(stream):
+                text = _text(raw, path, number)
+                yield number, text if keep_ends else text.rstrip("\r\n")
+    except UNREADABLE as error:
+        raise DataError(f"{path} can't be read to its end: {error}") from None
+
+
+def lines_after_byte(path: Path, start: int) -> Iterator[tuple[int, str]]:
+    """(byte offset of the line's beginning, text) of each line of a plain file that begins at byte `start` or later."""
+    try:
+        with path.open("rb") as stream:
+            at = max(0, start - 1)
+            stream.seek(at)
+            for number, raw in raw_lines(stream):
+                if number > 1 or not start:  # else the end of the line that begins before `start`
+                    yield at, _text(raw, path, number - bool(start), start).rstrip("\r\n")
+                at += len(raw)
+    except OSError as error:
+        raise DataError(f"{path} can't be read to its end: {error}") from None
+
+
+def _text(raw: bytes, path: Path, number: int, after: int = 0) -> str:
+    where = f"{path}, line {number}" + (f" after byte {after:,}" if after else "")
+    first = number == 1 and not after
+    is_marked, has_zeros = first and raw.startswith(UTF16_MARKS), b"\0" in raw
+    if is_marked or (has_zeros and not (any(raw[:40:2]) and any(raw[1:40:2]))):
+        kind = "UTF-16" if is_marked else "UTF-16BE" if any(raw[1:40:2]) else "UTF-16LE"
+        raise DataError(
+            f"{where}: this looks like UTF-16, or like no text at all; expected UTF-8: convert it with "
+            f"iconv -f {kind} -t UTF-8 {path.name} > new_file"
+        )
+    if has_zeros:
+        raise DataError(f"{where}: a byte 0, which no text has; expected UTF-8, plain or {', '.join(COMPRESSED)}")
+    try:
+        return raw.decode("utf-8-sig" if first else "utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{where}: not UTF-8 ({error}); convert the file first") from None

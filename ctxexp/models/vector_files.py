@@ -14,9 +14,9 @@ from typing import IO, Literal, TypeVar, get_args
 
 import numpy as np
 
+from ctxexp.datasets.reading import UNREADABLE, open_bytes, raw_lines
 from ctxexp.errors import ConfigError, ModelError, error_text, near, short
-from ctxexp.files.text_lines import UNREADABLE, open_bytes, raw_lines
-from ctxexp.files.writing import atomic_write
+from ctxexp.files import atomic_write
 
 log = logging.getLogger("ctxexp")
 
