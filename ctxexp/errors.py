@@ -34,7 +34,6 @@ __all__ = [
     "TransformError",
     "UnknownName",
     "error_text",
-    "near",
 ]
 
 FILE_MODULE = "ctxexp_plugin_"  # begins the names of modules that are plugin files

@@ -14,7 +14,7 @@ from ctxexp.dataset import Corpus
 from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group
 from ctxexp.maths.influence import jackknife, of_mean_cosine
-from ctxexp.maths.statistics import aggregate
+from ctxexp.maths.statistics import aggregate, percentiles
 from ctxexp.results.run_info import MetricMetadata
 
 if TYPE_CHECKING:
@@ -48,6 +48,11 @@ class Estimate:
     low: float
     high: float
     replicates: np.ndarray | None = None  # (r,)
+
+    @classmethod
+    def of(cls, value: float, replicates: np.ndarray) -> Self:
+        """The value with the 95% interval of its replicates (r,)."""
+        return cls(value, *percentiles(replicates), replicates)
 
 
 class Output:

@@ -121,7 +121,10 @@ def isoscore(s: np.ndarray) -> float:
 
 
 def effective_rank(s: np.ndarray) -> float:
-    """Effective rank of rows with covariance s (d, d), in [1, d]: `entropy_rank` of the rows about their mean.
+    """Effective rank, in [1, d], of rows with covariance s (d, d), or with singular values s (d,).
+
+    exp of the entropy of the singular values divided by their sum (Roy and Vetterli 2007, Definition 1); those that are
+    rounding beside the largest don't count, and NaN without any.
 
     Example:
         >>> round(effective_rank(np.diag([1.0, 1.0, 0.0])), 3)
@@ -129,17 +132,7 @@ def effective_rank(s: np.ndarray) -> float:
     """
     if not s.size or not np.isfinite(s).all():
         return float("nan")
-    return entropy_rank(np.sqrt(np.clip(np.linalg.eigvalsh(s), 0, None)))
-
-
-def entropy_rank(sigma: np.ndarray) -> float:
-    """exp of the entropy of singular values divided by their sum, in [1, len(sigma)] (Roy and Vetterli 2007, Definition
-    1); those that are rounding beside the largest don't count, and NaN without any.
-
-    Example:
-        >>> round(entropy_rank(np.array([2.0, 2.0, 0.0])), 3)
-        2.0
-    """
+    sigma = np.sqrt(np.clip(np.linalg.eigvalsh(s), 0, None)) if s.ndim > 1 else s
     some = sigma[sigma**2 > len(sigma) * np.finfo(np.float64).eps * np.square(sigma).max(initial=0.0)]
     p = some / some.sum()
     return float(np.exp(-(p * np.log(p)).sum())) if len(some) else float("nan")

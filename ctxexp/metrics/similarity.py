@@ -94,12 +94,7 @@ def _average(of_tasks: Sequence[Statistic]) -> Statistic:
     values = [one.value if isinstance(one, Estimate) else one for one in of_tasks]
     replicates = [one.replicates for one in of_tasks if isinstance(one, Estimate) and one.replicates is not None]
     mean = float(np.mean(values))
-    return estimate(mean, np.mean(replicates, axis=0)) if replicates else mean
-
-
-def estimate(value: float, replicates: np.ndarray) -> Estimate:
-    """The value with its 95% interval, and the replicates (r,) that it is of."""
-    return Estimate(value, *percentiles(replicates), replicates)
+    return Estimate.of(mean, np.mean(replicates, axis=0)) if replicates else mean
 
 
 class SimilarityMetric(Metric):
@@ -174,7 +169,7 @@ class SimilarityMetric(Metric):
     ) -> dict[str, float | Estimate]:
         """The values, those with an interval that `statistics` gives in resamples (see `bootstrap`)."""
         replicates = self.bootstrap(parts, statistics)
-        return {name: estimate(v, replicates[name]) if name in replicates else v for name, v in values.items()}
+        return {name: Estimate.of(v, replicates[name]) if name in replicates else v for name, v in values.items()}
 
     @abstractmethod
     def task_statistics(self, parts: Sequence[ScoredPairs]) -> Mapping[str, float | Estimate]:
@@ -265,7 +260,7 @@ class STS(SimilarityMetric):
         resampled = self.bootstrap(parts, statistics)
         for part in parts:
             self._intervals[part.subset] = percentiles(resampled.pop(f"of {part.subset}"))
-        return values | {name: estimate(values[name], replicates) for name, replicates in resampled.items()}
+        return values | {name: Estimate.of(values[name], replicates) for name, replicates in resampled.items()}
 
     def outputs(self) -> dict[str, list[dict[str, object]]]:
         """The table, one row per sub-set: its pairs, Spearman x 100 with its interval (after `compute`), Pearson x

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ctxexp.model import TokenStates
-from ctxexp.models.choices import ModelFiles, TransformerOptions, resolve_device, with_files, with_transformer_options
+from ctxexp.models.choices import ModelFiles, TransformerOptions, resolve_device, with_transformer_options
 from ctxexp.models.huggingface import checkpoint_encoder
-from ctxexp.models.transformer.checkpoints import Checkpoint, resolve_checkpoint
+from ctxexp.models.transformer.checkpoints import Checkpoint
 from ctxexp.models.vector_files import WordVectors
 from ctxexp.models.word_vectors import WordVectorEncoder
 from ctxexp.plugins import Register, hookimpl
@@ -24,9 +24,7 @@ __all__ = [
     "WordVectorEncoder",
     "WordVectors",
     "checkpoint_encoder",
-    "resolve_checkpoint",
     "resolve_device",
-    "with_files",
     "with_transformer_options",
 ]
 

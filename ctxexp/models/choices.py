@@ -242,8 +242,9 @@ def check_elmo_files(weights: str = "mini", options_file: str | None = None, wei
             locate(location, key)
 
 
-class ModelFiles(NamedTuple):
-    """The files of a model, as the model is typed.
+@dataclass(frozen=True)
+class ModelFiles:
+    """The files of a model, as the model is typed; decorates its factory, so that `ctxexp models` lists them.
 
     Args:
         typed: The words of a command that choose it.
@@ -253,8 +254,8 @@ class ModelFiles(NamedTuple):
         find: The folder or file that they are in; None or ModelError: they are not here.
 
     Example:
-        >>> ModelFiles("gpt2", 0, "a small model", "reinstall it", lambda: None).typed
-        'gpt2'
+        >>> @ModelFiles("mine", 0, "a small model", "reinstall it", lambda: None)
+        ... def mine(): ...
     """
 
     typed: str
@@ -262,6 +263,10 @@ class ModelFiles(NamedTuple):
     source: str
     fetch: str
     find: Callable[[], Path | None]
+
+    def __call__(self, factory: F) -> F:
+        vars(factory)["model_files"] = (self, *getattr(factory, "model_files", ()))
+        return factory
 
 
 class ListedModel(NamedTuple):
@@ -272,22 +277,6 @@ class ListedModel(NamedTuple):
     n_bytes: float
     is_here: bool | None
     note: str
-
-
-def with_files(*files: ModelFiles) -> Callable[[F], F]:
-    """Decorate a model's factory: its files are listed by `ctxexp models`.
-
-    Example:
-        >>> def mine(): ...
-        >>> with_files(ModelFiles("mine", 0, "a model", "fetch it", lambda: None))(mine) is mine
-        True
-    """
-
-    def mark(factory: F) -> F:
-        vars(factory).update(model_files=files)
-        return factory
-
-    return mark
 
 
 def registered_models(offers: Iterable[Offer]) -> Iterator[ListedModel]:

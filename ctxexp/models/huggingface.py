@@ -16,7 +16,6 @@ from ctxexp.models.choices import (
     TransformerOptions,
     Weights,
     check_weights,
-    with_files,
     with_transformer_options,
 )
 from ctxexp.models.lazy import lazy
@@ -26,7 +25,6 @@ from ctxexp.models.transformer.checkpoints import (
     cached_folder,
     describe,
     from_hub,
-    resolve_checkpoint,
 )
 from ctxexp.models.transformer.leftovers import account, unused_files
 
@@ -41,7 +39,7 @@ def huggingface(
     revision: a branch, tag or commit of the hub.
     trust_remote_code: run the model code that a checkpoint brings along.
     """
-    return checkpoint_encoder(resolve_checkpoint(checkpoint, revision), options, trust_remote_code=trust_remote_code)
+    return checkpoint_encoder(Checkpoint.of(checkpoint, revision), options, trust_remote_code=trust_remote_code)
 
 
 def checkpoint_encoder(
@@ -55,7 +53,7 @@ def checkpoint_encoder(
 
     Example:
         >>> from ctxexp.models.minis import folder
-        >>> encoder = checkpoint_encoder(resolve_checkpoint(str(folder("bert"))), TransformerOptions(layers=[0, -1]))
+        >>> encoder = checkpoint_encoder(Checkpoint.of(str(folder("bert"))), TransformerOptions(layers=[0, -1]))
         >>> encoder.n_layers
         5
     """
@@ -87,7 +85,7 @@ def paper_model(kind: str, summary: str, published_bytes: float) -> Callable[...
     ) -> Encoder:
         check_weights(weights, checkpoint, revision, seed)
         if checkpoint is not None:
-            files = resolve_checkpoint(checkpoint, revision)
+            files = Checkpoint.of(checkpoint, revision)
         elif weights == "published":
             files = from_hub(paper.ids, revision or paper.revision, verified=True)
         else:
@@ -106,7 +104,7 @@ def paper_model(kind: str, summary: str, published_bytes: float) -> Callable[...
     published = ModelFiles(
         f"{kind} weights=published", published_bytes, source, "downloaded when it is first used", found
     )
-    return with_files(minis.files(kind), published)(with_transformer_options(build))
+    return minis.files(kind)(published(with_transformer_options(build)))
 
 
 bert = paper_model(

@@ -7,8 +7,8 @@ import pytest
 from ctxexp_measures.frequency.ranks import geometry
 from scipy import stats
 
-from ctxexp.maths import midranks, partial_correlation, percentiles, resampled_spearman, resamples, spearman
-from ctxexp.maths.statistics import pearson, spearman_rows
+from ctxexp.maths import midranks, partial_correlation, resampled_spearman, resamples, spearman
+from ctxexp.maths.statistics import pearson, percentiles, spearman_rows
 from ctxexp.testing.report import numbers
 
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ctxexp.maths import Moments, effective_rank, entropy_rank, isoscore, participation_ratio, spectra
+from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio, spectra
 
 
 def rows() -> np.ndarray:
@@ -74,10 +74,10 @@ def test_dimensions_of_known_spectra() -> None:
 @pytest.mark.parametrize("scale", [1.0, 1e4, 1e-9])
 def test_singular_values_at_rounding_level_do_not_count(scale: float) -> None:
     """The square of a value beside the largest's: below its epsilon times their number it is rounding."""
-    assert entropy_rank(scale * np.array([1.0, 1, 1e-8])) == pytest.approx(2, abs=1e-12)
+    assert effective_rank(scale * np.array([1.0, 1, 1e-8])) == pytest.approx(2, abs=1e-12)
     p = np.array([1.0, 1, 1e-7])
     p /= p.sum()
-    assert entropy_rank(scale * np.array([1.0, 1, 1e-7])) == pytest.approx(np.exp(-(p * np.log(p)).sum()), abs=1e-10)
-    assert entropy_rank(scale * np.array([1.0, 0.25])) == pytest.approx(5 / 4**0.8)
-    assert np.isnan(entropy_rank(np.zeros(3)))
-    assert np.isnan(entropy_rank(np.zeros(0)))
+    assert effective_rank(scale * np.array([1.0, 1, 1e-7])) == pytest.approx(np.exp(-(p * np.log(p)).sum()), abs=1e-10)
+    assert effective_rank(scale * np.array([1.0, 0.25])) == pytest.approx(5 / 4**0.8)
+    assert np.isnan(effective_rank(np.zeros(3)))
+    assert np.isnan(effective_rank(np.zeros(0)))

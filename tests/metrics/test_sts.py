@@ -10,7 +10,8 @@ from scipy import stats
 from ctxexp import Estimate, Group
 from ctxexp.errors import ConformanceError, MetricError
 from ctxexp.jobs.execute import summary
-from ctxexp.maths import percentiles, resampled_spearman, resamples
+from ctxexp.maths import resampled_spearman, resamples
+from ctxexp.maths.statistics import percentiles
 from ctxexp.metrics.similarity import similarities
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.wording import axis_label, title

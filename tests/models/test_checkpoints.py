@@ -16,7 +16,7 @@ import tiny_models
 from huggingface_hub import constants
 
 from ctxexp.errors import ModelError
-from ctxexp.models import resolve_checkpoint
+from ctxexp.models import Checkpoint
 from ctxexp.models.transformer import checkpoints
 from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS, describe
 from tests.shipped import bert
@@ -110,7 +110,7 @@ def cached(cache: Path, name: str, files: Path, commit: str = COMMIT) -> Path:
 
 
 def test_a_folder_is_named_by_its_content(tiny: Path) -> None:
-    found = resolve_checkpoint(str(tiny))
+    found = Checkpoint.of(str(tiny))
     weights = hashlib.sha256((tiny / "model.safetensors").read_bytes()).hexdigest()
     assert found.weights_hash == weights[:16]
     assert found.revision == ""
@@ -119,10 +119,10 @@ def test_a_folder_is_named_by_its_content(tiny: Path) -> None:
 
 def test_the_cache_is_enough(cache: Path, tiny: Path) -> None:
     snapshot = cached(cache, "me/tiny", tiny)
-    found = resolve_checkpoint("me/tiny")
+    found = Checkpoint.of("me/tiny")
     assert (found.folder, found.revision) == (snapshot, COMMIT)
     assert found.identity == f"me/tiny@{COMMIT}"
-    assert found.weights_hash == resolve_checkpoint(str(tiny)).weights_hash  # read off the blob's name
+    assert found.weights_hash == Checkpoint.of(str(tiny)).weights_hash  # read off the blob's name
 
 
 def test_published_weights_are_found_under_their_older_id(cache: Path, tiny: Path) -> None:
@@ -136,21 +136,21 @@ def test_published_weights_are_found_under_their_older_id(cache: Path, tiny: Pat
 def test_either_name_of_a_checkpoint_finds_the_cached_one(cache: Path, tiny: Path) -> None:
     pinned = PUBLISHED_CHECKPOINTS["bert-base-uncased"].revision
     cached(cache, "google-bert/bert-base-uncased", tiny, pinned)
-    found, weights = resolve_checkpoint("bert-base-uncased"), resolve_checkpoint(str(tiny)).weights_hash
+    found, weights = Checkpoint.of("bert-base-uncased"), Checkpoint.of(str(tiny)).weights_hash
     assert found.identity == f"google-bert/bert-base-uncased@{pinned} weights sha256:{weights}"  # read, not by name
     cached(cache, "bert-base-cased", tiny)  # not the pinned commit: better than none
-    assert resolve_checkpoint("google-bert/bert-base-cased").revision == COMMIT
+    assert Checkpoint.of("google-bert/bert-base-cased").revision == COMMIT
     with pytest.raises(
         ModelError,
         match=f"no checkpoint bert-large-uncased at revision {PUBLISHED_CHECKPOINTS['bert-large-uncased'].revision}",
     ):
-        resolve_checkpoint("bert-large-uncased")
+        Checkpoint.of("bert-large-uncased")
 
 
 def test_a_cache_without_a_tokenizer_is_completed(hub: list[str], cache: Path, tiny: Path) -> None:
     for file in cached(cache, "me/tiny", tiny).glob("tokenizer*"):
         file.unlink()
-    assert (resolve_checkpoint("me/tiny").folder / "tokenizer.json").is_file()
+    assert (Checkpoint.of("me/tiny").folder / "tokenizer.json").is_file()
     assert any("tokenizer.json" in path for path in hub)
 
 
@@ -179,41 +179,41 @@ def test_offline_and_not_cached_is_one_clear_message(cache: Path, monkeypatch: p
     assert "model.checkpoint=<folder>" in message
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(ModelError, match=r"no checkpoint gpt3: .*\(HF_HUB_OFFLINE is set\)"):
-        resolve_checkpoint("gpt3")
+        Checkpoint.of("gpt3")
 
 
 def test_a_half_downloaded_cache_is_not_taken_for_whole(cache: Path, tiny: Path) -> None:
     (cached(cache, "me/tiny", tiny) / "model.safetensors").unlink()
     with pytest.raises(ModelError, match="no checkpoint me/tiny: not in the hub's cache"):
-        resolve_checkpoint("me/tiny")
+        Checkpoint.of("me/tiny")
 
 
 def test_download_once_then_cache(hub: list[str], tiny: Path) -> None:
-    found = resolve_checkpoint("me/tiny")
+    found = Checkpoint.of("me/tiny")
     assert found.revision == COMMIT
-    assert found.weights_hash == resolve_checkpoint(str(tiny)).weights_hash
+    assert found.weights_hash == Checkpoint.of(str(tiny)).weights_hash
     assert not any("onnx" in path or ".bin" in path for path in hub)
     hub.clear()
-    assert resolve_checkpoint("me/tiny") == found
+    assert Checkpoint.of("me/tiny") == found
     assert hub == []
 
 
 def test_what_the_hub_answers_is_said(hub: list[str]) -> None:
     with pytest.raises(ModelError, match=r"me/pickled holds pickled weights only \(pytorch_model.bin\)"):
-        resolve_checkpoint("me/pickled")
+        Checkpoint.of("me/pickled")
     with pytest.raises(ModelError, match=r"127.0.0.1:\d+ has no model me/none \(or it is private"):
-        resolve_checkpoint("me/none")
+        Checkpoint.of("me/none")
     with pytest.raises(ModelError, match="has me/tiny, but no revision v9"):
-        resolve_checkpoint("me/tiny", "v9")
+        Checkpoint.of("me/tiny", "v9")
 
 
 def test_messages(tiny: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"no folder .*/none \(checkpoint=.*/none\)"):
-        resolve_checkpoint(str(tmp_path / "none"))
+        Checkpoint.of(str(tmp_path / "none"))
     with pytest.raises(ModelError, match="'a b' is neither a folder nor a hub id"):
-        resolve_checkpoint("a b")
+        Checkpoint.of("a b")
     with pytest.raises(ModelError, match=r"revision=main names a commit of the hub, and .* is a folder: leave it out"):
-        resolve_checkpoint(str(tiny), "main")
+        Checkpoint.of(str(tiny), "main")
     with pytest.raises(ModelError, match=r"has no config.json, so it is no transformers checkpoint"):
         describe(tmp_path, source="x")
     (tmp_path / "config.json").write_text("{}")

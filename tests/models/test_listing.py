@@ -10,7 +10,7 @@ import pytest
 from huggingface_hub import constants
 
 from ctxexp.command import registry
-from ctxexp.models import ModelFiles, minis, with_files
+from ctxexp.models import ModelFiles, minis
 from ctxexp.models.choices import cached_models, registered_models
 from ctxexp.models.elmo.locate import ORIGINAL
 from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS
@@ -71,10 +71,8 @@ def test_models_that_ship_and_those_of_papers(cache: Path, capsys: pytest.Captur
 def test_a_plugins_model_says_what_fetches_it(tmp_path: Path) -> None:
     (tmp_path / "weights").write_bytes(bytes(10))
 
-    @with_files(
-        ModelFiles("mine", 5e6, "Mine", "pip install mine", lambda: None),
-        ModelFiles("mine size=2", 5e6, "Mine", "pip install mine", lambda: tmp_path),
-    )
+    @ModelFiles("mine", 5e6, "Mine", "pip install mine", lambda: None)
+    @ModelFiles("mine size=2", 5e6, "Mine", "pip install mine", lambda: tmp_path)
     def mine(*, size: int = 1) -> None: ...
 
     def other(*, path: str, size: int = 1) -> None:

@@ -15,7 +15,7 @@ import torch
 from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Sentence
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, EncodingError, ModelError
-from ctxexp.models import TransformerOptions, resolve_checkpoint
+from ctxexp.models import Checkpoint, TransformerOptions
 from ctxexp.models.transformer.build import from_files
 from ctxexp.models.transformer.encoder import TransformerEncoder, TransformerSentences
 from ctxexp.testing.report import Breach, check_sentences
@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 
 def encoder(folder: Path, **choices: object) -> TransformerEncoder:
-    return from_files(resolve_checkpoint(str(folder)), TransformerOptions(device="cpu", **choices))  # type: ignore[arg-type]
+    return from_files(Checkpoint.of(str(folder)), TransformerOptions(device="cpu", **choices))  # type: ignore[arg-type]
 
 
 def hidden(folder: Path, text: str, limit: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

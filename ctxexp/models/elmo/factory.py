@@ -17,7 +17,6 @@ from ctxexp.models.choices import (
     check_elmo_files,
     check_weights,
     layer_selection,
-    with_files,
 )
 from ctxexp.models.elmo.files import read_options, read_weights
 from ctxexp.models.elmo.locate import local_original, locate, original_files
@@ -29,10 +28,8 @@ def _original() -> Path | None:
     return files[1] if files else None
 
 
-@with_files(
-    minis.files("elmo"),
-    ModelFiles("elmo weights=published", 374e6, "AllenNLP's original", "downloaded when it is first used", _original),
-)
+@minis.files("elmo")
+@ModelFiles("elmo weights=published", 374e6, "AllenNLP's original", "downloaded when it is first used", _original)
 def elmo(
     *,
     weights: Weights = "mini",

@@ -31,7 +31,7 @@ class Checkpoint:
 
     Example:
         >>> from ctxexp.models.minis import folder
-        >>> resolve_checkpoint(str(folder("bert"))).source == str(folder("bert"))
+        >>> Checkpoint.of(str(folder("bert"))).source == str(folder("bert"))
         True
     """
 
@@ -56,6 +56,12 @@ class Checkpoint:
             return f"sha256:{self.content_hash}"
         read = f" weights sha256:{self.weights_sha256[:16]}" if self.weights_sha256 else ""
         return f"{self.source}@{self.revision}{read}"
+
+    @classmethod
+    def of(cls, source: str, revision: str | None = None) -> Checkpoint:
+        """The checkpoint of that folder, GGUF file or hub id, downloaded if not cached and the hub answers; else
+        `ModelError`."""
+        return replace(_resolve(source, revision), revision_name=revision or "")
 
     @staticmethod
     def training_step(name: str) -> int | None:
@@ -92,18 +98,6 @@ def label_of(source: str) -> str:
     that is named by its step, `step8`, the training's name too."""
     name = (Path(source).name or Path(source).resolve().name).removesuffix(".gguf")
     return f"{training_of(Path(source))} {name}".strip() if Checkpoint.training_step(name) is not None else name
-
-
-def resolve_checkpoint(checkpoint: str, revision: str | None = None) -> Checkpoint:
-    """The checkpoint of that folder, GGUF file or hub id, downloaded if not cached and the hub answers; else
-    `ModelError`.
-
-    Example:
-        >>> from ctxexp.models.minis import folder
-        >>> resolve_checkpoint(str(folder("bert"))).revision_name
-        ''
-    """
-    return replace(_resolve(checkpoint, revision), revision_name=revision or "")
 
 
 def _resolve(checkpoint: str, revision: str | None) -> Checkpoint:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from ctxexp import Results
-from ctxexp.errors import ConfigError, DataError, MetricError, near
+from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
 from ctxexp.maths import student
 from ctxexp.results import LAYER, Key, RunInfo
 
@@ -233,7 +233,7 @@ def _keys(a: Results, b: Results, measures: Sequence[str]) -> list[Key]:
         return heads or common
     for name in measures:
         if name not in (key.measure for key in common):
-            raise MetricError(f"no measure {name!r} in both runs{near(name, dict.fromkeys(k.measure for k in common))}")
+            raise UnknownName("measure of both runs", name, {key.measure for key in common})
     return [key for key in common if key.measure in measures]
 
 

@@ -17,7 +17,7 @@ from ctxexp_compare.gate import diff as compared
 import ctxexp
 from ctxexp import CtxexpError, Results
 from ctxexp.command.cli import run_command_line
-from ctxexp.errors import ConfigError, DataError, MetricError
+from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
 from ctxexp.results import Key
 from docs.numbers.marked import marked
 from docs.numbers.planted_gate import planted
@@ -181,7 +181,7 @@ REFUSED: list[tuple[Callable[[], object], type[CtxexpError], str]] = [
     (lambda: diff(run(0), without("value")), MetricError, "only one of the runs has self_similarity/adjusted: measure"),
     (lambda: diff(without("value"), run(0)), MetricError, "only one of the runs has self_similarity/adjusted: measure"),
     (lambda: diff(run(0), without("replicates")), DataError, "self_similarity/adjusted: no bootstrap replicates"),
-    (lambda: diff(run(0), run(0), measures=["sts"]), MetricError, "no measure 'sts' in both runs"),
+    (lambda: diff(run(0), run(0), measures=["sts"]), UnknownName, "no measure of both runs 'sts'"),
     (lambda: diff(results_with({}), results_with({})), DataError, "these runs have no measure in common"),
 ]
 

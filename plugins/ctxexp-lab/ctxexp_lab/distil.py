@@ -17,7 +17,7 @@ import numpy as np
 from ctxexp_measures.words.directions import first_directions
 
 from ctxexp import Sentence
-from ctxexp.maths import percentiles, resamples, spearman
+from ctxexp.maths import interval, resamples, spearman
 
 WAYS = ("singly", "mean", "first_pc", "input", "random")
 SIF = 1e-4  # of the weights a / (a + p), model2vec's default
@@ -128,9 +128,7 @@ def scores(
         value = 100 * spearman(cosines[is_covered], gold[is_covered])
         draws = np.array([_resampled(cosines, gold, row) for row in counts])
         own = own or (value, draws)
-        low, high = percentiles(draws) if len(draws) else (np.nan, np.nan)
-        share = draws / own[1] if len(draws) else draws
-        kept_low, kept_high = percentiles(share) if len(share) else (np.nan, np.nan)
+        (low, kept_low), (high, kept_high) = interval(np.array([draws, draws / own[1]]))
         result.append(
             DistilledScore(way, size, speed, value, float(low), float(high), value / own[0], float(kept_low),
                            float(kept_high), float(is_covered.mean()))

@@ -20,7 +20,7 @@ from planted_classes import CLASSES, coverage, draw_text, estimate_shares
 from planted_components import World
 
 from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Results, Sense, Sentence
-from ctxexp.errors import DataError, MetricError
+from ctxexp.errors import DataError, MetricError, UnknownName
 from ctxexp.maths.mix import WordMix
 from ctxexp.measuring.study import Study
 from ctxexp.metrics.contextuality import SelfSimilarity
@@ -242,7 +242,7 @@ def test_figures_and_table_say_the_classes_and_their_sizes(told: Results, tmp_pa
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     for metric in (SelfSimilarityByClass, SenseSeparationByClass, VarianceComponentsByClass):
-        with pytest.raises(MetricError, match=r"by='poz': no such classes; did you mean 'pos'"):
+        with pytest.raises(UnknownName, match=r"no by 'poz'; did you mean 'pos'"):
             metric(by=["poz"])  # type: ignore[list-item]
         with pytest.raises(
             DataError, match=rf"{metric.name}: corpus 'made' has no parts of speech; .*{metric.name}.by"

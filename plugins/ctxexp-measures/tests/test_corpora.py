@@ -69,7 +69,7 @@ def test_what_is_no_semcor_is_said(xml: Path) -> None:
         semcor(path=str(xml / "none"))
     with pytest.raises(DataError, match=r"no XML file in .*masc: dataset.path is the folder that holds masc"):
         semcor(path=str(xml), part="masc")
-    with pytest.raises(ConfigError, match=r"dataset.part='brown': no such part"):
+    with pytest.raises(ConfigError, match=r"no dataset.part 'brown'"):
         semcor(path=str(xml), part="brown")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"dataset.documents=0: expected a positive number, or null for all"):
         semcor(path=str(xml), documents=0)
@@ -168,7 +168,7 @@ def test_what_is_no_graph_is_said(graphs: Path) -> None:
         with pytest.raises((DataError, ConfigError), match=message):
             dwug(path=str(graphs), **choices)  # type: ignore[arg-type]
 
-    refused("dataset.context='line': no such choice", context="line")
+    refused("no dataset.context 'line'", context="line")
     uses.write_text(HEAD + USES.replace("3:6", "3-6"), encoding="utf-8")
     refused(r"uses\.tsv, line 5: expected characters of the context, as in 12:17, got '3-6'")
     uses.write_text(HEAD + USES.replace("new", "old"), encoding="utf-8")

@@ -221,7 +221,7 @@ def test_what_can_t_be_probed_is_said(tmp_path: Path) -> None:
         DataError, match=r"reads labels=pos of words, but corpus 'planted' has no labels\. Give labels="
     ):
         run(replace(text(), tags={}), tmp_path)
-    with pytest.raises(DataError, match=r"labels=poz .* has other labels; did you mean 'pos'\? \(pos\) Give"):
+    with pytest.raises(DataError, match=r"labels=poz .* has no labels 'poz'; did you mean 'pos'\? \(pos\) Give"):
         run(text(), tmp_path, labels="poz")
     same = replace(text(20), tags={"pos": tuple(("A",) * 8 for _ in range(20))})
     with pytest.raises(

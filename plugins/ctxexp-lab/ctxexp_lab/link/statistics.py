@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ctxexp.maths import Stream, partial_correlation, percentiles
+from ctxexp.maths import Stream, interval, partial_correlation
 from ctxexp_lab.link.head import ContextStates
 
 Statistics = dict[str, float]
@@ -84,11 +84,8 @@ def _estimates(part: _Part, replicates: int, rng: np.random.Generator) -> dict[s
 
 def _middle(draws: list[Statistics], name: str) -> tuple[float, float]:
     values = np.array([one[name] for one in draws if name in one])
-    values = values[np.isfinite(values)]
-    if not len(values):
-        return math.nan, math.nan
-    low, high = percentiles(values)
-    return float(low), float(high)
+    low, high = interval(values[None, np.isfinite(values)])
+    return float(low[0]), float(high[0])
 
 
 def correlations(columns: Mapping[str, np.ndarray], weights: np.ndarray) -> Callable[[str, str], float]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.models import Checkpoint, resolve_checkpoint
+from ctxexp.models import Checkpoint
 from ctxexp_lab.steps.order import Misplaced, distances, misplaced
 
 MOST = 2_000_000  # weights of a checkpoint that are compared: evenly spaced ones
@@ -34,7 +34,7 @@ class StepCheckpoint:
     @cached_property
     def files(self) -> Checkpoint:
         """Its files, downloaded if need be. Raises ModelError."""
-        return resolve_checkpoint(self.source, self.revision)
+        return Checkpoint.of(self.source, self.revision)
 
 
 def find_checkpoints(source: str, revisions: Sequence[str]) -> list[StepCheckpoint]:

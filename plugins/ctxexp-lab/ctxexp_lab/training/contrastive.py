@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from ctxexp.command import registry
 from ctxexp.errors import ConfigError, DataError, UnknownName
-from ctxexp.models import resolve_checkpoint, resolve_device
+from ctxexp.models import Checkpoint, resolve_device
 from ctxexp_lab.training.data import TextSource
 
 DROPOUTS = (  # what the configurations of transformers call them
@@ -165,7 +165,7 @@ def start_folder(cfg: Any) -> Path:
         raise ConfigError("objective=contrastive goes on from a network: start=mini, a transformers folder or hub name")
     if str(cfg.start) == "mini":
         return Path(registry().find("model", cfg.model.name).factory(device="cpu").checkpoint.folder)
-    return resolve_checkpoint(str(cfg.start)).folder
+    return Checkpoint.of(str(cfg.start)).folder
 
 
 def _check(cfg: Any) -> None:

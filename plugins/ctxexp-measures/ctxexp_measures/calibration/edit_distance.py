@@ -10,7 +10,7 @@ import numpy as np
 
 from ctxexp import Estimate, Pairs, ScoredPairs, SimilarityMetric
 from ctxexp.datasets import tokenizer
-from ctxexp.errors import ConfigError, near
+from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.maths import partial_correlation, resampled_spearman, spearman
 
 Units = Literal["words", "characters"]
@@ -43,7 +43,7 @@ class EditDistance(SimilarityMetric):
         similarity: Literal["cosine", "dot", "euclidean"] = "cosine",
     ) -> None:
         if units not in UNITS:
-            raise ConfigError(f"units={units!r}: no such choice{near(str(units), UNITS)}")
+            raise UnknownName("units", str(units), UNITS)
         if threshold < 0:
             raise ConfigError(f"threshold={threshold}: expected an edit distance of at least 0")
         super().__init__(similarity=similarity)

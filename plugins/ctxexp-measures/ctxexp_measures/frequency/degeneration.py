@@ -11,7 +11,7 @@ import numpy as np
 
 from ctxexp import Group, Metric, Output
 from ctxexp.errors import MetricError
-from ctxexp.maths import entropy_rank, mean_cosine
+from ctxexp.maths import effective_rank, mean_cosine
 from ctxexp.report import write_csv
 from ctxexp_measures.frequency.hull import chance_of_direction, cone_angles, negative_direction
 
@@ -102,7 +102,7 @@ def statistics(x: np.ndarray, *, rows: int, seed: int) -> tuple[dict[str, float]
     share = energy / energy.sum() if energy.sum() > 0 else np.full(len(energy), math.nan)
     stats = {
         "mean_cosine": float(mean_cosine(x)) if len(x) > 1 else math.nan,
-        "effective_rank": entropy_rank(spectrum),
+        "effective_rank": effective_rank(spectrum),
         "participation_ratio": float(1 / (share @ share)) if n else math.nan,
         "energy_1": float(share[0]) if n else math.nan,
         "energy_2": float(share[:2].sum()) if n else math.nan,

@@ -14,7 +14,7 @@ from ctxexp import Estimate
 from ctxexp.command import Progress
 from ctxexp.datasets import text_lines
 from ctxexp.errors import DataError, MetricError
-from ctxexp.maths import midranks, percentiles, resamples, spearman
+from ctxexp.maths import interval, midranks, resamples, spearman
 from ctxexp_measures.frequency.neighbours import NeighbourMeasure, nearest
 
 Among = Literal["all", "bin"]
@@ -258,7 +258,8 @@ def _correlations(
         for name in names:
             each = np.concatenate(replicates_of[name]) if replicates_of[name] else np.empty(0)
             rho = spearman(own, values[name][is_defined])
-            stats[f"spearman_{name}"] = Estimate(rho, *percentiles(each))
+            low, high = interval(each[None])
+            stats[f"spearman_{name}"] = Estimate(rho, float(low[0]), float(high[0]))
     return stats
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ctxexp import Block, Group, Metric, Output
 from ctxexp.datasets import user_path
-from ctxexp.errors import ConfigError, near
+from ctxexp.errors import UnknownName
 from ctxexp.models import WordVectors
 from ctxexp.report import write_csv
 from ctxexp_measures.words.directions import first_directions
@@ -71,10 +71,10 @@ class StaticVectors(Metric):
         seed: int = 0,
     ) -> None:
         if vector not in get_args(Distillation):
-            raise ConfigError(f"static_vectors vector={vector!r}: no such choice{near(vector, get_args(Distillation))}")
+            raise UnknownName("static_vectors vector", vector, get_args(Distillation))
         for name in export or ():
             if name not in EXPORTS:
-                raise ConfigError(f"static_vectors export: no format {name!r}{near(name, EXPORTS)}")
+                raise UnknownName("static_vectors export", name, EXPORTS)
         self.vector: Distillation = vector
         self.variant = {"first_pc": "", "first_pc_centred": "centred", "mean": "mean"}[vector]
         self.choices = BenchmarkOptions(oov, lower, case, candidates, clustering, seed)  # type: ignore[arg-type]  # checked there

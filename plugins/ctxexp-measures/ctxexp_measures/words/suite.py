@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
-from ctxexp.errors import ConfigError, near
+from ctxexp.errors import ConfigError, UnknownName
 from ctxexp_measures.words.analogy import Analogy, Candidates, score_analogy
 from ctxexp_measures.words.categorisation import Clustering, score_categorisation
 from ctxexp_measures.words.load import Benchmark
@@ -38,13 +38,10 @@ class BenchmarkOptions:
     def __post_init__(self) -> None:
         for name, choices in (("oov", OutOfVocabulary), ("case", Case), ("clustering", Clustering)):
             if getattr(self, name) not in get_args(choices):
-                raise ConfigError(
-                    f"{name}={getattr(self, name)!r}: no such choice{near(str(getattr(self, name)), get_args(choices))}"
-                )
+                raise UnknownName(name, str(getattr(self, name)), get_args(choices))
         if isinstance(self.candidates, str):
             if self.candidates not in get_args(Candidates):
-                more = near(self.candidates, get_args(Candidates))
-                raise ConfigError(f"candidates={self.candidates!r}: no such choice{more}, or a number of words")
+                raise UnknownName("candidates", self.candidates, [*get_args(Candidates), "a number of words"])
         elif self.candidates < 1:
             raise ConfigError(f"candidates={self.candidates}: expected at least 1 word")
 

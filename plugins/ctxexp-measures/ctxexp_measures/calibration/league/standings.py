@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from ctxexp import Results
-from ctxexp.maths import percentiles
+from ctxexp.maths import interval
 from ctxexp.report import LabelledResults, unique_labels
 from ctxexp.results import Key, RunInfo
 
@@ -232,7 +232,8 @@ def paired_interval(run: Results, reference: Results, at: int | str) -> tuple[tu
     a, b = (_replicates(results, at) for results in (run, reference))
     if a is None or b is None or len(a) != len(b) or not run.info.shares_resamples(reference.info):
         return (math.nan, math.nan), ""
-    return percentiles(a.astype(np.float64) - b), f"{len(a):,} resamples of the pairs"
+    low, high = interval((a.astype(np.float64) - b)[None])
+    return (float(low[0]), float(high[0])), f"{len(a):,} resamples of the pairs"
 
 
 def _replicates(results: Results, at: int | str) -> np.ndarray | None:

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from ctxexp import Corpus, Text
-from ctxexp.errors import DataError, MetricError, near
+from ctxexp.errors import DataError, UnknownName
 from ctxexp_measures.senses.attributes import Labels, tags_of_rows, tokens_of
 
 By = Literal["pos", "frequency", "pieces"]
@@ -22,10 +22,10 @@ log = logging.getLogger("ctxexp")
 
 
 def kinds(by: Sequence[By]) -> tuple[By, ...]:
-    """The kinds of classes; raises MetricError for an unknown one."""
+    """The kinds of classes; raises UnknownName."""
     for kind in by:
         if kind not in get_args(By):
-            raise MetricError(f"by={kind!r}: no such classes{near(str(kind), get_args(By))}")
+            raise UnknownName("by", str(kind), get_args(By))
     return tuple(by)
 
 

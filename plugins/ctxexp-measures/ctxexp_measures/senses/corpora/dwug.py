@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from ctxexp import Sense, Sentence
 from ctxexp.datasets import read_table
 from ctxexp.datasets import tokenizer as make_tokenizer
-from ctxexp.errors import ConfigError, DataError, near
+from ctxexp.errors import DataError, UnknownName
 from ctxexp_measures.senses.corpora.public import PublicArchive
 from ctxexp_measures.senses.corpora.usages import PERIOD, USAGE, WORD, Usages, tags_of
 
@@ -39,7 +39,7 @@ def dwug(
     Usages without a cluster (-1) have no sense.
     """
     if context not in get_args(Context):
-        raise ConfigError(f"dataset.context={context!r}: no such choice{near(str(context), get_args(Context))}")
+        raise UnknownName("dataset.context", str(context), get_args(Context))
     folder = SOURCE.folder(path)
     folder = folder if (folder / "data").is_dir() else folder / subset
     files = sorted((folder / "data").glob("*/uses.*sv"))

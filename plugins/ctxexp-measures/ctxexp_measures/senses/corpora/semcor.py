@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from xml.etree import ElementTree
 
 from ctxexp import Corpus, Sense, Sentence
-from ctxexp.errors import ConfigError, DataError, near
+from ctxexp.errors import DataError, UnknownName
 from ctxexp_measures.senses.corpora.public import PublicArchive, evenly_spaced
 
 Part = Literal["semcor", "masc"]
@@ -28,7 +28,7 @@ def semcor(*, path: str | None = None, part: Part = "semcor", documents: int | N
     downloaded once.
     """
     if part not in get_args(Part):
-        raise ConfigError(f"dataset.part={part!r}: no such part{near(str(part), get_args(Part))}")
+        raise UnknownName("dataset.part", str(part), get_args(Part))
     folder = SOURCE.folder(path) / part
     files = sorted(folder.rglob("*.xml"), key=lambda p: p.relative_to(folder).as_posix())
     if not files:

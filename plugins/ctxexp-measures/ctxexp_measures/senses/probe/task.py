@@ -13,7 +13,7 @@ import numpy as np
 
 from ctxexp import Corpus, Text
 from ctxexp.datasets import text_lines, user_path
-from ctxexp.errors import DataError, near
+from ctxexp.errors import DataError, UnknownName
 from ctxexp_measures.senses.attributes import tags_of_rows, word_positions
 
 SENSE = "sense"
@@ -58,7 +58,7 @@ def require_labels(corpus: Corpus, labels: str) -> None:
     """Raise DataError unless the corpus has labels of that kind; a lexicon serves any corpus."""
     there = [*corpus.tags, *([SENSE] if corpus.senses else [])]
     if labels not in there and Path(labels).suffix not in LEXICON:
-        hint = f"has other labels{near(labels, there)}" if there else "has no labels."
+        hint = f"has {UnknownName('labels', labels, there)}" if there else "has no labels."
         raise DataError(
             f"metric probe reads labels={labels} of words, but corpus {corpus.name!r} {hint} Give labels=<a TSV of "
             "word and label>, or a data set with labels, such as dataset=polysemy, semcor (pos, sense), tagged (label)"

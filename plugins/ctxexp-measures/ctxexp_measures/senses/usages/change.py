@@ -11,7 +11,7 @@ import numpy as np
 
 from ctxexp import Corpus, Estimate
 from ctxexp.errors import DataError, MetricError
-from ctxexp.maths import Stream, percentiles, resampled_spearman, resamples, spearman
+from ctxexp.maths import Stream, resampled_spearman, resamples, spearman
 from ctxexp_measures.senses.corpora.usages import PERIOD, USAGE, WORD
 from ctxexp_measures.senses.usages.metric import UsageMetric, normalized
 
@@ -138,7 +138,7 @@ class SemanticChange(UsageMetric):
         drawn_words = resamples([len(x)], self._replicates, np.random.default_rng(seed))
         draws = [resampled_spearman([x, y], counts)[:, 0, 1] for counts in drawn_words]
         replicates = np.concatenate([np.empty(0), *draws])
-        return Estimate(spearman(x, y), *percentiles(replicates), replicates)
+        return Estimate.of(spearman(x, y), replicates)
 
     def outputs(self) -> dict[str, list[dict[str, object]]]:
         """The table, one row per word: its usages in either period, graded change, and each measure with its null."""

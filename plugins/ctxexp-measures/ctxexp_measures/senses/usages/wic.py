@@ -9,7 +9,7 @@ import numpy as np
 
 from ctxexp import Corpus, Estimate
 from ctxexp.errors import DataError
-from ctxexp.maths import percentiles, resamples
+from ctxexp.maths import resamples
 from ctxexp_measures.senses.corpora.usages import USAGE, Compared
 from ctxexp_measures.senses.usages.metric import UsageMetric, normalized
 
@@ -91,7 +91,7 @@ class Wic(UsageMetric):
             return Estimate(float("nan"), float("nan"), float("nan"))
         draws = [counts @ right / len(right) for counts in resamples([len(right)], self._replicates, self._rng)]
         replicates = np.concatenate([np.empty(0), *draws])
-        return Estimate(_mean(right), *percentiles(replicates), replicates)
+        return Estimate.of(_mean(right), replicates)
 
 
 def threshold(score: np.ndarray, gold: np.ndarray) -> float:
