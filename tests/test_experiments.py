@@ -77,8 +77,7 @@ def trains(words: list[str]) -> None:
 def takes(verb: str, words: list[str]) -> None:
     import ctxexp_lab
 
-    from ctxexp.command import registry
-    from ctxexp.command.verb import Verb
+    from ctxexp.command import Verb, registry
     from ctxexp.plugins import COMMAND
 
     factory = ctxexp_lab._uses if verb == "probe" else registry().find(COMMAND, verb).factory

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ctxexp.command.verb import Verb
+from ctxexp.command import Verb
 from ctxexp.errors import ConfigError
 from ctxexp.plugins.offers import type_text, value_text
 from ctxexp.report import Document, Table

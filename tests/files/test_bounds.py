@@ -18,8 +18,8 @@ from ctxexp import CtxexpError, Results
 from ctxexp.datasets.reading import MAX_LINE_BYTES
 from ctxexp.files import MANIFEST
 from ctxexp.files.process import read_state
+from ctxexp.models import ElmoNetwork
 from ctxexp.models.elmo.files import ElmoOptions, layout, read_weights, write_weights
-from ctxexp.models.elmo.network import ElmoNetwork
 from ctxexp.models.vector_files import read_vectors
 from ctxexp.results.files import RESULTS_FILE
 from tests.made import results_with, told

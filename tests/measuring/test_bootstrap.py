@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from ctxexp import Corpus, Pair, Sentence
-from ctxexp.maths import Curve, Resamples, finite_mean, interval, resampling
-from ctxexp.maths.resampling import Units, counts, student
+from ctxexp.maths import Curve, Resamples, finite_mean, interval, resampling, student
+from ctxexp.maths.resampling import Units, counts
 from ctxexp.occurrences import units_of
 
 

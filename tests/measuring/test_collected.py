@@ -10,9 +10,10 @@ from engine import measure
 from test_measure import world
 
 from ctxexp import GroupMean, Occurrences
+from ctxexp.maths import student
 from ctxexp.maths.geometry import norms
 from ctxexp.maths.mix import Weights, WordMix
-from ctxexp.maths.resampling import Units, student
+from ctxexp.maths.resampling import Units
 from ctxexp.measuring.curves import ClusterInfluence, Split
 from ctxexp.results import Key
 

@@ -23,6 +23,7 @@ from ctxexp import (
     GroupMean,
     Metric,
     Occurrences,
+    Output,
     Results,
     Sentence,
     Text,
@@ -34,7 +35,7 @@ from ctxexp.maths.mix import WordMix
 from ctxexp.measuring import measure as path
 from ctxexp.measuring.study import Study
 from ctxexp.measuring.words import WordRows
-from ctxexp.metric import GroupScores, Output
+from ctxexp.metric import GroupScores
 from ctxexp.results import Key
 from ctxexp.testing import check
 from ctxexp.testing.transforms import MemoryRowIndex

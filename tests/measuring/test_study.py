@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 from test_measure import Hashed, sentences
 
-from ctxexp import Block, Corpus, EncodedSentence, Group, Metric, Pair, Results, Sentence
+from ctxexp import Block, Corpus, EncodedSentence, Group, Metric, Output, Pair, Results, Sentence
 from ctxexp.command import Progress
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.errors import ConfigError
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.study import StreamedCorpus, Study
-from ctxexp.metric import Output
 from ctxexp.model import EmbeddingTable
 from ctxexp.progress import Stage
 from ctxexp.transform import Record

@@ -14,16 +14,14 @@ import pytest
 import tiny_models
 import torch
 
-from ctxexp import Block, Group, Results, Sentence
+from ctxexp import Block, Group, Output, Results, Sentence
 from ctxexp.errors import EncodingError, MetricError, ModelError
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.rows import TableRows
-from ctxexp.metric import Output
 from ctxexp.model import EmbeddingTable
-from ctxexp.models import TransformerOptions
+from ctxexp.models import ElmoNetwork, TransformerOptions
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.files import ElmoOptions
-from ctxexp.models.elmo.network import ElmoNetwork
 from ctxexp.models.transformer.checkpoints import describe
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.loading import load

@@ -13,8 +13,9 @@ from ctxexp.jobs.execute import summary
 from ctxexp.maths import resampled_spearman, resamples
 from ctxexp.maths.statistics import percentiles
 from ctxexp.metrics.similarity import similarities
+from ctxexp.report import axis_label
 from ctxexp.report.charts import sweep_charts
-from ctxexp.report.wording import axis_label, title
+from ctxexp.report.wording import title
 from ctxexp.results.run_info import describe
 from ctxexp.testing import check
 from tests.gold_pairs import cosines, measured, pairs

@@ -10,12 +10,13 @@ import pytest
 from huggingface_hub import constants
 
 from ctxexp.command import registry
-from ctxexp.models import ModelFiles, minis
+from ctxexp.models import ModelFiles
 from ctxexp.models.choices import cached_models, registered_models
 from ctxexp.models.elmo.locate import ORIGINAL
 from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS
 from ctxexp.plugins import Offer
 from tests.composed import run_command_line
+from tests.shipped import mini
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_models_that_ship_and_those_of_papers(cache: Path, capsys: pytest.Captur
     assert re.fullmatch(r"7\.\d MB", lines["bert"][0])
     assert lines["gpt2 weights=published"][:2] == ["548.0 MB", "not here"]
     assert lines["huggingface model.checkpoint=..."][0].startswith("All layers of any transformers")
-    files = list(minis.folder("bert").iterdir())
+    files = list(mini("bert").iterdir())
     paper = PUBLISHED_CHECKPOINTS["bert"]
     put(cache, paper.ids[0], paper.revision, *files)
     put(cache, "someone/elmo", "a" * 40)

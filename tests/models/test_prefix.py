@@ -15,7 +15,6 @@ import torch
 import ctxexp
 from ctxexp import CtxexpError, Sentence
 from ctxexp.command import Built
-from ctxexp.command.compose import config_of
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.jobs.execute import summary
 from ctxexp.model import TextStart
@@ -23,6 +22,7 @@ from ctxexp.models.lazy import LazyEncoder
 from ctxexp.report.run_facts import encoder_lines
 from ctxexp.results import RunInfo
 from ctxexp.vectors.align import best_window, windows
+from tests.composed import config_of
 from tests.shipped import elmo, gpt2, huggingface
 
 Folder = Callable[[str], Path]

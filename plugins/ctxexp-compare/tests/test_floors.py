@@ -17,10 +17,10 @@ from ctxexp_compare.floors.sample import Rows
 
 import ctxexp
 from ctxexp.command import Built, configured
-from ctxexp.command.cli import run_command_line
 from ctxexp.errors import ConfigError, DataError, UnknownName
-from ctxexp.models import minis
 from docs.numbers.marked import marked
+from tests.composed import run_command_line
+from tests.shipped import mini
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -216,6 +216,6 @@ def test_bert_score_itself_gives_the_same_means() -> None:
     pairs = unrelated_texts({"one": registers("english")["sport"]}, 0)[:12]
     values = baseline(Built(configured("bert")).encoder, pairs)
     for layer, tolerance in ((0, 1e-5), (4, 2e-4)):
-        scorer = library.BERTScorer(str(minis.folder("bert")), num_layers=layer, batch_size=8, device="cpu")
+        scorer = library.BERTScorer(str(mini("bert")), num_layers=layer, batch_size=8, device="cpu")
         means = [float(x.mean()) for x in scorer.score(*map(list, zip(*pairs, strict=True)))]
         assert means == pytest.approx(values[layer], abs=tolerance)

@@ -16,11 +16,11 @@ from ctxexp_compare.gate import diff as compared
 
 import ctxexp
 from ctxexp import CtxexpError, Results
-from ctxexp.command.cli import run_command_line
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
 from ctxexp.results import Key
 from docs.numbers.marked import marked
 from docs.numbers.planted_gate import planted
+from tests.composed import run_command_line
 from tests.made import results_with, told
 
 LAYERS, R = 7, 250
@@ -231,13 +231,12 @@ def test_planted_drifts_are_found_and_rounding_is_not(tmp_path: Path) -> None:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    from ctxexp.datasets.polysemy import polysemy
-    from ctxexp.models import minis
     from docs.numbers.drift import DRIFTS
+    from tests.shipped import mini, polysemy
 
     os.environ["CTXEXP_CACHE"] = str(tmp_path)
-    base = AutoModel.from_pretrained(minis.folder("bert"), dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(minis.folder("bert"))
+    base = AutoModel.from_pretrained(mini("bert"), dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(mini("bert"))
     corpus = ctxexp.Corpus("part", polysemy().sentences[:70])
 
     def measured(change: Callable[[Any], Any]) -> Results:

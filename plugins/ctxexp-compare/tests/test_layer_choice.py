@@ -317,9 +317,9 @@ def test_the_verb_writes_the_layer_as_an_encoder(
 def test_the_exported_encoder_gives_the_layers_vectors(tmp_path: Path) -> None:
     from transformers import AutoModel, AutoTokenizer
 
-    from ctxexp.models import minis
+    from tests.shipped import mini
 
-    folder = minis.folder("bert")
+    folder = mini("bert")
     model, tokenizer = AutoModel.from_pretrained(folder, dtype="float32").eval(), AutoTokenizer.from_pretrained(folder)
     encoder = LayerEncoder("bert", 2)
     for text, row in zip(TEXTS, encoder.encode(TEXTS), strict=True):

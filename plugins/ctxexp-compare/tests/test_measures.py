@@ -27,7 +27,7 @@ from ctxexp_compare.distances import nearest, ranks
 
 import ctxexp
 from ctxexp import Register
-from ctxexp.plugins import build_registry
+from tests.composed import registry_of
 
 EVERY: list[TwoSpaces] = [
     Cka(), MutualNeighbours(k=3), NeighbourhoodOverlap(k=3), InformationImbalance(), ShapeDistance(), Linearity(),
@@ -415,5 +415,5 @@ def test_a_plugin_offers_a_measure_by_this_distributions_hook() -> None:
         def register_comparisons(self, register: Register) -> None:
             register("mine", Cka)
 
-    registry = build_registry([("theirs", Plugin())], installed=False)
+    registry = registry_of([("theirs", Plugin())])
     assert (registry.names("comparison"), registry.broken) == (["mine"], [])

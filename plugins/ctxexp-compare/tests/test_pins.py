@@ -30,12 +30,12 @@ from ctxexp_compare.pins.weights import _levels
 from safetensors.numpy import load_file, save_file
 
 import ctxexp
-from ctxexp.command.cli import run_command_line
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.models import minis
 from docs.numbers.marked import marked
 from docs.numbers.pins import checks, planted, planted_table, rerun_table
 from docs.numbers.planted_changes import Original, changes
+from tests.composed import run_command_line
+from tests.shipped import mini
 
 README = Path(__file__).parents[1] / "README.md"
 HOW_TO = Path(__file__).parents[3] / "docs" / "how-to" / "ship-a-model-its-card-and-a-gate.md"
@@ -47,7 +47,7 @@ TRIED = (  # of each kind, the smallest
 
 @pytest.fixture(scope="module")
 def original() -> Original:
-    return Original(str(minis.folder("bert")))
+    return Original(str(mini("bert")))
 
 
 @pytest.fixture(scope="module")
@@ -235,7 +235,7 @@ def test_the_lines_of_the_action_catch_a_changed_checkpoint(
     )
     lines = re.findall(r"run: (python -m ctxexp check .*)", block)
     assert len(lines) == 1
-    shutil.copytree(minis.folder("bert"), tmp_path / "model")
+    shutil.copytree(mini("bert"), tmp_path / "model")
     monkeypatch.chdir(tmp_path)
     assert run_command_line(["pin", "huggingface model.checkpoint=./model", "out=model.pin"]) == 0
 

@@ -16,11 +16,11 @@ from ctxexp_compare.sinks.scores import norm_ratios, received_attention
 from transformers import AutoTokenizer, GPT2Config, GPT2Model
 
 import ctxexp
-from ctxexp.command.cli import run_command_line
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError
-from ctxexp.models import minis
 from docs.numbers.marked import marked
+from tests.composed import run_command_line
+from tests.shipped import mini
 
 README = Path(__file__).parents[1] / "README.md"
 TEXT = [
@@ -35,7 +35,7 @@ def model(*, norm: tuple[int, ...] = (), first: float = 0, attention: tuple[int,
     """An untrained GPT-2; the pieces `norm` have long vectors, those of `attention` keys that every query looks for,
     and the first place a long vector of its own where `first` isn't 0."""
     torch.manual_seed(0)
-    tokens = len(AutoTokenizer.from_pretrained(minis.folder("gpt2")))
+    tokens = len(AutoTokenizer.from_pretrained(mini("gpt2")))
     made = GPT2Model(
         GPT2Config(vocab_size=tokens, eos_token_id=0, n_positions=64, n_embd=32, n_layer=3, n_head=4)
     ).eval()
@@ -54,12 +54,12 @@ def model(*, norm: tuple[int, ...] = (), first: float = 0, attention: tuple[int,
 
 
 def found(made: GPT2Model) -> tuple[Sinks, ctxexp.Encoder]:
-    encoder = ctxexp.from_transformers(made, AutoTokenizer.from_pretrained(minis.folder("gpt2")), name="planted")
+    encoder = ctxexp.from_transformers(made, AutoTokenizer.from_pretrained(mini("gpt2")), name="planted")
     return sinks(encoder, TEXT), encoder
 
 
 def piece(text: str) -> int:
-    ids: list[int] = AutoTokenizer.from_pretrained(minis.folder("gpt2"))(f"the{text}")["input_ids"]
+    ids: list[int] = AutoTokenizer.from_pretrained(mini("gpt2"))(f"the{text}")["input_ids"]
     assert len(ids) == 2
     return ids[1]
 

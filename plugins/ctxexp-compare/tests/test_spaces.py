@@ -22,7 +22,7 @@ import ctxexp
 from ctxexp import CtxexpError
 from ctxexp.command import typed_model
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
-from ctxexp.models import minis
+from tests.shipped import mini
 
 SENTENCES = [
     "The bank of the river was wet.",
@@ -117,7 +117,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_sweep_verb_and_face_give_the_same_numbers(sweep: Path, tmp_path: Path) -> None:
-    from ctxexp.command.cli import run_command_line
+    from tests.composed import run_command_line
 
     by_sink = pd.read_csv(sweep / "summary" / "compare.csv")
     assert run_command_line(["compare", str(sweep), "sample=40", f"out={tmp_path / 'out'}"]) == 0
@@ -138,7 +138,7 @@ def test_runs_opened_one_by_one_are_the_sweeps(sweep: Path) -> None:
     jobs = sorted(path.parent for path in sweep.glob("*/config.yaml"))
     assert run_folders(str(sweep)) == jobs
     assert run_folders(str(jobs[0])) == [jobs[0]]
-    assert run_folders(str(minis.folder("gpt2"))) == run_folders("owner/name") == []  # models
+    assert run_folders(str(mini("gpt2"))) == run_folders("owner/name") == []  # models
     whole = compare(sweep, measures="cka", sample=40, progress=False)
     apart = compare(*jobs[::-1], measures="cka", sample=40, progress=False)
     order = [apart.places.index(place) for place in whole.places]

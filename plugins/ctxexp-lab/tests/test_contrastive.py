@@ -35,7 +35,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An untrained BERT of one layer, with the mini's pieces."""
     import transformers as t
 
-    from ctxexp.models import minis
+    from tests.shipped import mini
 
     folder = tmp_path_factory.mktemp("start")
     shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
@@ -44,7 +44,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     t.BertForMaskedLM(t.BertConfig(vocab_size=8192, max_position_embeddings=64, **shape, **without)).save_pretrained(
         folder
     )
-    t.AutoTokenizer.from_pretrained(minis.folder("bert")).save_pretrained(folder)
+    t.AutoTokenizer.from_pretrained(mini("bert")).save_pretrained(folder)
     return folder
 
 
@@ -88,7 +88,7 @@ def test_views_differ_by_dropout_alone(text: Path, tmp_path: Path, start: Path) 
 
 def test_a_training_learns_resumes_and_loads(text: Path, tmp_path: Path, start: Path) -> None:
     """Stopped and gone on with it has the weights of one run; its export is a model without dropout of its own."""
-    from ctxexp.models.huggingface import huggingface
+    from tests.shipped import huggingface
 
     where = f"start={start}"
     whole = TrainingRun(config(text, tmp_path / "a", where, "steps=40"))

@@ -13,8 +13,9 @@ from ctxexp_lab.training.elmo_lm import BiLanguageModel
 from ctxexp_lab.training.recurrence import scan_with_gradient
 from torch import Tensor
 
+from ctxexp.models import ElmoNetwork
 from ctxexp.models.elmo.files import ElmoOptions
-from ctxexp.models.elmo.network import ElmoNetwork, character_ids
+from ctxexp.models.elmo.network import character_ids
 
 OPTIONS = ElmoOptions(4, ((1, 3), (2, 4), (3, 6)), 1, 262, 50, "relu", 12, 5, 2, 3.0, 3.0, True)
 WORDS = ["<S>", "</S>", "the", "cat", "sat", "on", "a", "mat"]

@@ -16,12 +16,12 @@ from ctxexp_lab.probe.elmo_layers import OccurrenceLayers
 from ctxexp_lab.probe.train import SenseProbe, fit, right, tune
 
 from ctxexp import Corpus, CtxexpError, Sense, Sentence
-from ctxexp.command.verb import Verb
-from ctxexp.datasets.polysemy import polysemy
+from ctxexp.command import Verb
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
+from ctxexp.models import ElmoNetwork
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.files import ElmoOptions
-from ctxexp.models.elmo.network import ElmoNetwork
+from tests.shipped import polysemy
 
 TINY = ElmoOptions(4, ((1, 4), (2, 4)), 1, 262, 50, "relu", 12, 6, 2, 3.0, 3.0, True)
 

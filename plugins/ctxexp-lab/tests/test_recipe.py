@@ -34,7 +34,7 @@ from ctxexp_lab.training.transformer import Transformer, build
 from tiny_recipes import TINY, config, weights
 
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.plugins import build_registry
+from tests.composed import registry_of
 
 # --- data -----------------------------------------------------------------------------------------------------------
 
@@ -527,13 +527,13 @@ def test_the_verb_trains(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def verbs() -> dict[str, Callable[..., int]]:
     """What the plugin brings, by its hook."""
-    registry = build_registry([("train", ctxexp_lab)], installed=False)
+    registry = registry_of([("train", ctxexp_lab)])
     assert registry.broken == []
     return {name: registry.find("command", name).factory for name in ("train", "probe")}
 
 
 def test_the_verbs_say_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
-    registry = build_registry([("train", ctxexp_lab)], installed=False)
+    registry = registry_of([("train", ctxexp_lab)])
     assert all(registry.find("command", name).summary for name in ("train", "probe"))
     assert verbs()["train"]("--help") == 0
     assert "clip: 1.0" in capsys.readouterr().out

@@ -21,8 +21,8 @@ from ctxexp_lab.splits.study import (
 )
 
 from ctxexp import Sentence
-from ctxexp.datasets.polysemy import polysemy
 from ctxexp.errors import ConfigError, DataError
+from tests.shipped import polysemy
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from ctxexp_lab.training.train import train
 from tiny_recipes import config
 
 from ctxexp import CtxexpError
-from ctxexp.command.verb import Verb
+from ctxexp.command import Verb
 from ctxexp.errors import DataError
 from ctxexp.models.transformer.checkpoints import label_of, training_of
 from ctxexp.report import LabelledResults, Training

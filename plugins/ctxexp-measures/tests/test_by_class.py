@@ -23,9 +23,8 @@ from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Results, Sense, Sen
 from ctxexp.errors import DataError, MetricError, UnknownName
 from ctxexp.maths.mix import WordMix
 from ctxexp.measuring.study import Study
-from ctxexp.metrics.contextuality import SelfSimilarity
-from ctxexp.metrics.sense_separation import SenseSeparation
 from ctxexp.vectors.stores import Vectors, WordFilter
+from tests.shipped import SelfSimilarity, SenseSeparation
 
 Factory = Callable[[], Metric]
 STRENGTH = {"n": 1.0, "v": 0.5}  # of the cue in the vectors of nouns and verbs

@@ -21,16 +21,15 @@ from planted_components import VARIANCES, World, coverage, estimate_shares
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Estimate, Group, Sense, Sentence, Text
 from ctxexp.command import Built
-from ctxexp.command.compose import config_of
-from ctxexp.controls import Alone
 from ctxexp.errors import MetricError
 from ctxexp.measuring.study import Study
-from ctxexp.models.word_vectors import random_words
 from ctxexp.results import Key, RunInfo
 from ctxexp.results.run_info import ModelInfo, describe
 from ctxexp.results.values import Values
 from ctxexp.vectors.stores import Vectors, WordFilter
 from docs.numbers import what_is_context
+from tests.composed import config_of
+from tests.shipped import Alone, random_words
 
 
 def small(seed: int = 0, *, sentences_per_document: int = 3) -> tuple[Design, np.ndarray]:

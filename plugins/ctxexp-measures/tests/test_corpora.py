@@ -17,9 +17,9 @@ from ctxexp_measures.senses.corpora.usages import PERIOD, USAGE, WORD
 from ctxexp_measures.senses.corpora.wic import wic
 from ctxexp_measures.senses.usages.change import divergence
 
+from ctxexp.command import registry
 from ctxexp.datasets.checks import check_corpus, deduplicate
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.plugins import build_registry
 
 XML = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE SimpleWsdDoc SYSTEM "simple-wsd-doc.dtd">
@@ -279,6 +279,5 @@ def test_graded_change_is_what_the_clusters_say(published: Path, subset: str) ->
 
 
 def test_the_names_are_offered() -> None:
-    registry = build_registry()
     for name in ("semcor", "wic", "dwug"):
-        assert registry.find("dataset", name)
+        assert registry().find("dataset", name)

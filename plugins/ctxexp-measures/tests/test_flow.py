@@ -20,8 +20,8 @@ from ctxexp.errors import ConfigError, TransformError
 from ctxexp.maths import mean_cosine
 from ctxexp.testing import check
 from ctxexp.transform import Calibration, fit_table
-from ctxexp.transforms import Center
 from tests.composed import composed, of
+from tests.shipped import Center
 
 
 def network(dim: int, *, levels: int = 2, depth: int = 3, width: int = 8, seed: int = 0) -> AdditiveFlow:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ctxexp import Block, Group, Metric
-from ctxexp.plugins import build_registry
 from ctxexp.testing import check
+from tests.composed import registry_of
 
 EACH: list[Callable[[], Metric]] = [
     iso.IsoScore, iso.EffectiveRank, partial(iso.EffectiveRank, centred=False), iso.PartitionIsotropy,
@@ -182,7 +182,7 @@ def test_redraws_are_not_negative() -> None:
 
 
 def test_registered_without_a_config_file() -> None:
-    registry = build_registry([("isotropy", iso)], installed=False)
+    registry = registry_of([("isotropy", iso)])
     assert {"isoscore", "effective_rank", "partition_isotropy"} <= set(registry.names("metric"))
     assert registry.find("metric", "effective_rank").factory(centred=False).centred is False
     assert registry.broken == []

@@ -16,10 +16,10 @@ from ctxexp_measures.senses.probe.metric import Probe
 from ctxexp_measures.senses.probe.task import ProbeTask, control_labels, folds_of, read_lexicon
 
 from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sense, Sentence
-from ctxexp.controls import Alone
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
 from ctxexp.measuring.study import Study
 from ctxexp.vectors.stores import Vectors, WordFilter
+from tests.shipped import Alone
 
 LABELS = ("A", "B", "C")
 

@@ -14,7 +14,7 @@ from ctxexp import Block, Group, Metric
 from ctxexp.errors import MetricError
 from ctxexp.model import EmbeddingTable
 from ctxexp.testing import check
-from ctxexp.transforms import Whitening
+from tests.shipped import Whitening
 
 EACH: list[Callable[[], Metric]] = [
     iso.MatrixEntropy, partial(iso.MatrixEntropy, definition="released"), iso.Curvature,

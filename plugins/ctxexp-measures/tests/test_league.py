@@ -22,13 +22,13 @@ from ctxexp.command import Built, compose
 from ctxexp.command.key import transform_label
 from ctxexp.errors import ConfigError, TrackingError, UnknownName
 from ctxexp.maths.statistics import percentiles
-from ctxexp.metrics.similarity import STS
 from ctxexp.report.terminal import write_figures, write_tables
 from ctxexp.results import LAYER, Key
 from ctxexp.vectors.pool import layer_mixes
 from tests.composed import composed
 from tests.engine import measure_pairs
 from tests.made import results_with, told
+from tests.shipped import STS
 
 MEASURES = {
     "sts": {"name": "sts", "definition": "Spearman", "main": "all"},

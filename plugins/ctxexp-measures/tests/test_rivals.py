@@ -16,8 +16,8 @@ from scipy.stats import rankdata, spearmanr
 
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.testing import check
-from ctxexp.transforms import AllButTheTop
 from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
+from tests.shipped import AllButTheTop
 
 CLOSED: dict[str, Callable[[], Any]] = {
     "weighted_removal": partial(WeightedRemoval, 3),

@@ -13,8 +13,8 @@ from ctxexp.errors import MetricError
 from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio
 from ctxexp.maths.spectra import WIDENED
 from ctxexp.testing import check
-from ctxexp.transforms import Whitening
 from tests.engine import Sides, computed
+from tests.shipped import Whitening
 
 RNG = np.random.default_rng(0)
 

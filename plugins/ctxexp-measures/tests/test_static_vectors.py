@@ -17,19 +17,18 @@ from ctxexp_measures.words.space import WordSpace
 from ctxexp_measures.words.suite import evaluate
 
 from ctxexp import Block, Corpus, Group, Occurrences, Results
-from ctxexp.baselines import OnePerSentence
+from ctxexp.command import registry
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows
 from ctxexp.models.vector_files import EXPORTS, read_vectors, write_text
-from ctxexp.models.word_vectors import word_vectors
-from ctxexp.plugins import build_registry
+from ctxexp.report import axis_label
 from ctxexp.report.comparison import write_summary
 from ctxexp.report.terminal import table_texts
-from ctxexp.report.wording import axis_label
 from ctxexp.testing import check
 from ctxexp.vectors.encode import open_store
 from tests.made import results_with, told
+from tests.shipped import OnePerSentence, word_vectors
 
 SHAPES = [(2, 5), (3, 768), (24, 60), (25, 60), (60, 25), (40, 40), (200, 64), (400, 128), (1500, 30), (2, 1)]
 
@@ -324,7 +323,7 @@ def test_the_layers_that_the_paper_prints(n: int, layers: list[int]) -> None:
 
 
 def test_a_sweeps_summary_has_the_table(tmp_path: Path) -> None:
-    paths = write_summary([("bert", results_of(5)), ("gpt2", results_of(3))], tmp_path, build_registry())
+    paths = write_summary([("bert", results_of(5)), ("gpt2", results_of(3))], tmp_path, registry())
     assert {"table_1.csv", "table_1.md", "report.html"} <= {p.name for p in paths}
     (text,) = table_texts(tmp_path)
     assert "bert (mini)" in text

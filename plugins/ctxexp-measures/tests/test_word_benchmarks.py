@@ -23,10 +23,10 @@ from ctxexp_measures.words.similarity import Similarity, score_similarity
 from ctxexp_measures.words.space import WordSpace, word_list
 from ctxexp_measures.words.suite import BenchmarkOptions, evaluate, table
 
-from ctxexp.command.cli import run_command_line
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp.maths import kmeans
 from ctxexp.models.vector_files import write_text
+from tests.composed import run_command_line
 
 ALL = [f"w{i}" for i in range(40)]
 KNOWN = ALL[:30]  # ten words have no vector

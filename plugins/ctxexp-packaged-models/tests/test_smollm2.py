@@ -7,20 +7,17 @@ import inspect
 import re
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-import ctxexp_packaged_models
 import numpy as np
 import pytest
 from ctxexp_packaged_models import smollm2
 
 import ctxexp
 from ctxexp import Sentence
-from ctxexp.datasets.polysemy import polysemy
+from ctxexp.command import registry
 from ctxexp.errors import ModelError
 from ctxexp.models import TransformerOptions
-from ctxexp.models.choices import LinearKernel
-from ctxexp.plugins import build_registry
 
 STORY = (
     "It was a bright morning and the children ran down to the river to see the boats. Their mother had told them not "
@@ -37,8 +34,7 @@ def encoder() -> Any:
         distribution(smollm2.PACKAGE)
     except PackageNotFoundError:
         pytest.skip(f"the package {smollm2.PACKAGE} is not installed")
-    registry = build_registry([("packaged", ctxexp_packaged_models)], installed=False)
-    return registry.find("model", "smollm2").factory(device="cpu")
+    return registry().find("model", "smollm2").factory(device="cpu")
 
 
 def language_model(encoder: Any, text: str) -> tuple[Any, Any]:
@@ -106,7 +102,7 @@ def by_hand() -> ByHand:
 @pytest.mark.parametrize("layers", [None, (30, 0, 11, 16)], ids=["every layer", "a few"])
 @pytest.mark.parametrize("linear", ["plain", "prepacked"])
 def test_layers_are_those_of_transformers_pooled_by_hand(
-    encoder: Any, by_hand: ByHand, linear: LinearKernel, layers: tuple[int, ...] | None
+    encoder: Any, by_hand: ByHand, linear: Literal["plain", "prepacked"], layers: tuple[int, ...] | None
 ) -> None:
     """Within 1e-5 of a layer's largest value: layers 10 and 11 are 7e-6 from float64's even as transformers has them,
     so sums in another order differ by up to that."""
@@ -135,7 +131,7 @@ AWAY = {  # with anything in front, at norm 1, without the first word
 @pytest.mark.slow  # 220 sentences behind three prefixes
 def test_what_stands_first_is_the_sink_whatever_it_is(encoder: Any, by_hand: ByHand) -> None:
     """The first word as tokenized; anything that is put in front of it, and then the first word is as any other."""
-    text = polysemy().sentences[:220]
+    text = registry().find("dataset", "polysemy").factory().sentences[:220]
     layers = tuple(SINK)
 
     def curve(prefix: str, control: str, transform: str) -> dict[int, float]:

@@ -27,14 +27,14 @@ from ctxexp_papers.papers.ethayarajh_2019 import CLAIMS, released
 from ctxexp_papers.papers.ethayarajh_2019.protocol import PROTOCOL, TEXT, WEIGHTS
 
 from ctxexp import Results
-from ctxexp.command.cli import run_command_line
 from ctxexp.maths import mean_cosine, spearman
 from ctxexp.maths.geometry import chance_corrected
 from ctxexp.maths.statistics import spearman_rows
-from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
 from ctxexp.results import Estimates, Key
 from ctxexp.results.run_info import MeasureInfo, describe
+from tests.composed import run_command_line
 from tests.made import results_with, saying, told
+from tests.shipped import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
 
 BENCHMARKS = ("simlex999", "men", "ws353", "rw", "google", "msr", "semeval2012", "bless", "ap")
 LAYERS = {"elmo": 3, "bert": 13, "gpt2": 13}
@@ -416,9 +416,8 @@ def test_forged_weights_under_the_pinned_snapshots_names_give_no_verdict(
     """Other weights in the hub's cache, the file named by the SHA-256 that the paper's own has."""
     from huggingface_hub import constants
 
-    from ctxexp.models import minis
-    from ctxexp.models.huggingface import bert
     from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS
+    from tests.shipped import bert, mini
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
@@ -426,7 +425,7 @@ def test_forged_weights_under_the_pinned_snapshots_names_give_no_verdict(
     snapshot = repository / "snapshots" / PUBLISHED_CHECKPOINTS["bert"].revision
     snapshot.mkdir(parents=True)
     (repository / "blobs").mkdir()
-    for file in minis.folder("bert").iterdir():
+    for file in mini("bert").iterdir():
         if file.name == "model.safetensors":
             blob = repository / "blobs" / WEIGHTS["bert"].sha256
             shutil.copyfile(file, blob)
@@ -1029,7 +1028,7 @@ def test_runs_that_failed_are_no_evidence(tmp_path: Path, capsys: pytest.Capture
 
 def test_runs_are_read_from_mlflow_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from ctxexp.jobs.job import Sinks, job, new_run
-    from ctxexp.sinks.mlflow.sink import MlflowSink
+    from tests.shipped import MlflowSink
 
     sink = MlflowSink()
     uri = sink.prepare_jobs(tmp_path)["uri"]

@@ -14,8 +14,7 @@ from ctxexp_papers.first_word.table import table
 
 from ctxexp import Results
 from ctxexp.command import Built
-from ctxexp.command.compose import config_of
-from tests.composed import composed
+from tests.composed import composed, config_of
 from tests.made import results_with, told
 
 ISS, STS = "intra_sentence_similarity", "sts"

@@ -18,8 +18,8 @@ from ctxexp_papers.claims.writing import as_json, page
 from ctxexp_papers.papers.li_2020 import frequency
 
 from ctxexp.command import Built, configured
-from ctxexp.command.cli import run_command_line
 from ctxexp.errors import ConfigError
+from tests.composed import run_command_line
 
 
 @dataclass

@@ -11,8 +11,8 @@ import pytest
 from ctxexp_papers.claims.court import try_sources
 from ctxexp_papers.claims.verdict import Verdict
 
-from ctxexp.command.cli import run_command_line
 from ctxexp.plugins.registry import load_plugin_files
+from tests.composed import run_command_line
 
 FILE = """
 from dataclasses import dataclass

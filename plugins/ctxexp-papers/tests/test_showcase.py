@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.datasets.polysemy import polysemy
+from tests.shipped import polysemy
 
 SCRIPT = runpy.run_path(str(Path(__file__).resolve().parents[1] / "showcase.py"))
 SMOLLM2, MINIS = 31 * 576, 2 * 5 * 192  # layers x width, of gpt2 and bert together

@@ -16,9 +16,9 @@ from ctxexp_scale.huggingface import huggingface
 from ctxexp import Corpus
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.text import TextFiles
-from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.vectors.stores import WordFilter
+from tests.shipped import Local
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library's own
 ROWS = [

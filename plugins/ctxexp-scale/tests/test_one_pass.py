@@ -25,17 +25,11 @@ from ctxexp_scale.one_pass.totals import sum_up
 
 import ctxexp
 from ctxexp import Corpus, CtxexpError, EncodedSentence, Encoder, Engine, Occurrences, Results, Sentence
-from ctxexp.baselines import OnePerSentence, Uniform
 from ctxexp.command import Built, Progress, configured
-from ctxexp.controls import NoFirst
-from ctxexp.datasets.polysemy import polysemy
-from ctxexp.datasets.text import text as read_text
-from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError, MetricError
 from ctxexp.files.code_version import class_digest
 from ctxexp.maths.resampling import Units
 from ctxexp.measuring.study import PARTS, ShardOptions, Study
-from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, SelfSimilarity, WordNorm
 from ctxexp.occurrences import Groups
 from ctxexp.vectors.cache import RUNS, SWEEPS, clear, entries, leased_keys, make_room
 from ctxexp.vectors.encode import open_store
@@ -43,6 +37,18 @@ from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.stores import Vectors, WordFilter
 from tests.composed import composed, of
 from tests.engine import measure
+from tests.shipped import (
+    Anisotropy,
+    IntraSentenceSimilarity,
+    Local,
+    NoFirst,
+    OnePerSentence,
+    SelfSimilarity,
+    Uniform,
+    WordNorm,
+    polysemy,
+)
+from tests.shipped import text as read_text
 from tests.traced import TracingEncoder, encoding_counts
 from tests.traced import text as traced_text
 

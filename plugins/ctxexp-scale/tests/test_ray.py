@@ -17,13 +17,13 @@ pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scal
 from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
-from ctxexp.datasets.text import text as read_text
-from ctxexp.engines import Local
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.store import Store
 from ctxexp.vectors.stores import WordFilter
+from tests.shipped import Local
+from tests.shipped import text as read_text
 from tests.traced import TracingEncoder, encoding_counts, layers, text
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cluster")]  # warnings of Ray's own

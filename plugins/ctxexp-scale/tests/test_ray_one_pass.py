@@ -19,11 +19,10 @@ from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp import Engine, Results
 from ctxexp.command import Progress
-from ctxexp.engines import Local
 from ctxexp.measuring.study import ShardOptions, Study
-from ctxexp.metrics.contextuality import Anisotropy, SelfSimilarity
 from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.stores import Vectors, WordFilter
+from tests.shipped import Anisotropy, Local, SelfSimilarity
 from tests.traced import TracingEncoder, encoding_counts, text
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cluster")]  # warnings of Ray's own

@@ -12,7 +12,7 @@ from ctxexp.baselines import Among
 from ctxexp.maths import influence, mean_cosine
 from ctxexp.maths.geometry import mean_cosine_to_mean
 from ctxexp.maths.statistics import summary
-from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity, WordNorm
+from tests.shipped import IntraSentenceSimilarity, SelfSimilarity, WordNorm
 
 RNG = np.random.default_rng(0)
 SENTENCES = [RNG.normal(0.4, 1, (n, 6)) * RNG.uniform(0.5, 2, (n, 1)) for n in (1, 2, 3, 4, 5, 2, 7, 3)]

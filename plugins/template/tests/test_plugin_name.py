@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ctxexp_plugin_name as plugin
 import numpy as np
 import pytest
 
 from ctxexp import Corpus, Group
-from ctxexp.plugins import build_registry
 from ctxexp.testing import check
 
 
@@ -42,7 +43,8 @@ def test_the_metric_on_lengths_with_a_known_answer() -> None:
 
 
 def test_the_names_are_registered() -> None:
-    registry = build_registry([("plugin_name", plugin)], installed=False)
-    assert registry.broken == []
-    assert registry.find("model", "plugin_name").factory(dim=4).dim == 4
-    assert registry.find("metric", "plugin_name_spread").factory(sample=3).sample == 3
+    offered: dict[str, Any] = {}
+    plugin.register_models(offered.__setitem__)
+    plugin.register_metrics(offered.__setitem__)
+    assert offered["plugin_name"](dim=4).dim == 4
+    assert offered["plugin_name_spread"](sample=3).sample == 3
