@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxexp.datasets.checks import tokenizer
-from ctxexp.datasets.downloads import archive_members, cache_folder, download
+from ctxexp.datasets.downloads import archive_members, fetch
 from ctxexp.datasets.reading import read_table, text_lines
 from ctxexp.datasets.text import TextUnits
 from ctxexp.files import user_path
@@ -12,8 +12,7 @@ from ctxexp.plugins import Register, hookimpl
 __all__ = [
     "TextUnits",
     "archive_members",
-    "cache_folder",
-    "download",
+    "fetch",
     "read_table",
     "text_lines",
     "tokenizer",

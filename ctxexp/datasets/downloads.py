@@ -17,7 +17,7 @@ import tarfile
 import tempfile
 import urllib.request
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -99,23 +99,56 @@ def fetch_dataset(
     target = (cache or cache_folder()) / "datasets" / dataset
     if all((target / name).is_file() for name in names.values()):
         return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{dataset}.", dir=target.parent))
+    missing = dict(names)
+    found: dict[str, bytes] = {}
     try:
-        missing = dict(names)
-        try:
-            for urls in ARCHIVES[dataset] if archives is None else archives:
-                _unpack(urls, dataset, missing, part)
-        except DataError as error:
-            if archives is not None:
-                raise
-            _unpack_copy(error, dataset, missing, part)
-        if missing:
-            raise DataError(
-                f"dataset {dataset}: the downloaded archives lack {len(missing)} of {len(names)} files with the "
-                f"expected SHA-256, such as {next(iter(missing.values()))}; give the original files with "
-                "dataset.path=<folder>"
-            )
+        for urls in ARCHIVES[dataset] if archives is None else archives:
+            _unpack(urls, dataset, missing, found)
+    except DataError as error:
+        if archives is not None:
+            raise
+        _unpack_copy(error, dataset, missing, found)
+    if missing:
+        raise DataError(
+            f"dataset {dataset}: the downloaded archives lack {len(missing)} of {len(names)} files with the "
+            f"expected SHA-256, such as {next(iter(missing.values()))}; give the original files with "
+            "dataset.path=<folder>"
+        )
+    return _write(target, found)
+
+
+def fetch(
+    dataset: str, urls: str | Sequence[str], unpack: Callable[[bytes], Mapping[str, bytes]], cache: Path | None = None
+) -> Path:
+    """The folder of a data set's files, which are downloaded the first time; there whole or not at all.
+
+    Args:
+        dataset: The data set's name.
+        urls: The address of its archive, or mirrors of it, the best first.
+        unpack: The files to keep, by path, of what was downloaded; raises DataError for what isn't as it was.
+        cache: The folder of downloads; None: CTXEXP_CACHE, or `ctxexp` in the user's cache folder.
+
+    Raises:
+        DataError: With the reason for each address that gives nothing.
+
+    Example:
+        >>> _ = Path("a.txt").write_text("one", encoding="utf-8")
+        >>> folder = fetch("a set", Path("a.txt").absolute().as_uri(), lambda data: {"a.txt": data}, Path("cache"))
+        >>> (folder / "a.txt").read_bytes()
+        b'one'
+    """
+    target = (cache or cache_folder()) / "datasets" / dataset
+    return target if target.is_dir() else _write(target, unpack(download(urls, dataset)))
+
+
+def _write(target: Path, files: Mapping[str, bytes]) -> Path:
+    """Write the files by path, in place of a folder that may be there."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        for name, data in files.items():
+            (part / name).parent.mkdir(parents=True, exist_ok=True)
+            (part / name).write_bytes(data)
         shutil.rmtree(target, ignore_errors=True)
         part.replace(target)
     finally:
@@ -123,20 +156,19 @@ def fetch_dataset(
     return target
 
 
-def _unpack(urls: str | Sequence[str], dataset: str, missing: dict[str, str], folder: Path) -> None:
-    """Put the files of one archive that are `missing` (SHA-256 to path) into the folder, and off that list."""
+def _unpack(urls: str | Sequence[str], dataset: str, missing: dict[str, str], found: dict[str, bytes]) -> None:
+    """Add the files of one archive that are `missing` (SHA-256 to path) to those found, and take them off that list."""
     first = urls if isinstance(urls, str) else urls[0]
     for _, data in archive_members(first, download(urls, dataset)):
         name = missing.pop(hashlib.sha256(data).hexdigest(), None)
         if name is not None:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(data)
+            found[name] = data
 
 
-def _unpack_copy(error: DataError, dataset: str, missing: dict[str, str], folder: Path) -> None:
+def _unpack_copy(error: DataError, dataset: str, missing: dict[str, str], found: dict[str, bytes]) -> None:
     """The same from COPY, after the publisher's `error`, which is raised where the copy doesn't help."""
     try:
-        _unpack(COPY, dataset, missing, folder)
+        _unpack(COPY, dataset, missing, found)
     except DataError:
         raise error from None
     if missing:

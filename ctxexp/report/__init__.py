@@ -5,18 +5,15 @@ from __future__ import annotations
 from ctxexp.files import write_csv, write_file
 from ctxexp.report.claims import claimed_order
 from ctxexp.report.document import Document
-from ctxexp.report.frame import FAINT, GRID, INK, PALETTE, add_captions, colours, empty_figure, save_figure
-from ctxexp.report.negative_controls import twin
+from ctxexp.report.frame import PALETTE, Ink, add_captions, colours, empty_figure, save_figure
 from ctxexp.report.run_facts import Training, shared_facts
 from ctxexp.report.terminal import Table
 from ctxexp.report.wording import LabelledResults, axis_label, decimal, full_title, unique_labels
 
 __all__ = [
-    "FAINT",
-    "GRID",
-    "INK",
     "PALETTE",
     "Document",
+    "Ink",
     "LabelledResults",
     "Table",
     "Training",
@@ -29,7 +26,6 @@ __all__ = [
     "full_title",
     "save_figure",
     "shared_facts",
-    "twin",
     "unique_labels",
     "write_csv",
     "write_file",

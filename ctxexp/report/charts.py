@@ -13,7 +13,7 @@ import numpy as np
 
 from ctxexp.report import ethayarajh_2019 as reference
 from ctxexp.report import wording
-from ctxexp.report.frame import FAINT, GRID, INK, Style, colours
+from ctxexp.report.frame import Ink, Style, colours
 from ctxexp.report.wording import (
     AVERAGE,
     LOG_UNITS,
@@ -345,16 +345,18 @@ def draw_line(axes: Axes, line: Line) -> Line2D:
 def draw_threshold(axes: Axes, value: float) -> None:
     """The reference line of a metric, with its height in percent at its right."""
     axes.update_datalim([(0, 0)], updatex=False)  # the axis holds 0, so that a share's size can be seen
-    axes.axhline(value, color=INK, linestyle="--", linewidth=1, zorder=2.5)
+    axes.axhline(value, color=Ink.TEXT, linestyle="--", linewidth=1, zorder=2.5)
     place = axes.get_yaxis_transform()
-    axes.text(1.005, value, f"{value:.0%}", transform=place, va="bottom", fontsize=8.5, color=INK)
+    axes.text(1.005, value, f"{value:.0%}", transform=place, va="bottom", fontsize=8.5, color=Ink.TEXT)
 
 
 def draw_chance(axes: Axes, text: str) -> None:
     """The zero line of adjusted values, named in its middle."""
     axes.update_datalim([(0, 0)], updatex=False)
-    axes.axhline(0, color=INK, linewidth=1, zorder=1.5)
-    axes.text(0.5, 0, text, transform=axes.get_yaxis_transform(), ha="center", va="bottom", fontsize=8.5, color=INK)
+    axes.axhline(0, color=Ink.TEXT, linewidth=1, zorder=1.5)
+    axes.text(
+        0.5, 0, text, transform=axes.get_yaxis_transform(), ha="center", va="bottom", fontsize=8.5, color=Ink.TEXT
+    )
 
 
 def finish_axes(axes: Axes, y_label: str, direction: str, *, log: bool) -> None:
@@ -373,11 +375,11 @@ def finish_axes(axes: Axes, y_label: str, direction: str, *, log: bool) -> None:
     axes.set_xlim(min(left, 0) - 0.4, right + 0.4)
     low, high = axes.get_ylim()
     if low < 0 < high:
-        axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1.5)
+        axes.axhline(0, color=Ink.FAINT, linewidth=0.8, zorder=1.5)
     axes.set_xlabel(wording.LAYER_AXIS, fontsize=9.5)
     y_label = "\n".join(textwrap.wrap(y_label, 36) + textwrap.wrap(direction, 36))
     axes.set_ylabel(y_label, fontsize=9.5, parse_math=False)
     axes.tick_params(labelsize=9, length=3)
-    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    axes.grid(axis="y", color=Ink.GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

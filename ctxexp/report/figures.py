@@ -27,7 +27,7 @@ from ctxexp.report.charts import (
     thin_intervals,
 )
 from ctxexp.report.findings import chart_finding, finding_of, marked_steps, sweep_finding
-from ctxexp.report.frame import FAINT, INK, PAGE, Style, add_captions, colours, empty_figure, save_figure
+from ctxexp.report.frame import PAGE, Ink, Style, add_captions, colours, empty_figure, save_figure
 from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, training_runs
 from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults
 from ctxexp.results.values import Key
@@ -81,15 +81,15 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     axes = figure.add_subplot()
     handles, names = [draw_line(axes, line)], [line.label + (", 95% interval" if line.low is not None else "")]
     beside: dict[Key, Style] = {
-        Key(measure, "raw", task): {"linestyle": "-", "color": INK, "marker": "^"},
-        Key(measure, "baseline", task): {"linestyle": (0, (4, 2)), "color": FAINT, "marker": "v"},
+        Key(measure, "raw", task): {"linestyle": "-", "color": Ink.TEXT, "marker": "^"},
+        Key(measure, "baseline", task): {"linestyle": (0, (4, 2)), "color": Ink.FAINT, "marker": "v"},
     }
     for name, marker in zip(wording.other_baselines([results], measure, task), "sD*Xd", strict=False):
         style: Style = {"linestyle": (0, (1, 1)), "marker": marker}
         beside[Key(measure, key.statistic, task, baseline=name)] = {**style, "color": colour}
-        beside[Key(measure, "baseline", task, baseline=name)] = {**style, "color": FAINT}
+        beside[Key(measure, "baseline", task, baseline=name)] = {**style, "color": Ink.FAINT}
     if key.statistic == "raw":  # medians are of raw scores: beside an adjusted mean they would read as adjusted medians
-        beside[Key(measure, "median", task)] = {"linestyle": (0, (1, 2)), "color": INK, "marker": "."}
+        beside[Key(measure, "median", task)] = {"linestyle": (0, (1, 2)), "color": Ink.TEXT, "marker": "."}
     for other, style in beside.items():
         y = charts.finite_curve(estimates.value if (estimates := results.by_key.get(other)) else None)
         if y is not None and other != key:
@@ -137,7 +137,7 @@ def sweep_figure(chart: Chart, runs: Sequence[LabelledResults] = ()) -> Figure:
         axes_and_panels.append((axes, panel))
         if len(chart.panels) > 1:
             heading = "\n".join(textwrap.wrap(panel.definition, 42))
-            axes.set_title(heading, loc="left", fontsize=9.5, color=INK, parse_math=False)
+            axes.set_title(heading, loc="left", fontsize=9.5, color=Ink.TEXT, parse_math=False)
     facts = run_facts.shared_facts(runs, chart.panels[0].measure)
     if len(chart.panels) == 1:
         facts.insert(0, chart.panels[0].definition)
@@ -183,8 +183,10 @@ def overview_figure(all_charts: Sequence[Chart], runs: Sequence[LabelledResults]
         style: Style = {"transform": axes.transAxes, "va": "bottom", "parse_math": False}
         under = textwrap.wrap(chart.panels[0].definition.replace("Definition ", "Definition\u00a0"), 38)
         pad = 8 + 12 * len(under)
-        axes.set_title(chart.title, loc="left", fontsize=10, fontweight="bold", color=INK, pad=pad, parse_math=False)
-        axes.text(0, 1.025, "\n".join(under), fontsize=9, color=FAINT, **style)
+        axes.set_title(
+            chart.title, loc="left", fontsize=10, fontweight="bold", color=Ink.TEXT, pad=pad, parse_math=False
+        )
+        axes.text(0, 1.025, "\n".join(under), fontsize=9, color=Ink.FAINT, **style)
     asks = any(chart.name in charts.PAPER_MEASURES for chart in headline_charts)
     heading = "How contextual are word vectors, layer by layer?" if asks else "What was measured, layer by layer"
     share_scales(axes_and_panels, columns)
@@ -213,7 +215,7 @@ def _legend(lines: Sequence[Line]) -> tuple[list[Line2D], list[str]]:
     own_lines = [line for line in lines if not line.published]
     handles, names = [Line2D([], [], **line_style(line)) for line in own_lines], [line.label for line in own_lines]
     if len(own_lines) < len(lines):
-        handles.append(Line2D([], [], color=FAINT, linestyle=(0, (4, 2)), linewidth=1.2))
+        handles.append(Line2D([], [], color=Ink.FAINT, linestyle=(0, (4, 2)), linewidth=1.2))
         names.append("published")
     return handles, names
 

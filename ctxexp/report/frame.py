@@ -12,6 +12,7 @@ import re
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,10 +41,21 @@ PALETTE = (  # after Okabe & Ito and Tol: told apart with the common colour-visi
     "#636363",
     "#7b6d00",
 )
-INK = "#222222"
-FAINT = "#666666"
-GRID = "#dddddd"
-"""Colours of text, of secondary text, and of grid lines."""
+
+
+class Ink(StrEnum):
+    """Colours of text, of secondary text, and of grid lines.
+
+    Example:
+        >>> print(Ink.FAINT)
+        #666666
+    """
+
+    TEXT = "#222222"
+    FAINT = "#666666"
+    GRID = "#dddddd"
+
+
 SUMMARY, ORIGIN = "#7f7f7f", "#d62728"
 """Colours of a sweep's summary curve among those of its runs, and of the mark at the origin of a projection."""
 _KNOWN_SHADES = {"untrained": 0.5, "published": -0.35, "mini": 0.3}
@@ -125,10 +137,10 @@ def add_captions(
     figure.set_size_inches(width, height)
     left, under = 0.1 / width, 1 - (0.14 + 0.24 * len(heads)) / height
     facts_top = under - 0.2 * len(shows) / height
-    bold: Style = {"va": "top", "fontsize": 13, "fontweight": "bold", "color": INK, "parse_math": False}
-    quiet: Style = {"color": FAINT, "parse_math": False}
+    bold: Style = {"va": "top", "fontsize": 13, "fontweight": "bold", "color": Ink.TEXT, "parse_math": False}
+    quiet: Style = {"color": Ink.FAINT, "parse_math": False}
     figure.text(left, 1 - 0.1 / height, "\n".join(heads), **bold)
-    figure.text(left, under, "\n".join(shows), va="top", fontsize=11, color=INK, parse_math=False)
+    figure.text(left, under, "\n".join(shows), va="top", fontsize=11, color=Ink.TEXT, parse_math=False)
     figure.text(left, facts_top, "\n".join(small), va="top", fontsize=9, **quiet)
     figure.text(left, 0.06 / height, "\n".join(feet), va="bottom", fontsize=9, **quiet)
     key = figure.legend(

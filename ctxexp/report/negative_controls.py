@@ -96,21 +96,6 @@ def _as_long(curve: np.ndarray, n: int) -> np.ndarray:
     return np.full(n, curve[0])
 
 
-def twin(results: Results, measure: str, name: str, runs: Iterable[LabelledResults]) -> Results | None:
-    """The run that is this control of another, by the same measure; None without one.
-
-    Example:
-        >>> import ctxexp
-        >>> text = ["The bank was wet.", "The bank lent us money."]
-        >>> results = ctxexp.measure("gpt2", text, metrics="word_norm", min_contexts=2, progress=False)
-        >>> twin(results, "word_norm", "untrained", [("gpt2", results)]) is None
-        True
-    """
-    about = results.info.measure(measure)
-    found = (other for _, other in runs if results.info.control_by(other.info) == name)
-    return next((other for other in found if other.info.measure(measure) == about), None)
-
-
 def control_lines(
     runs: Sequence[LabelledResults],
     measures: Iterable[str] | None = None,

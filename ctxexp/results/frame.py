@@ -236,6 +236,13 @@ class Results:
         """
         return _shown().run_controls(self, label, measures)
 
+    def twin(self, measure: str, control: str, runs: Iterable[tuple[str, Results]]) -> Results | None:
+        """The first of the labelled runs that is this control of the run (`untrained`, `alone`, `shuffled`,
+        `vector_a_word`), by the same measure; None without one."""
+        about = self.info.measure(measure)
+        found = (other for _, other in runs if self.info.control_by(other.info) == control)
+        return next((other for other in found if other.info.measure(measure) == about), None)
+
     def opposite_steps(self, key: Key) -> tuple[list[int], str]:
         """The layers at which `adjusted` moves against a claimed step of its share of the room, and a note on them.
 

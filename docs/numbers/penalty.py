@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 
 import ctxexp
 from ctxexp.datasets.polysemy import polysemy
-from ctxexp.report import FAINT, INK, PALETTE, add_captions, empty_figure
+from ctxexp.report import PALETTE, Ink, add_captions, empty_figure
 from docs.numbers.marked import write_marked, write_small
 from docs.numbers.part import ROOT, markdown, one_run_each
 
@@ -33,7 +33,7 @@ KEPT = [*CURVES, *(f"{name}/{each}" for name in ("self_similarity", "intra_sente
 """Curves of the CSV: those that are drawn, and what the shares are made of."""
 MARK, PAGE = "penalty", ROOT / "docs" / "how-to" / "train-small-models.md"
 NUMBERS, PICTURE = ROOT / "docs" / "penalty.csv", ROOT / "docs" / "penalty.png"
-LINES = {"1": (PALETTE[1], "with the penalty"), "0": (PALETTE[0], "without"), "untrained": (FAINT, "untrained")}
+LINES = {"1": (PALETTE[1], "with the penalty"), "0": (PALETTE[0], "without"), "untrained": (Ink.FAINT, "untrained")}
 DECIMALS = 4
 HEAD = ["model", "context_penalty", "cosine of unrelated words: mean of layers above 0", "last layer",
         "self-similarity, share of the room above that: mean of layers above 0", "last layer",
@@ -90,7 +90,9 @@ def draw(numbers: pd.DataFrame, target: Path) -> None:
             axes.tick_params(labelsize=8.5)
             axes.spines[["top", "right"]].set_visible(False)
             if i == 0:
-                axes.set_title(CURVES.get(curve, "loss on held-out text, nats"), loc="left", fontsize=9.5, color=INK)
+                axes.set_title(
+                    CURVES.get(curve, "loss on held-out text, nats"), loc="left", fontsize=9.5, color=Ink.TEXT
+                )
         row[0].set_ylabel(model, fontsize=10)
     facts = ["6 layers of 64, 512 steps of 2,016 pieces, one training each", "bands: 95% over sentences"]
     title = "What does a penalty on the cosines of unrelated contextual vectors change?"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ctxexp.report import FAINT, INK, add_captions, empty_figure
+from ctxexp.report import Ink, add_captions, empty_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,9 @@ def heat_map(comparison: Similarities, name: str) -> Figure:
             axes.plot(j + 0.34, i - 0.34, "o", color="white", markersize=1.8)
         if p <= MANY and np.isfinite(value[i, j]):
             text = f"{value[i, j]:.2f}".replace("0.", ".").replace("-.00", ".00")
-            axes.text(j, i, text, ha="center", va="center", fontsize=5.6, color="white" if value[i, j] < 0.3 else INK)
+            axes.text(
+                j, i, text, ha="center", va="center", fontsize=5.6, color="white" if value[i, j] < 0.3 else Ink.TEXT
+            )
     bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02, ticks=TICKS)
     bar.set_label("likeness above chance: 0 = chance, 1 = as a space with itself", fontsize=8.5)
     bar.ax.tick_params(labelsize=8)
@@ -157,7 +159,7 @@ def _ticks(axes: Axes, comparison: Similarities) -> None:
     for label, group in groupby(comparison.places, key=lambda place: place.label):
         n = len(list(group))
         middle = at + (n - 1) / 2
-        named: dict[str, Any] = {"fontsize": 8.5, "color": FAINT, "parse_math": False, "annotation_clip": False}
+        named: dict[str, Any] = {"fontsize": 8.5, "color": Ink.FAINT, "parse_math": False, "annotation_clip": False}
         axes.annotate(
             label, (middle, 1), (0, 4), xycoords=("data", "axes fraction"), textcoords="offset points",
             ha="center" if n > len(label) / 4 else "left", va="bottom",

@@ -199,9 +199,7 @@ def test_a_download_is_whole_or_not_there(kind: str, tmp_path: Path) -> None:
         with tarfile.open(archive, "w:gz") as packed_:
             for name in inside:
                 packed_.add(tmp_path / "a.xml", name)
-    (tmp_path / "expected" / "x").mkdir(parents=True)
-    (tmp_path / "expected" / "x" / "a.xml").write_text("a", encoding="utf-8")
-    digest = digest_of(tmp_path / "expected")
+    digest = digest_of({"x/a.xml": b"a"})
     source = PublicArchive("made", archive.as_uri(), r"^[^/]+/(x/.*\.xml)$", digest)
     folder = source.fetch(tmp_path / "cache")
     assert [p.relative_to(folder).as_posix() for p in folder.rglob("*.xml")] == ["x/a.xml"]
@@ -217,7 +215,7 @@ def test_a_download_is_whole_or_not_there(kind: str, tmp_path: Path) -> None:
     changed = PublicArchive("made", (tmp_path / "new.zip").as_uri(), source.pattern, digest)
     with pytest.raises(DataError, match=r"they have changed; give the original ones with dataset.path=<folder>"):
         changed.fetch(tmp_path / "other")
-    assert not any((tmp_path / "other" / "datasets").iterdir())
+    assert not (tmp_path / "other").exists()
     with zipfile.ZipFile(tmp_path / "out.zip", "w") as made:
         made.writestr("top/x/../../../evil.xml", "a")
     outside = PublicArchive("made", (tmp_path / "out.zip").as_uri(), source.pattern, digest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctxexp.report import FAINT, INK, PALETTE, add_captions, empty_figure
+from ctxexp.report import PALETTE, Ink, add_captions, empty_figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,13 +33,15 @@ def figure(numbers: pd.DataFrame) -> Figure:
     handles: list[Line2D] = []
     for axes, label in zip(grid, labels, strict=True):
         rows = numbers[numbers.model == label]
-        axes.set_title(f"{label}, {rows.words.iloc[0]} words", loc="left", fontsize=10, color=INK, parse_math=False)
+        axes.set_title(
+            f"{label}, {rows.words.iloc[0]} words", loc="left", fontsize=10, color=Ink.TEXT, parse_math=False
+        )
         handles = []
         for name, (colour, _) in LINES.items():
             line = rows[rows.condition == name]
             handles += axes.plot(line.layer, line.share, color=colour, linewidth=1.8)
             axes.fill_between(line.layer, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
-        axes.axhline(rows.chance.iloc[0], color=FAINT, linewidth=1, linestyle=":")
+        axes.axhline(rows.chance.iloc[0], color=Ink.FAINT, linewidth=1, linestyle=":")
         axes.set_ylim(0, 1)
         axes.set_xlabel("layer (0 = input layer)", fontsize=9)
         axes.tick_params(labelsize=8.5)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ctxexp import Estimate, Results
 from ctxexp.report import (
-    INK,
+    Ink,
     LabelledResults,
     Table,
     Training,
@@ -54,7 +54,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
         for axes, (name, at) in zip(row, runs_of.items(), strict=True):
             image = _map(axes, values[name], at, (float(finite.min()), float(finite.max())))
             if i == 0:
-                axes.set_title(name, loc="left", fontsize=10.5, color=INK, parse_math=False)
+                axes.set_title(name, loc="left", fontsize=10.5, color=Ink.TEXT, parse_math=False)
         title = full_title(key.measure, key.task, [run.results for at in runs_of.values() for run in at])
         row[0].set_ylabel(f"{textwrap.fill(title, 30)}\nlayer", fontsize=8.5, parse_math=False)
         bar = canvas.colorbar(image, ax=list(row), fraction=0.02, pad=0.01)
@@ -111,7 +111,7 @@ def _map(axes: Axes, values: np.ndarray, at: Training, limits: tuple[float, floa
     if values.size <= MANY:
         for i, j in np.ndindex(values.shape):
             if np.isfinite(values[i, j]):
-                colour = "white" if values[i, j] < low + 0.55 * (high - low) else INK
+                colour = "white" if values[i, j] < low + 0.55 * (high - low) else Ink.TEXT
                 axes.text(j, i, short_number(float(values[i, j])), ha="center", va="center", fontsize=6, color=colour)
     return image
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from ctxexp import Corpus, Pair, Sentence
-from ctxexp.datasets import archive_members, cache_folder, download, read_table, user_path
+from ctxexp.datasets import archive_members, fetch, read_table, user_path
 from ctxexp.datasets import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.report import write_file
 
 HEADER = ("question", "sentence", "label")
 # GLUE's archive of 2018 and its digest, which public projects quote beside either address; not fetched by us so far.
@@ -57,20 +56,20 @@ def fetch_qnli(urls: Sequence[str] = URLS, *, sha256: str = SHA256, cache: Path 
 
     Raises DataError if the archive can't be had, or isn't the one that is expected.
     """
-    target = (cache or cache_folder()) / "datasets" / "qnli" / "dev.tsv"
-    if target.is_file():
-        return target
-    archive = download(urls, "qnli")
-    digest = hashlib.sha256(archive).hexdigest()
-    if digest != sha256:
-        raise DataError(
-            f"dataset qnli: the archive from {urls[0]} has the SHA-256 {digest[:16]}..., expected {sha256[:16]}...; "
-            "give the original dev.tsv with dataset.path=<folder>"
-        )
-    for name, data in archive_members(urls[0], archive):
-        if PurePosixPath(name).name == "dev.tsv" and "__MACOSX" not in name:
-            return write_file(target, data.decode("utf-8"))
-    raise DataError(f"dataset qnli: the archive from {urls[0]} has no dev.tsv")
+
+    def unpack(archive: bytes) -> dict[str, bytes]:
+        digest = hashlib.sha256(archive).hexdigest()
+        if digest != sha256:
+            raise DataError(
+                f"dataset qnli: the archive from {urls[0]} has the SHA-256 {digest[:16]}..., "
+                f"expected {sha256[:16]}...; give the original dev.tsv with dataset.path=<folder>"
+            )
+        for name, data in archive_members(urls[0], archive):
+            if PurePosixPath(name).name == "dev.tsv" and "__MACOSX" not in name:
+                return {"dev.tsv": data}
+        raise DataError(f"dataset qnli: the archive from {urls[0]} has no dev.tsv")
+
+    return fetch("qnli", urls, unpack, cache) / "dev.tsv"
 
 
 def _file(given: Path) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.report import INK, add_captions, empty_figure, save_figure, write_file
+from ctxexp.report import Ink, add_captions, empty_figure, save_figure, write_file
 
 FILE = "projection.json"
 POINTS = 5000  # drawn at most
@@ -98,7 +98,7 @@ def _figure(panels: Sequence[tuple[str, Projection]], folder: Path, title: str, 
             cmap="viridis_r", s=6, linewidths=0, alpha=0.8, rasterized=True,
         )  # fmt: skip
         (origin,) = ax.plot([0], [0], "+", color=ORIGIN, markersize=11, markeredgewidth=1.6, linestyle="none")
-        ax.set_title(f"{name}: {_share(p)}", loc="left", fontsize=9.5, color=INK, parse_math=False)
+        ax.set_title(f"{name}: {_share(p)}", loc="left", fontsize=9.5, color=Ink.TEXT, parse_math=False)
         ax.set_xlabel("first direction", fontsize=9)
         ax.set_ylabel("second direction", fontsize=9)
         ax.tick_params(labelsize=8, length=3)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ctxexp.report import FAINT, GRID, INK, LabelledResults, add_captions, colours, empty_figure
+from ctxexp.report import Ink, LabelledResults, add_captions, colours, empty_figure
 from ctxexp.report.charts import draw_chance
 from ctxexp.report.run_facts import encoder_lines
 from ctxexp.report.wording import LAYER_AXIS
@@ -50,7 +50,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     numbers = frame(all_effects)
     models = list(dict.fromkeys(effect.model for effect in all_effects))
     conditions = list(dict.fromkeys(effect.condition for effect in all_effects))
-    colour = dict(zip(conditions, [INK, *colours(conditions[1:]).values()], strict=True))
+    colour = dict(zip(conditions, [Ink.TEXT, *colours(conditions[1:]).values()], strict=True))
     columns = [column for column in _TITLES if any(_has(effect, column) for effect in all_effects)]
     shared: list[Axes] = []
     canvas = empty_figure(4.3 * len(columns), 2.35 * len(models) + 0.5)
@@ -63,7 +63,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
                 column.metric != "sts"
             ):  # one scale for models and levels, or what moves little looks like what moves much
                 shared.append(axes)
-            axes.set_title(_TITLES[column] if i == 0 else "", loc="left", fontsize=10, color=INK)
+            axes.set_title(_TITLES[column] if i == 0 else "", loc="left", fontsize=10, color=Ink.TEXT)
             axes.set_xlabel(LAYER_AXIS if i == len(models) - 1 else "", fontsize=9.5)
             axes.set_ylabel(model if j == 0 else "", fontsize=10.5, parse_math=False)
     _on_one_scale(shared)
@@ -99,10 +99,12 @@ def _panel(axes: Axes, panel: Sequence[Effect], column: Column, colour: dict[str
         axes.plot(layers, value, color=hue, linewidth=width, marker="o", markersize=2.5)
         axes.fill_between(layers, low, high, color=hue, alpha=0.12, linewidth=0)
     if column.metric != "sts":
-        axes.axhspan(-words.MATTERS[column.metric], words.MATTERS[column.metric], color=FAINT, alpha=0.18, linewidth=0)
+        axes.axhspan(
+            -words.MATTERS[column.metric], words.MATTERS[column.metric], color=Ink.FAINT, alpha=0.18, linewidth=0
+        )
         draw_chance(axes, "chance")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
     axes.tick_params(labelsize=9, length=3)
-    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    axes.grid(axis="y", color=Ink.GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report import FAINT, GRID, INK, LabelledResults, add_captions, decimal, empty_figure
+from ctxexp.report import Ink, LabelledResults, add_captions, decimal, empty_figure
 from ctxexp.report.negative_controls import ONE_TRAINING_RUN
 from ctxexp_papers.multiverse.joint import Joint, joint
 from ctxexp_papers.multiverse.specifications import Specification, differing_choices, specifications, variance_share
@@ -41,10 +41,10 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     _matrix(fig.add_subplot(grid[1], sharex=top), specs, choices)
     handles = [Line2D([], [], color=COLOUR[kind], marker="o", markersize=4, linestyle="-") for kind in NAMES]
     names = list(NAMES.values())
-    handles.append(Line2D([], [], color=FAINT, linewidth=5, alpha=0.35))
+    handles.append(Line2D([], [], color=Ink.FAINT, linewidth=5, alpha=0.35))
     names.append("layers shuffled, 5% to 95%")
     if together.twin.size:
-        handles.append(Line2D([], [], color=INK, linewidth=1, linestyle=":"))
+        handles.append(Line2D([], [], color=Ink.TEXT, linewidth=1, linestyle=":"))
         names.append("the untrained twin's, sorted")
     notes = [
         f"All together: {together.sentence()}.",
@@ -72,17 +72,17 @@ def title(specs: Sequence[Specification], together: Joint) -> str:
 
 def _curve(axes: Axes, specs: Sequence[Specification], together: Joint) -> None:
     at = np.arange(len(specs))
-    axes.fill_between(at, *np.percentile(together.null, [5, 95], axis=0), color=FAINT, alpha=0.2, linewidth=0)
+    axes.fill_between(at, *np.percentile(together.null, [5, 95], axis=0), color=Ink.FAINT, alpha=0.2, linewidth=0)
     if together.twin.size:
         places = np.linspace(0, len(specs) - 1, len(together.twin))
-        axes.plot(places, together.twin, color=INK, linewidth=1, linestyle=":")
+        axes.plot(places, together.twin, color=Ink.TEXT, linewidth=1, linestyle=":")
     for i, one in enumerate(specs):
         axes.plot([i, i], [one.low, one.high], color=COLOUR[one.verdict], linewidth=1, alpha=0.6)
         axes.plot(i, one.effect, "o", color=COLOUR[one.verdict], markersize=2.6)
-    axes.axhline(0, color=INK, linewidth=0.8)
+    axes.axhline(0, color=Ink.TEXT, linewidth=0.8)
     axes.set_ylabel("last layer less first", fontsize=9.5)
     axes.tick_params(labelsize=8.5, bottom=False, labelbottom=False)
-    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    axes.grid(axis="y", color=Ink.GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "bottom"]].set_visible(False)
 
@@ -93,7 +93,7 @@ def _matrix(axes: Axes, specs: Sequence[Specification], choices: dict[str, list[
     for name, options in choices.items():
         axes.text(
             -0.01, at, f"{name} ({variance_share(specs, name):.0%})", transform=axes.get_yaxis_transform(), ha="right",
-            va="center", fontsize=8, fontweight="bold", color=INK,
+            va="center", fontsize=8, fontweight="bold", color=Ink.TEXT,
         )  # fmt: skip
         at += 0.95
         for option in options:
@@ -105,7 +105,7 @@ def _matrix(axes: Axes, specs: Sequence[Specification], choices: dict[str, list[
             at += 1
         at += 0.25
     axes.set_yticks(ticks, labels)
-    axes.tick_params(axis="y", labelsize=7.5, length=0, colors=FAINT)
+    axes.tick_params(axis="y", labelsize=7.5, length=0, colors=Ink.FAINT)
     axes.tick_params(axis="x", labelsize=8)
     axes.set_ylim(at - 0.3, -0.8)
     axes.set_xlabel("specifications, sorted by their effect", fontsize=9)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ctxexp.report import FAINT, GRID, INK, PALETTE, LabelledResults, add_captions, colours, empty_figure, shared_facts
+from ctxexp.report import PALETTE, Ink, LabelledResults, add_captions, colours, empty_figure, shared_facts
 from ctxexp_measures.calibration.league.standings import NONE, Standing, standings
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def league_figure(runs: Sequence[LabelledResults]) -> Figure | None:
             axes = grid[i, j]
             _draw(axes, [row for row in some if row.model == model], x_of, colour)
             axes.set_xlabel(words, fontsize=9.5)
-            axes.set_title(model if i == 0 else "", loc="left", fontsize=10.5, color=INK, parse_math=False)
+            axes.set_title(model if i == 0 else "", loc="left", fontsize=10.5, color=Ink.TEXT, parse_math=False)
         grid[i, 0].set_ylabel(f"{heading}:\ngain of Spearman × 100", fontsize=9)
     _frame(figure, runs, rows, colour, finding(last))
     return figure
@@ -110,9 +110,9 @@ def _draw(
             markeredgecolor="white", markeredgewidth=0.7, zorder=4,
         )  # fmt: skip
     for line in (axes.axhline, axes.axvline):
-        line(0, color=FAINT, linewidth=0.8, zorder=1.5)
+        line(0, color=Ink.FAINT, linewidth=0.8, zorder=1.5)
     axes.tick_params(labelsize=9, length=3)
-    axes.grid(color=GRID, linewidth=0.6)
+    axes.grid(color=Ink.GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp import Results
-from ctxexp.report import FAINT, GRID, INK, PALETTE, LabelledResults, add_captions, claimed_order, empty_figure
+from ctxexp.report import PALETTE, Ink, LabelledResults, add_captions, claimed_order, empty_figure
 from ctxexp.results import Estimates, Key
 from ctxexp_measures.senses.by_class.classes import LEAST
 from ctxexp_measures.senses.components.figure import controls, models
@@ -24,7 +24,7 @@ TITLES = {"pos": "part of speech", "frequency": "occurrences in the text", "piec
 LEVEL, PERMUTED = "random occurrences", "permuted labels: 2.5% and 97.5%"
 FEW_WORDS_NOTE = f"classes of fewer than {LEAST} words are left out"
 THIN = "Where no band shows, the interval is thinner than the line."
-_DASHED: dict[str, Any] = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 2))}
+_DASHED: dict[str, Any] = {"color": Ink.FAINT, "linewidth": 1.2, "linestyle": (0, (4, 2))}
 _DOTTED: dict[str, Any] = {"linewidth": 0.8, "linestyle": ":"}
 
 
@@ -128,7 +128,7 @@ def _figure(runs: Sequence[LabelledResults], of: ClassFigure) -> Figure | None:
         names = sorted({name for classes in by_model for name in classes}, key=_order)
         for j, (label, *_) in enumerate(entries):
             _panel(grid[i, j], names, by_model[j], levels[j], of)
-            grid[i, j].set_title(label if i == 0 else "", loc="left", fontsize=10.5, color=INK, parse_math=False)
+            grid[i, j].set_title(label if i == 0 else "", loc="left", fontsize=10.5, color=Ink.TEXT, parse_math=False)
             grid[i, j].set_xlabel("layer (0 = input layer)" if i == len(kinds) - 1 else "", fontsize=9)
         grid[i, 0].set_ylabel(TITLES[kind], fontsize=9.5, parse_math=False)
         _class_legend(grid[i, -1], names, by_model)
@@ -181,11 +181,11 @@ def _key(*, level: bool, permuted: bool) -> dict[str, object]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    key: dict[str, object] = {"95% interval": Patch(color=FAINT, alpha=0.25, linewidth=0)}
+    key: dict[str, object] = {"95% interval": Patch(color=Ink.FAINT, alpha=0.25, linewidth=0)}
     if level:
         key[LEVEL] = Line2D([], [], **_DASHED)
     if permuted:
-        key[PERMUTED] = Line2D([], [], color=FAINT, **_DOTTED)
+        key[PERMUTED] = Line2D([], [], color=Ink.FAINT, **_DOTTED)
     return key
 
 
@@ -240,11 +240,11 @@ def _panel(
     if level is not None:
         axes.plot(np.arange(len(level.value)), level.value, **_DASHED)
     else:
-        axes.axhline(0, color=INK, linewidth=0.6)
+        axes.axhline(0, color=Ink.TEXT, linewidth=0.6)
     if of.percent:
         axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
     axes.tick_params(labelsize=9, length=3)
-    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    axes.grid(axis="y", color=Ink.GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp import Results
-from ctxexp.report import FAINT, INK, PALETTE, LabelledResults, Table, add_captions, empty_figure, twin, unique_labels
+from ctxexp.report import PALETTE, Ink, LabelledResults, Table, add_captions, empty_figure, unique_labels
 from ctxexp_measures.senses.components.metric import CONTEXT, ROUNDING
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ DECIMALS = 4
 FLOOR = "floor: context in that layer where each word is read alone, at its place"
 UNKNOWN = "floors aren't known: control=alone in the same sweep gives them"
 SCALED = "estimates below 0 are drawn as 0, and the others of that layer scaled to end at 100%, by at most {:.1%}"
-_FLOOR: dict[str, Any] = {"color": INK, "linewidth": 1.2, "linestyle": (0, (1, 1))}
+_FLOOR: dict[str, Any] = {"color": Ink.TEXT, "linewidth": 1.2, "linestyle": (0, (1, 1))}
 BELOW = "†: a component's whole interval lies below 0 there, which no variance can: the rows don't follow the model"
 
 
@@ -43,7 +43,7 @@ def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
     for label, results in models(_without_twins(runs)):
         for measure in (m for m, about in results.info.measures.items() if about.name == NAME):
             numbers = results.frame[results.frame["measure"] == measure]
-            alone = twin(results, measure, "alone", runs)
+            alone = results.twin(measure, "alone", runs)
             for (task, layer), group in numbers.groupby(["task", "layer"], sort=False):
                 row = {"model": label, "corpus": results.info.corpus.name, "words": task or "all", "layer": int(layer)}
                 floor = None if alone is None else alone.values(measure, "context", task=task)
@@ -180,14 +180,14 @@ def _panel(axes: Axes, rows: pd.DataFrame, *, first: bool, side: str, model: str
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     if first:
-        axes.set_title(model, loc="left", fontsize=10.5, color=INK, pad=14, parse_math=False)
+        axes.set_title(model, loc="left", fontsize=10.5, color=Ink.TEXT, pad=14, parse_math=False)
     if side:
         axes.set_ylabel(side, fontsize=9.5, parse_math=False)
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=9, length=3)
     if rows.empty:
-        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", fontsize=9, color=FAINT)
+        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", fontsize=9, color=Ink.FAINT)
         return
     x = rows.layer.to_numpy()
     heights = {part: np.maximum(rows[part].fillna(0).to_numpy(), 0) for part in PARTS if part in rows}
@@ -198,11 +198,11 @@ def _panel(axes: Axes, rows: pd.DataFrame, *, first: bool, side: str, model: str
         top = top + height / whole
     for at, row in zip(x, rows.to_dict("records"), strict=True):
         if below_zero(row):
-            axes.text(at, 1.01, "†", ha="center", va="bottom", fontsize=9, color=INK)
+            axes.text(at, 1.01, "†", ha="center", va="bottom", fontsize=9, color=Ink.TEXT)
     axes.hlines(1 - rows.floor, x - 0.43, x + 0.43, zorder=4, **_FLOOR)
     low, high = (1 - rows[f"context_{end}"].to_numpy() for end in ("high", "low"))
-    axes.vlines(x, low, high, color=INK, linewidth=1.4, zorder=4)
-    axes.axhline(0, color=INK, linewidth=0.6)
+    axes.vlines(x, low, high, color=Ink.TEXT, linewidth=1.4, zorder=4)
+    axes.axhline(0, color=Ink.TEXT, linewidth=0.6)
     axes.set_ylim(0, 1)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
     axes.set_xlabel("layer (0 = input layer)", fontsize=9)

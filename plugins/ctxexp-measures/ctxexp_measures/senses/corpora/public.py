@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
-import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from ctxexp.datasets import archive_members, cache_folder, download, user_path
+from ctxexp.datasets import archive_members, fetch, user_path
 from ctxexp.errors import ConfigError, DataError
 
 
@@ -36,34 +35,24 @@ class PublicArchive:
 
     def fetch(self, cache: Path | None = None) -> Path:
         """Download the files once, and return their folder; raises DataError if that fails or their digest differs."""
-        target = (cache or cache_folder()) / "datasets" / self.name
-        if target.is_dir():
-            return target
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=f".{self.name}.", dir=target.parent))
-        try:
-            for name, data in archive_members(self.url, download(self.url, self.name)):
-                match = re.search(self.pattern, name)
-                if match and ".." not in match[1].split("/"):  # the archive chooses no place outside the folder
-                    (part / match[1]).parent.mkdir(parents=True, exist_ok=True)
-                    (part / match[1]).write_bytes(data)
-            if (digest := digest_of(part)) != self.digest:
-                raise DataError(
-                    f"dataset {self.name}: the files of {self.url} have the digest {digest[:12]}, expected "
-                    f"{self.digest[:12]}: they have changed; give the original ones with dataset.path=<folder>"
-                )
-            part.replace(target)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-        return target
+        return fetch(self.name, self.url, self._files, cache)
+
+    def _files(self, archive: bytes) -> dict[str, bytes]:
+        found = ((re.search(self.pattern, name), data) for name, data in archive_members(self.url, archive))
+        inside = {match[1]: data for match, data in found if match and ".." not in match[1].split("/")}  # the folder
+        if (digest := digest_of(inside)) != self.digest:
+            raise DataError(
+                f"dataset {self.name}: the files of {self.url} have the digest {digest[:12]}, expected "
+                f"{self.digest[:12]}: they have changed; give the original ones with dataset.path=<folder>"
+            )
+        return inside
 
 
-def digest_of(folder: Path) -> str:
-    """SHA-256 over the paths and contents of all files in a folder, by path."""
+def digest_of(files: Mapping[str, bytes]) -> str:
+    """SHA-256 over the paths and contents of the files, by path."""
     total = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        inside = path.relative_to(folder).as_posix()
-        total.update(f"{inside} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    for name in sorted(files, key=PurePosixPath):
+        total.update(f"{name} {hashlib.sha256(files[name]).hexdigest()}\n".encode())
     return total.hexdigest()
 
 

@@ -9,16 +9,13 @@ import numpy as np
 
 from ctxexp import Results
 from ctxexp.report import (
-    FAINT,
-    GRID,
-    INK,
     PALETTE,
+    Ink,
     LabelledResults,
     Table,
     add_captions,
     empty_figure,
     shared_facts,
-    twin,
     unique_labels,
 )
 
@@ -31,9 +28,9 @@ NAME = "probe"
 LINES = {  # statistic: colour, dash, label
     "raw": (PALETTE[0], "-", "accuracy on documents or sentences held out"),
     "held_out_words": (PALETTE[1], "-", "on words held out"),
-    "baseline": (INK, (0, (4, 2)), "control task: labels that hold nothing but the word (of senses: shuffled)"),
+    "baseline": (Ink.TEXT, (0, (4, 2)), "control task: labels that hold nothing but the word (of senses: shuffled)"),
     "random": (PALETTE[3], (0, (1, 1.2)), "a random vector a word"),
-    "majority": (FAINT, (0, (1, 1.2)), "the commonest label"),
+    "majority": (Ink.FAINT, (0, (1, 1.2)), "the commonest label"),
 }
 TWINS = {  # control: likewise
     "alone": (PALETTE[4], (0, (3, 1.5)), "accuracy, each word alone"),
@@ -54,7 +51,7 @@ def measures(runs: Sequence[LabelledResults]) -> list[tuple[str, Results, str]]:
 
 def _twins(results: Results, measure: str, runs: Sequence[LabelledResults]) -> dict[str, np.ndarray | None]:
     """The accuracy of each twin of the run on the same labels; None for one that isn't there."""
-    found = {name: twin(results, measure, name, runs) for name in TWINS}
+    found = {name: results.twin(measure, name, runs) for name in TWINS}
     return {name: None if other is None else other.values(measure, "raw") for name, other in found.items()}
 
 
@@ -121,7 +118,7 @@ def _handle(colour: str, dash: object) -> object:
 def _panel(axes: Axes, label: str, results: Results, measure: str, twins: Mapping[str, np.ndarray | None]) -> None:
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    axes.set_title(label, loc="left", fontsize=10.5, color=INK, parse_math=False)
+    axes.set_title(label, loc="left", fontsize=10.5, color=Ink.TEXT, parse_math=False)
     for name, (colour, dash, _) in LINES.items():
         values = results.values(measure, name)
         if values is None:
@@ -138,7 +135,7 @@ def _panel(axes: Axes, label: str, results: Results, measure: str, twins: Mappin
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.set_xlabel("layer (0 = input layer)", fontsize=9)
-    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    axes.grid(axis="y", color=Ink.GRID, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=9, length=3)
 
