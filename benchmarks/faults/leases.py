@@ -10,7 +10,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -321,9 +320,7 @@ def evicted(cache: Path, sums: list[str], rng: np.random.Generator) -> None:
 
 def printed(*args: str, **options: object) -> str:
     """What `ctxexp cache` prints."""
-    with contextlib.redirect_stdout(StringIO()) as out:
-        verbs.cache(*args, **options)  # type: ignore[arg-type]
-    return out.getvalue()
+    return verbs.cache(*args, **options).text(80)  # type: ignore[arg-type]
 
 
 SITUATIONS: dict[str, Callable[[Path, np.random.Generator], None]] = {

@@ -149,11 +149,18 @@ def spread_models(words: Iterable[str]) -> Iterator[str]:
         text = word.removeprefix("model=")
         name, *own = text.split() or [""]
         is_quoted = own and "=" not in name and all("=" in one for one in own)
-        if is_quoted or (not text.startswith("~") and Path(text, "config.yaml").is_file()):
+        if is_quoted or _is_run(text):
             name, own = typed_model(text)
             yield from (f"model={name}", *own)
         else:
             yield word
+
+
+def _is_run(text: str) -> bool:
+    try:
+        return not text.startswith("~") and Path(text, "config.yaml").is_file()
+    except OSError:  # it is too long for a path
+        return False
 
 
 def choose_text(text: str | Path, names: Sequence[str]) -> list[str]:

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import textwrap
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
 from ctxexp.command.cli import run_or_help
-from ctxexp.command.help import ConfigKey, columns, config_keys, option_keys, option_names, summary_of
+from ctxexp.command.help import columns, config_keys, option_keys, option_names, summary_of
 from ctxexp.datasets.downloads import vector_folder
-from ctxexp.errors import TrackingError
+from ctxexp.errors import ConformanceError, TrackingError
 from ctxexp.files import user_path
 from ctxexp.files.code_version import __version__
-from ctxexp.files.credentials import VARIABLE
+from ctxexp.files.credentials import VARIABLE, mask
 from ctxexp.models.choices import cached_models, registered_models
 from ctxexp.plugins import Register, hookimpl
 from ctxexp.plugins.hookspecs import ALL_KINDS, COMMAND, CONFIG_KINDS
 from ctxexp.plugins.offers import Offer, PluginVersion, arguments, type_text, value_text
 from ctxexp.plugins.registry import GROUPS, Registry, load_plugin_files, registry
 from ctxexp.progress import show, terminal_width
+from ctxexp.report.document import Document
+from ctxexp.report.terminal import Table
 from ctxexp.sinks.mlflow.database import DATABASE, is_intact, point_to, prepare, sqlite_file, sqlite_path, sqlite_uri
 from ctxexp.sinks.mlflow.ui import serve
 from ctxexp.vectors.cache import clear, entries, size_text
@@ -73,7 +74,7 @@ def _require_store(folder: Path, uri: str | None) -> None:
         raise TrackingError(f"no tracking store at {path}; name the folder that your runs are in with folder=")
 
 
-def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Path("report")) -> None:
+def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Path("report")) -> Document:
     """Make a sweep's interactive page, figures and tables anew, from its results on disk.
 
     folder: the tracking folder
@@ -87,8 +88,7 @@ def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Pa
     finished = list(finished_by_label(folder, sweep=sweep).items())[::-1]  # the first job first
     links = {label: str(job.state.get("link") or "") for label, (job, _) in finished}
     results_by_label = [(label, results) for label, (_, results) in finished]
-    for path in write_summary(results_by_label, out, registry(), links=links):
-        print(path)
+    return Document(files=write_summary(results_by_label, out, registry(), links=links))
 
 
 def cache(
@@ -97,7 +97,7 @@ def cache(
     folder: Path | None = None,
     key: str | None = None,
     older_than: float | None = None,
-) -> None:
+) -> Document:
     """Show or clear the cached vectors, with shards of encoding that was stopped and sums of one pass.
 
     action: what to do with them
@@ -107,18 +107,17 @@ def cache(
     example: ctxexp cache clear older_than=30
     """
     folder = folder or vector_folder()
-    if action == "show":
-        cache_entries = entries(folder)
-        for entry in cache_entries:
-            kind = "" if entry.kind == "vectors" else f"  ({KINDS[entry.kind]})"
-            print(f"{entry.key}  {size_text(entry.n_bytes):>9}  {entry.corpus}  {entry.encoder}{kind}")
-        print(f"{len(cache_entries)} entries, {size_text(sum(e.n_bytes for e in cache_entries))} in {folder}")
-    else:
-        gone = clear(folder, key=key, older_than_days=older_than)
-        print(f"removed {len(gone)} entries, {size_text(sum(e.n_bytes for e in gone))} from {folder}")
+    found = entries(folder) if action == "show" else clear(folder, key=key, older_than_days=older_than)
+    size = size_text(sum(one.n_bytes for one in found))
+    lines = []
+    for one in found if action == "show" else ():
+        kind = "" if one.kind == "vectors" else f"  ({KINDS[one.kind]})"
+        lines.append(f"{one.key}  {size_text(one.n_bytes):>9}  {one.corpus}  {one.encoder}{kind}")
+    done = f"{len(found)} entries, {size} in" if action == "show" else f"removed {len(found)} entries, {size} from"
+    return Document([*lines, f"{done} {folder}"], {"entries": _numbers("Entries of the cache", map(asdict, found))})
 
 
-def upload(folder: Path, *folders: Path, uri: str | None = None, experiment: str | None = None) -> None:
+def upload(folder: Path, *folders: Path, uri: str | None = None, experiment: str | None = None) -> Document:
     """Send results that are on disk to MLflow (after a server was away); what is there already is left alone.
 
     folder: a results folder, of a job or of a sweep
@@ -129,12 +128,11 @@ def upload(folder: Path, *folders: Path, uri: str | None = None, experiment: str
     """
     from ctxexp.sinks.mlflow.ui import upload as send
 
-    for place in (folder, *folders):
-        for sent in send(place, uri=uri, experiment=experiment):
-            print(f"{sent.folder}: {'sent' if sent.is_new else 'there already'}, {sent.link}")
+    every = (one for place in (folder, *folders) for one in send(place, uri=uri, experiment=experiment))
+    return Document([f"{one.folder}: {'sent' if one.is_new else 'there already'}, {one.link}" for one in every])
 
 
-def models() -> None:
+def models() -> Document:
     """List the models that can be typed, and which are here.
 
     example: ctxexp models
@@ -147,31 +145,42 @@ def models() -> None:
         size = size_text(int(row.n_bytes)) if row.n_bytes else ""
         state = "" if row.is_here is None else "here" if row.is_here else "not here"
         lines.append((f"{row.typed:<{width}}  {size:>8}  {state:<8}", row.note))
-    show(columns(lines))
     hint = "ctxexp NAME measures one; ctxexp OWNER/NAME, any other of the hub; ctxexp path/to/folder, one on disk."
-    show("\n" + textwrap.fill(hint, terminal_width()))
+    said = [*columns(lines).splitlines(), "", textwrap.fill(hint, terminal_width())]
+    return Document(said, {"models": _numbers("Models", (row._asdict() for row in rows))})
 
 
-def plugins(*files: Path, json: bool = False) -> int:
+def plugins(*files: Path) -> Document:
     """List what is installed, what each plugin offers, and what is broken.
 
+    The exit status is 1 if an installed plugin is broken. With json=true: every group's options, their keys and the
+    config's own, the verbs and the plugins, for scripts and assistants.
+
     files: plugin files (FILE.py), listed too
-    json: as JSON, with every group's options, the config's keys and the verbs, for scripts and assistants
     example: ctxexp plugins my_plugin.py
     """
-    return list_plugins(list(files), as_json=json)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the listing has these warnings
+        if files:
+            load_plugin_files([str(file) for file in files])
+        current = registry()
+    return Document(listing(current).splitlines(), listing_tables(current), status=int(bool(current.broken)))
 
 
-def conform(name: str, **arguments: Any) -> int:
+def conform(name: str, **arguments: Any) -> Document:
     """Check what is registered, whatever its kind (model, metric, sink ...), against its contract.
 
     name: what it is registered as: bert, or with its kind, metric/anisotropy; or an option that is a YAML file
     arguments: of its config, as in pooling=first; plugins=[file.py] brings names from files
     example: ctxexp conform metric/anisotropy
     """
-    from ctxexp.testing.by_name import main  # with the whole kit, which no other verb needs
+    from ctxexp.testing.by_name import conform as check  # with the whole kit, which no other verb needs
 
-    return main(name, arguments)
+    try:
+        said, status = check(name, arguments), 0
+    except ConformanceError as error:
+        said, status = str(error), 1
+    return Document(mask(said).splitlines(), status=status)  # a sink's errors may quote its key
 
 
 @hookimpl
@@ -219,42 +228,32 @@ def _section(title: str, version: str, offers: list[Offer]) -> str:
     return "\n".join(lines)
 
 
-def listing_dict(registry: Registry) -> dict[str, object]:
-    """The listing as values of JSON types: groups with their options, the config's own keys, verbs and plugins."""
+def listing_tables(registry: Registry) -> dict[str, Table]:
+    """The listing as rows: options of the groups, keys of these and of the config itself, verbs, plugins, problems."""
+    options = [(group, name) for group in GROUPS for name in option_names(group)]
+    keys = [("", "", key) for key in config_keys()]
+    keys += [(group, name, key) for group, name in options for key in option_keys(group, name)]
     verbs = {name: registry.find(COMMAND, name) for name in registry.names(COMMAND)}
-    return {
-        "version": __version__,
-        "groups": {
-            group: {
-                name: {"about": summary_of(group, name), "keys": _keys(option_keys(group, name))}
-                for name in option_names(group)
-            }
-            for group in GROUPS
-        },
-        "values": _keys(config_keys()),
-        "verbs": {name: {"about": verb.summary, "arguments": signature_text(verb)} for name, verb in verbs.items()},
-        "plugins": [
+    rows: dict[str, Iterable[Mapping[str, object]]] = {
+        "options": ({"group": group, "name": name, "about": summary_of(group, name)} for group, name in options),
+        "keys": (
+            {"group": group, "name": name, "key": key.name, "value": key.value, "about": key.comment}
+            for group, name, key in keys
+        ),
+        "verbs": (
+            {"name": name, "about": verb.summary, "arguments": signature_text(verb)} for name, verb in verbs.items()
+        ),
+        "plugins": (
             asdict(source) | {"offers": [o.usage for o in registry.offers.values() if o.supplier == source]}
             for source in registry.sources
-        ],
-        "broken": registry.broken,
+        ),
+        "broken": ({"problem": problem} for problem in registry.broken),
     }
+    return {name: _numbers(name, of_name) for name, of_name in rows.items()}
 
 
-def _keys(keys: Iterable[ConfigKey]) -> dict[str, dict[str, str]]:
-    return {key.name: {"value": key.value, "about": key.comment} for key in keys}
+def _numbers(title: str, rows: Iterable[Mapping[str, object]]) -> Table:
+    """A table that is not shown."""
+    import pandas as pd
 
-
-def list_plugins(files: list[Path], *, as_json: bool = False) -> int:
-    """Print the listing, as text or (`json=true`) as JSON; returns the exit status, 1 if an installed plugin is
-    broken."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the listing has these warnings
-        if files:
-            load_plugin_files([str(file) for file in files])
-        current = registry()
-    if as_json:
-        print(json.dumps(listing_dict(current), indent=1, ensure_ascii=False))
-    else:
-        show(listing(current))
-    return 1 if current.broken else 0
+    return Table(title, pd.DataFrame(list(rows)))

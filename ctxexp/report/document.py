@@ -1,12 +1,17 @@
-"""What a verb found, in one form for the terminal, for files and for scripts."""
+"""What a verb found, in one form for the terminal, for files and for scripts.
+
+Its JSON, one line of stdout with `json=true`, is described by `document.schema.json` beside this file.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ctxexp.files import write_csv
 from ctxexp.report.frame import save_figure
 from ctxexp.report.terminal import Table, fitted_markdown
 
@@ -21,7 +26,7 @@ class Document:
 
     Args:
         sentences: What was found, a line each; the answer last.
-        tables: By the names of their files; printed before the sentences, written as CSV and Markdown.
+        tables: By the names of their files; those with cells are printed before the sentences.
         figures: Of matplotlib, by the names of their files; written as PNG and SVG.
         files: Files that the verb wrote itself.
         status: The exit status: 0, or 1 where what was checked fails.
@@ -37,27 +42,29 @@ class Document:
     files: Sequence[Path] = ()
     status: int = 0
 
-    def save(self, folder: Path | None) -> list[Path]:
-        """Write tables and figures to the folder (None: nowhere); all files of the verb."""
+    def save(self, out: Path | None) -> list[Path]:
+        """Write tables and figures to `out`, a folder, or a .csv for the first table's numbers; all files of the verb.
+
+        Nothing is written where `out` is None, or a file that the verb wrote itself.
+        """
         paths = list(self.files)
-        if folder is not None:
-            paths += [path for name, table in self.tables.items() for path in table.save(folder, name)]
-            paths += [path for name, figure in self.figures.items() for path in save_figure(figure, folder, name)]
-        return paths
+        if out is None or out in paths:
+            return paths
+        if out.suffix == ".csv":
+            write_csv(next(iter(self.tables.values())).numbers, out)
+            return [*paths, out]
+        paths += [path for name, table in self.tables.items() for path in table.save(out, name)]
+        return paths + [path for name, figure in self.figures.items() for path in save_figure(figure, out, name)]
 
     def text(self, width: int, files: Sequence[Path] = ()) -> str:
         """As a terminal of this width shows it, the files last."""
-        tables = [fitted_markdown(table.markdown(), width) for table in self.tables.values()]
+        tables = [fitted_markdown(table.markdown(), width) for table in self.tables.values() if table.columns]
         return "\n".join([*tables, *self.sentences, *map(str, files)])
 
     def as_dict(self, files: Sequence[Path] = ()) -> dict[str, Any]:
-        """As JSON has it: status, sentences, tables as rows of numbers in full, NaN as null, and files."""
+        """As JSON has it: status, sentences, tables as rows of numbers in full (null: not finite), and files."""
         tables = {
-            name: {
-                "title": table.title,
-                "rows": _rows(table.numbers),
-                "notes": list(table.notes),
-            }
+            name: {"title": table.title, "rows": _rows(table.numbers), "notes": list(table.notes)}
             for name, table in self.tables.items()
         }
         return {
@@ -69,6 +76,6 @@ class Document:
 
 
 def _rows(numbers: pd.DataFrame) -> list[dict[str, Any]]:
-    cells = numbers.astype(object)
+    cells = numbers.replace([math.inf, -math.inf], math.nan).astype(object)
     rows: list[dict[str, Any]] = cells.where(cells.notna(), None).to_dict("records")
     return rows

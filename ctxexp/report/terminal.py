@@ -234,7 +234,7 @@ def fitted_markdown(text: str, width: int) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of several runs: `numbers` in full for the CSV, `shown` with cells as they are read.
+    """A table: `numbers` in full for the CSV, `shown` with cells as they are read; without `columns` it is not shown.
 
     Example:
         >>> import pandas as pd
@@ -245,8 +245,8 @@ class Table:
 
     title: str
     numbers: pd.DataFrame
-    columns: Sequence[str]
-    shown: Sequence[Sequence[str]]  # rows of as many cells as columns
+    columns: Sequence[str] = ()
+    shown: Sequence[Sequence[str]] = ()  # rows of as many cells as columns
     notes: Sequence[str] = ()  # a line each: sources and choices
 
     def markdown(self) -> str:
@@ -259,9 +259,10 @@ class Table:
         return f"**{self.title}**\n\n" + "\n".join(lines) + "\n" + (f"{notes}\n" if notes else "")
 
     def save(self, folder: Path, name: str) -> list[Path]:
-        """Write `name`.csv, the numbers in full, and `name`.md, the cells as they are read; the paths."""
+        """Write `name`.csv, the numbers in full, and `name`.md, the cells as they are read, if any; the paths."""
         write_csv(self.numbers, folder / f"{name}.csv")
-        return [folder / f"{name}.csv", write_file(folder / f"{name}.md", self.markdown())]
+        shown = [write_file(folder / f"{name}.md", self.markdown())] if self.columns else []
+        return [folder / f"{name}.csv", *shown]
 
 
 def write_tables(runs: Sequence[LabelledResults], folder: Path, registry: Registry) -> list[Path]:

@@ -20,7 +20,7 @@ from omegaconf.errors import OmegaConfBaseException
 from ctxexp.command.config import Component, component_of
 from ctxexp.command.names import config_folder
 from ctxexp.dataset import Corpus
-from ctxexp.errors import ConfigError, ConformanceError, DataError, UnknownName, line, suggestions
+from ctxexp.errors import ConfigError, DataError, UnknownName, line, suggestions
 from ctxexp.files.credentials import mask, refuse_clear
 from ctxexp.plugins import CONFIG_KINDS, Registry, build_registry
 from ctxexp.plugins.offers import convert_value
@@ -30,16 +30,6 @@ from ctxexp.testing.encoders import neighbour_values
 
 FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it runs, and which files there must be
 Option = tuple[str, dict[str, object]]  # its kind, and the node with `name` and arguments
-
-
-def main(name: str, values: Mapping[str, object]) -> int:
-    """Check the name and print the report."""
-    try:
-        print(mask(conform(name, values)))
-    except ConformanceError as error:
-        print(mask(str(error)))  # a sink's errors may quote its key
-        return 1
-    return 0
 
 
 def conform(name: str, values: Mapping[str, object]) -> str:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, Literal
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
 
-from ctxexp.command import Verb
+from ctxexp.command import Verb, registry
+from ctxexp.command.names import spread_models
 from ctxexp.errors import ConfigError
 from ctxexp.plugins.offers import type_text, value_text
-from ctxexp.report import Document, Table
+from ctxexp.report import Document, Table, document
 
 
 class Kept:
@@ -185,3 +188,31 @@ def test_a_document_is_printed_and_written_or_given_as_json(tmp_path: Path, caps
         "files": [str(tmp_path / "found.csv"), str(tmp_path / "found.md")],
     }
     assert "json=false" in verb.usage()
+
+
+@pytest.mark.parametrize("words", ["models", "plugins", "cache", "conform transform/center"])
+def test_the_json_of_a_verb_is_of_its_schema(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name, *rest = words.split()
+    status = Verb(name, registry().find("command", name).factory)([*rest, "json=true"])
+    made = json.loads(capsys.readouterr().out)
+    schema = json.loads(Path(document.__file__).with_name("document.schema.json").read_text())
+    jsonschema.validate(made, schema)
+    assert (made["verb"], made["status"]) == (name, status)
+    assert made["sentences"] or made["tables"]
+
+
+def test_a_table_without_cells_is_written_and_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def count(*, out: Path) -> Document:
+        return Document(tables={"n": Table("Numbers", pd.DataFrame({"n": [1, math.inf]}))})
+
+    verb = Verb("count", count)
+    for out, file in ((tmp_path, tmp_path / "n.csv"), (tmp_path / "x.csv", tmp_path / "x.csv")):
+        assert verb([f"out={out}"]) == 0
+        assert capsys.readouterr().out == f"{file}\n"
+        assert file.read_text() == "n\n1.0\ninf\n"
+    verb([f"out={tmp_path}", "json=true"])
+    assert json.loads(capsys.readouterr().out)["tables"]["n"]["rows"] == [{"n": 1.0}, {"n": None}]
+
+
+def test_a_word_too_long_for_a_path_is_no_run() -> None:
+    assert list(spread_models([word := f"seed={5000 * 'a'}"])) == [word]

@@ -62,9 +62,8 @@ def test_what_a_distribution_supplies_is_its_own_whatever_its_entry_is_called(tm
     plugins, stdout = measured(site, tmp_path, "two")
     assert plugins == {"models": "ctxexp-two 2.0"}
     assert "at its import" not in stdout
-    listed = {
-        row["distribution"]: row["offers"] for row in json.loads(ctxexp(site, "plugins", "json=true").stdout)["plugins"]
-    }
+    told = json.loads(ctxexp(site, "plugins", "json=true").stdout)["tables"]["plugins"]["rows"]
+    listed = {row["distribution"]: row["offers"] for row in told}
     assert listed["ctxexp-one"] == ["model=one"]
     assert listed["ctxexp-two"] == ["model=two"]
 
