@@ -68,8 +68,7 @@ def phases(words: list[str]) -> dict[str, float]:
     """CPU seconds of each phase of one run in this process; what is left to Python, Hydra and our imports is `rest`."""
     from ctxexp.command import Built, compose
     from ctxexp.command.cli import main as command
-    from ctxexp.jobs import execute
-    from ctxexp.jobs.job import Job, Sinks
+    from ctxexp.jobs import Job, Sinks, execute
 
     took: dict[str, float] = {"imports of the command": time.process_time()}
 

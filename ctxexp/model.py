@@ -284,7 +284,7 @@ class Encoder(ABC):
         ):
             raise EncodingError(
                 f"{who} gave {got.shape[1]} columns for {expected[1]} units in sentence {index}; "
-                "pool its pieces to words first (ctxexp.vectors.align.pool)"
+                "pool its pieces to words first (ctxexp.models.transformer.pieces.pool)"
             )
         if got.shape != expected:
             raise EncodingError(
@@ -321,7 +321,7 @@ class Encoder(ABC):
         raise ModelError(f"{self.name}: expected a transformer, whose tokens have hidden states; got {type(self)}")
 
     def sentence_encoder(self) -> Encoder | None:
-        """An encoder of sentence vectors, for metrics over pairs (`ctxexp.vectors.pool`).
+        """An encoder of sentence vectors, for metrics over pairs (`ctxexp.vectors.stores`).
 
         Returns:
             An encoder whose `poolings` name the units that its `encode` gives each sentence, one row each (`mean`,

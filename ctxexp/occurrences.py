@@ -21,7 +21,7 @@ EQUAL = WordMix(weights="equal")
 
 
 class Shelf(Protocol):
-    """The part of a store that says which unit each row is; see `ctxexp.vectors.store.Store`.
+    """The part of a store that says which unit each row is; see `ctxexp.vectors.Store`.
 
     A store whose units may not be the corpus's words also has `positions` (n_rows,), each row's word in its sentence or
     -1; without it units are words.
@@ -374,7 +374,7 @@ def check_contexts(sentences: int, min_contexts: int) -> None:
 
 
 class Layers(Protocol):
-    """Vectors by layer: a `ctxexp.vectors.store.Store`, or one that is seen through a transform."""
+    """Vectors by layer: a `ctxexp.vectors.Store`, or one that is seen through a transform."""
 
     @property
     def n_layers(self) -> int: ...  # of the model, the input layer 0 counted: 13 of BERT-base

@@ -15,7 +15,7 @@ from ctxexp.measuring.words import Intervals, PairRows, WordRows
 from ctxexp.occurrences import Layers
 from ctxexp.testing.report import numbers
 from ctxexp.transform import Calibration, transform_layers
-from ctxexp.vectors.pool import SentenceVectors
+from ctxexp.vectors.stores import SentenceVectors
 from tests.shipped import OnePerSentence
 
 Factories = Mapping[str, Callable[[], Metric]]

@@ -256,7 +256,7 @@ def test_local_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md", *PLUGIN_PAGES], ids=lambda p: p.name)
 def test_modules_and_files_that_are_named_exist(page: Path) -> None:
-    """`ctxexp.Group`, `info.corpus.words`; `vectors/store.py`, from the root or the package, or a file by name."""
+    """`ctxexp.Group`, `info.corpus.words`; `vectors/__init__.py`, from the root or the package, or a file by name."""
     from ctxexp.results import RunInfo
     from ctxexp.results.run_info import FitInfo, TransformInfo
 

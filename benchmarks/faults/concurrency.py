@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.files.process import job_folder
-from ctxexp.jobs.job import Sinks, job, new_run
+from ctxexp.jobs import Sinks, job, new_run
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from tests.made import results_with, told

@@ -18,7 +18,7 @@ from ctxexp.baselines import OnePerSentence
 from ctxexp.command import Built
 from ctxexp.datasets.text import text
 from ctxexp.metrics.contextuality import IntraSentenceSimilarity, SelfSimilarity
-from ctxexp.plugins import build_registry
+from ctxexp.plugins.registry import build_registry
 from ctxexp.vectors.encode import open_store
 from tests.composed import composed
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp import Corpus, EncodedSentence, Encoder, Sentence
+from ctxexp.vectors import Store
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.store import Store
 
 from . import Silent
 

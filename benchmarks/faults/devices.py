@@ -17,7 +17,7 @@ from ctxexp import CtxexpError, Results
 from ctxexp.datasets import sts
 from ctxexp.files import MANIFEST, seal_folder
 from ctxexp.files.process import RUN, STATE, job_folder
-from ctxexp.jobs.job import Sinks, finished_results, job, new_run
+from ctxexp.jobs import Sinks, finished_results, job, new_run
 from ctxexp.models.vector_files import read_vectors
 from ctxexp.models.word_vectors import word_vectors
 from ctxexp.results.files import FRAME, REPLICATES, RESULTS_FILE

@@ -16,11 +16,11 @@ import numpy as np
 
 from ctxexp.command import verbs
 from ctxexp.errors import StoreError
+from ctxexp.vectors import Store
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import cache as leases
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers
-from ctxexp.vectors.store import Store
 from tests.other_process import child
 
 from . import Lost, Silent

@@ -15,8 +15,8 @@ import pandas as pd
 from ctxexp import Results
 from ctxexp.errors import TrackingError
 from ctxexp.files.process import job_folder
+from ctxexp.jobs import Sinks, job, new_run, reuse
 from ctxexp.jobs.execute import _results_of, _rows
-from ctxexp.jobs.job import Sinks, job, new_run, reuse
 from ctxexp.sink import Sweep
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from tests.made import results_with, told

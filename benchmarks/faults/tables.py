@@ -19,7 +19,7 @@ from ctxexp import Results, load
 from ctxexp.errors import MetricError, TrackingError
 from ctxexp.files import MANIFEST, find_damage, seal_folder
 from ctxexp.files.process import job_folder
-from ctxexp.jobs.job import Sinks, finished_on_disk, job, new_run
+from ctxexp.jobs import Sinks, finished_on_disk, job, new_run
 from ctxexp.report import frame
 from ctxexp.report.comparison import Comparison
 from ctxexp.sinks.mlflow.sink import MlflowSink

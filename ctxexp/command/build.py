@@ -25,7 +25,7 @@ from ctxexp.datasets.text import fit_files, sentences_of
 from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near, short
 from ctxexp.files import user_path
-from ctxexp.jobs.job import Sinks
+from ctxexp.jobs import Sinks
 from ctxexp.measuring.study import ShardOptions, Study, load_sharder
 from ctxexp.measuring.words import Observer
 from ctxexp.metric import RUN, Metric
@@ -41,8 +41,7 @@ from ctxexp.results.objective import Objective
 from ctxexp.transform import Calibration
 from ctxexp.vectors.cache import disk_limit
 from ctxexp.vectors.encoding import EncodingWorkers
-from ctxexp.vectors.pool import POOLINGS, sentence_view
-from ctxexp.vectors.stores import SentencePooling, Vectors, WordFilter
+from ctxexp.vectors.stores import POOLINGS, SentencePooling, Vectors, WordFilter, sentence_view
 
 log = logging.getLogger("ctxexp")
 

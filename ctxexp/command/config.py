@@ -21,9 +21,9 @@ from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, MetricError, error_text, near, short
 from ctxexp.files.credentials import refuse_clear, remember
 from ctxexp.metric import RUN
-from ctxexp.plugins import CONFIG_KINDS, Factory, Offer, PluginVersion, Registry, arguments
-from ctxexp.plugins.offers import Seed, convert_value, type_text
-from ctxexp.plugins.registry import LISTS, load_plugin_files, registry
+from ctxexp.plugins import CONFIG_KINDS, Factory
+from ctxexp.plugins.offers import Offer, PluginVersion, Seed, arguments, convert_value, type_text
+from ctxexp.plugins.registry import LISTS, Registry, load_plugin_files, registry
 from ctxexp.sink import Sink
 
 MISSING = "???"

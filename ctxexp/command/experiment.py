@@ -52,8 +52,8 @@ from ctxexp.files.process import (
     try_state,
     watch_parent_in_workers,
 )
+from ctxexp.jobs import RESULT_NEUTRAL_KEYS, describe
 from ctxexp.jobs.execute import JobSpec, current_sweep, execute, open_sweep, print_error_once, run_application
-from ctxexp.jobs.job import RESULT_NEUTRAL_KEYS, describe
 from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.registry import GROUPS, LISTS, load_plugin_files, registry
 from ctxexp.progress import Progress, show

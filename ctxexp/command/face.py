@@ -224,7 +224,7 @@ def runs(folder: str | Path = "mlruns", *, sweep: str | None = None) -> dict[str
         Traceback (most recent call last):
         ctxexp.errors.TrackingError: no finished run in ...
     """
-    from ctxexp.jobs.job import finished_by_label  # sinks settle how MLflow behaves: not at `import ctxexp`
+    from ctxexp.jobs import finished_by_label  # sinks settle how MLflow behaves: not at `import ctxexp`
 
     return {label: results for label, (_, results) in finished_by_label(folder, sweep=sweep).items()}
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from ctxexp.command.names import config_folder, config_folders, group_of, locate
 from ctxexp.errors import UnknownName
-from ctxexp.plugins import COMMAND, Offer, arguments
-from ctxexp.plugins.offers import install_hint, type_text, value_text
+from ctxexp.plugins import COMMAND
+from ctxexp.plugins.offers import Offer, arguments, install_hint, type_text, value_text
 from ctxexp.plugins.registry import GROUPS, LISTS, registry
 from ctxexp.progress import terminal_width
 

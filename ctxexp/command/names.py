@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ctxexp.datasets.text import is_text_file
 from ctxexp.errors import ConfigError, UnknownName, suggestions
 from ctxexp.files import user_path
-from ctxexp.plugins import arguments
+from ctxexp.plugins.offers import arguments
 from ctxexp.plugins.registry import ARGUMENTS, registry
 
 _folder: Path | None = None  # of --config-dir

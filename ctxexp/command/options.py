@@ -14,7 +14,7 @@ from ctxexp.maths.mix import BANDS, WordMix
 from ctxexp.maths.mix import Weights as MeanWeights
 from ctxexp.plugins.offers import Seed
 from ctxexp.results.objective import Objective
-from ctxexp.vectors.pool import check_mixes
+from ctxexp.vectors.stores import check_mixes
 
 DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
 FIT_ON = ("target", "train", "all", "nli:<path>")

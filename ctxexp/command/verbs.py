@@ -19,8 +19,7 @@ from ctxexp.files import user_path
 from ctxexp.files.code_version import __version__
 from ctxexp.files.credentials import VARIABLE, mask
 from ctxexp.models.choices import cached_models, registered_models
-from ctxexp.plugins import Register, hookimpl
-from ctxexp.plugins.hookspecs import ALL_KINDS, COMMAND, CONFIG_KINDS
+from ctxexp.plugins import ALL_KINDS, COMMAND, CONFIG_KINDS, Register, hookimpl
 from ctxexp.plugins.offers import Offer, PluginVersion, arguments, type_text, value_text
 from ctxexp.plugins.registry import GROUPS, Registry, load_plugin_files, registry
 from ctxexp.progress import show, terminal_width
@@ -82,7 +81,7 @@ def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Pa
     out: where to
     example: ctxexp report sweep=last
     """
-    from ctxexp.jobs.job import finished_by_label
+    from ctxexp.jobs import finished_by_label
     from ctxexp.report.comparison import write_summary
 
     finished = list(finished_by_label(folder, sweep=sweep).items())[::-1]  # the first job first

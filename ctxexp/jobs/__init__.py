@@ -1,1 +1,410 @@
-"""Jobs and sweeps: how one is executed, what it leaves on disk, which process works on it, how it ends."""
+"""One job: its folder on disk, its run in the sinks, several of which are as one, and how it ends; finished ones, on
+disk and in the sinks, which need not run again, and how a sweep takes them over; and names of runs: two that differ
+in text, seed or pooling have two.
+
+A job's folder holds run.json (what names the run), config.yaml, environment.json, results.json, tables and figures,
+and status.json, which says how the job stands without asking any sink.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from ctxexp.errors import CtxexpError, TrackingError, plugin_call
+from ctxexp.files import MANIFEST, disk_error_message, find_damage, is_disk_full, seal_folder, user_path, write_file
+from ctxexp.files.credentials import map_texts, mask
+from ctxexp.files.process import (
+    RUN,
+    STATE,
+    State,
+    defer_signals,
+    environment,
+    mark_killed_jobs,
+    process_tags,
+    provenance_tags,
+    raise_on_termination,
+    read_json,
+    read_state,
+    try_state,
+    write_json,
+    write_state,
+)
+from ctxexp.plugins import CONFIG_KINDS
+from ctxexp.plugins.registry import ARGUMENTS
+from ctxexp.progress import show
+from ctxexp.report.wording import unique_labels
+from ctxexp.results import Results
+from ctxexp.results.files import RESULTS_FILE
+from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport, load_run
+
+# Top-level keys that cannot change a measured number: jobs that differ in these alone have one key.
+RESULT_NEUTRAL_KEYS = ("tracking", "sink", "cache", "engine", "resume", "verbose", "figures", "objective", "experiment",
+                       "plugins")  # fmt: skip
+_log = logging.getLogger("ctxexp")
+LOCATED = tuple(f"{group}.{argument}" for group, argument in ARGUMENTS.items())  # they say which option it is
+IN_TITLE = ("model", "weights", "dtype")
+UNTITLED = tuple(f"model.{name}" for name in ("layers", "path", "seed", "linear"))  # others of a model are in its title
+LOCATING = ("text", "huggingface")  # beside a location they tell nothing
+# Sections of which a title tells all that is chosen, or whose choice makes no run another.
+UNNAMED = ("control", "transform", "fit_on", "hydra", "device", "batch_tokens", "bootstrap", "metric")
+
+
+def new_run(
+    folder: Path,
+    store: Path,
+    *,
+    name: str,
+    key: str,
+    params: Mapping[str, object],
+    config: str,
+    sweep: str | None = None,
+) -> Run:
+    """A run that begins now, for the job in `folder`; credentials are masked."""
+    return Run(
+        name=name,
+        key=key,
+        id=secrets.token_hex(16),
+        folder=folder,
+        tracking_folder=store,
+        began_ms=int(time.time() * 1000),
+        params=map_texts(mask, dict(params)),
+        config=mask(config),
+        source=map_texts(mask, provenance_tags()),
+        sweep=sweep,
+    )
+
+
+@dataclass
+class Job:
+    """A running job: where its files go, and its sinks."""
+
+    run: Run
+    sinks: Sinks
+    link: str = ""
+    is_saved: bool = False
+
+    def save(self, results: Results) -> None:
+        """Put the results on disk: from here on nothing is lost."""
+        results.save(self.run.folder)
+        seal_folder(self.run.folder)
+        self.is_saved = True
+        write_state(self.run.folder, measured=True)
+
+    def log(self, results: Results) -> None:
+        """Send results and folder to the sinks; saves them first where that was not done."""
+        if not self.is_saved:
+            self.save(results)
+        self.sinks.log(results, self.run.folder)
+        write_state(self.run.folder, logged=True)
+
+
+@contextlib.contextmanager
+def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Job]:
+    """Run the block as one job and record how it ends: FINISHED, FAILED with its error, or KILLED."""
+    folder = run.folder
+    if run.sweep is None:  # a sweep does it once, before its jobs
+        mark_killed_jobs(run.tracking_folder)
+    for stale in (MANIFEST, RESULTS_FILE):  # of an earlier job in this place: not this one's results
+        (folder / stale).unlink(missing_ok=True)
+    own = ("name", "key", "id", "params", "source", "sweep")  # the others are its place and its config
+    description = {**{key: vars(run)[key] for key in own}, "began": run.began_ms}
+    write_file(folder / "config.yaml", run.config)
+    write_json(folder / "environment.json", environment())
+    write_json(folder / RUN, {**description, "overrides": list(overrides)})
+    write_state(
+        folder,
+        fresh=True,
+        status="RUNNING",
+        name=run.name,
+        key=run.key,
+        overrides=list(overrides),
+        process=process_tags(),
+    )
+    status: Status = "FINISHED"
+    error: str | None = None
+    with raise_on_termination():
+        try:
+            sinks.start(run)
+            yield Job(run, sinks, describe_sinks(folder, sinks))
+        except Exception as raised:
+            status, error = "FAILED", describe(raised)
+            raise
+        except BaseException as raised:
+            status, error = "KILLED", f"interrupted ({type(raised).__name__})"
+            raise
+        finally:
+            with defer_signals():
+                _finish(sinks, folder, status, error)
+
+
+def describe_sinks(folder: Path, sinks: Sinks) -> str:
+    """Note in status.json how the sinks describe the run; returns the first link to it that needs nothing started
+    first; empty if there is none."""
+    descriptions = sinks.descriptions()
+    first = next((about for about in descriptions.values() if about.get("link")), {})
+    write_state(folder, sinks=descriptions, link=first.get("link", ""))
+    return "" if first.get("hint") else first.get("link", "")
+
+
+def _finish(sinks: Sinks, folder: Path, status: Status, error: str | None) -> None:
+    """Close the run and say on disk how the job ended."""
+    try:
+        sinks.finish(status, error)
+    except TrackingError as refused:
+        if error is None:
+            status, error = "FAILED", str(refused)
+            raise
+    finally:
+        (try_state if error else write_state)(folder, status=status, error=error)
+
+
+def describe(error: BaseException) -> str:
+    """The message of an error that ctxexp raises on purpose, or that a full disk raises; else the whole traceback."""
+    if isinstance(error, OSError) and is_disk_full(error):
+        return disk_error_message(error)
+    return mask(str(error) if isinstance(error, CtxexpError) else "".join(traceback.format_exception(error)))
+
+
+class Sinks(Sink):
+    """Calls every sink, whether or not others fail; then raises the first failure as TrackingError.
+
+    `sinks` by label; `plugin_of`: label of a sink to the plugin that supplied it.
+    """
+
+    def __init__(self, sinks: Mapping[str, Sink], plugin_of: Mapping[str, str] | None = None) -> None:
+        self.sinks, self.plugin_of = sinks, plugin_of or {}
+
+    def start(self, run: Run) -> None:
+        self._each("start the run", lambda _, sink: sink.start(run))
+
+    def log(self, results: Results, folder: Path) -> None:
+        self._each(f"take the results, which are safe in {folder}", lambda _, sink: sink.log(results, folder))
+
+    def finish(self, status: Status, error: str | None = None) -> None:
+        self._each("close the run", lambda _, sink: sink.finish(status, error))
+
+    def descriptions(self) -> dict[str, dict[str, str]]:
+        """Each sink's description of its run, by label, credentials masked; empty ones are left out."""
+        by_label: dict[str, dict[str, str]] = {}
+        self._each("say what it calls the run", lambda label, sink: by_label.update({label: dict(sink.metadata())}))
+        return {label: map_texts(mask, metadata) for label, metadata in by_label.items() if metadata}
+
+    def prepare_all(self, store: Path) -> dict[str, dict[str, object]]:
+        """Call `prepare_jobs` of every sink, once per command; returns by label the arguments that the jobs' sinks get
+        in place of their own."""
+        by_label: dict[str, dict[str, object]] = {}
+        self._each("be prepared", lambda label, sink: by_label.update({label: dict(sink.prepare_jobs(store))}))
+        return by_label
+
+    def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]] = ()) -> None:
+        def finish(label: str, sink: Sink) -> None:
+            sink.finish_sweep(sweep, report, [row.sinks.get(label, {}) for row in report.rows])
+
+        self._each(f"settle the sweep, whose comparison is in {sweep.summary}", finish)
+
+    def charts_link(self, sweep: Sweep) -> str:
+        links: list[str] = []
+        self._each("say where the curves are", lambda _, sink: links.append(sink.charts_link(sweep)))
+        return mask(next(filter(None, links), ""))
+
+    def fetch(self, run: Run, folder: Path) -> bool:
+        """Whether a sink had the run's files; a failure is raised where none had."""
+        answers: list[bool] = []
+        try:
+            self._each("give a finished run", lambda _, sink: answers.append(any(answers) or sink.fetch(run, folder)))
+        except TrackingError:
+            if not any(answers):
+                raise
+        return any(answers)
+
+    def reuse(self, run: Run, saved: Run) -> None:
+        self._each("take over a finished run", lambda _, sink: sink.reuse(run, saved))
+
+    def _each(self, what: str, call: Callable[[str, Sink], object]) -> None:
+        failed: TrackingError | None = None
+        for label, sink in self.sinks.items():
+            try:
+                with plugin_call("sink", label, f"can't {what}"):
+                    call(label, sink)
+            except CtxexpError as error:
+                supplier = f" [sink {label!r} is of {self.plugin_of[label]}]" if label in self.plugin_of else ""
+                if failed is None:
+                    failed = TrackingError(mask(str(error)) + supplier)
+                    failed.__cause__ = error
+        if failed:
+            raise failed
+
+
+class FinishedJob(NamedTuple):
+    """A finished job: its folder, its status.json, and the folder of its results, which may be that of an earlier job
+    that it took over."""
+
+    folder: Path
+    state: State
+    results: Path
+
+
+def finished_jobs(store: Path | str, *, sweep: str | None = None) -> Iterator[FinishedJob]:
+    """Finished jobs under `<store>/results`, the newest first; `sweep`: of that one only, "last" the last."""
+    states = sorted((user_path(store).resolve() / "results").glob(f"*/*/{STATE}"), reverse=True)
+    group = states[0].parent.parent.name if states and sweep == "last" else sweep
+    for path in states:
+        state = read_state(path.parent) if group in (None, path.parent.parent.name) else State()
+        results = Path(state.get("results") or path.parent)
+        if state.get("status") == "FINISHED" and (results / RESULTS_FILE).exists():
+            yield FinishedJob(path.parent, state, results)
+
+
+def finished_results(store: Path | str, *, sweep: str | None = None) -> Iterator[tuple[FinishedJob, Results]]:
+    """Finished jobs with their results, the newest first; results that can't be read are left out, with a warning."""
+    for job in finished_jobs(store, sweep=sweep):
+        try:
+            results = Results.load(job.results)
+        except TrackingError as error:
+            show(f"warning: left out: {error}", sys.stderr)
+            continue
+        yield job, results
+
+
+def finished_by_label(store: Path | str, *, sweep: str | None = None) -> dict[str, tuple[FinishedJob, Results]]:
+    """The same by label, each label once. Raises TrackingError where there is none."""
+    finished = list(finished_results(store, sweep=sweep))
+    if not finished:
+        place = Path(store).expanduser() / "results"
+        raise TrackingError(f"no finished run{f' of sweep {sweep}' if sweep else ''} in {place}")
+    names = [
+        (results.info.title or job.folder.parent.name, job.state.get("overrides", [])) for job, results in finished
+    ]
+    return dict(unique_labels([*zip(labels(names), finished, strict=True)]))
+
+
+def finished_on_disk(store: Path, key: str) -> Path | None:
+    """The newest folder under `<store>/results` with whole results of a finished job of this `key`."""
+    for job in finished_jobs(store):
+        if job.state.get("key") == key and job.results == job.folder:
+            if not (what := _unfit(job.folder, key)):
+                return job.folder
+            _log.warning("warning: results in %s are damaged (%s); they are not used", job.folder, what)
+    return None
+
+
+def reuse(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Path | None:
+    """The folder with the results of a finished job of the run's key, or None: then it has to run.
+
+    The sinks count that job to the present sweep, so that its charts and its end are whole; `run.folder`, where the job
+    would have written, notes where the results are. Results that are not on disk, or damaged there, are fetched from a
+    sink into `run.folder`.
+    """
+    if run.sweep is None:  # a sweep does it once, before its jobs
+        mark_killed_jobs(run.tracking_folder)
+    folder = finished_on_disk(run.tracking_folder, run.key)
+    if folder is None:
+        if not _fetch(sinks, run):
+            return None
+        folder = run.folder
+    sinks.reuse(run, load_run(folder, run.tracking_folder))
+    write_state(
+        run.folder,
+        status="FINISHED",
+        key=run.key,
+        name=run.name,
+        overrides=list(overrides),
+        measured=True,
+        logged=True,
+        reused=True,
+        results=str(folder),
+    )
+    describe_sinks(run.folder, sinks)
+    return folder
+
+
+def _unfit(folder: Path, key: str) -> str | None:
+    """The reason why the results there can't be taken for those of job `key`; None if they can."""
+    if what := find_damage(folder):
+        return what
+    if read_json(folder / RUN).get("key") != key:
+        return f"{RUN} names another job"
+    try:
+        Results.load(folder)
+    except TrackingError as error:
+        return str(error)
+    return None
+
+
+def _fetch(sinks: Sinks, run: Run) -> bool:
+    """Whether a sink had the files of a finished job, which are in its folder then; says why if they can't be used."""
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            what = _unfit(Path(place), run.key) if sinks.fetch(run, Path(place)) else ""
+        except TrackingError as error:
+            what = str(error)
+        if what is None:
+            shutil.copytree(place, run.folder, dirs_exist_ok=True)
+        elif what:
+            _log.warning("warning: a finished run of this job is computed again, since it can't be used: %s", what)
+    return what is None
+
+
+def run_name(title: str, overrides: Sequence[str]) -> str:
+    """The title with the choices of the command line that it doesn't tell, `bert (small.txt, seed 1)`."""
+    keys = [re.split("[=@]", override.lstrip("+~"))[0] for override in overrides]
+    neutral = {*UNNAMED, *RESULT_NEUTRAL_KEYS} - {"experiment"}
+    needless = {f"{key.partition('.')[0]}={option}" for key in LOCATED if key in keys for option in LOCATING}
+    texts = [
+        _short_text(override)
+        for key, override in zip(keys, overrides, strict=True)
+        if key not in IN_TITLE
+        and (key in UNTITLED or not key.startswith("model."))
+        and key.partition(".")[0] not in neutral
+        and override not in needless
+    ]
+    return f"{title} ({', '.join(texts)})" if texts else title
+
+
+def title_of(name: str, overrides: Sequence[str]) -> str:
+    """The title within a run's name."""
+    return name.removesuffix(run_name("", overrides))
+
+
+def labels(jobs: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """A label for each job, no two alike: its name, and the overrides that tell it from its namesakes, as in
+    `bert (seed 1)`."""
+    names = [name or " ".join(overrides) or "job" for name, overrides in jobs]
+    unique_labels = []
+    for name, (_, overrides) in zip(names, jobs, strict=True):
+        same = [set(o) for n, (_, o) in zip(names, jobs, strict=True) if n == name]
+        common = set.intersection(*same) if len(same) > 1 else set(overrides)
+        difference = ", ".join(_short_text(o) for o in overrides if o not in common)
+        unique_labels.append(f"{name} ({difference})" if difference else name)
+    counts: Counter[str] = Counter()
+    for i, label in enumerate(unique_labels):
+        counts[label] += 1
+        if counts[label] > 1:
+            unique_labels[i] = f"{label} ({counts[label]})"
+    return unique_labels
+
+
+def _short_text(override: str) -> str:
+    """A short text for an override: the choice of a group, or a key's last part and its value; of paths the end.
+
+    Sentences keep their name: `pooling cls` alone would be that of a word's pieces.
+    """
+    key, _, value = override.lstrip("+").partition("=")
+    value = ", ".join(part.rpartition("/")[2] for part in value.strip("[]'\"").split(","))
+    if key in (*CONFIG_KINDS, "weights", "experiment", *LOCATED):
+        return value
+    group, _, last = key.rpartition(".")
+    return f"sentence {last} {value}" if group == "sentence" else f"{last} {value}"

@@ -32,7 +32,7 @@ from ctxexp.files.process import (
     try_state,
     write_json,
 )
-from ctxexp.jobs.job import Sinks, describe, job, labels, new_run, reuse, run_name, title_of
+from ctxexp.jobs import Sinks, describe, job, labels, new_run, reuse, run_name, title_of
 from ctxexp.measuring.study import Study
 from ctxexp.plugins.registry import registry
 from ctxexp.progress import show, terminal_width

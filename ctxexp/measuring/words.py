@@ -23,7 +23,7 @@ from ctxexp.metric import GroupMean, Metric
 from ctxexp.occurrences import Layers, Occurrences, Text, layer_subset, read_only
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, MixInfo, ModelInfo, ResamplingInfo, RunInfo
 from ctxexp.transform import Calibration
-from ctxexp.vectors.pool import Mix, SentenceVectors, finite_rows, mix_layers
+from ctxexp.vectors.stores import Mix, SentenceVectors, finite_rows, mix_layers
 
 if TYPE_CHECKING:
     import pandas as pd

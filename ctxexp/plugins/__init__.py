@@ -1,17 +1,96 @@
-"""Plugins and their offers: everything that a config can name, and the verbs of the command, come through hooks."""
+"""The hooks of plugins: functions that get `register(name, factory)`. Config files need no hook: they are found in the
+folder `ctxexp_conf` beside the plugin's module.
+
+The keyword arguments of a factory are the config keys of its name; a verb or a report registers the function itself.
+`register` takes a callable, or its place as text, `"package.module:name"`, which is imported when it is first needed:
+commands that don't use it start without it. ctxexp's own names come through the same hooks.
+"""
 
 from __future__ import annotations
 
-from ctxexp.plugins.hookspecs import ALL_KINDS as ALL_KINDS
-from ctxexp.plugins.hookspecs import COMMAND as COMMAND
-from ctxexp.plugins.hookspecs import CONFIG_KINDS as CONFIG_KINDS
-from ctxexp.plugins.hookspecs import REPORT as REPORT
-from ctxexp.plugins.hookspecs import USER_FACING_KINDS as USER_FACING_KINDS
-from ctxexp.plugins.hookspecs import Factory as Factory
-from ctxexp.plugins.hookspecs import Register as Register
-from ctxexp.plugins.hookspecs import hookimpl as hookimpl
-from ctxexp.plugins.offers import Offer as Offer
-from ctxexp.plugins.offers import PluginVersion as PluginVersion
-from ctxexp.plugins.offers import arguments as arguments
-from ctxexp.plugins.registry import Registry as Registry
-from ctxexp.plugins.registry import build_registry as build_registry
+from collections.abc import Callable
+from typing import Any
+
+import pluggy
+
+Factory = Callable[..., Any]
+Register = Callable[[str, Factory | str], None]
+
+hookspec = pluggy.HookspecMarker("ctxexp")
+hookimpl = pluggy.HookimplMarker("ctxexp")
+
+
+class HookSpecs:
+    """Specifications of the hooks that a plugin may implement, in the order in which names are listed.
+
+    Each takes `register`, which takes a name and what is offered by it.
+
+    Example:
+        >>> class Plugin:
+        ...     @hookimpl
+        ...     def register_models(self, register):
+        ...         register("mine", "my_package.models:mine")
+    """
+
+    @hookspec
+    def register_models(self, register: Register) -> None:
+        """Offer encoders, each by a factory(**config) -> ctxexp.Encoder."""
+
+    @hookspec
+    def register_datasets(self, register: Register) -> None:
+        """Offer corpora, each by a factory(**config) -> ctxexp.Corpus."""
+
+    @hookspec
+    def register_controls(self, register: Register) -> None:
+        """Offer control conditions: changes of the text (shuffled words), or occurrences that are left out; each by a
+        factory(**config) -> ctxexp.Control.
+        """
+
+    @hookspec
+    def register_transforms(self, register: Register) -> None:
+        """Offer transforms of a layer's vectors, such as removing its strongest directions, each by a factory(**config)
+        -> ctxexp.Transform.
+        """
+
+    @hookspec
+    def register_metrics(self, register: Register) -> None:
+        """Offer metrics, each by a factory(**config) -> ctxexp.Metric."""
+
+    @hookspec
+    def register_baselines(self, register: Register) -> None:
+        """Offer baselines, each by a factory(**config) -> ctxexp.Baseline."""
+
+    @hookspec
+    def register_sinks(self, register: Register) -> None:
+        """Offer destinations of results, such as a tracking server, each by a factory(**config) -> ctxexp.Sink."""
+
+    @hookspec
+    def register_engines(self, register: Register) -> None:
+        """Offer engines, execution backends that read texts and encode sentences, each by a factory(**config) ->
+        ctxexp.Engine.
+        """
+
+    @hookspec
+    def register_commands(self, register: Register) -> None:
+        """Offer verbs, `ctxexp NAME ...`, each a plain function with types and defaults. Its docstring is the verb's
+        help, its result the exit status (None: 0); a CtxexpError that it raises is one line to the user.
+        """
+
+    @hookspec
+    def register_reports(self, register: Register) -> None:
+        """Offer tables and figures of a sweep's runs, each by the name of its file and a function(runs) -> Table
+        (report.sweep_tables) for a name `table_...`, matplotlib's Figure for another; None where these runs have
+        nothing for it.
+        """
+
+
+HOOKS = tuple(name for name in vars(HookSpecs) if not name.startswith("_"))
+COMMAND = "command"  # the first word of a command line
+REPORT = "report"  # a table or figure of a sweep's runs
+ALL_KINDS = tuple(hook.removeprefix("register_").removesuffix("s") for hook in HOOKS if hook.startswith("register_"))
+CONFIG_KINDS = tuple(kind for kind in ALL_KINDS if kind not in (COMMAND, REPORT))  # chosen by a config
+USER_FACING_KINDS = (*CONFIG_KINDS, COMMAND)  # users write these names in configs or on the command line
+FIRST_PARTY = (  # ctxexp's own, through the same hooks
+    *(f"ctxexp.{kind}s" for kind in CONFIG_KINDS),
+    "ctxexp.command.verbs",
+)

@@ -37,7 +37,7 @@ from ctxexp.errors import (
     suggestions,
 )
 from ctxexp.files import user_path
-from ctxexp.plugins.hookspecs import COMMAND, FIRST_PARTY, REPORT, Factory
+from ctxexp.plugins import COMMAND, FIRST_PARTY, REPORT, Factory
 
 Seed = Annotated[int, Ge(0), Le(2**63 - 1)]  # torch's seeds
 BOUNDS = {"greater_than_equal": "at least {ge}", "less_than_equal": "at most {le}", "finite_number": "a finite number"}

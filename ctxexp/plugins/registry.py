@@ -29,7 +29,7 @@ from ctxexp.errors import (
 )
 from ctxexp.files import user_path
 from ctxexp.files.code_version import damaged
-from ctxexp.plugins.hookspecs import CONFIG_KINDS, FIRST_PARTY, HOOKS, Factory, HookSpecs, Register
+from ctxexp.plugins import CONFIG_KINDS, FIRST_PARTY, HOOKS, Factory, HookSpecs, Register
 from ctxexp.plugins.offers import Offer, PluginVersion, install_hint, load_plugin_file, location
 
 ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group

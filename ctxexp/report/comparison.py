@@ -15,7 +15,7 @@ import numpy as np
 
 from ctxexp.errors import MetricError, near
 from ctxexp.files import user_path, write_csv
-from ctxexp.plugins import Registry
+from ctxexp.plugins.registry import Registry
 from ctxexp.report import terminal, wording
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.claims import opposite_steps

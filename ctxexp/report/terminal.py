@@ -15,7 +15,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ctxexp.files import write_csv, write_file
-from ctxexp.plugins import REPORT, Registry
+from ctxexp.plugins import REPORT
+from ctxexp.plugins.registry import Registry
 from ctxexp.report.claims import opposite_steps
 from ctxexp.report.findings import MARKED, change, comparison_finding, enumeration, finding, leading_keys
 from ctxexp.report.frame import save_figure

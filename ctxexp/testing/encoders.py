@@ -130,7 +130,7 @@ def _shapes(kit: Probes) -> None:
         if not pieces and not all(unit in left for unit in units):
             raise Breach(
                 f"on {what}: units {units[:6]} aren't the sentence's words {sentence.words[:6]}: pool pieces to words "
-                "(ctxexp.vectors.align.pool), or say details['pooling'] = 'pieces' where pieces are meant"
+                "(ctxexp.models.transformer.pieces.pool), or say details['pooling'] = 'pieces' where pieces are meant"
             )
     if len(types) > 1:
         raise Breach(f"vectors come as {' and '.join(sorted(map(str, types)))}; one type a run")
@@ -158,7 +158,7 @@ def _alignment(kit: Probes) -> None:
         raise Breach(
             f"in {' '.join(FRAME)!r} + {first!r} the last row of layer 0 stays as it was with {second!r} for {first!r}"
             ": rows aren't the words' own. Are pieces counted as words, or special tokens as pieces? "
-            "Pool pieces by character span (ctxexp.vectors.align)"
+            "Pool pieces by character span (ctxexp.models.transformer.pieces)"
         )
 
 

@@ -1,1 +1,429 @@
-"""From sentences to rows on disk: alignment, encoding, the store, its cache, and pooling to sentence vectors."""
+"""Vectors on disk: one (n_rows, dim) array per layer, in a folder that is complete or absent; each row knows its unit,
+sentence and word.
+
+A row is the vector of one unit of a sentence: of a word, or of a piece where the encoder gives vectors of pieces. A
+folder holds `layer_00.npy` ... (plain .npy files), `unit_codes.npy` into `vocabulary.json`, `offsets.npy` (the rows
+of each stored sentence), `order.npy` (which sentence is stored where), `positions.npy` (each row's word in its
+sentence) and `meta.json`. It is written beside its place and renamed into it, meta.json last; opening one that this
+call didn't write checks every byte.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import weakref
+import zlib
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from io import BufferedWriter, FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import NotRequired, Self, TypedDict
+
+import numpy as np
+
+from ctxexp.dataset import Sentence
+from ctxexp.errors import StoreError
+from ctxexp.files import digest, seal, unseal
+
+STAGE_BYTES = 16 << 20  # rows of small batches, all layers, that wait in memory until they are written together
+DIRECT_ROWS = 64  # a batch of at least so many rows is written from where it lies, without the buffer
+WRITE_BYTES = 64 << 10  # larger writes make the kernel look for huge pages, at three times the cost
+FORMAT = 2  # for other readers; our own find only what the same code wrote
+HEADER_BYTES = 128  # bytes before the data of a layer file
+
+
+class Store:
+    """The vectors of a corpus: `layer(i)` is (n_rows, dim), read-only; one row per unit of each stored sentence.
+
+    `n_layers` counts the model's layers with the input layer 0 (13 of BERT-base); `layer_numbers` are those stored.
+    Stored sentence s has rows `offsets[s]:offsets[s + 1]`, in the order of its units; corpus sentence i is stored as
+    `stored_of[i]` (equal sentences are stored once). Row r is unit `vocabulary[unit_codes[r]]`, word `positions[r]` of
+    its sentence (-1 if the units aren't the sentence's words). `n_encoded` is the number of sentences that were encoded
+    to make this store just now, `n_skipped` that of words without a row, since the tokenizer has no piece for them.
+    `n_pieces` is the number of pieces of the sentences, `n_unknown_pieces` that of those that stand for characters
+    which the tokenizer doesn't know, such as [UNK] (both 0 where the encoder doesn't tell).
+    """
+
+    def __init__(self, path: Path, unique_of: np.ndarray, *, n_encoded: int = 0) -> None:
+        """Open the folder, and check it unless `n_encoded` says that this process has just written it. `unique_of`
+        (n_corpus_sentences,) is each corpus sentence's number among the unique ones."""
+        self.path, self.n_encoded = path, n_encoded
+        self.meta = read_meta(path)
+        self.n_layers, self.dim, self.n_rows = self.meta["n_layers"], self.meta["dim"], self.meta["n_rows"]
+        self.layer_numbers = tuple(self.meta["layers"])
+        self.dtype: np.dtype[np.floating] = np.dtype(self.meta["dtype"])
+        self.n_skipped, self.n_unknown_pieces, self.n_pieces = (
+            self.meta["skipped"],
+            self.meta["unknown"],
+            self.meta["pieces"],
+        )
+        files: list[FileIO] = []
+        weakref.finalize(self, _close, files)
+        try:
+            self._check(files)
+            self.vocabulary: list[str] = json.loads((path / "vocabulary.json").read_text(encoding="utf-8"))
+            self.unit_codes: np.ndarray = np.load(path / "unit_codes.npy")  # (n_rows,) int32
+            self.offsets: np.ndarray = np.load(path / "offsets.npy")  # (n_stored + 1,) int64
+            self.positions: np.ndarray = np.load(path / "positions.npy")  # (n_rows,) int32
+            order = np.load(path / "order.npy")  # (n_stored,) int64, the unique sentence that is stored there
+        except OSError as error:
+            raise DamagedError(f"{path}: {error}") from error
+        self._files = files  # open, so that the layers stay readable if another process evicts the folder
+        stored_number = np.empty(len(order), dtype=np.int64)  # of each unique sentence
+        stored_number[order] = np.arange(len(order))
+        self.stored_of = stored_number[unique_of]  # (n_corpus_sentences,) int64
+
+    def layer(self, i: int) -> np.ndarray:
+        """Layer `i` (0 = input layer) as a read-only array (n_rows, dim) mapped from disk: drop it to free it."""
+        if i not in self.layer_numbers:
+            some = ", ".join(map(str, self.layer_numbers)) if len(self.layer_numbers) < self.n_layers else ""
+            raise StoreError(f"no layer {i}: {self.meta['encoder']!r} has layers {some or f'0 to {self.n_layers - 1}'}")
+        shape = (self.n_rows, self.dim)
+        if not self.n_rows:
+            return np.empty(shape, dtype=self.dtype)
+        return np.memmap(
+            self._files[self.layer_numbers.index(i)], dtype=self.dtype, mode="r", offset=HEADER_BYTES, shape=shape
+        )
+
+    @property
+    def n_bytes(self) -> int:
+        """Size on disk, in bytes."""
+        return sum(self.meta["sizes"].values())
+
+    def _check(self, files: list[FileIO]) -> None:
+        """Open the layers into `files` and compare every file with its size and checksum."""
+        for name, size in self.meta["sizes"].items():  # before any is opened: a FIFO there would be waited for
+            status = (self.path / name).stat()
+            if status.st_size != size or not stat.S_ISREG(status.st_mode):
+                raise DamagedError(f"{name} has {status.st_size:,} bytes instead of {size:,}")
+        for i in self.layer_numbers:
+            files.append((self.path / layer_name(i)).open("rb", buffering=0))
+        if self.n_encoded:  # this process has just written it: no need to read all of it again
+            return
+        for name, expected in self.meta["digests"].items():
+            if digest((self.path / name).read_bytes()) != expected:
+                raise DamagedError(f"the checksum of {name} differs")
+        row_bytes = self.dim * self.dtype.itemsize
+        buffer = np.empty(max(self.meta["chunks"], default=0) * row_bytes, dtype=np.uint8)
+        for i, file, checksums in zip(self.layer_numbers, files, self.meta["checksums"], strict=True):
+            if file.read(HEADER_BYTES) != header(self.dtype, self.n_rows, self.dim):
+                raise DamagedError(f"the header of {layer_name(i)} differs")
+            for rows, total in zip(self.meta["chunks"], checksums, strict=True):
+                block, n = buffer[: rows * row_bytes], 0
+                while n < len(block):  # a raw read may stop short
+                    more = file.readinto(block[n:].data)
+                    if not more:
+                        raise DamagedError(f"{layer_name(i)} ends early")
+                    n += more
+                if zlib.crc32(block.data) != total:
+                    raise DamagedError(f"the checksum of {layer_name(i)} differs")
+
+
+def _close(files: list[FileIO]) -> None:
+    for file in files:
+        file.close()
+
+
+class StoreWriter:
+    """Writes a store's files into `folder`, rows in the order in which they come. A context manager: it removes the
+    folder unless `finish` was called."""
+
+    def __init__(self, folder: Path, n_layers: int, dim: int, layers: Sequence[int] | None = None) -> None:
+        self.folder, self.n_layers, self.dim = folder, n_layers, dim
+        self.layers = range(n_layers) if layers is None else layers
+        self.dtype: np.dtype[np.floating] | None = None  # that of the first rows
+        self.buffer = np.empty((len(self.layers), 0, dim))
+        self.waiting = self.n_rows = 0
+        self.chunks: list[int] = []  # numbers of rows that share a checksum
+        self.checksums: list[list[int]] = [[] for _ in self.layers]  # of each layer, one per chunk
+        self.files: list[BufferedWriter] = []
+        self.finished = False
+
+    def _open(self, dtype: np.dtype[np.floating]) -> None:
+        self.dtype = dtype
+        rows = max(1, STAGE_BYTES // max(1, len(self.layers) * self.dim * dtype.itemsize))
+        self.buffer = np.empty((len(self.layers), rows, self.dim), dtype=dtype)
+        for i in self.layers:
+            self.files.append((self.folder / layer_name(i)).open("wb"))
+            self.files[-1].write(bytes(HEADER_BYTES))  # the true one comes last, with the true shape
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for file in self.files:
+            with suppress(OSError):  # a full disk is reported by the write that failed
+                file.close()
+        if not self.finished:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def append(self, parts: Sequence[np.ndarray]) -> None:
+        """Add the rows of each array (layers, n, dim) in turn.
+
+        Arrays that lie side by side in memory, as an encoder's batch does, are written from where they are; others
+        are gathered until enough rows wait.
+        """
+        if self.dtype is None:
+            self._open(parts[0].dtype)
+        whole = side_by_side(parts)
+        if whole is not None and whole.shape[1] >= DIRECT_ROWS:
+            self.flush()
+            self._write(whole)
+            return
+        for part in parts:
+            while part.shape[1]:
+                head, part = np.split(part, [self.buffer.shape[1] - self.waiting], axis=1)
+                self.buffer[:, self.waiting : self.waiting + head.shape[1]] = head
+                self.waiting += head.shape[1]
+                if self.waiting == self.buffer.shape[1]:
+                    self.flush()
+
+    def append_store(self, store: Store) -> None:
+        """Add all rows of another store: its bytes are copied, its checksums taken over."""
+        self.flush()
+        if self.dtype is None:
+            self._open(store.dtype)
+        if store.dtype != self.dtype:
+            raise StoreError(f"{store.path} holds {store.dtype} rows after {self.dtype} ones; one type a store")
+        for file, checksums, name, of in zip(
+            self.files, self.checksums, map(layer_name, self.layers), store.meta["checksums"], strict=True
+        ):
+            with (store.path / name).open("rb") as source:
+                source.seek(HEADER_BYTES)
+                shutil.copyfileobj(source, file, WRITE_BYTES)
+            checksums.extend(of)
+        self.chunks.extend(store.meta["chunks"])
+        self.n_rows += store.n_rows
+
+    def flush(self) -> None:
+        """Write the rows that wait in memory."""
+        if self.waiting:
+            self._write(self.buffer[:, : self.waiting])
+            self.waiting = 0
+
+    def _write(self, rows: np.ndarray) -> None:  # (layers, n, dim)
+        for i, (file, block) in enumerate(zip(self.files, rows, strict=True)):
+            if not all_finite(block):
+                row = int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
+                raise NotFiniteError(self.n_rows + row)
+            flat = block.reshape(-1).view(np.uint8)
+            self.checksums[i].append(zlib.crc32(flat))
+            for at in range(0, len(flat), WRITE_BYTES):
+                file.write(flat[at : at + WRITE_BYTES].data)
+        self.chunks.append(rows.shape[1])
+        self.n_rows += rows.shape[1]
+
+    def finish(
+        self, *, vocabulary: Sequence[str], arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]
+    ) -> None:
+        """Write the true headers, the small files and, last, meta.json."""
+        assert self.dtype is not None
+        for file in self.files:
+            file.seek(0)
+            file.write(header(self.dtype, self.n_rows, self.dim))
+            file.close()
+        for name, values in arrays.items():
+            np.save(self.folder / f"{name}.npy", values)
+        (self.folder / "vocabulary.json").write_text(json.dumps(list(vocabulary)), encoding="utf-8")
+        small = ["vocabulary.json", *(f"{name}.npy" for name in arrays)]
+        every = [*small, *(layer_name(i) for i in self.layers)]
+        write_meta(
+            self.folder,
+            {
+                **meta,
+                "format": FORMAT,
+                "n_layers": self.n_layers,
+                "layers": list(self.layers),
+                "dim": self.dim,
+                "dtype": self.dtype.name,
+                "n_rows": self.n_rows,
+                "chunks": self.chunks,
+                "sizes": {name: (self.folder / name).stat().st_size for name in every},
+                "digests": {name: digest((self.folder / name).read_bytes()) for name in small},
+                "checksums": self.checksums,
+            },
+        )
+        self.finished = True
+
+
+class DamagedError(StoreError):
+    """A store differs from what was written and must be encoded again."""
+
+
+class NotFiniteError(Exception):
+    """Row `row` holds NaN or infinity."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(row)
+        self.row = row
+
+
+def side_by_side(parts: Sequence[np.ndarray]) -> np.ndarray | None:
+    """The one array (n_layers, n, dim) that `parts` are consecutive slices of, without a copy; None if they aren't."""
+    parts = [part for part in parts if part.shape[1]]
+    if not parts:
+        return None
+    n_layers, _, dim = parts[0].shape
+    rows, item = sum(part.shape[1] for part in parts), parts[0].itemsize
+    strides, at = (rows * dim * item, dim * item, item), parts[0].__array_interface__["data"][0]
+    for part in parts:
+        if part.strides != strides or part.__array_interface__["data"][0] != at:
+            return None
+        at += part.shape[1] * dim * item
+    return np.lib.stride_tricks.as_strided(parts[0], (n_layers, rows, dim), strides)
+
+
+class StoreMeta(TypedDict):
+    """The content of a store's meta.json."""
+
+    format: int
+    key: str
+    encoder: str
+    corpus: str
+    dtype: str
+    n_layers: int
+    layers: list[int]
+    dim: int
+    n_rows: int
+    skipped: int  # words without a row
+    example: NotRequired[str]  # one of the words without a row, in a shard
+    unknown: int  # pieces that stand for characters which the tokenizer doesn't know
+    pieces: int  # all pieces
+    chunks: list[int]  # numbers of rows that share a checksum
+    sizes: dict[str, int]  # bytes of each file
+    digests: dict[str, str]  # of the small files
+    checksums: list[list[int]]  # of each layer, one per chunk
+
+
+def layer_name(i: int) -> str:
+    """The file name of layer `i`."""
+    return f"layer_{i:02d}.npy"
+
+
+def header(dtype: np.dtype[np.floating], n_rows: int, dim: int) -> bytes:
+    """The first 128 bytes of a .npy file (format 1.0) of a C-ordered (n_rows, dim) array."""
+    about = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({int(n_rows)}, {int(dim)}), }}"
+    return (
+        b"\x93NUMPY\x01\x00"
+        + (HEADER_BYTES - 10).to_bytes(2, "little")
+        + about.ljust(HEADER_BYTES - 11).encode()
+        + b"\n"
+    )
+
+
+def all_finite(block: np.ndarray) -> bool:
+    """Whether no value is NaN or infinite, in one pass without temporaries where it can be."""
+    if block.dtype == np.float32:
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.add.reduce(block.reshape(-1))
+        return bool(np.isfinite(total)) or bool(np.isfinite(block).all())  # a sum of finite values may overflow
+    return bool((block.view(np.uint16) & 0x7C00).max(initial=0) < 0x7C00)
+
+
+def write_meta(folder: Path, meta: Mapping[str, object]) -> None:
+    """Write meta.json, sealed with its own checksum."""
+    (folder / "meta.json").write_text(seal(meta), encoding="utf-8")
+
+
+def read_meta(folder: Path) -> StoreMeta:
+    """The content of meta.json. Raises `DamagedError` if it can't be read or was changed."""
+    file = folder / "meta.json"
+    try:
+        if not file.is_file():  # a FIFO there would be waited for
+            raise FileNotFoundError(file)
+        meta: StoreMeta = unseal(file.read_bytes())
+    except ValueError as error:
+        raise DamagedError(f"meta.json {error}") from error
+    except OSError as error:
+        raise DamagedError(f"meta.json can't be read ({type(error).__name__})") from error
+    return meta
+
+
+class RowIndexBuilder:
+    """Collects unit, word position and sentence of each row in stored order; counts words that got no unit."""
+
+    def __init__(self) -> None:
+        self.vocabulary: dict[str, int] = {}
+        self.codes, self.positions, self.offsets = array("i"), array("i"), array("q", [0])
+        self.n_skipped, self.example = 0, ""
+
+    def add(self, sentence: Sentence, units: Sequence[str], words: np.ndarray | None = None) -> np.ndarray | None:
+        """Add a sentence's units; with `words` only those of the words of these numbers, and return
+        the indices of their units."""
+        if words is not None:
+            return self._add(sentence, units, words)
+        codes = self.vocabulary
+        self.codes.extend([codes.setdefault(unit, len(codes)) for unit in units])
+        self.offsets.append(self.offsets[-1] + len(units))
+        if units is sentence.words or tuple(units) == sentence.words:
+            self.positions.extend(range(len(units)))
+            return None
+        positions = _positions(units, sentence.words)
+        self.positions.extend([-1] * len(units) if positions is None else positions)
+        if positions is not None:
+            self.n_skipped += len(sentence.words) - len(units)
+            self.example = next(iter(Counter(sentence.words) - Counter(units)))
+        return None
+
+    def _add(self, sentence: Sentence, units: Sequence[str], words: np.ndarray) -> np.ndarray:
+        own = tuple(units) == sentence.words
+        positions = np.arange(len(units)) if own else np.array(_positions(units, sentence.words) or [-1] * len(units))
+        indices = np.flatnonzero(np.isin(positions, words))
+        self.codes.extend([self.vocabulary.setdefault(units[i], len(self.vocabulary)) for i in indices.tolist()])
+        self.positions.extend(positions[indices].tolist())
+        self.offsets.append(self.offsets[-1] + len(indices))
+        if len(indices) < len(words):
+            self.n_skipped += len(words) - len(indices)
+            self.example = sentence.words[np.setdiff1d(words, positions)[0]]
+        return indices
+
+    def extend(self, store: Store) -> None:
+        """Add all rows of a store, in its order."""
+        codes = self.vocabulary
+        new = np.array([codes.setdefault(unit, len(codes)) for unit in store.vocabulary], np.int32)
+        self.codes.frombytes(new[store.unit_codes].astype(np.int32).tobytes())
+        self.positions.frombytes(store.positions.astype(np.int32).tobytes())
+        self.offsets.frombytes((self.offsets[-1] + store.offsets[1:]).astype(np.int64).tobytes())
+        self.n_skipped, self.example = self.n_skipped + store.n_skipped, self.example or store.meta.get("example", "")
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The row index as arrays by file name: `unit_codes`, `positions` (n_rows,) int32, `offsets` (n_sentences + 1,)
+        int64."""
+        return {
+            "unit_codes": np.array(self.codes, np.int32),
+            "positions": np.array(self.positions, np.int32),
+            "offsets": np.array(self.offsets, np.int64),
+        }
+
+
+def _positions(units: Sequence[str], words: Sequence[str]) -> list[int] | None:
+    """Each unit's word when the units are the words with some left out; else None (they are pieces).
+
+    -1 for a unit that could be either of two equal words, since one of them was left out.
+    """
+    first = _leftmost(units, words)
+    if first is None:
+        return None
+    mirrored = _leftmost(units[::-1], words[::-1])
+    assert mirrored is not None  # what fits from the left fits from the right
+    last = [len(words) - 1 - at for at in reversed(mirrored)]
+    return [a if a == b else -1 for a, b in zip(first, last, strict=True)]
+
+
+def _leftmost(units: Sequence[str], words: Sequence[str]) -> list[int] | None:
+    """Each unit's place among the words, as early as their order allows; None if they don't fit."""
+    positions, at = [], 0
+    for unit in units:
+        while at < len(words) and words[at] != unit:
+            at += 1
+        if at == len(words):
+            return None
+        positions.append(at)
+        at += 1
+    return positions

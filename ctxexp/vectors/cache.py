@@ -29,7 +29,7 @@ from filelock import FileLock, Timeout
 from ctxexp.errors import DiskError, StoreError
 from ctxexp.files import PART, write_file
 from ctxexp.files.process import HOST, PID, STARTED, process_tags, why_gone
-from ctxexp.vectors.store import DamagedError, read_meta
+from ctxexp.vectors import DamagedError, read_meta
 
 log = logging.getLogger("ctxexp")
 CONTENT_DIGITS = 24  # digits of a key that encoder and sentences decide; the others are the code's

@@ -15,11 +15,10 @@ from ctxexp.errors import ConfigError, DataError, StoreError
 from ctxexp.files.code_version import code_version
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress, Stage
+from ctxexp.vectors import DamagedError, RowIndexBuilder, Store, StoreWriter
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import cache as leases
-from ctxexp.vectors.align import RowIndexBuilder
 from ctxexp.vectors.encoding import BatchedText, EncodingPlan, EncodingWorkers, encode_into, encode_shards
-from ctxexp.vectors.store import DamagedError, Store, StoreWriter
 
 log = logging.getLogger("ctxexp")
 

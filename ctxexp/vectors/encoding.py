@@ -30,8 +30,7 @@ from ctxexp.errors import EncodingError, error_text, plugin_call, plugin_line, s
 from ctxexp.files import seal, unseal, write_file
 from ctxexp.model import EncodedSentence, Encoder, check_separate
 from ctxexp.transform import chunks
-from ctxexp.vectors.align import RowIndexBuilder
-from ctxexp.vectors.store import DamagedError, NotFiniteError, Store, StoreWriter
+from ctxexp.vectors import DamagedError, NotFiniteError, RowIndexBuilder, Store, StoreWriter
 
 log = logging.getLogger("ctxexp")
 WINDOW = 50_000  # sentences that are read, and put into batches, together

@@ -1,37 +1,225 @@
-"""The stores that a study needs: word rows and sentence vectors, of the measured text and of the fitted one."""
+"""The stores that a study needs: word rows and sentence vectors, of the measured text and of the fitted one; sentence
+vectors by mixes of layers (virtual layers), and the poolings that give one vector per sentence.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol, TypeGuard
 
 import numpy as np
 
 from ctxexp.controls import Control
 from ctxexp.dataset import Corpus
 from ctxexp.datasets.checks import is_punctuation
-from ctxexp.errors import ConfigError, MetricError, plugin_call
+from ctxexp.errors import ConfigError, MetricError, near, plugin_call, short
 from ctxexp.maths.mix import WordMix
 from ctxexp.model import Encoder, TextStart
-from ctxexp.occurrences import Occurrences
+from ctxexp.occurrences import Layers, Occurrences
 from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
+from ctxexp.transform import chunk_rows, chunks
+from ctxexp.vectors import Store
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers, warn_unknown
-from ctxexp.vectors.pool import (
-    POOLINGS,
-    WORDS,
-    Mix,
-    PooledSentences,
-    SentenceVectors,
-    WordMeans,
-    layer_mixes,
-    sentence_view,
-)
-from ctxexp.vectors.store import Store
+
+WORDS = "mean_words"
+POOLINGS = {  # what each means; an encoder's own view may offer others
+    WORDS: "mean of the sentence's measured word vectors",
+    "mean": "mean over all pieces, special tokens included",
+    "mean_text": "mean over the text's pieces, without special tokens",
+    "cls": "first piece: the first special token where there is one",
+    "last": "last piece: the closing special token where there is one",
+    "pooler": "the model's own pooler, last layer only",
+}
+WHY = {  # why an encoder that has a view of sentences may lack these
+    "cls": "a causal model's first piece has seen nothing but itself, unless it is a special token",
+    "pooler": "its checkpoint has no weights of a pooler",
+}
+CHUNK_BYTES = 16 << 20  # word vectors that are averaged at a time
+MIXES = {  # of a model with layers 0..L, 0 the input layer
+    "last2": "the last two layers, L-1 and L",
+    "first_last": "layers 1 and L, the outputs of the first and the last block",
+    "flow_paper_last2": "layers 1 and L: what BERT-flow's code averages under the name of last-2",
+    "scalar_mix": "all layers, weighted by the softmax of given weights, else alike (Peters et al. 2018, equation 1)",
+}
+
+
+class SentenceVectors(Protocol):
+    """Sentence vectors by layer; a sentence without one has NaN."""
+
+    @property
+    def n_layers(self) -> int: ...  # of those that are there
+    @property
+    def layer_numbers(self) -> Sequence[int]: ...  # their numbers in the model
+    @property
+    def dim(self) -> int: ...
+    def layer(self, i: int) -> np.ndarray: ...  # by place among those: (n_sentences, dim) float32, the caller's own
+
+
+class WordMeans:
+    """Pooling `mean_words`: the mean of each sentence's measured words, as the word measures see them: punctuation
+    counts where it is measured. NaN for a sentence without any."""
+
+    def __init__(self, store: Layers, occurrences: Occurrences, n_sentences: int) -> None:
+        self.store, self.n_sentences = store, n_sentences
+        self.n_layers, self.layer_numbers, self.dim = store.n_layers, store.layer_numbers, store.dim
+        self.groups = occurrences.by_sentence
+
+    def layer(self, i: int) -> np.ndarray:
+        vectors = self.store.layer(i)
+        out = np.full((self.n_sentences, self.dim), np.nan, np.float32)
+        for sentences, rows, _ in self.groups.blocks(max(1, CHUNK_BYTES // (8 * self.dim))):
+            out[np.asarray(sentences, np.int64)] = vectors[rows].mean(axis=1, dtype=np.float64)
+        return out
+
+
+class PooledSentences:
+    """Sentence vectors by a pooling of the encoder's own: each sentence's row of that name. NaN for a sentence
+    without one (no piece to pool), and for `pooler` in all layers but the last."""
+
+    def __init__(self, store: Store, pooling: str) -> None:
+        self.store, self.pooling = store, pooling
+        self.n_layers, self.layer_numbers, self.dim = store.n_layers, store.layer_numbers, store.dim
+        code = store.vocabulary.index(pooling) if pooling in store.vocabulary else -1
+        rows = np.flatnonzero(store.unit_codes == code)
+        of_stored = np.full(len(store.offsets) - 1, -1, np.int64)
+        of_stored[np.searchsorted(store.offsets, rows, side="right") - 1] = rows
+        self.rows = of_stored[store.stored_of]  # (n_sentences,) its row, -1 without one
+
+    def layer(self, i: int) -> np.ndarray:
+        out = np.full((len(self.rows), self.dim), np.nan, np.float32)
+        if self.pooling != "pooler" or i == self.n_layers - 1:
+            vectors = self.store.layer(i)
+            has = np.flatnonzero(self.rows >= 0)
+            for a, b in chunks(len(has), chunk_rows(self.dim)):
+                out[has[a:b]] = vectors[self.rows[has[a:b]]]
+        return out
+
+
+def mix_layers(vectors: SentenceVectors, mix: Mix) -> np.ndarray:  # (n_sentences, dim) float32
+    """The mix of the layers' sentence vectors, added in float64."""
+    total: np.ndarray | None = None
+    for i, weight in zip(mix.layers, mix.weights, strict=True):
+        part = vectors.layer(i)
+        total = np.zeros(part.shape) if total is None else total
+        for a, b in chunks(len(part), chunk_rows(vectors.dim)):
+            total[a:b] += part[a:b].astype(np.float64) * weight
+    assert total is not None  # a mix has a layer
+    return total.astype(np.float32)
+
+
+def finite_rows(x: np.ndarray) -> np.ndarray:
+    """Which rows of x (n, d) are finite throughout, that is, which sentences have a vector: (n,) bool."""
+    is_finite = np.empty(len(x), bool)
+    for a, b in chunks(len(x), chunk_rows(x.shape[1])):
+        is_finite[a:b] = np.isfinite(x[a:b]).all(axis=1)
+    return is_finite
+
+
+def sentence_view(encoder: Encoder, pooling: str, *, model: str) -> Encoder | None:
+    """The encoder's view of sentences that gives the pooling; None for `mean_words`, which needs none.
+
+    Raises ConfigError naming the poolings that this model has.
+    """
+    if pooling == WORDS:
+        return None
+    view = encoder.sentence_encoder()
+    offered = [WORDS, *(view.poolings if view else ())]
+    if view and pooling in offered:
+        return view
+    if pooling not in POOLINGS:
+        raise ConfigError(f"sentence.pooling={short(pooling)}: no such pooling{near(pooling, offered)}")
+    why = f" ({WHY[pooling]})" if view and pooling in WHY else ""
+    raise ConfigError(f"model {model!r} has no sentence.pooling={pooling}{why}; it has {', '.join(offered)}")
+
+
+@dataclass(frozen=True)
+class Mix:
+    """A virtual layer: the weighted mean of some layers' sentence vectors; the weights' sum is 1."""
+
+    name: str
+    layers: tuple[int, ...]
+    weights: tuple[float, ...]
+
+    def __str__(self) -> str:
+        alike = len(set(self.weights)) == 1
+        shares = "" if alike else " weighted " + ", ".join(f"{w:.3g}" for w in self.weights)
+        return f"{self.name}: layer{'s' * (len(self.layers) > 1)} {', '.join(map(str, self.layers))}{shares}"
+
+
+def check_mixes(mixes: Sequence[object]) -> None:
+    """Raise ConfigError for a mix that no model could have; `layer_mixes` refuses layers out of a model's range."""
+    for one in mixes:
+        _parse(one, None)
+
+
+def layer_mixes(names: Sequence[object], n_layers: int) -> list[Mix]:
+    """The mixes of the config (names, lists of layers, or {scalar_mix: weights}) for a model with `n_layers` layers,
+    the input layer 0 counted: 13 of BERT-base.
+
+    Raises ConfigError for a layer that the model doesn't have, naming those that it has, and for a mix named twice.
+
+    Example:
+        >>> [str(mix) for mix in layer_mixes(["last2", [0, 3]], 13)]
+        ['last2: layers 11, 12', 'layers_0_3: layers 0, 3']
+    """
+    mixes = [mix for name in names if (mix := _parse(name, n_layers))]
+    counts = Counter(mix.name for mix in mixes)
+    if twice := next((name for name, n in counts.items() if n > 1), None):
+        raise ConfigError(f"sentence.mixes: {twice} is there twice")
+    return mixes
+
+
+def _parse(one: object, n_layers: int | None) -> Mix | None:
+    """The mix; None while the model's number of layers isn't known."""
+    weights: list[float] | None = None
+    if isinstance(one, Mapping) and list(one) == ["scalar_mix"]:
+        weights = one["scalar_mix"]
+        one = "scalar_mix"
+        if not isinstance(weights, list) or not weights or not all(map(_is_number, weights)):
+            raise ConfigError(f"sentence.mixes: scalar_mix={weights!r}: expected a weight a layer, as in [0.5,1,0]")
+    if isinstance(one, str):
+        if one not in MIXES:
+            raise ConfigError(f"sentence.mixes: no mix {one!r}{near(one, MIXES)}; or a list of layers, as in [[1,12]]")
+        return None if n_layers is None else _named_mix(one, n_layers, weights)
+    if not isinstance(one, list) or not one or not all(isinstance(i, int) and not isinstance(i, bool) for i in one):
+        hint = "; a mix is a list of its own, as in sentence.mixes=[[1,4]]" if _is_number(one) else ""
+        raise ConfigError(f"sentence.mixes: {one!r}: expected a name ({', '.join(MIXES)}) or a list of layers{hint}")
+    if len(set(one)) < len(one):
+        raise ConfigError(f"sentence.mixes: {one}: a layer is there twice")
+    for i in one:
+        if i < 0 or (n_layers is not None and i >= n_layers):
+            raise ConfigError(
+                f"sentence.mixes: no layer {i} (in {one}): "
+                + (f"the model has layers 0 to {n_layers - 1}" if n_layers else "layers count from 0, the input layer")
+                + (f"; its last is {n_layers - 1}" if n_layers and i < 0 else "")
+            )
+    return Mix("layers_" + "_".join(map(str, one)), tuple(one), (1 / len(one),) * len(one))
+
+
+def _named_mix(name: str, n_layers: int, weights: list[float] | None) -> Mix:
+    last = n_layers - 1
+    if name == "scalar_mix":
+        w = [0.0] * n_layers if weights is None else weights
+        if len(w) != n_layers:
+            raise ConfigError(f"sentence.mixes: scalar_mix has {len(w)} weights; the model has {n_layers} layers")
+        s = [math.exp(weight - max(w)) for weight in w]
+        return Mix(name, tuple(range(n_layers)), tuple(weight / sum(s) for weight in s))
+    if last < 1:
+        raise ConfigError(f"sentence.mixes: {name} needs layers above the input layer; the model has layer 0 only")
+    layers = (last - 1, last) if name == "last2" else tuple(dict.fromkeys((1, last)))
+    return Mix(name, layers, (1 / len(layers),) * len(layers))
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +253,8 @@ class WordFilter:
 class SentencePooling:
     """How a sentence gets one vector, for metrics over sentence pairs."""
 
-    name: str = WORDS  # of `ctxexp.vectors.pool.POOLINGS`, or of the encoder's own view of sentences
-    mixes: tuple[object, ...] = ()  # of layers, as `ctxexp.vectors.pool.layer_mixes` reads them
+    name: str = WORDS  # of `ctxexp.vectors.stores.POOLINGS`, or of the encoder's own view of sentences
+    mixes: tuple[object, ...] = ()  # of layers, as `ctxexp.vectors.stores.layer_mixes` reads them
 
 
 log = logging.getLogger("ctxexp")

@@ -18,7 +18,7 @@ from ctxexp.maths.mix import Weights, WordMix
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows
 from ctxexp.metrics.contextuality import SelfSimilarity
-from ctxexp.vectors.store import Store
+from ctxexp.vectors import Store
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown
 

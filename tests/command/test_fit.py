@@ -22,13 +22,13 @@ from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.text import sentences_of
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.jobs.execute import summary
-from ctxexp.plugins import Registry
+from ctxexp.plugins.registry import Registry
 from ctxexp.report import run_facts
 from ctxexp.results import RunInfo
 from ctxexp.results.run_info import FitInfo
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.pool import PooledSentences, WordMeans
+from ctxexp.vectors.stores import PooledSentences, WordMeans
 from tests.composed import composed, registry_of
 from tests.shipped import OnePerSentence, SelfSimilarity, Standardize
 

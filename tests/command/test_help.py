@@ -15,7 +15,7 @@ from ctxexp.command import registry
 from ctxexp.command.help import help_of, keys_of, option_names
 from ctxexp.command.names import config_folder
 from ctxexp.models import TransformerOptions, with_transformer_options
-from ctxexp.plugins import Offer
+from ctxexp.plugins.offers import Offer
 from ctxexp.plugins.registry import GROUPS
 from tests.composed import offer, run_command_line
 

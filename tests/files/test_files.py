@@ -20,9 +20,11 @@ from ctxexp import Corpus, Results
 from ctxexp.errors import DiskError, StoreError, TrackingError
 from ctxexp.files import PART, atomic_write
 from ctxexp.files.process import read_state
-from ctxexp.jobs.job import describe
+from ctxexp.jobs import describe
 from ctxexp.models.vector_files import EXPORTS
-from ctxexp.plugins import REPORT, Offer, Registry
+from ctxexp.plugins import REPORT
+from ctxexp.plugins.offers import Offer
+from ctxexp.plugins.registry import Registry
 from ctxexp.report import Table, frame, write_file
 from ctxexp.report import page as report
 from ctxexp.report.terminal import write_tables

@@ -10,8 +10,8 @@ from engine import measure
 
 from ctxexp import Corpus, Occurrences, Results
 from ctxexp.datasets.checks import is_punctuation
+from ctxexp.vectors import Store
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.store import Store
 from tests.shipped import (
     Anisotropy,
     IntraSentenceSimilarity,

@@ -14,8 +14,8 @@ from made import results_with, told
 
 from ctxexp import Results, Run, Sink
 from ctxexp.errors import TrackingError
+from ctxexp.jobs import Sinks, finished_on_disk, job, new_run, reuse
 from ctxexp.jobs.execute import close_sweep
-from ctxexp.jobs.job import Sinks, finished_on_disk, job, new_run, reuse
 from ctxexp.sink import Sweep
 from ctxexp.testing import MemorySink, check
 from tests.composed import registry_of

@@ -19,8 +19,8 @@ import ctxexp
 from ctxexp.command.names import quote
 from ctxexp.errors import Terminated
 from ctxexp.files.process import job_folder
+from ctxexp.jobs import labels, run_name, title_of
 from ctxexp.jobs.execute import close_sweep, run_application
-from ctxexp.jobs.job import labels, run_name, title_of
 from ctxexp.report import colours
 from ctxexp.sink import SweepReport, SweepRow
 from ctxexp.sinks.mlflow.values import job_note, sweep_note
@@ -35,8 +35,8 @@ from omegaconf import OmegaConf
 from ctxexp.jobs.execute import run_application
 from ctxexp.command.experiment import current_job
 from ctxexp.errors import ModelError
-from ctxexp.jobs.job import job, new_run
-from ctxexp.jobs.job import Sinks
+from ctxexp.jobs import job, new_run
+from ctxexp.jobs import Sinks
 from ctxexp.files.process import new_id
 from ctxexp.sinks.mlflow.sink import MlflowSink
 from tests.made import results_with, told

@@ -18,7 +18,7 @@ from ctxexp.measuring.words import _all_equal, require_pairs
 from ctxexp.results import Key
 from ctxexp.results.run_info import MeasureInfo
 from ctxexp.transform import Calibration
-from ctxexp.vectors.pool import layer_mixes
+from ctxexp.vectors.stores import layer_mixes
 from tests.shipped import Standardize
 
 N_LAYERS, N, DIM = 4, 30, 6

@@ -22,7 +22,7 @@ from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.models import resolve_device
 from ctxexp.models.choices import resolve_dtype
-from ctxexp.vectors.align import best_window, windows
+from ctxexp.models.transformer.pieces import best_window, windows
 from tests.shipped import bert, gpt2, huggingface
 
 Folder = Callable[[str], Path]

@@ -14,7 +14,7 @@ from ctxexp.models import ModelFiles
 from ctxexp.models.choices import cached_models, registered_models
 from ctxexp.models.elmo.locate import ORIGINAL
 from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS
-from ctxexp.plugins import Offer
+from ctxexp.plugins.offers import Offer
 from tests.composed import run_command_line
 from tests.shipped import mini
 

@@ -19,9 +19,9 @@ from ctxexp.errors import ConfigError, ModelError
 from ctxexp.jobs.execute import summary
 from ctxexp.model import TextStart
 from ctxexp.models.lazy import LazyEncoder
+from ctxexp.models.transformer.pieces import best_window, windows
 from ctxexp.report.run_facts import encoder_lines
 from ctxexp.results import RunInfo
-from ctxexp.vectors.align import best_window, windows
 from tests.composed import config_of
 from tests.shipped import elmo, gpt2, huggingface
 

@@ -48,8 +48,9 @@ from ctxexp.errors import (
     error_text,
     plugin_call,
 )
-from ctxexp.plugins import CONFIG_KINDS, Offer, PluginVersion, Registry
-from ctxexp.plugins.registry import load_plugin_files
+from ctxexp.plugins import CONFIG_KINDS
+from ctxexp.plugins.offers import Offer, PluginVersion
+from ctxexp.plugins.registry import Registry, load_plugin_files
 from tests.composed import composed, forget_plugin_files, of, offer, registry_of, run_command_line
 
 

@@ -30,7 +30,7 @@ from ctxexp import Results
 from ctxexp.errors import MetricError, Terminated, TrackingError
 from ctxexp.files import process
 from ctxexp.files.process import job_folder, write_state
-from ctxexp.jobs.job import Job, Sinks, finished_on_disk, job, reuse
+from ctxexp.jobs import Job, Sinks, finished_on_disk, job, reuse
 from ctxexp.report.frame import FIXED
 from ctxexp.sink import load_run
 from ctxexp.sinks.mlflow import database, views

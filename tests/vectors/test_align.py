@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from ctxexp import CtxexpError, Sentence
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, EncodingError
-from ctxexp.models.transformer.pieces import PieceReader, piece_units
-from ctxexp.vectors.align import best_window, overlaps, pool, windows
+from ctxexp.models.transformer.pieces import PieceReader, best_window, overlaps, piece_units, pool, windows
 
 spans = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)), max_size=12)
 odd = st.sampled_from(

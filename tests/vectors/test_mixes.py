@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ctxexp.errors import ConfigError
-from ctxexp.vectors.pool import layer_mixes, mix_layers
+from ctxexp.vectors.stores import layer_mixes, mix_layers
 
 
 class Layers:

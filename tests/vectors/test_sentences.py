@@ -20,7 +20,7 @@ from ctxexp.models.transformer.build import from_files
 from ctxexp.models.transformer.encoder import TransformerEncoder, TransformerSentences
 from ctxexp.testing.report import Breach, check_sentences
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.pool import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view
+from ctxexp.vectors.stores import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view
 
 Folder = Callable[[str], Path]
 TEXTS = [

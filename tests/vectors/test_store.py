@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from ctxexp.errors import StoreError
-from ctxexp.vectors import cache as caches
-from ctxexp.vectors.store import (
+from ctxexp.vectors import (
     HEADER_BYTES,
     DamagedError,
     NotFiniteError,
@@ -26,6 +25,7 @@ from ctxexp.vectors.store import (
     layer_name,
     side_by_side,
 )
+from ctxexp.vectors import cache as caches
 
 
 def write(folder: Path, parts: list[np.ndarray], *, stage: int | None = None) -> np.ndarray:

@@ -26,11 +26,10 @@ from ctxexp.models.transformer.facts import block_points, model_facts, model_kin
 from ctxexp.models.transformer.forward import ForwardPass
 from ctxexp.models.transformer.leftovers import quantization_label
 from ctxexp.models.transformer.loading import LoadedModel, state_hash, versions
-from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces
+from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces, best_window, windows
 from ctxexp.models.transformer.tables import transformer_tables
 from ctxexp.models.transformer.token_states import shared_passes, token_states
 from ctxexp.models.transformer.unused import is_own_code
-from ctxexp.vectors.align import best_window, windows
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 WINDOW_TOKENS = 2048  # pieces of one long sentence's windows that go through the model at once

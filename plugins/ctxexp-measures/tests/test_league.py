@@ -24,7 +24,7 @@ from ctxexp.errors import ConfigError, TrackingError, UnknownName
 from ctxexp.maths.statistics import percentiles
 from ctxexp.report.terminal import write_figures, write_tables
 from ctxexp.results import LAYER, Key
-from ctxexp.vectors.pool import layer_mixes
+from ctxexp.vectors.stores import layer_mixes
 from tests.composed import composed
 from tests.engine import measure_pairs
 from tests.made import results_with, told

@@ -1027,7 +1027,7 @@ def test_runs_that_failed_are_no_evidence(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_runs_are_read_from_mlflow_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from ctxexp.jobs.job import Sinks, job, new_run
+    from ctxexp.jobs import Sinks, job, new_run
     from tests.shipped import MlflowSink
 
     sink = MlflowSink()

@@ -18,9 +18,9 @@ from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.errors import ConfigError, UnknownName
+from ctxexp.vectors import Store
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers
-from ctxexp.vectors.store import Store
 from ctxexp.vectors.stores import WordFilter
 from tests.shipped import Local
 from tests.shipped import text as read_text

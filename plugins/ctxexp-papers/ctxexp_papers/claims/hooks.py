@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxexp import Register
-from ctxexp.plugins.hookspecs import hookspec
+from ctxexp.plugins import hookspec
 
 PAPER = "paper"
 

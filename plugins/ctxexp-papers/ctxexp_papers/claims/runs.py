@@ -11,7 +11,7 @@ from pathlib import Path
 from ctxexp import Results
 from ctxexp.command import show
 from ctxexp.errors import TrackingError
-from ctxexp.jobs.job import finished_results
+from ctxexp.jobs import finished_results
 from ctxexp_papers.claims.source import LinkedResults
 
 

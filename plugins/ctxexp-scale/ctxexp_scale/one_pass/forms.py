@@ -13,7 +13,7 @@ from ctxexp.errors import ConfigError, MetricError
 from ctxexp.maths.statistics import summary
 from ctxexp.metric import RUN
 from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, SelfSimilarity, WordNorm
-from ctxexp.plugins import build_registry
+from ctxexp.plugins.registry import build_registry
 from ctxexp_scale.one_pass.sums import Addends, Batch, LayerStatistics, SumForm, Sums, mean_and_spread
 
 
