@@ -13,14 +13,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ctxexp.errors import DataError
-from ctxexp.report.negative_controls import NO_CONTEXT, ONE_TRAINING_RUN
 from docs.numbers.atlas_row import HEADLINES, TEXTS, Row, cell, lowest, read_row
 from docs.numbers.marked import write_marked
-from docs.numbers.part import ROOT, markdown
+from docs.numbers.part import ONE_TRAINING_RUN, ROOT, markdown
 
 PAGE = "docs/atlas.md"
 FOLDER = "docs/atlas"
 MARK = "atlas"
+CONTROLS = "Negative controls (no context, or no training)"
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MODELS = {  # file: its title and what is typed of the model
     "bert-mini": ("bert-mini", "bert"),
@@ -92,7 +92,7 @@ def card_page(row: Row) -> str:
         "Before you use these numbers": row.warnings,
         "Highest and lowest layers": row.extremes,
     }
-    for head, lines in {**lists, "Sinks": row.sinks, NO_CONTEXT: row.controls}.items():
+    for head, lines in {**lists, "Sinks": row.sinks, CONTROLS: row.controls}.items():
         if lines:
             parts += [f"**{head}**", "\n".join(f"- {line}" for line in lines)]
     parts += ["**By layer** (layer 0 is the input layer)", markdown(["layer", *(t for _, t in HEADLINES)], layers)]

@@ -12,16 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp import CtxexpError, Results, measure
-from ctxexp.command.names import quote
-from ctxexp.datasets.polysemy import polysemy
-from ctxexp.models import minis
 from ctxexp.results import Key
 from docs.numbers import records
 from docs.numbers.marked import write_marked
-from docs.numbers.part import one_run_each
+from docs.numbers.part import MINIS, one_run_each, polysemy
 from docs.numbers.records import markdown
 
-CARD = Path(minis.__file__).with_name("CARD.md")
+CARD = MINIS.with_name("CARD.md")
 MARK = "measured"
 MODELS = ("bert", "gpt2", "elmo")
 WEIGHTS = ("mini", "untrained")
@@ -36,8 +33,8 @@ Found = Mapping[str, Results]
 
 def measured(model: str, weights: str, sts: Path) -> Found:
     """Everything that the card says of one model."""
-    chosen = [f"weights={weights}", "device=cpu"]
-    pairs = [*chosen, "dataset=sts_b", f"dataset.path={quote(str(sts))}"]
+    chosen = {"weights": weights, "device": "cpu"}
+    pairs = {**chosen, "dataset": "sts_b", "dataset.path": str(sts)}
     return {
         "sts": measure(model, metrics="sts", options=pairs),  # first: a wrong folder is said at once
         "whitened": measure(model, metrics="sts", transform="whitening", options=pairs),
@@ -150,7 +147,7 @@ def number(value: float) -> str:
 
 def recorded() -> dict[str, str]:
     """The tables that records beside the weights make, by their marks."""
-    folders = {model: minis.folder(model) for model in MODELS}
+    folders = {model: MINIS / model for model in MODELS}
     known = {model: json.loads((folder / "run.json").read_text()) for model, folder in folders.items()}
     tables = {"losses": records.losses(known), "curves": records.curves(folders), "budget": records.budget(known)}
     return {mark: markdown(rows) for mark, rows in tables.items()}

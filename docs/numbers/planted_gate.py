@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
 import numpy as np
+import pandas as pd
 from ctxexp_compare.gate import diff
 
-from ctxexp import Results
+from ctxexp import Results, from_arrays, measure
 from ctxexp.maths import Curve, Resamples
-from ctxexp.maths.resampling import Units
 from ctxexp.results import Key, RunInfo
-from ctxexp.results.run_info import CorpusInfo, MeasureInfo, ModelInfo, ResamplingInfo
-from ctxexp.results.values import Values
 
 LAYERS, PER_DOCUMENT = 7, 5
 KEYS = (Key("anisotropy", "mean_cosine"), Key("self_similarity", "share_of_room"))
-MEASURES = {
-    "anisotropy": MeasureInfo(name="anisotropy", main="mean_cosine", title="Anisotropy", unit="cosine"),
-    "self_similarity": MeasureInfo(name="self_similarity", title="Self-similarity", unit="cosine"),
-}
+
+
+@cache
+def facts() -> Mapping[str, Any]:
+    """What a run says of the measures."""
+    arrays = from_arrays([np.eye(2), 1 - np.eye(2)], [["a", "b"], ["b", "a"]])
+    return measure(
+        arrays,
+        metrics=[key.measure for key in KEYS],
+        min_contexts=2,
+        bootstrap=0,
+        options="baseline.size=2",
+        progress=False,
+    ).info.measures
 
 
 def planted(
@@ -37,28 +50,30 @@ def planted(
     document = np.repeat(np.arange(documents), PER_DOCUMENT)
     n = len(document)
     of = document if unit == "document" else np.arange(n)
-    units = Units(unit, int(of.max()) + 1, of, of)
-    draws = Resamples(units, replicates, np.random.default_rng(0))
-    both = Values(), Values()
+    draws = Resamples.of_clusters(of, replicates, np.random.default_rng(0))
+    frames: tuple[list[pd.DataFrame], list[pd.DataFrame]] = ([], [])
+    drawn: tuple[dict[Key, np.ndarray], dict[Key, np.ndarray]] = ({}, {})
     for key in KEYS:
         scores = 0.4 + 0.1 * rng.normal(size=(LAYERS, n))
         effect = rng.normal(size=(LAYERS, documents))[:, document] + 0.5 * rng.normal(size=(LAYERS, n))
         effect = spread * effect
         effect[3] += shift
-        for values, own in zip(both, (scores, scores + effect), strict=True):
+        for frame, replicated, own in zip(frames, drawn, (scores, scores + effect), strict=True):
             value = own.mean(axis=1)
-            moved = np.stack([units.summed(of, row) for row in (own - value[:, None]) / n])
-            values.set(key, value)
-            values.replicates[key] = draws.of(Curve(value, moved))
+            moved = np.stack([draws.by_block(row) for row in (own - value[:, None]) / n])
+            frame.append(
+                pd.DataFrame({**key.columns, "layer": range(LAYERS), "value": value, "low": np.nan, "high": np.nan})
+            )
+            replicated[key] = draws.of(Curve(value, moved))
     info = RunInfo(
         title="planted",
-        model=ModelInfo(n_layers=LAYERS),
-        corpus=CorpusInfo(name="text", fingerprint="planted"),
-        measures=MEASURES,
+        model=replace(RunInfo().model, n_layers=LAYERS),
+        corpus=replace(RunInfo().corpus, name="text", fingerprint="planted"),
+        measures=facts(),
         bootstrap=replicates,
-        resampled=ResamplingInfo(unit=unit, n=units.n),
+        resampled=replace(RunInfo().resampled, unit=unit, n=draws.units.n),
     )
-    a, b = (Results.of(values, info=info) for values in both)
+    a, b = (Results(pd.concat(own), replicates=of_key, info=info) for own, of_key in zip(frames, drawn, strict=True))
     return a, b
 
 

@@ -15,9 +15,8 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 import ctxexp
-from ctxexp.datasets.polysemy import polysemy
 from docs.numbers.marked import write_marked, write_small
-from docs.numbers.part import ROOT, markdown, one_run_each
+from docs.numbers.part import ROOT, markdown, one_run_each, polysemy
 
 SENTENCES = 105  # the first, which are of seven ambiguous words
 SHARED = (

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 from ctxexp_measures.senses.components.figure import DECIMALS, below_zero, drawing
 
-from ctxexp.controls import NoSinks
+from ctxexp.command import registry
 from ctxexp.report import save_figure
 from docs.numbers.marked import write_small
 from docs.numbers.part import ROOT, Part, markdown, one_run_each
@@ -78,7 +78,7 @@ def draw(root: Path = ROOT) -> None:
     """Draw the figure of the kept numbers, as the step does of those that it measures but for the models' sizes."""
     figure = drawing(
         PART.read(root),
-        f"control: {NoSinks().label}",
+        f"control: {registry().find('control', 'no_sinks').factory().label}",
         ["One training run a model; numbers: the CSV beside this figure."],
     )
     with TemporaryDirectory() as folder:

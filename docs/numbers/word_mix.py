@@ -5,46 +5,44 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import get_args
 
 import numpy as np
 import pandas as pd
 
 import ctxexp
-from ctxexp import Occurrences
-from ctxexp.baselines import OnePerSentence
-from ctxexp.command import Built, configured
-from ctxexp.maths.mix import Weights, WordMix
-from ctxexp.measuring.measure import measure
-from ctxexp.measuring.words import WordRows
-from ctxexp.metrics.contextuality import SelfSimilarity
-from ctxexp.vectors import Store
+from ctxexp import Corpus, Pair
+from ctxexp.command import Built, configured, registry
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown
 
 PAGE = ROOT / "docs" / "measures" / "self-similarity.md"
 SIZES, LAYERS = (750, 1500, 3000, 7000, 15000, 30000), (4, 5, 6)
+WEIGHTS = ("bands", "equal")
 MODELS = ("bert", "gpt2", "elmo", "minilm")
 
 
 def sizes_table(sts: str, model: str, sizes: tuple[int, ...] = SIZES) -> pd.DataFrame:
     """A row a size: words and punctuation marks, and by weights the share of the room in each of the layers."""
-    options = ["dataset=sts", "dataset.split=all", f"dataset.path={sts}", f"model.layers={list(LAYERS)}"]
-    built = Built(configured(model, None, options))
-    store, every, _ = built.study.space(built.vectors)
-    assert isinstance(store, Store)  # no transform is over it
-    corpus, of_sentence = built.study.corpus, every.distinct
-    keys = np.array(of_sentence.keys, np.int64)
-    order = np.random.default_rng(0).permutation(keys)
+    data = {"dataset": "sts", "dataset.split": "all", "dataset.path": sts}
+    built = Built(configured(model, None, data, layers=LAYERS))
+    _, every, _ = built.study.space(built.vectors)
+    sentences, group = built.study.corpus.sentences, every.units.pair_group
+    assert group is not None
+    order = np.random.default_rng(0).permutation(np.array(every.distinct.keys, np.int64))
+    alone = registry().find("baseline", "one_per_sentence").factory(size=2, redraws=0, exact=True)
     rows = []
     for size in sizes:
-        chosen = np.zeros(len(every.forms), bool)
-        chosen[of_sentence.subset(np.flatnonzero(np.isin(keys, order[:size]))).rows] = True
-        row: dict[str, object] = {"sentences": size, "words": sum(len(corpus.sentences[i]) for i in order[:size])}
-        for weights in get_args(Weights)[:2]:
-            words = Occurrences.of(store, corpus, measured=chosen, mix=WordMix(weights=weights))
-            baseline = OnePerSentence(size=2, redraws=0, exact=True)
-            found = measure([WordRows(store, words, baseline)], {"self_similarity": SelfSimilarity}, bootstrap=0)
+        numbers = np.sort(order[:size])
+        chosen, of_group = [sentences[i] for i in numbers.tolist()], np.argsort(group[numbers], kind="stable")
+        linked = np.flatnonzero(np.diff(group[numbers][of_group]) == 0)  # sentences that are not drawn together
+        pairs = tuple(Pair(int(of_group[i]), int(of_group[i + 1]), 0.0) for i in linked)
+        row: dict[str, object] = {"sentences": size, "words": sum(map(len, chosen))}
+        for weights in WEIGHTS:
+            options = {"words.weights": weights, "bootstrap": 0, "figures.explorer": 0}
+            part = Corpus("part", tuple(chosen), pairs)
+            found = ctxexp.measure(
+                model, part, metrics="self_similarity", baseline=alone, layers=LAYERS, options=options, progress=False
+            )
             values = found.by_name["self_similarity/share_of_room"][list(LAYERS)]
             row |= {f"{weights} {layer}": value for layer, value in zip(LAYERS, values, strict=True)}
         rows.append(row)
@@ -66,7 +64,7 @@ def centred_table(model: str) -> pd.DataFrame:
 def write_sizes(sizes: pd.DataFrame) -> None:
     rows = [
         [f"{row.sentences:,.0f}", f"{row.words:,.0f}"]
-        + [" ".join(_share(row[f"{weights} {layer}"]) for layer in LAYERS) for weights in ("bands", "equal")]
+        + [" ".join(_share(row[f"{weights} {layer}"]) for layer in LAYERS) for weights in WEIGHTS]
         for _, row in sizes.iterrows()
     ]
     layers = ", ".join(map(str, LAYERS))
