@@ -84,21 +84,10 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(planted: list[str], tmp_pat
 
 SHORT = {
     "identity": 14,
-    "overrides": 12,
-    "corpora": 30,
-    "weights": 4,
-    "plugin_files": 3,
     "damage": 12,
     "results_damage": 6,
     "stores": 11,
-    "archives": 90,
-    "secrets": 1,
-    "guesses": 8,
     "leases": 5,
-    "tables": 5,
-    "tokenizers": 2,
-    "sizes": 6,
-    "devices": 20,
     "shards": 4,
     "drivers": 1,
 }

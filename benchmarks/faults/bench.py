@@ -25,20 +25,9 @@ FULL = {
     "damage": 300,  # of the vector cache
     "identity": 70,  # of encoders' descriptions and shards
     "results_damage": 200,
-    "overrides": 400,
-    "corpora": 200,
-    "weights": 200,
-    "plugin_files": 35,
     "disk": 14,
     "stores": 66,
-    "archives": 600,
-    "secrets": 60,
-    "guesses": 102,
     "leases": 35,
-    "tokenizers": 40,
-    "tables": 48,
-    "sizes": 140,  # named by files
-    "devices": 120,  # in the place of files
     "shards": 54,  # of one pass
     "drivers": 27,
 }
