@@ -29,14 +29,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import save_file
 
 from ctxexp import CtxexpError, Sentence
+from ctxexp.command import registry
 from ctxexp.errors import error_text
-from ctxexp.models.huggingface import huggingface
-from ctxexp.models.transformer.build import from_files  # noqa: F401  # before processes are forked
-from ctxexp.models.transformer.loading import network_class
 from docs.numbers.marked import write_marked
 
+HUGGINGFACE = registry().find("model", "huggingface").factory  # before processes are forked
 ROWS, SECONDS, MEMORY = 96, 60, 12 * 2**30
 TOLERANCE = 1e-4  # of a layer's largest value
 LIMIT = 40  # pieces, where a config states a number of positions
@@ -272,6 +272,15 @@ def differences(encoder: Any, reference: Reference) -> dict[str, float]:
     return by_check
 
 
+def reads_text(config: Any) -> bool:
+    """Whether transformers has networks of its kind, each of which reads pieces."""
+    from transformers import MODEL_MAPPING
+
+    found = MODEL_MAPPING.get(type(config), ())
+    networks = found if isinstance(found, tuple) else (found,)
+    return bool(networks) and all(network.main_input_name == "input_ids" for network in networks)
+
+
 def examine(kind: str, name: str) -> dict[str, Any]:
     """The row of one kind of model: `read`, `refused`, `not made` or `fault`, with what is to be said of it."""
     import transformers
@@ -280,15 +289,17 @@ def examine(kind: str, name: str) -> dict[str, Any]:
     row: dict[str, Any] = {"type": kind, "network": name, "result": "refused", "reason": ""}
     folder = Path(tempfile.mkdtemp(prefix="architectures-"))
     try:
-        network_class(CONFIG_MAPPING[kind](), kind)  # what reads no text need not be built
-        save(small_network(kind, name), folder)
-        own = getattr(transformers, name).from_pretrained(folder, dtype=torch.float32).eval()
-    except CtxexpError as error:
-        return row | {"reason": str(error)}
+        if built := reads_text(CONFIG_MAPPING[kind]()):
+            save(small_network(kind, name), folder)
+            own = getattr(transformers, name).from_pretrained(folder, dtype=torch.float32).eval()
+        else:  # it need not be built
+            save(CONFIG_MAPPING[kind](), folder)
+            save_file({"weight": torch.zeros(1)}, folder / "model.safetensors", {"format": "pt"})
     except Exception as error:
         return row | {"result": "not made", "reason": error_text(error).replace(sys.prefix, "")}
     try:
-        encoder: Any = huggingface(checkpoint=str(folder), device="cpu", pooling="pieces")
+        encoder: Any = HUGGINGFACE(checkpoint=str(folder), device="cpu", pooling="pieces")
+        assert built, "a network that reads no text was taken"
         row |= {"layers": encoder.n_layers, "causal": bool(encoder.causal), "window": encoder.window or 0}
         reference = Reference(own)
         row["by"] = "blocks" if reference.blocks else "hidden states"

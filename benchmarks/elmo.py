@@ -7,30 +7,31 @@ clips, no residual, no token layer, no markers dropped and nothing copied out: 1
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
 import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
 
 from ctxexp import Sentence
-from ctxexp.models.elmo.encoder import ElmoEncoder
-from ctxexp.models.elmo.files import ElmoOptions
+from ctxexp.command import registry
 
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256]]
 
 
-def options(projection: int, cells: int) -> ElmoOptions:
+def options(projection: int, cells: int) -> dict[str, Any]:
     """The mini's shape."""
     clips = {"cell_clip": 3, "proj_clip": 3, "use_skip_connections": True}
     words = {"n_highway": 1, "n_characters": 262, "max_characters_per_token": 50, "activation": "relu"}
-    return ElmoOptions.parse(
-        {
-            "lstm": {"dim": cells, "projection_dim": projection, "n_layers": 2, **clips},
-            "char_cnn": {"embedding": {"dim": 16}, "filters": FILTERS, **words},
-        }
-    )
+    return {
+        "lstm": {"dim": cells, "projection_dim": projection, "n_layers": 2, **clips},
+        "char_cnn": {"embedding": {"dim": 16}, "filters": FILTERS, **words},
+    }
 
 
 def batches(n_batches: int, tokens: int, rng: np.random.Generator) -> list[list[Sentence]]:
@@ -57,15 +58,16 @@ def main() -> None:
     torch.set_num_threads(asked.threads)
     warnings.filterwarnings("ignore", "LSTM with projections is not supported with oneDNN")
 
-    shape = options(asked.projection, asked.cells)
-    encoder = ElmoEncoder.untrained(
-        shape, seed=0, source="benchmark", state="reset", slots=1, device="cpu", dtype=asked.dtype
-    )
+    with TemporaryDirectory() as folder:
+        shape = Path(folder) / "options.json"
+        shape.write_text(json.dumps(options(asked.projection, asked.cells)), encoding="utf-8")
+        elmo = registry().find("model", "elmo").factory
+        encoder = elmo(weights="untrained", options_file=str(shape), device="cpu", dtype=asked.dtype)
     data = batches(asked.batches, asked.tokens, np.random.default_rng(0))
     n_words = sum(len(s) for batch in data for s in batch)
     dtype = getattr(torch, asked.dtype)
-    bare = torch.nn.LSTM(shape.projection, shape.cells, 2, proj_size=shape.projection, bidirectional=False).to(dtype)
-    inputs = [torch.randn(len(b[0]) + 2, len(b), shape.projection).to(dtype) for b in data]
+    bare = torch.nn.LSTM(asked.projection, asked.cells, 2, proj_size=asked.projection, bidirectional=False).to(dtype)
+    inputs = [torch.randn(len(b[0]) + 2, len(b), asked.projection).to(dtype) for b in data]
 
     def encode() -> None:
         encoder.forget_words()

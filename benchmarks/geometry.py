@@ -20,8 +20,8 @@ import numpy as np  # noqa: E402  # after the number of threads
 from ctxexp_measures.frequency.neighbours import nearest  # noqa: E402
 from ctxexp_measures.words.directions import first_directions  # noqa: E402
 
+from ctxexp.command import registry  # noqa: E402
 from ctxexp.maths import resampled_spearman, resamples  # noqa: E402
-from ctxexp.transforms import Whitening  # noqa: E402
 
 Side = Callable[[], Any]
 
@@ -85,6 +85,7 @@ def spearman_bootstrap(rng: np.random.Generator, _dim: int) -> tuple[Side, Side,
 
 def whitening(rng: np.random.Generator, dim: int) -> tuple[Side, Side, float]:
     """Fitting and applying, against the SVD of the centred rows, as a plain implementation takes it."""
+    whiten = registry().find("transform", "whitening").factory
     x = (rng.normal(size=(4 * dim, dim)) @ np.diag(np.geomspace(1, 30, dim))).astype(np.float32)
     among = rng.integers(0, len(x), (2, 200))
 
@@ -97,7 +98,7 @@ def whitening(rng: np.random.Generator, dim: int) -> tuple[Side, Side, float]:
         _, s, vt = np.linalg.svd(rows, full_matrices=False)
         return cosines(rows @ (vt.T / s))
 
-    return lambda: cosines(Whitening().fit(x).apply(x)), plain, 1e-4
+    return lambda: cosines(whiten().fit(x).apply(x)), plain, 1e-4
 
 
 BENCHES = {

@@ -18,15 +18,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from bench import made_up
-from encoding import report
+from bench import batches, made_up, report, stored
 from live_bytes import PeakBytes
 from transformers import PreTrainedTokenizerFast
 
 import ctxexp
 from ctxexp import Corpus
-from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.encoding import equal_length_batches
 
 VOCABULARY = 8000
 MINUTES = 8.0
@@ -141,7 +138,7 @@ def batches_of(encoder: Any, corpus: Corpus, tokens: int, device: torch.device) 
         torch.from_numpy(
             rng.integers(5, len(encoder.model.get_input_embeddings().weight), (len(one), int(lengths[one[0]])))
         ).to(device)
-        for one in equal_length_batches(lengths, tokens)
+        for one in batches(lengths, tokens)
     ]
 
 
@@ -184,7 +181,7 @@ def encoding_report(
     some = first(corpus, min(n, most_stored(encoder, corpus)))
     pieces = sum(one.numel() for one in batches_of(encoder, some, args.batch_tokens, machine.device))
     with tempfile.TemporaryDirectory() as folder:
-        took = machine.seconds(lambda: open_store(some, encoder, cache=Path(folder), batch_tokens=args.batch_tokens))
+        took = machine.seconds(lambda: stored(encoder, some, Path(folder), f"batch_tokens={args.batch_tokens}"))
     read = machine.seconds(lambda: encoder.read_pieces(some.sentences))
     whole = pieces / took
     report("  bare forward pass, pieces a second", f"{alone:,.0f}", f"{alone * products / peak:.1%} of the peak")

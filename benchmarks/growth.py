@@ -27,7 +27,6 @@ from typing import Any
 
 import ctxexp
 from ctxexp.command import Progress
-from ctxexp.progress import Stage
 
 VOCABULARY = 2000
 CONTEXTS, SAMPLE, SENTENCES = 64, 100, 512
@@ -54,7 +53,7 @@ class Clock(Progress):
         self.took: Counter[str] = Counter()
 
     @contextmanager
-    def stage(self, name: str, total: float, unit: str = "it") -> Iterator[Stage]:
+    def stage(self, name: str, total: float, unit: str = "it") -> Iterator[Any]:
         began = time.perf_counter()
         with super().stage(name, total, unit) as stage:
             yield stage

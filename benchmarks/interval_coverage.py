@@ -9,74 +9,56 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Pair, Results, Sentence
-from ctxexp.baselines import OnePerSentence
-from ctxexp.command import Built, Progress, configured
-from ctxexp.datasets.checks import is_punctuation
-from ctxexp.engines import Local
-from ctxexp.maths.mix import WordMix
-from ctxexp.measuring.measure import Factory, measure
-from ctxexp.measuring.study import ShardOptions, Study
-from ctxexp.measuring.words import PairRows, WordRows
-from ctxexp.metrics.contextuality import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
-from ctxexp.metrics.similarity import STS
-from ctxexp.occurrences import Layers, Shelf
+import ctxexp
+from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Pair, Results, Sentence
+from ctxexp.command import Built, configured, registry
 from ctxexp.results import LAYER
-from ctxexp.vectors.stores import Vectors, WordFilter
+
+Metrics = Mapping[str, Callable[[], Metric]]
 
 
-class Text(Layers, Shelf, Protocol):
-    """Rows by layer, and which word each row is."""
+def shipped(kind: Any, name: str) -> Any:
+    """The class behind the name."""
+    return registry().find(kind, name).factory
 
 
-CHEAP: dict[str, Factory] = {
-    "anisotropy": Anisotropy,
-    "intra_sentence_similarity": IntraSentenceSimilarity,
-    "self_similarity": SelfSimilarity,
+CHEAP: Metrics = {
+    name: shipped("metric", name) for name in ("anisotropy", "intra_sentence_similarity", "self_similarity")
 }
-VARIANCE: dict[str, Factory] = {
-    "max_explainable_variance": MaxExplainableVariance,
-    "max_explainable_variance_centred": partial(MaxExplainableVariance, definition="centred"),
+EXPLAINED = shipped("metric", "max_explainable_variance")
+VARIANCE: Metrics = {
+    "max_explainable_variance": EXPLAINED,
+    "max_explainable_variance_centred": partial(EXPLAINED, definition="centred"),
 }
+ALONE = shipped("baseline", "one_per_sentence")(size=1000, redraws=0, exact=True)
 STATISTICS = ("mean_cosine", "raw", "adjusted", "share_of_room", "all")
-MIX = WordMix()
 Draw = dict[str, np.ndarray]
 """By curve, its values and the ends of their intervals, (3, n_layers)."""
 
 
 @dataclass
-class Held:
-    """A text and its vectors in memory; sentence i has the rows offsets[i]:offsets[i + 1]."""
+class Text:
+    """A text and its vectors: of each sentence the words that have some, and these (n_layers, n_words, dim)."""
 
     corpus: Corpus
-    vocabulary: Sequence[str]
-    unit_codes: np.ndarray
-    offsets: np.ndarray
-    layers: Sequence[np.ndarray]
-
-    def __post_init__(self) -> None:
-        self.stored_of = np.arange(len(self.corpus.sentences))
-        self.n_layers, self.dim = len(self.layers), int(self.layers[0].shape[1])
-        self.layer_numbers = tuple(range(self.n_layers))
-
-    def layer(self, i: int) -> np.ndarray:
-        return self.layers[i]
+    words: Sequence[Sequence[str]]
+    vectors: Sequence[np.ndarray]
 
 
 def planted(
     rng: np.random.Generator, words: np.ndarray, *, n: int, size: tuple[int, int] = (2, 20), topics: int = 10
-) -> Held:
+) -> Text:
     """n sentences of 4 to 12 words in documents of so many, each of a topic, whose words are ten times as frequent
     there; and each document has favourites of its own: counts vary up to six times as much as Poisson's. A vector is
     common direction + word + document + sentence + noise, more of it in frequent words; the second layer has more
@@ -103,27 +85,36 @@ def planted(
     texts = [[f"w{c}" for c in part] for part in np.split(codes, offsets[1:-1])]
     sentences = tuple(Sentence.of([*words_of, f"s{i}"]) for i, words_of in enumerate(texts))  # no two are equal
     corpus = Corpus("planted", sentences, documents=tuple(document.tolist()) if size[1] > 1 else None)
-    return Held(corpus, [f"w{i}" for i in range(n_words)], codes.astype(np.int64), offsets, layers)
+    return Text(corpus, texts, np.split(np.stack(layers), offsets[1:-1], axis=1))
 
 
-def part_of(store: Text, corpus: Corpus, chosen: np.ndarray) -> Held:
-    """Some sentences of a text, with their rows alone."""
-    offsets, stored = np.asarray(store.offsets), np.asarray(store.stored_of)[chosen]
-    rows = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in stored.tolist()])
-    return Held(
-        Corpus("part", tuple(corpus.sentences[i] for i in chosen.tolist())),
-        store.vocabulary,
-        np.asarray(store.unit_codes)[rows],
-        np.concatenate([[0], np.cumsum(np.diff(offsets)[stored])]),
-        [np.asarray(store.layer(i))[rows] for i in store.layer_numbers],
-    )
+class Known(Encoder):
+    """A text's vectors by sentence; those of a planted one end in a word without any, which tells them apart."""
+
+    def __init__(self, text: Text) -> None:
+        self.name, (self.n_layers, _, self.dim) = "known", text.vectors[0].shape
+        self.known = dict(zip(text.corpus.sentences, zip(text.words, text.vectors, strict=True), strict=True))
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
+        return (EncodedSentence(*self.known[sentence]) for sentence in batch)
 
 
-def of_words(store: Text, corpus: Corpus, metrics: dict[str, Factory], *, bootstrap: int, mix: WordMix = MIX) -> Draw:
+def of_text(text: Text, metrics: str | Metrics, *, bootstrap: int, **options: object) -> Draw:
     """Each curve of a text, and each difference of its neighbouring layers' shares."""
-    occurrences = Occurrences.of(store, corpus, keep=lambda word: not is_punctuation(word), mix=mix)
-    rows = WordRows(store, occurrences, OnePerSentence(size=1000, redraws=0, exact=True))
-    return curves(measure([rows], metrics, bootstrap=bootstrap))
+    with TemporaryDirectory() as cache:
+        choices: dict[str, Any] = {"cache.folder": cache, "figures.explorer": 0, **options}
+        known, alone = Known(text), None if metrics == "one_pass" else ALONE  # whose chance is exact as it is
+        return curves(
+            ctxexp.measure(
+                known,
+                text.corpus,
+                metrics=metrics,
+                baseline=alone,
+                bootstrap=bootstrap,
+                options=choices,
+                progress=False,
+            )
+        )
 
 
 def curves(results: Results) -> Draw:
@@ -139,28 +130,10 @@ def curves(results: Results) -> Draw:
     return found
 
 
-class PlantedEncoder(Encoder):
-    """A planted text's vectors by sentence; their last words, which tell them apart, have none."""
-
-    def __init__(self, text: Held) -> None:
-        self.name, self.dim, self.n_layers = "planted", text.dim, text.n_layers
-        rows = np.stack(text.layers)
-        spans = zip(text.corpus.sentences, pairwise(text.offsets), strict=True)
-        self.rows = {sentence.text: rows[:, a:b] for sentence, (a, b) in spans}
-
-    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
-        return (EncodedSentence(sentence.words[:-1], self.rows[sentence.text]) for sentence in batch)
-
-
-def of_shards(planted_text: Held, shards: int, *, bootstrap: int) -> Draw:
-    """The curves that one pass gives."""
-    from ctxexp_scale.one_pass.sharded import shard_text
-
-    options = ShardOptions(shards=shards, form=WordFilter().form, min_contexts=5)
-    text = shard_text(planted_text.corpus, options, Local(), Progress.of(None))
-    study = Study(corpus=text, encoder=PlantedEncoder(planted_text), metrics=CHEAP, bootstrap=bootstrap, mix=MIX)
-    with TemporaryDirectory() as own:
-        return curves(study.run(Vectors(cache=Path(own)), folder=Path(own)))
+def of_shards(text: Text, shards: int, *, bootstrap: int) -> Draw:
+    """The curves that one pass gives (the plugin ctxexp-scale)."""
+    found = of_text(text, "one_pass", bootstrap=bootstrap, **{"one_pass.shards": shards})
+    return {curve: values for curve, values in found.items() if curve.partition("/")[0] in CHEAP}
 
 
 def of_pairs(rng: np.random.Generator, *, n: int, degree: int, bootstrap: int) -> Draw:
@@ -172,9 +145,9 @@ def of_pairs(rng: np.random.Generator, *, n: int, degree: int, bootstrap: int) -
     cosine = np.vecdot(u[ends[:, 0]], u[ends[:, 1]])
     gold = cosine + 0.15 * hard[ends].sum(axis=1) + 0.2 * rng.normal(size=len(ends))
     pairs = tuple(Pair(int(a), int(b), float(g)) for (a, b), g in zip(ends, gold, strict=True))
-    corpus = Corpus("pairs", tuple(Sentence.of([f"s{i}"]) for i in range(n)), pairs)
-    sentences = Held(corpus, [], np.arange(n), np.arange(n + 1), [x])
-    return curves(measure([PairRows(sentences, corpus)], {"sts": STS}, bootstrap=bootstrap))
+    words = [[f"s{i}"] for i in range(n)]
+    text = Text(Corpus("pairs", tuple(map(Sentence.of, words)), pairs), words, x[None, :, None].swapaxes(0, 1))
+    return of_text(text, "sts", bootstrap=bootstrap)
 
 
 def coverage(draws: Sequence[Draw]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -207,10 +180,10 @@ def planted_draws(asked: argparse.Namespace) -> Iterator[tuple[int, str, Draw]]:
     words = 0.8 * np.random.default_rng(0).normal(size=(5000, 16))
     if not asked.first:
         longest = planted(np.random.default_rng(1), words, n=20 * asked.sentences)
-        yield -1, "planted", of_words(longest, longest.corpus, CHEAP, bootstrap=0)
+        yield -1, "planted", of_text(longest, CHEAP, bootstrap=0)
     for i in range(asked.first, asked.first + asked.draws):
         text = planted(np.random.default_rng([2, i]), words, n=asked.sentences)
-        yield i, "planted", of_words(text, text.corpus, CHEAP | VARIANCE, bootstrap=asked.bootstrap)
+        yield i, "planted", of_text(text, {**CHEAP, **VARIANCE}, bootstrap=asked.bootstrap)
         if asked.shards:
             yield i, f"planted, {asked.shards} shards", of_shards(text, asked.shards, bootstrap=asked.bootstrap)
         for degree, n in ((1, 400), (5, 200)):
@@ -220,20 +193,26 @@ def planted_draws(asked: argparse.Namespace) -> Iterator[tuple[int, str, Draw]]:
 
 def sts_draws(asked: argparse.Namespace) -> Iterator[tuple[int, str, Draw]]:
     """Draws of sentences out of all of the STS tasks."""
-    options = ["dataset=sts", "dataset.split=all", f"dataset.path={asked.data}", f"cache.folder={asked.cache}"]
-    built = Built(
-        configured(asked.model, None, [*options, "cache.limit_gb=null"], metrics=["self_similarity"]), Progress.of(None)
-    )
+    options = {"dataset": "sts", "dataset.split": "all", "dataset.path": asked.data}
+    options |= {"cache.folder": asked.cache, "cache.limit_gb": "null", "figures.explorer": "0"}
+    choices: dict[str, Any] = {"metrics": CHEAP, "baseline": ALONE, "bootstrap": 0, "options": options}
+    built = Built(configured(asked.model, None, **choices))
     layers, occurrences, _ = built.study.space(built.vectors)
-    corpus = built.study.corpus
+    sentences, by = built.study.corpus.sentences, occurrences.by_sentence
+    rows = {int(key): by.rows[a:b] for key, (a, b) in zip(by.keys, pairwise(by.starts), strict=True)}
+    every = [layers.layer(i) for i in layers.layer_numbers]
     distinct = np.sort(np.array(occurrences.distinct.keys, np.int64))
     if not asked.first:
-        yield -1, "sts", of_words(layers, corpus, CHEAP, bootstrap=0)
+        yield -1, "sts", curves(ctxexp.measure(asked.model, **choices, progress=False))
     for i in range(asked.first, asked.first + asked.draws):
-        chosen = np.sort(np.random.default_rng([7, i]).choice(distinct, asked.sentences, replace=False))
-        metrics = CHEAP | ({} if asked.cheap else {"max_explainable_variance": MaxExplainableVariance})
-        part = part_of(layers, corpus, chosen)
-        yield i, "sts", of_words(part, part.corpus, metrics, bootstrap=asked.bootstrap)
+        chosen = np.sort(np.random.default_rng([7, i]).choice(distinct, asked.sentences, replace=False)).tolist()
+        part = Text(
+            Corpus("part", tuple(sentences[j] for j in chosen)),
+            [[word for word in sentences[j].words if built.words.form(word) is not None] for j in chosen],
+            [np.stack([np.asarray(layer[rows[j]]) for layer in every]) for j in chosen],
+        )
+        metrics = CHEAP if asked.cheap else {**CHEAP, "max_explainable_variance": EXPLAINED}
+        yield i, "sts", of_text(part, metrics, bootstrap=asked.bootstrap)
 
 
 def main() -> None:

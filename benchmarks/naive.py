@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ctxexp.occurrences import Groups
+from ctxexp import Occurrences
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:
@@ -47,15 +47,23 @@ def intra_sentence_similarity(x: np.ndarray) -> float:
 
 
 def seconds(
-    f: Callable[[np.ndarray], object], layer: np.ndarray, groups: Groups, *, order: float, most: int, budget: float
+    f: Callable[[np.ndarray], object],
+    layer: np.ndarray,
+    occurrences: Occurrences,
+    kind: str,
+    *,
+    order: float,
+    most: int,
+    budget: float,
 ) -> float:
-    """CPU seconds of `f` over all groups of one layer, from a sample of groups in each band of sizes.
+    """CPU seconds of `f` over one layer's groups of a kind (word, sentence), from a sample in each band of sizes.
 
     A band (sizes within a factor of 1.5) is timed on up to five of its groups. Groups of more than `most` rows are not
     run: their time grows from the last band's as n to the power `order`. `budget`: about how many seconds the sample
     may take.
     """
     rng = np.random.default_rng(0)
+    groups = occurrences.groups(kind)
     counts = groups.counts
     edges = np.unique(np.round(2 * 1.5 ** np.arange(0, 40)).astype(int))
     band = np.searchsorted(edges, counts, side="right")

@@ -20,13 +20,13 @@ import numpy as np
 
 from benchmarks import naive
 from ctxexp import Encoder
-from ctxexp.command import configured
-from ctxexp.datasets.polysemy import polysemy
+from ctxexp.command import configured, registry
 from ctxexp.errors import error_text
 from ctxexp.maths import mean_cosine
 from docs.numbers.marked import write_marked
 
 Task = Callable[[], object]
+POLYSEMY = registry().find("dataset", "polysemy").factory().sentences
 OURS = {
     "sentence vectors": "all layers, mean over tokens",
     "word vectors": "all layers, words",
@@ -40,7 +40,7 @@ def our_encoder(checkpoint: str) -> Encoder:
     from ctxexp.command import Built
 
     encoder = Built(configured("huggingface", None, [f"model.checkpoint={checkpoint}", "model.device=cpu"])).encoder
-    next(iter(encoder.encode(polysemy().sentences[:1])))
+    next(iter(encoder.encode(POLYSEMY[:1])))
     return encoder
 
 
@@ -161,7 +161,7 @@ def table(checkpoint: str, n: int, rounds: int) -> str:
     import torch
 
     torch.set_num_threads(1)
-    sentences = list(dict.fromkeys(polysemy().sentences))[:n]
+    sentences = list(dict.fromkeys(POLYSEMY))[:n]
     encoder = our_encoder(checkpoint)
     by_word: dict[str, list[np.ndarray]] = {}
     for one in encoder.encode(sentences):

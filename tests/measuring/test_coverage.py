@@ -11,25 +11,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine import measure
 
-from ctxexp import Corpus, Occurrences
-from ctxexp.maths.mix import WordMix
+import ctxexp
+from ctxexp import Corpus
+from ctxexp.command import Built, configured
 from ctxexp.maths.resampling import MOST
 from tests.shipped import OnePerSentence
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from interval_coverage import CHEAP, VARIANCE, coverage, of_words, planted
+from interval_coverage import CHEAP, VARIANCE, Known, coverage, of_text, planted
 
 WORDS = 0.8 * np.random.default_rng(0).normal(size=(60, 8))
-METRICS = CHEAP | VARIANCE
-MIX = WordMix(bands=(1 / 300, 1 / 100, 1.0))  # which so short a text fills
+METRICS = {**CHEAP, **VARIANCE}
+BANDS = {"words.bands": [1 / 300, 1 / 100, 1.0]}  # which so short a text fills
 
 
 @pytest.mark.parametrize("size", [1, 5])
 def test_intervals_are_about_as_wide_as_they_should_be(size: int) -> None:
     texts = [planted(np.random.default_rng([size, i]), WORDS, n=150, size=(size, size), topics=0) for i in range(25)]
-    found = coverage([of_words(text, text.corpus, METRICS, bootstrap=100, mix=MIX) for text in texts])
+    found = coverage([of_text(text, METRICS, bootstrap=100, **BANDS) for text in texts])
     assert {"self_similarity/share_of_room", "self_similarity/step", "anisotropy/mean_cosine"} <= found.keys()
     for key, (held, width) in found.items():
         most = 4 if "centred" in key else 1.9  # the spectrum about the mean has no first direction of its own here
@@ -37,13 +37,16 @@ def test_intervals_are_about_as_wide_as_they_should_be(size: int) -> None:
         assert (held > 0.75).all(), (key, held)
 
 
-def test_documents_are_drawn_whole_where_they_are_known() -> None:
+def test_documents_are_drawn_whole_where_they_are_known(tmp_path: Path) -> None:
     world = planted(np.random.default_rng(0), WORDS, n=60, size=(6, 6), topics=0)
-    alone = Corpus("alone", world.corpus.sentences)
+    bare = Corpus("bare", world.corpus.sentences)
     widths, values = {}, []
-    for corpus in (world.corpus, alone):
-        occurrences = Occurrences.of(world, corpus)
-        found = measure(world, occurrences, METRICS, OnePerSentence(size=60, redraws=0, exact=True), seed=0)
+    for corpus in (world.corpus, bare):
+        alone, options = (
+            OnePerSentence(size=60, redraws=0, exact=True),
+            {"cache.folder": tmp_path, "figures.explorer": 0},
+        )
+        found = ctxexp.measure(Known(world), corpus, metrics=METRICS, baseline=alone, options=options, progress=False)
         ends = [found.by_name[f"intra_sentence_similarity/raw_ci_{end}"][0] for end in ("high", "low")]
         widths[found.info.resampled.unit] = ends[0] - ends[1]
         assert found.info.resampled.n == (10 if corpus.documents else 60)
@@ -52,9 +55,10 @@ def test_documents_are_drawn_whole_where_they_are_known() -> None:
     assert widths["document"] > 1.3 * widths["sentence"]
 
 
-def test_blocks_hold_many_units() -> None:
+def test_blocks_hold_many_units(tmp_path: Path) -> None:
     world = planted(np.random.default_rng(0), WORDS, n=MOST + 5, size=(1, 1), topics=0)
-    units = Occurrences.of(world, world.corpus).units
+    built = Built(configured(Known(world), world.corpus, {"cache.folder": tmp_path}))
+    units = built.study.space(built.vectors)[1].units
     assert (units.name, units.n, units.n_blocks) == ("sentence", MOST + 5, MOST)
     assert units.of_sentence[:6].tolist() == [*units.of_sentence[MOST:].tolist(), 5]
     assert len(units.of_sentence) == MOST + 5
