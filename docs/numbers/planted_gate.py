@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -20,7 +19,7 @@ KEYS = (Key("anisotropy", "mean_cosine"), Key("self_similarity", "share_of_room"
 
 
 @cache
-def facts() -> Mapping[str, Any]:
+def facts() -> dict[str, Any]:
     """What a run says of the measures."""
     arrays = from_arrays([np.eye(2), 1 - np.eye(2)], [["a", "b"], ["b", "a"]])
     return measure(
