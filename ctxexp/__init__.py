@@ -42,7 +42,8 @@ from ctxexp.groups import Block, Group, Pairs
 from ctxexp.metric import Estimate, GroupMean, Metric, Output
 from ctxexp.metrics.similarity import ScoredPairs, SimilarityMetric
 from ctxexp.model import EncodedSentence, Encoder
-from ctxexp.models.memory import from_arrays, from_transformers
+from ctxexp.models.huggingface import from_transformers
+from ctxexp.models.word_vectors import from_arrays
 from ctxexp.occurrences import Occurrences, Text
 from ctxexp.plugins import Register, hookimpl
 from ctxexp.results import Results

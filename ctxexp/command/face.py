@@ -25,7 +25,7 @@ from ctxexp.errors import ConfigError, line, suggestions
 from ctxexp.files import user_path
 from ctxexp.metric import Metric
 from ctxexp.model import Encoder
-from ctxexp.models.memory import from_transformers
+from ctxexp.models.huggingface import from_transformers
 from ctxexp.progress import Progress
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import Results

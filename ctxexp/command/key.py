@@ -21,7 +21,7 @@ from ctxexp.files.code_version import __version__, package_digest
 from ctxexp.jobs import RESULT_NEUTRAL_KEYS
 from ctxexp.measuring.study import Study
 from ctxexp.models.choices import AS_TOKENIZER
-from ctxexp.models.transformer.checkpoints import label_of
+from ctxexp.models.transformer import label_of
 from ctxexp.plugins.offers import PluginVersion
 from ctxexp.plugins.registry import GROUP
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PluginInfo, RunInfo, TransformInfo

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ctxexp.model import TokenStates
 from ctxexp.models.choices import ModelFiles, TransformerOptions, resolve_device, with_transformer_options
 from ctxexp.models.huggingface import checkpoint_encoder
-from ctxexp.models.transformer.checkpoints import Checkpoint
+from ctxexp.models.transformer import Checkpoint
 from ctxexp.models.vector_files import WordVectors
 from ctxexp.models.word_vectors import WordVectorEncoder
 from ctxexp.plugins import Register, hookimpl
@@ -41,7 +41,7 @@ def __getattr__(name: str) -> Any:
 def register_models(register: Register) -> None:
     register("bert", "ctxexp.models.huggingface:bert")
     register("gpt2", "ctxexp.models.huggingface:gpt2")
-    register("elmo", "ctxexp.models.elmo.factory:elmo")
+    register("elmo", "ctxexp.models.elmo:elmo")
     register("huggingface", "ctxexp.models.huggingface:huggingface")
     register("random_words", "ctxexp.models.word_vectors:random_words")
     register("word_vectors", "ctxexp.models.word_vectors:word_vectors")

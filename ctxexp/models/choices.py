@@ -16,11 +16,11 @@ from inspect import Parameter, Signature, cleandoc, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
+from ctxexp.datasets.downloads import hub_cache, locate
 from ctxexp.errors import ConfigError, ModelError, UnknownName
 from ctxexp.files import user_path
 from ctxexp.model import Encoder
-from ctxexp.models.elmo.locate import hub_cache, locate
-from ctxexp.models.transformer.checkpoints import is_complete, local_path
+from ctxexp.models.transformer import is_complete, local_path
 from ctxexp.plugins.offers import Offer, arguments
 
 if TYPE_CHECKING:

@@ -1,32 +1,43 @@
-"""`model=huggingface model.checkpoint=<id, folder or GGUF file>`: any encoder or decoder that `transformers` loads;
-and the papers' two, `model=bert` and `model=gpt2`: the mini that ships with ctxexp, the published model, or either
-untrained.
+"""Models that `transformers` loads: `model=huggingface model.checkpoint=<id, folder or GGUF file>`, any encoder
+or decoder; the papers' two, `model=bert` and `model=gpt2`, the mini that ships with ctxexp, the published model, or
+either untrained; and a model that is in memory already, one that peft has tuned by a learned prompt among these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
 
+from ctxexp.errors import ConfigError, EncodingError
 from ctxexp.model import Encoder
 from ctxexp.models import minis
 from ctxexp.models.choices import (
+    AS_TOKENIZER,
+    Dtype,
+    LinearKernel,
+    LongTexts,
     ModelFiles,
+    Pooling,
     TransformerOptions,
     Weights,
     check_weights,
     with_transformer_options,
 )
 from ctxexp.models.lazy import lazy
-from ctxexp.models.transformer.checkpoints import (
-    PUBLISHED_CHECKPOINTS,
-    Checkpoint,
-    cached_folder,
-    describe,
-    from_hub,
-)
+from ctxexp.models.transformer import PUBLISHED_CHECKPOINTS, Checkpoint, cached_folder, describe, from_hub
 from ctxexp.models.transformer.leftovers import account, unused_files
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from ctxexp.models.transformer.encoder import TransformerEncoder
 
 
 @with_transformer_options
@@ -59,7 +70,6 @@ def checkpoint_encoder(
     """
 
     def load() -> Encoder:
-        from ctxexp.models.transformer.build import from_files
 
         return from_files(checkpoint, options, **choices)
 
@@ -111,3 +121,135 @@ bert = paper_model(
     "bert", "All layers of BERT: weights=mini ships with ctxexp, weights=published is bert-base-cased.", 436e6
 )
 gpt2 = paper_model("gpt2", "All layers of GPT-2: weights=mini ships with ctxexp, weights=published is gpt2.", 548e6)
+
+
+def from_transformers(
+    model: object,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    *,
+    name: str | None = None,
+    pooling: Pooling = "mean",
+    final_norm: bool = True,
+    long: LongTexts = "window",
+    stride: int | None = None,
+    linear: LinearKernel = "plain",
+    layers: Sequence[int] | None = None,
+    prefix: str = AS_TOKENIZER,
+) -> Encoder:
+    """All layers of a transformers model in memory, on the device and in the type that it has, read as by `eval()`.
+
+    Its vectors are those of `model=huggingface` on the same checkpoint, to the last bit; their cache is keyed by a hash
+    of weights, tokenizer and config. After further training call this again: the old encoder refuses changed weights.
+    Model and tokenizer stay as they are: training mode, `use_cache`, truncation and padding are the caller's.
+    A pooler counts as the model's own, even one that was newly drawn on loading.
+
+    Args:
+        model: A model of transformers, alone or tuned by peft, in a pipeline or a SentenceTransformer; of an
+            encoder-decoder the encoder is taken.
+        tokenizer: Its fast tokenizer; None: the one beside it there, else that of the files it was loaded from.
+        name: Its label in figures (None: the name that it was loaded by, else its class).
+        pooling, final_norm, long, stride, linear, layers, prefix: As in the options of `model=huggingface`.
+
+    Returns:
+        An encoder that `ctxexp.measure` takes as its model.
+
+    Raises:
+        ConfigError: It is no such model, or has no tokenizer.
+        EncodingError: The weights are of a type other than float32, bfloat16 and float16.
+        ModelError: A weight is NaN or infinite, or the tokenizer isn't the model's own.
+
+    Example:
+        >>> from transformers import AutoModel, AutoTokenizer
+        >>> from ctxexp.models import minis
+        >>> folder = minis.folder("gpt2")
+        >>> encoder = from_transformers(AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))
+        >>> encoder.n_layers, encoder.dim
+        (5, 192)
+    """
+    network, tokenizer = _parts(model, tokenizer)
+
+    options = TransformerOptions(
+        pooling=pooling, final_norm=final_norm, long=long, stride=stride, linear=linear, layers=layers, prefix=prefix
+    )
+    return from_memory(network, tokenizer, options, name)
+
+
+def _parts(model: Any, tokenizer: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The network and its tokenizer, as `from_transformers` takes them. Raises ConfigError, with what to write."""
+    network = model
+    if not hasattr(model, "base_model"):  # as all of transformers and peft have
+        tokenizer = tokenizer or getattr(model, "tokenizer", None)
+        parts: Iterable[object] = getattr(model, "children", list)()  # a SentenceTransformer's
+        network = getattr(model, "model", None) or next((getattr(part, "auto_model", None) for part in parts), None)
+    source = getattr(getattr(network, "config", None), "name_or_path", "")
+    if tokenizer is None and source:
+        from transformers import AutoTokenizer
+
+        with suppress(OSError, ValueError):  # no such files
+            tokenizer = AutoTokenizer.from_pretrained(source)
+    if tokenizer is None or not hasattr(network, "config"):
+        raise ConfigError(
+            "model: expected a name, a folder, a model of transformers or a ctxexp.Encoder, got "
+            f"{type(model).__name__}; a transformers model that wasn't loaded from files comes with its tokenizer: "
+            "ctxexp.measure(model, text, tokenizer=tokenizer), or wrapped once for several measurements: "
+            "ctxexp.from_transformers(model, tokenizer)"
+        )
+    return network, tokenizer
+
+
+def from_files(
+    checkpoint: Checkpoint,
+    options: TransformerOptions,
+    *,
+    trust_remote_code: bool = False,
+    untrained: int | None = None,
+    expect: str | None = None,
+) -> TransformerEncoder:
+    """The encoder of a checkpoint; `untrained` and `expect` as `load` takes them."""
+    from ctxexp.models.transformer.encoder import TransformerEncoder  # with torch
+    from ctxexp.models.transformer.loading import load
+
+    loaded = load(checkpoint, options, trust_remote_code=trust_remote_code, untrained=untrained, expect=expect)
+    return TransformerEncoder(checkpoint, options, loaded)
+
+
+def from_memory(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, options: TransformerOptions, name: str | None
+) -> TransformerEncoder:
+    """The encoder of a model in memory, in the type that it has; named by a hash of all that decides its vectors."""
+    from ctxexp.models.transformer.checks import check_finite, check_vocabulary, fast_tokenizer, other_numbers
+    from ctxexp.models.transformer.encoder import TransformerEncoder
+    from ctxexp.models.transformer.facts import window_size
+    from ctxexp.models.transformer.loading import PromptedModel, ready, state_hash, tuned_network, tuning_state
+
+    title = name or Path(model.config.name_or_path or type(model).__name__).name
+    model = tuned_network(model)
+    n_virtual = model.n_virtual if isinstance(model, PromptedModel) else 0
+    if n_virtual and (model.config.is_encoder_decoder or not options.final_norm):
+        raise EncodingError(
+            f"model {title!r} has a learned prompt, which is read of encoders and decoders with final_norm=True"
+        )
+    dtype = next((one for one in get_args(Dtype) if str(model.dtype) == f"torch.{one}"), None)
+    if dtype is None:
+        raise EncodingError(f"model {title!r} has weights of type {model.dtype}; expected float32, bfloat16 or float16")
+    tokenizer = copy.deepcopy(tokenizer)  # the caller's keeps its truncation and padding
+    check_finite(model, title)
+    check_vocabulary(tokenizer, model, title)
+    warnings = account([other_numbers(tokenizer, model.config)], options.unused, title)
+    loaded = ready(model, tokenizer)._replace(is_shared=True, warnings=tuple(warnings))
+    weights = state_hash(loaded.model)
+    backend = fast_tokenizer(tokenizer)  # without one the encoder refuses it
+    parts = (
+        weights,
+        backend.to_str() if backend is not None else "",
+        sorted(tokenizer.special_tokens_map.items()),
+        tokenizer.model_max_length,
+        loaded.model.config.to_json_string(),
+        loaded.model.config._attn_implementation,
+        tuning_state(loaded.model),
+    )
+    content = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    checkpoint = Checkpoint(title, "", Path(os.devnull), weights, content)  # its folder holds no files
+    if n_virtual and (window := window_size(loaded.model, tokenizer)) is not None:
+        options = replace(options, window=window - n_virtual)  # the prompt takes its place among the positions
+    return TransformerEncoder(checkpoint, replace(options, dtype=dtype), loaded, title=title)

@@ -1,5 +1,5 @@
 """A vector a word, wherever it stands: of a file, or drawn at random (what a measure gives of words that know no
-context).
+context); and vectors in hand, an array a sentence.
 """
 
 from __future__ import annotations
@@ -8,15 +8,20 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from ctxexp.dataset import Sentence
-from ctxexp.errors import ModelError
+from ctxexp.dataset import Corpus, Sentence
+from ctxexp.errors import EncodingError, ModelError
 from ctxexp.files import file_sha256, user_path
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import check_vector_file
 from ctxexp.models.vector_files import Format, detect_layout, read_vectors
+
+if TYPE_CHECKING:
+    pass
 
 log = logging.getLogger("ctxexp")
 
@@ -175,3 +180,72 @@ def random_words(*, dim: int = 768, seed: int = 0) -> RandomWordsEncoder:
     `dim`: components of a vector. `seed`: another one draws every word anew.
     """
     return RandomWordsEncoder(dim, seed)
+
+
+class ArrayEncoder(Encoder):
+    """Vectors in hand as an encoder of the words that they are of."""
+
+    def __init__(self, vectors: Sequence[np.ndarray], corpus: Corpus, name: str) -> None:
+        self.corpus, self.title = corpus, name
+        self._vectors = dict(zip(corpus.sentences, vectors, strict=True))
+        digest = hashlib.blake2b(digest_size=8)
+        for one in vectors:
+            digest.update(repr(one.shape).encode() + np.ascontiguousarray(one).tobytes())
+        self.name = f"arrays:{digest.hexdigest()}"
+        self.n_layers, _, self.dim = vectors[0].shape
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
+        for sentence in batch:
+            if sentence not in self._vectors:
+                raise EncodingError(
+                    f"{self.title}: no vectors of {sentence.text[:60]!r}; these arrays have their own words"
+                )
+            yield EncodedSentence(sentence.words, self._vectors[sentence])
+
+
+def from_arrays(
+    vectors: Iterable[npt.ArrayLike], words: Iterable[Sequence[str] | Sentence], *, name: str = "arrays"
+) -> ArrayEncoder:
+    """Vectors in memory as an encoder of their own words; `ctxexp.measure` takes it as its model.
+
+    Args:
+        vectors: An array (n_layers, n_words, dim) or (n_words, dim) for each sentence. Of equal sentences the first
+            one's vectors count.
+        words: The words of each sentence, or the sentences themselves, as a text has them.
+        name: The label in figures and tables.
+
+    Returns:
+        The encoder, with the sentences as its corpus.
+
+    Raises:
+        EncodingError: Arrays don't fit their words or each other, or there is no sentence.
+
+    Example:
+        >>> import numpy as np
+        >>> encoder = from_arrays([np.zeros((3, 2, 4)), np.ones((3, 1, 4))], [["a", "bank"], ["rivers"]])
+        >>> encoder.n_layers, encoder.dim, encoder.corpus.n_words
+        (3, 4, 3)
+    """
+    arrays: list[np.ndarray] = []
+    sentences: list[Sentence] = []
+    vectors, words = list(vectors), list(words)
+    if len(vectors) != len(words):
+        raise EncodingError(f"{len(vectors)} arrays for {len(words)} sentences; expected an array a sentence")
+    for i, (array, own) in enumerate(zip(vectors, words, strict=True)):
+        x = np.asarray(array, np.float32)
+        x = x[None] if x.ndim == 2 else x
+        shape = (*x.shape[:1], len(own), *x.shape[2:])
+        first = arrays[0].shape if arrays else x.shape
+        if x.ndim != 3 or x.shape != shape or (x.shape[0], x.shape[2]) != (first[0], first[2]):
+            raise EncodingError(
+                f"sentence {i}: vectors of shape {np.shape(array)} for {len(own)} words; expected (n_layers, n_words, "
+                f"dim), as many layers and columns in each sentence"
+            )
+        arrays.append(x)
+        sentences.append(own if isinstance(own, Sentence) else Sentence.of(own))
+    if not arrays:
+        raise EncodingError("from_arrays needs at least one sentence, got none")
+    once: dict[Sentence, np.ndarray] = {}
+    for sentence, x in zip(sentences, arrays, strict=True):
+        once.setdefault(sentence, x)
+    return ArrayEncoder(list(once.values()), Corpus(name, tuple(once)), name)

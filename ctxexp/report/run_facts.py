@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ctxexp.models.transformer.checkpoints import Checkpoint, training_of
+from ctxexp.models.transformer import Checkpoint, training_of
 from ctxexp.report.wording import LabelledResults, baseline_phrase, one_line, seeds_suffix, unique_labels
 from ctxexp.results import Results
 from ctxexp.results.frame import OVER_WORDS

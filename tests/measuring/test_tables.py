@@ -22,7 +22,7 @@ from ctxexp.model import EmbeddingTable
 from ctxexp.models import ElmoNetwork, TransformerOptions
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.files import ElmoOptions
-from ctxexp.models.transformer.checkpoints import describe
+from ctxexp.models.transformer import describe
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.loading import load
 from ctxexp.results.run_info import TableInfo

@@ -17,8 +17,7 @@ from huggingface_hub import constants
 
 from ctxexp.errors import ModelError
 from ctxexp.models import Checkpoint
-from ctxexp.models.transformer import checkpoints
-from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS, describe
+from ctxexp.models.transformer import HUB_SECONDS, PUBLISHED_CHECKPOINTS, describe, hub_seconds
 from tests.shipped import bert
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -156,17 +155,17 @@ def test_a_cache_without_a_tokenizer_is_completed(hub: list[str], cache: Path, t
 
 def test_the_hub_may_be_given_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HUB_ETAG_TIMEOUT", raising=False)
-    assert checkpoints.hub_seconds() == checkpoints.HUB_SECONDS
+    assert hub_seconds() == HUB_SECONDS
     monkeypatch.setenv("HF_HUB_ETAG_TIMEOUT", "30")
     monkeypatch.setattr(constants, "HF_HUB_ETAG_TIMEOUT", 30)
-    assert checkpoints.hub_seconds() == 30
+    assert hub_seconds() == 30
 
 
 def test_offline_and_not_cached_is_one_clear_message(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
     with pytest.raises(ModelError) as unreachable:
         bert(weights="published")
-    assert time.monotonic() - began < 2 * checkpoints.HUB_SECONDS
+    assert time.monotonic() - began < 2 * HUB_SECONDS
     message = str(unreachable.value)
     assert message.startswith(
         f"no checkpoint google-bert/bert-base-cased at revision {PUBLISHED_CHECKPOINTS['bert'].revision}: "

@@ -17,13 +17,13 @@ import pytest
 import torch
 
 from ctxexp import Sentence
+from ctxexp.datasets.downloads import ORIGINAL, locate, original_files
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files import file_sha256
 from ctxexp.models import ElmoNetwork
 from ctxexp.models.elmo import encoder as reading
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.files import ElmoOptions, layout, read_options, read_weights, write_options, write_weights
-from ctxexp.models.elmo.locate import ORIGINAL, locate, original_files
 from ctxexp.models.elmo.network import character_ids
 from tests.shipped import elmo
 

@@ -12,9 +12,8 @@ import torch
 from ctxexp import Corpus, Sentence
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.models import TransformerOptions
-from ctxexp.models.transformer import forward
-from ctxexp.models.transformer.build import from_files
-from ctxexp.models.transformer.checkpoints import describe
+from ctxexp.models.huggingface import from_files
+from ctxexp.models.transformer import describe, forward
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.vectors.encode import open_store
 

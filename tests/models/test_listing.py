@@ -10,10 +10,10 @@ import pytest
 from huggingface_hub import constants
 
 from ctxexp.command import registry
+from ctxexp.datasets.downloads import ORIGINAL
 from ctxexp.models import ModelFiles
 from ctxexp.models.choices import cached_models, registered_models
-from ctxexp.models.elmo.locate import ORIGINAL
-from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS
+from ctxexp.models.transformer import PUBLISHED_CHECKPOINTS
 from ctxexp.plugins.offers import Offer
 from tests.composed import run_command_line
 from tests.shipped import mini

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 
 from ctxexp import Encoder, Sentence, from_transformers
 from ctxexp.errors import ModelError
-from ctxexp.models.transformer.checkpoints import describe
+from ctxexp.models.transformer import describe
 from tests.shipped import huggingface
 
 Weights = dict[str, torch.Tensor]

@@ -16,7 +16,7 @@ from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Sentence
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.models import Checkpoint, TransformerOptions
-from ctxexp.models.transformer.build import from_files
+from ctxexp.models.huggingface import from_files
 from ctxexp.models.transformer.encoder import TransformerEncoder, TransformerSentences
 from ctxexp.testing.report import Breach, check_sentences
 from ctxexp.vectors.encode import open_store

@@ -19,8 +19,7 @@ import torch
 
 from ctxexp.errors import ModelError, error_text
 from ctxexp.files import no_device
-from ctxexp.models.transformer.leftovers import Leftovers
-from ctxexp.models.transformer.unused import is_own_code
+from ctxexp.models.transformer.leftovers import Leftovers, is_own_code
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

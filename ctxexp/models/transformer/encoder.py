@@ -20,16 +20,13 @@ from ctxexp.errors import ConfigError, EncodingError, ModelError, error_text, pl
 from ctxexp.files.code_version import package_digest
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder, TokenStates
 from ctxexp.models.choices import LinearKernel, TransformerOptions, layer_selection
-from ctxexp.models.transformer.checkpoints import Checkpoint, label_of
+from ctxexp.models.transformer import Checkpoint, label_of
 from ctxexp.models.transformer.checks import table_rows
 from ctxexp.models.transformer.facts import block_points, model_facts, model_kind, window_size
-from ctxexp.models.transformer.forward import ForwardPass
-from ctxexp.models.transformer.leftovers import quantization_label
+from ctxexp.models.transformer.forward import ForwardPass, shared_passes, token_states, transformer_tables
+from ctxexp.models.transformer.leftovers import is_own_code, quantization_label
 from ctxexp.models.transformer.loading import LoadedModel, state_hash, versions
 from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces, best_window, windows
-from ctxexp.models.transformer.tables import transformer_tables
-from ctxexp.models.transformer.token_states import shared_passes, token_states
-from ctxexp.models.transformer.unused import is_own_code
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 WINDOW_TOKENS = 2048  # pieces of one long sentence's windows that go through the model at once

@@ -1,4 +1,6 @@
-"""A model's forward pass by plain or prepacked linear layers, with GPT-2's activation in one pass over memory.
+"""What a model is asked for: its forward pass, by plain or prepacked linear layers, with GPT-2's activation in one pass
+over memory; every layer's vectors of every token; and its embedding tables, the input matrix and that of its
+language-model head.
 
 torch hands float32 products to MKL, which runs at half of some processors' speed (AMD's Zen 5). oneDNN, with weights
 that are laid out for it once, reaches twice that there, and little or no more than MKL elsewhere. The operator is the
@@ -7,22 +9,32 @@ one that `torch.compile` freezes models with; it is private, so it is a choice a
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import nn
 
-from ctxexp.errors import ConfigError
+from ctxexp.dataset import Sentence
+from ctxexp.errors import ConfigError, ModelError
+from ctxexp.model import EmbeddingTable, TokenStates
 from ctxexp.models.choices import LinearKernel
+from ctxexp.models.transformer import Checkpoint, weight_files
 from ctxexp.models.transformer.facts import LayerHooks, ModelFacts, caught, reading
+from ctxexp.models.transformer.gguf import OUTPUT, read_matrix
+from ctxexp.models.transformer.leftovers import read_weight
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    import torch
+    from transformers import PretrainedConfig, PreTrainedModel
     from transformers.utils import ModelOutput
+
+    from ctxexp.models.transformer.pieces import PieceReader
 
 Forwards = Mapping[nn.Module, Callable[[torch.Tensor], torch.Tensor]]  # what stands in for a layer's own forward
 
@@ -114,3 +126,135 @@ def _replaced(forwards: Forwards) -> Iterator[None]:
     finally:
         for layer in forwards:
             del vars(layer)["forward"]
+
+
+def token_states(base: Any, sentence: Sentence) -> TokenStates:
+    """The token states of a sentence by a transformer encoder. Raises ModelError where its window is too short."""
+    import torch  # not when plugins are registered
+
+    (pieces,) = base._read([sentence])
+    if base.window is not None and len(pieces.ids) > base.window:
+        raise ModelError(
+            f"{sentence.text[:60]!r} has {len(pieces.ids)} pieces, the model takes {base.window}; shorten it"
+        )
+    entering: list[torch.Tensor] = []
+    norm = None if (name := base.details["final_norm_module"]) == "-" else base.model.get_submodule(str(name))
+    hook = norm.register_forward_pre_hook(lambda _, args: entering.append(args[0])) if norm is not None else None
+    with torch.inference_mode():
+        try:
+            out = base._forward(torch.from_numpy(pieces.ids[None]).to(base._device, torch.long)).hidden_states
+        finally:
+            if hook is not None:
+                hook.remove()
+        layers = torch.stack([layer[0].float().cpu() for layer in out]).numpy()
+        normed = None if norm is None else torch.stack([norm(layer)[0].float().cpu() for layer in out]).numpy()
+    before = entering[-1][0].float().cpu().numpy() if entering else None
+    (words,) = base.token_spans([sentence])
+    return TokenStates(pieces.ids, layers, before, normed, np.asarray(words))
+
+
+@contextmanager
+def shared_passes(base: Any) -> Iterator[None]:
+    """Inside, pieces that a transformer has read for words aren't read again for their sentences' vectors.
+
+    Encode a batch, then the same batch by `sentence_encoder()`: hidden states stay in memory until they are asked for
+    again, or until the end. The vectors are the same to the bit.
+    """
+    compute: Callable[[np.ndarray], list[torch.Tensor]] = base.hidden_states
+    states: dict[tuple[object, bytes], tuple[list[torch.Tensor], torch.Tensor | None]] = {}
+
+    def once(ids: np.ndarray) -> list[torch.Tensor]:
+        key = (ids.shape, ids.tobytes())
+        if key in states:
+            layers, base._pooled = states.pop(key)
+            return layers
+        layers = compute(ids)
+        states[key] = layers, base._pooled
+        return layers
+
+    vars(base)["hidden_states"] = once
+    try:
+        yield
+    finally:
+        del vars(base)["hidden_states"]
+
+
+def transformer_tables(
+    model: PreTrainedModel,
+    reader: PieceReader,
+    checkpoint: Checkpoint,
+    sentences: Sequence[Sentence],
+    *,
+    untrained: bool,
+) -> list[EmbeddingTable]:
+    """`input`, and `output` where the checkpoint holds a matrix of its own for its head.
+
+    The base model that encodes has no head, so an untied output matrix is read from the checkpoint's files; the note of
+    `input` says how the two relate. Rows past the tokenizer's vocabulary (padding of the matrix) are left out; counts
+    are of the pieces of `sentences`, special pieces around them not counted.
+    """
+    weight = model.get_input_embeddings().weight.detach().float().cpu().numpy()
+    backend = reader.backend
+    spelled = {i: token for token, i in backend.get_vocab(with_added_tokens=True).items()}
+    n = min(len(weight), max(spelled) + 1)
+    tokens = tuple(spelled.get(i, f"[{i}]") for i in range(n))
+    special = tuple(sorted(i for i, t in backend.get_added_tokens_decoder().items() if t.special and i < n))
+    unspelled = tuple(i for i in range(n) if i not in spelled)  # rows that no text reaches
+    left_out = tuple(sorted({*special, *unspelled}))
+    counts = _counts(reader, sentences, n)
+    name, note, tied = _head(model.config)
+    output = None
+    if name and untrained:
+        note = "untied, and an untrained model's head is never drawn: no output matrix"
+    elif name:
+        output = _output(checkpoint, name)
+        note = note if output is not None else f"the checkpoint has no {name}: its output matrix is not available"
+    tables = [EmbeddingTable("input", tokens, weight[:n], counts, left_out, note, tied)]
+    if output is not None:
+        if len(output) < n:
+            raise ModelError(
+                f"{checkpoint.source}: its output matrix {name} has {len(output)} rows for {n} pieces; "
+                "expected a row each"
+            )
+        tables.append(EmbeddingTable("output", tokens, output[:n], counts, left_out, f"read from {name}"))
+    return tables
+
+
+def _output(checkpoint: Checkpoint, name: str) -> np.ndarray | None:
+    if checkpoint.is_gguf:
+        return read_matrix(checkpoint.folder, OUTPUT)
+    tensor = read_weight(weight_files(checkpoint.folder), name)
+    return None if tensor is None else tensor.float().numpy()
+
+
+def _counts(reader: PieceReader, sentences: Sequence[Sentence], n: int) -> np.ndarray:
+    counts = np.zeros(n, np.int64)
+    for i in range(0, len(sentences), 1000):
+        for pieces in reader(sentences[i : i + 1000]):
+            own = pieces.ids[pieces.n_before : len(pieces.ids) - pieces.n_after]
+            counts += np.bincount(own[own < n], minlength=n)
+    return counts
+
+
+def _head(config: PretrainedConfig) -> tuple[str, str, bool]:
+    """The name of the untied output matrix, empty if there is none; what is to be said of it; whether it is tied."""
+    import transformers
+
+    for architecture in config.architectures or ():
+        head = getattr(transformers, architecture, None)
+        if head is None or not (
+            "LMHead" in architecture or "ForCausalLM" in architecture or "MaskedLM" in architecture
+        ):
+            continue
+        with torch.device("meta"):  # the shape of the network, without its weights
+            network = head(copy.deepcopy(config))
+        network.tie_weights()
+        output = network.get_output_embeddings()
+        if output is None:
+            continue
+        if output.weight is network.get_input_embeddings().weight:
+            return "", f"tied: {architecture} uses it as its output matrix too", True
+        name = next(name for name, p in network.named_parameters(remove_duplicate=False) if p is output.weight)
+        return name, f"{architecture} has an output matrix of its own", False
+    named = ", ".join(config.architectures or ()) or "none"
+    return "", f"the checkpoint names no language-model head (architectures: {named}): no output matrix is known", False

@@ -17,7 +17,7 @@ from scipy.stats import pearsonr
 from test_tables import TEXTS, with_head
 
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.models.transformer.checkpoints import describe
+from ctxexp.models.transformer import describe
 
 LINES = [*TEXTS, "the quick dog by the bank", "the quick fox jumps over the dog", "by the bank by the river"]
 

@@ -22,7 +22,7 @@ from tiny_recipes import config
 from ctxexp import CtxexpError
 from ctxexp.command import Verb
 from ctxexp.errors import DataError
-from ctxexp.models.transformer.checkpoints import label_of, training_of
+from ctxexp.models.transformer import label_of, training_of
 from ctxexp.report import LabelledResults, Training
 from ctxexp.report.page import page_data, write_report
 from ctxexp.results import RunInfo

@@ -12,7 +12,7 @@ from ctxexp_measures.calibration.li_2020.table import table_li_2020, table_li_20
 from test_league import seven
 
 from ctxexp.command import Built, compose
-from ctxexp.models.transformer.checkpoints import published_checkpoint
+from ctxexp.models.transformer import published_checkpoint
 from ctxexp.report import Table
 from tests.composed import composed
 

@@ -416,7 +416,7 @@ def test_forged_weights_under_the_pinned_snapshots_names_give_no_verdict(
     """Other weights in the hub's cache, the file named by the SHA-256 that the paper's own has."""
     from huggingface_hub import constants
 
-    from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS
+    from ctxexp.models.transformer import PUBLISHED_CHECKPOINTS
     from tests.shipped import bert, mini
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))

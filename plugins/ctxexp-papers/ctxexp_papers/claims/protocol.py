@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from ctxexp.models.transformer.checkpoints import hub_seconds
+from ctxexp.models.transformer import hub_seconds
 from ctxexp.results import RunInfo
 
 WORDS = {"fold_case": "False", "deduplicate": "True", "sample": "None", "punctuation": "drop"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxexp.models.transformer.checkpoints import PUBLISHED_CHECKPOINTS
+from ctxexp.models.transformer import PUBLISHED_CHECKPOINTS
 from ctxexp_papers.claims.protocol import PinnedWeights, Protocol
 
 MODELS = ("elmo", "bert", "gpt2")
