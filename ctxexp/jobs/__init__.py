@@ -47,7 +47,7 @@ from ctxexp.plugins.registry import ARGUMENTS
 from ctxexp.progress import show
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import Results
-from ctxexp.results.files import RESULTS_FILE
+from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport, load_run
 
 # Top-level keys that cannot change a measured number: jobs that differ in these alone have one key.

@@ -43,9 +43,9 @@ from ctxexp.report.page import REPORT, show_page, write_report
 from ctxexp.report.run_facts import average_seeds, text_start
 from ctxexp.report.terminal import answer, curve_table, fitted_markdown, table_texts, write_tables
 from ctxexp.results import Results
-from ctxexp.results.files import RESULTS_FILE
 from ctxexp.results.objective import Objective
 from ctxexp.results.run_info import RunInfo
+from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sink import Status, Sweep, SweepReport, SweepRow
 
 _printed_errors: set[str] = set()  # errors that this process has printed

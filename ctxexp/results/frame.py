@@ -15,9 +15,8 @@ import numpy as np
 from ctxexp.errors import MetricError, near
 from ctxexp.files import user_path
 from ctxexp.maths.resampling import interval
-from ctxexp.results import files
 from ctxexp.results.run_info import RunInfo
-from ctxexp.results.values import LAYER, Estimates, Key, Values
+from ctxexp.results.values import LAYER, Estimates, Key, Values, read_results, write_results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -401,7 +400,7 @@ class Results:
             >>> Results().save("results.csv").read_text().strip()
             'measure,task,statistic,place,layer,value,low,high,n'
         """
-        files.write(self, user_path(folder))
+        write_results(self, user_path(folder))
         return user_path(folder)
 
     @classmethod
@@ -422,7 +421,7 @@ class Results:
             >>> Results.load(Results().save("folder"))
             <Results of run:  by 0 layers>
         """
-        return cls(*files.read(folder))
+        return cls(*read_results(folder))
 
 
 class Shown(Protocol):

@@ -13,7 +13,7 @@ import pytest
 from ctxexp import Results
 from ctxexp.errors import TrackingError
 from ctxexp.files import NO_ARCHIVE, read_npz
-from ctxexp.results.files import REPLICATES, RESULTS_FILE
+from ctxexp.results.values import REPLICATES, RESULTS_FILE
 from tests.made import results_with
 
 

@@ -21,7 +21,7 @@ from ctxexp.files.process import read_state
 from ctxexp.models import ElmoNetwork
 from ctxexp.models.elmo.files import ElmoOptions, layout, read_weights, write_weights
 from ctxexp.models.vector_files import read_vectors
-from ctxexp.results.files import RESULTS_FILE
+from ctxexp.results.values import RESULTS_FILE
 from tests.made import results_with, told
 from tests.shipped import text
 

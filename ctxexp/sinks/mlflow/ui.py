@@ -22,7 +22,7 @@ from ctxexp.errors import TrackingError
 from ctxexp.files import user_path, write_file
 from ctxexp.files.credentials import mask, redact
 from ctxexp.files.process import RUN, raise_on_termination, read_state, write_state
-from ctxexp.results.files import RESULTS_FILE
+from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sink import load_run
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.mlflow.database import tracking_errors
