@@ -131,7 +131,7 @@ def curves(results: Results) -> Draw:
 
 
 def of_shards(text: Text, shards: int, *, bootstrap: int) -> Draw:
-    """The curves that one pass gives (the plugin ctxexp-scale)."""
+    """The curves that one pass gives."""
     found = of_text(text, "one_pass", bootstrap=bootstrap, **{"one_pass.shards": shards})
     return {curve: values for curve, values in found.items() if curve.partition("/")[0] in CHEAP}
 

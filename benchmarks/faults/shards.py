@@ -5,22 +5,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import unittest
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from ctxexp import Corpus, Results
-from ctxexp.command import Progress
+from ctxexp.command import Progress, registry
 from ctxexp.controls import NoFirst
-from ctxexp.engines import Local
-from ctxexp.measuring.study import ShardOptions, Study
+from ctxexp.datasets.shards import ShardOptions, shard_text
+from ctxexp.measuring.one_pass import OnePass
 from ctxexp.metrics.contextuality import Anisotropy, SelfSimilarity, WordNorm
 from ctxexp.vectors.stores import Vectors, WordFilter
 
@@ -39,26 +36,23 @@ def text(name: str, n: int = 60) -> Corpus:
 
 def measured(folder: Path, run: str) -> Results:
     """The results of a run by its name: the one that is attacked, or one that differs from it in a single choice."""
-    if find_spec("ctxexp_scale") is None:
-        raise unittest.SkipTest("the plugin ctxexp-scale is not installed")
-    from ctxexp_scale.one_pass.sharded import shard_text
-
     words = WordFilter(min_contexts=3 if run == "another bound" else 2)
     corpus = text("others" if run == "another text" else "one", 90 if run == "a longer text" else 60)
     options = ShardOptions(shards=SHARDS - (run == "fewer shards"), form=words.form, min_contexts=words.min_contexts)
     choices = {"control": NoFirst(first=1)} if run == "another control" else {}
-    study = Study(
-        corpus=corpus,
+    folder.mkdir(exist_ok=True)
+    with heard():
+        in_shards = shard_text(corpus, options, registry().find("engine", "local").factory(), Progress.of(None))
+    study = OnePass(
+        corpus=in_shards,
         encoder=Drawn("two" if run == "another model" else "one"),
         metrics=METRICS,
         words=words,
         bootstrap=20,
         **choices,
     )
-    folder.mkdir(exist_ok=True)
     with heard():
-        in_shards = shard_text(corpus, options, Local(), Progress.of(None))
-        return replace(study, corpus=in_shards).run(Vectors(cache=folder, batch_tokens=20), folder=folder)
+        return study.run(Vectors(cache=folder, batch_tokens=20), folder=folder)
 
 
 FOREIGN = ("another text", "a longer text", "another model", "another bound", "another control", "fewer shards")

@@ -21,12 +21,14 @@ from ctxexp.dataset import Corpus, TextStream
 from ctxexp.datasets.checks import check_corpus, check_sentences, deduplicate
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.downloads import vector_folder
+from ctxexp.datasets.shards import ShardOptions, shard_text
 from ctxexp.datasets.text import fit_files, sentences_of
 from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near, short
 from ctxexp.files import user_path
 from ctxexp.jobs import Sinks
-from ctxexp.measuring.study import ShardOptions, Study, load_sharder
+from ctxexp.measuring.one_pass import OnePass, check_parts
+from ctxexp.measuring.study import Study
 from ctxexp.measuring.words import Observer
 from ctxexp.metric import RUN, Metric
 from ctxexp.model import Encoder, contract_violation
@@ -187,7 +189,8 @@ class Built:
         """Raise ConfigError where the config asks for a text that is not stored and for what needs stored rows."""
         if self.config.shards is None:
             return
-        load_sharder(SHARDS).check_parts(self.prototypes, self.baseline, self.calibration.prototype, self.control)
+        metrics = {label: one for label, one in self.prototypes.items() if isinstance(one, Metric)}
+        check_parts(metrics, self.baseline, self.calibration.prototype, self.control)
         if self.config.model.arguments.get("pooling") == "pieces":
             raise ConfigError(f"{SHARDS} follows words, but model.pooling=pieces gives pieces; leave one of them out")
 
@@ -217,7 +220,8 @@ class Built:
         encoder = self.encoder
         if self.objective:
             self.objective.require(encoder.layer_numbers)
-        return Study(
+        kind: type[Study] = OnePass if config.shards else Study
+        return kind(
             corpus=corpus,
             fit_on=deduplicate(load_fit_text()) if load_fit_text else None,
             encoder=encoder,
@@ -320,7 +324,7 @@ def load_corpus(
 ) -> Corpus:
     """The text of the config's data set; `others` stand in place of its arguments.
 
-    With `words.max_contexts` it is what that leaves of the text, with `one_pass.shards` a text that measures itself.
+    With `words.max_contexts` it is what that leaves of the text, with `one_pass.shards` a text in shards.
     Raises DataError for what is no text, ConfigError for a stream that can't be read in parts.
     """
     text = _load_text(config, control, others)
@@ -337,7 +341,7 @@ def load_corpus(
     with config.dataset.plugin_call():
         if config.shards:
             shard_options = ShardOptions(shards=config.shards, **options)
-            return load_sharder(SHARDS).shard_text(text, shard_options, engine, progress)
+            return shard_text(text, shard_options, engine, progress)
         assert config.words.max_contexts
         bounds = BoundOptions(
             max_contexts=config.words.max_contexts, max_sentences=config.words.max_sentences, **options

@@ -383,7 +383,7 @@ class _SketchPart:
         b = self.bounds
         sketch = ContextSketch(Limits(b.max_contexts, b.max_sentences, b.seed), b.form)
         for document, text in self.shards.texts(part):
-            sketch.add(_digest(text), self.shards.words(text).words)
+            sketch.add(text_digest(text), self.shards.words(text).words)
             sketch.documents = document is not None
         sketch.settle()
         return sketch
@@ -404,7 +404,7 @@ class _FetchSentences:
         for _, texts in groupby(self.shards.texts(part), key=itemgetter(0)):
             text_by_digest, document = {}, 0
             for _, text in texts:
-                key = _digest(text)
+                key = text_digest(text)
                 document = (document + key) % 2**63
                 if key in digests:
                     text_by_digest[key] = text
@@ -413,7 +413,7 @@ class _FetchSentences:
         return hits
 
 
-def _digest(text: str | Sentence) -> int:
+def text_digest(text: str | Sentence) -> int:
     """64 bits of a text."""
     return digest(text if isinstance(text, str) else text.text)
 
@@ -421,7 +421,7 @@ def _digest(text: str | Sentence) -> int:
 def _keep_annotations(corpus: Corpus, digests: np.ndarray) -> Corpus:
     """The corpus with the senses and tags of the remaining sentences, by the new sentence indices, and no pairs."""
     number = {key: i for i, key in enumerate(digests.tolist())}
-    new_index = [number.get(_digest(sentence)) for sentence in corpus.sentences]
+    new_index = [number.get(text_digest(sentence)) for sentence in corpus.sentences]
     senses = (replace(sense, sentence=i) for sense in corpus.senses if (i := new_index[sense.sentence]) is not None)
     old_index = np.full(len(digests), -1)
     for old, new in reversed(list(enumerate(new_index))):

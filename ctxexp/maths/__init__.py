@@ -1,4 +1,5 @@
-"""Pure functions of arrays: cosines and spaces, correlations, clusters, and resamples with their intervals."""
+"""Pure functions of arrays: cosines and spaces, correlations, clusters, resamples with their intervals, and sums that a
+metric's numbers follow from."""
 
 from __future__ import annotations
 
@@ -20,12 +21,16 @@ from ctxexp.maths.statistics import (
     resamples,
     spearman,
 )
+from ctxexp.maths.sums import Batch, SumForm, Sums
 
 __all__ = [
+    "Batch",
     "Curve",
     "Moments",
     "Resamples",
     "Stream",
+    "SumForm",
+    "Sums",
     "effective_rank",
     "finite_mean",
     "interval",

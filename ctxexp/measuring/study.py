@@ -6,21 +6,18 @@ true of both halves, and with a quarter of the text a page shows how much the nu
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctxexp.baselines import Baseline, OnePerSentence, builtin_baseline
 from ctxexp.controls import Control, Uncontrolled
-from ctxexp.dataset import Corpus, TextStream, overlap
-from ctxexp.engines import Engine
-from ctxexp.errors import ConfigError, DataError, MetricError, plugin_call
+from ctxexp.dataset import Corpus, overlap
+from ctxexp.errors import DataError, MetricError, plugin_call
 from ctxexp.files.code_version import __version__
 from ctxexp.maths.mix import WordMix
 from ctxexp.maths.resampling import Stream, Units
@@ -37,13 +34,10 @@ from ctxexp.results.values import LAYER
 from ctxexp.transform import Calibration, MeasuredRows, Transform, fit_table, transform_layers
 from ctxexp.transforms import Nothing as Untransformed
 from ctxexp.vectors.stores import SentencePooling, Stores, Vectors, WordFilter
+from ctxexp.vectors.sums import Totals
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ctxexp.results import Results
-    from ctxexp.results.run_info import PoolingInfo
-    from ctxexp.vectors.stores import Vectors
 
 # Machine epsilon of what the encoder computed in: differences at that level are noise, not spread.
 PRECISION = {"float32": None, "float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -87,12 +81,7 @@ class Study:
         `folder` is where metrics may leave files of their own. Raises CtxexpError; its `part` names the cause, by
         kind and label, where that is known.
         """
-        prototypes = {label: build(label, factory) for label, factory in self.metrics.items()}
-        self._require_baselines(prototypes)
-        self.control.require(self.encoder)
-        if isinstance(self.corpus, StreamedCorpus):
-            results, metadata = self.corpus.measure(self, vectors, Progress.of(progress))
-            return replace(results, info=results.info | self._info(metadata, fitted=False, pooled=False))
+        prototypes = self.check_prototypes()
         self._require_gold(prototypes)
         pairs = any(prototype.over == "pair" for prototype in prototypes.values())
         stores = self._stores(vectors, progress, sentences=pairs)
@@ -141,14 +130,18 @@ class Study:
             sentences=sentences,
         )
 
-    def _require_baselines(self, prototypes: Mapping[str, Metric]) -> None:
-        """Before anything is encoded: a plugin's factory may build anything."""
+    def check_prototypes(self) -> dict[str, Metric]:
+        """One of each metric, by label, once metrics, baselines and control are checked: before anything is encoded,
+        since a plugin's factory may build anything."""
+        prototypes = {label: build(label, factory) for label, factory in self.metrics.items()}
         names = {name for prototype in prototypes.values() for name in prototype.baselines if name != RUN}
         baselines: list[object] = [self.baseline, *map(self.named_baseline, sorted(names))]
         for baseline in baselines:
             if not isinstance(baseline, Baseline):
                 with plugin_call("baseline"):
                     raise MetricError(f"expected a ctxexp.Baseline, got {type(baseline).__name__}: derive it from that")
+        self.control.require(self.encoder)
+        return prototypes
 
     def _require_gold(self, prototypes: Mapping[str, Metric]) -> None:
         """Before anything is encoded: metrics over pairs need gold pairs, those over senses labels."""
@@ -189,8 +182,6 @@ class Study:
     def space(self, vectors: Vectors, progress: Progress | None = None) -> tuple[Layers, Occurrences, np.ndarray]:
         """The word vectors that `run` measures: layers, occurrences (which rows belong together), each row's word in
         its sentence (n_rows,), -1 where units aren't words. Raises ConfigError for a text of which no row is stored."""
-        if isinstance(self.corpus, StreamedCorpus):
-            raise ConfigError("one pass stores no rows, which are compared here; use words.max_contexts=256")
         stores = self._stores(vectors, progress, sentences=False)
         layers = self._calibrated(stores, Calibration(self.transform, self.transform_name))
         store, occurrences = stores.words(self.corpus)
@@ -219,7 +210,7 @@ class Study:
             sentences=len(set(self.corpus.sentences) if text is None else text.sentences),
         )
 
-    def _info(self, stores: EncodingRecord, *, fitted: bool, pooled: bool) -> RunInfo:
+    def _info(self, stores: Stores | Totals, *, fitted: bool, pooled: bool) -> RunInfo:
         """The run's metadata, as far as the study knows it."""
         corpus, encoder = self.corpus, self.encoder
         unknown, pieces = stores.count_unknown(corpus)
@@ -310,61 +301,3 @@ def part_table(part: str, results: Results) -> pd.DataFrame:
     words = results.info.corpus.occurrences
     columns = ["measure", "task", "statistic", "layer", "value"]
     return chosen[columns].assign(part=part, words=words, filled=filled)[["part", "words", "filled", *columns]]
-
-
-SHARDERS = "ctxexp.sharder"  # the entry-point group of a `Sharder`
-
-
-class EncodingRecord(Protocol):
-    """A run's record of how its vectors were made; see `ctxexp.vectors.stores.Stores`."""
-
-    @property
-    def left_out(self) -> Mapping[str, int]: ...
-    @property
-    def n_encoded(self) -> int: ...
-    @property
-    def pooling_info(self) -> PoolingInfo: ...
-    def skipped_words(self, corpus: Corpus) -> tuple[int, float]: ...
-    def count_unknown(self, corpus: Corpus) -> tuple[int, int]: ...
-
-
-class StreamedCorpus(Corpus, ABC):
-    """A text that holds no sentence, and measures a study without storing a row."""
-
-    @abstractmethod
-    def measure(self, study: Study, vectors: Vectors, progress: Progress) -> tuple[Results, EncodingRecord]:
-        """The study's results, but for what names them, and the record of its encoding."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShardOptions:
-    """How a text is read: in so many `shards`; `form` gives the word that a unit counts for (None: none), which needs
-    `min_contexts` distinct sentences; `sample`: so many words, by hash of `seed` (None: all)."""
-
-    shards: int
-    form: Callable[[str], str | None]
-    min_contexts: int
-    sample: int | None = None
-    seed: int = 0
-
-
-class Sharder(Protocol):
-    """A plugin's way to measure a text shard by shard: the object of its entry point in the group `ctxexp.sharder`."""
-
-    def check_parts(
-        self, metrics: Mapping[str, Metric], baseline: Baseline, transform: Transform, control: Control
-    ) -> None:
-        """Raise ConfigError, before any text or model is loaded, for parts that need stored rows."""
-
-    def shard_text(
-        self, text: Corpus | TextStream, options: ShardOptions, engine: Engine, progress: Progress
-    ) -> StreamedCorpus:
-        """The text in shards, read once by the engine."""
-
-
-def load_sharder(option: str) -> Sharder:
-    """The installed plugin's sharder. Raises ConfigError where there is none, naming the option that needs it."""
-    for entry in entry_points(group=SHARDERS):
-        sharder: Sharder = entry.load()
-        return sharder
-    raise ConfigError(f"{option} needs the plugin ctxexp-scale: pip install ctxexp-scale")

@@ -4,16 +4,19 @@ sentence pairs: order of sub-sets, borrowed memory, seeds, intervals, odd vector
 
 from __future__ import annotations
 
+import pickle
 import tempfile
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
-from importlib.metadata import entry_points
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from ctxexp.errors import near
 from ctxexp.groups import Block, Group, Pairs
+from ctxexp.maths.statistics import aggregate
+from ctxexp.maths.sums import Batch, SumForm, Sums
 from ctxexp.measuring.measure import lacking
 from ctxexp.metric import GroupMean, Metric, Over
 from ctxexp.testing.report import (
@@ -80,9 +83,8 @@ def check_metric(make: Make, *, name: str = "") -> Report:
             _share(make)
     with report.law("degenerate groups"):
         _degenerate(make, groups)
-    for entry in entry_points(group="ctxexp.metric_laws"):  # plugins' own
-        with report.law(entry.name.replace("_", " ")):
-            entry.load()(make)
+    with report.law("one pass"):
+        _sums(make)
     with report.law("outputs"), tempfile.TemporaryDirectory() as folder:
         check_outputs(updated_metric(make, groups), Path(folder))
     invariances = [k for k in INVARIANCES if k not in prototype.invariances and _holds(make, groups, k)]
@@ -277,6 +279,45 @@ def _degenerate(make: Make, groups: Sequence[Group]) -> None:
         mean = "raw" in stats and not np.isclose(together.get("raw", np.nan), good["raw"], equal_nan=True)
         if stats.get("undefined") and mean:
             raise Breach(f"a group with {what} is undefined, yet moves the mean: {difference(together, good)}")
+
+
+def _sums(make: Make) -> None:
+    """Sums of a text's sentences, in parts and in any order, give the statistics of its groups, where there are any."""
+    if (form := pickle.loads(pickle.dumps(make().sum_form()))) is None:
+        return
+    rng, metric, n_sentences = np.random.default_rng(13), make(), 40
+    lengths = rng.integers(1, 8, n_sentences)
+    sentence, word = np.repeat(np.arange(n_sentences), lengths), rng.integers(0, 7, lengths.sum())
+    x = (rng.normal(size=(len(word), DIM)) + rng.normal(size=DIM)) * rng.uniform(0.5, 2.0, (len(word), 1))
+    of = {"word": word, "sentence": sentence, "corpus": np.zeros_like(word)}.get(metric.over, np.arange(len(word)))
+    expected = numbers(updated_metric(make, [Group(i, x[of == i]) for i in range(of.max() + 1)]).compute())
+    for cuts in ([0, n_sentences], [0, 11, 12, 30, n_sentences]):
+        parts = [(at, low) for low, high in pairwise(cuts) for at in [(sentence >= low) & (sentence < high)]]
+        for order in (parts, parts[::-1]):
+            total = Sums(np.zeros(7, np.int64))
+            for at, low in order:
+                total.merge(_sums_of(form, word[at], x[at], sentence[at] - low), np.arange(7))
+            scores = form.scores(total)
+            statistics = form.statistics(total) | ({} if scores is None else aggregate(scores))
+            if extra := sorted(statistics.keys() - expected.keys()):
+                raise Breach(f"statistics() has statistics that compute() hasn't: {', '.join(extra)}")
+            if (main := metric.main or "raw") not in statistics and main != metric.cosine_statistic:
+                raise Breach(f"sum_form() gives no {main!r}: expected it of statistics(), or scores()")
+            if not equal(statistics, {name: expected[name] for name in statistics}, tolerance=1e-9):
+                batches = f"{len(parts)} batches sum up to"
+                raise Breach(f"{batches} {difference(statistics, expected)}, of the same rows in groups")
+
+
+def _sums_of(form: SumForm, word: np.ndarray, x: np.ndarray, sentence: np.ndarray) -> Sums:
+    """The sums of a batch, over seven words."""
+    import torch
+
+    batch = Batch(torch.from_numpy(x), torch.from_numpy(sentence), int(sentence.max()) + 1)
+    part = Sums(np.bincount(word, minlength=7), overall={k: v.numpy() for k, v in form.addends(batch).items()})
+    for name, values in form.word_addends(batch).items():
+        part.by_word[name] = np.zeros((7, *values.shape[1:]))
+        np.add.at(part.by_word[name], word, values.numpy())
+    return part
 
 
 def _profile(make: Make) -> str:

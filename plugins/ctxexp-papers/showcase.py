@@ -12,8 +12,6 @@ import time
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from ctxexp.datasets.downloads import ARCHIVES
-
 PLUGINS = Path(__file__).resolve().parents[1]
 ROOT = PLUGINS.parent
 REQUIREMENTS = {  # distribution: the arguments that install it; neither needs what it declares
@@ -44,8 +42,8 @@ def main() -> int:
     minutes, gigabytes = COST["smollm2" in models, bool(sts)]
     if not sts:
         print(
-            f"Words only. For sentence vectors too: make showcase STS={DOWNLOAD} fetches the STS benchmark "
-            f"({ARCHIVES['sts_b'][0][0]}); STS=FOLDER takes it from FOLDER/STSbenchmark"
+            f"Words only. For sentence vectors too: make showcase STS={DOWNLOAD} fetches the STS benchmark; "
+            "STS=FOLDER takes it from FOLDER/STSbenchmark"
         )
     room = f"{gigabytes} GB of cache (`ctxexp cache show` lists it, `ctxexp cache clear` frees it)"
     print(f"about {minutes} minutes on two idle cores, {room}")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -16,14 +16,12 @@ from test_measure import Hashed, sentences
 from ctxexp import Block, Corpus, EncodedSentence, Group, Metric, Output, Pair, Results, Sentence
 from ctxexp.command import Progress
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
-from ctxexp.errors import ConfigError
 from ctxexp.maths import mean_cosine
-from ctxexp.measuring.study import StreamedCorpus, Study
+from ctxexp.measuring.study import Study
 from ctxexp.model import EmbeddingTable
 from ctxexp.progress import Stage
 from ctxexp.transform import Record
 from ctxexp.vectors.stores import SentencePooling, Vectors, WordFilter
-from tests.made import told
 from tests.shipped import Center, NoFirst, SelfSimilarity, Standardize
 
 CORPUS = Corpus.of("text", sentences(40))
@@ -174,35 +172,6 @@ def test_a_bound_and_a_control_are_told(tmp_path: Path) -> None:
     assert (plain.control, plain.corpus.left_out, plain.pooling.name) == ("none", 0, "")
     without = ran(tmp_path, control=NoFirst()).info
     assert (without.control, without.corpus.left_out) == ("no first word", 40)
-
-
-class Stream(StreamedCorpus):
-    """Measures itself, and says how."""
-
-    left_out: ClassVar[dict[str, int]] = {}
-    n_encoded, pooling_info = 7, told(pooling="mean").pooling
-
-    def measure(self, study: Study, vectors: Vectors, progress: Progress) -> tuple[Results, Stream]:
-        with progress.stage("reading", 1):
-            return Results(), self
-
-    def skipped_words(self, corpus: Corpus) -> tuple[int, float]:
-        return 2, 0.5
-
-    def count_unknown(self, corpus: Corpus) -> tuple[int, int]:
-        return 3, 4
-
-
-def test_a_text_that_measures_itself_is_told_of(tmp_path: Path) -> None:
-    """Nothing is fitted or pooled there."""
-    heard = Heard()
-    told = ran(tmp_path, heard, corpus=Stream("stream", ())).info
-    assert heard.names == ["reading"]
-    assert (told.transform.fit, told.pooling.name, told.encoded) == (None, "", 7)
-    corpus = told.corpus
-    assert (corpus.left_out, corpus.skipped, corpus.skipped_share, corpus.unknown, corpus.pieces) == (0, 2, 0.5, 3, 4)
-    with pytest.raises(ConfigError, match="one pass stores no rows"):
-        study(corpus=Stream("stream", ())).space(Vectors(cache=tmp_path))
 
 
 @pytest.mark.parametrize(

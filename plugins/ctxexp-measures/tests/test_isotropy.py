@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import ctxexp_measures.isotropy as iso
 import numpy as np
 import pytest
 
 from ctxexp import Block, Group, Metric
+from ctxexp.command import Built, configured
 from ctxexp.testing import check
 from tests.composed import registry_of
 
@@ -186,3 +188,12 @@ def test_registered_without_a_config_file() -> None:
     assert {"isoscore", "effective_rank", "partition_isotropy"} <= set(registry.names("metric"))
     assert registry.find("metric", "effective_rank").factory(centred=False).centred is False
     assert registry.broken == []
+
+
+def test_sums_of_one_pass_are_kept_for_the_next_run(tmp_path: Path) -> None:
+    options = ["one_pass.shards=2", "bootstrap=0", "min_contexts=2", f"cache.folder={tmp_path}"]
+    text = ["The bank was wet.", "The bank lent us money.", "We sat on the bank."]
+    metrics = ["isoscore", "effective_rank", "participation_ratio", "first_component"]
+    first, again = (Built(configured("gpt2", text, options, metrics=metrics)).run(tmp_path) for _ in range(2))
+    assert (first.info.encoded, again.info.encoded) == (3, 0)
+    np.testing.assert_array_equal(first.frame.value, again.frame.value)

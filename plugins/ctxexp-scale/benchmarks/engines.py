@@ -10,41 +10,37 @@ import argparse
 import os
 import tempfile
 import time
-from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported, here and in workers
 
 import numpy as np
 import ray
-from ctxexp_scale.ray.engine import RayEngine
 
-from ctxexp import Corpus, Encoder, Engine
-from ctxexp.engines import Local
-from ctxexp.models.huggingface import bert
-from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.encoding import EncodingWorkers
+from ctxexp.command import Built, configured
 
-SHARD_TOKENS = 20_000
+SHARD = "engine.shard_tokens=20000"
+ENGINES = {
+    "local, 1 process": ["engine=local"],
+    "local, 2 processes": ["engine=local", "engine.processes=2", SHARD],
+    "ray, 2 workers": ["engine=ray", "engine.workers=2", SHARD],
+}
 
 
-def made_up(n: int) -> Corpus:
+def made_up(n: int) -> list[str]:
     """Distinct sentences of 5 to 40 words of letters."""
     rng = np.random.default_rng(0)
     words = ["".join(rng.choice(list("etaoinshrdlu"), k)) for k in rng.integers(2, 9, 5000)]
-    return Corpus.of("made-up", [list(rng.choice(words, k)) for k in rng.integers(5, 41, n)])
+    return [" ".join(rng.choice(words, k)) for k in rng.integers(5, 41, n)]
 
 
-def model() -> Encoder:
-    """The encoder of every worker."""
-    return bert(weights="mini", device="cpu", linear="plain")
-
-
-def seconds(engine: Engine, text: Corpus) -> float:
+def seconds(engine: list[str], text: list[str]) -> float:
     """Seconds that it takes to encode the text from nothing."""
-    encoder = model()
     with tempfile.TemporaryDirectory() as folder:
+        options = [*engine, "model.device=cpu", "model.linear=plain", f"cache.folder={folder}"]
+        built = Built(configured("bert", text, options))
+        study = built.study
         began = time.perf_counter()
-        open_store(text, encoder, cache=Path(folder), workers=EncodingWorkers(engine, model))
+        study.space(built.vectors)
         return time.perf_counter() - began
 
 
@@ -54,29 +50,24 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=2, help="the least of so many counts (default: %(default)s)")
     options = parser.parse_args()
     long = made_up(options.sentences)
-    short = Corpus("short", long.sentences[: options.sentences // 4])
-    engines: dict[str, Engine] = {
-        "local, 1 process": Local(),
-        "local, 2 processes": Local(processes=2, shard_tokens=SHARD_TOKENS),
-        "ray, 2 workers": RayEngine(workers=2, shard_tokens=SHARD_TOKENS),
-    }
+    texts = {"long": long, "short": long[: options.sentences // 4]}
+    n_words = {name: sum(len(sentence.split()) for sentence in text) for name, text in texts.items()}
     began = time.perf_counter()
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     print(f"Ray's own cluster on this machine, once: {time.perf_counter() - began:.1f} s")
     took: dict[tuple[str, str], float] = {}
     for _ in range(options.turns):
-        for name, engine in engines.items():
-            for text in (short, long):
-                key = name, text.name
-                took[key] = min(took.get(key, np.inf), seconds(engine, text))
-    words = long.n_words - short.n_words
-    base = words / (took["local, 2 processes", "made-up"] - took["local, 2 processes", "short"])
-    print(f"{long.n_words:,} and {short.n_words:,} words; least of {options.turns}")
-    for name in engines:
-        rate = words / (took[name, "made-up"] - took[name, "short"])
-        start = took[name, "short"] - short.n_words / rate
+        for name, engine in ENGINES.items():
+            for length, text in texts.items():
+                took[name, length] = min(took.get((name, length), np.inf), seconds(engine, text))
+    words = n_words["long"] - n_words["short"]
+    base = words / (took["local, 2 processes", "long"] - took["local, 2 processes", "short"])
+    print(f"{n_words['long']:,} and {n_words['short']:,} words; least of {options.turns}")
+    for name in ENGINES:
+        rate = words / (took[name, "long"] - took[name, "short"])
+        start = took[name, "short"] - n_words["short"] / rate
         print(f"{name:20} {rate:8,.0f} words/s  {rate / base:5.2f} of local with 2   start {start:5.1f} s   "
-              f"long text {took[name, 'made-up']:6.1f} s")  # fmt: skip
+              f"long text {took[name, 'long']:6.1f} s")  # fmt: skip
 
 
 if __name__ == "__main__":

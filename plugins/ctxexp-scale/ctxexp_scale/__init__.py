@@ -1,4 +1,4 @@
-"""Whole corpora in one pass, data sets of the Hugging Face hub as streams, and Ray's clusters as an engine."""
+"""Data sets of the Hugging Face hub as streams, and Ray's clusters as an engine."""
 
 from __future__ import annotations
 

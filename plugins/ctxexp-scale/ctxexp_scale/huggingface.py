@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from ctxexp import Corpus
 from ctxexp.command import registry
 from ctxexp.datasets import TextUnits, user_path
-from ctxexp.errors import ConfigError, DataError, error_text, short
+from ctxexp.errors import ConfigError, DataError, error_text
 
 if TYPE_CHECKING:
     from datasets import IterableDataset
@@ -40,12 +40,12 @@ def huggingface(
         raise ConfigError("dataset=huggingface needs dataset.path=<a data set of the hub, or a file or folder>")
     if re.search(r"[\[%+]", split):
         raise ConfigError(
-            f"dataset.split={short(split)}: a part of a split isn't read; expected a split's name, such as train "
+            f"dataset.split={split!r}: a part of a split isn't read; expected a split's name, such as train "
             "(dataset.limit=5 takes its first sentences)"
         )
     if split != "train" and user_path(path).exists():
         raise ConfigError(
-            f"dataset.split={short(split)}: the files of {path} have no splits, all of them are read; leave it out "
+            f"dataset.split={split!r}: the files of {path} have no splits, all of them are read; leave it out "
             "and name the split's own file or folder in dataset.path"
         )
     if user_path(path).exists():

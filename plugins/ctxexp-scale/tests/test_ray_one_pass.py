@@ -14,12 +14,12 @@ import pytest
 
 pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scale[ray]'")
 
-from ctxexp_scale.one_pass.sharded import shard_text
 from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp import Engine, Results
 from ctxexp.command import Progress
-from ctxexp.measuring.study import ShardOptions, Study
+from ctxexp.datasets.shards import ShardOptions, shard_text
+from ctxexp.measuring.one_pass import OnePass
 from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.stores import Vectors, WordFilter
 from tests.shipped import Anisotropy, Local, SelfSimilarity
@@ -34,7 +34,7 @@ def measured(folder: Path, engine: Engine, encoder: TracingEncoder | None = None
     options = ShardOptions(shards=12, form=WordFilter().form, min_contexts=5)
     corpus = shard_text(text(), options, Local(), Progress.of(None))
     metrics = {"anisotropy": Anisotropy, "self_similarity": SelfSimilarity}
-    study = Study(corpus=corpus, encoder=encoder or TracingEncoder(folder), metrics=metrics, bootstrap=100)
+    study = OnePass(corpus=corpus, encoder=encoder or TracingEncoder(folder), metrics=metrics, bootstrap=100)
     return study.run(Vectors(cache=folder, batch_tokens=20, workers=EncodingWorkers(engine)), folder=folder)
 
 

@@ -3,11 +3,10 @@ and merged by addition, so that no row is stored."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +21,12 @@ class Batch:
 
     `x` (n, d); `sentence` (n,) ascending, the number of each row's sentence in the batch, below `n_sentences`. A
     sentence without a measured row is not counted.
+
+    Example:
+        >>> import torch
+        >>> batch = Batch(torch.tensor([[3.0, 4.0], [0.0, 1.0], [0.0, 2.0]]), torch.tensor([0, 0, 1]), 2)
+        >>> batch.norms.tolist(), batch.by_sentence(batch.norms).tolist()
+        ([5.0, 1.0, 2.0], [6.0, 2.0])
     """
 
     def __init__(self, x: Tensor, sentence: Tensor, n_sentences: int) -> None:
@@ -63,16 +68,16 @@ class Batch:
         return self.by_sentence(self.normalized)
 
 
-class Addends(NamedTuple):
-    """The addends of a batch, by name. One name is one quantity, whichever form asks for it: it is summed once."""
-
-    by_word: Mapping[str, Tensor] = {}  # (n, ...) a row each, summed over the rows of each word
-    overall: Mapping[str, Tensor] = {}  # (...) of all rows
-
-
 @dataclass
 class Sums:
-    """The sums of one layer over all batches, of some words."""
+    """The sums of one layer over all batches, of some words.
+
+    Example:
+        >>> total = Sums(np.zeros(3, np.int64))
+        >>> total.merge(Sums(np.array([2, 1]), {"x": np.array([[1.0], [2.0]])}, {"norms": np.array(5.0)}), [0, 2])
+        >>> total.n.tolist(), total.by_word["x"].ravel().tolist(), float(total.overall["norms"])
+        ([2, 0, 1], [1.0, 0.0, 2.0], 5.0)
+    """
 
     n: np.ndarray  # (words,) their rows
     by_word: dict[str, np.ndarray] = field(default_factory=dict)  # (words, ...) float64
@@ -92,24 +97,40 @@ class Sums:
             self.overall[name] = self.overall.get(name, 0.0) + value
 
 
-class LayerStatistics(NamedTuple):
-    """A layer's statistics by name and, of a measure over words, each word's score (words,), NaN where undefined."""
+class SumForm:
+    """A metric's form in sums: what each batch adds, and the statistics of the total. It is pickled to other
+    processes, and keeps no state; `vars` of it are part of the key that its sums are kept by.
 
-    statistics: dict[str, float]
-    scores: np.ndarray | None = None
+    One name is one quantity, whichever form asks for it: it is summed once. A form that adds nothing is that of
+    anisotropy, whose value is the baseline, which is summed in any case.
 
+    Example:
+        >>> class MeanNorm(SumForm):
+        ...     def addends(self, batch):
+        ...         return {"rows": batch.lengths.sum(), "norms": batch.norms.sum()}
+        ...     def statistics(self, sums):
+        ...         return {"raw": float(sums.overall["norms"] / sums.overall["rows"])}
+        >>> MeanNorm().statistics(Sums(np.array([2]), overall={"rows": np.array(2.0), "norms": np.array(5.0)}))
+        {'raw': 2.5}
+    """
 
-class SumForm(ABC):
-    """A metric's form in sums. It is pickled to other processes, and keeps no state."""
+    def addends(self, batch: Batch) -> Mapping[str, Tensor]:
+        """What a batch adds to sums of all rows (`Sums.overall`), by name: operations of torch on its device, in
+        float64."""
+        return {}
 
-    @abstractmethod
-    def addends(self, batch: Batch) -> Addends:
-        """The addends of a batch: operations of torch on its device, in float64."""
+    def word_addends(self, batch: Batch) -> Mapping[str, Tensor]:
+        """What each of a batch's rows (n, ...) adds to the sums of its word (`Sums.by_word`), by name."""
+        return {}
 
-    @abstractmethod
-    def statistics(self, sums: Sums) -> LayerStatistics:
-        """Final statistics computed from the sums; equal to those of a stored run. Statistics that need single rows
-        (the median) are omitted."""
+    def statistics(self, sums: Sums) -> dict[str, float]:
+        """Statistics computed from a layer's sums; equal to those of a stored run. Statistics that need single rows
+        (the median) are omitted, and so are those of `scores`."""
+        return {}
+
+    def scores(self, sums: Sums) -> np.ndarray | None:
+        """Each word's score (words,), NaN where undefined, of a measure over words; else None."""
+        return None
 
     def influence(self, part: Sums, total: Sums) -> np.ndarray | float | None:
         """The influence of a part's rows: summed over them, that on each word's score (words,), or on the mean itself

@@ -1,4 +1,5 @@
-"""Encoding a shard into sums: rows are added up on the device where the model leaves them, and forgotten.
+"""A text in shards encoded into sums by an engine's workers: rows are added up on the device where the model leaves
+them, and forgotten.
 
 Sums are float64, and lie on that device until the shard is done, so that only they leave it (on the processor where a
 device has no float64): words x layers x width x 8 bytes of it.
@@ -9,9 +10,11 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
+import logging
 import os
-import socket
-import zipfile
+import platform
+import time
+import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,73 +26,102 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp import Control, Encoder, Sentence
-from ctxexp.errors import EncodingError, error_text, plugin_call
-from ctxexp.files import seal, unseal
-from ctxexp.vectors.encoding import BatchedText, worker_encoder
-from ctxexp_scale.one_pass.sums import Batch, SumForm, Sums
+from ctxexp.controls import Control
+from ctxexp.dataset import Sentence
+from ctxexp.datasets.shards import ShardedText
+from ctxexp.engines import Engine, Local
+from ctxexp.errors import ConfigError, DataError, EncodingError, StoreError, plugin_call
+from ctxexp.files.code_version import class_digest, package_digest
+from ctxexp.maths.sums import Batch, SumForm
+from ctxexp.model import Encoder
+from ctxexp.progress import Progress
+from ctxexp.vectors.cache import RUNS, SWEEPS, entry_lock, lease, make_room, release
+from ctxexp.vectors.encode import CODE as CODE_OF_VECTORS
+from ctxexp.vectors.encoding import BatchedText, EncodingWorkers, warn_unknown, worker_encoder
+from ctxexp.vectors.stores import Vectors, WordFilter
+from ctxexp.vectors.sums import SumsFile, Totals
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ctxexp_scale.one_pass.sharded import ShardedText
+log = logging.getLogger("ctxexp")
 
 WINDOW = 4096  # sentences that are in memory, and put into batches, together
-IDENTITY = "identity.json"  # the archive's member that names the shard
+CODE = f"{CODE_OF_VECTORS} {package_digest()}"  # of what runs: read once, on import
 LEFT_OUT, NOT_FOLLOWED = -2, -1  # units that aren't measured, and those of words without enough contexts
 
 
-@dataclass(frozen=True)
-class SumsFile:
-    """The sums of a shard on disk, a file in the folder of its run's key: complete, or not there."""
+def sum_up(
+    encoder: Encoder,
+    text: ShardedText,
+    forms: Mapping[str, SumForm],
+    vectors: Vectors,
+    progress: Progress,
+    *,
+    words: WordFilter,
+    control: Control,
+) -> Totals:
+    """The sums of the text by forms (by the metric's label), shard by shard: those that the cache's folder has are
+    kept."""
+    if encoder.sequential or encoder.details.get("pooling") == "pieces":
+        why = "carries its state from sentence to sentence" if encoder.sequential else "gives pieces, not words"
+        raise ConfigError(f"one_pass.shards reads words of single sentences, but this model {why}; leave one out")
+    workers, cache = vectors.workers or EncodingWorkers(Local()), vectors.cache.absolute()
+    code = {type(form).__qualname__: class_digest(type(form)) for form in forms.values()}
+    choices: list[object] = [encoder.name, vectors.version, encoder.class_code, CODE, sorted(code.items())]
+    choices += [text.content, words, control.name, vars(control), vectors.batch_tokens]
+    choices += [{label: vars(form) for label, form in forms.items()}]
+    key = hashlib.blake2b(repr(choices).encode(), digest_size=16).hexdigest()
+    work = Summing(
+        folder=cache / f"sums-{key}",
+        make=workers.encoder_factory(encoder),
+        name=encoder.name,
+        text=text,
+        forms=forms,
+        form=words.form,
+        control=control,
+        batch_tokens=vectors.batch_tokens,
+    )
+    try:
+        with entry_lock(cache, key):
+            if vectors.sweep:
+                lease(cache, SWEEPS, vectors.sweep, key)
+            work.folder.mkdir(exist_ok=True)
+            title = f"encode {encoder.details.get('architecture', encoder.name)}"
+            totals = Totals(text, *_sum_shards(work, workers.engine, progress, title), words.min_contexts)
+            reader = f"{platform.node()}-{os.getpid()}-{time.monotonic_ns()}"
+            lease(cache, RUNS, reader, key)  # the sums stay in the cache while these totals read them
+            weakref.finalize(totals, release, cache, RUNS, reader)
+            os.utime(work.folder)
+        if vectors.limit_bytes is not None:
+            make_room(cache, 0, limit=vectors.limit_bytes, keep=key)
+    except OSError as error:
+        raise StoreError(
+            f"the sums in {work.folder} can't be used: {error}; make room or choose another cache folder"
+        ) from error
+    warn_unknown(totals.tallies["unknown"], totals.tallies["pieces"], text.name)
+    return totals
 
-    folder: Path
-    number: int
 
-    @property
-    def path(self) -> Path:
-        return self.folder / f"{self.number:04d}.npz"
-
-    @property
-    def identity(self) -> dict[str, object]:
-        """The shard's identity, which the file holds beside the digest of its arrays."""
-        return {"key": self.folder.name, "number": self.number}
-
-    def damage(self) -> str:
-        """The reason why the file can't be used: it is damaged, or another shard's; empty if it can."""
-        if not self.path.is_file():
-            return "it is no file"
-        try:
-            with zipfile.ZipFile(self.path) as file:
-                identity = unseal(file.read(IDENTITY))
-                digest = identity.pop("digest")
-                if digest != _digest(file):
-                    return "the checksum of its sums differs"
-        except Exception as error:  # zipfile raises whatever its bytes make of it
-            return error_text(error)
-        return "" if identity == self.identity else "it is another shard's"
-
-    def tallies(self) -> Counter[str]:
-        """Counts of its sentences, rows, words without a vector (`skipped`), occurrences `left_out`, `unknown` pieces
-        and `pieces`."""
-        with np.load(self.path) as arrays:
-            return Counter(json.loads(str(arrays["tallies"])))
-
-    def counts(self) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers of its words (v,), and how many rows, sentences and first places each has (3, v)."""
-        with np.load(self.path) as arrays:
-            return arrays["words"], arrays["counts"]
-
-    def sums(self, layer: int) -> Sums:
-        """The sums of one layer, over its words."""
-        with np.load(self.path) as arrays:
-            kinds: dict[str, dict[str, np.ndarray]] = {"word": {}, "overall": {}}
-            for member in arrays.files:
-                kind, _, rest = member.partition("/")
-                number, _, name = rest.partition("/")
-                if kind in kinds and int(number) == layer:
-                    kinds[kind][name] = arrays[member]
-            return Sums(arrays["counts"][0].astype(np.int64), kinds["word"], kinds["overall"])
+def _sum_shards(work: Summing, engine: Engine, progress: Progress, title: str) -> tuple[tuple[SumsFile, ...], int]:
+    """The sums of all shards that hold a row, and how many sentences were encoded for them now."""
+    for left in work.folder.glob("*.*.npz"):  # of workers that were killed while they wrote
+        left.unlink(missing_ok=True)
+    shards = [SumsFile(work.folder, number) for number in range(len(work.text.shards))]
+    missing = [shard.number for shard in shards if not shard.is_usable()]
+    if len(missing) < len(shards):
+        log.info("%d of %d shards were summed before: %s", len(shards) - len(missing), len(shards), work.folder)
+    n_encoded = 0
+    if missing:  # else no model is loaded
+        with progress.stage(title, total=len(shards), unit="shards") as stage:
+            stage.advance(len(shards) - len(missing))
+            for number in engine.map_unordered(work, missing):
+                n_encoded += shards[number].tallies()["sentences"]
+                stage.advance(1)
+    with_rows = tuple(shard for shard in shards if shard.tallies()["rows"])
+    if not with_rows:
+        raise DataError(f"corpus {work.text.name!r} has no word to measure: all {work.text.text_words:,} are left out")
+    return with_rows, n_encoded
 
 
 @dataclass(frozen=True)
@@ -219,42 +251,23 @@ class _Tally:
         added: set[str] = set()
         by_word, overall = self.by_word[layer], self.overall[layer]
         for form in self.forms.values():
-            addends = form.addends(batch)
-            for name, values in addends.by_word.items():
+            by_row, of_batch = form.word_addends(batch), form.addends(batch)
+            for name, values in by_row.items():
                 if name not in added:
                     if name not in by_word:
                         by_word[name] = values.new_zeros((self.n_words, *values.shape[1:]))
                     by_word[name].index_add_(0, words, values if len(rows) == len(values) else values[rows])
-            for name, value in addends.overall.items():
+            for name, value in of_batch.items():
                 if name not in added:
                     overall[name] = overall[name] + value if name in overall else value
-            added |= {*addends.by_word, *addends.overall}
+            added |= {*by_row, *of_batch}
 
-    def save(self, target: SumsFile) -> None:
-        """Write the sums beside their place, and put them there."""
+    def save(self, file: SumsFile) -> None:
+        """Write the sums of the words that the shard has."""
         words = np.flatnonzero(self.counts[0])
         arrays = {"words": words, "counts": self.counts[:, words], "tallies": np.array(json.dumps(self.tallies))}
         for layer, sums in enumerate(self.by_word):
             arrays |= {f"word/{layer}/{name}": total.cpu().numpy()[words] for name, total in sums.items()}
         for layer, sums in enumerate(self.overall):
             arrays |= {f"overall/{layer}/{name}": total.cpu().numpy() for name, total in sums.items()}
-        own = target.path.with_suffix(f".{socket.gethostname()}-{os.getpid()}.npz")
-        try:
-            np.savez(own, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
-            with zipfile.ZipFile(own, "a") as file:
-                file.writestr(IDENTITY, seal(target.identity | {"digest": _digest(file)}))
-            own.replace(target.path)
-        finally:
-            own.unlink(missing_ok=True)
-
-
-def _digest(file: zipfile.ZipFile) -> str:
-    """Hex digest of the names and bytes of all arrays; reading them checks the archive's own checksums too."""
-    digest = hashlib.blake2b(digest_size=16)
-    for member in sorted(file.namelist()):
-        if member != IDENTITY:
-            digest.update(member.encode() + b"\0")
-            with file.open(member) as content:
-                while block := content.read(1 << 20):
-                    digest.update(block)
-    return digest.hexdigest()
+        file.write(arrays)

@@ -11,29 +11,31 @@ from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ctxexp import Corpus, Engine, Sentence
-from ctxexp.command import Progress
-from ctxexp.dataset import TextStream
-from ctxexp.datasets.contexts import MemoryShards, digest, splitmix64
+from ctxexp.dataset import Corpus, Sentence, TextStream
+from ctxexp.datasets.contexts import MemoryShards, digest, splitmix64, text_digest
+from ctxexp.engines import Engine
 from ctxexp.errors import DataError
-from ctxexp.measuring.study import EncodingRecord, ShardOptions, StreamedCorpus
-from ctxexp_scale.one_pass.forms import check_parts
-from ctxexp_scale.one_pass.results import measure_sums
-
-if TYPE_CHECKING:
-    from ctxexp import Results
-    from ctxexp.measuring.study import Study
-    from ctxexp.vectors.stores import Vectors
-
-__all__ = ["ShardedText", "Share", "check_parts", "shard_text"]  # two functions: `streamed.Sharder`
+from ctxexp.progress import Progress
 
 log = logging.getLogger("ctxexp")
 
 AT_ONCE = 1 << 22  # digests that are compared at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardOptions:
+    """How a text is read: in so many `shards`; `form` gives the word that a unit counts for (None: none), which needs
+    `min_contexts` distinct sentences; `sample`: so many words, by hash of `seed` (None: all)."""
+
+    shards: int
+    form: Callable[[str], str | None]
+    min_contexts: int
+    sample: int | None = None
+    seed: int = 0
 
 
 class Share(NamedTuple):
@@ -45,11 +47,9 @@ class Share(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ShardedText(StreamedCorpus):
-    """A text in shards, of which every sentence counts once, whichever parts it stands in; none is in memory.
-
-    Vectors are summed of `words` only, those that may reach enough contexts.
-    """
+class ShardedText(Corpus):
+    """A text in shards, of which every sentence counts once, whichever parts it stands in; none is in memory. Measured
+    are `words` only, those that may reach enough contexts."""
 
     text: TextStream
     words: tuple[str, ...]  # sorted
@@ -69,9 +69,6 @@ class ShardedText(StreamedCorpus):
     @cached_property
     def content(self) -> str:
         return hashlib.blake2b(f"{self.layout} {self.shards} {self.words}".encode(), digest_size=16).hexdigest()
-
-    def measure(self, study: Study, vectors: Vectors, progress: Progress) -> tuple[Results, EncodingRecord]:
-        return measure_sums(study, self, vectors, progress)
 
     def read(self, shard: int) -> Iterator[Sentence]:
         """The sentences of a shard."""
@@ -137,7 +134,7 @@ def _numbered(text: TextStream, part: object) -> Iterator[_NumberedText]:
     for document, one in text.texts(part):
         number += document is None or document != last
         last = document
-        yield _NumberedText(number, digest(one if isinstance(one, str) else one.text), one, document is not None)
+        yield _NumberedText(number, text_digest(one), one, document is not None)
 
 
 def shard_text(text: Corpus | TextStream, options: ShardOptions, engine: Engine, progress: Progress) -> ShardedText:

@@ -17,24 +17,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from ctxexp_scale.one_pass import sharded
-from ctxexp_scale.one_pass.forms import NormSums, form_in_sums, registered_form
-from ctxexp_scale.one_pass.sharded import shard_text
-from ctxexp_scale.one_pass.sums import LayerStatistics, SumForm, Sums
-from ctxexp_scale.one_pass.totals import sum_up
 
 import ctxexp
 from ctxexp import Corpus, CtxexpError, EncodedSentence, Encoder, Engine, Occurrences, Results, Sentence
 from ctxexp.command import Built, Progress, configured
-from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError, MetricError
+from ctxexp.datasets import shards as sharded
+from ctxexp.datasets.shards import ShardOptions, shard_text
+from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError
 from ctxexp.files.code_version import class_digest
+from ctxexp.maths import Batch, SumForm, Sums
 from ctxexp.maths.resampling import Units
-from ctxexp.measuring.study import PARTS, ShardOptions, Study
+from ctxexp.measuring.one_pass import OnePass
+from ctxexp.measuring.study import PARTS, Study
 from ctxexp.occurrences import Groups
 from ctxexp.vectors.cache import RUNS, SWEEPS, clear, entries, leased_keys, make_room
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.stores import Vectors, WordFilter
+from ctxexp.vectors.summing import sum_up
+from ctxexp.vectors.sums import Totals
 from tests.composed import composed, of
 from tests.engine import measure
 from tests.shipped import (
@@ -98,6 +99,10 @@ def study(text: Corpus, encoder: Encoder | None = None, **choices: object) -> St
     return replace(made, **choices)  # type: ignore[arg-type]
 
 
+def one_pass(whole: Study, text: Corpus) -> OnePass:
+    return OnePass(**{**vars(whole), "corpus": text})
+
+
 def in_one_pass(
     folder: Path, whole: Study, shards: int = 7, engine: Engine | None = None, **choices: object
 ) -> Results:
@@ -106,7 +111,7 @@ def in_one_pass(
     text = shard_text(choices.pop("text", whole.corpus), options, Local(), Progress.of(None))  # type: ignore[arg-type]
     folder.mkdir(exist_ok=True)
     vectors = Vectors(cache=folder, workers=EncodingWorkers(engine) if engine else None, **choices)  # type: ignore[arg-type]
-    return replace(whole, corpus=text).run(vectors, folder=folder)
+    return one_pass(whole, text).run(vectors, folder=folder)
 
 
 def compare(found: Results, stored: Results, *, within: float, names: set[tuple[str, str]] = NOT_IN_SUMS) -> None:
@@ -313,23 +318,25 @@ def test_models_give_what_stored_rows_give(model: str, tmp_path: Path) -> None:
 
 
 def test_unread_sums_count_towards_the_limit_and_age_out(tmp_path: Path) -> None:
-    own, forms = study(corpus()), {"anisotropy": form_in_sums(Anisotropy())}
+    own, forms = study(corpus()), {"anisotropy": Anisotropy().sum_form()}
+
+    def summed(encoder: Encoder, vectors: Vectors) -> Totals:
+        return sum_up(encoder, text, forms, vectors, Progress.of(None), words=own.words, control=own.control)
+
     text = shard_text(
         own.corpus, ShardOptions(shards=3, form=own.words.form, min_contexts=2), Local(), Progress.of(None)
     )
-    read = sum_up(own, text, forms, Vectors(cache=tmp_path), Progress.of(None))
+    read = summed(own.encoder, Vectors(cache=tmp_path))
     (first,) = entries(tmp_path)
     assert (first.kind, first.n_bytes) == ("sums", sum(file.stat().st_size for file in first.path.iterdir()))
     os.utime(first.path, (0, 0))
     limit = int(1.5 * first.n_bytes)
-    second = sum_up(
-        replace(own, encoder=Renamed()), text, forms, Vectors(cache=tmp_path, limit_bytes=limit), Progress.of(None)
-    )
+    second = summed(Renamed(), Vectors(cache=tmp_path, limit_bytes=limit))
     assert len(entries(tmp_path)) == 2  # over the limit, but the first ones are being read
     assert clear(tmp_path) == []
     np.testing.assert_array_equal(read.layer(1).n, second.layer(1).n)
     del read
-    last = sum_up(own, text, forms, Vectors(cache=tmp_path, limit_bytes=limit, sweep="s"), Progress.of(None))
+    last = summed(own.encoder, Vectors(cache=tmp_path, limit_bytes=limit, sweep="s"))
     assert last.n_encoded == 0  # they were there still
     del second
     gc.collect()
@@ -489,15 +496,8 @@ def test_what_needs_rows_is_refused(words: list[str], message: str, tmp_path: Pa
         Built(composed("one_pass.shards=4", *words, f"cache.folder={tmp_path}")).run(tmp_path)
 
 
-def test_the_plugin_is_named_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = composed("one_pass.shards=4", "metric=one_pass")
-    monkeypatch.setattr(sys, "path", [])  # where nothing is installed
-    with pytest.raises(ConfigError, match=r"one_pass\.shards needs the plugin ctxexp-scale: pip install"):
-        Built(config).run(tmp_path)
-
-
 class LongestRow(ctxexp.GroupMean):
-    """Has no form in sums."""
+    """Has no sums that it follows from."""
 
     over = "word"
 
@@ -513,19 +513,20 @@ class MeanNorm(WordNorm):
         return MeanNormSums()
 
 
-class MeanNormSums(NormSums):
-    def statistics(self, sums: Sums) -> LayerStatistics:
-        return LayerStatistics({"raw": float(sums.overall["norms"] / sums.overall["rows"])})
+class MeanNormSums(SumForm):
+    def addends(self, batch: Batch) -> dict[str, torch.Tensor]:
+        return {"rows": batch.lengths.sum(), "norms": batch.norms.sum()}
+
+    def statistics(self, sums: Sums) -> dict[str, float]:
+        return {"raw": float(sums.overall["norms"] / sums.overall["rows"])}
 
 
-def test_a_metric_offers_its_form_by_method_or_class() -> None:
-    assert isinstance(form_in_sums(MeanNorm()), MeanNormSums)
+def test_a_metrics_form_in_sums_is_held_to_its_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "one pass" in ctxexp.testing.check("metric", MeanNorm).passed
-    with pytest.raises(MetricError, match="no form in sums"):
-        form_in_sums(LongestRow())
-    registered_form.register(LongestRow, lambda metric: NormSums())
-    with pytest.raises(ConformanceError, match="BROKEN  one pass: 1 batches sum up to"):
-        ctxexp.testing.check("metric", LongestRow)
+    for form, fault in ((MeanNormSums(), "1 batches sum up to"), (SumForm(), "gives no 'raw'")):
+        monkeypatch.setattr(LongestRow, "sum_form", lambda self, form=form: form)
+        with pytest.raises(ConformanceError, match=f"BROKEN  one pass: .*{fault}"):
+            ctxexp.testing.check("metric", LongestRow)
 
 
 class Odd(Hashed):
@@ -572,12 +573,12 @@ def test_the_run_says_so(tmp_path: Path) -> None:
     assert '"one_pass": 9' in (tmp_path / "saved" / "results.json").read_text()
     text = shard_text(corpus(), ShardOptions(shards=2, form=str, min_contexts=2), Local(), Progress.of(None))
     with pytest.raises(ConfigError, match="stores no rows, which are compared here"):
-        study(text).space(Vectors(cache=tmp_path))
+        one_pass(study(corpus()), text).space(Vectors(cache=tmp_path))
 
 
 def test_intervals_of_shards_have_about_the_right_width() -> None:
     """A few replicates of what `benchmarks/interval_coverage.py --shards` tabulates."""
-    sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
     from interval_coverage import coverage, of_shards, planted
 
     words = 0.8 * np.random.default_rng(0).normal(size=(15, 8))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from ctxexp_scale.one_pass.forms import BaselineSums, form_in_sums
-from ctxexp_scale.one_pass.sums import Batch, SumForm, Sums, mean_and_spread
 
 from ctxexp.baselines import Among
-from ctxexp.maths import influence, mean_cosine
+from ctxexp.maths import Batch, SumForm, Sums, influence, mean_cosine
 from ctxexp.maths.geometry import mean_cosine_to_mean
 from ctxexp.maths.statistics import summary
+from ctxexp.maths.sums import mean_and_spread
+from ctxexp.measuring.baseline_levels import BaselineSums
 from tests.shipped import IntraSentenceSimilarity, SelfSimilarity, WordNorm
 
 RNG = np.random.default_rng(0)
@@ -37,12 +37,12 @@ def sums_of(form: SumForm, sentences: range) -> Sums:
     """What the sentences add up to, as one batch."""
     at = np.isin(OF_SENTENCE, sentences)
     x, word = torch.tensor(ROWS[at]), torch.tensor(OF_WORD[at])
-    addends = form.addends(Batch(x, torch.tensor(OF_SENTENCE[at] - sentences[0]), len(sentences)))
+    batch = Batch(x, torch.tensor(OF_SENTENCE[at] - sentences[0]), len(sentences))
     by_word = {
         name: torch.zeros(WORDS, *values.shape[1:], dtype=values.dtype).index_add_(0, word, values).numpy()
-        for name, values in addends.by_word.items()
+        for name, values in form.word_addends(batch).items()
     }
-    overall = {name: value.numpy() for name, value in addends.overall.items()}
+    overall = {name: value.numpy() for name, value in form.addends(batch).items()}
     return Sums(np.bincount(OF_WORD[at], minlength=WORDS), by_word, overall)
 
 
@@ -57,16 +57,15 @@ def merge_parts(form: SumForm) -> tuple[Sums, list[Sums]]:
 
 
 def test_self_similarity_of_words() -> None:
-    form = form_in_sums(SelfSimilarity())
+    form = SelfSimilarity().sum_form()
     whole, parts = merge_parts(form)
     groups = [ROWS[word == OF_WORD] for word in range(WORDS)]
     expected = np.array([float(mean_cosine(x)) for x in groups])
-    result = form.statistics(whole)
-    assert result.scores is not None
-    np.testing.assert_allclose(result.scores, expected, atol=1e-12)
+    scores = form.scores(whole)
+    assert scores is not None
+    np.testing.assert_allclose(scores, expected, atol=1e-12)
     undefined = np.count_nonzero(np.isnan(expected))
     assert 0 < undefined < WORDS / 2
-    assert result.statistics == pytest.approx({**summary(expected[np.isfinite(expected)]), "undefined": undefined})
     influences = np.zeros((len(PARTS), WORDS))
     for word, x in enumerate(groups):
         part_of_row = np.searchsorted([p.stop for p in PARTS], OF_SENTENCE[word == OF_WORD], side="right")
@@ -81,7 +80,7 @@ def test_self_similarity_of_words() -> None:
 
 @pytest.mark.parametrize("unit_norm", [False, True])
 def test_intra_sentence_similarity(unit_norm: bool) -> None:
-    form = form_in_sums(IntraSentenceSimilarity(unit_norm=unit_norm))
+    form = IntraSentenceSimilarity(unit_norm=unit_norm).sum_form()
     whole, parts = merge_parts(form)
     scores = [float(mean_cosine_to_mean(x.astype(np.float32), unit_norm=unit_norm)) for x in SENTENCES]
     known = np.isfinite(scores)
@@ -92,7 +91,7 @@ def test_intra_sentence_similarity(unit_norm: bool) -> None:
     expected = {**summary(np.array(exact)[known]), "undefined": np.count_nonzero(~known)}
     del expected["median"]
     assert expected["undefined"] == (6 if unit_norm else 5)
-    assert form.statistics(whole).statistics == pytest.approx(expected, abs=1e-12)
+    assert form.statistics(whole) == pytest.approx(expected, abs=1e-12)
     for sentences, part in zip(PARTS, parts, strict=True):
         mine = np.array(exact)[list(sentences)]
         influences = np.nansum(mine - expected["raw"]) / expected["n"]
@@ -101,10 +100,10 @@ def test_intra_sentence_similarity(unit_norm: bool) -> None:
 
 
 def test_lengths_of_rows() -> None:
-    form = form_in_sums(WordNorm())
+    form = WordNorm().sum_form()
     lengths = summary(np.linalg.norm(ROWS, axis=1))
     del lengths["median"]
-    assert form.statistics(merge_parts(form)[0]).statistics == pytest.approx(lengths, rel=1e-12)
+    assert form.statistics(merge_parts(form)[0]) == pytest.approx(lengths, rel=1e-12)
 
 
 @pytest.mark.parametrize("over", ["sentence", "row"])
@@ -121,15 +120,15 @@ def test_levels(over: Among) -> None:
     cosines = things @ things.T
     with_others = (cosines.sum(axis=1) - np.diag(cosines)) / (n - 1)
     level = with_others.mean()
-    assert form.statistics(whole).statistics == pytest.approx({"level": level, "n": n}, abs=1e-12)
+    assert form.statistics(whole) == pytest.approx({"level": level, "n": n}, abs=1e-12)
     for i, part in enumerate(parts):
         influences = (2 * (with_others - level) / n)[part_of == i].sum()
         assert form.influence(part, whole) == pytest.approx(influences, abs=1e-12)
     one, two = sums_of(form, range(1)), sums_of(form, range(2))
-    assert np.isnan(form.statistics(one).statistics["level"])
+    assert np.isnan(form.statistics(one)["level"])
     assert np.isnan(form.influence(one, one))
     if over == "sentence":
-        assert form.statistics(two).statistics["level"] == pytest.approx(things[0] @ things[1])
+        assert form.statistics(two)["level"] == pytest.approx(things[0] @ things[1])
         assert form.influence(two, two) == pytest.approx(0, abs=1e-15)
 
 

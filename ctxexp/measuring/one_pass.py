@@ -1,0 +1,294 @@
+"""A study of a text in shards, in one pass: the curves, intervals and tables that stored rows would give, from sums."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctxexp.baselines import Baseline
+from ctxexp.controls import Control
+from ctxexp.datasets.shards import ShardedText
+from ctxexp.errors import ConfigError
+from ctxexp.maths.mix import CountInfluence, MixedWords
+from ctxexp.maths.resampling import Curve, Resamples, Stream, Units, interval
+from ctxexp.maths.statistics import aggregate, finite_mean
+from ctxexp.maths.sums import SumForm
+from ctxexp.measuring.baseline_levels import BaselineSums
+from ctxexp.measuring.curves import add_share, word_tables
+from ctxexp.measuring.study import HALVES, LEAST_CLUSTERS, PARTS, Study, part_table
+from ctxexp.measuring.words import Intervals, mix_info
+from ctxexp.metric import RUN, GroupMean, Metric
+from ctxexp.occurrences import Layers, Occurrences
+from ctxexp.plugins.registry import build_registry
+from ctxexp.progress import Progress
+from ctxexp.results import Key, Results, RunInfo
+from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo, describe
+from ctxexp.results.values import Values
+from ctxexp.transform import Transform
+from ctxexp.vectors.stores import Vectors
+from ctxexp.vectors.summing import sum_up
+from ctxexp.vectors.sums import Totals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+log = logging.getLogger("ctxexp")
+
+LEVEL = "level"
+
+
+def check_parts(metrics: Mapping[str, Metric], baseline: Baseline, transform: Transform, control: Control) -> None:
+    """Raise ConfigError, before any text or model is loaded, for parts that need stored rows."""
+    why = [f"metric {label} ({reason})" for label, metric in metrics.items() if (reason := why_not(metric))]
+    if not baseline.expectation and any(metric.cosine_statistic for metric in metrics.values()):
+        why.append(f"baseline {baseline.name} (random groups; baseline=exact needs none)")
+    if not transform.identity:
+        why.append(f"transform {type(transform).__name__} (transform=none needs none)")
+    if control.needs_rows:
+        why.append(f"control {control.name} (it judges rows)")
+    if why:
+        own = build_registry(installed=False)
+        names = [name for name in own.names("metric") if own.find("metric", name).factory().sum_form()]
+        raise ConfigError(
+            f"one_pass.shards stores no rows, which are needed by {', '.join(why)}: store them, or bounded ones with "
+            "words.max_contexts=256 in its place; of ctxexp's own metrics one pass does for " + ", ".join(names)
+        )
+
+
+def why_not(metric: Metric) -> str:
+    """The reason why a metric can't be measured in one pass; empty if it can."""
+    if metric.sum_form() is None:
+        return "no form in sums"
+    if metric.sample is not None:
+        return f"sample={metric.sample} draws groups"
+    if metric.baselines != (RUN,) and metric.cosine_statistic:
+        return f"baselines=[{','.join(metric.baselines)}] measures random groups"
+    has_drawn = type(metric).baseline_value is not Metric.baseline_value and not metric.cosine_statistic
+    return "its chance level is drawn" if has_drawn else ""
+
+
+@dataclass
+class _Layers:
+    """The numbers of a measure, layer by layer."""
+
+    statistics: list[dict[str, float]] = field(default_factory=list)
+    scores: list[np.ndarray] = field(default_factory=list)  # (words,)
+    errors: list[np.ndarray] = field(default_factory=list)  # (words,) of each score, over shards
+    influence: list[np.ndarray] = field(default_factory=list)  # (shards,)
+
+    def curve(self, statistic: str) -> Curve:
+        return Curve(np.array([each.get(statistic, np.nan) for each in self.statistics]), np.stack(self.influence))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnePass(Study):
+    """A study of a text in shards, of which no row is stored."""
+
+    corpus: ShardedText
+
+    def run(self, vectors: Vectors, *, folder: Path, progress: Progress | None = None) -> Results:
+        """Add up the sums of every shard (or read the cache), and measure every layer by these."""
+        import pandas as pd
+
+        progress, metrics = progress or Progress.of(None), self.check_prototypes()
+        check_parts(metrics, self.baseline, self.transform(), self.control)
+        forms = {label: form for label, metric in metrics.items() if (form := metric.sum_form())}
+        if expectation := self.baseline.expectation:
+            forms[LEVEL] = BaselineSums(expectation)
+        if self.observers:
+            log.info("one_pass.shards stores no rows, so that the page has no word explorer")
+        totals = sum_up(self.encoder, self.corpus, forms, vectors, progress, words=self.words, control=self.control)
+        results = self._measure(totals, metrics, forms, self.bootstrap, progress)
+        parts = list(self._parts(totals, metrics, forms)) if self.bootstrap else []
+        tables = {PARTS: pd.concat(parts, ignore_index=True)} if parts else {}
+        info = results.info | self._info(totals, fitted=False, pooled=False)
+        return replace(results, tables={**results.tables, **tables}, info=info)
+
+    def space(self, vectors: Vectors, progress: Progress | None = None) -> tuple[Layers, Occurrences, np.ndarray]:
+        raise ConfigError("one pass stores no rows, which are compared here; use words.max_contexts=256")
+
+    def _parts(
+        self, totals: Totals, metrics: Mapping[str, Metric], forms: Mapping[str, SumForm]
+    ) -> Iterator[pd.DataFrame]:
+        """The curves of a quarter of the text, a half that holds it and the other half, by whole shards in random
+        order."""
+        n = len(totals.shards)
+        if n < LEAST_CLUSTERS:
+            return
+        order = np.random.default_rng([self.seed, Stream.PARTS]).permutation(n).tolist()
+        for name, which in (("quarter", order[: n // 4]), (HALVES[0], order[: n // 2]), (HALVES[1], order[n // 2 :])):
+            part = replace(totals, shards=tuple(totals.shards[i] for i in sorted(which)))
+            yield part_table(name, self._measure(part, metrics, forms, 0, Progress.of(None)))
+
+    def _measure(
+        self,
+        totals: Totals,
+        metrics: Mapping[str, Metric],
+        forms: Mapping[str, SumForm],
+        bootstrap: int,
+        progress: Progress,
+    ) -> Results:
+        """The results of the sums of some shards, with so many resamples of these behind each interval."""
+        text, encoder = self.corpus, self.encoder
+        mixed = self.mix.of(totals.counts[0], totals.tallies["rows"])
+        layers = {label: _Layers() for label in forms}
+        with progress.stage("measuring", total=len(encoder.layer_numbers), unit="layers") as stage:
+            for layer in range(len(encoder.layer_numbers)):
+                _measure_layer(totals, layer, forms, layers, mixed, self.intervals if bootstrap else None)
+                stage.advance(1)
+        n = len(totals.shards)
+        units = Units(f"shard of {'documents' if text.has_documents else 'sentences'}", n, *np.empty((2, 0), np.int64))
+        resamples = Resamples(units, bootstrap, np.random.default_rng([self.seed, Stream.RESAMPLE]))
+        values, tables = Values(), dict[str, "pd.DataFrame"]()
+        for label, metric in metrics.items():
+            writer = _Writer(values, resamples, label, metric, layers, is_causal=encoder.causal is True)
+            tables |= writer.write(totals, encoder.layer_numbers)
+        numbers = tuple(encoder.layer_numbers)
+        info = RunInfo(
+            mix=mix_info(mixed),
+            model=ModelInfo(
+                n_layers=encoder.n_layers, layers=numbers if len(numbers) < encoder.n_layers else (), dim=encoder.dim
+            ),
+            corpus=CorpusInfo(
+                sentences=text.n_distinct,
+                occurrences=totals.tallies["rows"],
+                words=len(totals.words),
+                text_sentences=text.text_sentences,
+                text_words=text.text_words,
+                one_pass=len(text.shards),
+            ),
+            baseline=BaselineInfo(name=self.baseline.name),
+            measures={
+                label: describe(label, one, "exact" if one.cosine_statistic else "") for label, one in metrics.items()
+            },
+            resampled=ResamplingInfo(unit=units.name, n=n, intervals=self.intervals),
+            seed=self.seed,
+            bootstrap=self.bootstrap,
+        )
+        if info.model.layers:
+            values = values.expand_layers(numbers, encoder.n_layers)
+        return Results.of(values, tables=tables, info=info)
+
+
+def _measure_layer(
+    totals: Totals,
+    layer: int,
+    forms: Mapping[str, SumForm],
+    layers: Mapping[str, _Layers],
+    mixed: MixedWords,
+    intervals: Intervals | None,
+) -> None:
+    """Append a layer's numbers, and each shard's influence on them: one shard is in memory at a time."""
+    sums, n = totals.layer(layer), len(totals.shards)
+    statistics = {label: form.statistics(sums) for label, form in forms.items()}
+    scores = {label: form.scores(sums) for label, form in forms.items()}
+    weights, by_count = dict[str, np.ndarray](), dict[str, CountInfluence]()
+    for label, of_form in scores.items():
+        if of_form is not None:
+            of_words = mixed.weights(np.isfinite(of_form))
+            statistics[label] |= aggregate(of_form, of_words)
+            equal = np.isfinite(of_form) / max(np.isfinite(of_form).sum(), 1)
+            weights[label] = equal if of_words is None else of_words
+            by_count[label] = mixed.count_influence(of_form)
+    influences = {label: np.full(n, np.nan) for label in forms}
+    squares = {label: np.full(len(sums.n), 0.0 if intervals else np.nan) for label in forms}
+    same_shard = np.zeros(len(sums.n))  # the chance that two of a word's rows, drawn with replacement, are of one shard
+    for i, shard in enumerate(totals.shards if intervals else ()):
+        part, words = totals.part(shard, layer)
+        same_shard[words] += np.square(part.n / sums.n[words])
+        for label, form in forms.items():
+            influence = form.influence(part, sums.subset(words))
+            if label in weights and influence is not None:
+                squares[label][words] += np.square(influence)
+                influence = float(np.nansum(weights[label][words] * influence))
+                if intervals == "new_text":
+                    influence += float(by_count[label].of_word[words] @ part.n)
+                    influence += by_count[label].of_any * shard.tallies()["rows"]
+            if influence is not None:
+                influences[label][i] = influence
+    for label, measure in layers.items():
+        measure.statistics.append(statistics[label])
+        has_interval = n > 1
+        if (of_form := scores[label]) is not None:
+            measure.scores.append(of_form)
+            measure.errors.append(_errors(squares[label], sums.n, same_shard))
+            has_interval &= bool(np.isfinite(measure.errors[-1]).any())
+        measure.influence.append(influences[label] if has_interval else np.full(n, np.nan))
+
+
+def _errors(squares: np.ndarray, n: np.ndarray, same_shard: np.ndarray) -> np.ndarray:
+    """Standard errors of scores over n rows, from the squared influences of shards.
+
+    A shard's rows are part of the mean that they are compared with, which shrinks the squares by 1 - same_shard (by
+    1 - 1/n for single rows); this is undone. NaN for a word of one shard.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rest = np.where(same_shard < 1 - 1e-12, 1 - same_shard, np.nan)
+        result: np.ndarray = np.sqrt(squares * (1 - 1 / n) / rest)
+    return result
+
+
+class _Writer:
+    """Writes a measure's curves, its baseline, and the difference of both."""
+
+    def __init__(
+        self,
+        values: Values,
+        resamples: Resamples,
+        label: str,
+        metric: Metric,
+        layers: Mapping[str, _Layers],
+        *,
+        is_causal: bool,
+    ) -> None:
+        self.values, self.resamples, self.label, self.metric = values, resamples, label, metric
+        self.is_causal = is_causal
+        self.layers, self.level = layers[label], layers.get(LEVEL)
+
+    def write(self, totals: Totals, numbers: tuple[int, ...]) -> dict[str, pd.DataFrame]:
+        """Add the curves to the values; return the tables of a measure over words."""
+        for statistic in dict.fromkeys(name for each in self.layers.statistics for name in each):
+            if statistic == "raw":
+                self._add_curve("raw", self.layers.curve("raw"))
+            else:
+                self.values.set(self._key(statistic), self.layers.curve(statistic).value)
+        above = None
+        if self.level is not None and self.metric.cosine_statistic:
+            level, scores = self.level.curve("level"), self.layers.scores
+            if not isinstance(self.metric, GroupMean):  # it is the level itself
+                self._add_curve(self.metric.cosine_statistic, level)
+                self.values.set(self._key("n"), self.level.curve("n").value)
+            elif np.isfinite(level.value).any():
+                self.values.set(self._key("baseline"), level.value)
+                adjusted = self.layers.curve("raw") - level
+                self._add_curve("adjusted", adjusted)
+                add_share(self.values, self._key("share_of_room"), adjusted, level, self.resamples)
+            above = np.stack(scores, axis=1) - level.value if scores else None
+        return self._tables(totals, numbers, above) if self.layers.scores and totals.words else {}
+
+    def _key(self, statistic: str) -> Key:
+        return Key(self.label, statistic)
+
+    def _add_curve(self, statistic: str, curve: Curve) -> None:
+        replicates = self.resamples.of(curve)
+        low, high = interval(replicates)
+        self.values.set(self._key(statistic), curve.value, low=low, high=high, replicates=replicates)
+
+    def _tables(self, totals: Totals, numbers: tuple[int, ...], above: np.ndarray | None) -> dict[str, pd.DataFrame]:
+        scores, (rows, contexts, first) = np.stack(self.layers.scores, axis=1), totals.counts
+        columns = {
+            "word": totals.words,
+            "count": rows,
+            "contexts": contexts,
+            "first_share": first / rows,
+            **({"constant": first == rows} if self.is_causal else {}),
+            "mean": finite_mean(scores.T),
+        }
+        errors = np.stack(self.layers.errors, axis=1)
+        clusters = np.minimum(contexts, len(totals.shards))  # a word's sentences are dealt to shards by chance
+        return word_tables(self.label, self.metric, numbers, columns, scores, above, errors, clusters)
