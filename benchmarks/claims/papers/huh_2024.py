@@ -1,4 +1,4 @@
-"""Planted similarities of pairs of models, with their untrained twins', and shares that PMI explains."""
+"""Planted similarities of pairs of models, and shares that PMI explains."""
 
 from __future__ import annotations
 
@@ -10,8 +10,4 @@ PAIRS = {"models": ("gpt2-bert", "gpt2-elmo"), "layers": 1}
 WORLDS = {
     "kernel-is-pmi": optimum(("kernel", "beyond joint", "beyond narrow"), (ENDLESS, BINARY), tuple(EVENTS)),
     "models-agree": world({MEASURES: 0.0}, {MEASURES: 0.2}, {MEASURES: -0.2}, **PAIRS),
-    "training-aligns": world(
-        {MEASURES: 0.2}, {MEASURES: 0.2}, {MEASURES: 0.2},
-        twin={MEASURES: 0.2}, true_twin={MEASURES: 0.05}, false_twin={MEASURES: 0.4}, **PAIRS,
-    ),
 }  # fmt: skip

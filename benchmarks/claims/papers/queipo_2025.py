@@ -8,7 +8,7 @@ import numpy as np
 from ctxexp_papers.claims.samples import Samples
 from ctxexp_papers.papers.queipo_2025 import SHAPES
 
-from benchmarks.claims.planted import draw, instances, world
+from benchmarks.claims.planted import draw, instances
 from benchmarks.claims.worlds import World
 
 LAYERS = 13
@@ -30,6 +30,5 @@ VALLEY = 0.9 - 0.6 * np.sin(np.linspace(0, np.pi, LAYERS))
 WORLDS = {
     "one-direction": instances("share", tuple(SHAPES)),
     "entropy-bound": instances("entropy", tuple(SHAPES)),
-    "first-word-compresses": world({"gain": 0.0}, {"gain": 0.2}, {"gain": -0.2}, models=("smollm2",)),
     "valley": World(null=walk, true=partial(planted, VALLEY), false=partial(planted, -VALLEY)),
 }

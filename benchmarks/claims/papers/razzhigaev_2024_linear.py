@@ -12,8 +12,8 @@ BOTH = (FITTED, HELD_OUT)
 STEP = tuple(f"{name}, of the step" for name in BOTH)
 
 
-def scores(layer: float, step: float = 0.5, exchanged: float = 0.2) -> Truth:
-    return {BOTH: layer, STEP: step, "exchanged": exchanged}
+def scores(layer: float, step: float = 0.5) -> Truth:
+    return {BOTH: layer, STEP: step}
 
 
 def of(null: Truth, true: Truth, false: Truth) -> World:
@@ -22,6 +22,5 @@ def of(null: Truth, true: Truth, false: Truth) -> World:
 
 WORLDS = {
     "almost-linear": of(scores(LINEAR), scores(0.99), scores(0.8)),
-    "beyond-chance": of(scores(0.9, exchanged=0.9 - NONE), scores(0.9), scores(0.9, exchanged=0.9)),
     "less-without-residual": of(scores(0.9, 0.9 - NONE), scores(0.9, 0.5), scores(0.9, 0.9)),
 }

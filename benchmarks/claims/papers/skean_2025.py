@@ -6,18 +6,12 @@ from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
-from ctxexp_papers.claims.samples import Samples
 from ctxexp_papers.papers.skean_2025 import MODELS, SUBSETS, TASKS, LayerScores
-from ctxexp_papers.papers.skean_2025.predictors import CURVATURE, ENTROPY, SCORE
-from ctxexp_papers.papers.skean_2025.scores import LEAST_GAIN, MOST_GAIN
 
-from benchmarks.claims.planted import draw
 from benchmarks.claims.worlds import Draw, World
 
 LAYERS, NOISE = 13, 2.0  # points
 RESAMPLES = 1000
-DEPTH = 25
-PREDICTORS = {"entropy-foretells": ENTROPY, "curvature-foretells": CURVATURE}
 MIDDLE, LAST = LAYERS // 2, LAYERS - 1
 FLAT = np.zeros(LAYERS)
 
@@ -53,25 +47,6 @@ def planted(null: Draw, true: Mapping[str, np.ndarray], false: Mapping[str, np.n
     return World(null=null, true=partial(source, true, NOISE), false=partial(source, false, NOISE))
 
 
-def on_an_end(rng: np.random.Generator) -> LayerScores:
-    """Every middle layer exceeds the last by 2 points, or by 16: the gain is on an end of its range."""
-    truth = np.full(LAYERS, rng.choice([LEAST_GAIN, MOST_GAIN]))
-    truth[LAST] = 0.0
-    return source({"": truth}, NOISE, rng)
-
-
-def drifting(claim: str, rng: np.random.Generator) -> Samples:
-    """A predictor and a score that walk over layers, neither knowing of the other."""
-    curves = [0.05 * rng.normal(size=DEPTH).cumsum() for _ in range(2)]
-    return draw({PREDICTORS[claim]: curves[0], SCORE: curves[1]}, rng, models=("smollm2",), layers=DEPTH)
-
-
-def together(claim: str, sign: float, rng: np.random.Generator) -> Samples:
-    """A score that goes with the predictor, whose ups and downs no walk follows."""
-    curve = rng.permutation(np.linspace(0, 1, DEPTH))
-    return draw({PREDICTORS[claim]: curve, SCORE: sign * curve}, rng, models=("smollm2",), layers=DEPTH)
-
-
 def by_turns(rng: np.random.Generator) -> LayerScores:
     """The last layer wins one task in five, by far: the share lies on its line."""
     clear = source({"": peak(20.0, MIDDLE)}, 0.5, rng)
@@ -88,18 +63,7 @@ WORLDS = {
     "middle-above-last": planted(no_gain, ABOVE_ALL, LAST_BEST),
     "middle-above-ends": planted(no_gain, ABOVE_ALL, INPUT_BEST),
     "nearly-every-task": planted(by_turns, {"": peak(20.0, MIDDLE)}, {"": FLAT}),
-    "gain-2-to-16": World(
-        null=on_an_end, true=partial(source, ABOVE_ALL, NOISE), false=partial(source, LAST_BEST, NOISE)
-    ),
     "best-at-mid-depth": planted(no_gain, ABOVE_ALL, LAST_BEST),
-    "entropy-foretells": World(
-        null=partial(drifting, "entropy-foretells"), true=partial(together, "entropy-foretells", -1.0)
-    ),
-    "curvature-foretells": World(
-        null=partial(drifting, "curvature-foretells"),
-        true=partial(together, "curvature-foretells", -1.0),
-        false=partial(together, "curvature-foretells", 1.0),
-    ),
     "gain-is-learned": planted(
         partial(source, ABOVE_ALL, NOISE), ABOVE_ALL | {"untrained": LAST_BEST[""]}, {"": FLAT} | UNTRAINED
     ),

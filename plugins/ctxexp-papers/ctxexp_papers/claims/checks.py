@@ -1,10 +1,10 @@
-"""The shapes of a test: a bound in enough layers, a trend over layers, an association, a difference between models.
+"""The shapes of a test: a bound in every layer, a trend over layers, a difference between models.
 
 An interval decides, or nothing does: a test is passed where the whole interval is on the claim's side, failed where all
 of it is on the other, and open between. Where one of several layers or models would do, intervals are as wide as so
-many looks need. Trends and associations over layers are decided only beyond what walks of the same steps give
-(`statistics.walks`): layers are not exchangeable. Released figures have no intervals: their points are compared, which
-says what the figures say and is no verdict.
+many looks need. Trends over layers are decided only beyond what walks of the same steps give (`statistics.walks`):
+layers are not exchangeable. Released figures have no intervals: their points are compared, which says what the figures
+say and is no verdict.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ctxexp.maths.statistics import spearman_rows
 from ctxexp.results import Key
 from ctxexp_papers.claims.evidence import Evidence
 from ctxexp_papers.claims.spans import NotMeasuredError, Span, widening
-from ctxexp_papers.claims.statistics.walks import association_p, trend_p
+from ctxexp_papers.claims.statistics.walks import trend_p
 
 DRAWS = 2000
-LEVEL = 0.05  # of walks, that may show a trend or an association as strong
+LEVEL = 0.05  # of walks, that may show a trend as strong
 NONE = 0.05
 """The margin of equivalence for cosines, as a share of the room above chance where they are chance-corrected: what lies
 within it of 0 is none; less than it isn't a change."""
@@ -94,47 +94,25 @@ class Bound:
         return worst, np.minimum(self.within - low, self.within + high)
 
 
-def in_layers(
-    evidence: Evidence,
-    key: Key,
-    *,
-    bound: Bound,
-    first: int = 1,
-    only: int | None = None,
-    least: float = 1.0,
-    spared: int = 0,
-    over: int | None = None,
-    ways: int = 1,
-) -> Check:
-    """Whether the curve lies within its bound in enough layers from `first`: a share `least` of them,
-    all but those `spared`, or in one alone (`only`, negative: from the last).
-
-    With `over`, what is bounded is each other layer's difference from that one. The effect is that of the layer that
-    decides: the one nearest to breaking it after as many as may be spared. Any of the layers that may be missing could
-    be counted wrongly, any of those needed could break it, in each of the `ways` in which the claim can fail: intervals
-    are widened by so many (the partial conjunction test of Benjamini & Heller 2008).
+def in_layers(evidence: Evidence, key: Key, *, bound: Bound, ways: int = 1) -> Check:
+    """Whether the curve lies within its bound in every hidden layer. The effect is that of the layer that is nearest to
+    breaking it. Any of them could break it, in each of the `ways` in which the claim can fail: it fails only by
+    intervals that are widened by so many.
     """
     spans = evidence.span(key)
-    count = len(spans.value)
-    layers = [i for i in range(first, count) if i != over] if only is None else [only % count]
+    layers = list(range(1, len(spans.value)))
     if not layers:
-        raise NotMeasuredError(f"{key} has no layer {first}")
-    spans = spans if over is None else evidence.differences(key, over)
+        raise NotMeasuredError(f"{key} has no layer 1")
     spans.require(key, layers)
-    needed = math.ceil(least * len(layers) - 1e-9) - spared
-    worst, _ = _margins(bound, spans.widened(len(layers) - needed + 1), layers)
-    broken, best = _margins(bound, spans.widened(needed * ways), layers)
+    worst, _ = _margins(bound, spans, layers)
+    broken, best = _margins(bound, spans.widened(len(layers) * ways), layers)
     yes, no = int((worst > 0).sum()), int(((best <= 0) & (broken < 0)).sum())
-    order = np.argsort(worst, kind="stable")
-    at = layers[int(order[len(layers) - needed])]
-    passed = True if yes >= needed else False if len(layers) - no < needed else None
-    brief = f"{yes} of {len(layers)}" if only is None else f"{spans.value[at]:.3f}"
-    text = f"layer {at}" if only is not None else f"{brief} layers, {no} not; layer {at} decides"
-    if over is None:
-        text += _twin(evidence, key, at)
-    n = evidence.n(key, at)
+    at = layers[int(np.argmin(worst))]
+    passed = True if yes == len(layers) else False if no else None
+    brief = f"{yes} of {len(layers)}"
+    text = f"{brief} layers, {no} not; layer {at} decides{_twin(evidence, key, at)}"
     effect = evidence.with_interval(*spans.at(at))
-    return Check(evidence.model, "", passed, *effect, n, text, evidence.link, brief, bound.ends)
+    return Check(evidence.model, "", passed, *effect, evidence.n(key, at), text, evidence.link, brief, bound.ends)
 
 
 def _margins(bound: Bound, spans: Span, layers: list[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -187,44 +165,6 @@ def trend(evidence: Evidence, key: Key, *, rises: bool, least: float = NONE, way
     return Check(evidence.model, "", passed, *effect, n, "; ".join(parts), evidence.link, f"{rho:.2f} ({_walks(p)})")
 
 
-def accompanied(evidence: Evidence, one: Key, other: Key, *, guard: Key, ways: int = 1) -> Check:
-    """Whether two curves go against each other over layers: Spearman's rho is below 0, beyond walks.
-
-    `other` is a cosine, of which `one` (the mean cosine of unrelated occurrences) is no part. Still a direction that
-    all words share raises both, which counts against the claim only where `guard`, in which that direction cancels,
-    rises with `one` too. The guard holds `one` as its subtrahend, which pulls it down: it can keep a verdict back and
-    never give one.
-    """
-    a, b = evidence.span(one), evidence.span(other)
-    layers = list(range(len(a.value)))
-    if len(layers) < 3:
-        raise NotMeasuredError(f"{one}: an association needs 3 layers")
-    a.require(one, layers)
-    b.require(other, layers)
-    rho, p = spearman(a.value, b.value), association_p(a.value, b.value, _rng())
-    ends = (rho, rho)
-    if not evidence.points:
-        ends = _middle(spearman_rows(a.redrawn(DRAWS), b.redrawn(DRAWS, part=1)), rho)
-    passed = beyond_chance(side(-1, ends, 0.0), p, ways)
-    text = f"rho over {len(layers)} layers with {other.name}; {chance(p)}"
-    if passed is False and not _rises_too(evidence, a, guard, ways):
-        passed = None
-        text += "; no more than a direction that all words share gives"
-    brief = f"{rho:.2f} ({_walks(p)})"
-    return Check(
-        evidence.model, "", passed, *evidence.with_interval(rho, *ends), float(len(layers)), text, evidence.link, brief
-    )
-
-
-def _rises_too(evidence: Evidence, a: Span, guard: Key, ways: int) -> bool:
-    """Whether the guard's curve goes up with the first curve, beyond walks."""
-    curve = evidence.curve(guard)
-    if curve is None or not np.isfinite(curve).all():
-        return False
-    p = association_p(a.value, curve, _rng())
-    return spearman(a.value, curve) > 0 and beyond_chance(True, p, ways) is True
-
-
 def beyond_chance(passed: bool | None, p: float, ways: int) -> bool | None:
     """The outcome of a test over layers where walks give as much in less than 5% of cases, to fail less by the `ways`
     in which the claim can; else open."""
@@ -236,23 +176,18 @@ def below(
     other: Evidence,
     key: Key,
     layers: tuple[int, int],
-    within: float | None = None,
-    where: str = "",
+    where: str,
     ways: int = 1,
 ) -> Check:
-    """Whether `one` lies below `other` in a curve, each at its layer (negative: from the last), or within +- `within`
-    of it; the effect is one minus other. `where` names the place where it is no layer, `ways` is in how many the claim
-    can fail."""
+    """Whether `one` lies below `other` in a curve, each at its layer (negative: from the last); the effect is one minus
+    other. `where` names the place, `ways` is in how many the claim can fail."""
     at = tuple(i % len(e.span(key).value) for e, i in zip((one, other), layers, strict=True))
     value, low, high = one.less(other, key, *at)
     k = widening(ways)
     wide = value - k * (value - low), value + k * (high - value)
-    if within is None:
-        passed = True if side(-1, (low, high), 0.0) else False if side(-1, wide, 0.0) is False else None
-    else:
-        passed = True if max(abs(low), abs(high)) <= within else False if max(-wide[1], wide[0]) > within else None
+    passed = True if side(-1, (low, high), 0.0) else False if side(-1, wide, 0.0) is False else None
     a, b = one.span(key).value[at[0]], other.span(key).value[at[1]]
-    text = f"{where or f'layers {at[0]} and {at[1]}'}: {a:.3f} against {b:.3f} of {other.label or other.model}"
+    text = f"{where}: {a:.3f} against {b:.3f} of {other.label or other.model}"
     n = one.n(key, at[0])
     return Check(one.model, "", passed, *one.with_interval(value, low, high), n, text, one.link, f"{value:+.3f}")
 
@@ -266,7 +201,7 @@ def side(sign: int, ends: tuple[float, float], bound: float) -> bool | None:
 def chance(p: float) -> str:
     """How often chance gives as much, in words: "50.0% of walks go as far: no more than chance"."""
     if not math.isfinite(p):
-        return "no association: a curve doesn't change"
+        return "no trend: the curve doesn't change"
     return f"{_share(p)} of walks go as far{'' if p < LEVEL else ': no more than chance'}"
 
 

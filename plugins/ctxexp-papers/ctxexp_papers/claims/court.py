@@ -32,10 +32,7 @@ class Trial:
 
 def evaluate(paper: Paper, source: Source) -> tuple[Finding, ...]:
     """A finding for each of the paper's claims on this source, in their order."""
-    findings: list[Finding] = []
-    for claim in paper.claims:
-        findings.append(judge(claim, source, findings))
-    return tuple(findings)
+    return tuple(judge(claim, source) for claim in paper.claims)
 
 
 def try_paper(paper: Paper, inputs: Inputs) -> Trial:

@@ -25,10 +25,8 @@ SAMPLED = ("one_per_sentence", "uniform", "")  # baselines of random occurrences
 
 @dataclass(frozen=True)
 class Evidence:
-    """One run's curves by layer, and word tables, or figures that were released as points. `twin` is
-    the same run of untrained weights.
-
-    `model` is elmo, bert or gpt2, or the name of what a file of word vectors holds. `link` leads to the run.
+    """One run's curves by layer, or released figures: points, or with intervals and word tables. `twin` is the same run
+    of untrained weights, `model` is elmo, bert or gpt2, `link` leads to the run.
     """
 
     model: str
@@ -56,11 +54,6 @@ class Evidence:
         same_resamples = other is None or _resampling(self.info) == _resampling(other.info)
         return Span(*self.by_key[key], self.replicates.get(key) if same_resamples else None)
 
-    def differences(self, key: Key, layer: int) -> Span:
-        """Every layer's difference from one of them, with its interval."""
-        span = self.span(key)
-        return Span(*np.array([span.less(span, i, layer) for i in range(len(span.value))]).T)
-
     def less(self, other: Evidence, key: Key, one: int, two: int) -> tuple[float, float, float]:
         """This run's value at a layer less the other's at one of its own, low and high; raises NotMeasuredError."""
         a, b = self.span(key, other), other.span(key, self)
@@ -71,15 +64,6 @@ class Evidence:
     def with_interval(self, value: float, low: float, high: float) -> tuple[float, float, float]:
         """An effect as a report has it: the ends of its interval are NaN where the evidence brings none."""
         return (value, math.nan, math.nan) if self.points else (value, low, high)
-
-    def hidden(self, key: Key) -> Evidence:
-        """The mean of a curve over the hidden layers, as evidence of one layer; the ends of its interval are the means
-        of theirs, as if layers erred together, unless replicates say better."""
-        means = (
-            {key: Estimates(*(end[1:].mean(keepdims=True) for end in self.by_key[key]))} if key in self.by_key else {}
-        )
-        replicates = {key: self.replicates[key][1:].mean(axis=0, keepdims=True)} if key in self.replicates else {}
-        return replace(self, by_key=means, replicates=replicates)
 
     def n(self, key: Key, layer: int) -> float:
         """How many groups the value of this layer is over; NaN if unknown."""
@@ -115,20 +99,15 @@ class Family(Source):
 def families(runs: Iterable[LinkedResults], protocol: Protocol) -> list[Family]:
     """Finished runs, newest first, sorted into families; the paper's own first.
 
-    Only runs of the paper's models and of word-vector files count. The paper's own: its weights, its text and its
-    protocol (`Protocol.departures`), whatever a run calls itself. A file of word vectors has neither weights nor
-    contexts and joins every family.
+    Only runs of the paper's models count. The paper's own: its weights, its text and its protocol
+    (`Protocol.departures`), whatever a run calls itself.
     """
     by_protocol: dict[tuple[str, ...], Family] = {}
     own: dict[tuple[str, ...], dict[str, Results]] = {}  # the newest of each model, whose controls are told
-    files = []
     pairs = list(runs)
     for results, link in pairs:
         info = results.info
-        name, label = info.model.name, info.title
-        if name == "word_vectors":
-            files.append(_evidence(_file(info, label), results, link))
-            continue
+        name = info.model.name
         if name not in protocol.checkpoints:
             continue
         changed = [info.transform.name, info.control]
@@ -148,12 +127,7 @@ def families(runs: Iterable[LinkedResults], protocol: Protocol) -> list[Family]:
         members = [replace(m, twin=_twin(m, twins)) for m in family.members]
         family.members = sorted(members, key=lambda m: order.index(m.model))
         family.controls = control_lines(list(own[key].items()), others=[results for results, _ in pairs])
-    every = sorted(
-        by_protocol.values(), key=lambda f: (f.kind != "protocol", f.corpus != protocol.corpus, _distance(f))
-    )
-    for family in every:
-        family.members += files
-    return every
+    return sorted(by_protocol.values(), key=lambda f: (f.kind != "protocol", f.corpus != protocol.corpus, _distance(f)))
 
 
 def _twin(member: Evidence, twins: Iterable[Evidence]) -> Evidence | None:
@@ -163,19 +137,10 @@ def _twin(member: Evidence, twins: Iterable[Evidence]) -> Evidence | None:
 
 def _evidence(model: str, results: Results, link: str) -> Evidence:
     labels = measure_labels(results)
-    tables = {name: _table(results, label) for name, label in labels.items() if label in results.tables}
     keys = {key: name for key in results.by_key if (name := _canonical(results, labels, key))}
     estimates = {name: results.by_key[key] for key, name in keys.items()}
     replicates = {name: results.replicates[key] for key, name in keys.items() if key in results.replicates}
-    return Evidence(model, estimates, results.info.title, link, results.info, tables, replicates)
-
-
-def _table(results: Results, label: str) -> pd.DataFrame:
-    """The measure's word table; without its adjusted values where these are by groups of each word's own size."""
-    table = results.tables[label]
-    if not baseline_label(results, Key(label, "adjusted")):
-        return table
-    return table[[name for name in table.columns if not str(name).startswith("adjusted_")]]
+    return Evidence(model, estimates, results.info.title, link, results.info, replicates=replicates)
 
 
 def measure_labels(results: Results) -> dict[str, str]:
@@ -210,14 +175,6 @@ def _canonical(results: Results, labels: Mapping[str, str], key: Key) -> Key | N
 def _resampling(info: RunInfo) -> tuple[int, int, str]:
     """Runs that agree in these drew the same resamples."""
     return info.seed, info.bootstrap, info.corpus.fingerprint
-
-
-def _file(info: RunInfo, label: str) -> str:
-    """glove or fasttext by the name of the file, else the run's label."""
-    file = str(info.model.details.get("file") or label).lower()
-    if "glove" in file:
-        return "glove"
-    return "fasttext" if any(sign in file for sign in ("fasttext", "wiki-news", "crawl-300", "cc.en")) else label
 
 
 def _distance(family: Family) -> int:

@@ -1,7 +1,7 @@
-"""Pairs with people's ratings, of sentences and of words, and offered models' vectors of them.
+"""Pairs of sentences with people's ratings, and offered models' vectors of them.
 
-Where they lie is said in the environment, as everywhere in ctxexp: STS=<folder of STSbenchmark>, BENCHMARKS=<folder of
-simlex999, men, wordsim353, rw>. Without them claims on ratings aren't tried.
+Where they lie is said in the environment, as everywhere in ctxexp: STS=<folder of STSbenchmark>. Without it claims on
+ratings aren't tried.
 """
 
 from __future__ import annotations
@@ -9,23 +9,19 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from ctxexp import Sentence
 
-STS, BENCHMARKS = "STS", "BENCHMARKS"
 BATCH = 64
-WORDS = ("simlex999", "men", "ws353", "rw")
 
 
 @dataclass(frozen=True)
 class RatedPairs:
-    """Sentences by twos (a word is a sentence of one) with their ratings (n,)."""
+    """Sentences by twos with their ratings (n,)."""
 
-    name: str
     first: Sequence[Sentence]
     second: Sequence[Sentence]
     gold: np.ndarray
@@ -33,7 +29,7 @@ class RatedPairs:
 
 def sentence_pairs(most: int) -> RatedPairs | None:
     """At most so many pairs of the STS benchmark's test set, evenly spaced; None where STS isn't in the environment."""
-    folder = os.environ.get(STS)
+    folder = os.environ.get("STS")
     if not folder or not Path(folder).is_dir():
         return None
     from ctxexp.datasets.sts import sts_b
@@ -41,20 +37,7 @@ def sentence_pairs(most: int) -> RatedPairs | None:
     corpus = sts_b(path=folder)
     pairs = corpus.pairs[:: -(-len(corpus.pairs) // most)]
     sides = [[corpus.sentences[i] for i in side] for side in zip(*((p.first, p.second) for p in pairs), strict=True)]
-    return RatedPairs("STS-B", sides[0], sides[1], np.array([p.gold for p in pairs]))
-
-
-def word_pairs() -> list[RatedPairs]:
-    """Word similarity benchmarks; none where BENCHMARKS isn't in the environment, or without ctxexp-measures."""
-    folder = os.environ.get(BENCHMARKS)
-    if not folder or not find_spec("ctxexp_measures.words"):
-        return []
-    from ctxexp_measures.words.load import load
-    from ctxexp_measures.words.similarity import Similarity
-
-    found = [one for one in load(folder, list(WORDS)) if isinstance(one, Similarity)]
-    sides = [[[Sentence.of([word]) for word in side] for side in zip(*one.pairs, strict=True)] for one in found]
-    return [RatedPairs(o.name, s[0], s[1], np.array(o.gold)) for o, s in zip(found, sides, strict=True)]
+    return RatedPairs(sides[0], sides[1], np.array([p.gold for p in pairs]))
 
 
 @dataclass(frozen=True)

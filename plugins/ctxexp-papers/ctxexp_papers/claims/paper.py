@@ -19,21 +19,22 @@ class Claim:
     `models` (on other models it is reported, and decides nothing) and over all `variants`, its defensible
     specifications, in the order of reporting ("" if there is one): it holds where it does in each model under each
     specification, and is open where that hangs on the choice. With no `models` every model that a source has counts.
-    `needs` names the claims of the same paper it follows from, whose outcome it takes.
 
     `general`: the models that the paper says it of in general ("decoders"), empty where it speaks of its own alone.
     Each of them is an instance, so that the test on an offered one gives a verdict on that model, which is told and
     counted apart from one on the paper's protocol. `minis`: whether the shipped minis, of a few million parameters,
     are instances too.
 
-    `quote`: the paper's own words, checked against `quote_source`; without one the statement is a paraphrase that
-    couldn't be checked. `null`: what the test must not call an effect. `reason`: why the threshold is where it is.
-    `reversal`: what would change the verdict. `contradicts`: claims that say otherwise, as "paper/claim".
+    `quote`: the paper's own words, compared with `quote_source`. `null`: what the test must not call an effect.
+    `reason`: why the threshold is where it is. `reversal`: what would change the verdict. `contradicts`: claims that
+    say otherwise, as "paper/claim".
     """
 
     id: str
     section: str
     statement: str
+    quote: str
+    quote_source: str
     test: str
     null: str
     reason: str
@@ -43,9 +44,6 @@ class Claim:
     evidence: str  # what it needs, with the command or folder that gives it, as in "not run: needs ..."
     models: tuple[str, ...] = ()
     variants: tuple[str, ...] = ("",)
-    needs: tuple[str, ...] = ()
-    quote: str = ""
-    quote_source: str = ""
     contradicts: tuple[str, ...] = ()
     general: str = ""
     minis: bool = True

@@ -200,11 +200,8 @@ def _paper_lines(trial: Trial) -> list[str]:
 
 
 def quotation(claim: Claim) -> str:
-    """The paper's own words and where they were checked, or that they weren't."""
-    if not claim.quote:
-        return "a paraphrase, not checked against the paper's words"
-    source = f"checked: {claim.quote_source}" if claim.quote_source else "not checked against the paper"
-    return f'"{claim.quote}" ({source})'
+    """The paper's own words and where they were checked."""
+    return f'"{claim.quote}" (checked: {claim.quote_source})'
 
 
 def heading(source: Source) -> str:

@@ -20,7 +20,6 @@ from ctxexp.maths import Stream
 from ctxexp_papers.claims.checks import LEVEL, Bound, Check
 from ctxexp_papers.claims.source import UNTRAINED, Inputs, Source, has_twin
 from ctxexp_papers.claims.statistics.best_layer import best_layer_gain
-from ctxexp_papers.claims.statistics.control import excess
 from ctxexp_papers.claims.statistics.paired import paired_difference
 from ctxexp_papers.claims.statistics.walks import hump_p, trend_p
 
@@ -36,14 +35,13 @@ NOT_OWN = "neither the paper's models nor its text"
 
 @dataclass(frozen=True)
 class TextSample:
-    """Rows of whole sentences, in their order: places in a layer, and each row's sentence, word form (numbers),
-    whether it is the first measured word of its sentence, and how frequent its word is; (n,) each."""
+    """Rows of whole sentences, in their order: places in a layer, and each row's sentence, word form (numbers), and
+    whether it is the first measured word of its sentence; (n,) each."""
 
     rows: np.ndarray
     sentence: np.ndarray
     word: np.ndarray
     is_first: np.ndarray
-    count: np.ndarray
 
     def sentences(self, x: np.ndarray, *, least: int = 1) -> list[np.ndarray]:
         """The rows of `x` (n, d) by sentence, of those with `least` words."""
@@ -51,8 +49,6 @@ class TextSample:
         return [part for part in np.split(x, ends) if len(part) >= least]
 
 
-Counts = Callable[[Sequence[str]], np.ndarray]
-"""From word forms to how frequent each is, (n,)."""
 Statistics = Callable[[np.ndarray, TextSample], Mapping[str, float]]
 """From a sample's rows in a layer, (n, d) float64, to values by name."""
 
@@ -97,7 +93,6 @@ def measured(
     layers: int = LAYERS,
     sentences: int | None = None,
     options: Sequence[str] = (),
-    counts: Counts | None = None,
 ) -> list[Samples]:
     """The offered models' values, as evidence that gives no verdict; nothing without a model of these kinds.
 
@@ -114,17 +109,15 @@ def measured(
         layers: of a model, at the most, evenly spaced.
         sentences: at most so many are read.
         options: arguments for the models.
-        counts: of word forms, how frequent they are, NaN where that isn't known; None: as often as they stand in the
-            text.
     """
     members = []
     for model in inputs.models:
         if kinds and KINDS.get(model.split()[0]) not in kinds:
             continue
         space = inputs.space(model, *options, sentences=sentences)
-        members.append(_sampled(model, space, statistics, samples, rows, layers, by_word, counts))
+        members.append(_sampled(model, space, statistics, samples, rows, layers, by_word))
         if twins and (twin := _twin(inputs, model, options, sentences)) is not None:
-            untrained = _sampled(model, twin, statistics, samples, rows, layers, by_word, counts)
+            untrained = _sampled(model, twin, statistics, samples, rows, layers, by_word)
             members[-1] = Sampled(model, members[-1].values, members[-1].layers, untrained.values)
     if not members:
         return []
@@ -144,11 +137,10 @@ def _sampled(
     rows: int,
     layers: int,
     by_word: bool,
-    counts: Counts | None = None,
 ) -> Sampled:
     from ctxexp_compare.space import evenly_spaced
 
-    parts = text_samples(space, samples=samples, rows=rows, by_word=by_word, counts=counts)
+    parts = text_samples(space, samples=samples, rows=rows, by_word=by_word)
     numbers = evenly_spaced(space.layers.layer_numbers, layers)
     by_layer = []
     for number in numbers:
@@ -159,15 +151,12 @@ def _sampled(
     return Sampled(model, values, tuple(numbers))
 
 
-def text_samples(
-    space: Space, *, samples: int, rows: int, by_word: bool = False, counts: Counts | None = None
-) -> list[TextSample]:
+def text_samples(space: Space, *, samples: int, rows: int, by_word: bool = False) -> list[TextSample]:
     """Disjoint samples of a space's occurrences: whole sentences, dealt at random by a fixed seed."""
     every = np.lexsort([space.spans[:, 0], space.sentence])
-    forms, words = np.unique(space.words(every), return_inverse=True)
+    _, words = np.unique(space.words(every), return_inverse=True)
     sentence = space.sentence[every]
     is_first = np.append(True, np.diff(sentence) > 0)
-    frequency = np.bincount(words) if counts is None else counts(forms.tolist())
     if by_word:
         chosen = np.unique(words, return_index=True)[1]
         every, words, sentence, is_first = every[chosen], words[chosen], sentence[chosen], is_first[chosen]
@@ -181,7 +170,7 @@ def text_samples(
         last = at[rows] if len(at) > rows else None
         if last is not None:  # whole sentences alone
             at = at[units[at] < units[last]]
-        parts.append(TextSample(space.rows[every[at]], sentence[at], words[at], is_first[at], frequency[words[at]]))
+        parts.append(TextSample(space.rows[every[at]], sentence[at], words[at], is_first[at]))
     return parts
 
 
@@ -248,16 +237,6 @@ def beyond_walks(check: Check, curve: np.ndarray) -> Check:
     passed = check.passed if beyond else None
     text = f"{check.text}; {p:.1%} of walks have as clear a hump, {sunk:.1%} a hollow, {trend:.1%} a trend"
     return replace(check, passed=passed, text=text)
-
-
-def learned(member: Sampled, values: np.ndarray, twin: np.ndarray | None) -> Check:
-    """Whether an effect by sample (samples,) is above 0 and above that of the untrained twin."""
-    if twin is None:
-        return Check(member.model, text="no untrained twin")
-    more = excess(values, twin)
-    text = f"trained {more.effect.value:+.3f}, untrained {more.control.value:+.3f}"
-    text += f" [{more.control.low:+.3f}, {more.control.high:+.3f}]"
-    return Check(member.model, "", more.passed, *more.difference, text, brief=f"{more.difference.value:+.3f}")
 
 
 def middle(member: Sampled) -> int:

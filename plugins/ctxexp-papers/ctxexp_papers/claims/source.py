@@ -99,8 +99,6 @@ MINIS = ("gpt2", "bert", "elmo")
 """Models whose shipped weights are minis: a name alone, or `weights=mini`, is no model of that paper."""
 PACKAGED = ("smollm2", "minilm")
 """Models whose files come as packages: trained ones, whose untrained twins are drawn of their configs."""
-PRETRAINED = (*MINIS, "smollm2")
-"""Language models as their pre-training left them, or nearly: minilm was trained further, on pairs of sentences."""
 UNTRAINED = "weights=untrained"
 
 

@@ -52,14 +52,13 @@ class Span:
         """Value, low and high of a layer."""
         return float(self.value[layer]), float(self.low[layer]), float(self.high[layer])
 
-    def redrawn(self, draws: int, *, part: int = 0) -> np.ndarray:
+    def redrawn(self, draws: int) -> np.ndarray:
         """Curves (draws, n) as they might have come out: the run's own replicates, else each layer's value redrawn
-        within its own interval, independently, which errs on the wide side since layers share their words. Curves of
-        different `part` are redrawn independently."""
+        within its own interval, independently, which errs on the wide side since layers share their words."""
         if self.replicates is not None:
             return self.replicates.T[:draws].astype(np.float64)
         sd = (self.high - self.low) / (2 * Z)
-        rng = np.random.default_rng([0, Stream.CLAIMS, part])
+        rng = np.random.default_rng([0, Stream.CLAIMS, 0])
         curves: np.ndarray = self.value + sd * rng.normal(size=(draws, len(sd)))
         return curves
 

@@ -121,10 +121,8 @@ class Verdict:
         return self.finding.words
 
 
-def judge(claim: Claim, source: Source, known: Sequence[Finding] = ()) -> Finding:
-    """The finding of the claim's tests on this source; `known` are the findings on claims that it follows from."""
-    if claim.needs:
-        return _follow(claim, source, known)
+def judge(claim: Claim, source: Source) -> Finding:
+    """The finding of the claim's tests on this source."""
     checks = tuple(claim.check(source)) if isinstance(source, claim.on) else ()
     counted = _counted(claim, source, checks)
     models = claim.models or tuple(dict.fromkeys(check.model for check in counted))
@@ -161,7 +159,7 @@ def decide(claim: Claim, findings: Sequence[Finding]) -> Verdict:
     if best is None:
         reasons_ = [f"{f.source.title}: {f.why}" for f in own if f.why]
         return Verdict(claim, None, beside, "; ".join(reasons_) or f"needs {claim.evidence}")
-    return Verdict(claim, best, beside, best.why if best.outcome in ("open", "only") or claim.needs else "")
+    return Verdict(claim, best, beside, best.why if best.outcome in ("open", "only") else "")
 
 
 def reasons(checks: Sequence[Check]) -> list[str]:
@@ -196,21 +194,6 @@ def _why(claim: Claim, models: Sequence[str], checks: Sequence[Check], open_: Se
     absent = [m for m in models if not any(c.model == m for c in checks)]
     lacks = reasons([check for check in checks if check.variant in open_])
     return "; ".join([*([f"no run of {', '.join(absent)}"] if absent else []), *lacks])
-
-
-def _follow(claim: Claim, source: Source, known: Sequence[Finding]) -> Finding:
-    """An inference stands where everything that it rests on stands; the weakest of those decides. Where one of them
-    fails it is left without support, which doesn't make it false: open."""
-    order: list[Outcome] = ["fail", "none", "open", "only", "pass"]
-    basis = [finding for finding in known if finding.claim.id in claim.needs]
-    if len(basis) < len(claim.needs):
-        return Finding(claim, source, "none", (), (), f"rests on {' and '.join(claim.needs)}")
-    weakest = min(basis, key=lambda finding: order.index(finding.outcome))
-    grounds = " and on ".join(f"{finding.claim.id} ({finding.words})" for finding in basis)
-    why = f"an inference, no better founded than the weaker of what it rests on: {grounds}"
-    if weakest.outcome == "fail":
-        return Finding(claim, source, "open", (), (), why)
-    return Finding(claim, source, weakest.outcome, weakest.variants, (), why, weakest.open, weakest.failed)
 
 
 def _s(n: int) -> str:

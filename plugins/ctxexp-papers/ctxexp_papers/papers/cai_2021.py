@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from ctxexp_papers.claims.checks import NONE, Bound, Check
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import Samples, TextSample, in_layers, measured
+from ctxexp_papers.claims.samples import Sampled, Samples, TextSample, in_layers, measured
 from ctxexp_papers.claims.source import Inputs, Source
 
 SPACE = "the abstract, ICLR 2021"
@@ -20,11 +20,9 @@ ALL, LATER = "all words", "without first words"
 
 
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
-    """Mean cosine; that within clusters about their means, and about the one mean; the clusters' silhouette, and that
-    of two clusters in a Gaussian cloud of the same covariance."""
+    """The mean cosine within clusters about their means; the clusters' silhouette, and that of two clusters in a
+    Gaussian cloud of the same covariance."""
     from ctxexp_measures.isotropy.clusters import ClusterAdjustedSimilarity, mean_silhouette
-
-    from ctxexp.maths import mean_cosine
 
     values: dict[str, float] = {}
     for name, rows in ((ALL, x), (LATER, x[~sample.is_first])):
@@ -34,41 +32,38 @@ def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
         )
         single = ClusterAdjustedSimilarity(clusters=2)
         values |= {
-            f"cosine, {name}": float(mean_cosine(rows)),
             f"within, {name}": found.get("raw", np.nan),
-            f"single, {name}": found.get("single", np.nan),
             f"silhouette, {name}": float(np.nan_to_num(found.get("silhouette", 0.0))),
             f"cloud, {name}": mean_silhouette(cloud, single._clusters(cloud, 2)),
         }
     return values
 
 
-def _checks(source: Samples, bound: Bound, least: float, *parts: str) -> list[Check]:
-    """A check a model and choice of words over the hidden layers, of a value or of the difference of two."""
+def _checks(
+    source: Samples, statistic: str, value: Callable[[Sampled, str], np.ndarray], bound: Bound, least: float
+) -> list[Check]:
+    """A check a model and choice of words over the hidden layers."""
     checks = []
     for name in (ALL, LATER):
-        members = source.of(*KINDS, statistic=f"{parts[0]}, {name}")
+        members = source.of(*KINDS, statistic=f"{statistic}, {name}")
         for m in members:
-            values = m.values[f"{parts[0]}, {name}"]
-            if len(parts) > 1:
-                values = np.abs(m.values[f"{parts[1]}, {name}"]) - np.abs(values)
-            hidden = type(m)(m.model, {}, m.layers[1:])
-            checks.append(in_layers(hidden, values[:, 1:], bound, least=least, ways=len(members)).under(name))
+            hidden = Sampled(m.model, {}, m.layers[1:])
+            checks.append(in_layers(hidden, value(m, name)[:, 1:], bound, least=least, ways=len(members)).under(name))
     return checks
 
 
 def clustered(source: Samples) -> list[Check]:
     """Whether the silhouette exceeds both its threshold and that of a cloud without clusters."""
-    checks = []
-    for name in (ALL, LATER):
-        members = source.of(*KINDS, statistic=f"silhouette, {name}")
-        for m in members:
-            excess = m.values[f"silhouette, {name}"] - np.maximum(m.values[f"cloud, {name}"], CLUSTERED)
-            hidden = type(m)(m.model, {}, m.layers[1:])
-            checks.append(
-                in_layers(hidden, excess[:, 1:], Bound(above=0.0), least=0.501, ways=len(members)).under(name)
-            )
-    return checks
+
+    def excess(m: Sampled, name: str) -> np.ndarray:
+        return np.asarray(m.values[f"silhouette, {name}"] - np.maximum(m.values[f"cloud, {name}"], CLUSTERED))
+
+    return _checks(source, "silhouette", excess, Bound(above=0.0), 0.501)
+
+
+def isotropic(source: Samples) -> list[Check]:
+    """Whether words are isotropic about their clusters' means."""
+    return _checks(source, "within", lambda m, name: m.values[f"within, {name}"], Bound(within=NONE), 1.0)
 
 
 def sources(inputs: Inputs) -> list[Source]:
@@ -109,18 +104,7 @@ CLAIMS = (
         null="a mean cosine on the margin",
         reason=f"{NONE}, the margin of equivalence for cosines",
         reversal="a layer whose clusters are cones themselves",
-        check=lambda source: _checks(source, Bound(within=NONE), 1.0, "within"),
-    ),
-    claim(
-        id="clusters-are-needed",
-        section="4",
-        statement="It takes the clusters: about the one common mean words are less isotropic.",
-        test="mean cosine about the common mean less that within clusters, both without sign: its interval above .05 "
-        "in more than half of the hidden layers",
-        null="one mean that does as well: the mean cosine of centred vectors is about 0 by its making",
-        reason=f"{NONE}, the margin of equivalence for cosines",
-        reversal="layers that are no less isotropic about one mean",
-        check=lambda source: _checks(source, Bound(above=NONE), 0.501, "within", "single"),
+        check=isotropic,
     ),
 )
 

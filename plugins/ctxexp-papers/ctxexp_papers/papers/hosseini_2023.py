@@ -10,7 +10,7 @@ import numpy as np
 from ctxexp_papers.claims.checks import NONE, Bound, Check
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import Sampled, Samples, TextSample, in_layers, learned, measured, middle
+from ctxexp_papers.claims.samples import Sampled, Samples, TextSample, in_layers, measured, middle
 from ctxexp_papers.claims.source import Inputs, Source
 
 ABSTRACT = "the abstract, arXiv 2311.04930"
@@ -41,16 +41,6 @@ def straightens(source: Samples) -> list[Check]:
         for m in members:
             effect = fall(m.values, name, middle(m))[:, None]
             checks.append(in_layers(Sampled(m.model, {}), effect, Bound(above=MARGIN), ways=len(members)).under(name))
-    return checks
-
-
-def is_learned(source: Samples) -> list[Check]:
-    """Whether the fall exceeds the untrained twin's."""
-    checks = []
-    for name in (ALL, LATER):
-        for m in source.of("decoder", statistic=ALL):
-            twin = fall(m.twin, name, middle(m)) if m.twin else None
-            checks.append(learned(m, fall(m.values, name, middle(m)), twin).under(name))
     return checks
 
 
@@ -91,15 +81,6 @@ CLAIMS = (
         null="a fall on the margin",
         reversal="curvature that rises, or falls with first words alone",
         check=straightens,
-    ),
-    claim(
-        id="learned",
-        section="3",
-        statement="They fall further than in the same network untrained.",
-        test="the fall less the untrained twin's on the same sentences: both intervals above 0",
-        null="the untrained twin's fall",
-        reversal="an untrained twin that straightens as much",
-        check=is_learned,
     ),
     claim(
         id="untrained-do-not",

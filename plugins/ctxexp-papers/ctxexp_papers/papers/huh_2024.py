@@ -13,8 +13,8 @@ from ctxexp_papers.claims.drawn import draw_instances, drawn_if_possible, within
 from ctxexp_papers.claims.fits import contrast_loss, explained, fit, kernel_products, softmax_loss
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import KINDS, NOT_OWN, Sampled, Samples, in_layers, learned
-from ctxexp_papers.claims.source import UNTRAINED, Inputs, Source, has_twin, model_label
+from ctxexp_papers.claims.samples import KINDS, NOT_OWN, Sampled, Samples, in_layers
+from ctxexp_papers.claims.source import Inputs, Source, model_label
 
 ABSTRACT = "the abstract, arXiv 2405.07987"
 LOCAL, GLOBAL = "mutual_knn", "cka"
@@ -28,16 +28,13 @@ OWN_COMPANY = 30.0  # times as often as by chance an event is met beside itself
 
 def pairs(inputs: Inputs, paper: str) -> list[Source]:
     """Every two offered models, each in its middle layer, over the same occurrences: similarity adjusted by random
-    order within words (0: chance; 1: a space with itself), raw, and of the untrained twins where both have one."""
+    order within words (0: chance; 1: a space with itself)."""
     models = [m for m in inputs.models if m.split()[0] in KINDS and "weights=" not in m]
     members = []
     for one, other in combinations(models, 2):
-        found = _compared(inputs, one, other, ())
-        if found is None:
-            continue
-        both = {KINDS[m.split()[0]] for m in (one, other)} and all(map(has_twin, (one, other)))
-        twin = _compared(inputs, one, other, (UNTRAINED,)) if both else None
-        members.append(Sampled(f"{model_label(one)}-{model_label(other)}", found, (), twin or {}))
+        found = _compared(inputs, one, other)
+        if found is not None:
+            members.append(Sampled(f"{model_label(one)}-{model_label(other)}", found))
     if not members:
         return []
     command = f"python -m ctxexp claims paper={paper} model='{','.join(models)}'"
@@ -45,14 +42,14 @@ def pairs(inputs: Inputs, paper: str) -> list[Source]:
     return [Samples("other", "middle layers over the same words of the run's text", departures, [], command, members)]
 
 
-def _compared(inputs: Inputs, one: str, other: str, options: tuple[str, ...]) -> dict[str, np.ndarray] | None:
-    """(samples, 1) by measure, raw and adjusted; None where the models don't have the same occurrences."""
+def _compared(inputs: Inputs, one: str, other: str) -> dict[str, np.ndarray] | None:
+    """(samples, 1) by measure, adjusted; None where the models don't have the same occurrences."""
     from ctxexp_compare.face import parse_measures
     from ctxexp_compare.measure import Sample
 
     from ctxexp_papers.claims.samples import text_samples
 
-    spaces = [inputs.space(model, *options) for model in (one, other)]
+    spaces = [inputs.space(model) for model in (one, other)]
     if not np.array_equal(spaces[0].spans, spaces[1].spans):
         return None
     parts = [text_samples(space, samples=SAMPLES, rows=ROWS) for space in spaces]
@@ -67,7 +64,6 @@ def _compared(inputs: Inputs, one: str, other: str, options: tuple[str, ...]) ->
             one_side, other_side = (measure.prepare_side(x, sample) for x in rows)
             raw = measure.score(one_side, other_side).value
             chance = measure.chance(one_side, other_side, sample, 1).mean
-            values.setdefault(f"{measure.name} raw", []).append(raw)
             values.setdefault(measure.name, []).append((raw - chance) / (measure.self_score_at(len(sample)) - chance))
     return {name: np.array(column)[:, None] for name, column in values.items()}
 
@@ -128,21 +124,6 @@ def alike(source: Samples) -> list[Check]:
     ]
 
 
-def more_than_untrained(source: Samples) -> list[Check]:
-    """Whether trained models are more alike than the same networks untrained."""
-    members = [m for m in source.of(statistic=LOCAL) if m.twin]
-    return [learned(m, m.values[name][:, 0], m.twin[name][:, 0]).under(name) for name in MEASURES for m in members]
-
-
-claim = partial(
-    Claim,
-    on=(Samples,),
-    variants=MEASURES,
-    general="pairs of models",
-    quote_source=ABSTRACT,
-    evidence="the paper's language and vision models on its image captions; two or more model= give the same tests of "
-    "pairs of language models",
-)
 CLAIMS = (
     Claim(
         id="kernel-is-pmi",
@@ -165,28 +146,23 @@ CLAIMS = (
         models=tuple(EVENTS),
         variants=(ENDLESS, BINARY),
     ),
-    claim(
+    Claim(
         id="models-agree",
         section="3",
         statement="Models trained apart represent the same words in alike ways.",
         quote="the ways by which different neural networks represent data are becoming more aligned",
+        quote_source=ABSTRACT,
         test="similarity of the middle layers of each pair of models, adjusted by chance within words: its interval "
         "over samples of sentences above 0, by mutual nearest neighbours and by CKA",
         null="one space's rows in random order within words: what two spaces share by which word stands where",
         reason="0: chance within words, which two random vectors a word reach",
         reversal="pairs of models that share no more than their words",
+        evidence="the paper's language and vision models on its image captions; two or more model= give the same tests "
+        "of pairs of language models",
         check=alike,
-    ),
-    claim(
-        id="training-aligns",
-        section="3",
-        statement="Training aligns them: untrained networks are less alike.",
-        quote_source="",
-        test="a pair's similarity less that of its untrained twins: both intervals above 0",
-        null="the untrained twins, which share the text, the tokenizer and the shape",
-        reason="0: as much without training is no convergence",
-        reversal="untrained networks that are as alike: a random network too keeps which contexts are alike",
-        check=more_than_untrained,
+        on=(Samples,),
+        variants=MEASURES,
+        general="pairs of models",
     ),
 )
 

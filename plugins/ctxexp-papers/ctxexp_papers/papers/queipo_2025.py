@@ -12,20 +12,11 @@ from functools import partial
 
 import numpy as np
 
-from ctxexp_papers.claims.checks import Bound, Check
+from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.drawn import INSTANCES, draw_instances, drawn_if_possible, theorem, theorem_claim
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import (
-    Sampled,
-    Samples,
-    TextSample,
-    beyond_walks,
-    in_layers,
-    measured,
-    middle,
-    peaks,
-)  # fmt: skip
+from ctxexp_papers.claims.samples import Samples, TextSample, beyond_walks, measured, peaks
 from ctxexp_papers.claims.source import Inputs, Source
 
 ABSTRACT = "the abstract, arXiv 2510.06477"
@@ -79,20 +70,12 @@ def drawn(instances: int = INSTANCES) -> Samples:
 
 
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
-    """Mean over sentences: normalised matrix entropy (0 to 1); how much it rises without the first word, beyond
-    leaving out another word."""
+    """Mean over sentences: normalised matrix entropy (0 to 1)."""
     from ctxexp_measures.isotropy.sequence import MatrixEntropy
 
     measure = MatrixEntropy()
-    rng = np.random.default_rng(len(x))
-    whole, gain = [], []
-    for rows in sample.sentences(x, least=LEAST_WORDS):
-        n, d = rows.shape
-        other = 1 + int(rng.integers(n - 1))
-        without = [float(measure.score(np.delete(rows, i, axis=0))) for i in (0, other)]
-        whole.append(float(measure.score(rows)) / np.log(min(n, d)))
-        gain.append((without[0] - without[1]) / np.log(min(n - 1, d)))
-    return {"entropy": float(np.nanmean(whole)), "gain": float(np.nanmean(gain))}
+    sentences = sample.sentences(x, least=LEAST_WORDS)
+    return {"entropy": float(np.nanmean([float(measure.score(rows)) / np.log(min(rows.shape)) for rows in sentences]))}
 
 
 def sources(inputs: Inputs) -> list[Source]:
@@ -101,15 +84,6 @@ def sources(inputs: Inputs) -> list[Source]:
     return [
         *drawn_if_possible(inputs, drawn),
         *measured(inputs, "queipo_2025", statistics, title=title, kinds=("decoder",)),
-    ]
-
-
-def compressed_by_first(source: Samples) -> list[Check]:
-    """Whether the middle layer's entropy rises without the first word, beyond without another."""
-    members = source.of("decoder", statistic="gain")
-    return [
-        in_layers(Sampled(m.model, {}), m.values["gain"][:, [middle(m)]], Bound(above=0.0), ways=len(members))
-        for m in members
     ]
 
 
@@ -126,7 +100,6 @@ def valley(source: Samples) -> list[Check]:
     return checks
 
 
-claim = partial(Claim, on=(Samples,), general="large language models", minis=False)
 proven = partial(
     theorem_claim,
     reversal="rows for which it is otherwise",
@@ -135,7 +108,6 @@ proven = partial(
     section="abstract",
     quote_source=ABSTRACT,
 )
-OF_MODELS = "the paper's models of 410M to 120B parameters on GSM8K; model= gives the same test of a decoder"
 CLAIMS = (
     proven(
         id="one-direction",
@@ -151,19 +123,7 @@ CLAIMS = (
         test="matrix entropy is at most that of one share at the bound and of equal rests",
         check=partial(theorem, statistic="entropy"),
     ),
-    claim(
-        id="first-word-compresses",
-        section="4",
-        statement="In the middle layer it is the first word that compresses sentences.",
-        test="normalised matrix entropy of sentences without their first word less that without another word, in the "
-        "middle layer, which is fixed beforehand: its interval over samples of sentences above 0",
-        null="leaving out another word",
-        reason="0: the paper says produce, not by how much",
-        reversal="decoders whose entropy doesn't hang on the first word",
-        evidence=OF_MODELS,
-        check=compressed_by_first,
-    ),
-    claim(
+    Claim(
         id="valley",
         section="3",
         statement="Entropy over depth is a valley: lower in the middle than at both ends.",
@@ -176,8 +136,11 @@ CLAIMS = (
         reason="0 for lower; 5% of walks for a valley that is no accident",
         reversal="decoders whose entropy is highest in the middle or goes from end to end, beyond what walks do; a "
         "valley so uneven that walks have it too stays open",
-        evidence=OF_MODELS,
+        evidence="the paper's models of 410M to 120B parameters on GSM8K; model= gives the same test of a decoder",
         check=valley,
+        on=(Samples,),
+        general="large language models",
+        minis=False,
     ),
 )
 

@@ -123,15 +123,6 @@ def step_is_less(source: Samples) -> list[Check]:
     ]  # fmt: skip
 
 
-def beyond_chance(source: Samples) -> list[Check]:
-    """Whether the published score exceeds that of exchanged rows."""
-    members = source.of("decoder", statistic=FITTED)
-    return [
-        in_layers(m, m.values[FITTED] - m.values["exchanged"], Bound(above=NONE), least=0.9, ways=len(members))
-        for m in members
-    ]
-
-
 claim = partial(
     Claim,
     on=(Samples,),
@@ -153,18 +144,6 @@ CLAIMS = (
         reversal="steps whose score holds in the rows of the fit alone",
         check=linear,
         variants=(FITTED, HELD_OUT),
-    ),
-    claim(
-        id="beyond-chance",
-        section="3",
-        statement="The published score says that the layers go together.",
-        test="the score less that of the next layer's rows exchanged at random: its interval above .05 in nine of ten "
-        "steps",
-        null="exchanged rows, of which no map knows anything",
-        reason=f"{NONE} of the variance",
-        reversal="as few rows as dimensions, where exchanged rows have 1 too",
-        quote_source="",
-        check=beyond_chance,
     ),
     claim(
         id="less-without-residual",

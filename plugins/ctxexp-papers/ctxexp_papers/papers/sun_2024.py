@@ -1,9 +1,8 @@
-"""Sun et al. (2024), *Massive Activations*: a few entries a thousand times the median, at the first word, constant."""
+"""Sun et al. (2024), *Massive Activations*: a few entries a thousand times the median, and constant."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,34 +10,31 @@ import numpy as np
 from ctxexp_papers.claims.checks import Bound, Check
 from ctxexp_papers.claims.paper import Claim, Paper
 from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.samples import Sampled, Samples, TextSample, in_layers, learned, measured, middle
+from ctxexp_papers.claims.samples import Sampled, Samples, TextSample, in_layers, measured, middle
 from ctxexp_papers.claims.source import Inputs, Source
 
 ABSTRACT = "the abstract, arXiv 2402.17762"
 TIMES = 1000.0  # the median, from which on an activation is massive
-FEW, MOST, CONSTANT = 10.0, 0.9, 0.25
-PREFIXES = {"BOS in front": "bos", "a dot in front": "."}
+FEW, CONSTANT = 10.0, 0.25
 SENTENCES = 400
 
 
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
-    """Of a sample's sentences: the largest activation over the median (log10, mean); how many are massive; which share
-    of these stands in first words; and the coefficient of variation of the largest one's dimension over first words."""
-    ratios, counts, first = [], [], []
+    """Of a sample's sentences: the largest activation over the median (log10, mean); how many are massive; and the
+    coefficient of variation of the largest one's dimension over first words."""
+    ratios, counts = [], []
     for rows in sample.sentences(np.abs(x)):
         relative = rows / max(float(np.median(rows)), np.finfo(np.float64).tiny)
         massive = relative >= TIMES
         ratios.append(np.log10(relative.max()))
         if massive.any():
             counts.append(massive.sum())
-            first.append(massive[0].sum() / massive.sum())
     starts = x[sample.is_first]
     largest = int(np.abs(starts).mean(axis=0).argmax())
     column = starts[:, largest]
     return {
         "log ratio": float(np.mean(ratios)),
         "count": float(np.mean(counts)) if counts else np.nan,
-        "first": float(np.mean(first)) if first else np.nan,
         "variation": float(column.std() / abs(column.mean())) if counts else np.nan,
     }
 
@@ -56,53 +52,19 @@ def at_middle(source: Samples, statistic: str, bound: Bound) -> list[Check]:
     return checks
 
 
-def is_learned(source: Samples) -> list[Check]:
-    """Whether the largest activation is larger than in the untrained twin."""
-    checks = []
-    for m in source.of("decoder", statistic="log ratio"):
-        at = middle(m)
-        twin = m.twin["log ratio"][:, at] if m.twin else None
-        checks.append(learned(m, m.values["log ratio"][:, at], twin))
-    return checks
-
-
 def sources(inputs: Inputs) -> list[Source]:
-    """Offered decoders as tokenized, with their twins, and with a BOS or a dot in front."""
-    found = _measured(inputs, twins=True)
-    if not found:
-        return []
-    members = found[0].members
-    for name, prefix in PREFIXES.items():
-        with_prefix = _measured(inputs, f"model.prefix={prefix}")[0].members
-        pairs = zip(members, with_prefix, strict=True)
-        members = [replace(m, values={**m.values, f"log ratio, {name}": p.values["log ratio"]}) for m, p in pairs]
-    return [replace(found[0], members=members)]
-
-
-def _measured(inputs: Inputs, *options: str, twins: bool = False) -> list[Samples]:
-    return measured(
-        inputs,
-        "sun_2024",
-        statistics,
-        title="words by their first pieces, sentence by sentence, as tokenized",
-        kinds=("decoder",),
-        twins=twins,
-        sentences=SENTENCES,
-        options=("model.pooling=first", *options),
-    )
-
-
-def leave_words(source: Samples) -> list[Check]:
-    """Whether words have massive activations as tokenized, and none with another token in front."""
-    checks = []
-    for name in PREFIXES:
-        members = source.of("decoder", statistic=f"log ratio, {name}")
-        for m in members:
-            for statistic, bound in (("log ratio", Bound(above=3.0)), (f"log ratio, {name}", Bound(below=3.0))):
-                values = m.values[statistic][:, [middle(m)]]
-                check = in_layers(Sampled(m.model, {}), values, bound, ways=2 * len(members))
-                checks.append(replace(check, text=statistic).under(name))
-    return checks
+    """Offered decoders as tokenized."""
+    return [
+        *measured(
+            inputs,
+            "sun_2024",
+            statistics,
+            title="words by their first pieces, sentence by sentence, as tokenized",
+            kinds=("decoder",),
+            sentences=SENTENCES,
+            options=("model.pooling=first",),
+        )
+    ]
 
 
 claim = partial(
@@ -136,30 +98,6 @@ CLAIMS = (
         check=partial(at_middle, statistic="count", bound=Bound(below=FEW)),
     ),
     claim(
-        id="at-the-start",
-        section="2",
-        statement="They stand at the start of the text.",
-        quote="",
-        quote_source="",
-        test="the share of them in first words: its interval above nine in ten",
-        reason="nine in ten: the paper names delimiters beside the start",
-        reversal="massive activations in words between",
-        check=partial(at_middle, statistic="first", bound=Bound(above=MOST)),
-    ),
-    claim(
-        id="leave-the-words",
-        section="2",
-        statement="They belong to whatever token comes first: with one in front of the text no word has any.",
-        quote="",
-        quote_source="",
-        test="log10 of a sentence's largest activation over its median, among words alone: above 3 as tokenized, below "
-        "3 with a BOS or a dot in front, which is encoded and not measured: intervals over samples",
-        reason="a thousand times the median, as above",
-        reversal="decoders whose words keep theirs behind another token",
-        check=leave_words,
-        variants=tuple(PREFIXES),
-    ),
-    claim(
         id="constant",
         section="3",
         statement="Their value hardly depends on the text.",
@@ -168,17 +106,6 @@ CLAIMS = (
         reason=".25: a quarter of its size, of which several thousand sentences' first words, all different, are free",
         reversal="values that vary with the word as much as others do",
         check=partial(at_middle, statistic="variation", bound=Bound(below=CONSTANT)),
-    ),
-    claim(
-        id="learned",
-        section="3",
-        statement="They come of training.",
-        quote="",
-        quote_source="",
-        test="log10 of the largest activation over the median less the untrained twin's: both intervals above 0",
-        reason="0: as large without training is not learned",
-        reversal="untrained networks with activations as large",
-        check=is_learned,
     ),
 )
 

@@ -29,7 +29,6 @@ class Gain:
     high: float
     least: float  # of the true best middle layer's gain over the true best end
     most: float
-    surely: float  # `least`, as small as any of the ways in which a claim can fail needs
     layers: tuple[int, ...]  # chosen for one task or more, the most often chosen first
     by_task: np.ndarray
 
@@ -79,13 +78,13 @@ def best_layer_gain(
     by_task = scores[np.arange(n), chosen] - scores[np.arange(n), rival]
     weights = rng.multinomial(n, np.full(n, 1 / n), resamples) / n
     low, high = np.quantile(weights @ by_task, [0.025, 0.975])
-    least, most, surely = _simultaneous(scores[:, middle, None] - scores[:, None, ends], weights, ways)
+    least, most = _simultaneous(scores[:, middle, None] - scores[:, None, ends], weights, ways)
     values, counts = np.unique(chosen, return_counts=True)
     order = tuple(int(i) for i in values[np.argsort(-counts, kind="stable")])
-    return Gain(float(by_task.mean()), float(low), float(high), least, most, surely, order, by_task)
+    return Gain(float(by_task.mean()), float(low), float(high), least, most, order, by_task)
 
 
-def _simultaneous(differences: np.ndarray, weights: np.ndarray, ways: int) -> tuple[float, float, float]:
+def _simultaneous(differences: np.ndarray, weights: np.ndarray, ways: int) -> tuple[float, float]:
     """The interval of max over candidates of min over rivals of the true difference, from those by task (tasks,
     candidates, rivals) and resamples' weights (resamples, tasks)."""
     n = len(differences)
@@ -95,7 +94,6 @@ def _simultaneous(differences: np.ndarray, weights: np.ndarray, ways: int) -> tu
     floor = np.finfo(np.float64).tiny
     t = (means - mean) / np.sqrt(np.maximum(spread / (n - 1), floor))
     t = np.where(spread > floor, t, 0.0)
-    largest = t.max(axis=(1, 2))
-    least, surely = (mean - np.quantile(largest, 1 - 0.025 / k) * error for k in (1, ways))
+    least = mean - np.quantile(t.max(axis=(1, 2)), 1 - 0.025) * error
     most = mean - np.quantile(t, 0.025 / (mean.shape[1] * ways), axis=0) * error
-    return tuple(float(end.min(axis=1).max()) for end in (least, most, surely))  # type: ignore[return-value]
+    return float(least.min(axis=1).max()), float(most.min(axis=1).max())

@@ -1,7 +1,7 @@
-"""Trends and associations of curves over layers, against walks: layers are steps of one walk and not exchangeable.
+"""Trends and humps of curves over layers, against walks: layers are steps of one walk and not exchangeable.
 
-Two independent random walks of 13 layers correlate at p < .05 in a third of cases by the usual test, and one walk with
-depth in more than half. Two kinds of walks must go less far than a curve does:
+A random walk of 13 layers correlates with depth at p < .05 in more than half of the cases by the usual test. Two kinds
+of walks must go less far than a curve does:
 
 - walks of the curve's own steps, each up or down at random: of the very same roughness, whatever the sizes of their
   steps. Exact for a walk whose steps are symmetric and independent, of any distribution (a sign-flip test; Fisher
@@ -78,28 +78,6 @@ def trend_p(curve: np.ndarray, rng: np.random.Generator) -> float:
     if not np.isfinite(rho):
         return float("nan")
     return max(_share(spearman_rows(walks_of(curve, rng), depth), rho), _smooth_share(curve, depth))
-
-
-def association_p(a: np.ndarray, b: np.ndarray, rng: np.random.Generator) -> float:
-    """How often walks go with the other curve as far as both curves go with each other, in either direction.
-
-    Either curve is put in a walk's place, and the largest share counts: which of both is a walk isn't known.
-
-    Args:
-        a: (n,) values by layer.
-        b: (n,) values by layer of another quantity, of which `a` is no part: a difference in which both stand is
-            correlated with either by its making.
-        rng: see `walks_of`.
-
-    Returns:
-        The share of walks that go as far, in [0, 1], as for `trend_p`; NaN where the correlation is undefined.
-    """
-    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    rho = spearman(a, b)
-    if not np.isfinite(rho):
-        return float("nan")
-    own = max(_share(spearman_rows(walks_of(x, rng), y), rho) for x, y in ((a, b), (b, a)))
-    return max(own, _smooth_share(a, b), _smooth_share(b, a))
 
 
 def hump_p(curve: np.ndarray, rng: np.random.Generator) -> float:

@@ -7,10 +7,10 @@ from ctxexp.report.ethayarajh_2019 import CAVEAT, SOURCE
 from ctxexp_papers.claims.evidence import families
 from ctxexp_papers.claims.paper import Paper
 from ctxexp_papers.claims.source import Inputs, Source
-from ctxexp_papers.papers.ethayarajh_2019 import contexts, halves, per_word, polysemy, released, static, words
+from ctxexp_papers.papers.ethayarajh_2019 import curves, per_word, polysemy, released
 from ctxexp_papers.papers.ethayarajh_2019.protocol import PROTOCOL
 
-CLAIMS = (*contexts.CLAIMS, halves.CLAIM, *words.CLAIMS, polysemy.CLAIM, *static.CLAIMS)
+CLAIMS = (*curves.CLAIMS, polysemy.CLAIM)
 """Every claim, in the paper's order."""
 
 RULE = (
@@ -25,16 +25,12 @@ RULE = (
 
 def sources(inputs: Inputs) -> list[Source]:
     """Runs by family, the authors' per-word files where their folder is named, and their per-layer figures."""
-    runs = [pair for pair in inputs.runs if not inputs.models or _is_of(pair[0].info.model.name, inputs.models)]
+    chosen = {text.split()[0] for text in inputs.models}
+    runs = [pair for pair in inputs.runs if not chosen or pair[0].info.model.name in chosen]
     every = [*families(runs, PROTOCOL), per_word.source(inputs), *polysemy.sources(inputs)]
     found: list[Source] = [source for source in every if source is not None]
     found.sort(key=lambda source: source.kind != "protocol")
     return [*found, released.family()]
-
-
-def _is_of(model: str, models: tuple[str, ...]) -> bool:
-    """Whether a run is of one of these models, or of a file of word vectors."""
-    return model in {text.split()[0] for text in models} or model not in PROTOCOL.checkpoints
 
 
 def notes() -> list[str]:
@@ -57,8 +53,8 @@ def paper() -> Paper:
         claims=CLAIMS,
         sources=sources,
         released="github.com/kawine/contextual",
-        labels={**released.NAMES, contexts.BOTH: ""},
-        abstract=("anisotropic", "same-word-closer", "self-similarity-falls", "variance-below-5", "finite-senses"),
+        labels=released.NAMES,
+        abstract=("anisotropic", "same-word-closer", "self-similarity-falls", "variance-below-5"),
         rule=RULE,
         notes=notes,
     )

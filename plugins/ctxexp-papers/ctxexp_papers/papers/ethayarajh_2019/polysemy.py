@@ -143,5 +143,4 @@ CLAIM = Claim(
     variants=(NO_PART, LARGER_PART),
     evidence="the released per-word files (released=) with SEMCOR=<folder of semcor> and STS=<folder of STS2012-test "
     f"...> in the environment, or runs ({RUN})",
-    contradicts=("gari_soler_2021/mono-above-poly", "gari_soler_2021/bands-in-order"),
 )
