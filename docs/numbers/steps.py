@@ -26,7 +26,7 @@ STEPS = {
     "court": Step(
         'python -m ctxexp claims released="$RELEASED" model=gpt2,bert,elmo,smollm2,minilm,glove out=claims',
         "claims",
-        ("RELEASED", "STS", "BENCHMARKS"),
+        ("RELEASED", "STS"),
     ),
     "precision": Step("python -m docs.numbers.precision"),
     "notebooks": Step("python tests/test_notebooks.py"),
