@@ -51,7 +51,7 @@ def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def template(common: Path) -> Path:
     """A folder with an empty tracking store, to be copied: making one takes seconds."""
-    from ctxexp.sinks.mlflow import database
+    from ctxexp.sinks import database
 
     database.prepare(common / "template-store")
     return common / "template-store"

@@ -14,7 +14,7 @@ from ctxexp import Results, Run, Sink
 from ctxexp.files.process import job_folder, new_id
 from ctxexp.jobs import Job, Sinks, job, new_run
 from ctxexp.sink import Sweep
-from ctxexp.sinks.mlflow import database
+from ctxexp.sinks import database
 from tests.shipped import MlflowSink
 
 

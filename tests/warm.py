@@ -88,7 +88,7 @@ class Warm:
 
 def load() -> None:
     """Import what commands import, ctxexp's tracking first, since it settles how MLflow behaves."""
-    package = import_module("ctxexp.sinks.mlflow").__path__[0]
+    package = import_module("ctxexp.sinks").__path__[0]
     for name in LIBRARIES.split():
         import_module(name)
     for path in sorted(Path(package).parent.glob("*.py")):

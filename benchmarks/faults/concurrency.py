@@ -12,14 +12,14 @@ import numpy as np
 
 from ctxexp.files.process import job_folder
 from ctxexp.jobs import Sinks, job, new_run
-from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.sink import MlflowSink
+from ctxexp.sinks import database
+from ctxexp.sinks.mlflow import MlflowSink
 from tests.made import results_with, told
 
 from . import Lost
 
 PROCESSES = multiprocessing.get_context("forkserver")  # real processes that import mlflow once between them
-PROCESSES.set_forkserver_preload(["mlflow.store.tracking.sqlalchemy_store", "alembic.command", "ctxexp.sinks.mlflow"])
+PROCESSES.set_forkserver_preload(["mlflow.store.tracking.sqlalchemy_store", "alembic.command", "ctxexp.sinks"])
 
 
 def cases(seed: int, count: int, folder: Path, processes: int = 16) -> Iterator[tuple[str, Callable[[], object]]]:

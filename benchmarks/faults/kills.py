@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 
 from ctxexp import Results
-from ctxexp.sinks.mlflow import database
+from ctxexp.sinks import database
 
 from . import Lost, Silent
 

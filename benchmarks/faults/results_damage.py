@@ -18,7 +18,7 @@ from ctxexp.files.process import job_folder
 from ctxexp.jobs import Sinks, job, new_run, reuse
 from ctxexp.jobs.execute import _results_of, _rows
 from ctxexp.sink import Sweep
-from ctxexp.sinks.mlflow.sink import MlflowSink
+from ctxexp.sinks.mlflow import MlflowSink
 from tests.made import results_with, told
 
 from . import Lost, Silent

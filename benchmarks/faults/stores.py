@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.errors import TrackingError
-from ctxexp.sinks.mlflow import database
+from ctxexp.sinks import database
 
 from . import Lost, Silent
 from .disk import disk, fill

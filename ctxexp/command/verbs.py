@@ -25,8 +25,8 @@ from ctxexp.plugins.registry import GROUPS, Registry, load_plugin_files, registr
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.document import Document
 from ctxexp.report.terminal import Table
-from ctxexp.sinks.mlflow.database import DATABASE, is_intact, point_to, prepare, sqlite_file, sqlite_path, sqlite_uri
-from ctxexp.sinks.mlflow.ui import serve
+from ctxexp.sinks.database import DATABASE, is_intact, point_to, prepare, sqlite_file, sqlite_path, sqlite_uri
+from ctxexp.sinks.ui import serve
 from ctxexp.vectors.cache import clear, entries, size_text
 
 KINDS = {"shards": "shards of encoding that was stopped", "sums": "sums of one pass"}  # what isn't vectors
@@ -125,7 +125,7 @@ def upload(folder: Path, *folders: Path, uri: str | None = None, experiment: str
     experiment: MLflow's experiment; null: the run's own
     example: ctxexp upload mlruns/results/20261126-171123-9aae98
     """
-    from ctxexp.sinks.mlflow.ui import upload as send
+    from ctxexp.sinks.ui import upload as send
 
     every = (one for place in (folder, *folders) for one in send(place, uri=uri, experiment=experiment))
     return Document([f"{one.folder}: {'sent' if one.is_new else 'there already'}, {one.link}" for one in every])

@@ -18,7 +18,7 @@ from ctxexp.command.config import as_written
 from ctxexp.errors import ConfigError, TrackingError, line
 from ctxexp.files.credentials import RULE, VARIABLE, mask, redact, refuse_clear, secrets_in
 from ctxexp.files.process import command
-from ctxexp.sinks.mlflow import database
+from ctxexp.sinks import database
 from ctxexp.testing import MemorySink
 from tests.tracked import run_of, tracked
 

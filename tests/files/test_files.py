@@ -28,7 +28,7 @@ from ctxexp.plugins.registry import Registry
 from ctxexp.report import Table, frame, write_file
 from ctxexp.report import page as report
 from ctxexp.report.terminal import write_tables
-from ctxexp.sinks.mlflow.database import tracking_errors
+from ctxexp.sinks.database import tracking_errors
 from ctxexp.vectors.encode import open_store
 from tests.made import results_with, told
 from tests.tracked import run_of, tracked

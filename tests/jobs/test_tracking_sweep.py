@@ -23,7 +23,7 @@ from ctxexp.jobs import labels, run_name, title_of
 from ctxexp.jobs.execute import close_sweep, run_application
 from ctxexp.report import colours
 from ctxexp.sink import SweepReport, SweepRow
-from ctxexp.sinks.mlflow.values import job_note, sweep_note
+from ctxexp.sinks.values import job_note, sweep_note
 from tests.made import results_with
 from tests.tracked import client_of, finish_job, stored_sweep
 
@@ -38,7 +38,7 @@ from ctxexp.errors import ModelError
 from ctxexp.jobs import job, new_run
 from ctxexp.jobs import Sinks
 from ctxexp.files.process import new_id
-from ctxexp.sinks.mlflow.sink import MlflowSink
+from ctxexp.sinks.mlflow import MlflowSink
 from tests.made import results_with, told
 
 @hydra.main(version_base="1.3", config_path=".", config_name="config")

@@ -33,19 +33,19 @@ from ctxexp.files.process import job_folder, write_state
 from ctxexp.jobs import Job, Sinks, finished_on_disk, job, reuse
 from ctxexp.report.frame import FIXED
 from ctxexp.sink import load_run
-from ctxexp.sinks.mlflow import database, views
-from ctxexp.sinks.mlflow.database import tracking_errors
-from ctxexp.sinks.mlflow.sink import finished_run
-from ctxexp.sinks.mlflow.ui import upload
-from ctxexp.sinks.mlflow.values import NOTE, OWN_NOTE, flat, headline, keys_to_compare, metric_name, metric_names
-from ctxexp.sinks.mlflow.views import dataset_inputs
+from ctxexp.sinks import database, views
+from ctxexp.sinks.database import tracking_errors
+from ctxexp.sinks.mlflow import finished_run
+from ctxexp.sinks.ui import upload
+from ctxexp.sinks.values import NOTE, OWN_NOTE, flat, headline, keys_to_compare, metric_name, metric_names
+from ctxexp.sinks.views import dataset_inputs
 from tests.made import results_with, saying, told
 from tests.shipped import MlflowSink
 from tests.tracked import client_of, run_of
 
 LAYERS = 5
 PROCESSES = multiprocessing.get_context("forkserver")  # real processes that import mlflow once between them
-PROCESSES.set_forkserver_preload(["mlflow.store.tracking.sqlalchemy_store", "alembic.command", "ctxexp.sinks.mlflow"])
+PROCESSES.set_forkserver_preload(["mlflow.store.tracking.sqlalchemy_store", "alembic.command", "ctxexp.sinks"])
 
 
 def fork(target: Callable, *args: object) -> BaseProcess:
@@ -765,6 +765,6 @@ def test_parallel_jobs_name_one_data_set_and_note_the_experiment(store: Path, wh
 
 def test_importing_tracking_is_light() -> None:
     heavy = {"mlflow", "torch", "pandas", "sqlalchemy"}
-    code = f"import sys, ctxexp.sinks.mlflow; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, ctxexp.sinks; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -16,9 +16,9 @@ from mlflow import MlflowClient
 
 from ctxexp import Results
 from ctxexp.results.run_info import MixInfo
-from ctxexp.sinks.mlflow import database, views
-from ctxexp.sinks.mlflow.ui import charts_link
-from ctxexp.sinks.mlflow.values import NOTE, VIEW, experiment_note, keys_to_compare, marked_results, metric_names
+from ctxexp.sinks import database, views
+from ctxexp.sinks.ui import charts_link
+from ctxexp.sinks.values import NOTE, VIEW, experiment_note, keys_to_compare, marked_results, metric_names
 from tests.made import results_with, told
 from tests.shipped import MlflowSink
 from tests.tracked import run_of

@@ -25,10 +25,10 @@ def on_disk(folder: Path) -> Iterator[LinkedResults]:
 def in_mlflow(uri: str, experiment: str) -> Iterator[LinkedResults]:
     """Finished runs of an MLflow experiment, the newest first."""
     from ctxexp.files.credentials import redact
-    from ctxexp.sinks.mlflow import database
-    from ctxexp.sinks.mlflow.database import tracking_errors
-    from ctxexp.sinks.mlflow.values import KIND, LOGGED
-    from ctxexp.sinks.mlflow.views import run_link
+    from ctxexp.sinks import database
+    from ctxexp.sinks.database import tracking_errors
+    from ctxexp.sinks.values import KIND, LOGGED
+    from ctxexp.sinks.views import run_link
 
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # one bar per file
     if uri.startswith("sqlite") and not database.sqlite_path(uri).exists():

@@ -24,11 +24,11 @@ from ctxexp.files.credentials import mask, redact
 from ctxexp.files.process import RUN, raise_on_termination, read_state, write_state
 from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sink import load_run
-from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.database import tracking_errors
-from ctxexp.sinks.mlflow.sink import MlflowSink
-from ctxexp.sinks.mlflow.values import KIND, SWEEP, VIEW
-from ctxexp.sinks.mlflow.views import address_file, base, run_link, sweep_link
+from ctxexp.sinks import database
+from ctxexp.sinks.database import tracking_errors
+from ctxexp.sinks.mlflow import MlflowSink
+from ctxexp.sinks.values import KIND, SWEEP, VIEW
+from ctxexp.sinks.views import address_file, base, run_link, sweep_link
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -29,9 +29,9 @@ from ctxexp.report.frame import SUMMARY as SUMMARY_COLOUR
 from ctxexp.report.frame import colours
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
-from ctxexp.sinks.mlflow import database, views
-from ctxexp.sinks.mlflow.database import tracking_errors
-from ctxexp.sinks.mlflow.values import (
+from ctxexp.sinks import database, views
+from ctxexp.sinks.database import tracking_errors
+from ctxexp.sinks.values import (
     BUNDLE,
     COLOUR,
     ERROR,
@@ -54,7 +54,7 @@ from ctxexp.sinks.mlflow.values import (
     sweep_note,
     tags_of,
 )
-from ctxexp.sinks.mlflow.views import (
+from ctxexp.sinks.views import (
     dataset_inputs,
     jobs_filter,
     logged_model,

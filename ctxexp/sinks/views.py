@@ -37,8 +37,8 @@ from ctxexp.report.wording import (
 from ctxexp.results import Results
 from ctxexp.results.run_info import CorpusInfo, RunInfo
 from ctxexp.results.values import LAYER, Key
-from ctxexp.sinks.mlflow.database import insert, sqlite_file, sqlite_path, version_of
-from ctxexp.sinks.mlflow.values import (
+from ctxexp.sinks.database import insert, sqlite_file, sqlite_path, version_of
+from ctxexp.sinks.values import (
     KIND,
     MODEL,
     NOTE,

@@ -29,8 +29,8 @@ from ctxexp.errors import TrackingError
 from ctxexp.files import MAKE_ROOM, user_path
 from ctxexp.files.credentials import VARIABLE, mask, redact, secrets_in
 from ctxexp.files.process import HOST, PID, STARTED, defer_signals, why_gone
-from ctxexp.sinks.mlflow import settle
-from ctxexp.sinks.mlflow.values import KIND
+from ctxexp.sinks import settle
+from ctxexp.sinks.values import KIND
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
