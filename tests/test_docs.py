@@ -22,6 +22,7 @@ import pytest
 from warm import Warm
 
 from tests.composed import registry_of
+from tests.made import told
 from tests.shipped import mini
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -257,15 +258,13 @@ def test_local_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md", *PLUGIN_PAGES], ids=lambda p: p.name)
 def test_modules_and_files_that_are_named_exist(page: Path) -> None:
     """`ctxexp.Group`, `info.corpus.words`; `vectors/__init__.py`, from the root or the package, or a file by name."""
-    from ctxexp.results import RunInfo
-    from ctxexp.results.run_info import FitInfo, TransformInfo
 
     text = re.sub(r"^```(?!$).*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     known = {p.name for p in (ROOT / "ctxexp").rglob("*.py")} | {f"{name}.py" for name in written()}
     for name in re.findall(r"`(ctxexp(?:_\w+)?(?:\.\w+)+)(?:\(.*?\))?`", text):
         pkgutil.resolve_name(name)
     for name in re.findall(r"`info\.([\w.]+)`", text):
-        attrgetter(name)(RunInfo(transform=TransformInfo(fit=FitInfo())))
+        attrgetter(name)(told(fit_on="x"))
     for name in re.findall(r"`([\w/]+(?:\.py|/))`", text):
         assert (ROOT / name).exists() or (ROOT / "ctxexp" / name).exists() or name in known, name
 

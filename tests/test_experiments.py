@@ -78,9 +78,8 @@ def takes(verb: str, words: list[str]) -> None:
     import ctxexp_lab
 
     from ctxexp.command import Verb, registry
-    from ctxexp.plugins import COMMAND
 
-    factory = ctxexp_lab._uses if verb == "probe" else registry().find(COMMAND, verb).factory
+    factory = ctxexp_lab._uses if verb == "probe" else registry().find("command", verb).factory
     bare, keywords = Verb(verb, factory).arguments(words)
     assert bare or keywords
 

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from ctxexp.models.elmo.encoder import ElmoEncoder
+from ctxexp.models.elmo.files import ElmoOptions
+
+
+def elmo_options(**changes: Any) -> ElmoOptions:
+    """The shape of an ELMo that is made in no time."""
+    base = ElmoOptions(4, ((1, 3), (2, 4), (3, 6)), 1, 262, 50, "relu", 12, 5, 2, 3.0, 3.0, True)
+    return replace(base, **changes)
+
+
+def elmo(options: ElmoOptions, state: dict[str, torch.Tensor], **choices: Any) -> ElmoEncoder:
+    """The encoder of an ELMo's weights."""
+    return ElmoEncoder(options, state, source="test", identity="x:y", **choices)
+
 
 TEXTS = [
     "The quick brown fox jumps over the lazy dog, and the dog doesn't mind.",

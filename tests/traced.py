@@ -8,11 +8,16 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ctxexp import Corpus, EncodedSentence, Encoder, Sentence
+from ctxexp import Corpus, EncodedSentence, Encoder, Engine, Sentence
+from ctxexp.vectors import Store
+from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.encoding import EncodingWorkers
 
 
 class TracingEncoder(Encoder):
@@ -52,6 +57,18 @@ def text(n: int = 120) -> Corpus:
     """Sentences of 1 to 9 words."""
     rng = np.random.default_rng(0)
     return Corpus.of("text", [[*(f"w{i}" for i in rng.integers(0, 9, 1 + j % 9)), str(j)] for j in range(n)])
+
+
+def encoded(cache: Path, engine: Engine | None = None, encoder: TracingEncoder | None = None, **choices: Any) -> Store:
+    """The stored vectors of `text()`, encoded by the engine's workers (None: here)."""
+    cache.mkdir(exist_ok=True)
+    encoder = encoder or TracingEncoder(cache)
+    workers = None if engine is None else EncodingWorkers(engine, partial(_same, choices.pop("made", encoder)))
+    return open_store(text(), encoder, cache=cache, batch_tokens=20, workers=workers)
+
+
+def _same(encoder: TracingEncoder) -> TracingEncoder:
+    return encoder
 
 
 def layers(cache: Path) -> bytes:

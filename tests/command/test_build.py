@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ctxexp.command import Built
-from ctxexp.command.config import Component
 from ctxexp.command.key import key_of
 from tests.composed import composed
 
@@ -16,7 +16,7 @@ def test_check_key_and_run_share_parts_that_are_built_once(tmp_path: Path) -> No
     config = composed("model=random_words", "metric=anisotropy", "bootstrap=0", f"cache.folder={tmp_path}")
     calls: Counter[str] = Counter()
 
-    def counting(part: Component) -> Callable[[], object]:
+    def counting(part: Any) -> Callable[[], object]:
         def build() -> object:
             calls[part.kind] += 1
             return part.make()

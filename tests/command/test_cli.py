@@ -14,7 +14,6 @@ from warm import Warm
 
 from ctxexp import Results
 from ctxexp.command import registry
-from ctxexp.plugins import COMMAND
 from ctxexp.plugins.registry import GROUPS
 from ctxexp.results import Key
 from ctxexp.results.frame import mix_mark
@@ -139,7 +138,7 @@ def test_help_is_one_screen_that_names_every_verb_and_group(tmp_path: Path) -> N
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 100
     words = set(re.findall(r"[\w-]+", "\n".join(lines)))
-    assert {*GROUPS, *registry().names(COMMAND)} <= words
+    assert {*GROUPS, *registry().names("command")} <= words
     assert list(tmp_path.iterdir()) == []
 
 

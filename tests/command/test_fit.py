@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,6 @@ from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.text import sentences_of
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.jobs.execute import summary
-from ctxexp.plugins.registry import Registry
 from ctxexp.report import run_facts
 from ctxexp.results import RunInfo
 from ctxexp.results.run_info import FitInfo
@@ -73,12 +73,12 @@ class Plugin:
 
 
 @pytest.fixture(scope="module")
-def registry() -> Registry:
+def registry() -> Any:
     return registry_of([("toys", Plugin())])
 
 
 @pytest.fixture(scope="module")
-def config(registry: Registry) -> Callable[..., Config]:
+def config(registry: Any) -> Callable[..., Any]:
     """The config of a run on the toys, with vectors in a folder."""
 
     def made(
@@ -98,7 +98,7 @@ def ran(made: Config, folder: Path) -> Results:
 
 @pytest.mark.parametrize("fit_on", ["target", "train", "all", "nli"])
 def test_both_kinds_of_measures_see_the_fitted_transform(
-    fit_on: str, config: Callable[..., Config], tmp_path: Path
+    fit_on: str, config: Callable[..., Any], tmp_path: Path
 ) -> None:
     texts = {"target": gold(), "train": gold(split="train"), "all": gold(split="all")}
     texts["nli"] = Corpus("lines", gold(split="all").sentences[20:60])
@@ -157,7 +157,7 @@ def test_both_kinds_of_measures_see_the_fitted_transform(
     assert "  mix layers_1_3: layers 1, 3" in summary(results).splitlines()
 
 
-def test_nothing_is_fitted_for_none(config: Callable[..., Config], tmp_path: Path) -> None:
+def test_nothing_is_fitted_for_none(config: Callable[..., Any], tmp_path: Path) -> None:
     made = config(tmp_path, "fit_on='nli:/not/there'")
     results = ran(made, tmp_path)
     assert len(caches.entries(tmp_path)) == 1
@@ -166,7 +166,7 @@ def test_nothing_is_fitted_for_none(config: Callable[..., Config], tmp_path: Pat
 
 
 def test_a_run_encodes_what_its_metrics_need(
-    config: Callable[..., Config], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    config: Callable[..., Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Pair metrics alone ask for no words, word metrics alone for no sentences."""
     caplog.set_level(logging.WARNING)
@@ -217,7 +217,7 @@ def test_a_run_encodes_what_its_metrics_need(
     ],
 )
 def test_misuse_is_refused_before_any_encoding(
-    config: Callable[..., Config], tmp_path: Path, overrides: tuple[str, ...], dataset: str, message: str
+    config: Callable[..., Any], tmp_path: Path, overrides: tuple[str, ...], dataset: str, message: str
 ) -> None:
     metrics = ("dot",) if "fit_on=train" not in overrides else ("word_norm",)
     made = config(tmp_path, *overrides, dataset=dataset, metrics=metrics)
@@ -226,7 +226,7 @@ def test_misuse_is_refused_before_any_encoding(
     assert not caches.entries(tmp_path)
 
 
-def test_the_fitted_text_is_loaded_only_where_it_is_another(config: Callable[..., Config], tmp_path: Path) -> None:
+def test_the_fitted_text_is_loaded_only_where_it_is_another(config: Callable[..., Any], tmp_path: Path) -> None:
     def text(*overrides: str, **dataset: str) -> Corpus | None:
         source = Built(config(tmp_path, *overrides, **dataset)).load_fit_text
         return source() if source else None

@@ -15,9 +15,8 @@ from ctxexp.command import registry
 from ctxexp.command.help import help_of, keys_of, option_names
 from ctxexp.command.names import config_folder
 from ctxexp.models import TransformerOptions, with_transformer_options
-from ctxexp.plugins.offers import Offer
 from ctxexp.plugins.registry import GROUPS
-from tests.composed import offer, run_command_line
+from tests.composed import offer, registry_of, run_command_line
 
 
 def test_every_config_key_has_a_line_with_a_comment() -> None:
@@ -127,6 +126,6 @@ def test_a_docstring_of_one_paragraph_stays_one_beside_the_options_of_a_transfor
         raise NotImplementedError
 
     for factory, options in ((tiny, ""), (sized, "size: of it.\n")):
-        offer = Offer("model", "tiny", factory, "test")
-        assert offer.summary == "A model."
+        made = offer(registry_of(), "model", "tiny", factory)
+        assert made.summary == "A model."
         assert (factory.__doc__ or "").startswith(f"A model.\n\n{options}pooling: ")

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ctxexp.command import Built
-from ctxexp.command.config import Component, Config
 from ctxexp.command.key import weights_label
 from ctxexp.report.charts import paper_model
 from tests.composed import composed
 from tests.made import results_with, told
 
 
-def config(**model: str | None) -> Config:
+def config(**model: str | None) -> Any:
     """The default config with these arguments of bert; options_file and weight_file are elmo's."""
     whole = composed()
-    return replace(whole, model=Component("model", "bert", model, whole.model.registry))
+    return replace(whole, model=replace(whole.model, name="bert", arguments=model))
 
 
 @pytest.mark.parametrize(

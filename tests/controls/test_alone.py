@@ -10,7 +10,6 @@ import torch
 from tiny_models import make
 
 from ctxexp import Encoder, Sentence
-from ctxexp.models.transformer.encoder import TransformerEncoder
 from tests.shipped import Alone, bert, elmo, gpt2, huggingface
 
 TEXTS = [text.split() for text in ("The bank of a river untangles .", "Some bank with no river untangles ! Yes")]
@@ -39,7 +38,7 @@ def test_words_alone_know_their_place_and_nothing_else(model: Encoder) -> None:
 
 def test_roberta_counts_places_from_behind_its_padding(tmp_path: Path) -> None:
     encoder = huggingface(checkpoint=str(make("roberta", tmp_path / "model")), device="cpu", dtype="float32")
-    assert isinstance(encoder, TransformerEncoder)
+    assert type(encoder).__name__ == "TransformerEncoder"
     sentence = Sentence.of(TEXTS[0])
     (alone,), (plain,), (read,) = (of([sentence]) for of in (encoder.encode_alone, encoder.encode, encoder.read_pieces))
     np.testing.assert_allclose(alone.layers[0], plain.layers[0], atol=1e-5)  # where transformers itself puts the words

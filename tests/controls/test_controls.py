@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,6 @@ from ctxexp.jobs.execute import summary
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.curves import _first_share
 from ctxexp.report import shared_facts
-from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.vectors.stores import apply_control
 from tests.composed import composed, registry_of
 from tests.made import results_with, told
@@ -100,7 +100,7 @@ def test_shuffling_follows_the_seed(how: str) -> None:
     assert shuffle(corpus(), 1).fingerprint != shuffle(corpus(), 2).fingerprint
 
 
-def encode(of: Corpus, *, sentence: float, word: float = 1.0, seed: int = 2) -> tuple[Memory, MemoryRowIndex]:
+def encode(of: Corpus, *, sentence: float, word: float = 1.0, seed: int = 2) -> tuple[Memory, Any]:
     """Rows = a vector of the word + `sentence` x a vector of the company it keeps (the mean of the words' vectors)."""
     shelf, rng = shelve(of), np.random.default_rng(seed)
     vectors = {w: rng.normal(size=24) for w in sorted({w.lstrip("s") for w in shelf.vocabulary})}

@@ -16,27 +16,11 @@ from typing import Any
 import pytest
 
 from ctxexp import Engine
-from ctxexp.datasets.contexts import BoundOptions, bound_corpus
+from ctxexp.command import Built, configured
 from ctxexp.errors import ConfigError, CtxexpError, EncodingError, UnknownName
 from ctxexp.files.process import process_identity
-from ctxexp.vectors import Store
-from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.encoding import EncodingWorkers
-from ctxexp.vectors.stores import WordFilter
 from tests.shipped import Local
-from tests.shipped import text as read_text
-from tests.traced import TracingEncoder, encoding_counts, layers, text
-
-
-def encoded(cache: Path, engine: Engine | None = None, encoder: TracingEncoder | None = None) -> Store:
-    cache.mkdir(exist_ok=True)
-    encoder = encoder or TracingEncoder(cache)
-    workers = None if engine is None else EncodingWorkers(engine, partial(_same, encoder))
-    return open_store(text(), encoder, cache=cache, batch_tokens=20, workers=workers)
-
-
-def _same(encoder: TracingEncoder) -> TracingEncoder:
-    return encoder
+from tests.traced import TracingEncoder, encoded, encoding_counts, layers, text
 
 
 class Stopped(Engine):
@@ -193,17 +177,16 @@ def test_what_workers_raise_is_raised(tmp_path: Path) -> None:
 def test_another_model_is_refused(tmp_path: Path) -> None:
     other = TracingEncoder(tmp_path)
     other.name = "another"
-    workers = EncodingWorkers(Stopped(9, 60), lambda: other)
     with pytest.raises(EncodingError, match="a worker made the encoder 'another', the driver has 'traced'"):
-        open_store(text(), TracingEncoder(tmp_path), cache=tmp_path, workers=workers)
+        encoded(tmp_path, Stopped(9, 60), made=other)
 
 
 def test_text_is_read_by_several_to_the_same_bits(tmp_path: Path) -> None:
     for i in range(4):
         (tmp_path / f"{i}.txt").write_text("\n".join(s.text for s in text(60 + i).sentences), encoding="utf-8")
-    stream = read_text(path=str(tmp_path), stream=True)
-    limits = BoundOptions(max_contexts=9, max_sentences=20, min_contexts=2, form=WordFilter().form)
-    one, two = (bound_corpus(stream, limits, engine=Local(processes=n)) for n in (1, 2))
+    words = [f"dataset.path={tmp_path}", "dataset.stream=true", "words.max_contexts=9", "words.max_sentences=20"]
+    engines: Any = ([], ["engine=local", "engine.processes=2"])
+    one, two = (Built(configured("bert", options=[*words, *engine], min_contexts=2)).corpus for engine in engines)
     assert one.content == two.content
     assert one.bound is not None
     assert two.bound is not None

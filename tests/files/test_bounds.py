@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -19,13 +20,14 @@ from ctxexp.datasets.reading import MAX_LINE_BYTES
 from ctxexp.files import MANIFEST
 from ctxexp.files.process import read_state
 from ctxexp.models import ElmoNetwork
-from ctxexp.models.elmo.files import ElmoOptions, layout, read_weights, write_weights
+from ctxexp.models.elmo.files import layout, read_weights, write_weights
 from ctxexp.models.vector_files import read_vectors
 from ctxexp.results.values import RESULTS_FILE
+from tests import tiny_models
 from tests.made import results_with, told
 from tests.shipped import text
 
-ELMO = ElmoOptions(4, ((1, 3),), 1, 262, 50, "relu", 12, 5, 1, 3.0, 3.0, True)
+ELMO = tiny_models.elmo_options(filters=((1, 3),), n_layers=1)
 
 
 def test_a_call_without_bounds_is_noticed() -> None:
@@ -80,7 +82,7 @@ def test_weights_that_an_elmo_file_does_not_hold_are_refused(tmp_path: Path, how
     """The declared 20 GB would be asked for, and read as noughts."""
     path, name = tmp_path / "weights.hdf5", "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"
     write_weights(path, ElmoNetwork(ELMO).state_dict(), ELMO)
-    options = ElmoOptions(4, ((1, 3),), 1, 262, 50, "relu", 12_500, 50_000, 1, 3.0, 3.0, True)
+    options = replace(ELMO, cells=12_500, projection=50_000)
     with h5py.File(path, "a") as file:
         for each, shape in layout(options).items():
             if each in file and file[each].shape == shape:

@@ -22,14 +22,12 @@ from ctxexp.files import PART, atomic_write
 from ctxexp.files.process import read_state
 from ctxexp.jobs import describe
 from ctxexp.models.vector_files import EXPORTS
-from ctxexp.plugins import REPORT
-from ctxexp.plugins.offers import Offer
-from ctxexp.plugins.registry import Registry
 from ctxexp.report import Table, frame, write_file
 from ctxexp.report import page as report
 from ctxexp.report.terminal import write_tables
 from ctxexp.sinks.database import tracking_errors
 from ctxexp.vectors.encode import open_store
+from tests.composed import offer, registry_of
 from tests.made import results_with, told
 from tests.tracked import run_of, tracked
 
@@ -100,7 +98,8 @@ def sweep_table(_: object) -> Table:
     return Table("T", pd.DataFrame({"x": list(range(400))}), ["x"], [["1"]])
 
 
-TABLES = Registry({(REPORT, "table_t"): Offer(REPORT, "table_t", sweep_table, "tests")})
+TABLES = registry_of()
+offer(TABLES, "report", "table_t", sweep_table)
 VECTORS = ["a", "b"], np.random.default_rng(0).normal(size=(2, 200)).astype(np.float32)
 POINTS = Projection(["w"] * 200, [1] * 200, [0.5] * 200, [0.5] * 200, [0.5, 0.6], 200)
 WRITERS: dict[str, Callable[[Path], object]] = {

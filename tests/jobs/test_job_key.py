@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ctxexp import Corpus, Pair, Sense
-from ctxexp.command.config import Component, Config
 from ctxexp.command.key import code_of, files_digest, job_key, key_of
 from ctxexp.files.code_version import package_digest
 from ctxexp.measuring.study import Study
@@ -47,10 +47,10 @@ def test_the_key_follows_the_numbers_and_nothing_else() -> None:
     assert len(others | {key}) == 10
 
 
-def measuring(**arguments: object) -> Config:
+def measuring(**arguments: object) -> Any:
     """A config with a metric of these arguments."""
     whole = composed("dataset=text", "dataset.path=/")
-    return replace(whole, metric={"mine": Component("metric", "mine", arguments, whole.model.registry)})
+    return replace(whole, metric={"mine": replace(whole.model, kind="metric", name="mine", arguments=arguments)})
 
 
 def test_a_metrics_files_count_by_what_they_hold(tmp_path: Path) -> None:

@@ -14,11 +14,13 @@ from made import results_with, told
 
 from ctxexp import Results, Run, Sink
 from ctxexp.errors import TrackingError
-from ctxexp.jobs import Sinks, finished_on_disk, job, new_run, reuse
+from ctxexp.jobs import Sinks, finished_on_disk, job, reuse
 from ctxexp.jobs.execute import close_sweep
 from ctxexp.sink import Sweep
 from ctxexp.testing import MemorySink, check
 from tests.composed import registry_of
+from tests.tracked import run_of as tracked_run
+from tests.tracked import tracked
 
 
 def results() -> Results:
@@ -29,7 +31,7 @@ def results() -> Results:
 
 def run_of(store: Path, name: str = "bert", *, sweep: str | None = None) -> Run:
     folder = store / "results" / (sweep or "single") / name
-    return new_run(folder, store, name=name, key=f"key of {name}", params={"seed": 0}, config="seed: 0\n", sweep=sweep)
+    return tracked_run(folder, store, name, key=f"key of {name}", params={"seed": 0}, config="seed: 0\n", sweep=sweep)
 
 
 class Failing(MemorySink):
@@ -82,14 +84,14 @@ def test_a_sink_that_exits_does_not_end_the_command(tmp_path: Path) -> None:
 
     with (
         pytest.raises(TrackingError, match=r"it called sys\.exit\(3\)"),
-        job(run_of(tmp_path), Sinks({"x": Exits()})) as r,
+        tracked(run_of(tmp_path), x=Exits()) as r,
     ):
         r.log(results())
 
 
 def test_without_sinks_all_is_on_disk(tmp_path: Path) -> None:
     run = run_of(tmp_path)
-    with job(run, Sinks({})) as running:
+    with tracked(run) as running:
         running.log(results())
     assert state(tmp_path)["status"] == "FINISHED"
     assert running.link == ""
@@ -110,7 +112,7 @@ def test_status_says_what_each_sink_calls_the_run(tmp_path: Path) -> None:
         def metadata(self) -> dict[str, str]:
             return {"link": "https://there/1", "id": "1"}
 
-    with job(run_of(tmp_path), Sinks({"silent": MemorySink(), "named": Named()})) as running:
+    with tracked(run_of(tmp_path), silent=MemorySink(), named=Named()) as running:
         running.log(results())
     assert running.link == "https://there/1"
     assert state(tmp_path)["sinks"] == {"named": {"link": "https://there/1", "id": "1"}}
@@ -130,7 +132,7 @@ def test_a_sweep_s_sinks_get_their_own_words_back(tmp_path: Path) -> None:
             return f"https://there/{sweep.id}"
 
     for name in ("a", "b"):
-        with job(run_of(tmp_path, name, sweep="s"), Sinks({"one": Named(), "bad": MemorySink()})) as running:
+        with tracked(run_of(tmp_path, name, sweep="s"), one=Named(), bad=MemorySink()) as running:
             running.log(results())
     sweep, sinks = Sweep("s", tmp_path, 0.0), Sinks({"bad": Failing("finish_sweep"), "one": Named()})
     report = close_sweep(sweep, sinks, lambda pairs, folder: [])
@@ -143,7 +145,7 @@ def test_a_sweep_s_sinks_get_their_own_words_back(tmp_path: Path) -> None:
 
 def test_the_first_sink_with_a_finished_run_gives_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     first = run_of(tmp_path / "first")
-    with job(first, Sinks({})) as running:
+    with tracked(first) as running:
         running.log(results())
 
     class Holds(Sink):
@@ -168,7 +170,7 @@ def test_the_tutorial_s_sink_holds_the_frame(tmp_path: Path, monkeypatch: pytest
     make = registry_of(files=[file]).find("sink", "json_lines").factory
     run = run_of(tmp_path)
     lines = tmp_path / "values.jsonl"
-    with job(run, Sinks({"lines": make(file=str(lines))})) as running:
+    with tracked(run, lines=make(file=str(lines))) as running:
         running.log(results())
     rows = [json.loads(line) for line in lines.read_text().splitlines()]
     assert {row.pop("run") for row in rows} == {"bert"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse.linalg
@@ -21,7 +23,7 @@ def block(n: int, d: int) -> np.ndarray:
     return (x + 4 * np.eye(d)[0]).astype(np.float32)
 
 
-def spread_of(x: np.ndarray) -> Spread:
+def spread_of(x: np.ndarray) -> Any:
     return Spread(x, x.sum(axis=1, dtype=np.float64), EPS)
 
 

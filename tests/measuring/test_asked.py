@@ -18,7 +18,6 @@ from ctxexp import Baseline, Block, GroupMean, Metric, Occurrences
 from ctxexp.errors import MetricError
 from ctxexp.groups import WordReader
 from ctxexp.measuring import baseline_levels
-from ctxexp.measuring.baseline_levels import random_groups
 from ctxexp.measuring.measure import build
 from ctxexp.results import Key
 from tests.shipped import OnePerSentence, SelfSimilarity, WordNorm
@@ -173,7 +172,7 @@ class Gives(Baseline):
 def drawn(*groups: list[Any], endless: bool = False) -> list[list[int]]:
     _, occurrences = small(["a", "b"], ["a", "c"])
     given = partial(itertools.cycle, groups) if endless else partial(iter, groups)
-    found = random_groups(Gives(given), occurrences, np.random.default_rng(0))
+    found = baseline_levels.random_groups(Gives(given), occurrences, np.random.default_rng(0))
     return [rows.tolist() for rows in found]
 
 

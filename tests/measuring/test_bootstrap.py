@@ -10,7 +10,6 @@ from scipy import stats
 
 from ctxexp import Corpus, Pair, Sentence
 from ctxexp.maths import Curve, Resamples, finite_mean, interval, resampling, student
-from ctxexp.maths.resampling import Units, counts
 from ctxexp.occurrences import units_of
 
 
@@ -62,10 +61,10 @@ def test_replicates_of_a_mean_average_the_same_draws(at_once: int, monkeypatch: 
     """Widened by Student's factor, which large samples hardly are."""
     monkeypatch.setattr(resampling, "COUNTS", at_once)
     y = np.random.default_rng(1).normal(size=(2, 7))
-    units = Units("sentence", 7, np.arange(7), np.arange(7))
+    units = resampling.Units("sentence", 7, np.arange(7), np.arange(7))
     curve = Curve(y.mean(axis=1), (y - y.mean(axis=1, keepdims=True)) / 7)
     got = Resamples(units, 15, np.random.default_rng(0)).of(curve)
-    drawn = np.concatenate(list(counts(7, 15, np.random.default_rng(0))))
+    drawn = np.concatenate(list(resampling.counts(7, 15, np.random.default_rng(0))))
     assert got.shape == (2, 15)
     assert (drawn.sum(axis=1) == 7).all()
     means = curve.value[:, None] + (y @ drawn.T / 7 - curve.value[:, None]) * student(7)
@@ -79,9 +78,9 @@ def test_replicates_of_a_mean_average_the_same_draws(at_once: int, monkeypatch: 
 
 def test_one_cluster_has_no_known_spread() -> None:
     curve = Curve(np.ones(2), np.zeros((2, 1)))
-    units = Units("sentence", 1, np.zeros(1, int), np.zeros(1, int))
+    units = resampling.Units("sentence", 1, np.zeros(1, int), np.zeros(1, int))
     assert np.isnan(Resamples(units, 3, np.random.default_rng(0)).of(curve)).all()
-    two = Units("sentence", 2, np.arange(2), np.arange(2))
+    two = resampling.Units("sentence", 2, np.arange(2), np.arange(2))
     assert Resamples(two, 0, np.random.default_rng(0)).of(Curve(np.ones(2), np.zeros((2, 2)))).shape == (2, 0)
     assert np.isfinite(Resamples(two, 3, np.random.default_rng(0)).of(Curve(np.ones(2), np.zeros((2, 2))))).all()
 

@@ -15,7 +15,6 @@ from ctxexp import Corpus, EncodedSentence, Encoder, Pair, Results, Sense, Sente
 from ctxexp.command import Built
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.errors import ConfigError
-from ctxexp.vectors.stores import WordFilter
 from tests.shipped import sts_2012_2016
 
 METRICS = "metric=[self_similarity,intra_sentence_similarity,max_explainable_variance,anisotropy,word_norm]"
@@ -75,7 +74,7 @@ def test_a_bound_that_binds_nothing_changes_nothing(tmp_path: Path) -> None:
 def test_only_what_is_chosen_is_encoded_and_stored(tmp_path: Path) -> None:
     text, encoder = corpus(), Blend()
     found = measured(tmp_path, text, "words.max_contexts=6", "words.max_sentences=20", encoder=encoder)
-    limits = BoundOptions(max_contexts=6, max_sentences=20, min_contexts=5, form=WordFilter().form)
+    limits = BoundOptions(max_contexts=6, max_sentences=20, min_contexts=5, form=str)
     chosen = bound_corpus(text, limits)
     assert chosen.bound is not None
     assert sorted(encoder.seen) == sorted(s.text for s in chosen.sentences)
@@ -106,9 +105,7 @@ def test_the_sample_is_fair_to_words_and_sentences() -> None:
     for seed in range(150):
         one = bound_corpus(
             text,
-            BoundOptions(
-                max_contexts=8, max_sentences=10, min_contexts=5, form=WordFilter().form, sample=None, seed=seed
-            ),
+            BoundOptions(max_contexts=8, max_sentences=10, min_contexts=5, form=str, sample=None, seed=seed),
         )
         assert one.bound is not None
         rows = [layer[s][[p for p in one.bound.of(i) if s.words[p] == word]] for i, s in enumerate(one.sentences)]

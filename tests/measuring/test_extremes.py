@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,9 @@ import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Results, Sentence
 from ctxexp.measuring.curves import listed_factor, word_tables
 from ctxexp.measuring.measure import measure
-from ctxexp.measuring.study import Study
 from ctxexp.measuring.words import WordRows
 from ctxexp.report.page.explorer import explorer_data
-from ctxexp.report.page.word_map import OCCURRENCES, WordMap, extremes
-from ctxexp.vectors.stores import Vectors, WordFilter
+from ctxexp.report.page.word_map import OCCURRENCES, extremes
 from tests.shipped import OnePerSentence, SelfSimilarity
 
 
@@ -50,14 +47,8 @@ def openings() -> Corpus:
 
 
 def run(encoder: Encoder, tmp_path: Path, most: int = 2000) -> Results:
-    study = Study(
-        corpus=openings(),
-        encoder=encoder,
-        metrics={"s": SelfSimilarity},
-        words=WordFilter(min_contexts=5),
-        observers={"word_map": partial(WordMap, most=most)},
-    )
-    return study.run(Vectors(cache=tmp_path / "cache"), folder=tmp_path / "run")
+    options = [f"figures.explorer={most}", f"cache.folder={tmp_path}"]
+    return ctxexp.measure(encoder, openings(), metrics={"s": SelfSimilarity}, options=options, progress=False)
 
 
 def test_words_always_first_in_causal_models_are_marked(tmp_path: Path) -> None:

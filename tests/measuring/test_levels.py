@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import chain, combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from test_occurrences import shelve
 from ctxexp import Corpus, Occurrences, Pair
 from ctxexp.baselines import Among
 from ctxexp.maths import mean_cosine
-from ctxexp.measuring.baseline_levels import Level, mean_cosine_level
+from ctxexp.measuring.baseline_levels import mean_cosine_level
 from tests.shipped import OnePerSentence, SizeMatched, Uniform
 
 LINKS = ((0, 1), (2, 1), (3, 4))
@@ -28,7 +29,7 @@ def small(*, repeat: int = 1, n: int = 12, links: tuple[tuple[int, int], ...] = 
     return Memory(shelf, [contextual(shelf, 1.0)]), Occurrences.of(shelf, corpus)
 
 
-def level(store: Memory, occurrences: Occurrences, over: Among) -> Level:
+def level(store: Memory, occurrences: Occurrences, over: Among) -> Any:
     reader = reader_of(store.layers[0], occurrences, block_bytes=2000)
     return mean_cosine_level(reader.blocks_of, occurrences, over)
 

@@ -14,6 +14,7 @@ import pytest
 from engine import measure
 from test_occurrences import shelve
 
+import ctxexp
 from ctxexp import (
     Block,
     Corpus,
@@ -33,14 +34,12 @@ from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import mean_cosine
 from ctxexp.maths.mix import WordMix
 from ctxexp.measuring import measure as path
-from ctxexp.measuring.study import Study
 from ctxexp.measuring.words import WordRows
 from ctxexp.metric import GroupScores
 from ctxexp.results import Key
 from ctxexp.testing import check
 from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.stores import Vectors
 from tests.shipped import (
     Anisotropy,
     IntraSentenceSimilarity,
@@ -683,13 +682,14 @@ def test_a_metric_meets_what_is_measured_before_its_groups(tmp_path: Path) -> No
 
     words = sentences(20)
     plain = Corpus.of("x", words)
-    study = partial(Study, encoder=Hashed(), metrics={"places": Places}, bootstrap=0)
+    run = partial(
+        ctxexp.measure, Hashed(), metrics={"places": Places}, min_contexts=2, bootstrap=0,
+        options=[f"cache.folder={tmp_path / 'none'}"], progress=False,
+    )  # fmt: skip
     with pytest.raises(DataError, match="no tags"):
-        study(corpus=plain).run(Vectors(cache=tmp_path / "none"), folder=tmp_path)
+        run(plain)
     assert not (tmp_path / "none").exists()
-    found = study(corpus=replace(plain, tags={"s": tuple(map(tuple, words))})).run(
-        Vectors(cache=tmp_path), folder=tmp_path
-    )
+    found = run(replace(plain, tags={"s": tuple(map(tuple, words))}))
     assert found.values("places", "raw").tolist() == [sum(sum(range(len(s))) for s in words)] * 2  # type: ignore[union-attr]
     said = check("metric", Places)
     assert said.notes == ["it meets a text, which random groups have none of: its interface alone was checked"]

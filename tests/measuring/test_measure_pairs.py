@@ -16,9 +16,9 @@ from ctxexp import Corpus, Estimate, Group, Metric, Pair, Results, Sentence, Tra
 from ctxexp.errors import DataError, MetricError, TransformError
 from ctxexp.measuring.words import _all_equal, require_pairs
 from ctxexp.results import Key
-from ctxexp.results.run_info import MeasureInfo
 from ctxexp.transform import Calibration
 from ctxexp.vectors.stores import layer_mixes
+from tests.made import told
 from tests.shipped import Standardize
 
 N_LAYERS, N, DIM = 4, 30, 6
@@ -154,7 +154,7 @@ def test_curves_mixes_and_table_are_those_of_a_loop(tmp_path: Path) -> None:
     }
     stated = results.info.measures["dot"]
     given = {"name": "dot", "definition": "mean product", "unit": "product", "over": "pair", "main": "all"}
-    assert stated == MeasureInfo(**given, variant="")
+    assert stated == told(measures={"m": {**given, "variant": ""}}).measures["m"]
 
 
 def test_the_transform_is_fitted_on_distinct_sentences_by_layer() -> None:

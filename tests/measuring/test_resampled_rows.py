@@ -12,7 +12,6 @@ from test_measure import Memory, contextual, noise, world
 from test_occurrences import shelve
 
 from ctxexp import Baseline, Corpus, GroupMean, Occurrences, Sentence
-from ctxexp.maths.geometry import norms
 from ctxexp.measuring.baseline_levels import SampleBaseline
 from ctxexp.results import Key
 from tests.shipped import IntraSentenceSimilarity, OnePerSentence, SelfSimilarity, SizeMatched
@@ -51,7 +50,7 @@ class Length(GroupMean):
     over, min_rows = "occurrence", 1
 
     def score(self, x: np.ndarray) -> np.ndarray:
-        return norms(x)[..., 0].astype(np.float64)
+        return np.linalg.norm(x.astype(np.float64), axis=-1)[..., 0]
 
 
 def test_rows_of_a_sentence_are_drawn_together() -> None:

@@ -14,7 +14,6 @@ from test_occurrences import shelve
 from ctxexp import Baseline, Corpus, GroupMean, Occurrences
 from ctxexp.baselines import ScoredGroups, builtin_baseline
 from ctxexp.maths import Stream, mean_cosine
-from ctxexp.maths.geometry import norms
 from ctxexp.measuring.baseline_levels import FIRST, BaselineLevels
 from ctxexp.results import Key
 from tests.shipped import (
@@ -97,7 +96,7 @@ class LengthOfSample(WordNorm):
     """A measure without scores of groups that has a level of its own making."""
 
     def baseline_value(self, x: np.ndarray) -> float:
-        return float(norms(x).mean())
+        return float(np.linalg.norm(x, axis=-1).mean())
 
 
 @pytest.mark.parametrize("baseline", [OnePerSentence(size=40), SizeMatched(size=40)], ids=lambda b: b.name)
@@ -106,7 +105,7 @@ def test_a_measure_without_groups_scores_is_held_against_the_sample(baseline: Ba
     store, occurrences, _ = world()
     results = measure(store, occurrences, {"length": LengthOfSample, "bare": WordNorm}, baseline, seed=3, bootstrap=0)
     rows = next(iter(baseline.groups(occurrences, np.random.default_rng([3, Stream.BASELINE]))))
-    level = np.array([float(norms(layer[rows]).mean()) for layer in store.layers])
+    level = np.array([float(np.linalg.norm(layer[rows], axis=-1).mean()) for layer in store.layers])
     raw = results.by_key[Key("length", "raw")].value
     np.testing.assert_allclose(results.by_key[Key("length", "baseline")].value, level, rtol=1e-6)
     np.testing.assert_allclose(results.by_key[Key("length", "adjusted")].value, raw - level, rtol=1e-4)

@@ -19,23 +19,17 @@ from ctxexp.errors import EncodingError, MetricError, ModelError
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.rows import TableRows
 from ctxexp.model import EmbeddingTable
-from ctxexp.models import ElmoNetwork, TransformerOptions
-from ctxexp.models.elmo.encoder import ElmoEncoder
-from ctxexp.models.elmo.files import ElmoOptions
-from ctxexp.models.transformer import describe
-from ctxexp.models.transformer.encoder import TransformerEncoder
-from ctxexp.models.transformer.loading import load
-from ctxexp.results.run_info import TableInfo
-from tests.shipped import WordNorm
+from ctxexp.models import ElmoNetwork
+from tests.made import told
+from tests.shipped import WordNorm, gpt2, huggingface
 
 TEXTS = ["The quick brown fox jumps over the lazy dog.", "The bank by the river agreed.", "naïve dog"]
 SENTENCES = [Sentence.of(text.split()) for text in TEXTS]
 
 
-def tiny(folder: Path, *, untrained: int | None = None, **reading: Any) -> TransformerEncoder:
-    """The encoder of a folder, by a name that doesn't hold its place."""
-    found, how = describe(folder, source="tiny"), TransformerOptions(**reading)
-    return TransformerEncoder(found, how, load(found, how, untrained=untrained))
+def tiny(folder: Path, **reading: Any) -> Any:
+    """The encoder of a folder."""
+    return huggingface(checkpoint=str(folder), device="cpu", **reading)
 
 
 def with_head(kind: str, folder: Path, *, tied: bool) -> Path:
@@ -90,7 +84,7 @@ def test_an_untied_head_that_is_not_there_is_said(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     (table,) = tiny(folder).tables(SENTENCES)
     assert table.note == "the checkpoint has no lm_head.weight: its output matrix is not available"
-    (drawn,) = tiny(folder, untrained=1).tables(SENTENCES)
+    (drawn,) = gpt2(checkpoint=str(folder), weights="untrained", seed=1, device="cpu").tables(SENTENCES)
     assert "an untrained model's head is never drawn" in drawn.note
 
 
@@ -107,9 +101,9 @@ def test_an_output_matrix_without_a_row_each_is_refused(tmp_path: Path) -> None:
 
 
 def test_elmos_token_layer_is_half_of_its_layer_0() -> None:
-    options = ElmoOptions(4, ((1, 3), (2, 4)), 1, 262, 50, "relu", 8, 5, 2, 3.0, 3.0, True)
+    options = tiny_models.elmo_options()
     network = ElmoNetwork(options, generator=torch.Generator().manual_seed(0))
-    encoder = ElmoEncoder(options, network.state_dict(), source="test", identity="x:y")
+    encoder = tiny_models.elmo(options, network.state_dict())
     (table,) = encoder.tables(SENTENCES)
     assert table.name == "token_layer"
     assert table.counts is not None
@@ -168,7 +162,9 @@ def test_values_are_scalars_and_files_lie_by_table(tmp_path: Path) -> None:
     assert results.by_name == {
         "tabled.input/rows": 2, "tabled.input/sum": 2, "tabled.output/rows": 2, "tabled.output/sum": 2,
     }  # fmt: skip
-    assert results.info.tables["input"] == TableInfo(rows=2, dim=2, note="made up")
+    assert (
+        results.info.tables["input"] == told(tables={"input": {"rows": 2, "dim": 2, "note": "made up"}}).tables["input"]
+    )
     found = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.txt"))
     assert found == ["tabled/end.txt", "tabled/table_input/rows.txt", "tabled/table_output/rows.txt"]
     assert (tmp_path / "tabled" / "end.txt").read_text(encoding="utf-8") == "mine: 0, table_input, table_output"

@@ -14,7 +14,6 @@ from test_occurrences import shelve
 
 from ctxexp import Corpus, Occurrences, Sense
 from ctxexp.report.page import word_map
-from ctxexp.report.page.word_map import WordMap
 from tests.shipped import SelfSimilarity
 
 TEXT = Corpus.of("world", sentences(120))
@@ -30,7 +29,7 @@ STRENGTHS = (0.2, 1.0, 0.6)
 
 
 def mapped(layers: Sequence[np.ndarray], most: int = 3000, numbers: Sequence[int] = range(3)) -> pd.DataFrame:
-    made = WordMap(SHELF, OCCURRENCES, LABELLED, dim=layers[0].shape[1], most=most)
+    made = word_map.WordMap(SHELF, OCCURRENCES, LABELLED, dim=layers[0].shape[1], most=most)
     for i, x in zip(numbers, layers, strict=False):
         made.take(reader_of(x, OCCURRENCES, i))
     return made.table()

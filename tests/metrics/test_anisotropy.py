@@ -12,9 +12,7 @@ from ctxexp_measures.frequency.degeneration import statistics
 
 from ctxexp import Group
 from ctxexp.maths import geometry as cosines_of_pairs
-from ctxexp.maths.geometry import histogram
 from ctxexp.metrics import contextuality
-from ctxexp.metrics.contextuality import FILE
 from tests.shipped import Anisotropy
 
 
@@ -29,34 +27,34 @@ def test_the_histogram_is_the_double_loops(n: int, block: int, monkeypatch: pyte
     monkeypatch.setattr(cosines_of_pairs, "BLOCK", block)
     x = np.random.default_rng(n).normal(0.3, 1, size=(n, 6)).astype(np.float32)
     cosines = double_loop(x)
-    counts, positive = histogram(x)
+    counts, positive = cosines_of_pairs.histogram(x)
     assert counts.tolist() == np.histogram(cosines, 50, (-1, 1))[0].tolist()
     assert positive == pytest.approx((cosines > 0).mean())
 
 
 def test_planted_rows() -> None:
     same = np.ones((10, 4), np.float32)
-    counts, positive = histogram(same)
+    counts, positive = cosines_of_pairs.histogram(same)
     assert (counts[-1], counts.sum(), positive) == (45, 45, 1)
-    counts, positive = histogram(np.r_[same[:1], -same[:1]])
+    counts, positive = cosines_of_pairs.histogram(np.r_[same[:1], -same[:1]])
     assert (counts[0], counts.sum(), positive) == (1, 1, 0)
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(9, 9)))[0]
-    assert histogram(turn)[1] == 0  # orthogonal up to rounding: none is above 0
+    assert cosines_of_pairs.histogram(turn)[1] == 0  # orthogonal up to rounding: none is above 0
     assert statistics(turn, rows=100, seed=0)[0]["positive_pairs"] == 0  # the same number under both names
-    assert histogram(np.random.default_rng(0).normal(5, 1, (30, 8)))[1] == 1
+    assert cosines_of_pairs.histogram(np.random.default_rng(0).normal(5, 1, (30, 8)))[1] == 1
     for cosine, share in ((1e-6, 0), (1.01e-6, 1)):  # rounding ends at 1e-6
         across = np.array([[1, 0], [cosine, 1]], np.float32)
-        assert histogram(across)[1] == share
+        assert cosines_of_pairs.histogram(across)[1] == share
 
 
 def test_zero_rows_and_lone_rows_are_undefined() -> None:
     x = np.random.default_rng(0).normal(size=(5, 3))
-    counts, positive = histogram(np.r_[x, np.zeros((1, 3))])
-    assert counts.tolist() == histogram(x)[0].tolist()
+    counts, positive = cosines_of_pairs.histogram(np.r_[x, np.zeros((1, 3))])
+    assert counts.tolist() == cosines_of_pairs.histogram(x)[0].tolist()
     assert np.isnan(positive)
     for none in (x[:1], x[:0]):
-        assert histogram(none)[0].sum() == 0
-        assert np.isnan(histogram(none)[1])
+        assert cosines_of_pairs.histogram(none)[0].sum() == 0
+        assert np.isnan(cosines_of_pairs.histogram(none)[1])
 
 
 def test_of_many_occurrences_some_are_paired(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,8 +62,8 @@ def test_of_many_occurrences_some_are_paired(monkeypatch: pytest.MonkeyPatch) ->
     x = np.random.default_rng(0).normal(size=(9, 3))
     metric = Anisotropy()
     metric.update(Group(0, x))
-    assert metric.outputs()["cosine_histogram"].counts.tolist() == histogram(x[::2])[0].tolist()
-    assert metric.compute()["positive_pairs"] == histogram(x[::2])[1]
+    assert metric.outputs()["cosine_histogram"].counts.tolist() == cosines_of_pairs.histogram(x[::2])[0].tolist()
+    assert metric.compute()["positive_pairs"] == cosines_of_pairs.histogram(x[::2])[1]
 
 
 def test_the_first_sample_counts_whenever_it_comes() -> None:
@@ -87,8 +85,8 @@ def test_one_table_of_all_layers(tmp_path: Path) -> None:
         metric.update(Group(0, x))
         histograms[f"layer_{i:02d}"] = metric.outputs()["cosine_histogram"]
     histograms["layer_00"].write_together(histograms, tmp_path, n_layers=3, title="mine")
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
-    with (tmp_path / FILE).open(encoding="utf-8") as file:
+    assert [path.name for path in tmp_path.iterdir()] == [contextuality.FILE]
+    with (tmp_path / contextuality.FILE).open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["from", "to", "layer_00", "layer_01", "layer_02"]
     assert [float(row["from"]) for row in rows] == pytest.approx(np.linspace(-1, 0.96, 50).tolist())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,12 +11,11 @@ from engine import computed, measure
 from test_measure import Memory
 from test_occurrences import shelve
 
+import ctxexp
 from ctxexp import Corpus, Encoder, Group, Occurrences, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
-from ctxexp.measuring.study import Study
 from ctxexp.metrics.sense_separation import _influence
 from ctxexp.testing.transforms import MemoryRowIndex
-from ctxexp.vectors.stores import Vectors
 from tests.shipped import OnePerSentence, SenseSeparation, SizeMatched
 
 
@@ -260,14 +258,15 @@ def test_no_labelled_unit_is_warned_about(caplog: pytest.LogCaptureFixture) -> N
     assert results.by_name["senses/n"].tolist() == [0]
 
 
-def test_a_corpus_without_senses_is_refused_before_anything_is_encoded(tmp_path: Path) -> None:
+def test_a_corpus_without_senses_is_refused_before_anything_is_encoded() -> None:
     class Untouched(Encoder):
         name, n_layers, dim = "untouched", 1, 2
 
         def encode(self, batch: object) -> None:
             raise AssertionError("it was asked to encode")
 
-    study = Study(corpus=Corpus.of("sts", [["a"]]), encoder=Untouched(), metrics={"senses": SenseSeparation})
-    message = r"'senses' compares occurrences by their sense labels, but corpus 'sts' has none; .*dataset=polysemy"
+    message = (
+        r"'sense_separation' compares occurrences by their sense labels, but corpus 'sts' has none; .*dataset=polysemy"
+    )
     with pytest.raises(DataError, match=message):
-        study.run(Vectors(cache=tmp_path), folder=tmp_path)
+        ctxexp.measure(Untouched(), Corpus.of("sts", [["a"], ["b"]]), metrics="sense_separation", progress=False)

@@ -16,10 +16,9 @@ from ctxexp.metrics.similarity import similarities
 from ctxexp.report import axis_label
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.wording import title
-from ctxexp.results.run_info import describe
 from ctxexp.testing import check
 from tests.gold_pairs import cosines, measured, pairs
-from tests.made import results_with, told
+from tests.made import results_with, stated, told
 from tests.shipped import STS
 
 # Similarities.
@@ -198,7 +197,7 @@ def test_all_is_what_figures_and_summaries_show() -> None:
     p = [pairs(seed) for seed in (1, 2)]
     metric = STS()
     tasks = measured(metric, {"STS12/a": p[0], "STS-B": p[1]}, 20)
-    info = told(title="bert", corpus="sts", measures={"sts": describe("sts", metric)})
+    info = told(title="bert", corpus="sts", measures=stated(sts=metric))
     results = results_with({f"sts/{k}": np.array([v, v]) for k, v in reversed(tasks.items())}, info=info)
     assert {key.statistic for key in results.main_keys} == {"all"}
     lines = summary(results).splitlines()

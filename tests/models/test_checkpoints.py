@@ -17,7 +17,7 @@ from huggingface_hub import constants
 
 from ctxexp.errors import ModelError
 from ctxexp.models import Checkpoint
-from ctxexp.models.transformer import HUB_SECONDS, PUBLISHED_CHECKPOINTS, describe, hub_seconds
+from ctxexp.models import transformer as checkpoints
 from tests.shipped import bert
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -125,24 +125,22 @@ def test_the_cache_is_enough(cache: Path, tiny: Path) -> None:
 
 
 def test_published_weights_are_found_under_their_older_id(cache: Path, tiny: Path) -> None:
-    cached(cache, "bert-base-cased", tiny, PUBLISHED_CHECKPOINTS["bert"].revision)
+    cached(cache, "bert-base-cased", tiny, checkpoints.PUBLISHED_CHECKPOINTS["bert"].revision)
     made = bert(weights="published", device="cpu")
     assert made.details["checkpoint"] == "bert-base-cased"
-    assert made.details["revision"] == PUBLISHED_CHECKPOINTS["bert"].revision
-    assert f"bert-base-cased@{PUBLISHED_CHECKPOINTS['bert'].revision}" in made.name
+    assert made.details["revision"] == checkpoints.PUBLISHED_CHECKPOINTS["bert"].revision
+    assert f"bert-base-cased@{checkpoints.PUBLISHED_CHECKPOINTS['bert'].revision}" in made.name
 
 
 def test_either_name_of_a_checkpoint_finds_the_cached_one(cache: Path, tiny: Path) -> None:
-    pinned = PUBLISHED_CHECKPOINTS["bert-base-uncased"].revision
+    pinned = checkpoints.PUBLISHED_CHECKPOINTS["bert-base-uncased"].revision
     cached(cache, "google-bert/bert-base-uncased", tiny, pinned)
     found, weights = Checkpoint.of("bert-base-uncased"), Checkpoint.of(str(tiny)).weights_hash
     assert found.identity == f"google-bert/bert-base-uncased@{pinned} weights sha256:{weights}"  # read, not by name
     cached(cache, "bert-base-cased", tiny)  # not the pinned commit: better than none
     assert Checkpoint.of("google-bert/bert-base-cased").revision == COMMIT
-    with pytest.raises(
-        ModelError,
-        match=f"no checkpoint bert-large-uncased at revision {PUBLISHED_CHECKPOINTS['bert-large-uncased'].revision}",
-    ):
+    revision = checkpoints.PUBLISHED_CHECKPOINTS["bert-large-uncased"].revision
+    with pytest.raises(ModelError, match=f"no checkpoint bert-large-uncased at revision {revision}"):
         Checkpoint.of("bert-large-uncased")
 
 
@@ -155,25 +153,28 @@ def test_a_cache_without_a_tokenizer_is_completed(hub: list[str], cache: Path, t
 
 def test_the_hub_may_be_given_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HUB_ETAG_TIMEOUT", raising=False)
-    assert hub_seconds() == HUB_SECONDS
+    assert checkpoints.hub_seconds() == checkpoints.HUB_SECONDS
     monkeypatch.setenv("HF_HUB_ETAG_TIMEOUT", "30")
     monkeypatch.setattr(constants, "HF_HUB_ETAG_TIMEOUT", 30)
-    assert hub_seconds() == 30
+    assert checkpoints.hub_seconds() == 30
 
 
 def test_offline_and_not_cached_is_one_clear_message(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
     with pytest.raises(ModelError) as unreachable:
         bert(weights="published")
-    assert time.monotonic() - began < 2 * HUB_SECONDS
+    assert time.monotonic() - began < 2 * checkpoints.HUB_SECONDS
     message = str(unreachable.value)
     assert message.startswith(
-        f"no checkpoint google-bert/bert-base-cased at revision {PUBLISHED_CHECKPOINTS['bert'].revision}: "
+        f"no checkpoint google-bert/bert-base-cased at revision {checkpoints.PUBLISHED_CHECKPOINTS['bert'].revision}: "
     )
     assert str(cache / "models--google-bert--bert-base-cased") in message
     assert str(cache / "models--bert-base-cased") in message
     assert "http://127.0.0.1:9 can't be reached" in message
-    assert f"hf download google-bert/bert-base-cased --revision {PUBLISHED_CHECKPOINTS['bert'].revision}" in message
+    assert (
+        f"hf download google-bert/bert-base-cased --revision {checkpoints.PUBLISHED_CHECKPOINTS['bert'].revision}"
+        in message
+    )
     assert "HF_HOME" in message
     assert "model.checkpoint=<folder>" in message
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
@@ -214,13 +215,13 @@ def test_messages(tiny: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"revision=main names a commit of the hub, and .* is a folder: leave it out"):
         Checkpoint.of(str(tiny), "main")
     with pytest.raises(ModelError, match=r"has no config.json, so it is no transformers checkpoint"):
-        describe(tmp_path, source="x")
+        checkpoints.describe(tmp_path, source="x")
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelError, match=r"has no model.safetensors, or lacks a part"):
-        describe(tmp_path, source="x")
+        checkpoints.describe(tmp_path, source="x")
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
     with pytest.raises(ModelError, match=r"pickled weights only \(pytorch_model.bin\); ctxexp loads safetensors"):
-        describe(tmp_path, source="x")
+        checkpoints.describe(tmp_path, source="x")
 
 
 def test_a_sharded_checkpoint_needs_every_part(tiny: Path, tmp_path: Path) -> None:
@@ -230,9 +231,9 @@ def test_a_sharded_checkpoint_needs_every_part(tiny: Path, tmp_path: Path) -> No
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
     (tmp_path / names[0]).write_bytes(b"1")
     with pytest.raises(ModelError, match="lacks a part that its index names"):
-        describe(tmp_path, source="x")
+        checkpoints.describe(tmp_path, source="x")
     (tmp_path / names[1]).write_bytes(b"2")
-    assert len(describe(tmp_path, source="x").weights_hash) == 16
+    assert len(checkpoints.describe(tmp_path, source="x").weights_hash) == 16
 
 
 @pytest.mark.parametrize(
@@ -254,10 +255,10 @@ def test_a_damaged_index_of_shards_is_named(tmp_path: Path, index: str, reason: 
     with pytest.raises(
         ModelError, match=rf"index.json is no index of weights \({reason}.*: expected a JSON object with"
     ):
-        describe(tmp_path, source="x")
+        checkpoints.describe(tmp_path, source="x")
 
 
 def test_a_folder_named_like_a_file_is_no_file(tiny: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(tiny, tmp_path / "copy")
     (copy / "vocab.json").mkdir()
-    assert describe(copy, source="x").content_hash == describe(tiny, source="x").content_hash
+    assert checkpoints.describe(copy, source="x").content_hash == checkpoints.describe(tiny, source="x").content_hash

@@ -22,21 +22,16 @@ from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files import file_sha256
 from ctxexp.models import ElmoNetwork
 from ctxexp.models.elmo import encoder as reading
-from ctxexp.models.elmo.encoder import ElmoEncoder
-from ctxexp.models.elmo.files import ElmoOptions, layout, read_options, read_weights, write_options, write_weights
+from ctxexp.models.elmo.files import layout, read_options, read_weights, write_options, write_weights
 from ctxexp.models.elmo.network import character_ids
 from tests.shipped import elmo
+from tests.tiny_models import elmo_options as small
 
 SENTENCES = {"allennlp": "sentences.json", "bilm_tf": "lm_embeddings_sentences.json"}
 BOUND = 5e-6
 
 
-def small(**changes: Any) -> ElmoOptions:
-    base = ElmoOptions(4, ((1, 3), (2, 4), (3, 6)), 1, 262, 50, "relu", 12, 5, 2, 3.0, 3.0, True)
-    return replace(base, **changes)
-
-
-def network(options: ElmoOptions, *, scale: float = 1.0, seed: int = 0) -> ElmoNetwork:
+def network(options: Any, *, scale: float = 1.0, seed: int = 0) -> ElmoNetwork:
     """Random weights; a scale above 1 makes the clips act."""
     generator = torch.Generator().manual_seed(seed)
     net = ElmoNetwork(options, generator=generator)
@@ -46,19 +41,21 @@ def network(options: ElmoOptions, *, scale: float = 1.0, seed: int = 0) -> ElmoN
     return net.eval()
 
 
-def encoder(options: ElmoOptions | None = None, **choices: Any) -> ElmoEncoder:
+def encoder(options: Any | None = None, **choices: Any) -> reading.ElmoEncoder:
     options = options or small()
-    return ElmoEncoder(options, network(options, scale=2).state_dict(), source="test", identity="x:y", **choices)
+    return reading.ElmoEncoder(
+        options, network(options, scale=2).state_dict(), source="test", identity="x:y", **choices
+    )
 
 
-def vectors(one: ElmoEncoder, *sentences: str) -> list[np.ndarray]:
+def vectors(one: reading.ElmoEncoder, *sentences: str) -> list[np.ndarray]:
     return [encoded.layers for encoded in one.encode([Sentence.of(s.split()) for s in sentences])]
 
 
 # ---------------------------------------------------------------- the original implementations' vectors
 
 
-def fixture_error(folder: Path, one: ElmoEncoder) -> float:
+def fixture_error(folder: Path, one: reading.ElmoEncoder) -> float:
     """Largest error of the top layer over the thirty sentences, batched as the original batched them."""
     texts = json.loads((folder / SENTENCES[folder.name]).read_text())
     order = [(k, i) for i in range(10) for k in range(3)]
@@ -72,10 +69,10 @@ def fixture_error(folder: Path, one: ElmoEncoder) -> float:
     return worst
 
 
-def fixture_encoder(folder: Path, **choices: Any) -> ElmoEncoder:
+def fixture_encoder(folder: Path, **choices: Any) -> reading.ElmoEncoder:
     files = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "lm_weights.hdf5")}
     made = elmo(**files, state="carry", slots=3, **choices)
-    assert isinstance(made, ElmoEncoder)
+    assert isinstance(made, reading.ElmoEncoder)
     return made
 
 
@@ -126,7 +123,7 @@ def test_a_mistake_would_show(shared: Path, mistake: Any) -> None:
         options = replace(options, **mistake)
     elif callable(mistake):
         mistake(state)
-    wrong = ElmoEncoder(options, state, source="wrong", identity="x:y", **choices)
+    wrong = reading.ElmoEncoder(options, state, source="wrong", identity="x:y", **choices)
     assert fixture_error(folder, wrong) > 100 * BOUND
 
 
@@ -137,7 +134,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
 
 
-def naive_token(arrays: dict[str, np.ndarray], options: ElmoOptions, word: str) -> np.ndarray:
+def naive_token(arrays: dict[str, np.ndarray], options: Any, word: str) -> np.ndarray:
     inner = {"<S>": [256], "</S>": [257]}.get(word, list(word.encode()[: options.word_width - 2]))
     ids = [258, *inner, 259]
     ids += [260] * (options.word_width - len(ids))
@@ -159,7 +156,7 @@ def naive_token(arrays: dict[str, np.ndarray], options: ElmoOptions, word: str) 
     return x
 
 
-def naive_layers(path: Path, options: ElmoOptions, words: list[str]) -> np.ndarray:
+def naive_layers(path: Path, options: Any, words: list[str]) -> np.ndarray:
     with h5py.File(path) as file:
         arrays = {name: file[name][...].astype(np.float64) for name in layout(options)}
     tokens = [naive_token(arrays, options, w) for w in ["<S>", *words, "</S>"]]
@@ -197,10 +194,10 @@ def naive_layers(path: Path, options: ElmoOptions, words: list[str]) -> np.ndarr
     ],
     ids=["plain", "tanh", "no projection", "tight clips", "no clips, short words"],
 )
-def test_every_layer_equals_the_naive_reference(tmp_path: Path, options: ElmoOptions) -> None:
+def test_every_layer_equals_the_naive_reference(tmp_path: Path, options: Any) -> None:
     net = network(options, scale=2)
     write_weights(tmp_path / "w.hdf5", net.state_dict(), options)
-    one = ElmoEncoder(options, net.state_dict(), source="t", identity="x:y")
+    one = reading.ElmoEncoder(options, net.state_dict(), source="t", identity="x:y")
     words = ["The", "naïve", "", "🙂🙂", "x" * 60, "é" * 30, "<S>", "end"]
     (found,) = one.encode([Sentence.of(words)])
     assert found.units == tuple(words)
@@ -334,7 +331,7 @@ def test_the_name_changes_with_whatever_changes_the_vectors(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("options", [small(), small(projection=13), small(cell_clip=float("inf"), n_highway=2)])
-def test_files_survive_writing_and_reading(tmp_path: Path, options: ElmoOptions) -> None:
+def test_files_survive_writing_and_reading(tmp_path: Path, options: Any) -> None:
     net = network(options)
     write_options(tmp_path / "o.json", options)
     write_weights(tmp_path / "w.hdf5", net.state_dict(), options)
@@ -363,7 +360,7 @@ def test_the_originals_files_are_written_back_dataset_by_dataset(shared: Path, t
 
 def test_the_published_shape_has_its_93_6_million_parameters() -> None:
     filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
-    options = ElmoOptions(16, filters, 2, 262, 50, "relu", 4096, 512, 2, 3.0, 3.0, True)
+    options = small(character_dim=16, filters=filters, n_highway=2, cells=4096, projection=512)
     with torch.device("meta"):
         net = ElmoNetwork(options)
     n_parameters = sum(p.numel() for p in net.parameters())

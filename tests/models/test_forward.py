@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tiny_models
 import torch
 
+import ctxexp
 from ctxexp import Corpus, Sentence
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.models import TransformerOptions
+from ctxexp.models import Checkpoint, TransformerOptions
 from ctxexp.models.huggingface import from_files
-from ctxexp.models.transformer import describe, forward
-from ctxexp.models.transformer.encoder import TransformerEncoder
-from ctxexp.vectors.encode import open_store
+from ctxexp.models.transformer import forward
 
 TEXTS = ["the dog jumps", "money in the bank", "the dog , running", "happiest 1234 x", "the fox"]
 SENTENCES = [Sentence.of(text.split()) for text in TEXTS]
@@ -27,11 +27,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_models.make("gpt2", tmp_path_factory.mktemp("gpt2"))
 
 
-def encoder(folder: Path, **choices: object) -> TransformerEncoder:
-    return from_files(describe(folder, source="tiny"), TransformerOptions(device="cpu", **choices))  # type: ignore[arg-type]
+def encoder(folder: Path, **choices: object) -> Any:
+    return from_files(Checkpoint.of(str(folder)), TransformerOptions(device="cpu", **choices))  # type: ignore[arg-type]
 
 
-def read(encoder: TransformerEncoder) -> np.ndarray:
+def read(encoder: Any) -> np.ndarray:
     """Every layer's vectors of the sentences, read as a store reads them."""
     encoder.lengths(SENTENCES)
     return np.concatenate([one.layers for one in encoder.encode(SENTENCES)], axis=1)
@@ -55,8 +55,9 @@ def test_each_choice_has_vectors_of_its_own_and_is_recorded(folder: Path, tmp_pa
     for choices in ({}, {"linear": "plain"}, {"linear": "prepacked"}):
         one = encoder(folder, **choices)
         recorded.append((one.details["linear"], one.sentence_encoder().details["linear"]))
-        store = open_store(corpus, one, cache=tmp_path)
-        assert store.n_encoded == len(SENTENCES) * (choices != {"linear": "plain"})  # plain is the default
+        options = [f"cache.folder={tmp_path}"]
+        found = ctxexp.measure(one, corpus, metrics="word_norm", min_contexts=2, options=options, progress=False)
+        assert found.info.encoded == len(SENTENCES) * (choices != {"linear": "plain"})  # plain is the default
     assert recorded == [("plain",) * 2, ("plain",) * 2, ("prepacked",) * 2]
 
 

@@ -14,8 +14,7 @@ from ctxexp.datasets.downloads import ORIGINAL
 from ctxexp.models import ModelFiles
 from ctxexp.models.choices import cached_models, registered_models
 from ctxexp.models.transformer import PUBLISHED_CHECKPOINTS
-from ctxexp.plugins.offers import Offer
-from tests.composed import run_command_line
+from tests.composed import offer, registry_of, run_command_line
 from tests.shipped import mini
 
 
@@ -79,7 +78,8 @@ def test_a_plugins_model_says_what_fetches_it(tmp_path: Path) -> None:
     def other(*, path: str, size: int = 1) -> None:
         """Another."""
 
-    found = registered_models([Offer("model", "mine", mine, "tests"), Offer("model", "other", other, "tests")])
+    names = registry_of()
+    found = registered_models([offer(names, "model", "mine", mine), offer(names, "model", "other", other)])
     assert [tuple(one) for one in found] == [
         ("mine", 5e6, False, "Mine: pip install mine"),
         ("mine size=2", 10, True, "Mine"),

@@ -14,13 +14,11 @@ from ctxexp.report import charts, colours, figures, run_facts, wording
 from ctxexp.report import ethayarajh_2019 as reference
 from ctxexp.report.negative_controls import NO_CONTEXT
 from ctxexp.results import Key
-from ctxexp.results.run_info import MeasureInfo, MetricMetadata, describe
-from ctxexp.results.values import Values
-from tests.made import results_with, told, with_curves
+from tests.made import results_with, stated, told, with_curves
 from tests.shipped import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity, WordNorm
 
 VARIANCE = "max_explainable_variance"
-METRICS: dict[str, MetricMetadata] = {
+METRICS: dict[str, Any] = {
     "anisotropy": Anisotropy(),
     "self_similarity": SelfSimilarity(),
     "intra_sentence_similarity": IntraSentenceSimilarity(),
@@ -28,11 +26,6 @@ METRICS: dict[str, MetricMetadata] = {
     f"{VARIANCE}_released": MaxExplainableVariance(definition="released"),
     "word_norm": WordNorm(),
 }
-
-
-def stated(**metrics: MetricMetadata) -> dict[str, MeasureInfo]:
-    """What a run says of these metrics."""
-    return {label: describe(label, metric) for label, metric in metrics.items()}
 
 
 def results(model: str, n_layers: int, *, seed: int = 0, weights: str = "mini", **info: Any) -> Results:
@@ -162,7 +155,7 @@ def test_explainable_variance_has_a_panel_for_each_definition() -> None:
 
 def test_size_matched_levels_are_named_and_have_no_published_curve() -> None:
     """Published curves are adjusted by the paper's one level: against another they would be another measure."""
-    by_size = describe(f"{VARIANCE}_released", MaxExplainableVariance(definition="released"), "size-matched")
+    (by_size,) = stated("size-matched", **{f"{VARIANCE}_released": METRICS[f"{VARIANCE}_released"]}).values()
     usual = replace(by_size, level="drawn")
     for about, published in ((by_size, 0), (usual, 1)):
         measures = {**stated(**METRICS), f"{VARIANCE}_released": about}
@@ -277,7 +270,7 @@ def test_a_choice_of_weights_is_named_if_all_agree() -> None:
 
 
 def test_sentence_pooling_is_named_under_pair_measures_only() -> None:
-    measures = {"sts": MeasureInfo(over="pair"), "word_norm": MeasureInfo(over="word")}
+    measures = told(measures={"sts": {"over": "pair"}, "word_norm": {"over": "word"}}).measures
     mean, cls = (results("bert", 3, pooling=which, measures=measures) for which in ("mean_words", "cls"))
     assert "sentence vectors: mean words" in run_facts.shared_facts([("bert", mean)], "sts")
     assert "2 poolings of sentences" in run_facts.shared_facts([("bert", mean), ("cls", cls)], "sts")
@@ -342,10 +335,11 @@ def test_nothing_overlaps_or_leaves_the_page() -> None:
 
 
 def test_plugins_measures_are_drawn_with_safe_file_names(tmp_path: Path) -> None:
-    values = Values()
-    values.set(Key("../their measure", "score"), np.arange(3.0))
-    theirs = MeasureInfo(definition="theirs", unit="bits")
-    run = Results.of(values, info=told(title="bert", measures={"../their measure": theirs}))
+    theirs = {"definition": "theirs", "unit": "bits"}
+    made = results_with(
+        {"theirs/score": np.arange(3.0)}, info=told(title="bert", measures={"../their measure": theirs})
+    )
+    run = replace(made, frame=made.frame.assign(measure="../their measure"))
     figure = figures.run_figure(run, "../their measure")
     assert figure is not None
     assert figure.axes[0].get_ylabel() == "bits"

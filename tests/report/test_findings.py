@@ -13,20 +13,17 @@ from ctxexp import Results
 from ctxexp.maths.mix import BANDS
 from ctxexp.report.claims import layer_changes
 from ctxexp.report.findings import chart_finding, comparison_finding, finding, findings, marked_steps
-from ctxexp.results import Estimates, Key
-from ctxexp.results.run_info import MixInfo, describe
-from tests.made import results_with, told
+from ctxexp.results import Estimates, Key, RunInfo
+from tests.made import results_with, stated, told
 from tests.shipped import STS, Anisotropy, SelfSimilarity, WordNorm
 
 MEASURES = {
-    "self_similarity": describe("self_similarity", SelfSimilarity(), "exact"),
-    "anisotropy": describe("anisotropy", Anisotropy()),
-    "word_norm": describe("word_norm", WordNorm()),
-}
+    **stated("exact", self_similarity=SelfSimilarity()), **stated(anisotropy=Anisotropy(), word_norm=WordNorm())
+}  # fmt: skip
 
 
 FULL, SHORT, BARE = (
-    MixInfo(weights="bands", bands=BANDS, filled=filled, wanted=wanted)
+    replace(RunInfo().mix, weights="bands", bands=BANDS, filled=filled, wanted=wanted)
     for filled, wanted in (((True,) * 3, 0), ((False, True, True), 12345), ((False,) * 3, 23456))
 )
 OPENING = "At the last measured layer (Self-similarity of words, share of the room above chance) "
@@ -153,7 +150,7 @@ def test_variants_and_tasks_are_told_apart() -> None:
     ends = {"low": y - 0.01, "high": y + 0.01}
     curves = {"mine/raw": y, **{f"mine/raw_ci_{end}": values for end, values in ends.items()}}
     curves |= {f"sts/STS12/{name.partition('/')[2].replace('raw', 'all')}": values for name, values in curves.items()}
-    info = {"mine": replace(MEASURES["self_similarity"], variant="centred"), "sts": describe("sts", STS())}
+    info = {"mine": replace(MEASURES["self_similarity"], variant="centred"), **stated(sts=STS())}
     assert [said.partition(" grow ")[0] for said in findings(results_with(curves, info=told(measures=info)), "a")] == [
         "In a, words (centred)",
         "In a, similarities of sentences (STS12)",

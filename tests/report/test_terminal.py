@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from made import results_with, told
 from ctxexp import Results
 from ctxexp.report import Table
 from ctxexp.report.terminal import answer, curve_table, fitted_markdown, stacked_table
-from ctxexp.results.run_info import MixInfo
+from ctxexp.results import RunInfo
 
 LAYERS = 31
 
@@ -52,7 +53,7 @@ def test_the_share_leads_with_raw_chance_and_adjusted_beside_it() -> None:
     curves |= {"raw": curves["adjusted"] + level} | {f"share_of_room_ci_{e}": share for e in ("low", "high")}
     info = told(
         measures={"self_similarity": {"over": "word"}},
-        mix=MixInfo(weights="bands", filled=(False, True, True)),
+        mix=replace(RunInfo().mix, weights="bands", filled=(False, True, True)),
         n_layers=3,
     )
     results = results_with({f"self_similarity/{name}": values for name, values in curves.items()}, info=info)

@@ -14,6 +14,7 @@ from mlflow.entities import LoggedModel
 from ctxexp import Results
 from ctxexp.sinks import database, views
 from ctxexp.sinks.views import logged_model
+from ctxexp.sinks.mlflow import database, views
 from tests.made import results_with, told
 from tests.shipped import MlflowSink
 from tests.tracked import client_of, run_of
@@ -96,7 +97,7 @@ def test_jobs_that_log_at_once_share_a_model(store: Path) -> None:
 
     def look() -> None:
         together.wait()
-        found.append(logged_model(client, experiment, "", info))
+        found.append(views.logged_model(client, experiment, "", info))
 
     threads = [threading.Thread(target=look) for _ in range(6)]
     for thread in threads:

@@ -14,9 +14,7 @@ from ctxexp.command.cli import main
 from ctxexp.command.config import environment_texts
 from ctxexp.errors import ConfigError
 from ctxexp.files import credentials
-from ctxexp.files.credentials import RULE
 from ctxexp.jobs import execute
-from ctxexp.jobs.execute import info_as_written
 from tests.composed import config_of, forget_plugin_files
 from tests.made import told
 
@@ -133,7 +131,7 @@ def test_a_secret_in_clear_is_refused_before_anything_is_written(
     folder = experiment("hunter22", received)
     assert typed([*folder, *RUN, *words], monkeypatch) == 2
     printed = "".join(capfd.readouterr())
-    assert RULE in printed
+    assert credentials.RULE in printed
     assert not Path("mlruns").exists()
     assert_hidden("hunter22", printed)
 
@@ -143,10 +141,10 @@ def test_a_secret_in_clear_is_refused_before_anything_is_written(
     [
         (["--hlep", "sink.watch.pin=hunter22", *RUN], "unrecognized arguments: --hlep; ctxexp --help"),
         (["--info", "sink.watch.pin=hunter22", *RUN], "invalid choice: 'sink.watch.pin=...'"),
-        (["sink.watch.pin=hunter22", "--help", "sink=watch", *RUN], RULE),
-        (["ui", "--api-key=hunter22"], RULE),
-        (["ui", "uri=http://me:hunter22@host"], RULE),
-        (["conform", "watch", "pin=hunter22", RUN[-1]], RULE),
+        (["sink.watch.pin=hunter22", "--help", "sink=watch", *RUN], credentials.RULE),
+        (["ui", "--api-key=hunter22"], credentials.RULE),
+        (["ui", "uri=http://me:hunter22@host"], credentials.RULE),
+        (["conform", "watch", "pin=hunter22", RUN[-1]], credentials.RULE),
         ([*RUN, "sink=watch", "+sink.watch.pin=${oc.env:MYKEY}"], "Could not append"),
         ([*RUN, "dataset.path=${oc.env:SIGNED}"], "no such file"),
     ],
@@ -245,12 +243,12 @@ def test_only_what_the_environment_gave_is_a_reference(monkeypatch: pytest.Monke
     assert environment_texts(config) == {"/data/polysemy": "${oc.env:DATA}"}  # polysemy is a data set's own name
     monkeypatch.setenv("DATA", "/data/mine")
     info = told(title="None of mine", corpus="mine")
-    assert info_as_written(info, environment_texts(config)).corpus.name == "${oc.env:DATA}"
-    assert info_as_written(info, environment_texts(config)).title == "None of ${oc.env:DATA}"
+    assert execute.info_as_written(info, environment_texts(config)).corpus.name == "${oc.env:DATA}"
+    assert execute.info_as_written(info, environment_texts(config)).title == "None of ${oc.env:DATA}"
 
 
 def test_python_composes_by_the_same_rule(received: Path) -> None:
     config = config_of([*RUN, "sink=watch", "sink.watch.pin=${oc.env:MYKEY}"])
     assert config.sink["watch"].arguments["pin"] == SECRET
-    with pytest.raises(ConfigError, match=re.escape(f"pin: {RULE}")):
+    with pytest.raises(ConfigError, match=re.escape(f"pin: {credentials.RULE}")):
         config_of([*RUN, "sink=watch", "sink.watch.pin=hunter22"])

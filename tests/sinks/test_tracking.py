@@ -19,6 +19,7 @@ from collections.abc import Callable
 from contextlib import closing
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,9 +30,7 @@ from mlflow import MlflowClient
 from ctxexp import Results
 from ctxexp.errors import MetricError, Terminated, TrackingError
 from ctxexp.files import process
-from ctxexp.files.process import job_folder, write_state
-from ctxexp.jobs import Job, Sinks, finished_on_disk, job, reuse
-from ctxexp.report.frame import FIXED
+from ctxexp.jobs import Sinks, finished_on_disk, reuse
 from ctxexp.sink import load_run
 from ctxexp.sinks import database, views
 from ctxexp.sinks.database import tracking_errors
@@ -39,9 +38,13 @@ from ctxexp.sinks.mlflow import finished_run
 from ctxexp.sinks.ui import upload
 from ctxexp.sinks.values import NOTE, OWN_NOTE, flat, headline, keys_to_compare, metric_name, metric_names
 from ctxexp.sinks.views import dataset_inputs
+from ctxexp.sinks.mlflow import database, views
+from ctxexp.sinks.mlflow.sink import finished_run
+from ctxexp.sinks.mlflow.ui import upload
+from ctxexp.sinks.mlflow.values import NOTE, OWN_NOTE, flat, headline, keys_to_compare, metric_name, metric_names
 from tests.made import results_with, saying, told
 from tests.shipped import MlflowSink
-from tests.tracked import client_of, run_of
+from tests.tracked import client_of, run_of, tracked
 
 LAYERS = 5
 PROCESSES = multiprocessing.get_context("forkserver")  # real processes that import mlflow once between them
@@ -94,12 +97,12 @@ def sinks() -> Sinks:
 def run_job(
     store: Path, name: str = "bert", *, number: int = 0, group: str = "single", body: Callable | None = None, **params
 ) -> Path:
-    folder = job_folder(store, group, number, [f"model={name}"])
+    folder = process.job_folder(store, group, number, [f"model={name}"])
     params, config = params or {"seed": 0}, f"model: {name}\n"
     run = run_of(folder, store, name, key=f"key of {name}", params=params, config=config)
     to = sinks()
     to.prepare_all(store)
-    with job(run, to) as running:
+    with tracked(run, **to.sinks) as running:
         (body or (lambda running: running.log(results(name))))(running)
     return folder
 
@@ -210,13 +213,13 @@ def test_a_locked_database_is_not_called_damaged(store: Path) -> None:
     engine = sqlalchemy.create_engine(f"sqlite:///{file}", connect_args={"timeout": 0.1})
     with closing(sqlite3.connect(file, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
-        logging = tracking_errors("cannot log", "; the rest")
+        logging = database.tracking_errors("cannot log", "; the rest")
         with pytest.raises(TrackingError) as error, logging, engine.begin() as connection:
             connection.execute(sqlalchemy.text("DELETE FROM metrics"))
     assert re.search("cannot log: another program holds the database; wait until that ends", str(error.value))
     assert str(error.value).endswith("leave it where it is; the rest")
     again = "INSERT INTO experiments (experiment_id, name) VALUES (0, 'Default')"  # a broken constraint is no damage
-    refused, logging = pytest.raises(TrackingError, match="IntegrityError"), tracking_errors("cannot log")
+    refused, logging = pytest.raises(TrackingError, match="IntegrityError"), database.tracking_errors("cannot log")
     with refused, logging, engine.begin() as connection:
         connection.execute(sqlalchemy.text(again))
 
@@ -331,7 +334,7 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
     [data] = run.inputs.dataset_inputs
     assert (data.dataset.name, data.dataset.digest) == ("polysemy", "f" * 36)
     tags = run.data.tags
-    assert tags["mlflow.runColor"] == FIXED["bert"]
+    assert tags["mlflow.runColor"] == "#1f77b4"
     assert tags["ctxexp.kind"] == "job"
     assert tags["ctxexp.encoder"] == "bert-mini@0"
     assert tags["mlflow.user"]
@@ -429,7 +432,7 @@ def test_a_link_to_a_store_that_nothing_serves_says_what_would(store: Path) -> N
 
 
 def fail(error: BaseException) -> Callable:
-    def body(job: Job) -> None:
+    def body(job: Any) -> None:
         raise error
 
     return body
@@ -453,7 +456,7 @@ def test_a_jobs_ending_is_on_disk_and_in_mlflow(store: Path, error: BaseExceptio
     [run] = runs(store)
     assert run.info.status == status
     assert run.data.tags["ctxexp.error"] == words
-    found = state(job_folder(store, "single", 0, ["model=bert"]))
+    found = state(process.job_folder(store, "single", 0, ["model=bert"]))
     assert found["status"] == status
     assert headline(found["error"]) == words
     assert isinstance(error, ZeroDivisionError) == ("Traceback" in found["error"])
@@ -466,7 +469,7 @@ def test_a_run_whose_start_failed_keeps_its_error(store: Path) -> None:
     [run] = runs(store)
     assert run.info.status == "FAILED"
     assert run.data.tags["ctxexp.error"].startswith("cannot start a run in sqlite")
-    assert state(job_folder(store, "single", 0, ["model=bert"]))["status"] == "FAILED"
+    assert state(process.job_folder(store, "single", 0, ["model=bert"]))["status"] == "FAILED"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -535,7 +538,7 @@ def test_a_killed_process_leaves_nothing_running_after_the_next_start(store: Pat
     assert found["bert"].info.status == "KILLED"
     host = found["bert"].data.tags[process.HOST]
     assert found["bert"].data.tags["ctxexp.closed"] == f"process {child.pid} on {host} is gone"
-    dead = state(job_folder(store, "single", 0, ["model=bert"]))
+    dead = state(process.job_folder(store, "single", 0, ["model=bert"]))
     assert (dead["status"], dead["error"]) == ("KILLED", f"process {child.pid} on {host} is gone")
 
 
@@ -580,7 +583,7 @@ def mend_store(store: Path) -> None:
 
 
 def test_results_survive_a_store_that_breaks_and_upload_once(store: Path) -> None:
-    def body(job: Job) -> None:
+    def body(job: Any) -> None:
         job.save(results())
         break_store(store)
         job.log(results())
@@ -588,7 +591,7 @@ def test_results_survive_a_store_that_breaks_and_upload_once(store: Path) -> Non
     with pytest.raises(TrackingError, match=r"cannot log in sqlite.*results are safe in .*ctxexp upload '?/"):
         run_job(store, body=body)
     mend_store(store)
-    folder = job_folder(store, "single", 0, ["model=bert"])
+    folder = process.job_folder(store, "single", 0, ["model=bert"])
     assert state(folder)["status"] == "FAILED"
     assert state(folder)["measured"]
     assert "ctxexp.error" in runs(store)[0].data.tags
@@ -632,12 +635,12 @@ def test_upload_of_what_is_no_run(store: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_job(store, "gpt2", body=fail(KeyboardInterrupt()))
     with pytest.raises(TrackingError, match=r"no results\.json in .*never finished measuring"):
-        upload(job_folder(store, "single", 0, ["model=gpt2"]))
+        upload(process.job_folder(store, "single", 0, ["model=gpt2"]))
 
 
 def resume(store: Path, group: str, name: str = "bert") -> Path | None:
     """What a job of a sweep `group`, or a single one if that is empty, takes over."""
-    folder = job_folder(store, group or "alone", 0)
+    folder = process.job_folder(store, group or "alone", 0)
     run = run_of(folder, store, name, key=f"key of {name}", sweep=group or None)
     to = sinks()
     to.prepare_all(store)
@@ -660,11 +663,11 @@ def test_resume_skips_what_finished_and_nothing_else(store: Path) -> None:
     assert resume(store, "second", "gpt2") is None
     client.update_run(run.info.run_id, name="bert seed=0")  # as a sweep's end names it beside another bert
     assert resume(store, "second") == folder
-    assert state(job_folder(store, "second", 0))["name"] == "bert"
+    assert state(process.job_folder(store, "second", 0))["name"] == "bert"
     assert client.get_run(run.info.run_id).data.tags["ctxexp.sweep"] == "second"
     shutil.rmtree(store / "results")  # only MLflow has it now
     fetched = resume(store, "third")
-    assert fetched == job_folder(store, "third", 0)
+    assert fetched == process.job_folder(store, "third", 0)
     assert Results.load(fetched).by_name.keys() == results().by_name.keys()
     assert len(runs(store)) == 2
 
@@ -694,7 +697,7 @@ def test_resume_fetches_what_was_damaged_or_computes_it_again(store: Path, damag
 
     damage(folder / "results.json")
     fetched = resume(store, "second")
-    assert fetched == job_folder(store, "second", 0)
+    assert fetched == process.job_folder(store, "second", 0)
     np.testing.assert_equal(Results.load(fetched).by_name, results().by_name)
     assert (fetched / "words.csv").read_bytes() == (folder / "words.csv").read_bytes()
     damage(fetched / "results.json")
@@ -715,8 +718,8 @@ def test_a_resume_that_skips_everything_closes_dead_runs(store: Path) -> None:
     client = database.client(uri)
     tags = {**process.process_tags(), process.STARTED: "long ago"}  # the number is another process' now
     dead = client.create_run(database.experiment(client, "study", store), tags=tags).info.run_id
-    folder = job_folder(store, "killed", 0)
-    write_state(folder, fresh=True, status="RUNNING", process=tags)
+    folder = process.job_folder(store, "killed", 0)
+    process.write_state(folder, fresh=True, status="RUNNING", process=tags)
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
     for pid in (child.pid, os.getpid()):
@@ -743,7 +746,7 @@ def test_parallel_jobs_name_one_data_set_and_note_the_experiment(store: Path, wh
             if what == "note":
                 views.describe(sink.client, experiments[round], "what the runs show")
             else:
-                database.insert(lambda: sink.client.log_inputs(sink.run_id, datasets=dataset_inputs(corpus)))
+                database.insert(lambda: sink.client.log_inputs(sink.run_id, datasets=views.dataset_inputs(corpus)))
         except Exception as error:
             refused.append(error)
 

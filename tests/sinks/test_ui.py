@@ -25,6 +25,11 @@ from ctxexp.sinks.mlflow import _say_where_files_stay
 from ctxexp.sinks.ui import charts_link, free_port, last_sweep_link, serve, server, upload
 from ctxexp.sinks.values import KIND, SWEEP, VIEW
 from ctxexp.sinks.views import FIRST, sweep_link, ui_address
+from ctxexp.sinks.mlflow import database
+from ctxexp.sinks.mlflow.sink import _say_where_files_stay
+from ctxexp.sinks.mlflow.ui import charts_link, free_port, last_sweep_link, serve, server, upload
+from ctxexp.sinks.mlflow.values import VIEW
+from ctxexp.sinks.mlflow.views import FIRST, sweep_link, ui_address
 from tests.browser import headless
 from tests.made import results_with, told
 from tests.shipped import MlflowSink
@@ -167,7 +172,7 @@ def test_serve_says_where_the_curves_are_and_ends_its_server(stored: Sweep) -> N
 def test_the_last_sweep_is_one_that_has_a_finished_run(stored: Sweep) -> None:
     client = database.client(where(stored))
     (experiment,) = {run.info.experiment_id for run in stored_runs(client)}
-    tags = {KIND: "job", SWEEP: "unfinished"}
+    tags = {"ctxexp.kind": "job", "ctxexp.sweep": "unfinished"}
     run = client.create_run(experiment, int(time.time() * 1000) + 10**6, tags)
     try:
         link = charts_link(client, experiment, "http://x")

@@ -7,6 +7,7 @@ import json
 import shutil
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from mlflow import MlflowClient
 
 from ctxexp import Results
+from ctxexp.results import RunInfo
 from ctxexp.results.run_info import MixInfo
 from ctxexp.sinks import database, views
 from ctxexp.sinks.ui import charts_link
@@ -137,7 +139,7 @@ def test_the_note_begins_with_the_order_of_the_runs() -> None:
 
 
 def test_measures_over_a_text_that_lacks_bands_have_a_name_of_their_own() -> None:
-    mix = MixInfo(weights="bands", filled=(False, True, True))
+    mix = replace(RunInfo().mix, weights="bands", filled=(False, True, True))
     measures = {"self_similarity": {"over": "word", "title": "Self-similarity"}, "anisotropy": {"over": "sample"}}
     curves = {"self_similarity/share_of_room": np.array([0.9, 0.5]), "anisotropy/mean_cosine": np.array([0.1, 0.2])}
     short, full = (results_with(curves, info=told(measures=measures, mix=each)) for each in (mix, MixInfo()))

@@ -11,7 +11,6 @@ import pytest
 
 from ctxexp import Results, Run
 from ctxexp.errors import TrackingError
-from ctxexp.sink import Status
 from ctxexp.testing import MemorySink, check
 from ctxexp.testing.sinks import VALUES
 from tests.laws import fails
@@ -44,7 +43,7 @@ class Shared(MemorySink):
         return self.points
 
 
-def _needs_a_start(self: MemorySink, status: Status, error: str | None = None) -> None:
+def _needs_a_start(self: MemorySink, status: Any, error: str | None = None) -> None:
     assert self.run is not None
     self.run.folder.exists()
 

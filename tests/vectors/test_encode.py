@@ -29,7 +29,6 @@ from ctxexp.vectors import Store, StoreWriter
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import encoding as batched
 from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.encoding import equal_length_batches, warn_unknown
 from tests.shipped import huggingface
 
 ROOT = Path(__file__).parents[2]
@@ -123,7 +122,7 @@ def test_the_room_for_vectors_is_stated_before_encoding(tmp_path: Path, caplog: 
 
 def test_batches_are_of_equal_length_and_under_the_budget() -> None:
     lengths = np.random.default_rng(1).integers(0, 50, 500)
-    batches = equal_length_batches(lengths, 64)
+    batches = batched.equal_length_batches(lengths, 64)
     assert sorted(np.concatenate(batches).tolist()) == list(range(500))
     for batch in batches:
         assert len({int(n) for n in lengths[batch]}) == 1
@@ -563,9 +562,9 @@ def test_unknown_pieces_are_kept_with_the_vectors(tmp_path: Path, caplog: pytest
         store = open_store(made, encoder, cache=tmp_path)
         assert (store.n_encoded, store.n_unknown_pieces, store.n_pieces) == (encoded, n, 10 * n)
     caplog.clear()
-    warn_unknown(3, 100, "c")
+    batched.warn_unknown(3, 100, "c")
     assert not caplog.messages
-    warn_unknown(4, 100, "c")
+    batched.warn_unknown(4, 100, "c")
     assert caplog.messages[0].startswith("corpus c: 4 of 100 pieces are unknown to the model's tokenizer (4.0%)")
     encoder = Counted("nearly all")
     encoder.count_unknown = lambda sentences: (91, 100)  # type: ignore[method-assign]

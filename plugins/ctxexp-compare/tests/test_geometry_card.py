@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from ctxexp_compare.model_card import card, write
 
 from ctxexp import Results
 from ctxexp.report.wording import SHARE_OF_ROOM
-from ctxexp.results.run_info import MixInfo
+from ctxexp.results import RunInfo
 from tests.made import results_with, told
 
 MEASURES = {
@@ -139,7 +140,7 @@ def test_the_share_of_the_room_leads_with_what_it_is_made_of_beside_it() -> None
     curves = {"share_of_room": share, "baseline": chance, "adjusted": share * (1 - chance)}
     curves["raw"] = curves["adjusted"] + chance
     ends = {f"share_of_room_ci_{end}": share + add for end, add in (("low", -0.01), ("high", 0.01))}
-    mix = MixInfo(weights="bands", words=(12, 10, 3), filled=(True, True, False), wanted=1500)
+    mix = replace(RunInfo().mix, weights="bands", words=(12, 10, 3), filled=(True, True, False), wanted=1500)
     named = {f"self_similarity/{name}": curve for name, curve in {**curves, **ends}.items()}
     measure = {**MEASURES["self_similarity"], "over": "word"}
     info = told(title="tiny", n_layers=4, measures={"self_similarity": measure}, mix=mix)

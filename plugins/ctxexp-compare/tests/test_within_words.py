@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from ctxexp_compare import (
@@ -24,7 +26,6 @@ from ctxexp_compare.figure import heat_map
 
 from benchmarks.two_spaces import simulate
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.occurrences import Layers
 
 EVERY: list[TwoSpaces] = [
     Cka(), MutualNeighbours(k=5), NeighbourhoodOverlap(k=10), InformationImbalance(), ShapeDistance(), Linearity(),
@@ -229,7 +230,7 @@ def test_one_piece_for_two_words_is_warned_of() -> None:
     x[4] = x[3]  # the same word twice
     text = ["do n't go", "that That man"]
     spans = np.array([[0, 2], [3, 6], [7, 9], [0, 4], [5, 9], [10, 13]])
-    layers: Layers = Space.of_arrays("a", x[None]).layers
+    layers: Any = Space.of_arrays("a", x[None]).layers
     space = Space("a", layers, np.arange(6), text, np.repeat([0, 1], 3), spans, np.repeat([0, 1], 3))
     assert space.shared_vectors() == [(0, 1)]
     [warning] = compared([space], [Cka()], null="free").warnings

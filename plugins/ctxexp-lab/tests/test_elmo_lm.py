@@ -14,10 +14,10 @@ from ctxexp_lab.training.recurrence import scan_with_gradient
 from torch import Tensor
 
 from ctxexp.models import ElmoNetwork
-from ctxexp.models.elmo.files import ElmoOptions
 from ctxexp.models.elmo.network import character_ids
+from tests.tiny_models import elmo_options
 
-OPTIONS = ElmoOptions(4, ((1, 3), (2, 4), (3, 6)), 1, 262, 50, "relu", 12, 5, 2, 3.0, 3.0, True)
+OPTIONS = elmo_options()
 WORDS = ["<S>", "</S>", "the", "cat", "sat", "on", "a", "mat"]
 
 

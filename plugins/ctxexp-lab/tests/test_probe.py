@@ -19,11 +19,10 @@ from ctxexp import Corpus, CtxexpError, Sense, Sentence
 from ctxexp.command import Verb
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
 from ctxexp.models import ElmoNetwork
-from ctxexp.models.elmo.encoder import ElmoEncoder
-from ctxexp.models.elmo.files import ElmoOptions
 from tests.shipped import polysemy
+from tests.tiny_models import elmo, elmo_options
 
-TINY = ElmoOptions(4, ((1, 4), (2, 4)), 1, 262, 50, "relu", 12, 6, 2, 3.0, 3.0, True)
+TINY = elmo_options(filters=((1, 4), (2, 4)), projection=6)
 
 
 def network(seed: int = 0) -> ElmoNetwork:
@@ -118,7 +117,7 @@ def test_the_rows_are_the_encoders_vectors_in_the_order_asked() -> None:
     task = SenseTask.of(
         corpus([("a bank", "bank.0"), ("the bank b c d e", "bank.0"), ("f g h bank", "bank.1"), ("bank", "bank.1")])
     )
-    one = ElmoEncoder(TINY, network().state_dict(), source="", identity="x:y:z", device="cpu")
+    one = elmo(TINY, network().state_dict(), device="cpu")
     expected = [e.layers[:, p] for e, p in zip(one.encode(task.sentences), task.positions, strict=True)]
     order = torch.tensor([3, 1, 0, 2])
     found = OccurrenceLayers(network(), task)(order).numpy()

@@ -25,10 +25,8 @@ from ctxexp.errors import DataError
 from ctxexp.models.transformer import label_of, training_of
 from ctxexp.report import LabelledResults, Training
 from ctxexp.report.page import page_data, write_report
-from ctxexp.results import RunInfo
-from ctxexp.results.run_info import MeasureInfo, ModelInfo
 from ctxexp.testing import check
-from tests.made import results_with
+from tests.made import results_with, told
 
 STEPS = (0, 8, 16, 32, 64, 128, 256, 512)
 
@@ -186,10 +184,8 @@ def runs(values: np.ndarray, folder: str = "out/gpt2/checkpoints", **details: st
     out = []
     for step, curve in zip(STEPS, values, strict=True):
         own = {"checkpoint": f"{folder}/step{step}", "weights_hash": f"{step:x}", **details}
-        info = RunInfo(
-            model=ModelInfo(name="huggingface", n_layers=len(curve), details=own),
-            measures={"self_similarity": MeasureInfo(name="self_similarity", title="Self-similarity", unit="cosine")},
-        )
+        about = {"self_similarity": {"name": "self_similarity", "title": "Self-similarity", "unit": "cosine"}}
+        info = told(name="huggingface", n_layers=len(curve), details=own, measures=about)
         ends = {"self_similarity/raw_ci_low": curve - 0.01, "self_similarity/raw_ci_high": curve + 0.01}
         out.append((f"gpt2 step{step}", results_with({"self_similarity/raw": curve, **ends}, info=info)))
     return out

@@ -19,11 +19,10 @@ from ctxexp_measures.senses.by_class.table import table
 from planted_classes import CLASSES, coverage, draw_text, estimate_shares
 from planted_components import World
 
+import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Results, Sense, Sentence
 from ctxexp.errors import DataError, MetricError, UnknownName
 from ctxexp.maths.mix import WordMix
-from ctxexp.measuring.study import Study
-from ctxexp.vectors.stores import Vectors, WordFilter
 from tests.shipped import SelfSimilarity, SenseSeparation
 
 Factory = Callable[[], Metric]
@@ -77,9 +76,11 @@ def text(n: int = 160, *, seed: int = 0, shuffled: bool = False) -> Corpus:
     return replace(corpus, senses=tuple(senses), tags={"pos": tuple(map(tuple, pos))})
 
 
-def run(corpus: Corpus, tmp_path: Path, **metrics: Factory) -> Results:
-    study = Study(corpus=corpus, encoder=Cued(), metrics=metrics, words=WordFilter(min_contexts=3))
-    return study.run(Vectors(cache=tmp_path), folder=tmp_path)
+def run(corpus: Corpus, tmp_path: Path, *words: str, model: Encoder | None = None, **metrics: Factory) -> Results:
+    return ctxexp.measure(
+        model or Cued(), corpus, metrics=metrics, min_contexts=3, folder=tmp_path,
+        options=[f"cache.folder={tmp_path}", *words], progress=False,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -125,11 +126,10 @@ def test_intervals_of_one_full_class_are_the_wholes(tmp_path: Path) -> None:
         def token_spans(self, sentences: list[Sentence]) -> list[np.ndarray]:  # type: ignore[override]
             return [np.stack([np.arange(len(s)), np.ones(len(s), int)], axis=1) for s in sentences]
 
-    study = Study(
-        corpus=text(), encoder=Whole(), words=WordFilter(min_contexts=3),
-        metrics={"whole": SelfSimilarity, "by": lambda: SelfSimilarityByClass(by=["pieces"])}, intervals="these_words",
+    found = run(
+        text(), tmp_path, "intervals=these_words", model=Whole(), whole=SelfSimilarity,
+        by=lambda: SelfSimilarityByClass(by=["pieces"]),
     )  # fmt: skip
-    found = study.run(Vectors(cache=tmp_path), folder=tmp_path)
     assert value(found, "by", "raw", "pieces 1") == pytest.approx(value(found, "whole", "raw", ""))
     mine, whole = found.interval("by", "raw", task="pieces 1"), found.interval("whole", "raw")
     assert mine is not None
@@ -232,9 +232,7 @@ def test_figures_and_table_say_the_classes_and_their_sizes(told: Results, tmp_pa
     assert noun[8].startswith(f"{value(told, 'apart', 'raw', 'pos NOUN'):.3f} [")
     assert rows["b", "variance_components_by_class", "pos ADV"][8] == "left out"
     assert table([]) is None
-    plain = Study(corpus=text(40), encoder=Cued(), words=WordFilter(min_contexts=3), bootstrap=0,
-                  metrics={"by": lambda: SelfSimilarityByClass(by=["pieces"])})  # fmt: skip
-    bare = table([("a", plain.run(Vectors(cache=tmp_path), folder=tmp_path))])
+    bare = table([("a", run(text(40), tmp_path, "bootstrap=0", by=lambda: SelfSimilarityByClass(by=["pieces"])))])
     assert bare is not None
     assert "[" not in bare.shown[0][8]  # no resamples, no interval
 

@@ -19,16 +19,12 @@ from ctxexp_measures.senses.components.squares import squares
 from planted_components import VARIANCES, World, coverage, estimate_shares
 
 import ctxexp
-from ctxexp import Corpus, EncodedSentence, Encoder, Estimate, Group, Sense, Sentence, Text
+from ctxexp import Corpus, EncodedSentence, Encoder, Estimate, Group, Results, Sense, Sentence, Text
 from ctxexp.command import Built
 from ctxexp.errors import MetricError
-from ctxexp.measuring.study import Study
-from ctxexp.results import Key, RunInfo
-from ctxexp.results.run_info import ModelInfo, describe
-from ctxexp.results.values import Values
-from ctxexp.vectors.stores import Vectors, WordFilter
 from docs.numbers import what_is_context
 from tests.composed import config_of
+from tests.made import results_with, stated, told
 from tests.shipped import Alone, random_words
 
 
@@ -205,14 +201,15 @@ def text(n: int = 80) -> Corpus:
     return Corpus("made", tuple(sentences), senses=tuple(senses))
 
 
+def run(model: ctxexp.Encoder, corpus: Corpus, folder: Path) -> Results:
+    return ctxexp.measure(
+        model, corpus, metrics={"c": VarianceComponents}, min_contexts=3, folder=folder,
+        options=[f"cache.folder={folder}"], progress=False,
+    )  # fmt: skip
+
+
 def test_a_study_measures_all_and_ambiguous_words(tmp_path: Path) -> None:
-    study = Study(
-        corpus=text(),
-        encoder=Mixed(),
-        metrics={"c": VarianceComponents},
-        words=WordFilter(min_contexts=3),
-    )
-    found = study.run(Vectors(cache=tmp_path), folder=tmp_path)
+    found = run(Mixed(), text(), tmp_path)
     first, second = (
         {name: found.values("c", name)[i] for name in ("word", "form", "sense", "position", "sentence", "rest")}  # type: ignore[index]
         for i in (0, 1)
@@ -251,13 +248,7 @@ def test_sinks_that_are_all_there_is_are_said(tmp_path: Path, caplog: pytest.Log
                 encoded.layers[:, 0] *= 100
             return found
 
-    study = Study(
-        corpus=text(),
-        encoder=Sink(),
-        metrics={"c": VarianceComponents},
-        words=WordFilter(min_contexts=3),
-    )
-    study.run(Vectors(cache=tmp_path), folder=tmp_path)
+    run(Sink(), text(), tmp_path)
     said = [record.message for record in caplog.records if "no_sinks" in record.message]
     assert len(said) == 1
     assert "the 80 of 640 rows of more than 5 times the median length hold 100% of all squared lengths" in said[0]
@@ -304,17 +295,11 @@ def test_forms_have_no_context_at_layer_0(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     corpus = Corpus.of("blanks", [rng.choice([*"abcdefgh"], 6).tolist() for _ in range(150)])
     floors = {}
-    for told in (True, False):
+    for knows in (True, False):
         encoder = Blanks()
-        encoder.told, encoder.name = told, f"blanks {told}"
-        study = Study(
-            corpus=corpus,
-            encoder=encoder,
-            metrics={"c": VarianceComponents},
-            words=WordFilter(min_contexts=3),
-        )
-        found = study.run(Vectors(cache=tmp_path), folder=tmp_path / str(told))
-        floors[told] = found.values("c", "context")[0] + found.values("c", "position")[0]  # type: ignore[index]
+        encoder.told, encoder.name = knows, f"blanks {knows}"
+        found = run(encoder, corpus, tmp_path)
+        floors[knows] = found.values("c", "context")[0] + found.values("c", "position")[0]  # type: ignore[index]
     assert abs(floors[True]) < 1e-5
     assert floors[False] > 0.03
 
@@ -322,11 +307,7 @@ def test_forms_have_no_context_at_layer_0(tmp_path: Path) -> None:
 def test_a_random_vector_a_word_has_no_context(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     corpus = Corpus.of("words", [rng.choice([*"abcdefgh"], 6).tolist() for _ in range(150)])
-    study = Study(
-        corpus=corpus, encoder=random_words(dim=50), metrics={"c": VarianceComponents},
-        words=WordFilter(min_contexts=3),
-    )  # fmt: skip
-    found = study.run(Vectors(cache=tmp_path), folder=tmp_path / "run")
+    found = run(random_words(dim=50), corpus, tmp_path)
     assert abs(found.values("c", "context")[0]) < 1e-6  # type: ignore[index]
 
 
@@ -349,22 +330,18 @@ def planted_results() -> ctxexp.Results:
     """Layer 0 has a floor of 2%, layer 1 a rest that is below 0 for certain."""
     parts = {"word": [0.9, 0.7], "form": [0.05, 0.1], "position": [0.03, 0.0], "sentence": [0.01, 0.21]}
     parts |= {"rest": [0.01, -0.01], "context": [0.02, 0.2]}
-    values = Values()
-    for name, curve in parts.items():
-        middle = np.array(curve)
-        values.set(Key("c", name), middle, low=middle - 0.004, high=middle + 0.004)
-    about = describe("c", VarianceComponents())
-    info = RunInfo(title="m", measures={"c": about}, model=ModelInfo(name="m", n_layers=2))
-    return ctxexp.Results.of(values, info=info)
+    curves = {f"c/{name}": np.array(curve) for name, curve in parts.items()}
+    ends = {f"{name}_ci_{end}": x + by for name, x in curves.items() for end, by in (("low", -0.004), ("high", 0.004))}
+    info = told(title="m", measures=stated(c=VarianceComponents()), name="m", n_layers=2)
+    return results_with({**curves, **ends}, info=info)
 
 
 def planted_twin(context: Sequence[float]) -> ctxexp.Results:
     """The words of `planted_results` alone."""
-    values = Values()
-    values.set(Key("c", "context"), np.array(context), low=np.array(context), high=np.array(context))
+    curves = {f"c/context{end}": np.array(context) for end in ("", "_ci_low", "_ci_high")}
     info = planted_results().info
     model = replace(info.model, encoder=f"{info.model.encoder}, {Alone.label}")
-    return ctxexp.Results.of(values, info=replace(info, control=Alone.label, model=model))
+    return results_with(curves, info=replace(info, control=Alone.label, model=model))
 
 
 def test_each_layer_has_the_floor_of_its_own_twin_and_impossible_variance_is_flagged() -> None:

@@ -15,10 +15,9 @@ from ctxexp_measures.senses.probe.fit import majority, predictions
 from ctxexp_measures.senses.probe.metric import Probe
 from ctxexp_measures.senses.probe.task import ProbeTask, control_labels, folds_of, read_lexicon
 
+import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sense, Sentence
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
-from ctxexp.measuring.study import Study
-from ctxexp.vectors.stores import Vectors, WordFilter
 from tests.shipped import Alone
 
 LABELS = ("A", "B", "C")
@@ -74,14 +73,11 @@ def sense_text(n: int = 120, seed: int = 0) -> Corpus:
 
 
 def run(corpus: Corpus, folder: Path, encoder: Encoder | None = None, **options: object) -> Results:
-    study = Study(
-        corpus=corpus,
-        encoder=encoder or Planted(),
-        metrics={"probe": partial(Probe, **options)},  # type: ignore[arg-type]
-        words=WordFilter(min_contexts=1),
-        bootstrap=200,
-    )
-    return study.run(Vectors(cache=folder), folder=folder)
+    metrics = {"probe": partial(Probe, **options)}  # type: ignore[arg-type]
+    return ctxexp.measure(
+        encoder or Planted(), corpus, metrics=metrics, min_contexts=2, bootstrap=200, folder=folder,
+        options=[f"cache.folder={folder}"], progress=False,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -18,14 +18,14 @@ from ctxexp_measures.calibration.li_2020.table import table_li_2020
 from scipy import stats
 
 from ctxexp import Corpus, Pair, Results, Sentence
-from ctxexp.command import Built, compose
+from ctxexp.command import Built, registry
 from ctxexp.command.key import transform_label
 from ctxexp.errors import ConfigError, TrackingError, UnknownName
 from ctxexp.maths.statistics import percentiles
 from ctxexp.report.terminal import write_figures, write_tables
 from ctxexp.results import LAYER, Key
 from ctxexp.vectors.stores import layer_mixes
-from tests.composed import composed
+from tests.composed import check_command, composed
 from tests.engine import measure_pairs
 from tests.made import results_with, told
 from tests.shipped import STS
@@ -183,7 +183,7 @@ def test_a_name_tells_arguments_and_fitted_text_but_not_seed() -> None:
 
 
 def test_the_table_is_ranked_and_tells_its_intervals_sources(tmp_path: Path) -> None:
-    write_tables(league(), tmp_path, compose.registry())
+    write_tables(league(), tmp_path, registry())
     with (tmp_path / "table_league.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     first = rows[0]
@@ -222,7 +222,7 @@ def test_the_figure_has_a_point_a_transform_model_and_place(tmp_path: Path) -> N
     assert points == {(0.8, 4.0), (0.7, 0.0), (0.6, 0.0), (0.3, 1.0)}
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == ["center", "flow", "whitening"]
-    paths = write_figures(runs, tmp_path, compose.registry())
+    paths = write_figures(runs, tmp_path, registry())
     assert [path.name for path in paths] == ["isotropy_against_spearman.png", "isotropy_against_spearman.svg"]
     assert all(path.stat().st_size > 1000 for path in paths)
 
@@ -344,14 +344,11 @@ def test_labels_show_only_what_differs_from_the_defaults(overrides: list[str], s
 
 
 def test_an_experiments_own_sweep_is_checked_and_can_be_replaced() -> None:
-    compose.prepare()
     for experiment in ("calibration_league", "li_2020"):
-        compose.check_command([f"experiment={experiment}", "model=bert"], multirun=True)
+        check_command([f"experiment={experiment}", "model=bert"], multirun=True)
     with pytest.raises(ConfigError, match=r"no transform 'flwo'; did you mean 'flow'"):
-        compose.check_command(
-            ["experiment=calibration_league", "hydra.sweeper.params.transform='none,flwo'"], multirun=True
-        )
-    compose.check_command(
+        check_command(["experiment=calibration_league", "hydra.sweeper.params.transform='none,flwo'"], multirun=True)
+    check_command(
         ["experiment=calibration_league", "hydra.sweeper.params.transform='none,flwo'", "transform=rank"], multirun=True
     )
 

@@ -11,10 +11,10 @@ from ctxexp_measures.calibration.li_2020.qnli_table import table_li_2020_qnli
 from ctxexp_measures.calibration.li_2020.table import table_li_2020, table_li_2020_nli
 from test_league import seven
 
-from ctxexp.command import Built, compose
+from ctxexp.command import Built
 from ctxexp.models.transformer import published_checkpoint
 from ctxexp.report import Table
-from tests.composed import composed
+from tests.composed import check_command, composed
 
 NLI = {"weights": "sentence-transformers/bert-base-nli-mean-tokens", "title": "bert-base-nli"}
 
@@ -91,8 +91,7 @@ def test_question_answering_stands_below_the_published_areas(tmp_path: Path) -> 
     ],
 )
 def test_each_table_is_one_command(experiment: str, more: list[str]) -> None:
-    compose.prepare()
-    compose.check_command([f"experiment={experiment}", *more], multirun=True)
+    check_command([f"experiment={experiment}", *more], multirun=True)
 
 
 def test_the_uncased_checkpoints_are_pinned() -> None:

@@ -16,17 +16,15 @@ from ctxexp_measures.words.metric import StaticVectors
 from ctxexp_measures.words.space import WordSpace
 from ctxexp_measures.words.suite import evaluate
 
-from ctxexp import Block, Corpus, Group, Occurrences, Results
+import ctxexp
+from ctxexp import Block, Corpus, Group, Results
 from ctxexp.command import registry
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.measuring.measure import measure
-from ctxexp.measuring.words import WordRows
 from ctxexp.models.vector_files import EXPORTS, read_vectors, write_text
 from ctxexp.report import axis_label
 from ctxexp.report.comparison import write_summary
 from ctxexp.report.terminal import table_texts
 from ctxexp.testing import check
-from ctxexp.vectors.encode import open_store
 from tests.made import results_with, told
 from tests.shipped import OnePerSentence, word_vectors
 
@@ -247,16 +245,18 @@ def test_from_a_file_of_vectors_through_the_whole_flow(data: Path, tmp_path: Pat
     write_text(tmp_path / "v.txt", WORDS[:28], x)
     rng = np.random.default_rng(0)
     corpus = Corpus.of("c", [[WORDS[i] for i in rng.choice(30, 12, replace=False)] for _ in range(60)])
-    store = open_store(corpus, word_vectors(path=str(tmp_path / "v.txt")), cache=tmp_path / "cache")
-    occurrences = Occurrences.of(store, corpus)
-    results = measure(
-        [WordRows(store, occurrences, OnePerSentence(size=10))],
-        {
+    results = ctxexp.measure(
+        word_vectors(path=str(tmp_path / "v.txt")),
+        corpus,
+        metrics={
             "static_vectors": lambda: StaticVectors(data=str(data), benchmarks=NAMES, export=["word2vec_binary"]),
             "centred": lambda: StaticVectors(vector="first_pc_centred", data=str(data), benchmarks=NAMES),
         },
+        min_contexts=2,
+        baseline=OnePerSentence(size=10),
         bootstrap=10,
         folder=tmp_path / "out",
+        progress=False,
     )
     exported = read_vectors(tmp_path / "out" / "static_vectors" / "layer_00" / "vectors.bin")
     assert sorted(exported.words) == sorted(WORDS[:28])

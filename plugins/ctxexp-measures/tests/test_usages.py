@@ -12,10 +12,9 @@ from ctxexp_measures.senses.usages.change import SemanticChange, cluster_labels,
 from ctxexp_measures.senses.usages.wic import Wic, threshold
 from scipy.spatial.distance import cdist, jensenshannon
 
+import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sentence
 from ctxexp.errors import DataError, MetricError
-from ctxexp.measuring.study import Study
-from ctxexp.vectors.stores import Vectors, WordFilter
 
 
 class Planted(Encoder):
@@ -37,8 +36,10 @@ class Planted(Encoder):
 
 
 def run(corpus: Corpus, tmp_path: Path, *, min_contexts: int = 2, **metrics: type) -> Results:
-    study = Study(corpus=corpus, encoder=Planted(), metrics=metrics, words=WordFilter(min_contexts=min_contexts))
-    return study.run(Vectors(cache=tmp_path), folder=tmp_path)
+    return ctxexp.measure(
+        Planted(), corpus, metrics=metrics, min_contexts=min_contexts, folder=tmp_path,
+        options=[f"cache.folder={tmp_path}"], progress=False,
+    )  # fmt: skip
 
 
 def pairs(n: int = 200, seed: int = 0) -> Usages:

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,10 +29,10 @@ from ctxexp import Results
 from ctxexp.maths import mean_cosine, spearman
 from ctxexp.maths.statistics import spearman_rows
 from ctxexp.results import Estimates, Key
-from ctxexp.results.run_info import MeasureInfo, describe
 from tests.composed import run_command_line
-from tests.made import results_with, saying, told
+from tests.made import results_with, saying, stated, told
 from tests.shipped import Anisotropy, MaxExplainableVariance, SelfSimilarity
+from tests.tracked import run_of, tracked
 
 LAYERS = {"elmo": 3, "bert": 13, "gpt2": 13}
 FORGED = {"weights_sha256": "0f" * 32}
@@ -42,7 +43,7 @@ METRICS = {
     "max_explainable_variance_centred": MaxExplainableVariance(definition="centred"),
     "max_explainable_variance_released": MaxExplainableVariance(definition="released"),
 }
-MEASURES = {label: describe(label, metric) for label, metric in METRICS.items()}
+MEASURES = stated(**METRICS)
 
 
 PAPER = ethayarajh_2019.paper()
@@ -194,7 +195,7 @@ def test_options_tell_measures_of_one_label_apart() -> None:
     """What a run's prose says decides nothing: here it says what the claims are about."""
     label, other = "max_explainable_variance", MaxExplainableVariance(definition="centred")
     other.definition = METRICS[label].definition
-    (family,) = planted(info={"measures": {**MEASURES, label: describe(label, other)}})
+    (family,) = planted(info={"measures": {**MEASURES, **stated(**{label: other})}})
     assert not any(key.measure == label for m in family.members if m.model == "bert" for key in m.by_key)
     assert finding(family, "variance-below-5").words != "holds"
     assert finding(family, "anisotropic").words == "holds"
@@ -207,7 +208,7 @@ def test_a_measure_is_found_under_any_label() -> None:
     assert held == list(FIGURES)[:-1]
 
 
-def one(results: Results, measures: dict[str, MeasureInfo]) -> Results:
+def one(results: Results, measures: dict[str, Any]) -> Results:
     """The results under other labels: `my <label>`."""
     frame = results.frame.assign(measure="my " + results.frame["measure"])
     return Results(frame, info=replace(results.info, measures=measures))
@@ -660,14 +661,13 @@ def test_runs_that_failed_are_no_evidence(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_runs_are_read_from_mlflow_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from ctxexp.jobs import Sinks, job, new_run
     from tests.shipped import MlflowSink
 
     sink = MlflowSink()
     uri = sink.prepare_jobs(tmp_path)["uri"]
     place = tmp_path / "results" / "one" / "run"
-    run = new_run(place, tmp_path, name="elmo", key="k", params={}, config="")
-    with job(run, Sinks({"mlflow": sink})) as running:
+    run = run_of(place, tmp_path, "elmo")
+    with tracked(run, mlflow=sink) as running:
         running.log(as_claimed("elmo"))
     shutil.rmtree(place)  # the store has it
     assert run_command_line([*CLAIMS_OF, f"uri={uri}"]) == 0

@@ -13,11 +13,10 @@ from ctxexp_papers.claims.statistics.matched import matched_difference, partial_
 from ctxexp_papers.monosemy.metric import SelfSimilarityBySenses, balanced
 from ctxexp_papers.monosemy.words import count_senses, describe_words, rarefied
 
+import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Results, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import mean_cosine
-from ctxexp.measuring.study import Study
-from ctxexp.vectors.stores import Vectors, WordFilter
 
 WORDS, SENTENCES, DIM = 40, 160, 64
 METRIC = "self_similarity_by_senses"
@@ -57,8 +56,10 @@ def corpus(*, shuffled: bool = False) -> Corpus:
 
 def run(text: Corpus, folder: Path) -> Results:
     metrics = {METRIC: lambda: SelfSimilarityBySenses(least=5)}
-    study = Study(corpus=text, encoder=Sensed(), metrics=metrics, words=WordFilter(min_contexts=3), bootstrap=200)
-    return study.run(Vectors(cache=folder), folder=folder)
+    return ctxexp.measure(
+        Sensed(), text, metrics=metrics, min_contexts=3, bootstrap=200, folder=folder,
+        options=[f"cache.folder={folder}"], progress=False,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

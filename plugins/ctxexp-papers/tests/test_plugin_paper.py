@@ -11,8 +11,7 @@ import pytest
 from ctxexp_papers.claims.court import try_sources
 from ctxexp_papers.claims.verdict import Verdict
 
-from ctxexp.plugins.registry import load_plugin_files
-from tests.composed import run_command_line
+from tests.composed import forget_plugin_files, run_command_line
 
 FILE = """
 from dataclasses import dataclass
@@ -54,7 +53,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = tmp_path / "mine.py"
     path.write_text(FILE, encoding="utf-8")
     yield path
-    load_plugin_files(None)
+    forget_plugin_files()
 
 
 def test_a_plugin_file_adds_a_paper(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

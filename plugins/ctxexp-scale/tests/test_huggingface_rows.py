@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from ctxexp.command import Built, configured
+
 pytest.importorskip("datasets.load", reason="datasets isn't installed: pip install 'ctxexp-scale[huggingface]'")
 
 from ctxexp_scale.huggingface import huggingface
 
 from ctxexp import Corpus
-from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.text import TextFiles
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.vectors.stores import WordFilter
-from tests.shipped import Local
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library's own
 ROWS = [
@@ -80,15 +79,16 @@ def test_sentences_documents_and_limits(tmp_path: Path) -> None:
 
 
 def test_a_bound_is_the_same_however_rows_lie(tmp_path: Path) -> None:
-    limits = BoundOptions(max_contexts=6, max_sentences=10, min_contexts=2, form=WordFilter().form)
+    words = ["dataset=huggingface", "dataset.sentences=marks", "dataset.stream=true"]
+    words += ["words.max_contexts=6", "words.max_sentences=10", "engine=local"]
     found = []
     for i, cuts in enumerate(([40], [10, 25, 40])):
         folder = tmp_path / str(i)
         folder.mkdir()
         for a, b in zip([0, *cuts], cuts, strict=False):
             parquet(folder, ROWS[a:b], str(a))
-        stream = huggingface(path=str(folder), sentences="marks", stream=True)
-        found.append(bound_corpus(stream, limits, engine=Local(processes=1 + i)))
+        options = [*words, f"dataset.path={folder}", f"engine.processes={1 + i}"]
+        found.append(Built(configured("bert", options=options, min_contexts=2)).corpus)
     assert found[0].content != ""
     assert (found[0].sentences, found[0].documents) == (found[1].sentences, found[1].documents)
     assert found[0].content == found[1].content

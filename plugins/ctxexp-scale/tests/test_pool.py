@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.traced import encoded
+
 pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scale[ray]'")
 
 import ray
@@ -23,9 +25,7 @@ from ctxexp_scale.ray.worker import RayWorker
 from ctxexp import CtxexpError
 from ctxexp.errors import ConfigError
 from ctxexp.files.process import process_identity
-from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.encoding import EncodingWorkers
-from tests.traced import TracingEncoder, encoding_counts, text
+from tests.traced import encoding_counts, text
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 
@@ -133,13 +133,7 @@ def test_sentences_lie_in_files_and_only_their_paths_are_sent(tmp_path: Path, mo
         before(self, item)
 
     monkeypatch.setattr(submit, noted)
-    open_store(
-        text(),
-        TracingEncoder(tmp_path),
-        cache=tmp_path,
-        batch_tokens=20,
-        workers=EncodingWorkers(RayEngine(shard_tokens=300)),
-    )
+    encoded(tmp_path, RayEngine(shard_tokens=300))
     assert len(sizes) == 3
     assert max(sizes) < 400 < sum(len(one.text) for one in text().sentences) / 3  # bytes
     assert set(encoding_counts(tmp_path).values()) == {1}

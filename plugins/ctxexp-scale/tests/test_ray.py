@@ -12,27 +12,18 @@ from pathlib import Path
 
 import pytest
 
+from ctxexp.command import Built, configured
+from tests.traced import encoded
+
 pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scale[ray]'")
 
 from ctxexp_scale.ray.engine import RayEngine
 
-from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.vectors import Store
-from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.encoding import EncodingWorkers
-from ctxexp.vectors.stores import WordFilter
-from tests.shipped import Local
-from tests.shipped import text as read_text
 from tests.traced import TracingEncoder, encoding_counts, layers, text
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cluster")]  # warnings of Ray's own
-
-
-def encoded(cache: Path, engine: RayEngine | Local | None, encoder: TracingEncoder | None = None) -> Store:
-    cache.mkdir(exist_ok=True)
-    workers = None if engine is None else EncodingWorkers(engine)
-    return open_store(text(), encoder or TracingEncoder(cache), cache=cache, batch_tokens=20, workers=workers)
 
 
 def test_ray_repeats_one_processs_vectors_though_a_worker_dies(tmp_path: Path) -> None:
@@ -53,9 +44,11 @@ def test_ray_repeats_one_processs_vectors_though_a_worker_dies(tmp_path: Path) -
 def test_text_is_read_by_ray_to_the_same_bits(tmp_path: Path) -> None:
     for i in range(3):
         (tmp_path / f"{i}.txt").write_text("\n".join(s.text for s in text(60 + i).sentences), encoding="utf-8")
-    stream = read_text(path=str(tmp_path), stream=True)
-    limits = BoundOptions(max_contexts=9, max_sentences=20, min_contexts=2, form=WordFilter().form)
-    assert bound_corpus(stream, limits, engine=RayEngine()).content == bound_corpus(stream, limits).content
+    words = [f"dataset.path={tmp_path}", "dataset.stream=true", "words.max_contexts=9", "words.max_sentences=20"]
+    one, two = (
+        Built(configured("bert", options=[*words, *engine], min_contexts=2)).corpus for engine in ([], ["engine=ray"])
+    )
+    assert one.content == two.content
 
 
 def test_what_workers_raise_is_raised() -> None:
@@ -71,12 +64,10 @@ def test_what_workers_raise_is_raised() -> None:
 DRIVER = """
 import sys
 from pathlib import Path
-from tests.traced import TracingEncoder, text
-from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.encoding import EncodingWorkers
+from tests.traced import TracingEncoder, encoded
 from ctxexp_scale.ray.engine import RayEngine
-folder, workers = Path(sys.argv[1]), EncodingWorkers(RayEngine(shard_tokens=60))
-open_store(text(), TracingEncoder(folder, seconds=float(sys.argv[2])), cache=folder, batch_tokens=20, workers=workers)
+folder = Path(sys.argv[1])
+encoded(folder, RayEngine(shard_tokens=60), TracingEncoder(folder, seconds=float(sys.argv[2])))
 """
 
 

@@ -21,7 +21,7 @@ from ctxexp.command import Progress
 from ctxexp.datasets.shards import ShardOptions, shard_text
 from ctxexp.measuring.one_pass import OnePass
 from ctxexp.vectors.encoding import EncodingWorkers
-from ctxexp.vectors.stores import Vectors, WordFilter
+from ctxexp.vectors.stores import Vectors
 from tests.shipped import Anisotropy, Local, SelfSimilarity
 from tests.traced import TracingEncoder, encoding_counts, text
 
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("clu
 def measured(folder: Path, engine: Engine, encoder: TracingEncoder | None = None) -> Results:
     """120 sentences in 12 shards."""
     folder.mkdir(exist_ok=True)
-    options = ShardOptions(shards=12, form=WordFilter().form, min_contexts=5)
+    options = ShardOptions(shards=12, form=str, min_contexts=5)
     corpus = shard_text(text(), options, Local(), Progress.of(None))
     metrics = {"anisotropy": Anisotropy, "self_similarity": SelfSimilarity}
     study = OnePass(corpus=corpus, encoder=encoder or TracingEncoder(folder), metrics=metrics, bootstrap=100)
