@@ -12,8 +12,6 @@ from mlflow import MlflowClient
 from mlflow.entities import LoggedModel
 
 from ctxexp import Results
-from ctxexp.sinks import database, views
-from ctxexp.sinks.views import logged_model
 from ctxexp.sinks.mlflow import database, views
 from tests.made import results_with, told
 from tests.shipped import MlflowSink

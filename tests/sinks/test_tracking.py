@@ -32,16 +32,9 @@ from ctxexp.errors import MetricError, Terminated, TrackingError
 from ctxexp.files import process
 from ctxexp.jobs import Sinks, finished_on_disk, reuse
 from ctxexp.sink import load_run
-from ctxexp.sinks import database, views
-from ctxexp.sinks.database import tracking_errors
-from ctxexp.sinks.mlflow import finished_run
+from ctxexp.sinks.mlflow import database, finished_run, views
 from ctxexp.sinks.ui import upload
 from ctxexp.sinks.values import NOTE, OWN_NOTE, flat, headline, keys_to_compare, metric_name, metric_names
-from ctxexp.sinks.views import dataset_inputs
-from ctxexp.sinks.mlflow import database, views
-from ctxexp.sinks.mlflow.sink import finished_run
-from ctxexp.sinks.mlflow.ui import upload
-from ctxexp.sinks.mlflow.values import NOTE, OWN_NOTE, flat, headline, keys_to_compare, metric_name, metric_names
 from tests.made import results_with, saying, told
 from tests.shipped import MlflowSink
 from tests.tracked import client_of, run_of, tracked

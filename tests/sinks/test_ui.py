@@ -20,16 +20,10 @@ from ctxexp.command.cli import main
 from ctxexp.errors import TrackingError
 from ctxexp.jobs.execute import close_sweep
 from ctxexp.sink import Sweep
-from ctxexp.sinks import database
-from ctxexp.sinks.mlflow import _say_where_files_stay
+from ctxexp.sinks.mlflow import _say_where_files_stay, database
 from ctxexp.sinks.ui import charts_link, free_port, last_sweep_link, serve, server, upload
-from ctxexp.sinks.values import KIND, SWEEP, VIEW
+from ctxexp.sinks.values import VIEW
 from ctxexp.sinks.views import FIRST, sweep_link, ui_address
-from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.mlflow.sink import _say_where_files_stay
-from ctxexp.sinks.mlflow.ui import charts_link, free_port, last_sweep_link, serve, server, upload
-from ctxexp.sinks.mlflow.values import VIEW
-from ctxexp.sinks.mlflow.views import FIRST, sweep_link, ui_address
 from tests.browser import headless
 from tests.made import results_with, told
 from tests.shipped import MlflowSink
