@@ -50,7 +50,7 @@ def test_each_command_composes(line: Line) -> None:
     elif first == "train":
         trains(words[1:])
     elif first == "probe" and any(word.startswith("model=") for word in words):
-        from ctxexp_lab import probe_sweep
+        from ctxexp_lab.probe.command import probe_sweep
 
         composes(probe_sweep(words[1:]))
     else:
@@ -75,11 +75,11 @@ def trains(words: list[str]) -> None:
 
 
 def takes(verb: str, words: list[str]) -> None:
-    import ctxexp_lab
+    from ctxexp_lab.probe.command import uses
 
     from ctxexp.command import Verb, registry
 
-    factory = ctxexp_lab._uses if verb == "probe" else registry().find("command", verb).factory
+    factory = uses if verb == "probe" else registry().find("command", verb).factory
     bare, keywords = Verb(verb, factory).arguments(words)
     assert bare or keywords
 

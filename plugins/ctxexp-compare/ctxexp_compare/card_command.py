@@ -11,9 +11,8 @@ from typing import Literal
 import numpy as np
 
 from ctxexp import Results, load, measure
-from ctxexp.command import show
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.report import Table, write_csv
+from ctxexp.report import Document, Table
 from ctxexp_compare.face import run_folders
 from ctxexp_compare.floors.command import high_cosines
 from ctxexp_compare.floors.floor import Floor
@@ -36,7 +35,7 @@ def card(
     layer: Path | None = None,
     floor: Path | None = None,
     out: Path = Path("card"),
-) -> None:
+) -> Document:
     """Write a model's card: Markdown, JSON, its curves as SVG.
 
     run: a run's folder, or a model, quoted with its words: "minilm dtype=bfloat16"
@@ -60,10 +59,7 @@ def card(
             raise DataError(f"layer={layer}: it holds no layer.json, {wanted}") from None
     measured += high_cosines(Floor.load(floor)) if floor else []
     model_card = card_of(_results(run, text, options), title, typed, measured)
-    for path in write(model_card, out):
-        print(path)
-    for line in model_card.warnings:
-        show(f"warning: {line}")
+    return Document([f"warning: {line}" for line in model_card.warnings], files=write(model_card, out))
 
 
 def diff(
@@ -78,7 +74,7 @@ def diff(
     same_text: bool = True,
     independent_sentences: bool = False,
     out: Path | None = None,
-) -> int:
+) -> Document:
     """Say whether all curves of b certainly lie within the margin of a's: a gate for CI.
 
     Intervals are simultaneous over all curves and layers, on the same resamples of one text. The exit status is 0 where
@@ -94,7 +90,7 @@ def diff(
     test: equivalence: only what certainly lies within the margin passes; difference: what may have moved passes too
     same_text: false: runs over different texts are compared too, as independent ones
     independent_sentences: true: takes a text without documents, on your word that its sentences are independent
-    out: a CSV with every value
+    out: a .csv with every value
     example: ctxexp diff bert "bert dtype=bfloat16" text=sentences.txt
     """
     names = [name.strip() for name in measures.split(",") if name.strip()]
@@ -107,14 +103,11 @@ def diff(
         same_text=same_text,
         independent_sentences=independent_sentences,
     )
-    if out is not None:
-        write_csv(gate.frame, out)
-    show(report(gate, one, other))
     passes = gate.verdict == "open" and test == "difference"
-    return STATUS["held" if passes else gate.verdict]
+    return report(gate, one, other, STATUS["held" if passes else gate.verdict])
 
 
-def report(gate: Gate, a: Results, b: Results) -> str:
+def report(gate: Gate, a: Results, b: Results, status: int = 0) -> Document:
     """The values that moved or may have, the furthest first, and the verdict."""
     values = [*gate.outside, *gate.open] or list(gate.values)
     most = MOST if gate.outside or gate.open else FEW
@@ -126,8 +119,8 @@ def report(gate: Gate, a: Results, b: Results) -> str:
     ]  # fmt: skip
     columns = ["curve", "layer", "a", "b", "b - a", "95%, simultaneous", f"beyond {gate.margin:g}"]
     title = f"a: {a.info.title or a.info.model.name}; b: {b.info.title or b.info.model.name}; {a.info.corpus.name}"
-    table = Table(title, gate.frame, columns, cells, list(gate.notes)).markdown()
-    return "\n".join([table, _verdict(gate), *_smallest(gate)])
+    table = Table(title, gate.frame, columns, cells, list(gate.notes))
+    return Document([_verdict(gate), *_smallest(gate)], {"diff": table}, status=status)
 
 
 def _verdict(gate: Gate) -> str:

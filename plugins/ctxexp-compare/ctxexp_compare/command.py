@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from ctxexp.command import show
-from ctxexp.report import Table, save_figure, write_csv
+from ctxexp.report import Document, Table
 from ctxexp_compare import face
 from ctxexp_compare.engine import Similarities
 from ctxexp_compare.figure import ALONE, control_note, heat_map, permutation_scope, row_note, training_run_note
@@ -31,7 +29,7 @@ def compare(
     null: Null = "words",
     rows: RowNorm = "unit_norm",
     out: Path = Path("compare"),
-) -> None:
+) -> Document:
     """Compare the vector spaces of models or runs by layer.
 
     Over the very same occurrences, with heat maps.
@@ -67,20 +65,13 @@ def compare(
         null=null,
         rows=rows,
     )
-    for warning in comparison.warnings:
-        show(f"warning: {warning}", sys.stderr)
-    show(table(comparison).markdown())
-    for path in write(comparison, out):
-        print(path)
+    return document(comparison)
 
 
-def write(comparison: Similarities, folder: Path) -> list[Path]:
-    """Write one heat map for each measure, and every number into compare.csv; returns their paths."""
-    paths: list[Path] = []
-    for name in comparison.matrices:
-        paths += save_figure(heat_map(comparison, name), folder, f"compare_{name}")
-    write_csv(comparison.frame, folder / "compare.csv")
-    return [*paths, folder / "compare.csv"]
+def document(comparison: Similarities) -> Document:
+    """The table, every number, and a heat map for each measure."""
+    figures = {f"compare_{name}": heat_map(comparison, name) for name in comparison.matrices}
+    return Document(tables={"compare": table(comparison)}, figures=figures)
 
 
 def table(comparison: Similarities) -> Table:

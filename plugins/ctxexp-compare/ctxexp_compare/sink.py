@@ -11,7 +11,7 @@ from ctxexp import Sink, compare
 from ctxexp.command import registry, show
 from ctxexp.errors import ConfigError
 from ctxexp_compare import face
-from ctxexp_compare.command import write
+from ctxexp_compare.command import document
 from ctxexp_compare.measure import Null, RowNorm
 
 
@@ -53,7 +53,7 @@ class CompareSink(Sink):
             null=self.null,
             rows=self.rows,
         )
-        paths = write(comparison, sweep.summary)
+        paths = document(comparison).save(sweep.summary)
         links = {row.label: row.link for row in report.rows}
         figures = (sweep.summary / f"{name}.svg" for name in registry().names("report"))
         pictures = [*filter(Path.exists, figures), *paths]

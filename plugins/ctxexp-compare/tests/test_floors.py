@@ -120,8 +120,10 @@ def test_a_file_is_read_back_whole(made: Floor, tmp_path: Path) -> None:
     assert (read.kinds, read.layers, read.text) == (("words",), (0, 1), made.text)
     assert read.probability(0.3) == pytest.approx(made.probability(0.3), abs=1e-6)
     assert read.probability([0.1, 0.2]).shape == (2,)
-    assert re.search(r"\| words +\| 1 +\| -?0\.0\d\d +\|.*\| - +\|", table(read))  # of one domain none is known alone
-    assert "sentences of" not in table(read)
+    assert re.search(
+        r"\| words +\| 1 +\| -?0\.0\d\d +\|.*\| - +\|", table(read).markdown()
+    )  # of one domain none is known alone
+    assert "sentences of" not in table(read).markdown()
     file.write_bytes(file.read_bytes()[:-50])
     with pytest.raises(DataError, match=r"arrays.floor is no floor, or damaged .* make it anew: ctxexp floor MODEL"):
         Floor.load(file)
@@ -155,7 +157,7 @@ def test_the_command_writes_a_floor_and_bert_score_s_file(
     assert run_command_line(["floor", "gpt2", f"text={texts}", "bert_score=gpt2.tsv", "csv=floor.csv"]) == 0
     said = capfd.readouterr().out
     assert "Cosines of unrelated pairs, gpt2" in said
-    assert said.endswith(" kB; bert_score's baselines: gpt2.tsv; floor.csv\n")
+    assert said.endswith("\ngpt2.floor\ngpt2.tsv\nfloor.csv\n")
     own = Floor.load("gpt2.floor")
     assert own.kinds[:2] == ("words", "mean")
     assert len(own.domains) == 2

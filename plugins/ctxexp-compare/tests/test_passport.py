@@ -113,17 +113,15 @@ def save_all(folder: Path, states: list[TokenStates]) -> dict[str, Path]:
     return files
 
 
-def test_formats_are_read_by_their_layouts(
-    tmp_path: Path, gpt2: list[TokenStates], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_formats_are_read_by_their_layouts(tmp_path: Path, gpt2: list[TokenStates]) -> None:
     text = tmp_path / "text.txt"
     text.write_text("\n".join(TEXTS) + "\n")
     files = save_all(tmp_path, gpt2)
     shown = {}
     for name, file in files.items():
-        status = passport(file, "gpt2", text=text, out=tmp_path / "passport.json")
-        shown[name] = capsys.readouterr().out.strip()
-        assert status == (0 if shown[name] == WHOLE else 1)
+        made = passport(file, "gpt2", text=text, out=tmp_path / "passport.json")
+        [shown[name]] = made.sentences
+        assert made.status == (0 if shown[name] == WHOLE else 1)
         assert json.loads((tmp_path / "passport.json").read_text())["passport"] == shown[name]
     assert [shown[name] for name in ("npz", "joined", "parquet")] == [WHOLE] * 3
     assert shown["by layer"].startswith("layers 1 to 2 here are hidden_states[1] to hidden_states[2]; layer 4 here is")

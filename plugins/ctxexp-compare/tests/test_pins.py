@@ -199,9 +199,8 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: py
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text("The bank of the river was wet.\nA bank lends money to Zoë's uncle, you know.\n" * 2)
     assert run_command_line(["pin", "gpt2", "text=text.txt", "occurrences=20", "dtypes=float32"]) == 0
-    assert re.search(
-        r"gpt2.pin: 20 vectors in 5 layers, \d+ kB; noise of 4 reruns at most float32 \d", capfd.readouterr().out
-    )
+    said = capfd.readouterr().out
+    assert re.match(r"20 vectors in 5 layers, \d+ kB; noise of 4 reruns at most float32 \d.*\ngpt2.pin$", said)
     assert run_command_line(["check", "gpt2.pin"]) == 0
     assert capfd.readouterr().out.startswith("same: no layer moved by more than ")
     assert run_command_line(["check", "gpt2.pin", "options=model.final_norm=false", "out=check.csv"]) == 1

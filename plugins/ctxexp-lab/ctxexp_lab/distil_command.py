@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ctxexp import Corpus, Encoder, Sentence
-from ctxexp.command import show
 from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
-from ctxexp.report import Table, write_csv, write_file
+from ctxexp.report import Document, Table, write_file
 from ctxexp_lab.distil import (
     WAYS,
     DistilledScore,
@@ -54,7 +53,7 @@ def distil(
     bootstrap: int = 200,
     seed: int = 0,
     out: Path = Path("distil"),
-) -> None:
+) -> Document:
     """Set ways of making static vectors of a model beside it: bytes, words a second, Spearman with people's scores.
 
     model: bert, minilm, a folder or a hub name, quoted with its words
@@ -76,11 +75,7 @@ def distil(
         raise ConfigError(f"components={components}: expected at least 1")
     encoder, corpus = _opened(model, text, data, options)
     measured = measure(encoder, corpus, ways, components=components, replicates=bootstrap, seed=seed, out=out)
-    result = table(measured, corpus)
-    show(result.markdown())
-    write_csv(result.numbers, out / "distil.csv")
-    for written in ("distil.csv", *(one for one in ways if one in OF_PIECES)):
-        print(out / written)
+    return Document(tables={"distil": table(measured, corpus)}, files=[out / way for way in ways if way in OF_PIECES])
 
 
 def _opened(model: str, text: str, data: Path | None, options: str) -> tuple[Encoder, Corpus]:

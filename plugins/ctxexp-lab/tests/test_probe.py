@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ctxexp_lab import _probe, probe_sweep
-from ctxexp_lab.probe import SenseTask, Settings, folds_of, probe, table, word_bootstrap
+from ctxexp_lab.probe import command
 from ctxexp_lab.probe.elmo_layers import OccurrenceLayers
-from ctxexp_lab.probe.train import SenseProbe, fit, right, tune
+from ctxexp_lab.probe.task import SenseTask, folds_of, word_bootstrap
+from ctxexp_lab.probe.train import SenseProbe, Settings, fit, probe, right, table, tune
 
 from ctxexp import Corpus, CtxexpError, Sense, Sentence
 from ctxexp.command import Verb
-from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
+from ctxexp.errors import ConfigError, DataError, DiskError, MetricError, UnknownName
 from ctxexp.models import ElmoNetwork
 from tests.shipped import polysemy
 from tests.tiny_models import elmo, elmo_options
@@ -267,7 +267,7 @@ def test_the_table_takes_the_mix_as_its_measure() -> None:
 
 def typed(*words: str) -> int:
     """The exit status of `ctxexp probe WORDS`."""
-    return Verb("probe", _probe)(words)
+    return Verb("probe", command.probe)(words)
 
 
 def test_the_command_prints_and_writes_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -306,19 +306,19 @@ def test_mistakes_are_answered_in_a_sentence(arguments: list[str], message: str)
 
 def test_a_model_by_name_is_measured_beside_its_twin() -> None:
     bert = ["-m", "model=bert", "metric.probe.labels=pos", "dataset=semcor", "weights=mini,untrained", "metric=probe"]
-    assert probe_sweep(["model=bert", "labels=pos", "dataset=semcor"]) == bert
-    assert probe_sweep(["model=bert,minilm", "folds=3"]) == [
+    assert command.probe_sweep(["model=bert", "labels=pos", "dataset=semcor"]) == bert
+    assert command.probe_sweep(["model=bert,minilm", "folds=3"]) == [
         "-m",
         "model=bert,minilm",
         "metric.probe.folds=3",
         "metric=probe",
     ]
-    assert "weights=mini,untrained" not in probe_sweep(["model=gpt2", "weights=published"])
+    assert "weights=mini,untrained" not in command.probe_sweep(["model=gpt2", "weights=published"])
 
 
 def test_an_output_path_that_is_a_file_is_refused_early(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="choose another out="):
+    with pytest.raises(DiskError, match=r"\(out=\)"):
         typed(f"out={tmp_path / 'file'}")
 
 

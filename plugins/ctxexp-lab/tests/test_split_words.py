@@ -112,14 +112,15 @@ def _gains(by_condition: dict[str, np.ndarray]) -> pd.DataFrame:
     return rows[rows.condition == "gain"]
 
 
-def test_the_verb_writes_table_figure_and_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    split_words("gpt2", words=12, untrained=False, out=tmp_path)
+def test_the_verb_writes_table_figure_and_a_sentence(tmp_path: Path) -> None:
+    made = split_words("gpt2", words=12, untrained=False)
+    made.save(tmp_path)
     numbers = pd.read_csv(tmp_path / "split_words.csv")
     assert set(numbers.condition) == {"whole", "split", "alone", "mismatched", "gain"}
     assert numbers.layer.max() == 4
     np.testing.assert_allclose(numbers.chance, 1 / 12, rtol=1e-12)
     assert (tmp_path / "split_words.png").stat().st_size > 5000
-    assert sentence("gpt2", numbers) in capsys.readouterr().out
+    assert made.sentences == [sentence("gpt2", numbers)]
     whole = numbers[numbers.condition == "whole"]
     drawn = figure(numbers).axes[0].lines[0]
     np.testing.assert_array_equal(drawn.get_ydata(), whole.share)

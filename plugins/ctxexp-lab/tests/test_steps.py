@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_lab.steps.checkpoints import StepCheckpoint, find_checkpoints, sampled_weights, wrong_checkpoints
-from ctxexp_lab.steps.command import is_source, main, sweep
+from ctxexp_lab.steps.command import is_source, steps, sweep
 from ctxexp_lab.steps.figure import farthest, figure, half_step, overshoots, short_number, table
 from ctxexp_lab.steps.first_word_length import FirstWordLength
 from ctxexp_lab.steps.order import distances, misplaced
@@ -121,10 +121,10 @@ def test_a_sweep_s_folder_may_have_an_equals_sign(copied: Path) -> None:
 def test_the_verb_refuses_wrong_checkpoints(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(copied / "step4" / "model.safetensors", copied / "step2")
     with pytest.raises(DataError, match=r"step2 and step4 have the same weights. With check=false they are measured"):
-        main([str(copied)])
+        steps(str(copied))
     typed: list[list[str]] = []
     monkeypatch.setattr("ctxexp.command.verbs.run_or_help", lambda words: typed.append(words) or 0)
-    assert Verb("steps", lambda *words: main(words))([str(copied), "check=false", "metric=word_norm"]) == 0
+    assert Verb("steps", steps)([str(copied), "check=false", "metric=word_norm"]) == 0
     [words] = typed
     assert words[:2] == ["-m", "model=huggingface"]
     assert [Path(path).name for path in words[2].partition("=")[2].split(",")] == [
@@ -146,7 +146,7 @@ def test_the_verb_refuses_wrong_checkpoints(copied: Path, monkeypatch: pytest.Mo
 )
 def test_what_is_no_training_is_said(words: list[str], message: str) -> None:
     with pytest.raises(CtxexpError, match=re.escape(message)):
-        main(words)
+        steps(*words)
 
 
 def test_weights_of_another_shape_are_refused(copied: Path, text: Path, tmp_path: Path) -> None:

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ctxexp.command import show
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError
-from ctxexp.report import Table, write_csv
+from ctxexp.report import Document, Table, write_csv
 from ctxexp_compare.floors.floor import Floor
 from ctxexp_compare.floors.make import SENTENCES, domain_sentences, floor_of_domains
 from ctxexp_compare.floors.null import TAILS
@@ -31,7 +30,7 @@ def floor(
     seed: int = 0,
     bert_score: Path | None = None,
     csv: Path | None = None,
-) -> None:
+) -> Document:
     """Measure what cosines unrelated words and sentences have in each layer: what a high one is.
 
     In Python: `ctxexp_compare.Floor.load("minilm.floor").probability(0.83, length=(12, 20))`.
@@ -52,8 +51,7 @@ def floor(
     if cosine is not None and not -1 <= cosine <= 1:
         raise ConfigError(f"cosine={cosine:g}: expected -1 to 1")
     if cosine is not None and (file := user_path(model)).is_file():
-        show(answer(Floor.load(file), cosine, length))
-        return
+        return Document(answer(Floor.load(file), cosine, length))
     texts = [word.strip() for word in text.split(",") if word.strip()]
     domains = {Path(one).stem: one for one in texts} if len(texts) > 1 else text or None
     if domains and len(domains) < len(texts):
@@ -61,22 +59,22 @@ def floor(
     encoder, every, title = domain_sentences(model, domains, options)
     label = ", ".join(every) if domains or encoder.corpus is not None else "embedded sentences"
     made = floor_of_domains(encoder, every, title, label, sentences=sentences, seed=seed)
-    path = user_path(str(out)) if out is not None else default_file(made.title, "floor")
-    size = made.save(path)
-    written = [f"{path}: {size / 1000:,.0f} kB"]
+    files = [out or default_file(made.title, "floor")]
+    made.save(files[0])
     if bert_score is not None:
         from ctxexp_compare.floors import bert_score as files_of
 
-        values = files_of.baseline(encoder, files_of.unrelated_texts(every, seed))
-        files_of.write_baseline(user_path(str(bert_score)), values)
-        written.append(f"bert_score's baselines: {bert_score}")
+        files_of.write_baseline(bert_score, files_of.baseline(encoder, files_of.unrelated_texts(every, seed)))
+        files.append(bert_score)
     if csv is not None:
-        write_csv(made.frame, user_path(str(csv)))
-        written.append(str(csv))
-    show(f"{table(made) if cosine is None else answer(made, cosine, length)}\n{'; '.join(written)}")
+        write_csv(made.frame, csv)
+        files.append(csv)
+    if cosine is not None:
+        return Document(answer(made, cosine, length), files=files)
+    return Document(tables={"floor": table(made)}, files=files)
 
 
-def answer(made: Floor, cosine: float, length: int | None) -> str:
+def answer(made: Floor, cosine: float, length: int | None) -> list[str]:
     """Whether the cosine is high: a line for words and one for sentences, pooled in the model's own way."""
     lines = [f"Is a cosine of {cosine:g} high in {made.title}, layer {made.layers[-1]}, the last?"]
     for kind in made.kinds[:2]:
@@ -88,8 +86,7 @@ def answer(made: Floor, cosine: float, length: int | None) -> str:
         reach = f"{share:.1%}" if share > TAILS[-1] else f"at most {share:.2%}"
         reach += f" ({low:.1%} to {high:.1%} by kind of text)" if high - low > 0.001 else ""
         lines.append(f"- between {pairs}: {verdict}; {reach} of unrelated pairs reach it, and 5% reach {five:.2f}")
-    lines.append(f"Of {made.text}: another kind of text may have another floor, and text= measures yours.")
-    return "\n".join(lines)
+    return [*lines, f"Of {made.text}: another kind of text may have another floor, and text= measures yours."]
 
 
 def high_cosines(made: Floor) -> list[str]:
@@ -104,7 +101,7 @@ def high_cosines(made: Floor) -> list[str]:
     return lines
 
 
-def table(made: Floor) -> str:
+def table(made: Floor) -> Table:
     """Words and the model's own pooling in some layers."""
     frame = made.frame
     shown = frame[frame["kind"].isin(made.kinds[:2])]
@@ -120,4 +117,4 @@ def table(made: Floor) -> str:
         f"{sizes}text: {made.text}",
         "errors: of a probability, at most, on sentences that it wasn't fitted to, and in a single domain of the text",
     ]
-    return Table(f"Cosines of unrelated pairs, {made.title}", frame, columns, cells, notes).markdown()
+    return Table(f"Cosines of unrelated pairs, {made.title}", frame, columns, cells, notes)

@@ -7,13 +7,13 @@ import shlex
 from pathlib import Path
 from typing import Literal
 
-from ctxexp.command import Progress, show, typed_model
+from ctxexp.command import Progress, typed_model
 from ctxexp.errors import ConfigError
-from ctxexp.report import write_csv, write_file
+from ctxexp.report import Document, write_file
 from ctxexp_compare.layer_choice.choice import NONE, choose
 from ctxexp_compare.layer_choice.export import choice_encoder
 from ctxexp_compare.layer_choice.measured import load_model, measured_table
-from ctxexp_compare.layer_choice.report import as_json, frame, report
+from ctxexp_compare.layer_choice.report import as_json, report
 from ctxexp_compare.layer_choice.score_file import score_file_table
 from ctxexp_compare.layer_choice.tasks import parse_tasks
 
@@ -32,7 +32,7 @@ def layer(
     bootstrap: int = 1000,
     seed: int = 0,
     out: Path = Path("layer"),
-) -> None:
+) -> Document:
     """Say which layer of a model to use, by its scores on tasks.
 
     The gain over the last layer, the input layer, the better of both, the mean of the layers and the untrained twin has
@@ -52,7 +52,6 @@ def layer(
     out: the folder for layer.json, layer.csv and, of measured scores, the layer as an encoder: LayerEncoder.load(out)
     example: ctxexp layer bert tasks=STS-B
     """
-    files = ["layer.json", "layer.csv"]
     if scores is not None:
         table = score_file_table(scores, model, "" if twin in ("auto", "none") else twin)
     else:
@@ -74,11 +73,8 @@ def layer(
             progress=Progress(),
         )
     choice = choose(table, over=over, seed=seed)
-    write_file(out / "layer.json", json.dumps(as_json(choice), indent=1, ensure_ascii=False) + "\n")
-    write_csv(frame(choice), out / "layer.csv")
+    files = [write_file(out / "layer.json", json.dumps(as_json(choice), indent=1, ensure_ascii=False) + "\n")]
     if scores is None:
         best = choice_encoder(choice, of_model, tasks=parse_tasks(tasks), data=data, pooling=pooling)
-        files.append(best.save(out).name)
-    show(report(choice))
-    for file in files:
-        print(out / file)
+        files.append(best.save(out))
+    return report(choice, files)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctxexp.report import Table
+from ctxexp.report import Document, Table
 from ctxexp_compare.layer_choice.choice import Candidate, LayerChoice
 from ctxexp_compare.layer_choice.winners import WinnerEstimate
 
@@ -23,8 +24,8 @@ RIVALS = {
 }
 
 
-def report(choice: LayerChoice) -> str:
-    """The gains over each rival, notes, and the answer in its last line."""
+def report(choice: LayerChoice, files: Sequence[Path] = ()) -> Document:
+    """The gains over each rival, notes, and the answer."""
     rows = [["its score", "", span(choice.score, sign=""), number(choice.held_out, sign=""), ""]]
     for name, gain in choice.gains.items():
         if gain.rival == choice.best:
@@ -36,7 +37,8 @@ def report(choice: LayerChoice) -> str:
     tasks = ", ".join(choice.table.tasks) if n <= SHOWN_TASKS else f"{n} tasks"
     title = f"{choice.table.model}: {choice.best}, chosen on {tasks}"
     columns = [f"points, of {n} task{'s' * (n > 1)}", "rival", "95%", "held out", ""]
-    return "\n".join([Table(title, frame(choice), columns, rows, _notes(choice)).markdown(), answer(choice)])
+    table = Table(title, frame(choice), columns, rows, _notes(choice))
+    return Document([answer(choice)], {"layer": table}, files=files)
 
 
 def answer(choice: LayerChoice) -> str:

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp import Encoder, Sentence, from_arrays
-from ctxexp.command import configured, show
+from ctxexp.command import configured
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import DataError
-from ctxexp.report import write_file
+from ctxexp.report import Document, Table, write_file
 from ctxexp_compare.passport.files import read_vectors
 from ctxexp_compare.passport.match import Passport, make_passport
 from ctxexp_compare.passport.report import describe
@@ -25,7 +25,7 @@ def passport(
     text: str,
     sentences: int = 20,
     out: Path | None = None,
-) -> int:
+) -> Document:
     """Say which hidden states of a checkpoint the vectors are that another engine wrote.
 
     Layers that are one too high, missing, normed or not, scaled, or transposed are named. The exit status is 0 where
@@ -38,12 +38,16 @@ def passport(
     out: a JSON file for the passport
     example: ctxexp passport vectors.npz path/to/model text=sentences.txt
     """
+    import pandas as pd
+
     found, _ = passport_of(file, model, read_sentences(model, text), most=sentences)
-    show(describe(found))
+    said, files = describe(found), []
     if out is not None:
-        write_file(out, json.dumps({"passport": describe(found), **asdict(found)}, indent=1) + "\n")
+        files.append(write_file(out, json.dumps({"passport": said, **asdict(found)}, indent=1) + "\n"))
+    layers = Table(f"Layers of {file}", pd.DataFrame(map(asdict, found.layers)))
     in_place = all(one.is_plain and one.layer == one.name for one in found.layers)
-    return 0 if in_place and not found.missing and not found.arrangement.notes else 1
+    is_whole = in_place and not found.missing and not found.arrangement.notes
+    return Document([said], {"layers": layers}, files=files, status=0 if is_whole else 1)
 
 
 def read_sentences(model: str, text: str) -> list[str]:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 
-from ctxexp.command import show
-from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError
-from ctxexp.report import write_csv
+from ctxexp.report import Document, Table
 from ctxexp_compare.pins.check import check as check_pin
 from ctxexp_compare.pins.encoding import spare_processor
 from ctxexp_compare.pins.make import ROWS, default_file
@@ -28,7 +25,7 @@ def pin(
     dtypes: str = "",
     occurrences: int = ROWS,
     seed: int = 0,
-) -> None:
+) -> Document:
     """Keep what a model gives, layer by layer, in a small file, with the noise of the engine: `ctxexp check` compares.
 
     model: a model, quoted with its words: "minilm dtype=bfloat16"
@@ -46,16 +43,17 @@ def pin(
         model, text=text or None, options=shlex.split(options), dtypes=types, occurrences=occurrences, seed=seed,
         progress=True,
     )  # fmt: skip
-    path = user_path(str(out)) if out is not None else default_file(made.title)
+    path = out or default_file(made.title)
     size = made.save(path)
     noise = ", ".join(f"{dtype} {values.max():.2g}" for dtype, values in made.noise.items())
-    show(
-        f"{path}: {len(made.rows)} vectors in {len(made.layers)} layers, {size / 1000:,.0f} kB; "
+    said = (
+        f"{len(made.rows)} vectors in {len(made.layers)} layers, {size / 1000:,.0f} kB; "
         f"noise of {len(made.reruns)} reruns at most {noise} of a vector's length"
     )
+    return Document([said], files=[path])
 
 
-def check(file: Path, model: str = "", *, options: str = "", out: Path | None = None) -> int:
+def check(file: Path, model: str = "", *, options: str = "", out: Path | None = None) -> Document:
     """Say whether a model still gives what its pin holds.
 
     In a line: layer, distance, noise, tokenizer, likely cause.
@@ -66,7 +64,7 @@ def check(file: Path, model: str = "", *, options: str = "", out: Path | None = 
     file: a file that `ctxexp pin` wrote
     model: another model than the pinned one, quoted with its words: "./new dtype=bfloat16"
     options: further arguments for the model
-    out: a CSV with every layer
+    out: a .csv with every layer
     example: ctxexp check bert.pin
     """
     pinned = Pin.load(file)
@@ -80,9 +78,7 @@ def check(file: Path, model: str = "", *, options: str = "", out: Path | None = 
     )
 
     outcome = check_pin(pinned, Built(configured(name, options=[*args, *shlex.split(options)])).encoder)
-    if out is not None:
-        write_csv(outcome.frame, user_path(str(out)))
-    show(outcome.sentence)
+    said = [outcome.sentence]
     if outcome.verdict == "moved" and outcome.environment:
-        show(f"note: the environment differs too: {', '.join(outcome.environment)}", sys.stderr)
-    return STATUS[outcome.verdict]
+        said.append(f"note: the environment differs too: {', '.join(outcome.environment)}")
+    return Document(said, {"check": Table(f"{name} by {file}", outcome.frame)}, status=STATUS[outcome.verdict])

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.command import Built, configured, show
-from ctxexp.datasets import user_path
+from ctxexp.command import Built, configured
 from ctxexp.errors import MetricError
-from ctxexp.report import Table, write_csv
+from ctxexp.report import Document, Table, write_csv
 from ctxexp_compare.sinks.find import SENTENCES
 from ctxexp_compare.sinks.find import sinks as find_sinks
 from ctxexp_compare.sinks.found import Sinks
@@ -38,7 +37,7 @@ def sinks(
     mask: Path | None = None,
     out: Path | None = None,
     csv: Path | None = None,
-) -> None:
+) -> Document:
     """Find a model's sinks wherever they stand, by norm and by attention, and what leaving them out does to each curve.
 
     model: a model of transformers, quoted with its words: "gpt2", "smollm2 model.prefix=bos"
@@ -51,33 +50,30 @@ def sinks(
     curves: whether the default metrics are measured with the sinks and without
     min_contexts: distinct sentences that a word needs in these
     mask: an .npz with every piece's sentence, place, characters and flags, for any tool that reads NumPy's files
-    out: a CSV with a row a sink
+    out: a .csv with a row a sink, or a folder for all tables
     csv: a CSV of the curves with and without
     example: ctxexp sinks gpt2
     """
     found = find_sinks(
         model, text or None, options=options, sentences=sentences, factor=factor, share=share, attention=attention
     )
-    said = [table(found)]
+    tables, said, files = {"sinks": table(found)}, [], []
     if mask is not None:
-        found.save_mask(user_path(str(mask)))
-    if out is not None:
-        write_csv(found.pieces, user_path(str(out)))
-    any_measured = curves and bool((found.units[found.is_sink] >= 0).any())
-    if any_measured:
+        found.save_mask(mask)
+        files.append(mask)
+    if curves and bool((found.units[found.is_sink] >= 0).any()):
         encoder = Built(configured(model, None, options)).encoder
         measured = effects(encoder, found, options=[f"min_contexts={min_contexts}"])
-        said.append(effect_table(found, measured))
+        tables["curves"] = effect_table(found, measured)
         if csv is not None:
-            write_csv(measured, user_path(str(csv)))
+            write_csv(measured, csv)
+            files.append(csv)
     elif curves:
-        said.append("No word has a sink among its pieces: leaving them out changes no curve of words.\n")
-    written = {"a mask": mask, "a row a sink": out, "the curves": csv if any_measured else None}
-    said += [f"{path}: {what}" for what, path in written.items() if path is not None]
-    show("\n".join(said))
+        said.append("No word has a sink among its pieces: leaving them out changes no curve of words.")
+    return Document(said, tables, files=files)
 
 
-def table(found: Sinks) -> str:
+def table(found: Sinks) -> Table:
     """A row a kind of place, in words below it which tokens."""
     frame = found.frame
     cells = [
@@ -107,10 +103,10 @@ def table(found: Sinks) -> str:
         own = found.tokens[(found.kinds == kind) & found.is_sink].tolist()
         common = Counter(own).most_common(MOST_TOKENS)
         notes.append(f"{kind}: " + ", ".join(f"{token!r} {n}" for token, n in common))
-    return Table(f"Sinks of {found.title}", frame, columns, cells, notes).markdown()
+    return Table(f"Sinks of {found.title}", found.pieces, columns, cells, notes)
 
 
-def effect_table(found: Sinks, measured: pd.DataFrame) -> str:
+def effect_table(found: Sinks, measured: pd.DataFrame) -> Table:
     """A row a metric: the layer in which leaving sinks out changes it most."""
     cells = []
     for metric in METRICS:
@@ -131,4 +127,4 @@ def effect_table(found: Sinks, measured: pd.DataFrame) -> str:
         f"shares of the room above chance, but of anisotropy; {len(words):,} words have a sink among their pieces; the "
         "layer is the one that changes most"
     ]
-    return Table("Without its sinks", measured, columns, cells, notes).markdown()
+    return Table("Without its sinks", measured, columns, cells, notes)

@@ -1,41 +1,98 @@
-"""`ctxexp probe use=frozen,mix,all`: ELMo frozen, with a learnt mix of layers, or trained, on word senses."""
+"""`ctxexp probe`: a sweep of the metric `probe`, or ELMo frozen, with a learnt mix of layers, or trained, on senses."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from ctxexp.command import registry
-from ctxexp.report import write_csv
-from ctxexp_lab.probe import SenseTask, Settings, probe, table
+from ctxexp.command import Verb, registry
+from ctxexp.report import Document, Table
+
+PROBE_OPTIONS = ("labels", "classifier", "folds", "most")  # of metric=probe, in ctxexp-measures
+TWINS = ("bert", "gpt2", "elmo")  # models that the group `weights` is of
 
 
-def run(use: Sequence[str], settings: Settings, out: Path | None, **options: Any) -> None:
-    """Print the table, write it where asked; `chosen` are ELMo's arguments."""
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-    encoder = registry().find("model", "elmo").factory(**options)
+def probe(*words: str) -> int:
+    """Probe a model's layers for labels: model=bert labels=pos dataset=semcor; or ELMo's ways: use=frozen,mix,all."""
+    if any(word.startswith("use=") for word in words) or not any(word.startswith("model=") for word in words):
+        return Verb("probe", uses)(words)
+    return int(registry().find("command", "run").factory(*probe_sweep(words)))
+
+
+def probe_sweep(words: Sequence[str]) -> list[str]:
+    """The sweep that measures `metric=probe` of the models that the words name, each beside its untrained twin where it
+    has one."""
+    values = {word.partition("=")[0]: word.partition("=")[2] for word in words}
+    options = [f"metric.probe.{word}" if word.partition("=")[0] in PROBE_OPTIONS else word for word in words]
+    has_twin = all(name in TWINS for name in values["model"].split(","))
+    twin = ["weights=mini,untrained"] if has_twin and "weights" not in values else []
+    return ["-m", *options, *twin, *(["metric=probe"] if "metric" not in values else [])]
+
+
+def uses(
+    *,
+    use: str = "frozen,mix,all",
+    model: Literal["elmo"] = "elmo",
+    weights: Literal["mini", "published", "untrained"] = "mini",
+    options_file: str | None = None,
+    weight_file: str | None = None,
+    folds: int = 5,
+    epochs: int = 40,
+    rate: float = 0.01,
+    tune_epochs: int = 2,
+    tune_rate: float = 1e-4,
+    batch: int = 32,
+    seed: int = 0,
+    device: str = "cpu",
+    out: Path | None = None,
+) -> Document:
+    """Tell word senses from ELMo's frozen layers, a learnt mix of them, or the trained network. With model=NAME in
+    place of use=, the linear probe of that model's layers for any labels of words: metric=probe, with labels=,
+    classifier=, folds=, most= and all that ctxexp takes.
+
+    use: frozen: each layer alone; mix: gamma sum_j s_j h_j, learnt; all: the network too; several with commas
+    model: the only one with a mix of its own
+    weights: the checkpoint
+    options_file: an options.json, with weight_file instead of weights
+    weight_file: its HDF5 weights
+    folds: of the cross-validation; a sentence is in one fold
+    epochs: of the linear layer and the mix
+    rate: their AdamW rate; a tenth of it once the network learns too
+    tune_epochs: of use=all: further epochs in which everything learns
+    tune_rate: of use=all: the network's rate
+    batch: occurrences a step
+    seed: of folds, order, resamples and untrained weights
+    device: cpu, cuda, mps, auto; to the last bit the same on cpu only
+    out: a folder for the table
+    """
+    from ctxexp_lab.probe import train  # with torch
+    from ctxexp_lab.probe.task import SenseTask
+
+    settings = train.Settings(folds, epochs, rate, tune_epochs, tune_rate, batch, seed)
+    options = {"weights": weights, "options_file": options_file, "weight_file": weight_file, "device": device}
+    encoder = registry().find("model", "elmo").factory(**options, seed=seed)
     task = SenseTask.of(registry().find("dataset", "polysemy").factory())
-    scores = probe(task, encoder.network, use, settings)
-    scores_table = table(task, scores, settings.seed)
+    scores = train.table(task, train.probe(task, encoder.network, use.split(","), settings), seed)
     choices = " ".join(f"{key}={value}" for key, value in asdict(settings).items())
-    print(f"{encoder.details['checkpoint']}: {encoder.name}")
-    print(f"{len(task):,} occurrences of {len(task.vocabulary)} words, {len(task.sense_labels)} senses; {choices}")
-    n_layers = sum(name.startswith("s_") and not name.endswith("_sd") for name in scores_table.columns)
-    print(f"  {'use':<16}{'layer':<6} accuracy  95% interval     less the mix's           s_0..s_L, gamma")
-    for line in scores_table.to_dict("records"):
-        text = f"  {line['use']:<16}{line['layer']:<6}   {line['accuracy']:.3f}   "
-        text += f"[{line['ci_low']:.3f}, {line['ci_high']:.3f}]"
-        if line["minus_mix"] == line["minus_mix"]:
-            text += f"   {line['minus_mix']:+.3f} [{line['minus_mix_ci_low']:+.3f}, {line['minus_mix_ci_high']:+.3f}]"
-        if line["gamma"] == line["gamma"]:
-            weights = ", ".join(f"{line[f's_{j}']:.2f}" for j in range(n_layers))
-            text = f"{text:<77}{weights}; {line['gamma']:.2f}"
-        print(text)
-    print("intervals: bootstrap over words, of other words like these; not of other folds, seeds or rates")
-    if out is not None:
-        path = out / "probe.csv"
-        write_csv(scores_table.assign(model=encoder.name, choices=choices), path)
-        print(f"table: {path}")
+    n_layers = sum(name.startswith("s_") and not name.endswith("_sd") for name in scores.columns)
+    cells = []
+    for row in scores.to_dict("records"):
+        cells.append([row["use"], str(row["layer"]), f"{row['accuracy']:.3f}", "", "", ""])
+        cells[-1][3] = f"[{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
+        if not math.isnan(row["minus_mix"]):
+            ends = f"[{row['minus_mix_ci_low']:+.3f}, {row['minus_mix_ci_high']:+.3f}]"
+            cells[-1][4] = f"{row['minus_mix']:+.3f} {ends}"
+        if not math.isnan(row["gamma"]):
+            weights = ", ".join(f"{row[f's_{j}']:.2f}" for j in range(n_layers))
+            cells[-1][5] = f"{weights}; {row['gamma']:.2f}"
+    columns = ["use", "layer", "accuracy", "95% interval", "less the mix's", "s_0..s_L, gamma"]
+    notes = [
+        f"{len(task):,} occurrences of {len(task.vocabulary)} words, {len(task.sense_labels)} senses; {choices}",
+        "intervals: bootstrap over words, of other words like these; not of other folds, seeds or rates",
+    ]
+    title = f"{encoder.details['checkpoint']}: {encoder.name}"
+    numbers = scores.assign(model=encoder.name, choices=choices)
+    return Document(tables={"probe": Table(title, numbers, columns, cells, notes)})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ctxexp import Sentence
 from ctxexp.command import Built, configured, registry, show
 from ctxexp.errors import ConfigError
-from ctxexp.report import save_figure, write_csv
+from ctxexp.report import Document, Table
 from ctxexp_lab.splits.study import find_words, recovered_shares, vectors
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def split_words(
     prefix: str = "as_tokenizer",
     seed: int = 0,
     out: Path = Path("split_words"),
-) -> None:
+) -> Document:
     """Find the layer in which a word that is split in two pieces meets the same word in one piece, after Kaplan et al.
     2025, beside pieces of other words.
 
@@ -66,7 +66,7 @@ def split_words(
     untrained: measure the untrained twins of bert and gpt2 too
     prefix: stands before each text: as_tokenizer, none, bos, or a text
     seed: of words, splits and resamples
-    out: a folder for split_words.csv and split_words.png
+    out: a folder for split_words.csv and the figure
     example: ctxexp split-words gpt2 bert
     """
     from ctxexp_lab.splits.figure import figure, sentence
@@ -79,9 +79,5 @@ def split_words(
         most=words,
         seed=seed,
     )
-    out.mkdir(parents=True, exist_ok=True)
-    write_csv(numbers, out / "split_words.csv")
-    paths = save_figure(figure(numbers), out, "split_words", ("png",))
-    for label, of_model in numbers.groupby("model", sort=False):
-        show(sentence(str(label), of_model))
-    show(f"table: {out / 'split_words.csv'}\nfigure: {paths[0]}")
+    said = [sentence(str(label), of_model) for label, of_model in numbers.groupby("model", sort=False)]
+    return Document(said, {"split_words": Table("Split words", numbers)}, {"split_words": figure(numbers)})

@@ -23,8 +23,8 @@ Measure the checkpoints of trainings: heat maps of each measure, layers by train
   key=value    anything that ctxexp takes: metric=, dataset=, control=, model.prefix= ..."""
 
 
-def main(words: Sequence[str]) -> int:
-    """Check the checkpoints that the words name, and run the sweep over them. Raises CtxexpError."""
+def steps(*words: str) -> int:
+    """Measure a training's checkpoints, layers by training steps: steps outputs/minis/gpt2/checkpoints."""
     if {"-h", "--help"} & set(words):
         show(USAGE)
         return 0

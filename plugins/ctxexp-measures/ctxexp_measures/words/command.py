@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxexp.errors import ConfigError
 from ctxexp.models import WordVectors
-from ctxexp.report import write_csv
+from ctxexp.report import Document, Table
 from ctxexp_measures.words.load import load
 from ctxexp_measures.words.score import BenchmarkScore
-from ctxexp_measures.words.space import Format, WordSpace, word_list
+from ctxexp_measures.words.space import Case, Format, OutOfVocabulary, WordSpace, word_list
 from ctxexp_measures.words.suite import BenchmarkOptions, evaluate, table
 
 
@@ -23,19 +22,48 @@ class File(NamedTuple):
     shared: Path | None = None
 
 
-def bench(file: File, data: Path, benchmarks: Sequence[str] | None, choices: BenchmarkOptions, out: Path) -> None:
-    """Print the table and write it as CSV."""
-    scores = score_file(file, data, benchmarks, choices)
-    try:
-        write_csv(table(scores, choices), out)
-    except OSError as error:
-        raise ConfigError(f"{error}; choose another out=") from error
-    print(f"{file.path}: {choices.description()}{f', shared vocabulary: {file.shared}' if file.shared else ''}")
-    for score in scores:
-        if not score.part:
-            value = "    nan" if score.value != score.value else f"{score.value:7.3f}"
-            print(f"  {score.benchmark:<12}{value}   covered {score.covered:,} of {score.total:,} ({score.share:.1%})")
-    print(f"table: {out}")
+def bench_words(
+    *,
+    vectors: Path,
+    data: Path,
+    benchmarks: list[str] | None = None,
+    oov: OutOfVocabulary = "skip",
+    lower: bool = True,
+    case: Case = "frequent",
+    candidates: str | int = "vocabulary",
+    clustering: str = "kmeans",
+    shared_vocabulary: Path | None = None,
+    seed: int = 0,
+    format: Format = "auto",
+    out: Path = Path("word_benchmarks.csv"),
+) -> Document:
+    """Score a file of word vectors on nine benchmarks.
+
+    vectors: GloVe, word2vec (text, binary), fastText .vec, each also .gz; or .safetensors
+    data: the folder of the benchmarks' files
+    benchmarks: a list of some of them; null: all
+    oov: skip: leave out items with a missing word; mean: the mean vector stands in
+    lower: look words up in lower case
+    case: of a word's cased forms, frequent: the file's first; average: their mean
+    candidates: answers to analogies: vocabulary (the whole file is held in memory), benchmark, or a number: the
+        first so many words of the file
+    clustering: of categorisation: kmeans, agglomerative, best
+    shared_vocabulary: a file with a word a line: no other words count
+    seed: of k-means
+    format: of the vectors
+    out: the table, with sections and relations
+    example: ctxexp bench-words vectors=glove.txt data=benchmarks
+    """
+    choices = BenchmarkOptions(oov, lower, case, candidates, clustering, seed)  # type: ignore[arg-type]  # it says what is none
+    scores = score_file(File(vectors, format, shared_vocabulary), data, benchmarks, choices)
+    cells = [
+        [one.benchmark, f"{one.value:.3f}", f"{one.covered:,} of {one.total:,} ({one.share:.1%})"]
+        for one in scores
+        if not one.part
+    ]
+    notes = [choices.description(), *([f"shared vocabulary: {shared_vocabulary}"] if shared_vocabulary else [])]
+    made = Table(str(vectors), table(scores, choices), ["benchmark", "score", "covered"], cells, notes)
+    return Document(tables={"word_benchmarks": made})
 
 
 def score_file(
