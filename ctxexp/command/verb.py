@@ -2,8 +2,8 @@
 
 Bare words are its positional arguments, `key=value` its keyword ones. A docstring's lines `name: text` say what each
 is, its line `example: ctxexp NAME ...` how it is typed. A function of `*args: str` alone gets them as typed. A path
-called `out` is where the verb writes: it is tried before the verb begins. A function that returns a `Document` leaves
-to this frame what is printed and written, and has `json=true` too.
+called `out` is where the verb writes, a folder if its default is one: it is tried before the verb begins. A function
+that returns a `Document` leaves to this frame what is printed and written, and has `json=true` too.
 """
 
 from __future__ import annotations
@@ -74,10 +74,14 @@ class Verb:
             return 0
         bare, keywords = self.arguments(args)
         as_json = bool(keywords.pop("json", False)) if self.makes_document else False
-        out = keywords.get("out", next((p.default for p in params if p.name == "out"), None))
+        place = next((p.default for p in params if p.name == "out"), None)
+        out = keywords.get("out", place)
+        is_folder = isinstance(place, Path) and not place.suffix
         try:
             if isinstance(out, Path):  # what takes minutes to compute shall not be lost for want of a place
                 check_writable(out)
+                if is_folder and out.suffix != ".csv" and out.is_file():
+                    raise DiskError(f"cannot write {out}: a file where a folder is to be; choose another place")
             with redirect_stdout(sys.stderr if as_json else sys.stdout):
                 made = self.function(*bare, **keywords)
                 files = made.save(out if isinstance(out, Path) else None) if isinstance(made, Document) else []

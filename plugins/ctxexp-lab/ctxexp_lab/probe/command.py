@@ -47,7 +47,7 @@ def uses(
     batch: int = 32,
     seed: int = 0,
     device: str = "cpu",
-    out: Path | None = None,
+    out: Path = Path("probe"),
 ) -> Document:
     """Tell word senses from ELMo's frozen layers, a learnt mix of them, or the trained network. With model=NAME in
     place of use=, the linear probe of that model's layers for any labels of words: metric=probe, with labels=,
@@ -86,8 +86,8 @@ def uses(
             ends = f"[{row['minus_mix_ci_low']:+.3f}, {row['minus_mix_ci_high']:+.3f}]"
             cells[-1][4] = f"{row['minus_mix']:+.3f} {ends}"
         if not math.isnan(row["gamma"]):
-            weights = ", ".join(f"{row[f's_{j}']:.2f}" for j in range(n_layers))
-            cells[-1][5] = f"{weights}; {row['gamma']:.2f}"
+            shares = ", ".join(f"{row[f's_{j}']:.2f}" for j in range(n_layers))
+            cells[-1][5] = f"{shares}; {row['gamma']:.2f}"
     columns = ["use", "layer", "accuracy", "95% interval", "less the mix's", "s_0..s_L, gamma"]
     notes = [
         f"{len(task):,} occurrences of {len(task.vocabulary)} words, {len(task.sense_labels)} senses; {choices}",
