@@ -130,9 +130,9 @@ def _twin(evidence: Evidence, key: Key, layer: int) -> str:
     return f"; less its untrained twin {value:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
-def trend(evidence: Evidence, key: Key, *, rises: bool, least: float = NONE, ways: int = 1) -> Check:
+def trend(evidence: Evidence, key: Key, *, rises: bool, ways: int = 1) -> Check:
     """Whether the curve rises (falls) with depth: Spearman's rho of layer and value is on that side of 0, and the
-    change along the straight line through all layers at least `least`.
+    change along the straight line through all layers at least NONE.
 
     Nothing is decided unless fewer than 5% of walks go with depth as far; of 5 layers 1 in 8
     does at the least, so that 6 or fewer decide nothing. A claim that fails in any of several `ways` fails only beyond
@@ -151,7 +151,7 @@ def trend(evidence: Evidence, key: Key, *, rises: bool, least: float = NONE, way
         replicates = spans.redrawn(DRAWS)
         rho_ends = _middle(spearman_rows(replicates, layers), rho)
         change_ends = _middle(_change(replicates), change)
-    order, size = (side(sign, rho_ends, 0.0), side(sign, change_ends, least))
+    order, size = (side(sign, rho_ends, 0.0), side(sign, change_ends, NONE))
     passed = False if False in (order, size) else None if None in (order, size) else True
     passed = beyond_chance(passed, p, ways)
     against = [f"{a} to {b}" for a, b in pairwise(layers.tolist()) if sign * (values[b] - values[a]) < 0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -55,7 +55,6 @@ class Inputs:
     released: Path | None = None
     models: tuple[str, ...] = ()
     has_draws: bool = True  # whether instances of theorems and of claims on measures are drawn, which takes seconds
-    _results: dict[tuple[object, ...], Results] = field(default_factory=dict, repr=False)
     _spaces: dict[tuple[object, ...], Space] = field(default_factory=dict, repr=False)
 
     def released_folder(self, paper: str, *files: str) -> Path | None:
@@ -65,19 +64,6 @@ class Inputs:
             return None
         folders = (self.released / paper, self.released)
         return next((folder for folder in folders if all((folder / name).exists() for name in files)), None)
-
-    def measure(
-        self, model: str, text: Text | None = None, *, metrics: str | Sequence[str], options: Iterable[str] = ()
-    ) -> Results:
-        """The results of measuring a model (a name, with arguments as in "minilm dtype=bfloat16"), once for all papers
-        that ask for the same; see `ctxexp.measure`. Words weigh the same, as in papers."""
-        from ctxexp import measure
-
-        chosen = ("words.weights=equal", *options)
-        key = (model, text if isinstance(text, str | Path) else id(text), str(metrics), chosen)
-        if key not in self._results:
-            self._results[key] = measure(model, text, metrics=metrics, options=chosen, progress=False)
-        return self._results[key]
 
     def space(self, model: str, *options: str, sentences: int | None = None) -> Space:
         """The vectors of a model's words on the run's default text, or on about so many sentences of it, encoded once
