@@ -161,7 +161,7 @@ def processes(models: Iterable[str] = MODELS[:1]) -> Iterator[tuple[str, int, st
                 yield (
                     f"{model} {' '.join(f'{k}={v}' for k, v in variables.items())}",
                     done.returncode,
-                    done.stdout.strip(),
+                    done.stdout.partition("\n")[0],
                 )
 
 
