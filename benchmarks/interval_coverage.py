@@ -193,8 +193,8 @@ def planted_draws(asked: argparse.Namespace) -> Iterator[tuple[int, str, Draw]]:
 
 def sts_draws(asked: argparse.Namespace) -> Iterator[tuple[int, str, Draw]]:
     """Draws of sentences out of all of the STS tasks."""
-    options = {"dataset": "sts", "dataset.split": "all", "dataset.path": asked.data}
-    options |= {"cache.folder": asked.cache, "cache.limit_gb": "null", "figures.explorer": "0"}
+    options = {"dataset": "sts", "dataset.split": "all", "dataset.path": asked.data, "cache.folder": asked.cache}
+    options |= {"cache.limit_gb": None, "figures.explorer": 0}
     choices: dict[str, Any] = {"metrics": CHEAP, "baseline": ALONE, "bootstrap": 0, "options": options}
     built = Built(configured(asked.model, None, **choices))
     layers, occurrences, _ = built.study.space(built.vectors)

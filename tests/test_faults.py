@@ -96,7 +96,8 @@ SHORT = {
 
 @pytest.mark.parametrize("kind", [kind for kind in kinds() if kind in SHORT])
 def test_a_few_of_each_kind_end_well(kind: str) -> None:
-    bad: list[Ending] = [e for e in endings(kind, 1, SHORT[kind]) if e.outcome in BAD]
+    found = list(endings(kind, 1, SHORT[kind]))
+    bad = [e for e in found if e.outcome in BAD or (e.outcome == "refused" and kind not in ("leases", "shards"))]
     assert not bad, "\n".join(map(str, bad))
 
 

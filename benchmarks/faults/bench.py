@@ -23,7 +23,7 @@ FULL = {
     "kills": 300,
     "concurrency": 10,  # fresh stores, 16 processes each
     "damage": 300,  # of the vector cache
-    "identity": 70,  # of encoders' descriptions and shards
+    "identity": 35,  # of shards of vectors
     "results_damage": 200,
     "disk": 14,
     "stores": 66,

@@ -13,18 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
+import ctxexp
 from ctxexp import Corpus, Results
-from ctxexp.command import Progress, registry
-from ctxexp.controls import NoFirst
-from ctxexp.datasets.shards import ShardOptions, shard_text
-from ctxexp.measuring.one_pass import OnePass
-from ctxexp.metrics.contextuality import Anisotropy, SelfSimilarity, WordNorm
-from ctxexp.vectors.stores import Vectors, WordFilter
 
 from . import Lost, Silent
-from .damage import Drawn, heard
+from .damage import heard
+from .drawn import Drawn
 
-METRICS = {"anisotropy": Anisotropy, "self_similarity": SelfSimilarity, "word_norm": WordNorm}
 SHARDS = 6
 Damage = Callable[[Path, Path, Path, np.random.Generator], object]  # to a shard, beside another and a foreign one
 
@@ -36,23 +31,18 @@ def text(name: str, n: int = 60) -> Corpus:
 
 def measured(folder: Path, run: str) -> Results:
     """The results of a run by its name: the one that is attacked, or one that differs from it in a single choice."""
-    words = WordFilter(min_contexts=3 if run == "another bound" else 2)
-    corpus = text("others" if run == "another text" else "one", 90 if run == "a longer text" else 60)
-    options = ShardOptions(shards=SHARDS - (run == "fewer shards"), form=words.form, min_contexts=words.min_contexts)
-    choices = {"control": NoFirst(first=1)} if run == "another control" else {}
-    folder.mkdir(exist_ok=True)
+    options = {"one_pass.shards": SHARDS - (run == "fewer shards"), "cache.folder": str(folder), "batch_tokens": 20}
     with heard():
-        in_shards = shard_text(corpus, options, registry().find("engine", "local").factory(), Progress.of(None))
-    study = OnePass(
-        corpus=in_shards,
-        encoder=Drawn("two" if run == "another model" else "one"),
-        metrics=METRICS,
-        words=words,
-        bootstrap=20,
-        **choices,
-    )
-    with heard():
-        return study.run(Vectors(cache=folder, batch_tokens=20), folder=folder)
+        return ctxexp.measure(
+            Drawn("two" if run == "another model" else "one"),
+            text("others" if run == "another text" else "one", 90 if run == "a longer text" else 60),
+            metrics="one_pass",
+            control="no_first" if run == "another control" else None,
+            min_contexts=3 if run == "another bound" else 2,
+            bootstrap=20,
+            options=options,
+            progress=False,
+        )
 
 
 FOREIGN = ("another text", "a longer text", "another model", "another bound", "another control", "fewer shards")
