@@ -2,8 +2,8 @@
 
 `python benchmarks/growth.py CORPUS` takes text of CORPUS (.txt or .txt.xz, a sentence a line), rare words replaced by
 frequent ones so that every size has one vocabulary, and measures 1e5, 1e6 and 1e7 words of it, each in a process of its
-own; then it projects to 1e9. `--one-pass` measures all contexts instead, once without a store (the plugin
-ctxexp-scale) and once with all rows in it. `--sts FOLDER` compares the curves of the SemEval sentences at 256
+own; then it projects to 1e9. `--one-pass` measures all contexts instead, once without a store
+and once with all rows in it. `--sts FOLDER` compares the curves of the SemEval sentences at 256
 contexts with those of all (`--sts FOLDER --words` alone: nothing else).
 """
 

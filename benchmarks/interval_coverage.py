@@ -223,7 +223,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first draw, to go on")
     parser.add_argument("--bootstrap", type=int, default=500)
     parser.add_argument("--sentences", type=int, default=1500, help="of a draw")
-    parser.add_argument("--shards", type=int, default=0, help="planted: in one pass over so many too (ctxexp-scale)")
+    parser.add_argument("--shards", type=int, default=0, help="planted: in one pass over so many too")
     parser.add_argument("--data", help="sts: the folder of the pairs")
     parser.add_argument("--model", default="minilm", help="sts: a model")
     parser.add_argument("--cache", default="vectors", help="sts: the folder that its vectors are kept in")

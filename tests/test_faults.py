@@ -83,11 +83,11 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(planted: list[str], tmp_pat
 
 
 SHORT = {
-    "identity": 14,
+    "identity": 7,
     "damage": 12,
-    "results_damage": 6,
-    "stores": 11,
-    "leases": 5,
+    "results_damage": 2,
+    "stores": 8,
+    "leases": 6,
     "shards": 4,
     "drivers": 1,
 }

@@ -23,7 +23,6 @@ PLACES = {
 }
 INSIDE = {  # how many names are still taken from inside, which may only fall
     "ctxexp_papers": 50,
-    "benchmarks": 42,
 }
 
 

@@ -21,14 +21,14 @@ from . import Lost
 
 FULL = {
     "kills": 300,
-    "concurrency": 10,  # fresh stores, 16 processes each
-    "damage": 300,  # of the vector cache
+    "concurrency": 2,  # fresh stores, 16 processes each
+    "damage": 66,  # of the vector cache
     "identity": 35,  # of shards of vectors
-    "results_damage": 200,
+    "results_damage": 24,
     "disk": 14,
-    "stores": 66,
-    "leases": 35,
-    "shards": 54,  # of one pass
+    "stores": 20,
+    "leases": 36,
+    "shards": 36,  # of one pass
     "drivers": 27,
 }
 """How many cases of each kind the full run tries."""

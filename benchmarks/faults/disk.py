@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import runpy
 import shutil
 import sqlite3
 import subprocess
@@ -159,8 +160,6 @@ class Sweep:
 
 def command(words: list[str], said: Path) -> None:
     """Be the command: its words go to the file."""
-    from ctxexp.command import cli
-
     status = 70
     try:
         out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -168,7 +167,7 @@ def command(words: list[str], said: Path) -> None:
         os.dup2(out, 2)
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
         sys.argv = ["ctxexp", *words]
-        cli.main()
+        runpy.run_module("ctxexp", run_name="__main__", alter_sys=True)
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(bool(end.code))
         if isinstance(end.code, str):

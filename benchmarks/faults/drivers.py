@@ -27,7 +27,7 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 DRIVER = """
 import os, sys, time
 from pathlib import Path
-from ctxexp.engines import Local
+from ctxexp.command import registry
 
 def make():
     return work
@@ -39,7 +39,7 @@ def work(item):
     time.sleep(600)
 
 def drive():
-    list(Local(processes=2).map_unordered(make, range(8)))
+    list(registry().find("engine", "local").factory(processes=2).map_unordered(make, range(8)))
 
 if __name__ == "__main__":
     Path("begun").touch()

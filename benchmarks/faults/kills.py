@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import runpy
 import shutil
 import signal
+import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import cache
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -18,7 +21,7 @@ import numpy as np
 import psutil
 
 from ctxexp import Results
-from ctxexp.sinks import database
+from ctxexp.command import registry
 
 from . import Lost, Silent
 
@@ -27,9 +30,8 @@ PROCESSES.set_forkserver_preload(
     [
         "mlflow.store.tracking.sqlalchemy_store",
         "alembic.command",
-        "ctxexp.command.cli",
-        "ctxexp.jobs.execute",
-        "ctxexp.report.comparison",
+        "ctxexp.command",
+        "ctxexp.report",
     ]
 )
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -60,14 +62,10 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
 
 def make(folder: Path) -> tuple[Path, float, dict[str, Results]]:
     """A place with a text, vectors and an empty store; an undisturbed sweep's seconds, and its results by label."""
-    rng = np.random.default_rng(0)
-    words = ["bank", "river", "money", "water", "light", "fire", "night", "the", "of", "a", "we", "sat", "on", "was"]
     place = folder / "place"
-    database.prepare(place / "mlruns")
-    text = [" ".join(rng.permutation(words)[:6]) for _ in range(60)]
-    (place / "text.txt").write_text("\n".join(text), encoding="utf-8")
-    vectors = [f"{word} {' '.join(f'{x:.4f}' for x in rng.normal(size=8))}" for word in words]
-    (place / "vectors.txt").write_text("\n".join(vectors), encoding="utf-8")
+    texts(place)
+    (place / "mlruns").mkdir()
+    registry().find("sink", "mlflow").factory().prepare_jobs(place / "mlruns")
     quiet = folder / "quiet"
     shutil.copytree(place, quiet)
     run(quiet).join()  # starts what the others are forked from, and fills the cache
@@ -80,9 +78,20 @@ def make(folder: Path) -> tuple[Path, float, dict[str, Results]]:
     return place, taken, compared(quiet)
 
 
-def run(place: Path, *extra: str) -> BaseProcess:
+def texts(place: Path) -> None:
+    """A place with a text and vectors of its words."""
+    place.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    words = ["bank", "river", "money", "water", "light", "fire", "night", "the", "of", "a", "we", "sat", "on", "was"]
+    text = [" ".join(rng.permutation(words)[:6]) for _ in range(60)]
+    (place / "text.txt").write_text("\n".join(text), encoding="utf-8")
+    vectors = [f"{word} {' '.join(f'{x:.4f}' for x in rng.normal(size=8))}" for word in words]
+    (place / "vectors.txt").write_text("\n".join(vectors), encoding="utf-8")
+
+
+def run(place: Path, *extra: str, command: Sequence[str] = COMMAND) -> BaseProcess:
     """The command, in a process group of its own, standing in `place`."""
-    child = PROCESSES.Process(target=_command, args=(str(place), [*COMMAND, *extra]))
+    child = PROCESSES.Process(target=_command, args=(str(place), [*command, *extra]))
     child.start()
     return child
 
@@ -95,9 +104,7 @@ def _command(place: str, argv: list[str]) -> None:
     os.dup2(said, 2)
     os.environ.update(CTXEXP_CACHE="cache", MPLBACKEND="agg")
     sys.argv = argv
-    from ctxexp.command.cli import main
-
-    main()
+    runpy.run_module("ctxexp", run_name="__main__", alter_sys=True)
 
 
 def compared(place: Path) -> dict[str, Results]:
@@ -164,10 +171,8 @@ def in_group(process: psutil.Process, group: int) -> bool:
 def settled(place: Path) -> None:
     """Neither MLflow nor a file on disk says RUNNING, and the newest sweep has its summary."""
     store = place / "mlruns"
-    client = database.client(database.prepare(store))
-    held = client.get_experiment_by_name("ctxexp")
-    runs = client.search_runs([held.experiment_id]) if held else []
-    running = [run.info.run_name for run in runs if run.info.status == "RUNNING"]
+    with closing(sqlite3.connect(store / "mlflow.db")) as held:
+        running = [name for (name,) in held.execute("SELECT name FROM runs WHERE status = 'RUNNING'")]
     states = {path: json.loads(path.read_text()) for path in store.glob("results/*/*/status.json")}
     running += [str(path) for path, state in states.items() if state["status"] == "RUNNING"]
     if running:

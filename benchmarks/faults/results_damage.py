@@ -3,133 +3,85 @@
 from __future__ import annotations
 
 import json
-import logging
 import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from ctxexp import Results
-from ctxexp.errors import TrackingError
-from ctxexp.files.process import job_folder
-from ctxexp.jobs import Sinks, job, new_run, reuse
-from ctxexp.jobs.execute import _results_of, _rows
-from ctxexp.sink import Sweep
-from ctxexp.sinks.mlflow import MlflowSink
-from tests.made import results_with, told
 
 from . import Lost, Silent
+from .kills import compared, run, texts
 
-JOBS = ("bert", "elmo", "gpt2")
-FILES = ("results.json", "run.json", "status.json", "files.json", "words.csv", "replicates.npz", "config.yaml")
-SWEEP = "20260101-000000-abcdef"
+FILES = (
+    "results.json",
+    "results.parquet",
+    "run.json",
+    "status.json",
+    "files.json",
+    "words.csv",
+    "replicates.npz",
+    "config.yaml",
+)
 
 
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Every kind of damage in turn to drawn files; in a third of the cases MLflow's copy is damaged as well."""
     rng = np.random.default_rng(seed)
     order = [list(DAMAGES)[i] for i in rng.permutation(len(DAMAGES))]
-    made = cache(lambda: make(folder))
+    whole = cache(lambda: make(folder))
     for place in range(count):
         drawn = np.random.default_rng([seed, place])
         file, how, both = str(drawn.choice(FILES)), order[place % len(order)], drawn.random() < 1 / 3
         name = f"{file}: {how}{', in MLflow too' if both else ''}"
-        yield name, lambda file=file, how=how, both=both, drawn=drawn: tried(made(), file, how, both, drawn)
+        yield name, lambda file=file, how=how, both=both, drawn=drawn: tried(*whole(), file, how, both, drawn)
 
 
-def results(name: str) -> Results:
-    rng = np.random.default_rng(len(name))
-    curves = {"self_similarity/raw": rng.random(13), "self_similarity/adjusted": np.append(rng.random(12), np.nan)}
-    info = told(title=name, n_layers=13, corpus="text", fingerprint=name)
-    tables = {"words": pd.DataFrame({"word": ["bank", "river"], "raw": rng.random(2).tolist()})}
-    replicates = {"self_similarity/raw": rng.random((13, 8), dtype=np.float32)}
-    return results_with(curves, {"sts.last2/all": float(rng.random())}, tables=tables, replicates=replicates, info=info)
+def make(folder: Path) -> tuple[Path, dict[str, Results]]:
+    """A place with a finished sweep of three jobs beside a copy of its files, and its results by label."""
+    place = folder / "place"
+    texts(place)
+    child = run(place)
+    child.join()
+    if child.exitcode:
+        raise Lost(f"the undisturbed sweep failed: {(place / 'said').read_text()[-2000:]}")
+    shutil.copytree(place / "mlruns", folder / "whole")
+    return place, compared(place)
 
 
-def make(folder: Path) -> Sweep:
-    """A store with a sweep of three finished jobs, and a copy of its files to begin each case with."""
-    store = folder / "store"
-    MlflowSink(experiment="study").prepare_jobs(store)
-    for number, name in enumerate(JOBS):
-        place = job_folder(store, SWEEP, number, [f"model={name}"])
-        run = new_run(place, store, name=name, key=f"key of {name}", params={}, config="x: 1\n", sweep=SWEEP)
-        with job(run, sinks()) as running:
-            running.log(results(name))
-    for part in ("results", "artifacts"):
-        shutil.copytree(store / part, folder / "whole" / part)
-    return Sweep(SWEEP, store, 0.0)
-
-
-def sinks() -> Sinks:
-    return Sinks({"mlflow": MlflowSink(experiment="study")})
-
-
-def tried(sweep: Sweep, file: str, how: str, both: bool, rng: np.random.Generator) -> None:
-    """Damages a file of one job, compares the sweep's jobs, and resumes the job."""
-    store, whole = sweep.tracking_folder, sweep.tracking_folder.parent / "whole"
-    for part in ("results", "artifacts"):
-        shutil.rmtree(store / part)
-        shutil.copytree(whole / part, store / part)
-    damaged, other = rng.permutation(sorted(sweep.results.iterdir()))[:2]
-    name = Path(damaged).name.partition("=")[2]
+def tried(place: Path, expected: dict[str, Results], file: str, how: str, both: bool, rng: np.random.Generator) -> None:
+    """Damages a file of one job, resumes the sweep, and looks for jobs that are lost or other."""
+    store = place / "mlruns"
+    shutil.rmtree(store)
+    shutil.copytree(place.parent / "whole", store)
+    (place / "said").unlink()
+    damaged, other = rng.permutation(sorted(store.glob("results/*/0*")))[:2]
     run_id = json.loads((damaged / "status.json").read_text())["sinks"]["mlflow"]["run_id"]
-    copy = next((store / "artifacts").glob(f"{run_id}/artifacts/"))
-    damages = [(damaged / file, other / file)] + (
-        [(copy / file, other / file)] if both and file != "status.json" else []
-    )
-    for path, another in damages:
-        DAMAGES[how](path, another, rng)
-    log = logging.getLogger("ctxexp")
-    log.disabled = True  # its warnings are the next tests' noise
-    try:
-        compared(sweep, name, Path(damaged))
-        resumed(sweep, name, file, fetchable=len(damages) == 1)
-    finally:
-        log.disabled = False
-
-
-def compared(sweep: Sweep, name: str, job: Path) -> None:
-    """The other two are in the comparison; the damaged one is as it was, or left out by name."""
-    rows = _rows(sweep, 0)
-    held, problems = _results_of(rows)
-    found = {r.info.title: r for _, r in held}
-    for one in JOBS:
-        if one in found and not same(found[one], results(one)):
-            raise Silent(f"other numbers of {one} in the comparison")
-        if one not in found and one != name:
-            raise Lost(f"{one} is not in the comparison: {problems}")
-    [row] = [row for row in rows if row.folder == job] or [None]
-    if name not in found and row and row.status == "FINISHED" and not problems:
-        raise Silent(f"{name} is left out of the comparison without a word")
-
-
-def resumed(sweep: Sweep, name: str, file: str, *, fetchable: bool) -> None:
-    """What resume takes over is what was computed, to the last bit; what MLflow has whole isn't computed again."""
-    again = job_folder(sweep.tracking_folder, "again", 0, [name])
-    run = new_run(again, sweep.tracking_folder, name=name, key=f"key of {name}", params={}, config="", sweep="again")
-    try:
-        held = reuse(run, sinks())
-    except TrackingError as error:
-        raise Lost(f"the job can't be resumed: {error}") from error
-    if held is None:
-        if fetchable:
-            raise Lost(f"{name} is computed again, though MLflow has its results")
-        return
-    if not same(Results.load(held), results(name)):
-        raise Silent(f"resume takes other numbers for {name}")
-    whole = sweep.tracking_folder.parent / "whole" / "results" / SWEEP
-    if file == "words.csv" and (held / file).read_bytes() != next(whole.glob(f"*={name}/{file}")).read_bytes():
-        raise Silent("resume takes a damaged table")
+    copy = store / "artifacts" / run_id / "artifacts"
+    DAMAGES[how](damaged / file, other / file, rng)
+    if both and (copy / file).is_file():
+        DAMAGES[how](copy / file, other / file, rng)
+    again = run(place, "resume=true")
+    again.join()
+    said = (place / "said").read_text()
+    if "Traceback (most recent call last)" in said:
+        raise RuntimeError(said[said.index("Traceback") :][-3000:])
+    if again.exitcode:
+        raise Lost(f"the resumed sweep ended with {again.exitcode}: {said[-1500:]}")
+    found = compared(place)
+    if found.keys() != expected.keys():
+        raise Lost(f"expected {sorted(expected)}, got {sorted(found)}: {said[-500:]}")
+    for label, results in found.items():
+        if not same(results, expected[label]):
+            raise Silent(f"resume takes other numbers for {label}")
 
 
 def same(one: Results, other: Results) -> bool:
     drawn, again = one.replicates, other.replicates
     return (
-        one.info == other.info
-        and one.frame.equals(other.frame)
+        one.frame.equals(other.frame)
         and one.tables.keys() == other.tables.keys()
         and all(one.tables[name].equals(other.tables[name]) for name in one.tables)
         and drawn.keys() == again.keys()

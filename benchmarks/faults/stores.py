@@ -10,14 +10,13 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import unittest
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
-from ctxexp.errors import TrackingError
-from ctxexp.sinks import database
+from ctxexp import CtxexpError
+from ctxexp.command import registry
 
 from . import Lost, Silent
 from .disk import disk, fill
@@ -45,7 +44,9 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
 
 def template(folder: Path) -> Path:
     """A store that MLflow made."""
-    database.prepare(folder)
+    folder.mkdir()
+    if said := message(folder):
+        raise Lost(said)
     with contextlib.closing(sqlite3.connect(folder / "mlflow.db")) as store:
         store.execute("PRAGMA wal_checkpoint(truncate)")
     return folder / "mlflow.db"
@@ -58,18 +59,14 @@ def tried(
     folder.mkdir()
     folder.chmod(0o777)
     file = Path(shutil.copy(whole, folder / "mlflow.db"))
-    before, database.BUSY_TIMEOUT = database.BUSY_TIMEOUT, 0.2
-    try:
-        trouble(file, np.random.default_rng([seed, place]))
-    finally:
-        database.BUSY_TIMEOUT = before
+    trouble(file, np.random.default_rng([seed, place]))
 
 
 def message(folder: Path) -> str:
     """What preparing the store says; empty if it opens."""
     try:
-        database.prepare(folder)
-    except TrackingError as error:
+        registry().find("sink", "mlflow").factory().prepare_jobs(folder)
+    except CtxexpError as error:
         return str(error)
     return ""
 
@@ -151,20 +148,6 @@ def a_folder(file: Path, rng: np.random.Generator) -> None:
         raise Silent(f"a folder in the store's place: {said or 'nothing'}")
 
 
-def failing(file: Path, rng: np.random.Generator) -> None:
-    """A disk that gives no bytes: a folder, which opens and can't be read, is the one that is at hand everywhere."""
-    if sys.platform == "win32":
-        raise unittest.SkipTest("there a folder can't be opened at all")
-    place = file.with_name("disk")
-    place.mkdir()
-    try:
-        database.check_schema(database.sqlite_uri(place))
-    except TrackingError as error:
-        healthy(file, str(error), "the disk fails", "leave it where it is")
-        return
-    raise Silent("what can't be read was not noticed")
-
-
 def damaged(spoil: Callable[[bytes, np.random.Generator], bytes]) -> Callable[[Path, np.random.Generator], None]:
     """The file's bytes are others."""
 
@@ -185,15 +168,14 @@ def other_database(file: Path, rng: np.random.Generator) -> None:
 
 
 TROUBLES: dict[str, Callable[[Path, np.random.Generator], None]] = {
-    "locked, with a write-ahead log": locked("PRAGMA locking_mode=exclusive", "BEGIN EXCLUSIVE"),
     "cut": damaged(lambda data, rng: data[: int(rng.integers(100, len(data) // 2))]),
     "unreadable": unreadable,
     "in a folder that can't be written to": read_only,
     "on a full disk": full,
-    "locked, with a journal": locked("PRAGMA journal_mode=delete", "BEGIN EXCLUSIVE"),
     "no database": damaged(lambda data, rng: rng.bytes(len(data))),
     "another database": other_database,
     "a folder": a_folder,
-    "on a disk that fails": failing,
     "spoilt pages": damaged(lambda data, rng: data[:100] + rng.bytes(len(data) - 100)),
+    "locked, with a write-ahead log": locked("PRAGMA locking_mode=exclusive", "BEGIN EXCLUSIVE"),
+    "locked, with a journal": locked("PRAGMA journal_mode=delete", "BEGIN EXCLUSIVE"),
 }
