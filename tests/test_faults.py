@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.faults import Lost, Silent, bench, concurrency
 from benchmarks.faults.__main__ import main
-from benchmarks.faults.bench import BAD, FULL, Ending, endings, kinds, read_log, table
+from benchmarks.faults.bench import BAD, FULL, endings, kinds, read_log, table
 from ctxexp.errors import ConfigError
 
 
@@ -83,12 +83,12 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(planted: list[str], tmp_pat
 
 
 SHORT = {
-    "identity": 7,
-    "damage": 12,
+    "identity": 4,
+    "damage": 6,
     "results_damage": 2,
     "stores": 8,
-    "leases": 6,
-    "shards": 4,
+    "leases": 3,
+    "shards": 2,
     "drivers": 1,
 }
 """How many the suite tries; a full disk has tests of its own, which need no disk."""
