@@ -1,4 +1,4 @@
-"""What a start costs: a run with everything cached, and what five installed plugins add to `--help`.
+"""What a start costs: a run with everything cached, and what five installed plugins add to `--help model`.
 
 `python benchmarks/startup.py`: in CPU seconds and as ratios; runs alternate with what they are held against, and the
 least of each counts, since neighbours' load only adds.
@@ -51,11 +51,11 @@ def seconds(*words: str, **env: str) -> tuple[float, str]:
 
 
 def help_seconds(path: str, expected: int) -> float:
-    """CPU seconds of one `--help`, which must list `expected` plugin models."""
-    took, said = seconds("-m", "ctxexp", "--help", PYTHONPATH=os.pathsep.join(filter(None, [path, PATH])))
+    """CPU seconds of one `--help model`, which must list `expected` plugin models."""
+    took, said = seconds("-m", "ctxexp", "--help", "model", PYTHONPATH=os.pathsep.join(filter(None, [path, PATH])))
     found = sum(f"model{i}" in said for i in range(5))
     if found != expected:
-        raise SystemExit(f"--help lists {found} of the plugins' models instead of {expected}")
+        raise SystemExit(f"--help model lists {found} of the plugins' models instead of {expected}")
     return took
 
 
@@ -76,7 +76,7 @@ def main() -> None:
             install(Path(folder), i)
         pairs = [(help_seconds("", 0), help_seconds(folder, 5)) for _ in range(6)][1:]
     without, having = (min(side) for side in zip(*pairs, strict=True))
-    print(f"--help: {without:.2f} CPU s; with five plugins / without: {having / without:.2f}   at most 1.2")
+    print(f"--help model: {without:.2f} CPU s; with five plugins / without: {having / without:.2f}   at most 1.2")
     cached_run()
 
 
