@@ -16,7 +16,7 @@ pytest.importorskip("datasets.load", reason="datasets isn't installed: pip insta
 from ctxexp_scale.huggingface import huggingface
 
 from ctxexp import Corpus
-from ctxexp.datasets.text import TextFiles
+from ctxexp.datasets import TextUnits
 from ctxexp.errors import ConfigError, DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library's own
@@ -56,7 +56,7 @@ def test_files_of_each_format_are_read(tmp_path: Path, write: Callable[..., None
     assert [s.text for s in corpus.sentences[:3]] == ["The bank 0 lent.", "It closed!", "A new line 0"]
     assert corpus.documents == tuple(i for i in range(40) for _ in range(3))
     stream = huggingface(path=str(tmp_path), sentences="marks", stream=True)
-    assert isinstance(stream, TextFiles)
+    assert isinstance(stream, TextUnits)
     assert len(stream.parts) == 2
     assert stream.corpus().sentences == corpus.sentences
 

@@ -22,9 +22,8 @@ from ctxexp_scale.ray.engine import RayEngine
 from ctxexp_scale.ray.pool import Pool
 from ctxexp_scale.ray.worker import RayWorker
 
-from ctxexp import CtxexpError
+from ctxexp import CtxexpError, Engine
 from ctxexp.errors import ConfigError
-from ctxexp.files.process import process_identity
 from tests.traced import encoding_counts, text
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
@@ -208,7 +207,7 @@ def test_workers_end_with_their_driver(number: signal.Signals, tmp_path: Path) -
     driver.send_signal(number)
     status = driver.wait(60)
     deadline = time.monotonic() + 20
-    while alive := [pid for pid in workers if process_identity(pid)]:
+    while alive := [pid for pid in workers if Engine.process_identity(pid)]:
         assert time.monotonic() < deadline, f"{len(alive)} workers go on without their driver"
         time.sleep(0.05)
     if number == signal.SIGTERM:
