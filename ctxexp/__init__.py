@@ -13,7 +13,8 @@ have `sentence`, `summary()`, `plot(measure)`, `report()` and every number in `f
 For plugins: Encoder, Metric and GroupMean, Baseline, Transform, Control, Sink and Engine are contracts; `hookimpl`
 marks hooks, and Register is what they call; Sentence, Corpus, Pair and Sense are text, EncodedSentence its vectors;
 Text and Occurrences are a text that was encoded; Group, Block, Pairs and Estimate are
-what metrics take and give, SimilarityMetric and ScoredPairs those of gold pairs, Output what they keep as files; Run
+what metrics take and give, SimilarityMetric and ScoredPairs those of gold pairs, Reading how their values are read,
+Output what they keep as files; Run
 describes a run to a sink; CtxexpError is the base of all errors. More for plugins: ctxexp.errors, .maths, .datasets,
 .models, .results, .report, .command and .testing.
 
@@ -39,7 +40,7 @@ from ctxexp.engines import Engine
 from ctxexp.errors import CtxexpError, near
 from ctxexp.files.code_version import __version__ as __version__
 from ctxexp.groups import Block, Group, Pairs
-from ctxexp.metric import Estimate, GroupMean, Metric, Output
+from ctxexp.metric import Estimate, GroupMean, Metric, Output, Reading
 from ctxexp.metrics.similarity import ScoredPairs, SimilarityMetric
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.huggingface import from_transformers
@@ -67,6 +68,7 @@ __all__ = [
     "Output",
     "Pair",
     "Pairs",
+    "Reading",
     "Register",
     "Results",
     "Run",

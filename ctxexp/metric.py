@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from ctxexp.groups import Block, Group
 from ctxexp.maths.influence import jackknife, of_mean_cosine
 from ctxexp.maths.statistics import aggregate, percentiles
 from ctxexp.maths.sums import SumForm
-from ctxexp.results.run_info import MetricMetadata
+from ctxexp.results.run_info import MeasureInfo
 
 if TYPE_CHECKING:
     from ctxexp.occurrences import Text
@@ -88,19 +89,51 @@ class Output:
         """
 
 
-class Metric(MetricMetadata, ABC):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How a metric's values are read, by figures, tables and claims.
+
+    Args:
+        subject: What a change of the value is about, in the plural (`words`); with `lower` and `higher`, or none.
+        lower: What it grows where the value falls: `more context-specific`.
+        higher: What it grows where the value rises.
+        main: The statistic that stands for the metric; empty: `adjusted` (the value less its baseline) where there is
+            one, else `raw` (the value).
+        line: The value at which figures of adjusted curves draw a reference line.
+        maximum: The largest value of a measure with a baseline: 1 gives it a share of the room above that.
+        extremes: The names of the tables of the ten highest and the ten lowest words.
+        own_baseline: A few words on a `baseline` that the metric computes itself, in place of the run's.
+
+    Example:
+        >>> Reading(subject="words", lower="more context-specific", higher="less context-specific").main
+        ''
+    """
+
+    subject: str = ""
+    lower: str = ""
+    higher: str = ""
+    main: str = ""
+    line: float | None = None
+    maximum: float | None = None
+    extremes: tuple[str, str] | None = None
+    own_baseline: str = ""
+
+
+class Metric(ABC):
     """A measure of one layer, fed one complete group of rows at a time. One instance serves one layer.
 
-    Its metadata (`title`, `unit`, `definition`, `variant` ...) are the attributes of `MetricMetadata`.
+    `title` is its name on figures (default: its label), `unit` that of its values (`cosine`, `l2`; `share`: of a
+    group's variance, 1 where its rows lie on one line through the origin), `definition` one line on what is computed,
+    and `reading` how its values are read. `variant` tells metrics of one title apart, empty for the usual one: variants
+    are panels of one figure, and none is compared with published values of another.
+
     `invariances` names what leaves the numbers as they are: `rotation` of the space, `scale` (one factor for all rows),
     `row_scale` (a factor per row), `shift` (one vector added to all rows), `permutation` of a group's rows. An instance
-    may have its own, where options decide. `ctxexp.testing.check` holds a metric to them. `tables`: embedding
-    tables are measured too, each a group of its own, whose `table` tells its tokens.
+    may have its own, where options decide. `ctxexp.testing.check` holds a metric to them.
+    `measures_embedding_tables`: they are measured too, each a group of its own, whose `table` tells its tokens.
 
-    `cosine_statistic` names the statistic, if any, that is the mean cosine of random occurrences: `baseline` where that
-    is the baseline (`baseline_value` is `mean_cosine`), `mean_cosine` of anisotropy. Its expectation has a closed form,
-    which then takes the place of a draw. A GroupMean whose `score` itself is the mean cosine leaves `baseline_value` as
-    it is.
+    `resampling` is the source of bootstrap resamples of a metric with intervals of its own, and how many there are (0:
+    intervals are NaN). It is set before `compute`, in the same state in every layer, so that resamples are the same.
 
     `baselines` names what a metric with scores is held against, each by `run` (the run's `baseline=`) or by the name of
     a baseline that is registered: `baseline` and `adjusted` are of the first, `<name>_baseline` and `<name>_adjusted`
@@ -124,24 +157,41 @@ class Metric(MetricMetadata, ABC):
     """
 
     over: ClassVar[Over]
+    title: str = ""
+    unit: ClassVar[str] = ""
+    definition: str = ""
+    variant: str = ""
+    reading: ClassVar[Reading] = Reading()
     measures_embedding_tables: ClassVar[bool] = False
-    cosine_statistic: ClassVar[str] = ""
     invariances: frozenset[str] = frozenset()
     min_rows: ClassVar[int] = 1
-    maximum: ClassVar[float | None] = None  # of a measure with a baseline: 1 gives it a share of the room above that
-    extremes: ClassVar[tuple[str, str] | None] = None  # names of the tables of the ten highest and ten lowest words
-    sample: int | None = None  # so many random groups only
+    _sample: int | None = None  # so many random groups only
     baselines: tuple[str, ...] = (RUN,)
+    resampling: tuple[np.random.Generator, int] = (np.random.default_rng(0), 0)
+    _cosine_statistic: ClassVar[str] = ""
+    """The statistic, if any, that is the mean cosine of random occurrences: `baseline` where that is the baseline
+    (`baseline_value` is `mean_cosine`), `mean_cosine` of anisotropy. Its expectation has a closed form, which takes the
+    place of a draw. A GroupMean whose `score` itself is the mean cosine leaves `baseline_value` as it is."""
 
-    def require(self, corpus: Corpus) -> None:  # optional
+    def __init_subclass__(cls, **arguments: object) -> None:
+        """Refuse what nothing would read: a part of `reading` beside it, or what has an underscore in the contract."""
+        super().__init_subclass__(**arguments)
+        contract = {name for base in cls.__mro__ if base.__module__ == __name__ for name in vars(base)}
+        for name in vars(cls):
+            if name in Reading.__dataclass_fields__:
+                raise MetricError(f"{cls.__name__}.{name}: expected reading = Reading({name}=...)")
+            if f"_{name}" in contract:
+                raise MetricError(f"{cls.__name__}.{name}: expected _{name}, which is ctxexp's own and may change")
+
+    def require(self, corpus: Corpus) -> None:  # noqa: B027  # optional
         """Check, before anything is encoded, that the corpus has what is measured.
 
         Raises:
             DataError: It doesn't.
         """
 
-    def bind_text(self, text: Text) -> None:  # optional
-        """Take the measured text before the first group, for metrics that need more than groups of rows (optional).
+    def bind_text(self, text: Text) -> None:  # noqa: B027  # optional
+        """Take the measured text before the first group, for metrics that need more than groups of rows.
 
         Not called where pairs or tables are measured."""
 
@@ -153,14 +203,10 @@ class Metric(MetricMetadata, ABC):
             group: The rows of a word, a sentence or a table, in the corpus's order.
         """
 
-    def update_block(self, block: Block) -> None:
+    def _update_block(self, block: Block) -> None:
         """Take many groups of equal size at once. Override where a batch is faster."""
         for group in block:
             self.update(group)
-
-    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:  # optional
-        """Take the source of bootstrap resamples, before `compute`; `rng` is in the same state in every layer, so that
-        resamples are the same; without replicates (0) intervals are NaN. Of metrics over pairs (optional)."""
 
     @abstractmethod
     def compute(self) -> Mapping[str, float | Estimate]:
@@ -174,10 +220,10 @@ class Metric(MetricMetadata, ABC):
         """The measure's value on a random group `x` (n, d): its baseline; NaN if it has none."""
         return float("nan")
 
-    def baseline_influence(self, x: np.ndarray) -> np.ndarray | None:
+    def _baseline_influence(self, x: np.ndarray) -> np.ndarray | None:
         """The influence of each row of a random group (n, d) on `baseline_value`, (n,) float64; None where that isn't
         known."""
-        return of_mean_cosine(x) if self.cosine_statistic else None
+        return of_mean_cosine(x) if self._cosine_statistic else None
 
     def sum_form(self) -> SumForm | None:
         """The metric computed from sums over rows, for a text of which no row is stored (`one_pass.shards`); None for
@@ -214,7 +260,7 @@ class GroupMean(Metric):
             raise MetricError(f"sample={sample}: expected a positive number of groups, or null for all")
         if not baselines or isinstance(baselines, str):
             raise MetricError(f"baselines={baselines!r}: expected names of baselines, {RUN} among them or not")
-        self.sample, self.baselines = sample, tuple(baselines)
+        self._sample, self.baselines = sample, tuple(baselines)
         self._keys: list[Hashable] = []
         self._scores: list[np.ndarray] = []
         self._weights: Callable[[np.ndarray], np.ndarray | None] | None = None
@@ -241,7 +287,7 @@ class GroupMean(Metric):
         """
         return jackknife(x, self.score)
 
-    def set_weights(self, weights: Callable[[np.ndarray], np.ndarray | None]) -> None:
+    def _set_weights(self, weights: Callable[[np.ndarray], np.ndarray | None]) -> None:
         """Take, before `compute`, the weights of groups in the mean over them.
 
         Args:
@@ -249,11 +295,11 @@ class GroupMean(Metric):
         """
         self._weights = weights
 
-    def row_influence(self, block: Block) -> np.ndarray:
+    def _row_influence(self, block: Block) -> np.ndarray:
         """The influence of each row on its group's score, (w, n) float64; override for scores of more than the rows."""
         return block.prepared_rows.apply(self.influence)
 
-    def baseline_influence(self, x: np.ndarray) -> np.ndarray:
+    def _baseline_influence(self, x: np.ndarray) -> np.ndarray:
         if baseline_is_score(self):
             result: np.ndarray = self.influence(x[None])[0]
             return result
@@ -262,14 +308,14 @@ class GroupMean(Metric):
         return left_out
 
     def update(self, group: Group) -> None:
-        self.update_block(Block.of(group))
+        self._update_block(Block.of(group))
 
-    def update_block(self, block: Block) -> None:
+    def _update_block(self, block: Block) -> None:
         has_scores = block.x.shape[1] >= self.min_rows
         scores = np.asarray(block.prepared_rows.apply(self.score)) if has_scores else np.full(len(block), np.nan)
-        self.keep(block, scores)
+        self._keep(block, scores)
 
-    def keep(self, block: Block, scores: np.ndarray) -> None:
+    def _keep(self, block: Block, scores: np.ndarray) -> None:
         """Take the scores (w,) of a block's groups."""
         if scores.dtype.kind not in "fiub":
             raise MetricError(f"{type(self).__name__}.score gave {scores.dtype} scores; expected float64")
@@ -281,28 +327,42 @@ class GroupMean(Metric):
         self._keys.extend(block.keys)
         self._scores.append(scores.astype(np.float64, copy=False))
 
-    def group_scores(self) -> GroupScores:
+    def _group_scores(self) -> GroupScores:
         """The scores of the groups so far."""
         scores = np.concatenate(self._scores) if self._scores else np.empty(0)
         return GroupScores(self._keys, scores, self._weights(np.isfinite(scores)) if self._weights else None)
 
-    def scores(self) -> dict[Hashable, float]:
-        """Each group's score by key, keys sorted, so that the order of updates never shows."""
-        groups = self.group_scores()
-        pairs = zip(groups.keys, groups.scores.tolist(), strict=True)
-        return dict(sorted(pairs, key=lambda kv: (str(type(kv[0])), kv[0])))
-
     def compute(self) -> Mapping[str, float | Estimate]:
         """raw (mean), median, sd (ddof 1) over defined groups; n groups; undefined groups."""
-        groups = self.group_scores()
+        groups = self._group_scores()
         return aggregate(groups.scores, groups.weights)
 
 
 def has_baseline(metric: Metric) -> bool:
     """Whether there is a baseline to speak of."""
-    return bool(metric.cosine_statistic) or type(metric).baseline_value is not Metric.baseline_value
+    return bool(metric._cosine_statistic) or type(metric).baseline_value is not Metric.baseline_value
 
 
 def baseline_is_score(metric: Metric) -> bool:
     """Whether every group has a score, and the baseline is that of a random group."""
     return type(metric).baseline_value is GroupMean.baseline_value
+
+
+def describe(label: str, metric: Metric, baseline_source: str = "") -> MeasureInfo:
+    """What a run records of a metric: its class's name in snake case, its attributes, and how its baseline is found
+    (`exact`, `drawn`, `size-matched`, or the metric's own words; recorded as `level`)."""
+    reading = metric.reading
+    return MeasureInfo(
+        name=re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(metric).__name__).lower(),
+        title=metric.title,
+        variant=metric.variant,
+        definition=metric.definition or label.replace("_", " "),
+        unit=metric.unit,
+        over=metric.over,
+        main=reading.main,
+        line=reading.line,
+        level=baseline_source or reading.own_baseline,
+        subject=reading.subject,
+        lower=reading.lower,
+        higher=reading.higher,
+    )

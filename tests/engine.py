@@ -76,5 +76,5 @@ class Sides:
 
 def computed(metric: Metric, rng: np.random.Generator | None = None, replicates: int = 0) -> dict[str, float]:
     """The statistics as numbers alone."""
-    metric.set_resampling(rng or np.random.default_rng(0), replicates)
+    metric.resampling = rng or np.random.default_rng(0), replicates
     return numbers(metric.compute())

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ctxexp import Results
+from ctxexp.metric import describe
 from ctxexp.results import LAYER, Estimates, Key, RunInfo
-from ctxexp.results.run_info import FitInfo, MeasureInfo, TableInfo, describe
+from ctxexp.results.run_info import FitInfo, MeasureInfo, TableInfo
 from ctxexp.results.values import Values, metric_key
 
 

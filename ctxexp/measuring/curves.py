@@ -112,7 +112,7 @@ class MetricRecord:
         """Add the statistics and scores of the instance that saw a place."""
         self.stats[place] = stats
         if isinstance(instance, GroupMean):
-            self.keys, scores, weights = instance.group_scores()
+            self.keys, scores, weights = instance._group_scores()
             self.by_layer.append(scores)
             self.by_layer_weights.append(weights)
         if shares is not None:
@@ -225,8 +225,8 @@ class _Words:
         groups, prototype, sample = self.c.groups, self.c.prototype, self.baselines.sample
         if groups is not None:
             return self._groups(groups)
-        if prototype.cosine_statistic and not isinstance(prototype, GroupMean):  # the statistic is itself a baseline
-            self._keep(Key(self.label, prototype.cosine_statistic), sample.curve(self.label))
+        if prototype._cosine_statistic and not isinstance(prototype, GroupMean):  # the statistic is itself a baseline
+            self._keep(Key(self.label, prototype._cosine_statistic), sample.curve(self.label))
             if self.baselines.baseline_source(self.label) == "exact":
                 self.values.set(Key(self.label, "n"), sample.sizes(self.label))
         elif "raw" in self.c.statistics and FIRST not in self.baselines.of_groups[self.label]:
@@ -258,7 +258,7 @@ class _Words:
                 self.values.set(Key(label, "baseline", baseline=name), baseline.curve.value)
                 adjusted = Curve(raw.value, influence) - baseline.curve
                 self._keep(Key(label, "adjusted", baseline=name), adjusted)
-                if c.prototype.maximum == 1:
+                if c.prototype.reading.maximum == 1:
                     key = Key(label, "share_of_room", baseline=name)
                     add_share(self.values, key, adjusted, baseline.curve, self.resamples)
         if kind == "word":
@@ -356,7 +356,7 @@ def word_tables(
     """
     table = _by_layer(numbers, columns, raw=scores, **({} if above is None else {"adjusted": above}))
     tables = {label: table}
-    if metric.extremes:
+    if metric.reading.extremes:
         words, overall = [str(word) for word in columns["word"]], np.asarray(columns["mean"])
         varies = np.isfinite(overall) & ~np.asarray(columns.get("constant", np.zeros(len(words))), bool)
         factor = listed_factor(clusters, int(varies.sum()))
@@ -366,7 +366,7 @@ def word_tables(
         listed = _by_layer(numbers, dict(table.items()), low=scores - half, high=scores + half)
         order = np.lexsort([np.array(words), overall])
         known = order[varies[order]]
-        for name, chosen in zip(metric.extremes, (known[::-1][:TOP], known[:TOP]), strict=True):
+        for name, chosen in zip(metric.reading.extremes, (known[::-1][:TOP], known[:TOP]), strict=True):
             tables[name] = listed.iloc[chosen].reset_index(drop=True)
     return tables
 

@@ -15,10 +15,10 @@ from ctxexp.groups import Block, Place, Reader, call_metric
 from ctxexp.maths.resampling import Stream
 from ctxexp.measuring.curves import INFLUENCED, ClusterInfluence, MetricRecord, Split, write
 from ctxexp.measuring.rows import Rows
-from ctxexp.metric import Estimate, GroupMean, Metric, Output, Over
+from ctxexp.metric import Estimate, GroupMean, Metric, Output, Over, describe
 from ctxexp.progress import Progress
 from ctxexp.results import Results
-from ctxexp.results.run_info import RunInfo, describe
+from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import Values
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class _Pass:
         for label, instance in instances.items():
             reader.call_metric(label, instance, "bind_text()", partial(self.rows.bind_text, instance))
             if (mixed := self.collected[label].mixed) is not None and isinstance(instance, GroupMean):
-                instance.set_weights(mixed.weights)
+                instance._set_weights(mixed.weights)
         shares = {label: ClusterInfluence(self.split) for label in instances} if self.split else {}
         with_groups = self._feed(reader, instances, shares)
         self.rows.measure_baselines(instances, influence=self.bootstrap > 0)
@@ -153,16 +153,15 @@ class _Pass:
         n = block.x.shape[1]
         more = f" (or one of {len(block) - 1} more of {n} rows)" if len(block) > 1 else ""
         where = f"{_NAMES.get(kind, kind)} {block.keys[0]!r}{more}"
-        reader.call_metric(label, metric, where, partial(metric.update_block, block))
+        reader.call_metric(label, metric, where, partial(metric._update_block, block))
         if shares is None or block.rows is None or metric.over not in INFLUENCED or not isinstance(metric, GroupMean):
             return
-        call = partial(metric.row_influence, block)
-        shares.add(block.rows, reader.call_metric(label, metric, f"{where}, row_influence()", call))
+        call = partial(metric._row_influence, block)
+        shares.add(block.rows, reader.call_metric(label, metric, f"{where}, influence()", call))
 
     def _computed(self, reader: Reader, label: str, metric: Metric) -> dict[str, float | Estimate]:
         """The metric's statistics at a place; its other outputs are written."""
-        rng = np.random.default_rng([self.seed, Stream.PAIRS])
-        reader.call_metric(label, metric, "set_resampling()", partial(metric.set_resampling, rng, self.bootstrap))
+        metric.resampling = np.random.default_rng([self.seed, Stream.PAIRS]), self.bootstrap
         values = reader.call_metric(label, metric, "compute()", metric.compute)
         place = reader.place
         for name, output in reader.call_metric(label, metric, "outputs()", metric.outputs).items():

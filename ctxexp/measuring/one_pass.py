@@ -22,12 +22,12 @@ from ctxexp.measuring.baseline_levels import BaselineSums
 from ctxexp.measuring.curves import add_share, word_tables
 from ctxexp.measuring.study import HALVES, LEAST_CLUSTERS, PARTS, Study, part_table
 from ctxexp.measuring.words import Intervals, mix_info
-from ctxexp.metric import RUN, GroupMean, Metric
+from ctxexp.metric import RUN, GroupMean, Metric, describe
 from ctxexp.occurrences import Layers, Occurrences
 from ctxexp.plugins.registry import build_registry
 from ctxexp.progress import Progress
 from ctxexp.results import Key, Results, RunInfo
-from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo, describe
+from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo
 from ctxexp.results.values import Values
 from ctxexp.transform import Transform
 from ctxexp.vectors.stores import Vectors
@@ -45,7 +45,7 @@ LEVEL = "level"
 def check_parts(metrics: Mapping[str, Metric], baseline: Baseline, transform: Transform, control: Control) -> None:
     """Raise ConfigError, before any text or model is loaded, for parts that need stored rows."""
     why = [f"metric {label} ({reason})" for label, metric in metrics.items() if (reason := why_not(metric))]
-    if not baseline.expectation and any(metric.cosine_statistic for metric in metrics.values()):
+    if not baseline.expectation and any(metric._cosine_statistic for metric in metrics.values()):
         why.append(f"baseline {baseline.name} (random groups; baseline=exact needs none)")
     if not transform.identity:
         why.append(f"transform {type(transform).__name__} (transform=none needs none)")
@@ -64,11 +64,11 @@ def why_not(metric: Metric) -> str:
     """The reason why a metric can't be measured in one pass; empty if it can."""
     if metric.sum_form() is None:
         return "no form in sums"
-    if metric.sample is not None:
-        return f"sample={metric.sample} draws groups"
-    if metric.baselines != (RUN,) and metric.cosine_statistic:
+    if metric._sample is not None:
+        return f"sample={metric._sample} draws groups"
+    if metric.baselines != (RUN,) and metric._cosine_statistic:
         return f"baselines=[{','.join(metric.baselines)}] measures random groups"
-    has_drawn = type(metric).baseline_value is not Metric.baseline_value and not metric.cosine_statistic
+    has_drawn = type(metric).baseline_value is not Metric.baseline_value and not metric._cosine_statistic
     return "its chance level is drawn" if has_drawn else ""
 
 
@@ -164,7 +164,7 @@ class OnePass(Study):
             ),
             baseline=BaselineInfo(name=self.baseline.name),
             measures={
-                label: describe(label, one, "exact" if one.cosine_statistic else "") for label, one in metrics.items()
+                label: describe(label, one, "exact" if one._cosine_statistic else "") for label, one in metrics.items()
             },
             resampled=ResamplingInfo(unit=units.name, n=n, intervals=self.intervals),
             seed=self.seed,
@@ -258,10 +258,10 @@ class _Writer:
             else:
                 self.values.set(self._key(statistic), self.layers.curve(statistic).value)
         above = None
-        if self.level is not None and self.metric.cosine_statistic:
+        if self.level is not None and self.metric._cosine_statistic:
             level, scores = self.level.curve("level"), self.layers.scores
             if not isinstance(self.metric, GroupMean):  # it is the level itself
-                self._add_curve(self.metric.cosine_statistic, level)
+                self._add_curve(self.metric._cosine_statistic, level)
                 self.values.set(self._key("n"), self.level.curve("n").value)
             elif np.isfinite(level.value).any():
                 self.values.set(self._key("baseline"), level.value)

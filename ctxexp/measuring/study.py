@@ -259,7 +259,8 @@ def measure_parts(
     metrics = {
         label: study.metrics[label]
         for label, prototype in prototypes.items()
-        if prototype.cosine_statistic and (isinstance(prototype, GroupMean) or prototype.cosine_statistic != "baseline")
+        if prototype._cosine_statistic
+        and (isinstance(prototype, GroupMean) or prototype._cosine_statistic != "baseline")
     }
     if not metrics or words.units is None or words.units.n < LEAST_CLUSTERS:
         return None

@@ -133,13 +133,13 @@ class WordRows(Rows):
         return own
 
     def group_indices(self, metric: Metric) -> np.ndarray | None:
-        if metric.sample is None or metric.over == "sample":
+        if metric._sample is None or metric.over == "sample":
             return None
         n = len(self.occurrences.groups(metric.over))
-        if metric.sample >= n:
+        if metric._sample >= n:
             return None
         rng = np.random.default_rng([self.seed, Stream.SAMPLE])
-        return np.sort(rng.choice(n, metric.sample, replace=False))
+        return np.sort(rng.choice(n, metric._sample, replace=False))
 
     def mixed_words(self, metric: Metric, indices: np.ndarray | None) -> MixedWords | None:
         return self.occurrences.mixed(metric.over, indices)

@@ -29,7 +29,7 @@ from ctxexp.maths.geometry import (
 )
 from ctxexp.maths.statistics import summary
 from ctxexp.maths.sums import Batch, SumForm, Sums, mean_and_spread
-from ctxexp.metric import RUN, GroupMean, Metric, Output
+from ctxexp.metric import RUN, GroupMean, Metric, Output, Reading
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,15 +52,17 @@ class SelfSimilarity(GroupMean):
 
     over = "word"
     title = "Self-similarity of words"
-    unit: ClassVar[str] = "cosine"
-    maximum: ClassVar[float | None] = 1.0
-    subject: ClassVar[str] = "words"
-    lower: ClassVar[str] = "more context-specific"
-    higher: ClassVar[str] = "less context-specific"
+    unit = "cosine"
+    reading = Reading(
+        subject="words",
+        lower="more context-specific",
+        higher="less context-specific",
+        maximum=1.0,
+        extremes=("most_self_similar", "least_self_similar"),
+    )
     definition = "mean cosine over all pairs of a word's occurrences (Definition 1)"
     invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
-    cosine_statistic: ClassVar[str] = "baseline"
-    extremes: ClassVar[tuple[str, str] | None] = ("most_self_similar", "least_self_similar")
+    _cosine_statistic: ClassVar[str] = "baseline"
 
     @takes_prepared
     def score(self, x: np.ndarray | PreparedRows) -> np.ndarray:
@@ -112,12 +114,9 @@ class IntraSentenceSimilarity(GroupMean):
 
     over = "sentence"
     title = "Intra-sentence similarity"
-    unit: ClassVar[str] = "cosine"
-    maximum: ClassVar[float | None] = 1.0
-    subject: ClassVar[str] = "the words of a sentence"
-    lower: ClassVar[str] = "less alike"
-    higher: ClassVar[str] = "more alike"
-    cosine_statistic: ClassVar[str] = "baseline"
+    unit = "cosine"
+    reading = Reading(subject="the words of a sentence", lower="less alike", higher="more alike", maximum=1.0)
+    _cosine_statistic: ClassVar[str] = "baseline"
 
     def __init__(
         self, *, sample: int | None = None, unit_norm: bool = False, baselines: Sequence[str] = (RUN,)
@@ -140,7 +139,7 @@ class IntraSentenceSimilarity(GroupMean):
     def influence(self, x: np.ndarray | PreparedRows) -> np.ndarray:
         return influence.of_mean_cosine_to_mean(x, unit_norm=self.unit_norm)
 
-    def baseline_influence(self, x: np.ndarray) -> np.ndarray:
+    def _baseline_influence(self, x: np.ndarray) -> np.ndarray:
         return influence.of_mean_cosine(x)
 
     def sum_form(self) -> SumForm:
@@ -192,12 +191,14 @@ class MaxExplainableVariance(GroupMean):
 
     over = "word"
     title = "Maximum explainable variance"
-    unit: ClassVar[str] = "share"
-    maximum: ClassVar[float | None] = 1.0
-    subject: ClassVar[str] = "words"
-    lower: ClassVar[str] = "harder to replace by one vector each"
-    higher: ClassVar[str] = "easier to replace by one vector each"
-    line: ClassVar[float | None] = 0.05  # "on average, less than 5% of the variance" (Section 4.3)
+    unit = "share"
+    reading = Reading(
+        subject="words",
+        lower="harder to replace by one vector each",
+        higher="easier to replace by one vector each",
+        line=0.05,  # "on average, less than 5% of the variance" (Section 4.3)
+        maximum=1.0,
+    )
 
     def __init__(
         self,
@@ -238,13 +239,10 @@ class Anisotropy(Metric):
 
     over = "sample"
     title = "Anisotropy"
-    unit: ClassVar[str] = "cosine"
-    subject: ClassVar[str] = "unrelated words"
-    lower: ClassVar[str] = "less alike"
-    higher: ClassVar[str] = "more alike"
-    cosine_statistic: ClassVar[str] = "mean_cosine"
+    unit = "cosine"
+    reading = Reading(subject="unrelated words", lower="less alike", higher="more alike", main="mean_cosine")
+    _cosine_statistic: ClassVar[str] = "mean_cosine"
     definition = "mean cosine over all pairs of random occurrences"
-    main: ClassVar[str] = "mean_cosine"
     invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
 
     def __init__(self) -> None:
@@ -296,10 +294,8 @@ class WordNorm(Metric):
 
     over = "occurrence"
     title = "Length of word vectors"
-    unit: ClassVar[str] = "l2 norm"
-    subject: ClassVar[str] = "word vectors"
-    lower: ClassVar[str] = "shorter"
-    higher: ClassVar[str] = "longer"
+    unit = "l2 norm"
+    reading = Reading(subject="word vectors", lower="shorter", higher="longer")
     definition = "mean Euclidean norm of an occurrence's vector"
     invariances = frozenset({"rotation", "permutation"})
 
@@ -307,9 +303,9 @@ class WordNorm(Metric):
         self._norms: list[np.ndarray] = []
 
     def update(self, group: Group) -> None:
-        self.update_block(Block.of(group))
+        self._update_block(Block.of(group))
 
-    def update_block(self, block: Block) -> None:
+    def _update_block(self, block: Block) -> None:
         self._norms.append(block.prepared_rows.norms.ravel())
 
     def compute(self) -> dict[str, float]:

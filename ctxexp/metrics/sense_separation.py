@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group
 from ctxexp.maths.resampling import Stream
 from ctxexp.maths.statistics import finite_mean
-from ctxexp.metric import Estimate, GroupMean
+from ctxexp.metric import Estimate, GroupMean, Reading
 
 
 class SenseSeparation(GroupMean):
@@ -34,10 +33,8 @@ class SenseSeparation(GroupMean):
 
     over = "sense"
     title = "Separation of word senses"
-    unit: ClassVar[str] = "cosine"
-    subject: ClassVar[str] = "the senses of a word"
-    lower: ClassVar[str] = "less separate"
-    higher: ClassVar[str] = "more separate"
+    unit = "cosine"
+    reading = Reading(subject="the senses of a word", lower="less separate", higher="more separate")
     definition = "mean cosine of a word's same-sense pairs minus that of its cross-sense pairs"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
@@ -57,10 +54,10 @@ class SenseSeparation(GroupMean):
     def baseline_value(self, x: np.ndarray) -> float:
         return float("nan")
 
-    def update_block(self, block: Block) -> None:
+    def _update_block(self, block: Block) -> None:
         for group in block:
             parts = self._separation(str(group.key), _labels(group), group.x)
-            self.keep(Block.of(group), parts[:1] - parts[1:2])
+            self._keep(Block.of(group), parts[:1] - parts[1:2])
             self.parts.append(parts)
 
     def _separation(self, word: str, labels: Sequence[str], x: np.ndarray) -> np.ndarray:
@@ -87,14 +84,14 @@ class SenseSeparation(GroupMean):
         result: np.ndarray = np.concatenate([[same[0], cross[0]], same[1:] - cross[1:]])
         return result
 
-    def row_influence(self, block: Block) -> np.ndarray:
+    def _row_influence(self, block: Block) -> np.ndarray:
         """Centred jackknife influence of each row: mean of the leave-one-out separations minus the row's, times
         sqrt((n - 1) / n); 0 for rows of senses with a single occurrence."""
         return np.stack([_influence(_labels(group), group.x) for group in block])
 
     def compute(self) -> dict[str, float | Estimate]:
         parts = np.stack(self.parts) if self.parts else np.empty((0, 2 + self.permutations))
-        weights = self.group_scores().weights
+        weights = self._group_scores().weights
         defined = np.isfinite(parts[:, :2]).all(axis=1)
         parts, weights = parts[defined], None if weights is None else weights[defined, None]
         order = np.lexsort(parts.T)  # so that the sum doesn't depend on the order of the words

@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.groups import Group, Pairs
 from ctxexp.maths.resampling import Statistics, replicates_of
 from ctxexp.maths.statistics import pearson, percentiles, resampled_spearman, spearman
-from ctxexp.metric import Estimate, Metric
+from ctxexp.metric import Estimate, Metric, Reading
 
 Similarity = Literal["cosine", "dot", "euclidean"]
 SIMILARITIES: dict[str, str] = {"cosine": "cosine", "dot": "dot product", "euclidean": "negative Euclidean distance"}
@@ -134,10 +134,6 @@ class SimilarityMetric(Metric):
         self.similarity = similarity
         self.definition = self.definition.replace("{similarity}", SIMILARITIES[similarity])
         self._parts: dict[str, ScoredPairs] = {}
-        self._rng, self._draws = np.random.default_rng(0), 0
-
-    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
-        self._rng, self._draws = rng, replicates
 
     def update(self, group: Group) -> None:
         subset, pairs = str(group.key), group.gold_pairs()
@@ -161,8 +157,9 @@ class SimilarityMetric(Metric):
         `statistics` gives their values (c,) for counts (c, n): how often each of the n pairs of all parts is drawn in
         each of c resamples.
         """
+        rng, replicates = self.resampling
         none = {name: values[:0] for name, values in statistics(np.ones((1, sum(map(len, parts))))).items()}
-        return none | replicates_of([part.sentence_ids for part in parts], self._draws, self._rng, statistics)
+        return none | replicates_of([part.sentence_ids for part in parts], replicates, rng, statistics)
 
     def with_intervals(
         self, values: Mapping[str, float], parts: Sequence[ScoredPairs], statistics: Statistics
@@ -197,7 +194,7 @@ class SimilarityMetric(Metric):
     def _kept(self, name: str, value: Statistic) -> Statistic:
         """A number; of estimates only the main one's replicates are kept."""
         if isinstance(value, Estimate):
-            return value if name == self.main else replace(value, replicates=None)
+            return value if name == self.reading.main else replace(value, replicates=None)
         return float(value)
 
     def tasks(self) -> dict[str, list[ScoredPairs]]:
@@ -225,11 +222,13 @@ class STS(SimilarityMetric):
     """
 
     title = "Semantic textual similarity"
-    unit: ClassVar[str] = "Spearman × 100"
-    subject: ClassVar[str] = "similarities of sentences"
-    lower: ClassVar[str] = "less like people's judgements"
-    higher: ClassVar[str] = "more like people's judgements"
-    main: ClassVar[str] = "all"
+    unit = "Spearman × 100"
+    reading = Reading(
+        subject="similarities of sentences",
+        lower="less like people's judgements",
+        higher="more like people's judgements",
+        main="all",
+    )
     definition = "Spearman of {similarity} with gold, over all pairs of a task"
 
     def __init__(self, *, similarity: Similarity = "cosine") -> None:

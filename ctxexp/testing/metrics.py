@@ -158,11 +158,11 @@ def _blocks(make: Make, groups: Sequence[Group]) -> None:
     blocks = make()
     for same in by_size.values():
         x, labels = np.stack([group.x for group in same]), [group.labels for group in same]
-        blocks.update_block(Block([group.key for group in same], x, labels=labels))
+        blocks._update_block(Block([group.key for group in same], x, labels=labels))
     got, expected = numbers(blocks.compute()), numbers(updated_metric(make, groups).compute())
     if not equal(got, expected, tolerance=1e-6):
         raise Breach(
-            f"update_block gives {difference(got, expected)}, compared with one update a group: does "
+            f"a block gives {difference(got, expected)}, compared with one update a group: does "
             "score reduce over the last two axes only?"
         )
 
@@ -301,7 +301,7 @@ def _sums(make: Make) -> None:
             statistics = form.statistics(total) | ({} if scores is None else aggregate(scores))
             if extra := sorted(statistics.keys() - expected.keys()):
                 raise Breach(f"statistics() has statistics that compute() hasn't: {', '.join(extra)}")
-            if (main := metric.main or "raw") not in statistics and main != metric.cosine_statistic:
+            if (main := metric.reading.main or "raw") not in statistics and main != metric._cosine_statistic:
                 raise Breach(f"sum_form() gives no {main!r}: expected it of statistics(), or scores()")
             if not equal(statistics, {name: expected[name] for name in statistics}, tolerance=1e-9):
                 batches = f"{len(parts)} batches sum up to"
@@ -386,17 +386,17 @@ def _pair_group(subset: str, x: np.ndarray, y: np.ndarray, gold: np.ndarray, tex
 
 def _compute(make: Make, parts: Sequence[Group], replicates: int = 0) -> dict[str, float]:
     metric = updated_metric(make, parts)
-    metric.set_resampling(np.random.default_rng(1), replicates)
+    metric.resampling = np.random.default_rng(1), replicates
     return numbers(metric.compute())
 
 
 def _pair_statistics(make: Make, parts: Sequence[Group]) -> None:
     for some in (parts, parts[2:]):
         metric = updated_metric(make, some)
-        metric.set_resampling(np.random.default_rng(1), REPLICATES)
+        metric.resampling = np.random.default_rng(1), REPLICATES
         stats = metric.compute()
         check_statistics(stats)
-        main = make().main
+        main = make().reading.main
         if main and not any(key.rsplit("/", 1)[-1] == main for key in stats):
             raise Breach(f"main is {main!r}, which compute() doesn't give: {', '.join(stats)}")
 
@@ -413,7 +413,7 @@ def _pair_memory(make: Make, parts: Sequence[Group]) -> None:
         x, gold = group.x.copy(), _pairs_of(group).gold.copy()
         metric.update(replace(group, x=x, pairs=Pairs(gold, list(_pairs_of(group).texts))))
         x[:], gold[:] = 0, 0
-    metric.set_resampling(np.random.default_rng(1), 0)
+    metric.resampling = np.random.default_rng(1), 0
     got = numbers(metric.compute())
     if not equal(expected, got):
         raise Breach(f"it kept arrays that were only lent: copy in update(): {difference(expected, got)}")
@@ -465,7 +465,7 @@ def _pair_degenerate(make: Make, parts: Sequence[Group]) -> None:
 
 def _output(make: Make, parts: Sequence[Group]) -> None:
     metric = updated_metric(make, parts)
-    metric.set_resampling(np.random.default_rng(1), REPLICATES)
+    metric.resampling = np.random.default_rng(1), REPLICATES
     metric.compute()
     with tempfile.TemporaryDirectory() as folder:
         check_outputs(metric, Path(folder))

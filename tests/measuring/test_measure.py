@@ -387,8 +387,8 @@ class Large(GroupMean):
     def score(self, x: np.ndarray) -> np.ndarray:
         return np.where(x.shape[-2] > 7, 1.0, np.nan) * np.abs(x).mean((-1, -2))
 
-    def update_block(self, block: Block) -> None:
-        self.keep(block, np.abs(block.x).mean((-1, -2), dtype=np.float64))
+    def _update_block(self, block: Block) -> None:
+        self._keep(block, np.abs(block.x).mean((-1, -2), dtype=np.float64))
 
 
 def test_a_word_without_a_chance_level_has_no_adjusted_score() -> None:
@@ -555,8 +555,8 @@ class Misshapen(Rank):
 
 
 class Forgets(Rank):
-    def group_scores(self) -> GroupScores:
-        keys, scores, _ = super().group_scores()
+    def _group_scores(self) -> GroupScores:
+        keys, scores, _ = super()._group_scores()
         return GroupScores(keys[1:], scores[1:])
 
 
@@ -671,7 +671,7 @@ def test_a_metric_meets_what_is_measured_before_its_groups(tmp_path: Path) -> No
         def bind_text(self, text: Text) -> None:
             self.text, self.seen = text, 0
 
-        def update_block(self, block: Block) -> None:
+        def _update_block(self, block: Block) -> None:
             assert block.rows is not None
             self.seen += int(self.text.occurrences.places[block.rows].sum())
 
@@ -713,7 +713,7 @@ def test_the_corrected_cosine_is_the_curves_ratio_by_resample() -> None:
         np.testing.assert_allclose([low, high], np.percentile(drawn["share_of_room"], [2.5, 97.5], axis=1), atol=1e-6)
         assert f"{label}/{prefix}share_of_room_undefined" not in curves
     assert {key.measure for key in results.by_key if key.statistic == "share_of_room"} == {
-        label for label, metric in ALL.items() if metric().maximum == 1
+        label for label, metric in ALL.items() if metric().reading.maximum == 1
     }
 
 

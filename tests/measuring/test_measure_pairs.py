@@ -12,7 +12,7 @@ import pytest
 from engine import measure_pairs
 from test_measure import TextFile
 
-from ctxexp import Corpus, Estimate, Group, Metric, Pair, Results, Sentence, Transform
+from ctxexp import Corpus, Estimate, Group, Metric, Pair, Reading, Results, Sentence, Transform
 from ctxexp.errors import DataError, MetricError, TransformError
 from ctxexp.measuring.words import _all_equal, require_pairs
 from ctxexp.results import Key
@@ -41,7 +41,7 @@ class Dot(Metric):
     over = "pair"
     unit = "product"
     definition = "mean product"
-    main = "all"
+    reading = Reading(main="all")
 
     def __init__(self) -> None:
         self.seen: dict[str, tuple[np.ndarray, np.ndarray]] = {}
@@ -52,12 +52,9 @@ class Dot(Metric):
         assert len(pairs.texts) == len(pairs) == len(group.x)
         self.seen[str(group.key)] = (group.x[:, 0].astype(float) * group.x[:, 1]).sum(1), pairs.gold
 
-    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
-        self.rng, self.replicates = rng, replicates
-
     def compute(self) -> dict[str, float]:
         every = np.concatenate([dots * gold for dots, gold in self.seen.values()])
-        return {"all": every.mean(), "draw": self.rng.random(), "replicates": self.replicates} | {
+        return {"all": every.mean(), "draw": self.resampling[0].random(), "replicates": self.resampling[1]} | {
             f"{name}/mean": dots.mean() for name, (dots, _) in self.seen.items()
         }
 

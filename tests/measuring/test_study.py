@@ -231,7 +231,7 @@ class Coarseness(Metric):
 
     def update(self, group: Group) -> None: ...
 
-    def update_block(self, block: Block) -> None:
+    def _update_block(self, block: Block) -> None:
         self.eps = block.eps
 
     def compute(self) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ctxexp import GroupMean, Results
+from ctxexp import GroupMean, Reading, Results
 from ctxexp.report import charts, colours, figures, run_facts, wording
 from ctxexp.report import ethayarajh_2019 as reference
 from ctxexp.report.negative_controls import NO_CONTEXT
@@ -145,7 +145,7 @@ def test_explainable_variance_has_a_panel_for_each_definition() -> None:
         "uncentred",
     ]
     for axes in figure.axes[:2]:  # adjusted, as this run has no share: the paper's 5% are on that scale
-        assert MaxExplainableVariance.line in rules(axes)
+        assert MaxExplainableVariance.reading.line in rules(axes)
         low, high = axes.get_ylim()
         values = np.concatenate(drawn(axes))
         assert low < min(0, np.nanmin(values))
@@ -415,7 +415,7 @@ class Spread(GroupMean):
     over = "word"
     title = "Spread of lengths"
     unit = "share"
-    line = 0.2
+    reading = Reading(line=0.2)
 
     def __init__(self, *, variant: str = "") -> None:
         super().__init__()

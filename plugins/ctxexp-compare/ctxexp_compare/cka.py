@@ -36,7 +36,7 @@ class Cka(TwoSpaces):
     name: ClassVar[str] = "cka"
     title: ClassVar[str] = "Linear CKA, unbiased"
     definition = "linear CKA with unbiased HSIC (Kornblith et al. 2019; Song et al. 2012)"
-    unit: ClassVar[str] = "CKA"
+    unit = "CKA"
 
     def prepare_side(self, x: np.ndarray, sample: Sample) -> Kernel:
         gram = u_centred(x)

@@ -35,7 +35,7 @@ class InformationImbalance(TwoSpaces):
     name: ClassVar[str] = "information_imbalance"
     title: ClassVar[str] = "Information imbalance"
     definition = "2 / n times the mean rank in B of A's nearest neighbour (Glielmo et al. 2022)"
-    unit: ClassVar[str] = "imbalance"
+    unit = "imbalance"
     symmetric: ClassVar[bool] = False
     self_score: ClassVar[float] = 0.0
 

@@ -84,7 +84,7 @@ class Linearity(TwoSpaces):
 
     name: ClassVar[str] = "linearity"
     title: ClassVar[str] = "Linearity, held out"
-    unit: ClassVar[str] = "share of variance"
+    unit = "share of variance"
     symmetric: ClassVar[bool] = False
 
     def __init__(self, *, folds: int = 4) -> None:

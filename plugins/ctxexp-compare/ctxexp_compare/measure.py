@@ -74,7 +74,7 @@ class TwoSpaces(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     definition: str = ""
-    unit: ClassVar[str] = "share"
+    unit = "share"
     symmetric: ClassVar[bool] = True
     self_score: ClassVar[float] = 1.0
     min_rows: int = 5

@@ -28,7 +28,7 @@ class ShapeDistance(TwoSpaces):
     name: ClassVar[str] = "shape_distance"
     title: ClassVar[str] = "Shape distance"
     definition = "angular Procrustes distance after the best rotation (Williams et al. 2021)"
-    unit: ClassVar[str] = "radians"
+    unit = "radians"
     self_score: ClassVar[float] = 0.0
 
     def prepare_side(self, x: np.ndarray, sample: Sample) -> Shape:

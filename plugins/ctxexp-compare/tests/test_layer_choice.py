@@ -141,14 +141,14 @@ def test_sense_neighbours_against_loops() -> None:
     assert neighbour_hits(x, labels)[0].tolist() == naive(x[kept], labels[kept]).tolist()
     metric = SenseNeighbours()
     group = Group("bank", x, labels=tuple(labels))
-    metric.update_block(Block.of(group))
+    metric._update_block(Block.of(group))
     metric.update(Group("one sense", x[:3], labels=("a", "a", "a")))
     statistics = metric.compute()
     assert statistics["raw"] == pytest.approx(naive(x[kept], labels[kept]).mean())
     assert statistics["undefined"] == 1
     left = np.array([naive(np.delete(x[kept], i, 0), np.delete(labels[kept], i)).mean() for i in range(13)])
     expected = (left.mean() - left) * np.sqrt(12 / 13)
-    assert metric.row_influence(Block.of(group))[0][kept] == pytest.approx(expected)
+    assert metric._row_influence(Block.of(group))[0][kept] == pytest.approx(expected)
     with pytest.raises(MetricError, match=r"word 'bank' has 3 rows and 0 labels"):
         metric.update(Group("bank", x[:3]))
 

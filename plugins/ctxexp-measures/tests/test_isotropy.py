@@ -33,7 +33,7 @@ def value(metric: Metric, x: np.ndarray) -> dict[str, float]:
         metric.update(Group(0, x))
     else:
         for at in range(0, len(x), 97):
-            metric.update_block(Block(range(at, min(at + 97, len(x))), x[at : at + 97, None]))
+            metric._update_block(Block(range(at, min(at + 97, len(x))), x[at : at + 97, None]))
     return metric.compute()
 
 

@@ -92,7 +92,7 @@ def test_first_component_share_and_mean_cosine_are_different_anisotropies() -> N
     moved = normal(4000, 10) + 30 * np.eye(10)[0]
     for x, share, cosine in ((long, 900 / 909, 0.0), (moved, 0.1, 0.98)):
         metric = iso.FirstComponent()
-        metric.update_block(Block(range(len(x)), x[:, None]))
+        metric._update_block(Block(range(len(x)), x[:, None]))
         values = metric.compute()
         assert values["raw"] == pytest.approx(share, abs=0.02)
         assert values["mean_cosine"] == pytest.approx(cosine, abs=0.02)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from ctxexp import Block, GroupMean
@@ -19,7 +17,7 @@ class SenseNeighbours(GroupMean):
 
     over = "sense"
     title = "Sense of the nearest neighbour"
-    unit: ClassVar[str] = "accuracy"
+    unit = "accuracy"
     definition = "share of occurrences whose nearest other one has the same sense"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
@@ -30,7 +28,7 @@ class SenseNeighbours(GroupMean):
     def baseline_value(self, x: np.ndarray) -> float:
         return float("nan")
 
-    def update_block(self, block: Block) -> None:
+    def _update_block(self, block: Block) -> None:
         for group in block:
             if len(group.labels) != len(group.x):
                 raise MetricError(
@@ -38,9 +36,9 @@ class SenseNeighbours(GroupMean):
                     "expected one a row"
                 )
             first, _, _ = neighbour_hits(group.x, np.array(group.labels))
-            self.keep(Block.of(group), np.array([first.mean() if len(first) else np.nan]))
+            self._keep(Block.of(group), np.array([first.mean() if len(first) else np.nan]))
 
-    def row_influence(self, block: Block) -> np.ndarray:
+    def _row_influence(self, block: Block) -> np.ndarray:
         """Centred jackknife influence (w, n): a row that is left out takes its own answer with it, and those that it
         was nearest to answer by their second nearest."""
         return np.stack([_influence(group.x, np.array(group.labels)) for group in block])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
-from ctxexp import GroupMean
+from ctxexp import GroupMean, Reading
 
 
 class FirstWordLength(GroupMean):
@@ -19,10 +17,8 @@ class FirstWordLength(GroupMean):
 
     over = "sentence"
     title = "Length of the first word"
-    unit: ClassVar[str] = "ratio"
-    subject: ClassVar[str] = "sentences' first words"
-    lower: ClassVar[str] = "shorter"
-    higher: ClassVar[str] = "longer"
+    unit = "ratio"
+    reading = Reading(subject="sentences' first words", lower="shorter", higher="longer")
     definition = "length of the first word's vector over the mean length of the sentence's others"
     invariances = frozenset({"rotation", "scale"})
 
@@ -40,5 +36,5 @@ class FirstWordLength(GroupMean):
         """0: a sentence's words are drawn together, so that only whole sentences move the mean."""
         return np.zeros(x.shape[:-1])
 
-    def baseline_influence(self, x: np.ndarray) -> np.ndarray:
+    def _baseline_influence(self, x: np.ndarray) -> np.ndarray:
         return np.zeros(len(x))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
-from ctxexp import Estimate, Pairs, ScoredPairs, SimilarityMetric
+from ctxexp import Estimate, Pairs, Reading, ScoredPairs, SimilarityMetric
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.maths import partial_correlation, resampled_spearman, spearman
@@ -31,8 +31,8 @@ class EditDistance(SimilarityMetric):
     """
 
     title = "Similarity against edit distance"
-    unit: ClassVar[str] = "Spearman × 100"
-    main: ClassVar[str] = "similarity_distance"
+    unit = "Spearman × 100"
+    reading = Reading(main="similarity_distance")
     definition = "Spearman of {similarity} with Levenshtein distance"
 
     def __init__(

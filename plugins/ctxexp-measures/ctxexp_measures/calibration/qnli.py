@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Estimate, Pairs, ScoredPairs, SimilarityMetric
+from ctxexp import Estimate, Pairs, Reading, ScoredPairs, SimilarityMetric
 from ctxexp.errors import MetricError
 from ctxexp_measures.calibration.auc import auc, resampled_auc
 
@@ -20,8 +19,8 @@ class QNLI(SimilarityMetric):
     """
 
     title = "Question against answer"
-    unit: ClassVar[str] = "AUC × 100"
-    main: ClassVar[str] = "auc"
+    unit = "AUC × 100"
+    reading = Reading(main="auc")
     definition = "area under the ROC curve of {similarity} against gold 1"
 
     def columns(self, subset: str, pairs: Pairs) -> Mapping[str, np.ndarray]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Group, Metric
+from ctxexp import Group, Metric, Reading
 from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio
 
 
@@ -25,11 +24,8 @@ class SentenceGeometry(Metric):
 
     over = "pair"
     title = "Geometry of sentence vectors"
-    unit: ClassVar[str] = "cosine"
-    subject: ClassVar[str] = "unrelated sentences"
-    lower: ClassVar[str] = "less alike"
-    higher: ClassVar[str] = "more alike"
-    main: ClassVar[str] = "mean_cosine"
+    unit = "cosine"
+    reading = Reading(subject="unrelated sentences", lower="less alike", higher="more alike", main="mean_cosine")
     definition: str = "mean cosine over all pairs of distinct sentences"
 
     def __init__(self) -> None:

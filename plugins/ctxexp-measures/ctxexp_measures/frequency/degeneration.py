@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Group, Metric, Output
+from ctxexp import Group, Metric, Output, Reading
 from ctxexp.errors import MetricError
 from ctxexp.maths import effective_rank, mean_cosine
 from ctxexp.report import write_csv
@@ -48,8 +48,8 @@ class Degeneration(Metric):
     over = "corpus"
     measures_embedding_tables: ClassVar[bool] = True  # the rows of their special pieces included
     title = "Degeneration"
-    unit: ClassVar[str] = "cosine"
-    main: ClassVar[str] = "mean_cosine"
+    unit = "cosine"
+    reading = Reading(main="mean_cosine")
     definition = "mean cosine over all pairs of rows; cone, spectrum and uniformly negative direction beside it"
     invariances = frozenset({"permutation", "scale"})
 

@@ -44,7 +44,7 @@ class FrequencyGeometry(Metric):
     over = "word"
     measures_embedding_tables: ClassVar[bool] = True
     title = "Frequency geometry"
-    unit: ClassVar[str] = "Spearman correlation"
+    unit = "Spearman correlation"
     invariances = frozenset({"rotation", "permutation"})
 
     def __init__(
@@ -94,9 +94,9 @@ class FrequencyGeometry(Metric):
             self._listed = by_word
 
     def update(self, group: Group) -> None:
-        self.update_block(Block.of(group))
+        self._update_block(Block.of(group))
 
-    def update_block(self, block: Block) -> None:
+    def _update_block(self, block: Block) -> None:
         if block.table is not None:
             self._table = self._tokens(block)
             return

@@ -29,7 +29,7 @@ class ClusterAdjustedSimilarity(SampleMetric):
 
     name: ClassVar[str] = "cluster_adjusted_similarity"
     title = "Similarity adjusted by clusters"
-    unit: ClassVar[str] = "cosine"
+    unit = "cosine"
     statistics: ClassVar[tuple[str, ...]] = ("raw", "single", "clusters", "silhouette")
     invariances = frozenset({"rotation", "scale", "shift"})
 

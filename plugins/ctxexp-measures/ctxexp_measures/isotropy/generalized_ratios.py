@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp import Reading
 from ctxexp.errors import MetricError
 from ctxexp_measures.isotropy.intrinsic import is_distinct, neighbour_distances
 from ctxexp_measures.isotropy.sample import SampleMetric
@@ -28,10 +29,10 @@ class Gride(SampleMetric):
 
     name: ClassVar[str] = "gride"
     title = "Intrinsic dimension by scale"
-    unit: ClassVar[str] = "dimensions"
-    subject: ClassVar[str] = "word vectors"
-    lower: ClassVar[str] = "spread over fewer dimensions"
-    higher: ClassVar[str] = "spread over more dimensions"
+    unit = "dimensions"
+    reading = Reading(
+        subject="word vectors", lower="spread over fewer dimensions", higher="spread over more dimensions"
+    )
     statistics: ClassVar[tuple[str, ...]] = ("raw", *(f"scale_{n1}" for n1 in SCALES), "radius", "duplicates")
     invariances = frozenset({"rotation", "shift", "permutation"})
 

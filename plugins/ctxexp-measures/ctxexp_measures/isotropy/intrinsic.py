@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp import Reading
 from ctxexp.errors import MetricError
 from ctxexp_measures.isotropy.sample import SampleMetric
 
@@ -27,10 +28,10 @@ class IntrinsicDimension(SampleMetric):
 
     name: ClassVar[str] = "intrinsic_dimension"
     title = "Intrinsic dimension"
-    unit: ClassVar[str] = "dimensions"
-    subject: ClassVar[str] = "word vectors"
-    lower: ClassVar[str] = "spread over fewer dimensions"
-    higher: ClassVar[str] = "spread over more dimensions"
+    unit = "dimensions"
+    reading = Reading(
+        subject="word vectors", lower="spread over fewer dimensions", higher="spread over more dimensions"
+    )
     statistics: ClassVar[tuple[str, ...]] = ("raw", "mle", "duplicates")
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp import Reading
 from ctxexp_measures.isotropy.sample import SampleMetric, normalized_rows
 
 
@@ -20,10 +21,8 @@ class PartitionIsotropy(SampleMetric):
 
     name: ClassVar[str] = "partition_isotropy"
     title = "Isotropy of the partition function, I(W)"
-    unit: ClassVar[str] = "ratio"
-    subject: ClassVar[str] = "word vectors"
-    lower: ClassVar[str] = "less isotropic"
-    higher: ClassVar[str] = "more isotropic"
+    unit = "ratio"
+    reading = Reading(subject="word vectors", lower="less isotropic", higher="more isotropic")
     statistics: ClassVar[tuple[str, ...]] = ("raw", "log")
 
     def __init__(self, *, unit_norm: bool = False, redraws: int = 0) -> None:

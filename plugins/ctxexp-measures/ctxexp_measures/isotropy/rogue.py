@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp import Reading
 from ctxexp_measures.isotropy.sample import SampleMetric, normalized_rows
 
 TOP = (1, 3, 5)  # dimensions that are looked at, and removed, together
@@ -23,10 +24,8 @@ class RogueDimensions(SampleMetric):
 
     name: ClassVar[str] = "rogue_dimensions"
     title = "Rogue dimensions"
-    unit: ClassVar[str] = "share of the mean cosine"
-    subject: ClassVar[str] = "cosines"
-    lower: ClassVar[str] = "less ruled by one dimension"
-    higher: ClassVar[str] = "more ruled by one dimension"
+    unit = "share of the mean cosine"
+    reading = Reading(subject="cosines", lower="less ruled by one dimension", higher="more ruled by one dimension")
     statistics: ClassVar[tuple[str, ...]] = (
         "raw", "mean_cosine", *(f"top_{k}" for k in TOP), *(f"without_{k}" for k in TOP), "dimension",
     )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 import ctxexp
+from ctxexp import Reading
 from ctxexp.errors import MetricError
 
 Definition = Literal["defined", "released"]
@@ -46,10 +47,10 @@ class MatrixEntropy(_OfSentences):
 
     name: ClassVar[str] = "matrix_entropy"
     title = "Matrix entropy of sentences"
-    unit: ClassVar[str] = "nats"
-    subject: ClassVar[str] = "the vectors of a sentence"
-    lower: ClassVar[str] = "spread over fewer directions"
-    higher: ClassVar[str] = "spread over more directions"
+    unit = "nats"
+    reading = Reading(
+        subject="the vectors of a sentence", lower="spread over fewer directions", higher="spread over more directions"
+    )
 
     def __init__(
         self,
@@ -88,10 +89,8 @@ class Curvature(_OfSentences):
 
     name: ClassVar[str] = "curvature"
     title = "Curvature of sentences"
-    unit: ClassVar[str] = "radians"
-    subject: ClassVar[str] = "sentences"
-    lower: ClassVar[str] = "straighter"
-    higher: ClassVar[str] = "more curved"
+    unit = "radians"
+    reading = Reading(subject="sentences", lower="straighter", higher="more curved")
     min_rows: ClassVar[int] = 3
 
     def __init__(

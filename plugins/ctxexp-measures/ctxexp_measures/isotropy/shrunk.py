@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp import Reading
 from ctxexp.errors import MetricError
 from ctxexp.maths import isoscore
 from ctxexp_measures.isotropy.sample import SampleMetric
@@ -34,10 +35,8 @@ class IsoScoreStar(SampleMetric):
 
     name: ClassVar[str] = "isoscore_star"
     title = "IsoScore*"
-    unit: ClassVar[str] = "isoscore"
-    subject: ClassVar[str] = "word vectors"
-    lower: ClassVar[str] = "less isotropic"
-    higher: ClassVar[str] = "more isotropic"
+    unit = "isoscore"
+    reading = Reading(subject="word vectors", lower="less isotropic", higher="more isotropic")
     statistics: ClassVar[tuple[str, ...]] = ("raw", "isoscore", "all_of")
     invariances = frozenset({"rotation", "scale", "shift"})
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from copy import copy
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import ctxexp
-from ctxexp import Block, Group
+from ctxexp import Block, Group, Reading
 from ctxexp.maths import Batch, Moments, SumForm, Sums, effective_rank, isoscore, participation_ratio
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Spectrum(ctxexp.Metric):
     def update(self, group: Group) -> None:
         self.moments.add(group.x)
 
-    def update_block(self, block: Block) -> None:
+    def _update_block(self, block: Block) -> None:
         self.moments.add(block.x.reshape(-1, block.x.shape[-1]))
 
     @abstractmethod
@@ -79,10 +79,8 @@ class IsoScore(Spectrum):
     """
 
     title = "IsoScore"
-    unit: ClassVar[str] = "isoscore"
-    subject: ClassVar[str] = "word vectors"
-    lower: ClassVar[str] = "less isotropic"
-    higher: ClassVar[str] = "more isotropic"
+    unit = "isoscore"
+    reading = Reading(subject="word vectors", lower="less isotropic", higher="more isotropic")
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})
     definition = "IsoScore of all occurrences (Rudman et al. 2022)"
 
@@ -100,10 +98,10 @@ class EffectiveRank(Spectrum):
     vectors as they are. Invariant to rotation and scale.
     """
 
-    unit: ClassVar[str] = "dimensions"
-    subject: ClassVar[str] = "word vectors"
-    lower: ClassVar[str] = "spread over fewer dimensions"
-    higher: ClassVar[str] = "spread over more dimensions"
+    unit = "dimensions"
+    reading = Reading(
+        subject="word vectors", lower="spread over fewer dimensions", higher="spread over more dimensions"
+    )
 
     def __init__(self, *, centred: bool = True) -> None:
         super().__init__()
@@ -129,10 +127,10 @@ class ParticipationRatio(Spectrum):
     that a common direction counts. n occurrences of an isotropic d-dimensional space reach about d n / (d + n) only.
     """
 
-    unit: ClassVar[str] = "dimensions"
-    subject: ClassVar[str] = "word vectors"
-    lower: ClassVar[str] = "spread over fewer dimensions"
-    higher: ClassVar[str] = "spread over more dimensions"
+    unit = "dimensions"
+    reading = Reading(
+        subject="word vectors", lower="spread over fewer dimensions", higher="spread over more dimensions"
+    )
 
     def __init__(self, *, centred: bool = True) -> None:
         super().__init__()
@@ -156,10 +154,8 @@ class FirstComponent(Spectrum):
     """
 
     title = "Share of the first component"
-    unit: ClassVar[str] = "share of variance"
-    subject: ClassVar[str] = "word vectors"
-    lower: ClassVar[str] = "less ruled by one direction"
-    higher: ClassVar[str] = "more ruled by one direction"
+    unit = "share of variance"
+    reading = Reading(subject="word vectors", lower="less ruled by one direction", higher="more ruled by one direction")
     invariances = frozenset({"rotation", "scale", "permutation"})  # a shift changes mean_cosine
     definition = "first principal component's share of the variance of all occurrences"
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Group, Metric
+from ctxexp import Group, Metric, Reading
 from ctxexp.errors import MetricError
 
 
@@ -67,10 +67,8 @@ class Symmetry(Metric):
     over = "word"
     measures_embedding_tables: ClassVar[bool] = True
     title = "Symmetry of word vectors"
-    unit: ClassVar[str] = "symmetry"
-    subject: ClassVar[str] = "word vectors"
-    lower: ClassVar[str] = "less symmetric"
-    higher: ClassVar[str] = "more symmetric"
+    unit = "symmetry"
+    reading = Reading(subject="word vectors", lower="less symmetric", higher="more symmetric")
     definition = "entropy of the covariance's eigenvalues over log d, words weighted by frequency (Yokoi et al. 2024)"
     invariances = frozenset({"rotation", "scale", "permutation"})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class StaticVectors(Metric):
 
     over = "word"
     title = "Static vectors"
-    unit: ClassVar[str] = "score"
+    unit = "score"
     invariances = frozenset({"rotation", "scale", "permutation"})
 
     def __init__(
@@ -90,9 +90,9 @@ class StaticVectors(Metric):
         self._scores: tuple[list[BenchmarkScore], int] | None = None
 
     def update(self, group: Group) -> None:
-        self.update_block(Block.of(group))
+        self._update_block(Block.of(group))
 
-    def update_block(self, block: Block) -> None:
+    def _update_block(self, block: Block) -> None:
         keys, x = block.keys, block.x
         if self.vector == "mean":
             vectors = x.mean(axis=1, dtype=np.float64)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ctxexp import Corpus, Estimate, Group, Metric, Text
+from ctxexp import Corpus, Estimate, Group, Metric, Reading, Text
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import mean_cosine
 from ctxexp_papers.claims.statistics.matched import matched_difference, partial_ranks, within_strata
@@ -44,11 +44,13 @@ class SelfSimilarityBySenses(Metric):
     over = "sense"
     name: ClassVar[str] = "self_similarity_by_senses"
     title = "Self-similarity by number of senses"
-    unit: ClassVar[str] = "cosine"
-    main: ClassVar[str] = "difference"
-    subject: ClassVar[str] = "words of one sense"
-    lower: ClassVar[str] = "no more alike than words of several"
-    higher: ClassVar[str] = "more alike than words of several"
+    unit = "cosine"
+    reading = Reading(
+        subject="words of one sense",
+        lower="no more alike than words of several",
+        higher="more alike than words of several",
+        main="difference",
+    )
     definition = "self-similarity of words of one sense less that of words of several, at equal frequency"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
@@ -61,7 +63,6 @@ class SelfSimilarityBySenses(Metric):
         self.least, self.permutations, self.seed = least, permutations, seed
         self._words: pd.DataFrame | None = None
         self._rows: list[dict[str, object]] = []
-        self._resample: tuple[np.random.Generator, int] = (np.random.default_rng(0), 0)
 
     def require(self, corpus: Corpus) -> None:
         if not corpus.senses:
@@ -92,9 +93,6 @@ class SelfSimilarityBySenses(Metric):
         }
         self._rows.append(row | described | values)
 
-    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
-        self._resample = rng, replicates
-
     def compute(self) -> dict[str, float | Estimate]:
         table = pd.DataFrame(self._rows, columns=["word", *COUNTS, "all", "one_sense", "balanced"])
         table = table[np.isfinite(table["all"])].assign(is_one=lambda words: words["senses"] == 1)
@@ -121,7 +119,7 @@ class SelfSimilarityBySenses(Metric):
         return {"difference_permuted": Estimate(float(values.mean()), *np.percentile(values, [2.5, 97.5]).tolist())}
 
     def _partial(self, table: pd.DataFrame) -> dict[str, float | Estimate]:
-        rng, resamples = self._resample
+        rng, resamples = self.resampling
         columns = (table[name].to_numpy(np.float64) for name in ("all", "senses", "variety", "contexts"))
         try:
             found = partial_ranks(*columns, rng=rng, resamples=max(resamples, 1))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ctxexp import Block, Corpus, Estimate, Group, GroupMean, Metric, Text
+from ctxexp import Block, Corpus, Estimate, Group, GroupMean, Metric, Reading, Text
 from ctxexp.command import registry
 from ctxexp.maths import Resamples
 from ctxexp_measures.senses.attributes import tags_of_rows
@@ -30,7 +30,7 @@ class ByClass(Metric):
     than five words have no `raw`, and a warning names them.
     """
 
-    main: ClassVar[str] = "raw"
+    reading = Reading(main="raw")
     name: ClassVar[str]  # in configs
 
     def __init__(self, *, by: Sequence[By] = ALL) -> None:
@@ -39,7 +39,6 @@ class ByClass(Metric):
         self._of_form: dict[By, list[str]] = {}
         self._scores: dict[str, list[tuple[str, float, np.ndarray, np.ndarray]]] = {}
         """Of each class: word, score, rows, influence."""
-        self._resample: tuple[np.random.Generator, int] = (np.random.default_rng(0), 0)
 
     @abstractmethod
     def scorer(self) -> GroupMean:
@@ -58,9 +57,9 @@ class ByClass(Metric):
         self._text, self._of_form = text, text.derived[key]  # type: ignore[assignment]
 
     def update(self, group: Group) -> None:
-        self.update_block(Block.of(group))
+        self._update_block(Block.of(group))
 
-    def update_block(self, block: Block) -> None:
+    def _update_block(self, block: Block) -> None:
         if self._text is None or block.rows is None:
             return
         form = self._text.occurrences.forms[block.rows[:, 0]]
@@ -69,16 +68,13 @@ class ByClass(Metric):
     def score_groups(self, block: Block, named: Sequence[Sequence[str]]) -> GroupMean:
         """Score a block's groups and add each score to the group's classes; returns the scorer."""
         scorer = self.scorer()
-        scorer.update_block(block)
-        scores, influence = scorer.group_scores().scores.tolist(), scorer.row_influence(block)
+        scorer._update_block(block)
+        scores, influence = scorer._group_scores().scores.tolist(), scorer._row_influence(block)
         assert block.rows is not None
         for names, key, score, *rest in zip(named, block.keys, scores, block.rows, influence, strict=True):
             for name in names if np.isfinite(score) else ():
                 self._scores.setdefault(name, []).append((str(key), score, *rest))
         return scorer
-
-    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
-        self._resample = rng, replicates
 
     def weights(self, name: str) -> tuple[np.ndarray, int | None]:
         """The weights (words,) of a class's words, which add up to 1, and how many bands of frequency they fill, where
@@ -95,7 +91,7 @@ class ByClass(Metric):
         if self._text is None:
             return {"raw": float("nan")}
         units = self._text.occurrences.units
-        resamples = Resamples(units, self._resample[1], self._resample[0])
+        resamples = Resamples(units, self.resampling[1], self.resampling[0])
         statistics: dict[str, float | Estimate] = {}
         for name, rows_of_class in sorted(self._scores.items()):
             _, scores, rows, influences = zip(*rows_of_class, strict=True)
@@ -126,9 +122,9 @@ class SelfSimilarityByClass(ByClass):
     over = "word"
     name: ClassVar[str] = "self_similarity_by_class"
     title = "Self-similarity by class of word"
-    unit: ClassVar[str] = "cosine"
+    unit = "cosine"
     definition = "mean cosine over all pairs of a word's occurrences"
-    cosine_statistic: ClassVar[str] = "baseline"
+    _cosine_statistic: ClassVar[str] = "baseline"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
     def scorer(self) -> GroupMean:
@@ -147,7 +143,7 @@ class SenseSeparationByClass(ByClass):
     over = "sense"
     name: ClassVar[str] = "sense_separation_by_class"
     title = "Separation of word senses by class of word"
-    unit: ClassVar[str] = "cosine"
+    unit = "cosine"
     definition = "mean cosine of a word's same-sense pairs minus that of its cross-sense pairs"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
@@ -170,7 +166,7 @@ class SenseSeparationByClass(ByClass):
             text.derived[key] = np.array([tag or UNTAGGED for tag in tags_of_rows(text, "pos", rows)], object)
         self._tags: np.ndarray = text.derived.get(key)  # type: ignore[assignment]
 
-    def update_block(self, block: Block) -> None:
+    def _update_block(self, block: Block) -> None:
         if self._text is None or block.rows is None:
             return
         whole = [kind for kind in self.by if kind != "pos"]

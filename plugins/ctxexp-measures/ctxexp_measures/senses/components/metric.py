@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Block, Estimate, Group, Metric, Text
+from ctxexp import Block, Estimate, Group, Metric, Reading, Text
 from ctxexp.errors import MetricError
 from ctxexp.maths import Curve, Resamples, interval
 from ctxexp_measures.senses.attributes import row_attributes
@@ -58,11 +57,10 @@ class VarianceComponents(Metric):
 
     over = "corpus"
     title = "What word vectors vary with"
-    unit: ClassVar[str] = "share of variance"
-    subject: ClassVar[str] = "word vectors"
-    lower: ClassVar[str] = "less ruled by context"
-    higher: ClassVar[str] = "more ruled by context"
-    main: ClassVar[str] = "context"
+    unit = "share of variance"
+    reading = Reading(
+        subject="word vectors", lower="less ruled by context", higher="more ruled by context", main="context"
+    )
     definition = (
         "share of the variance that is sense, sentence, document or rest, not word, form or position; control=alone, "
         "where no word sees another, gives each layer's floor"
@@ -72,7 +70,6 @@ class VarianceComponents(Metric):
     def __init__(self) -> None:
         self._text: Text | None = None
         self._parts: dict[str, dict[str, ValueWithInfluence]] = {}
-        self._resample: tuple[np.random.Generator, int] = (np.random.default_rng(0), 0)
 
     def bind_text(self, text: Text) -> None:
         self._text = text
@@ -80,9 +77,9 @@ class VarianceComponents(Metric):
     def update(self, group: Group) -> None:
         raise MetricError("variance_components: a group alone doesn't say which rows these are; measure a corpus")
 
-    def update_block(self, block: Block) -> None:
+    def _update_block(self, block: Block) -> None:
         if self._text is None or block.rows is None:
-            return super().update_block(block)
+            return super()._update_block(block)
         for name, design in self._designs(self._text).items():
             x = block.x[0][np.searchsorted(block.rows[0], design.attributes.rows)]
             n_blocks = self._text.occurrences.units.n_blocks
@@ -90,13 +87,10 @@ class VarianceComponents(Metric):
             _look_at_sinks(self._text, x)
         return None
 
-    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
-        self._resample = rng, replicates
-
     def compute(self) -> dict[str, float | Estimate]:
         if self._text is None:
             return {"context": float("nan")}
-        rng, replicates = self._resample
+        rng, replicates = self.resampling
         resamples = Resamples(self._text.occurrences.units, replicates, rng)
         designs, statistics = self._designs(self._text), dict[str, float | Estimate]()
         for task, parts in self._parts.items():

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Block, Corpus, Estimate, Group, Metric, Text
+from ctxexp import Block, Corpus, Estimate, Group, Metric, Reading, Text
 from ctxexp.datasets import user_path
 from ctxexp.errors import MetricError
 from ctxexp.maths import Resamples
@@ -37,8 +36,8 @@ class Probe(Metric):
 
     over = "corpus"
     title = "Linear probe"
-    unit: ClassVar[str] = "accuracy"
-    own_baseline: ClassVar[str] = "the same probe on a control task"
+    unit = "accuracy"
+    reading = Reading(own_baseline="the same probe on a control task")
     invariances = frozenset({"scale", "shift"})  # columns are standardised: a rotation counts
 
     def __init__(
@@ -58,7 +57,6 @@ class Probe(Metric):
         self.labels, self.classifier, self.folds, self.most, self.seed = labels, classifier, folds, most, seed
         self.definition = f"accuracy of a linear probe for labels={labels}, less that on a control task"
         self._text: Text | None = None
-        self._resample: tuple[np.random.Generator, int] = (np.random.default_rng(0), 0)
         self._right: dict[str, np.ndarray] = {}
 
     def require(self, corpus: Corpus) -> None:
@@ -72,9 +70,9 @@ class Probe(Metric):
     def update(self, group: Group) -> None:
         raise MetricError("probe: a group alone doesn't say which words these are; measure a corpus")
 
-    def update_block(self, block: Block) -> None:
+    def _update_block(self, block: Block) -> None:
         if self._text is None or block.rows is None:
-            return super().update_block(block)
+            return super()._update_block(block)
         task = self._task(self._text)
         x = block.x[0][np.searchsorted(block.rows[0], task.rows)]
         self._right = {
@@ -87,14 +85,11 @@ class Probe(Metric):
         self._right |= self._without_layers(self._text, task, x.shape[1])
         return None
 
-    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
-        self._resample = rng, replicates
-
     def compute(self) -> dict[str, float | Estimate]:
         if self._text is None or not self._right:
             return {"raw": float("nan")}
         task, units = self._task(self._text), self._text.occurrences.units
-        rng, replicates = self._resample
+        rng, replicates = self.resampling
         resamples = Resamples(units, replicates, rng)
         blocks = units.of_row[task.rows]
         words = replace(units, n=int(task.word.max()) + 1)  # drawn in place of these units

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Corpus, Estimate
+from ctxexp import Corpus, Estimate, Reading
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import Stream, resampled_spearman, resamples, spearman
 from ctxexp_measures.senses.corpora.usages import PERIOD, USAGE, WORD
@@ -51,8 +51,8 @@ class SemanticChange(UsageMetric):
     needs: ClassVar[str] = "metric semantic_change compares usages of two periods"
     dataset: ClassVar[str] = "dataset=dwug"
     title = "Semantic change"
-    unit: ClassVar[str] = "Spearman correlation"
-    main: ClassVar[str] = "apd_spearman"
+    unit = "Spearman correlation"
+    reading = Reading(main="apd_spearman")
     definition = "Spearman of words' mean cosine distance between periods (APD) with graded change"
     invariances = frozenset({"rotation", "scale"})
 
@@ -115,7 +115,7 @@ class SemanticChange(UsageMetric):
         null = np.array([_mean(w.permuted) for w in words]).reshape(value.shape)
         gold = np.array([self.corpus.change.get(w.word, np.nan) for w in words])
         statistics: dict[str, float | Estimate] = {"n": float(len(words))}
-        seed = int(self._rng.integers(2**63))  # the same words for every measure
+        seed = int(self.resampling[0].integers(2**63))  # the same words for every measure
         for i, name in enumerate(MEASURES):
             beyond = [np.mean(w.permuted[:, i] >= w.values[i]) < RARE if len(w.permuted) else np.nan for w in words]
             by_chance = [_beyond_by_chance(np.append(w.permuted[:, i], w.values[i])) for w in words]
@@ -135,7 +135,7 @@ class SemanticChange(UsageMetric):
         x, y, nan = value[is_defined], gold[is_defined], float("nan")
         if len(x) < 2:
             return Estimate(nan, nan, nan)
-        drawn_words = resamples([len(x)], self._replicates, np.random.default_rng(seed))
+        drawn_words = resamples([len(x)], self.resampling[1], np.random.default_rng(seed))
         draws = [resampled_spearman([x, y], counts)[:, 0, 1] for counts in drawn_words]
         replicates = np.concatenate([np.empty(0), *draws])
         return Estimate.of(spearman(x, y), replicates)

@@ -25,7 +25,6 @@ class UsageMetric(Metric):
         self.names: list[str] = []
         self.x = np.empty((0, 0), np.float32)
         self._at = np.empty(0, np.int64)
-        self._rng, self._replicates = np.random.default_rng(0), 0
 
     def require(self, corpus: Corpus) -> None:
         usages_in(corpus, self.needs, self.dataset)
@@ -41,9 +40,9 @@ class UsageMetric(Metric):
     def update(self, group: Group) -> None:
         raise MetricError(f"{type(self).__name__}: a row alone doesn't say which usage it is; measure a corpus")
 
-    def update_block(self, block: Block) -> None:
+    def _update_block(self, block: Block) -> None:
         if self.corpus is None or block.rows is None:
-            return super().update_block(block)
+            return super()._update_block(block)
         rows = block.rows.ravel()
         x = block.x.reshape(len(rows), -1)
         if not self.x.shape[1]:
@@ -51,9 +50,6 @@ class UsageMetric(Metric):
         at = self._at[rows]
         self.x[at[at >= 0]] = x[at >= 0]
         return None
-
-    def set_resampling(self, rng: np.random.Generator, replicates: int) -> None:
-        self._rng, self._replicates = rng, replicates
 
 
 def normalized(x: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Corpus, Estimate
+from ctxexp import Corpus, Estimate, Reading
 from ctxexp.errors import DataError
 from ctxexp.maths import resamples
 from ctxexp_measures.senses.corpora.usages import USAGE, Compared
@@ -29,11 +29,10 @@ class Wic(UsageMetric):
     needs: ClassVar[str] = "metric wic compares usages in pairs that share a sense or don't"
     dataset: ClassVar[str] = "dataset=wic"
     title = "Word in Context"
-    unit: ClassVar[str] = "accuracy"
-    subject: ClassVar[str] = "the usages of a word"
-    lower: ClassVar[str] = "harder to tell apart"
-    higher: ClassVar[str] = "easier to tell apart"
-    main: ClassVar[str] = "accuracy"
+    unit = "accuracy"
+    reading = Reading(
+        subject="the usages of a word", lower="harder to tell apart", higher="easier to tell apart", main="accuracy"
+    )
     definition = "accuracy of a threshold on the cosine of two usages, fitted on train"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
@@ -89,7 +88,8 @@ class Wic(UsageMetric):
     def _share(self, right: np.ndarray) -> Estimate:
         if not len(right):
             return Estimate(float("nan"), float("nan"), float("nan"))
-        draws = [counts @ right / len(right) for counts in resamples([len(right)], self._replicates, self._rng)]
+        rng, n = self.resampling
+        draws = [counts @ right / len(right) for counts in resamples([len(right)], n, rng)]
         replicates = np.concatenate([np.empty(0), *draws])
         return Estimate.of(_mean(right), replicates)
 
