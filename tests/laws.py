@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ctxexp.testing import ConformanceError, check
+from ctxexp.errors import ConformanceError
+from ctxexp.testing import check
 
 
 def fails(kind: str, subject: Any, law: str, cause: str, **more: Any) -> None:

@@ -4,7 +4,7 @@ metric's numbers follow from."""
 from __future__ import annotations
 
 from ctxexp.maths.geometry import mean_cosine
-from ctxexp.maths.resampling import Curve, Resamples, Stream, interval, student
+from ctxexp.maths.resampling import Curve, Resamples, Stream, interval
 from ctxexp.maths.spectra import (
     Moments,
     effective_rank,
@@ -44,5 +44,4 @@ __all__ = [
     "resampled_spearman",
     "resamples",
     "spearman",
-    "student",
 ]

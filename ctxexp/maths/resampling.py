@@ -112,7 +112,7 @@ class Resamples:
         self.units = units
         drawn = [c - 1 for c in counts(units.n_blocks, replicates, rng)]
         self._excess = np.concatenate([np.empty((0, units.n_blocks)), *drawn])
-        self._wider = student(units.n) if units.n > 1 else np.nan
+        self._wider = self.student(units.n) if units.n > 1 else np.nan
 
     @classmethod
     def of_clusters(cls, clusters: np.ndarray, replicates: int, rng: np.random.Generator) -> Resamples:
@@ -120,6 +120,17 @@ class Resamples:
         distinct, number = np.unique(clusters, return_inverse=True)
         blocks = blocks_of(number)
         return cls(Units("cluster", len(distinct), blocks, blocks), replicates, rng)
+
+    @staticmethod
+    def student(n: int) -> float:
+        """The factor by which a spread over n > 1 clusters is too small: Student's 97.5% quantile over the normal's,
+        times sqrt(n / (n - 1)).
+
+        The quantile by its expansion in 1 / df, 1.960 + 2.372 / df + 2.823 / df^2 + 2.556 / df^3: to 1% from 3 on.
+        """
+        df = n - 1
+        quantile = 1.959964 + 2.372272 / df + 2.822501 / df**2 + 2.555850 / df**3
+        return float(quantile / 1.959964 * np.sqrt(n / df))
 
     def by_block(self, influence: np.ndarray) -> np.ndarray:
         """(n_blocks,): the rows' influence (n,), summed over each block that is drawn as one, for a `Curve`."""
@@ -130,21 +141,6 @@ class Resamples:
         moves = curve.influence.astype(np.float64) @ self._excess.T * self._wider
         result: np.ndarray = (curve.value[:, None] + moves).astype(np.float32)
         return result
-
-
-def student(n: int) -> float:
-    """The factor by which a spread over n > 1 clusters is too small: Student's 97.5% quantile over the normal's, times
-    sqrt(n / (n - 1)).
-
-    The quantile by its expansion in 1 / df, 1.960 + 2.372 / df + 2.823 / df^2 + 2.556 / df^3: exact to 1% from 3 on.
-
-    Example:
-        >>> round(student(20), 3), round(student(1000), 3)
-        (1.096, 1.002)
-    """
-    df = n - 1
-    quantile = 1.959964 + 2.372272 / df + 2.822501 / df**2 + 2.555850 / df**3
-    return float(quantile / 1.959964 * np.sqrt(n / df))
 
 
 def counts(size: int, replicates: int, rng: np.random.Generator) -> Iterator[np.ndarray]:

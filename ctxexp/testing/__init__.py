@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ctxexp.errors import ConformanceError, UnknownName
+from ctxexp.errors import UnknownName
 from ctxexp.testing.encoders import check_encoder
 from ctxexp.testing.metrics import check_metric
 from ctxexp.testing.report import Report
 from ctxexp.testing.sinks import MemorySink, check_dataset, check_engine, check_sink
 from ctxexp.testing.transforms import check_baseline, check_control, check_transform
 
-__all__ = ["ConformanceError", "MemorySink", "Report", "check"]
+__all__ = ["MemorySink", "check"]
 
 _CHECKS: Mapping[str, Callable[..., Report]] = {
     "model": check_encoder,
@@ -33,7 +33,7 @@ _CHECKS: Mapping[str, Callable[..., Report]] = {
 
 
 def check(kind: str, make: Any, *, name: str = "", **more: Any) -> Report:
-    """The report on the laws of a kind's contract.
+    """The report on the laws of a kind's contract: those `passed`, `failures` by law, `notes`; its text is for people.
 
     Args:
         kind: `model`, `dataset`, `control`, `transform`, `metric`, `baseline`, `engine` or `sink`.

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from ctxexp import Corpus, Pair, Sentence
-from ctxexp.maths import Curve, Resamples, finite_mean, interval, resampling, student
+from ctxexp.maths import Curve, Resamples, finite_mean, interval, resampling
 from ctxexp.occurrences import units_of
 
 
@@ -67,7 +67,7 @@ def test_replicates_of_a_mean_average_the_same_draws(at_once: int, monkeypatch: 
     drawn = np.concatenate(list(resampling.counts(7, 15, np.random.default_rng(0))))
     assert got.shape == (2, 15)
     assert (drawn.sum(axis=1) == 7).all()
-    means = curve.value[:, None] + (y @ drawn.T / 7 - curve.value[:, None]) * student(7)
+    means = curve.value[:, None] + (y @ drawn.T / 7 - curve.value[:, None]) * Resamples.student(7)
     np.testing.assert_allclose(got, means, atol=1e-6)
     shifted = Resamples(units, 15, np.random.default_rng(0)).of(Curve(curve.value, curve.influence + 1))
     np.testing.assert_allclose(shifted, got, atol=1e-6)  # as many units are drawn as there are
@@ -88,7 +88,7 @@ def test_one_cluster_has_no_known_spread() -> None:
 def test_students_factor_is_his_quantiles() -> None:
     for n, rel in ((4, 1e-2), (6, 2e-3), (12, 1e-4), (100, 1e-6)):
         exact = stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975) * np.sqrt(n / (n - 1))
-        assert student(n) == pytest.approx(exact, rel=rel)
+        assert Resamples.student(n) == pytest.approx(exact, rel=rel)
 
 
 def test_intervals_means_and_weighted_means_leave_out_what_is_undefined() -> None:

@@ -11,7 +11,7 @@ from engine import measure
 from test_measure import world
 
 from ctxexp import GroupMean, Occurrences
-from ctxexp.maths import student
+from ctxexp.maths import Resamples
 from ctxexp.maths.mix import WordMix
 from ctxexp.maths.resampling import Units
 from ctxexp.measuring.curves import ClusterInfluence, Split
@@ -111,7 +111,7 @@ def test_an_interval_of_these_words_is_that_of_the_weighted_mean(metric: type[Le
     store, occurrences, _ = world((1.0,), mix=WordMix(weights=weights, bands=(0.001, 0.02, 1.0)))
     words = {"bootstrap": 2000, "intervals": "these_words"}
     raw = measure(store, occurrences, {"length": metric}, **words).by_key[Key("length", "raw")]  # type: ignore[arg-type]
-    error = error_of(metric, store.layers[0], occurrences) * student(occurrences.units.n)
+    error = error_of(metric, store.layers[0], occurrences) * Resamples.student(occurrences.units.n)
     assert raw.low is not None
     assert raw.high is not None
     assert (raw.high[0] - raw.low[0]) / 2 == pytest.approx(1.96 * error, rel=0.1)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ctxexp import Engine
-from ctxexp.testing import ConformanceError, check
+from ctxexp.errors import ConformanceError
+from ctxexp.testing import check
 from tests.shipped import Local
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ctxexp import Results
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
-from ctxexp.maths import student
+from ctxexp.maths import Resamples
 from ctxexp.results import LAYER, Key, RunInfo
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ def _simultaneous(drawn: Sequence[np.ndarray], n: int) -> float:
     if n < 2:
         return width
     heavy = -float(stdtrit(n - 1, ndtr(-width))) * float(np.sqrt(n / (n - 1)))
-    return max(width, heavy / student(n))
+    return max(width, heavy / Resamples.student(n))
 
 
 def _notes(a: RunInfo, b: RunInfo) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.maths import student
+from ctxexp.maths import Resamples
 from ctxexp_compare.layer_choice.winners import WinnerEstimate, regret_bound, winner_gain
 
 MIN_TASKS = 8  # behind an interval over tasks
@@ -151,8 +151,8 @@ def _estimates(table: ScoreTable, over: str) -> tuple[np.ndarray, np.ndarray, Ov
             raise MetricError(
                 f"over=tasks: {n} tasks; expected {MIN_TASKS} or more to tell how tasks differ, or over=items"
             )
-        # student() is for a variance over n instead of n - 1
-        wider = student(n) ** 2 * (n - 1) / n
+        # Resamples.student() is for a variance over n instead of n - 1
+        wider = Resamples.student(n) ** 2 * (n - 1) / n
         return table.scores.mean(axis=0), np.cov(table.scores.T) / n * wider, "tasks"
     if table.covariance is None:
         raise MetricError(
