@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,8 +17,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 gc.set_threshold(100_000, 20, 100)
 
 ROOT = Path(__file__).resolve().parent.parent
-# Tests lend each other their worlds, across rooms.
-sys.path += [str(room) for room in sorted(Path(__file__).parent.iterdir()) if room.is_dir()]
 
 
 @pytest.fixture(scope="session")

@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ctxexp import Baseline, Corpus, Group, Metric, Occurrences, Pairs, Results
+from ctxexp import (
+    Baseline,
+    Corpus,
+    EncodedSentence,
+    Encoder,
+    Group,
+    Metric,
+    Occurrences,
+    Output,
+    Pairs,
+    Results,
+    Sentence,
+)
 from ctxexp.groups import BLOCK_BYTES, Gather, Place, WordReader
 from ctxexp.measuring import measure as path
 from ctxexp.measuring.words import Intervals, PairRows, WordRows
 from ctxexp.occurrences import Layers
 from ctxexp.testing.report import numbers
+from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.transform import Calibration, transform_layers
 from ctxexp.vectors.stores import SentenceVectors
-from tests.shipped import OnePerSentence
+from tests.shipped import (
+    Anisotropy,
+    IntraSentenceSimilarity,
+    MaxExplainableVariance,
+    OnePerSentence,
+    SelfSimilarity,
+    Uniform,
+    WordNorm,
+)
 
 Factories = Mapping[str, Callable[[], Metric]]
 
@@ -78,3 +101,145 @@ def computed(metric: Metric, rng: np.random.Generator | None = None, replicates:
     """The statistics as numbers alone."""
     metric.resampling = rng or np.random.default_rng(0), replicates
     return numbers(metric.compute())
+
+
+def shelve(corpus: Corpus) -> MemoryRowIndex:
+    """Units laid out as a store lays them: each distinct sentence once, shortest first."""
+    distinct = sorted({s.words for s in corpus.sentences}, key=lambda words: (len(words), words[::-1]))
+    vocabulary = sorted({w for s in distinct for w in s}, reverse=True)
+    number = {w: i for i, w in enumerate(vocabulary)}
+    codes = np.array([number[w] for s in distinct for w in s], np.int32)
+    offsets = np.cumsum([0, *(len(s) for s in distinct)])
+    return MemoryRowIndex(vocabulary, codes, offsets, np.array([distinct.index(s.words) for s in corpus.sentences]))
+
+
+DIM = 24
+
+
+ALL: dict[str, Callable[[], Metric]] = {
+    "self_similarity": SelfSimilarity,
+    "intra_sentence_similarity": partial(IntraSentenceSimilarity, baselines=("run", "size_matched")),
+    "mev": partial(MaxExplainableVariance, baselines=("run", "size_matched")),
+    "mev_centred": partial(MaxExplainableVariance, definition="centred", baselines=("run", "size_matched")),
+    "mev_released": partial(MaxExplainableVariance, definition="released", baselines=("run", "size_matched")),
+    "anisotropy": Anisotropy,
+    "word_norm": WordNorm,
+}
+
+
+class Memory:
+    """A store in memory: the index of a corpus, and one array a layer."""
+
+    def __init__(self, shelf: MemoryRowIndex, layers: Sequence[np.ndarray]) -> None:
+        self.shelf, self.layers = shelf, layers
+        self.n_layers, self.dim = len(layers), layers[0].shape[1]
+        self.layer_numbers = range(self.n_layers)
+
+    def layer(self, i: int) -> np.ndarray:
+        return self.layers[i]
+
+
+def sentences(n: int = 250, *, seed: int = 0) -> list[list[str]]:
+    rng = np.random.default_rng(seed)
+    return [
+        [*[f"w{int(j)}" for j in rng.zipf(1.3, size=20) if j < 60][: rng.integers(2, 15)], f"s{i}"] for i in range(n)
+    ]
+
+
+def contextual(shelf: MemoryRowIndex, strength: float, *, seed: int = 1) -> np.ndarray:
+    """Rows = common direction + word + `strength` x (sentence + noise)."""
+    rng = np.random.default_rng(seed)
+    word = rng.normal(size=(len(shelf.vocabulary), DIM))[shelf.unit_codes]
+    n_rows, lengths = len(shelf.unit_codes), np.diff(shelf.offsets)
+    sentence = np.repeat(rng.normal(size=(len(lengths), DIM)), lengths, axis=0)
+    return (np.eye(DIM)[0] + word + strength * (sentence + rng.normal(size=(n_rows, DIM)))).astype(np.float32)
+
+
+def world(strengths: Sequence[float] = (0.3, 1.0), **choices: object) -> tuple[Memory, Occurrences, Corpus]:
+    corpus = Corpus.of("world", sentences())
+    shelf = shelve(corpus)
+    store = Memory(shelf, [contextual(shelf, s) for s in strengths])
+    return store, Occurrences.of(shelf, corpus, **choices), corpus  # type: ignore[arg-type]
+
+
+def noise(*, lengths: Callable[[int], int] = lambda i: 2 + i % 12, dim: int = DIM) -> tuple[Memory, Occurrences]:
+    """Isotropic noise about a common mean: neither word nor sentence matters."""
+    rng = np.random.default_rng(5)
+    corpus = Corpus.of(
+        "noise", [[*(f"w{int(j)}" for j in rng.integers(0, 90, lengths(i))), f"s{i}"] for i in range(500)]
+    )
+    shelf = shelve(corpus)
+    layers = [(rng.normal(size=(len(shelf.unit_codes), dim)) + mean).astype(np.float32) for mean in (0.0, 0.5)]
+    return Memory(shelf, layers), Occurrences.of(shelf, corpus, keep=lambda u: u.startswith("w"))
+
+
+@dataclass(frozen=True)
+class TextFile(Output):
+    name: str
+    text: str
+
+    def write(self, folder: Path) -> None:
+        (folder / self.name).write_text(self.text, encoding="utf-8")
+
+
+class Hashed(Encoder):
+    """An encoder whose layer 0 knows the word alone, and whose layer 1 mixes in the sentence."""
+
+    name, n_layers, dim = "hashed", 2, 16
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
+        for sentence in batch:
+            words = np.stack([np.random.default_rng(list(w.encode())).normal(size=self.dim) for w in sentence.words])
+            mixed = words + words.mean(axis=0)
+            yield EncodedSentence(sentence.words, np.stack([words, mixed]).astype(np.float32))
+
+
+@dataclass
+class Space:
+    """Layers in memory, as a store offers them."""
+
+    layers: np.ndarray  # (n_layers, n_rows, dim)
+
+    @property
+    def layer_numbers(self) -> range:
+        return range(len(self.layers))
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.layers)
+
+    @property
+    def dim(self) -> int:
+        return int(self.layers.shape[2])
+
+    def layer(self, i: int) -> np.ndarray:
+        return self.layers[i]  # type: ignore[no-any-return]
+
+
+def place(dtype: type = np.float32) -> tuple[Space, Occurrences]:
+    """A random space with a common direction, whose full stops are not measured and whose first sentence repeats."""
+    rng = np.random.default_rng(0)
+    sentences = [[*rng.choice(list("abcdefg"), rng.integers(2, 8)), "."] for _ in range(60)]
+    corpus = Corpus.of("c", [*sentences, sentences[0]])
+    shelf = shelve(corpus)
+    occurrences = Occurrences.of(shelf, corpus, min_contexts=5, keep=str.isalnum)
+    layers = rng.normal(size=(3, len(shelf.unit_codes), 6)) * np.linspace(0.2, 3, 6) + 2
+    return Space(layers.astype(dtype)), occurrences
+
+
+def curves(space: Any, occurrences: Occurrences) -> Results:
+    return measure(space, occurrences, METRICS, Uniform(size=50, redraws=3), seed=3, bootstrap=20)
+
+
+def small(*sentences: list[str], min_contexts: int = 2) -> tuple[Memory, Occurrences]:
+    corpus = Corpus.of("small", sentences)
+    shelf = shelve(corpus)
+    return Memory(shelf, [contextual(shelf, 1.0)]), Occurrences.of(shelf, corpus, min_contexts=min_contexts)
+
+
+METRICS: dict[str, Callable[[], Metric]] = {
+    "anisotropy": Anisotropy,
+    "self_similarity": SelfSimilarity,
+    "mev": MaxExplainableVariance,
+    "word_norm": WordNorm,
+}

@@ -14,6 +14,7 @@ from ctxexp.metric import describe
 from ctxexp.results import LAYER, Estimates, Key, RunInfo
 from ctxexp.results.run_info import FitInfo, MeasureInfo, TableInfo
 from ctxexp.results.values import Values, metric_key
+from tests.shipped import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity, WordNorm
 
 
 def results_with(
@@ -100,3 +101,41 @@ def with_curves(results: Results, **curves: Any) -> Results:
         key = Key.of(*name.split("__"))
         values.by_key[key] = values.by_key.get(key, Estimates(*[np.full(len(curve), np.nan)] * 3))._replace(value=curve)
     return replace(results, frame=values.frame())
+
+
+VARIANCE = "max_explainable_variance"
+
+
+METRICS: dict[str, Any] = {
+    "anisotropy": Anisotropy(),
+    "self_similarity": SelfSimilarity(),
+    "intra_sentence_similarity": IntraSentenceSimilarity(),
+    VARIANCE: MaxExplainableVariance(),
+    f"{VARIANCE}_released": MaxExplainableVariance(definition="released"),
+    "word_norm": WordNorm(),
+}
+
+
+def results(model: str, n_layers: int, *, seed: int = 0, weights: str = "mini", **info: Any) -> Results:
+    """Results of every measure, with values like a model's and intervals around them."""
+    rng = np.random.default_rng(seed)
+    baseline = np.sort(rng.uniform(0.1, 0.6, n_layers))
+    curves = {"anisotropy/mean_cosine": baseline, "anisotropy/n": np.full(n_layers, 1000.0)}
+    for edge, step in (("low", -0.02), ("high", 0.02)):
+        curves[f"anisotropy/mean_cosine_ci_{edge}"] = baseline + step
+    for measure in ("self_similarity", "intra_sentence_similarity", VARIANCE, f"{VARIANCE}_released"):
+        raw = rng.uniform(0.3, 0.9, n_layers)
+        curves |= {f"{measure}/raw": raw, f"{measure}/baseline": baseline, f"{measure}/adjusted": raw - baseline}
+        for edge, step in (("low", -0.03), ("high", 0.03)):
+            curves[f"{measure}/adjusted_ci_{edge}"] = raw - baseline + step
+        curves |= {f"{measure}/n": np.full(n_layers, 812.0), f"{measure}/sd": np.full(n_layers, 0.1)}
+    curves["word_norm/raw"] = rng.uniform(5, 300, n_layers)
+    facts = {"title": model, "encoder": f"{model} of a test", "weights": weights, "n_layers": n_layers, "dim": 16}
+    facts |= {"corpus": "polysemy", "baseline": "one_per_sentence", "baseline_size": 1000}
+    return results_with(curves=curves, info=told(**{**facts, "measures": stated(**METRICS), **info}))
+
+
+def texts(figure: Any) -> str:
+    import matplotlib.text
+
+    return "\n".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))

@@ -7,7 +7,7 @@ import signal
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -76,3 +76,33 @@ def layers(cache: Path) -> bytes:
     (entry,) = [path for path in cache.iterdir() if len(path.name) == 32]
     names = ["layer_00.npy", "layer_01.npy", "unit_codes.npy", "offsets.npy", "order.npy", "positions.npy"]
     return b"".join((entry / name).read_bytes() for name in [*names, "vocabulary.json"])
+
+
+class Counted(Encoder):
+    """An encoder whose vectors say where they are from: a word's code points, its place, its layer."""
+
+    n_layers, dim = 3, 4
+
+    def __init__(
+        self, name: str = "counted", *, change: Callable[[Sentence, EncodedSentence], EncodedSentence] | None = None
+    ) -> None:
+        self.name, self.change = name, change
+        self.batches: list[list[Sentence]] = []
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
+        self.batches.append(list(batch))
+        for sentence in batch:
+            one = vectors(sentence)
+            yield self.change(sentence, one) if self.change else one
+
+
+def vectors(sentence: Sentence) -> EncodedSentence:
+    rows = [[sum(map(ord, word)), place, len(word), 1] for place, word in enumerate(sentence)]
+    base = np.array(rows, dtype=np.float32).reshape(1, -1, 4)
+    return EncodedSentence(sentence.words, base * np.arange(1, 4, dtype=np.float32)[:, None, None])
+
+
+def corpus(n: int = 60, name: str = "c") -> Corpus:
+    rng = np.random.default_rng(0)
+    words = ["the", "dog", "river", "bank", "👍🏽", "\u200b", "naïve", "ran"]
+    return Corpus.of(name, [tuple(rng.choice(words, size=rng.integers(1, 9))) for _ in range(n)] + [("the", "dog")] * 3)

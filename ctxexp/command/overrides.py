@@ -12,7 +12,7 @@ from itertools import islice
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString, Sweep
+from hydra.core.override_parser.types import ChoiceSweep, Glob, Override, QuotedString, Sweep
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
@@ -203,7 +203,8 @@ def expand_sweeps(parsed: Iterable[Override], options: Options, *, multirun: boo
                 raise ConfigError(
                     f"{line(text, 80)}: expected 1 to {MAX_VALUES:,} values, got {'more' if n else 'none'}"
                 )
-            values.append([f"{o.get_key_element()}={v}" for v in o.sweep_string_iterator()])
+            texts = [v for v in o.sweep_string_iterator() if not (isinstance(o.value(), Glob) and ":" in v)]
+            values.append([f"{o.get_key_element()}={v}" for v in texts])  # a glob stands for no location named before
         # else an interval for some sweeper: it is checked in its job
     return values
 

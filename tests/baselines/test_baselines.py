@@ -6,12 +6,12 @@ import logging
 
 import numpy as np
 import pytest
-from test_occurrences import shelve
 
 from ctxexp import Corpus, Occurrences
 from ctxexp.baselines import SizeLadder
 from ctxexp.errors import ConfigError
 from ctxexp.maths import mean_cosine
+from tests.engine import shelve
 from tests.shipped import OnePerSentence, SizeMatched, Uniform
 
 

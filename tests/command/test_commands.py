@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_figures import results
 
 from ctxexp import Register, __version__, hookimpl
 from ctxexp.command.help import help_of
 from ctxexp.errors import DiskError
 from ctxexp.files.process import write_state
 from tests.composed import forget_plugin_files, registry_of, run_command_line
+from tests.made import results
 
 SHOUT = """
 import ctxexp

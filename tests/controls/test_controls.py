@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 from ctxexp_papers.twins.baselines import FrequencyMatched, PositionMatched, Twins
 from engine import measure
-from test_measure import Memory, contextual, sentences
-from test_occurrences import shelve
 
 from ctxexp import Control, Corpus, Metric, Occurrences, Pair, Sense, Sentence
 from ctxexp import measure as face_measure
@@ -28,6 +26,7 @@ from ctxexp.measuring.curves import _first_share
 from ctxexp.report import shared_facts
 from ctxexp.vectors.stores import apply_control
 from tests.composed import composed, registry_of
+from tests.engine import Memory, contextual, sentences, shelve
 from tests.made import results_with, told
 from tests.shipped import (
     IntraSentenceSimilarity,

@@ -130,7 +130,7 @@ def test_no_writer_leaves_half_a_file(tmp_path: Path, what: str) -> None:
 
 
 def test_the_cache_names_its_folder_and_keeps_nothing_half_made(tmp_path: Path) -> None:
-    from test_encode import Counted
+    from tests.traced import Counted
 
     made = Corpus.of("c", [("the", "river", f"{i:0100d}") for i in range(99)])
     for size in (200, 4800, 5000):  # the first rows of a layer, its last, the vocabulary

@@ -11,8 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from engine import measure
-from test_measure import world
-from test_small_texts import small
 
 from ctxexp import Baseline, Block, GroupMean, Metric, Occurrences
 from ctxexp.errors import MetricError
@@ -20,6 +18,7 @@ from ctxexp.groups import WordReader
 from ctxexp.measuring import baseline_levels
 from ctxexp.measuring.measure import build
 from ctxexp.results import Key
+from tests.engine import small, world
 from tests.shipped import OnePerSentence, SelfSimilarity, WordNorm
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from engine import measure
-from test_measure import world
 
 from ctxexp import GroupMean, Occurrences
 from ctxexp.maths import Resamples
@@ -16,6 +15,7 @@ from ctxexp.maths.mix import WordMix
 from ctxexp.maths.resampling import Units
 from ctxexp.measuring.curves import ClusterInfluence, Split
 from ctxexp.results import Key
+from tests.engine import world
 
 UNITS = Units("document", 3, np.arange(3), np.array([0, 0, 1, 1, 2, 2]))
 

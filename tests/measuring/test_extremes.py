@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_measure import DIM, Memory
-from test_occurrences import shelve
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Results, Sentence
@@ -17,6 +15,7 @@ from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows
 from ctxexp.report.page.explorer import explorer_data
 from ctxexp.report.page.word_map import OCCURRENCES, extremes
+from tests.engine import DIM, Memory, shelve
 from tests.shipped import OnePerSentence, SelfSimilarity
 
 

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from engine import measure, reader_of
-from test_measure import ALL, Memory, contextual
-from test_occurrences import shelve
 
 from ctxexp import Corpus, Occurrences, Pair
 from ctxexp.baselines import Among
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.baseline_levels import mean_cosine_level
+from tests.engine import ALL, Memory, contextual, shelve
 from tests.shipped import OnePerSentence, SizeMatched, Uniform
 
 LINKS = ((0, 1), (2, 1), (3, 4))

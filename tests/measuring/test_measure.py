@@ -5,21 +5,19 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from engine import measure
-from test_occurrences import shelve
 
 import ctxexp
 from ctxexp import (
     Block,
     Corpus,
     EncodedSentence,
-    Encoder,
     Group,
     GroupMean,
     Metric,
@@ -38,75 +36,16 @@ from ctxexp.measuring.words import WordRows
 from ctxexp.metric import GroupScores
 from ctxexp.results import Key
 from ctxexp.testing import check
-from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.vectors.encode import open_store
+from tests.engine import ALL, DIM, Hashed, Memory, TextFile, contextual, noise, sentences, shelve, world
 from tests.shipped import (
-    Anisotropy,
     IntraSentenceSimilarity,
     MaxExplainableVariance,
     OnePerSentence,
     SelfSimilarity,
     SizeMatched,
     Uniform,
-    WordNorm,
 )
-
-DIM = 24
-ALL: dict[str, Callable[[], Metric]] = {
-    "self_similarity": SelfSimilarity,
-    "intra_sentence_similarity": partial(IntraSentenceSimilarity, baselines=("run", "size_matched")),
-    "mev": partial(MaxExplainableVariance, baselines=("run", "size_matched")),
-    "mev_centred": partial(MaxExplainableVariance, definition="centred", baselines=("run", "size_matched")),
-    "mev_released": partial(MaxExplainableVariance, definition="released", baselines=("run", "size_matched")),
-    "anisotropy": Anisotropy,
-    "word_norm": WordNorm,
-}
-
-
-class Memory:
-    """A store in memory: the index of a corpus, and one array a layer."""
-
-    def __init__(self, shelf: MemoryRowIndex, layers: Sequence[np.ndarray]) -> None:
-        self.shelf, self.layers = shelf, layers
-        self.n_layers, self.dim = len(layers), layers[0].shape[1]
-        self.layer_numbers = range(self.n_layers)
-
-    def layer(self, i: int) -> np.ndarray:
-        return self.layers[i]
-
-
-def sentences(n: int = 250, *, seed: int = 0) -> list[list[str]]:
-    rng = np.random.default_rng(seed)
-    return [
-        [*[f"w{int(j)}" for j in rng.zipf(1.3, size=20) if j < 60][: rng.integers(2, 15)], f"s{i}"] for i in range(n)
-    ]
-
-
-def contextual(shelf: MemoryRowIndex, strength: float, *, seed: int = 1) -> np.ndarray:
-    """Rows = common direction + word + `strength` x (sentence + noise)."""
-    rng = np.random.default_rng(seed)
-    word = rng.normal(size=(len(shelf.vocabulary), DIM))[shelf.unit_codes]
-    n_rows, lengths = len(shelf.unit_codes), np.diff(shelf.offsets)
-    sentence = np.repeat(rng.normal(size=(len(lengths), DIM)), lengths, axis=0)
-    return (np.eye(DIM)[0] + word + strength * (sentence + rng.normal(size=(n_rows, DIM)))).astype(np.float32)
-
-
-def world(strengths: Sequence[float] = (0.3, 1.0), **choices: object) -> tuple[Memory, Occurrences, Corpus]:
-    corpus = Corpus.of("world", sentences())
-    shelf = shelve(corpus)
-    store = Memory(shelf, [contextual(shelf, s) for s in strengths])
-    return store, Occurrences.of(shelf, corpus, **choices), corpus  # type: ignore[arg-type]
-
-
-def noise(*, lengths: Callable[[int], int] = lambda i: 2 + i % 12, dim: int = DIM) -> tuple[Memory, Occurrences]:
-    """Isotropic noise about a common mean: neither word nor sentence matters."""
-    rng = np.random.default_rng(5)
-    corpus = Corpus.of(
-        "noise", [[*(f"w{int(j)}" for j in rng.integers(0, 90, lengths(i))), f"s{i}"] for i in range(500)]
-    )
-    shelf = shelve(corpus)
-    layers = [(rng.normal(size=(len(shelf.unit_codes), dim)) + mean).astype(np.float32) for mean in (0.0, 0.5)]
-    return Memory(shelf, layers), Occurrences.of(shelf, corpus, keep=lambda u: u.startswith("w"))
 
 
 def test_curves_equal_plain_loops() -> None:
@@ -504,15 +443,6 @@ class Widest(Metric):
         return {"most": TextFile("most.txt", repr(self.most))}
 
 
-@dataclass(frozen=True)
-class TextFile(Output):
-    name: str
-    text: str
-
-    def write(self, folder: Path) -> None:
-        (folder / self.name).write_text(self.text, encoding="utf-8")
-
-
 class Rank(GroupMean):
     """A plugin's group mean: a word's rank share, from a function of one group."""
 
@@ -577,18 +507,6 @@ def test_a_broken_metric_is_named_with_layer_and_group(factory: Callable[[], Met
     store, occurrences, _ = world()
     with pytest.raises(MetricError, match=message):
         measure(store, occurrences, {"mine": factory}, OnePerSentence(size=50, redraws=1), seed=0, bootstrap=10)
-
-
-class Hashed(Encoder):
-    """An encoder whose layer 0 knows the word alone, and whose layer 1 mixes in the sentence."""
-
-    name, n_layers, dim = "hashed", 2, 16
-
-    def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
-        for sentence in batch:
-            words = np.stack([np.random.default_rng(list(w.encode())).normal(size=self.dim) for w in sentence.words])
-            mixed = words + words.mean(axis=0)
-            yield EncodedSentence(sentence.words, np.stack([words, mixed]).astype(np.float32))
 
 
 @pytest.mark.parametrize("half", [False, True])

@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 import pytest
 from engine import measure_pairs
-from test_measure import TextFile
 
 from ctxexp import Corpus, Estimate, Group, Metric, Pair, Reading, Results, Sentence, Transform
 from ctxexp.errors import DataError, MetricError, TransformError
@@ -18,6 +17,7 @@ from ctxexp.measuring.words import _all_equal, require_pairs
 from ctxexp.results import Key
 from ctxexp.transform import Calibration
 from ctxexp.vectors.stores import layer_mixes
+from tests.engine import TextFile
 from tests.made import told
 from tests.shipped import Standardize
 
@@ -291,3 +291,19 @@ def test_a_corpus_without_pairs_is_refused() -> None:
 def test_rows_are_equal_where_several_are_one(rows: str, equal: bool) -> None:
     x = np.array([[ord(row), 1.0] for row in rows + "c"])
     assert _all_equal(x, np.array([True] * len(rows) + [False])) == equal
+
+
+@pytest.mark.parametrize("stats", [{1: 0.5}, {"raw": "much"}, {"raw": None}, [0.5]])
+def test_statistics_are_numbers_by_name(stats: object) -> None:
+    class Odd(Dot):
+        def compute(self) -> object:  # type: ignore[override]
+            return stats
+
+    with pytest.raises(MetricError, match=r"metric 'dot': compute\(\) gave .*; expected numbers by name"):
+        run(*place(), Odd)
+
+
+def test_outputs_of_a_second_run_take_the_firsts_place(tmp_path: Path) -> None:
+    first = run(*place(), folder=tmp_path)
+    second = run(*place(), folder=tmp_path)
+    np.testing.assert_array_equal(first.by_name["dot/all"], second.by_name["dot/all"])

@@ -14,16 +14,7 @@ from ctxexp.dataset import CorpusBound
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.occurrences import Groups
 from ctxexp.testing.transforms import MemoryRowIndex
-
-
-def shelve(corpus: Corpus) -> MemoryRowIndex:
-    """Units laid out as a store lays them: each distinct sentence once, shortest first."""
-    distinct = sorted({s.words for s in corpus.sentences}, key=lambda words: (len(words), words[::-1]))
-    vocabulary = sorted({w for s in distinct for w in s}, reverse=True)
-    number = {w: i for i, w in enumerate(vocabulary)}
-    codes = np.array([number[w] for s in distinct for w in s], np.int32)
-    offsets = np.cumsum([0, *(len(s) for s in distinct)])
-    return MemoryRowIndex(vocabulary, codes, offsets, np.array([distinct.index(s.words) for s in corpus.sentences]))
+from tests.engine import shelve
 
 
 def of(sentences: list[list[str]], **choices: object) -> tuple[Occurrences, MemoryRowIndex, Corpus]:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
-from test_measure import world
-from test_measure_pairs import Dot, place, run
 
 from ctxexp.errors import MetricError
 from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows
 from ctxexp.progress import Progress, Stage
 from ctxexp.results import Key
+from tests.engine import world
 from tests.shipped import OnePerSentence, SelfSimilarity
 
 RAW = Key("s", "raw")
@@ -82,19 +80,3 @@ def test_a_failing_block_is_named_by_its_first_group_and_size() -> None:
         with pytest.raises(MetricError, match=re.escape(f"word {first!r}{more}")):
             measure([WordRows(store, occurrences, OnePerSentence())], {"s": metric}, bootstrap=0)
     assert {1, 2} <= {*groups.tolist()}
-
-
-@pytest.mark.parametrize("stats", [{1: 0.5}, {"raw": "much"}, {"raw": None}, [0.5]])
-def test_statistics_are_numbers_by_name(stats: object) -> None:
-    class Odd(Dot):
-        def compute(self) -> object:  # type: ignore[override]
-            return stats
-
-    with pytest.raises(MetricError, match=r"metric 'dot': compute\(\) gave .*; expected numbers by name"):
-        run(*place(), Odd)
-
-
-def test_outputs_of_a_second_run_take_the_firsts_place(tmp_path: Path) -> None:
-    first = run(*place(), folder=tmp_path)
-    second = run(*place(), folder=tmp_path)
-    np.testing.assert_array_equal(first.by_name["dot/all"], second.by_name["dot/all"])

@@ -8,12 +8,11 @@ from functools import partial
 import numpy as np
 import pytest
 from engine import measure, reader_of
-from test_measure import Memory, contextual, noise, world
-from test_occurrences import shelve
 
 from ctxexp import Baseline, Corpus, GroupMean, Occurrences, Sentence
 from ctxexp.measuring.baseline_levels import SampleBaseline
 from ctxexp.results import Key
+from tests.engine import Memory, contextual, noise, shelve, world
 from tests.shipped import IntraSentenceSimilarity, OnePerSentence, SelfSimilarity, SizeMatched
 
 

@@ -8,14 +8,13 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from engine import measure, reader_of
-from test_measure import Memory, contextual, world
-from test_occurrences import shelve
 
 from ctxexp import Baseline, Corpus, GroupMean, Occurrences
 from ctxexp.baselines import ScoredGroups, builtin_baseline
 from ctxexp.maths import Stream, mean_cosine
 from ctxexp.measuring.baseline_levels import FIRST, BaselineLevels
 from ctxexp.results import Key
+from tests.engine import Memory, contextual, shelve, small, world
 from tests.shipped import (
     Anisotropy,
     IntraSentenceSimilarity,
@@ -26,12 +25,6 @@ from tests.shipped import (
     Uniform,
     WordNorm,
 )
-
-
-def small(*sentences: list[str], min_contexts: int = 2) -> tuple[Memory, Occurrences]:
-    corpus = Corpus.of("small", sentences)
-    shelf = shelve(corpus)
-    return Memory(shelf, [contextual(shelf, 1.0)]), Occurrences.of(shelf, corpus, min_contexts=min_contexts)
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ import pytest
 from ctxexp_papers.twins.baselines import FrequencyMatched, PositionMatched, Twins
 from ctxexp_papers.twins.strata import StrataLevel, strata_level
 from engine import measure
-from test_measure import ALL, Memory, world
 
 from ctxexp import Occurrences
 from ctxexp.groups import Gather
 from ctxexp.maths import mean_cosine
+from tests.engine import ALL, Memory, world
 
 
 def found(store: Memory, occurrences: Occurrences, scheme: Twins) -> StrataLevel:

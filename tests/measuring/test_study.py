@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
-from test_measure import Hashed, sentences
 
 from ctxexp import Block, Corpus, EncodedSentence, Group, Metric, Output, Pair, Results, Sentence
 from ctxexp.command import Progress
@@ -22,6 +21,7 @@ from ctxexp.model import EmbeddingTable
 from ctxexp.progress import Stage
 from ctxexp.transform import Record
 from ctxexp.vectors.stores import SentencePooling, Vectors, WordFilter
+from tests.engine import Hashed, sentences
 from tests.shipped import Center, NoFirst, SelfSimilarity, Standardize
 
 CORPUS = Corpus.of("text", sentences(40))

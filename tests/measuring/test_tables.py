@@ -22,29 +22,14 @@ from ctxexp.model import EmbeddingTable
 from ctxexp.models import ElmoNetwork
 from tests.made import told
 from tests.shipped import WordNorm, gpt2, huggingface
+from tests.tiny_models import TEXTS, with_head
 
-TEXTS = ["The quick brown fox jumps over the lazy dog.", "The bank by the river agreed.", "naïve dog"]
 SENTENCES = [Sentence.of(text.split()) for text in TEXTS]
 
 
 def tiny(folder: Path, **reading: Any) -> Any:
     """The encoder of a folder."""
     return huggingface(checkpoint=str(folder), device="cpu", **reading)
-
-
-def with_head(kind: str, folder: Path, *, tied: bool) -> Path:
-    """A tiny checkpoint that was saved with its language-model head."""
-    import transformers as t
-
-    tokenizer, special = tiny_models.TOKENIZERS[kind]()
-    tiny_models.fast(tokenizer, special).save_pretrained(folder)
-    config = tiny_models.config(kind, tokenizer.get_vocab_size() + 3)  # padded, as some are
-    config.tie_word_embeddings = tied
-    head = {"bert": t.BertForMaskedLM, "gpt2": t.GPT2LMHeadModel}[kind]
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(3)
-        head(config).save_pretrained(folder)
-    return folder
 
 
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from engine import measure, reader_of
-from test_measure import Memory, contextual, sentences
-from test_occurrences import shelve
 
 from ctxexp import Corpus, Occurrences, Sense
 from ctxexp.report.page import word_map
+from tests.engine import Memory, contextual, sentences, shelve
 from tests.shipped import SelfSimilarity
 
 TEXT = Corpus.of("world", sentences(120))

@@ -8,14 +8,13 @@ import logging
 import numpy as np
 import pytest
 from engine import computed, measure
-from test_measure import Memory
-from test_occurrences import shelve
 
 import ctxexp
 from ctxexp import Corpus, Encoder, Group, Occurrences, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
 from ctxexp.metrics.sense_separation import _influence
 from ctxexp.testing.transforms import MemoryRowIndex
+from tests.engine import Memory, shelve
 from tests.shipped import OnePerSentence, SenseSeparation, SizeMatched
 
 

@@ -14,37 +14,8 @@ from ctxexp.report import charts, colours, figures, run_facts, wording
 from ctxexp.report import ethayarajh_2019 as reference
 from ctxexp.report.negative_controls import NO_CONTEXT
 from ctxexp.results import Key
-from tests.made import results_with, stated, told, with_curves
-from tests.shipped import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity, WordNorm
-
-VARIANCE = "max_explainable_variance"
-METRICS: dict[str, Any] = {
-    "anisotropy": Anisotropy(),
-    "self_similarity": SelfSimilarity(),
-    "intra_sentence_similarity": IntraSentenceSimilarity(),
-    VARIANCE: MaxExplainableVariance(),
-    f"{VARIANCE}_released": MaxExplainableVariance(definition="released"),
-    "word_norm": WordNorm(),
-}
-
-
-def results(model: str, n_layers: int, *, seed: int = 0, weights: str = "mini", **info: Any) -> Results:
-    """Results of every measure, with values like a model's and intervals around them."""
-    rng = np.random.default_rng(seed)
-    baseline = np.sort(rng.uniform(0.1, 0.6, n_layers))
-    curves = {"anisotropy/mean_cosine": baseline, "anisotropy/n": np.full(n_layers, 1000.0)}
-    for edge, step in (("low", -0.02), ("high", 0.02)):
-        curves[f"anisotropy/mean_cosine_ci_{edge}"] = baseline + step
-    for measure in ("self_similarity", "intra_sentence_similarity", VARIANCE, f"{VARIANCE}_released"):
-        raw = rng.uniform(0.3, 0.9, n_layers)
-        curves |= {f"{measure}/raw": raw, f"{measure}/baseline": baseline, f"{measure}/adjusted": raw - baseline}
-        for edge, step in (("low", -0.03), ("high", 0.03)):
-            curves[f"{measure}/adjusted_ci_{edge}"] = raw - baseline + step
-        curves |= {f"{measure}/n": np.full(n_layers, 812.0), f"{measure}/sd": np.full(n_layers, 0.1)}
-    curves["word_norm/raw"] = rng.uniform(5, 300, n_layers)
-    facts = {"title": model, "encoder": f"{model} of a test", "weights": weights, "n_layers": n_layers, "dim": 16}
-    facts |= {"corpus": "polysemy", "baseline": "one_per_sentence", "baseline_size": 1000}
-    return results_with(curves=curves, info=told(**{**facts, "measures": stated(**METRICS), **info}))
+from tests.made import METRICS, VARIANCE, results, results_with, stated, texts, told, with_curves
+from tests.shipped import MaxExplainableVariance
 
 
 def drawn(axes: Any) -> list[np.ndarray]:
@@ -58,12 +29,6 @@ def is_rule(axes: Any, line: Any) -> bool:
 
 def rules(axes: Any) -> list[float]:
     return [float(line.get_ydata()[0]) for line in axes.lines if is_rule(axes, line)]
-
-
-def texts(figure: Any) -> str:
-    import matplotlib.text
-
-    return "\n".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))
 
 
 def test_a_run_draws_every_measure_with_raw_baseline_and_adjusted(tmp_path: Path) -> None:

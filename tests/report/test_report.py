@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_figures import results
 
 from ctxexp.report import comparison
 from ctxexp.report import page as report
 from ctxexp.report.charts import PAPER_MEASURES
 from tests.browser import headless, wait_until
 from tests.composed import registry_of
+from tests.made import results
 
 NASTY = '<b>"tiny"</b> & </script><script>alert(1)</script> {{ data }}'
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_figures import results, texts
 
 from ctxexp.report import LabelledResults, charts, comparison, figures
 from ctxexp.report.frame import FIXED
@@ -17,6 +16,7 @@ from ctxexp.report.run_facts import average_seeds
 from ctxexp.report.terminal import answer
 from ctxexp.results import Estimates, Key
 from tests.composed import registry_of
+from tests.made import results, texts
 
 SELF = Key("self_similarity", "adjusted")
 

@@ -4,78 +4,28 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from engine import calibrated, measure
-from test_occurrences import shelve
+from engine import calibrated
 
-from ctxexp import Corpus, CtxexpError, Metric, Occurrences, Results
+from ctxexp import Corpus, CtxexpError, Occurrences, Results
 from ctxexp.command import Built
 from ctxexp.command.key import job_key, transform_label
 from ctxexp.errors import TransformError
 from ctxexp.report import run_facts
 from ctxexp.transform import Calibration, TransformedLayers
 from tests.composed import composed, of
+from tests.engine import Space, curves, place, shelve
 from tests.made import results_with, told
 from tests.shipped import (
-    Anisotropy,
     Center,
-    MaxExplainableVariance,
     Nothing,
-    SelfSimilarity,
     Standardize,
-    Uniform,
-    WordNorm,
 )
-
-METRICS: dict[str, Callable[[], Metric]] = {
-    "anisotropy": Anisotropy,
-    "self_similarity": SelfSimilarity,
-    "mev": MaxExplainableVariance,
-    "word_norm": WordNorm,
-}
-
-
-@dataclass
-class Space:
-    """Layers in memory, as a store offers them."""
-
-    layers: np.ndarray  # (n_layers, n_rows, dim)
-
-    @property
-    def layer_numbers(self) -> range:
-        return range(len(self.layers))
-
-    @property
-    def n_layers(self) -> int:
-        return len(self.layers)
-
-    @property
-    def dim(self) -> int:
-        return int(self.layers.shape[2])
-
-    def layer(self, i: int) -> np.ndarray:
-        return self.layers[i]  # type: ignore[no-any-return]
-
-
-def place(dtype: type = np.float32) -> tuple[Space, Occurrences]:
-    """A random space with a common direction, whose full stops are not measured and whose first sentence repeats."""
-    rng = np.random.default_rng(0)
-    sentences = [[*rng.choice(list("abcdefg"), rng.integers(2, 8)), "."] for _ in range(60)]
-    corpus = Corpus.of("c", [*sentences, sentences[0]])
-    shelf = shelve(corpus)
-    occurrences = Occurrences.of(shelf, corpus, min_contexts=5, keep=str.isalnum)
-    layers = rng.normal(size=(3, len(shelf.unit_codes), 6)) * np.linspace(0.2, 3, 6) + 2
-    return Space(layers.astype(dtype)), occurrences
-
-
-def curves(space: Any, occurrences: Occurrences) -> Results:
-    return measure(space, occurrences, METRICS, Uniform(size=50, redraws=3), seed=3, bootstrap=20)
 
 
 def by_hand(space: Space, occurrences: Occurrences, *, scale: bool) -> Space:

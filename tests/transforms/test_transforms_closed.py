@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from engine import calibrated
 from scipy.stats import spearmanr
-from test_transforms import Space, curves, place
 
 from ctxexp.errors import TransformError
 from ctxexp.maths.spectra import CHUNK
 from ctxexp.testing import check
 from ctxexp.transform import Calibration
 from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
+from tests.engine import Space, curves, place
 from tests.shipped import AllButTheTop, Center, Standardize, Whitening
 
 CLOSED: dict[str, Callable[[], Any]] = {

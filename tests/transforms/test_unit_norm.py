@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from engine import calibrated, measure
-from test_transforms import Space, place
 
 from ctxexp import Occurrences
 from ctxexp.command import Built
 from ctxexp.command.key import transform_label
 from ctxexp.testing import check
 from tests.composed import composed
+from tests.engine import Space, place
 from tests.shipped import Anisotropy, IntraSentenceSimilarity, OnePerSentence, UnitNorm
 
 ISS = "intra_sentence_similarity"

@@ -21,7 +21,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from ctxexp import Corpus, EncodedSentence, Encoder, Sentence
+from ctxexp import Corpus, EncodedSentence, Sentence
 from ctxexp.command import Progress
 from ctxexp.errors import ConfigError, DataError, EncodingError, ModelError, StoreError
 from ctxexp.files.code_version import PACKAGE, code_version
@@ -30,38 +30,9 @@ from ctxexp.vectors import cache as caches
 from ctxexp.vectors import encoding as batched
 from ctxexp.vectors.encode import open_store
 from tests.shipped import huggingface
+from tests.traced import Counted, corpus, vectors
 
 ROOT = Path(__file__).parents[2]
-
-
-class Counted(Encoder):
-    """An encoder whose vectors say where they are from: a word's code points, its place, its layer."""
-
-    n_layers, dim = 3, 4
-
-    def __init__(
-        self, name: str = "counted", *, change: Callable[[Sentence, EncodedSentence], EncodedSentence] | None = None
-    ) -> None:
-        self.name, self.change = name, change
-        self.batches: list[list[Sentence]] = []
-
-    def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
-        self.batches.append(list(batch))
-        for sentence in batch:
-            one = vectors(sentence)
-            yield self.change(sentence, one) if self.change else one
-
-
-def vectors(sentence: Sentence) -> EncodedSentence:
-    rows = [[sum(map(ord, word)), place, len(word), 1] for place, word in enumerate(sentence)]
-    base = np.array(rows, dtype=np.float32).reshape(1, -1, 4)
-    return EncodedSentence(sentence.words, base * np.arange(1, 4, dtype=np.float32)[:, None, None])
-
-
-def corpus(n: int = 60, name: str = "c") -> Corpus:
-    rng = np.random.default_rng(0)
-    words = ["the", "dog", "river", "bank", "👍🏽", "\u200b", "naïve", "ran"]
-    return Corpus.of(name, [tuple(rng.choice(words, size=rng.integers(1, 9))) for _ in range(n)] + [("the", "dog")] * 3)
 
 
 def rows(store: Store, i: int, layer: int) -> np.ndarray:
@@ -236,7 +207,7 @@ SLOW = """
     import sys, time
     sys.path[:0] = [{root!r}, {tests!r}]
     from pathlib import Path
-    from test_encode import Counted, corpus
+    from tests.traced import Counted, corpus
     from ctxexp.vectors.encode import open_store
     def slow(sentence, one):
         print("x", flush=True)
@@ -321,7 +292,7 @@ def test_vectors_of_other_code_are_encoded_again_and_said(
 
 
 MINE = """
-from tests.vectors.test_encode import Counted
+from tests.traced import Counted
 
 class Mine(Counted):
     width = 1

@@ -14,10 +14,10 @@ import torch
 from ctxexp_lab.link.head import ContextStates, context_states
 from ctxexp_lab.link.statistics import correlations, link, second_order_pairs
 from scipy.stats import pearsonr
-from test_tables import TEXTS, with_head
 
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.transformer import describe
+from tests.tiny_models import TEXTS, with_head
 
 LINES = [*TEXTS, "the quick dog by the bank", "the quick fox jumps over the dog", "by the bank by the river"]
 
