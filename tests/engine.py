@@ -23,7 +23,7 @@ from ctxexp import (
     Results,
     Sentence,
 )
-from ctxexp.groups import BLOCK_BYTES, Gather, Place, WordReader
+from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.measuring import measure as path
 from ctxexp.measuring.words import Intervals, PairRows, WordRows
 from ctxexp.occurrences import Layers
@@ -52,7 +52,7 @@ def measure(
     *,
     seed: int = 0,
     eps: float | None = None,
-    block_bytes: int = BLOCK_BYTES,
+    block_bytes: int = 1 << 20,
     intervals: Intervals = "new_text",
     **options: Any,
 ) -> Results:
@@ -62,7 +62,7 @@ def measure(
     return path.measure([rows], metrics, seed=seed, **options)
 
 
-def reader_of(layer: np.ndarray, occurrences: Occurrences, i: int = 0, block_bytes: int = BLOCK_BYTES) -> WordReader:
+def reader_of(layer: np.ndarray, occurrences: Occurrences, i: int = 0, block_bytes: int = 1 << 20) -> WordReader:
     """What reads a layer's rows (n, d) group by group."""
     return WordReader(Place.of(i), layer, occurrences, Gather(layer.shape[1], block_bytes))
 

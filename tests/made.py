@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ctxexp import Results
+from ctxexp.jobs import execute
 from ctxexp.metric import describe
 from ctxexp.results import LAYER, Estimates, Key, RunInfo
 from ctxexp.results.run_info import FitInfo, MeasureInfo, TableInfo
@@ -133,6 +134,11 @@ def results(model: str, n_layers: int, *, seed: int = 0, weights: str = "mini", 
     facts = {"title": model, "encoder": f"{model} of a test", "weights": weights, "n_layers": n_layers, "dim": 16}
     facts |= {"corpus": "polysemy", "baseline": "one_per_sentence", "baseline_size": 1000}
     return results_with(curves=curves, info=told(**{**facts, "measures": stated(**METRICS), **info}))
+
+
+def printed(results: Results) -> str:
+    """What the command prints of them."""
+    return execute.summary(results)
 
 
 def texts(figure: Any) -> str:

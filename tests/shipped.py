@@ -8,6 +8,9 @@ from typing import Any
 from ctxexp.command import registry
 from ctxexp.models import minis
 
+KINDS = ("model", "dataset", "control", "transform", "metric", "baseline", "sink", "engine")
+GROUPS = (*KINDS, "weights", "experiment")  # of config files
+
 
 def shipped(kind: Any, name: str) -> Any:
     """The class or function behind the name."""

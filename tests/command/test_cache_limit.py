@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from ctxexp.command import Built
 from ctxexp.command.experiment import SweepCallback
-from ctxexp.vectors.cache import SWEEPS, lease, leased_keys
+from ctxexp.vectors.cache import lease, leased_keys
 from tests.composed import composed
 
 
@@ -37,7 +37,7 @@ def test_vectors_are_leased_while_the_sweep_runs(tmp_path: Path) -> None:
         }
     )
     SweepCallback().on_multirun_start(config)
-    lease(tmp_path / "cache", SWEEPS, "s1", "a" * 32)
-    assert leased_keys(tmp_path / "cache", SWEEPS) == {"a" * 32}
+    lease(tmp_path / "cache", "sweeps", "s1", "a" * 32)
+    assert leased_keys(tmp_path / "cache", "sweeps") == {"a" * 32}
     SweepCallback().on_multirun_end(config)
-    assert leased_keys(tmp_path / "cache", SWEEPS) == set()
+    assert leased_keys(tmp_path / "cache", "sweeps") == set()

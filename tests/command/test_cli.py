@@ -14,9 +14,9 @@ from warm import Warm
 
 from ctxexp import Results
 from ctxexp.command import registry
-from ctxexp.plugins.registry import GROUPS
 from ctxexp.results import Key
 from ctxexp.results.frame import mix_mark
+from tests.shipped import GROUPS
 
 
 @pytest.fixture(scope="module")

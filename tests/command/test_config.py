@@ -9,8 +9,8 @@ import pytest
 from ctxexp.command import compose, registry
 from ctxexp.command.names import config_folders
 from ctxexp.plugins.offers import arguments
-from ctxexp.plugins.registry import GROUPS
 from tests.composed import check_command, config_of
+from tests.shipped import GROUPS
 
 # The real configs and the real registry.
 

@@ -22,14 +22,14 @@ from ctxexp.dataset import overlap
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.datasets.text import sentences_of
 from ctxexp.errors import ConfigError, DataError
-from ctxexp.jobs.execute import summary
-from ctxexp.report import run_facts
+from ctxexp.report import shared_facts
 from ctxexp.results import RunInfo
 from ctxexp.results.run_info import FitInfo
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.stores import PooledSentences, WordMeans
 from tests.composed import composed, registry_of
+from tests.made import printed
 from tests.shipped import OnePerSentence, SelfSimilarity, Standardize
 
 WORDS = ["the", "bank", "of", "a", "river", ",", "money", "in", "water", "stone", "tree", "house", "long", "old"]
@@ -152,9 +152,9 @@ def test_both_kinds_of_measures_see_the_fitted_transform(
     said = FitInfo(text=named, transductive=inside == 1, overlap=inside, sentences=n)
     assert results.info.transform.fit == said
     assert Built(made).title == "bert + standardize" + (f" fitted on {named}" if fit_on != "target" else "")
-    facts = run_facts.shared_facts([("a", results)])
+    facts = shared_facts([("a", results)])
     assert (f"fitted on {named}" in facts) == (fit_on != "target")
-    assert "  mix layers_1_3: layers 1, 3" in summary(results).splitlines()
+    assert "  mix layers_1_3: layers 1, 3" in printed(results).splitlines()
 
 
 def test_nothing_is_fitted_for_none(config: Callable[..., Any], tmp_path: Path) -> None:

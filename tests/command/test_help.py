@@ -15,8 +15,8 @@ from ctxexp.command import registry
 from ctxexp.command.help import help_of, keys_of, option_names
 from ctxexp.command.names import config_folder
 from ctxexp.models import TransformerOptions, with_transformer_options
-from ctxexp.plugins.registry import GROUPS
 from tests.composed import offer, registry_of, run_command_line
+from tests.shipped import GROUPS
 
 
 def test_every_config_key_has_a_line_with_a_comment() -> None:

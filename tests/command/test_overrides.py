@@ -15,7 +15,7 @@ from ctxexp import CtxexpError
 from ctxexp.command import cli, compose
 from ctxexp.command.overrides import normalize_overrides
 from ctxexp.errors import UnknownName, line, short, suggestions
-from ctxexp.plugins.offers import FILE, install_hint
+from ctxexp.plugins.offers import install_hint
 from tests.composed import check_command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +29,8 @@ def test_the_usual_idiom_of_an_experiment_works() -> None:
 
 def test_hints_name_what_plugins_here_bring() -> None:
     script = runpy.run_path(str(ROOT / "plugins" / "published.py"))
-    assert json.loads(FILE.read_text()) == script["names_by_kind"](), "run plugins/published.py"
+    held = (ROOT / "ctxexp" / "plugins" / "published.json").read_text()
+    assert json.loads(held) == script["names_by_kind"](), "run plugins/published.py"
     assert install_hint("model", "bert") == ""
     assert install_hint("command", "claims") == (
         "; the plugin ctxexp-papers brings it: pip install ctxexp-papers, or in a clone "

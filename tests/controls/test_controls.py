@@ -20,14 +20,13 @@ from ctxexp.command import Built
 from ctxexp.command.compose import config_folder
 from ctxexp.command.config import component_of
 from ctxexp.errors import MetricError
-from ctxexp.jobs.execute import summary
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.curves import _first_share
 from ctxexp.report import shared_facts
 from ctxexp.vectors.stores import apply_control
 from tests.composed import composed, registry_of
 from tests.engine import Memory, contextual, sentences, shelve
-from tests.made import results_with, told
+from tests.made import printed, results_with, told
 from tests.shipped import (
     IntraSentenceSimilarity,
     NoFirst,
@@ -219,9 +218,9 @@ def test_no_sinks_says_that_it_selects_on_the_outcome() -> None:
     measured = partial(face_measure, "bert", text, metrics=["word_norm"], options=["min_contexts=2"], progress=False)
     said = "no sinks above 5 × median: it selects on the outcome (their norms); control=no_first and model.prefix"
     found = measured(control="no_sinks")
-    assert f"  {said}" in summary(found)
+    assert f"  {said}" in printed(found)
     assert any(fact.startswith(said) for fact in shared_facts([("bert", found)]))
-    assert "outcome" not in summary(measured())
+    assert "outcome" not in printed(measured())
 
 
 def test_without_a_control_nothing_changes() -> None:

@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from ctxexp import datasets
 from ctxexp.datasets import downloads
-from ctxexp.datasets.polysemy import DATA, glosses
+from ctxexp.datasets.polysemy import glosses
 from ctxexp.errors import ConfigError, DataError
 from tests.shipped import polysemy, sick_r, sts_2012_2016, sts_b, text
 
@@ -35,7 +36,8 @@ def test_polysemy_has_what_its_card_says() -> None:
     assert min(len(senses) for senses in words.values()) >= 2
     assert min(by_sense.values()) >= 6
     assert set(glosses()) == set(by_sense)
-    parts = Counter(line.split("\t")[1] for line in (DATA / "senses.tsv").read_text(encoding="utf-8").splitlines())
+    senses = Path(datasets.__file__).parent / "polysemy" / "senses.tsv"
+    parts = Counter(line.split("\t")[1] for line in senses.read_text(encoding="utf-8").splitlines())
     assert min(parts["noun"], parts["verb"], parts["adj"]) >= 20
 
 

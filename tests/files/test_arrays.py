@@ -13,7 +13,6 @@ import pytest
 from ctxexp import Results
 from ctxexp.errors import TrackingError
 from ctxexp.files import NO_ARCHIVE, read_npz
-from ctxexp.results.values import REPLICATES, RESULTS_FILE
 from tests.made import results_with
 
 
@@ -58,9 +57,9 @@ def test_results_with_it_are_refused(tmp_path: Path, damage: str) -> None:
     for path in tmp_path.glob("files.json"):
         path.unlink()
     if damage == "a 40 TB array":
-        absurd(tmp_path / REPLICATES, (5 * 10**12,))
+        absurd(tmp_path / "replicates.npz", (5 * 10**12,))
     else:
-        path = tmp_path / (RESULTS_FILE if damage.endswith("results") else REPLICATES)
+        path = tmp_path / ("results.json" if damage.endswith("results") else "replicates.npz")
         path.unlink()
         os.mkfifo(path)
     with pytest.raises(TrackingError, match=r"no results.json in|is not a results file of ctxexp: .*replicates.npz: "):

@@ -16,13 +16,10 @@ import pytest
 from bounded import UnboundedError, bounded
 
 from ctxexp import CtxexpError, Results
-from ctxexp.datasets.reading import MAX_LINE_BYTES
-from ctxexp.files import MANIFEST
 from ctxexp.files.process import read_state
 from ctxexp.models import ElmoNetwork
 from ctxexp.models.elmo.files import layout, read_weights, write_weights
 from ctxexp.models.vector_files import read_vectors
-from ctxexp.results.values import RESULTS_FILE
 from tests import tiny_models
 from tests.made import results_with, told
 from tests.shipped import text
@@ -53,9 +50,9 @@ def test_a_call_without_bounds_is_noticed() -> None:
 def test_layers_that_no_curve_has_are_refused(tmp_path: Path, n_layers: int, layers: list[int], message: str) -> None:
     results_with({"self_similarity/raw": np.arange(3.0)}, info=told(n_layers=3)).save(tmp_path)
     assert Results.load(tmp_path).n_layers == 3
-    document = json.loads((tmp_path / RESULTS_FILE).read_text())
+    document = json.loads((tmp_path / "results.json").read_text())
     document["info"]["model"].update(n_layers=n_layers, layers=layers)
-    (tmp_path / RESULTS_FILE).write_text(json.dumps(document))
+    (tmp_path / "results.json").write_text(json.dumps(document))
     with pytest.raises(CtxexpError, match=re.escape(message)):
         bounded(lambda: Results.load(tmp_path).by_name)
 
@@ -64,9 +61,9 @@ def test_layers_that_no_curve_has_are_refused(tmp_path: Path, n_layers: int, lay
 def test_a_column_of_another_type_than_ours_is_refused(tmp_path: Path, kind: str) -> None:
     tables = {"words": pd.DataFrame({"word": ["bank"], "raw": [0.5]})}
     results_with({"self_similarity/raw": np.arange(3.0)}, tables=tables).save(tmp_path)
-    document = json.loads((tmp_path / RESULTS_FILE).read_text())
+    document = json.loads((tmp_path / "results.json").read_text())
     document["tables"]["words"]["raw"] = kind
-    (tmp_path / RESULTS_FILE).write_text(json.dumps(document))
+    (tmp_path / "results.json").write_text(json.dumps(document))
     with pytest.raises(CtxexpError, match=f"a column of type '{kind}', expected str, bool, float64, int64"):
         bounded(lambda: Results.load(tmp_path))
 
@@ -114,16 +111,10 @@ def test_a_line_without_end_is_refused(tmp_path: Path, packed: bool) -> None:
     else:
         path.write_bytes(b"the 1\n")
         os.truncate(path, 1 << 30)
-    message = (
-        f"line 2 has more than {MAX_LINE_BYTES:,} bytes"
-        if packed
-        else "line 2: this looks like UTF-16, or like no text"
-    )
+    message = "line 2 has more than 67,108,864 bytes" if packed else "line 2: this looks like UTF-16, or like no text"
     with pytest.raises(CtxexpError, match=message):
         bounded(lambda: text(path=str(path)), memory=1 << 28)
-    with pytest.raises(
-        CtxexpError, match=f"line 2 has more than {MAX_LINE_BYTES:,} bytes|line 2: expected a word and 1 num"
-    ):
+    with pytest.raises(CtxexpError, match=r"line 2 has more than 67,108,864 bytes|line 2: expected a word and 1 num"):
         bounded(lambda: read_vectors(path), memory=1 << 28)
 
 
@@ -134,7 +125,7 @@ def test_a_header_of_absurd_numbers_is_refused(tmp_path: Path, head: str) -> Non
         bounded(lambda: read_vectors(tmp_path / "v.txt"))
 
 
-@pytest.mark.parametrize("name", ["words.csv", MANIFEST])
+@pytest.mark.parametrize("name", ["words.csv", "files.json"])
 @pytest.mark.parametrize("device", ["a pipe", "/dev/zero"])
 def test_results_wait_for_no_pipe_and_read_no_device(tmp_path: Path, name: str, device: str) -> None:
     tables = {"words": pd.DataFrame({"word": ["bank"], "raw": [0.5]})}

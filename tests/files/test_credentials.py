@@ -16,11 +16,16 @@ from omegaconf import OmegaConf
 
 from ctxexp.command.config import as_written
 from ctxexp.errors import ConfigError, TrackingError, line
-from ctxexp.files.credentials import RULE, VARIABLE, mask, redact, refuse_clear, secrets_in
+from ctxexp.files.credentials import mask, redact, refuse_clear, secrets_in
 from ctxexp.files.process import command
 from ctxexp.sinks import database
 from ctxexp.testing import MemorySink
 from tests.tracked import run_of, tracked
+
+RULE = (
+    "a secret is given by the environment alone (${oc.env:NAME}, or a variable that MLflow or the hub knows, such as "
+    "MLFLOW_TRACKING_PASSWORD or HF_TOKEN)"
+)
 
 ODD = "pa/ss@wo?rd#1"
 PASSWORD = "MLFLOW_TRACKING_PASSWORD"
@@ -28,7 +33,7 @@ PASSWORD = "MLFLOW_TRACKING_PASSWORD"
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
 
 
 @pytest.mark.parametrize(
@@ -94,15 +99,15 @@ def test_what_refers_to_something_or_only_sounds_secret_may_be_typed() -> None:
 
 
 def test_an_address_gets_the_password_of_the_variable_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv(VARIABLE, "http://me:secret@host:5000")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:secret@host:5000")
     for uri, own in ((None, "me:secret@host"), ("http://host:5000", "me:secret@host"), ("http://other:5000", "other")):
         assert database.address(tmp_path, uri) == f"http://{own}:5000"
-    monkeypatch.delenv(VARIABLE)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
     assert database.address(tmp_path, None) == f"sqlite:///{tmp_path / 'mlflow.db'}"
 
 
 def test_what_a_library_quotes_of_a_password_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, f"http://me:{quote(ODD, safe='')}@host")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://me:{quote(ODD, safe='')}@host")
     said = mask(f"Failed to reach http://me:{ODD}@host as me, {ODD}, by {quote(ODD, safe='')}")
     assert said == "Failed to reach http://host as me, ***, by ***"
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ken")
@@ -167,7 +172,7 @@ def test_what_the_environment_holds_is_logged_as_written(monkeypatch: pytest.Mon
 
 def test_a_job_writes_no_secret_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = f"http://me:{ODD}@host"
-    monkeypatch.setenv(VARIABLE, uri)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     sink = MemorySink()
     run = run_of(tmp_path, tmp_path, params={"at": uri}, config=f"uri: {uri}\n")
     with pytest.raises(ZeroDivisionError), tracked(run, overrides=[uri], memory=sink):

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from ctxexp import Corpus, Results
 from ctxexp.errors import DiskError, StoreError, TrackingError
-from ctxexp.files import PART, atomic_write
+from ctxexp.files import atomic_write
 from ctxexp.files.process import read_state
 from ctxexp.jobs import describe
 from ctxexp.models.vector_files import EXPORTS
@@ -197,7 +197,7 @@ def test_what_a_killed_process_wrote_goes_with_the_next_write(tmp_path: Path) ->
     """Unless it is another file's, young, or of a process that is here."""
     dead = 2**22 + 1  # Linux gives no process this number
     names = [f"a[1].csv.{dead}", f"a[1].csv.{os.getppid()}", f"b.csv.{dead}", f"a[1].csv.{dead + 1}"]
-    gone, here, other, young = (tmp_path / f"{name}{PART}" for name in names)
+    gone, here, other, young = (tmp_path / f"{name}.part" for name in names)
     for part in (gone, here, other, young):
         part.write_text("half")
         if part != young:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ctxexp.maths import mean_cosine
-from ctxexp.maths.geometry import ROOM, chance_corrected
+from ctxexp.maths.geometry import chance_corrected
 
 
 def test_the_value_is_0_at_chance_and_1_when_collapsed() -> None:
@@ -34,5 +34,5 @@ def test_a_shared_direction_changes_adjusted_but_not_corrected() -> None:
 
 
 def test_without_room_above_chance_it_is_undefined() -> None:
-    level = np.array([1 - 2 * ROOM, 1 - ROOM / 2, 1.0, 1 + 1e-9, np.nan])
+    level = np.array([1 - 2 * 1e-4, 1 - 1e-4 / 2, 1.0, 1 + 1e-9, np.nan])
     np.testing.assert_array_equal(np.isfinite(chance_corrected(np.zeros(5), level)), [True, False, False, False, False])

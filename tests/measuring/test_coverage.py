@@ -15,11 +15,12 @@ import pytest
 import ctxexp
 from ctxexp import Corpus
 from ctxexp.command import Built, configured
-from ctxexp.maths.resampling import MOST
 from tests.shipped import OnePerSentence
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from interval_coverage import CHEAP, VARIANCE, Known, coverage, of_text, planted
+
+MOST = 2048  # units that are resampled one by one
 
 WORDS = 0.8 * np.random.default_rng(0).normal(size=(60, 8))
 METRICS = {**CHEAP, **VARIANCE}

@@ -11,7 +11,9 @@ from scipy.integrate import quad
 from scipy.stats import gamma
 
 from ctxexp.errors import ConfigError
-from ctxexp.maths.mix import BANDS, WordMix
+from ctxexp.maths.mix import WordMix
+
+BANDS = (1 / 3000, 1 / 1000, 1 / 300, 1.0)
 
 
 def planted(rng: np.random.Generator, total: int, *, words: int = 6000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

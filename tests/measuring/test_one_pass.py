@@ -28,9 +28,9 @@ from ctxexp.files.code_version import class_digest
 from ctxexp.maths import Batch, SumForm, Sums
 from ctxexp.maths.resampling import Units
 from ctxexp.measuring.one_pass import OnePass
-from ctxexp.measuring.study import PARTS, Study
+from ctxexp.measuring.study import Study
 from ctxexp.occurrences import Groups
-from ctxexp.vectors.cache import RUNS, SWEEPS, clear, entries, leased_keys, make_room
+from ctxexp.vectors.cache import clear, entries, leased_keys, make_room
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.stores import Vectors, WordFilter
@@ -134,7 +134,7 @@ def test_numbers_are_those_of_stored_rows(tmp_path: Path, baseline: OnePerSenten
     stored = whole.run(Vectors(cache=tmp_path), folder=tmp_path)
     found = in_one_pass(tmp_path, whole)
     compare(found, stored, within=5e-8)  # of twenty words, whose sums are in float32 where rows are stored
-    names = [name for name in stored.tables if not name.startswith(("intra", PARTS))]  # of rows
+    names = [name for name in stored.tables if not name.startswith(("intra", "parts_of_the_text"))]  # of rows
     assert list(found.tables) == names
     for name in names[:1]:
         left, right = stored.tables[name], found.tables[name]
@@ -342,7 +342,7 @@ def test_unread_sums_count_towards_the_limit_and_age_out(tmp_path: Path) -> None
     gc.collect()
     make_room(tmp_path, 0, limit=limit, keep="")
     assert [entry.key for entry in entries(tmp_path)] == [first.key]
-    assert leased_keys(tmp_path, SWEEPS) == leased_keys(tmp_path, RUNS) == {first.key}
+    assert leased_keys(tmp_path, "sweeps") == leased_keys(tmp_path, "runs") == {first.key}
 
 
 def test_a_workers_death_or_a_stop_loses_one_shard(tmp_path: Path) -> None:

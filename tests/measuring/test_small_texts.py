@@ -12,7 +12,7 @@ from engine import measure, reader_of
 from ctxexp import Baseline, Corpus, GroupMean, Occurrences
 from ctxexp.baselines import ScoredGroups, builtin_baseline
 from ctxexp.maths import Stream, mean_cosine
-from ctxexp.measuring.baseline_levels import FIRST, BaselineLevels
+from ctxexp.measuring.baseline_levels import BaselineLevels
 from ctxexp.results import Key
 from tests.engine import Memory, contextual, shelve, small, world
 from tests.shipped import (
@@ -64,8 +64,8 @@ def test_a_measures_own_level_knows_what_moves_it(influence: bool) -> None:
     for layer in store.layers:
         reader = reader_of(layer, occurrences, block_bytes=1 << 20)
         baselines.observe_layer(reader, {"s": metric}, influence=influence)
-    assert set(baselines.of_groups["s"]) == {FIRST}
-    curve = baselines.values("s", ScoredGroups(np.zeros((len(occurrences.by_word), 2))))[FIRST].curve
+    assert set(baselines.of_groups["s"]) == {""}
+    curve = baselines.values("s", ScoredGroups(np.zeros((len(occurrences.by_word), 2))))[""].curve
     assert np.isfinite(curve.value).all()
     assert bool(curve.influence.any()) == influence
 
@@ -79,7 +79,7 @@ def test_a_size_matched_curve_weighs_the_groups_that_have_scores() -> None:
         baselines.observe_layer(reader, {"s": metric}, influence=False)
     scores, weights = np.ones((len(occurrences.by_word), 2)), np.arange(1.0, len(occurrences.by_word) + 1)
     scores[::3, 0] = np.nan
-    values = baselines.values("s", ScoredGroups(scores, weights=weights))[FIRST]
+    values = baselines.values("s", ScoredGroups(scores, weights=weights))[""]
     for i, defined in enumerate(np.isfinite(scores).T):
         expected = np.average(values.by_group[defined, i], weights=weights[defined])
         assert values.curve.value[i] == pytest.approx(expected, rel=1e-9)

@@ -9,7 +9,6 @@ from scipy import stats
 
 from ctxexp import Estimate, Group
 from ctxexp.errors import ConformanceError, MetricError
-from ctxexp.jobs.execute import summary
 from ctxexp.maths import resampled_spearman, resamples
 from ctxexp.maths.statistics import percentiles
 from ctxexp.metrics.similarity import similarities
@@ -18,7 +17,7 @@ from ctxexp.report.charts import sweep_charts
 from ctxexp.report.wording import title
 from ctxexp.testing import check
 from tests.gold_pairs import cosines, measured, pairs
-from tests.made import results_with, stated, told
+from tests.made import printed, results_with, stated, told
 from tests.shipped import STS
 
 # Similarities.
@@ -200,7 +199,7 @@ def test_all_is_what_figures_and_summaries_show() -> None:
     info = told(title="bert", corpus="sts", measures=stated(sts=metric))
     results = results_with({f"sts/{k}": np.array([v, v]) for k, v in reversed(tasks.items())}, info=info)
     assert {key.statistic for key in results.main_keys} == {"all"}
-    lines = summary(results).splitlines()
+    lines = printed(results).splitlines()
     assert sorted(lines[1].split()) == ["sts/STS-B", "sts/STS12", "sts/avg"]
     assert f"  {tasks['STS12/all']:.2f} [" in lines[4]
     (chart,) = sweep_charts([("bert", results)])

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from ctxexp import Sentence
-from ctxexp.datasets.downloads import ORIGINAL, locate, original_files
+from ctxexp.datasets.downloads import locate, original_files
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files import file_sha256
 from ctxexp.models import ElmoNetwork
@@ -26,6 +26,8 @@ from ctxexp.models.elmo.files import layout, read_options, read_weights, write_o
 from ctxexp.models.elmo.network import character_ids
 from tests.shipped import elmo
 from tests.tiny_models import elmo_options as small
+
+ORIGINAL = "elmo_2x4096_512_2048cnn_2xhighway"
 
 SENTENCES = {"allennlp": "sentences.json", "bilm_tf": "lm_embeddings_sentences.json"}
 BOUND = 5e-6

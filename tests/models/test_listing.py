@@ -10,12 +10,13 @@ import pytest
 from huggingface_hub import constants
 
 from ctxexp.command import registry
-from ctxexp.datasets.downloads import ORIGINAL
 from ctxexp.models import ModelFiles
 from ctxexp.models.choices import cached_models, registered_models
 from ctxexp.models.transformer import PUBLISHED_CHECKPOINTS
 from tests.composed import offer, registry_of, run_command_line
 from tests.shipped import mini
+
+ORIGINAL = "elmo_2x4096_512_2048cnn_2xhighway"
 
 
 @pytest.fixture

@@ -16,13 +16,13 @@ import ctxexp
 from ctxexp import CtxexpError, Sentence
 from ctxexp.command import Built
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.jobs.execute import summary
 from ctxexp.model import TextStart
 from ctxexp.models.lazy import LazyEncoder
 from ctxexp.models.transformer.pieces import best_window, windows
 from ctxexp.report.run_facts import encoder_lines
 from ctxexp.results import RunInfo
 from tests.composed import config_of
+from tests.made import printed
 from tests.shipped import elmo, gpt2, huggingface
 
 Folder = Callable[[str], Path]
@@ -258,8 +258,8 @@ def test_a_run_says_it_everywhere(caplog: pytest.LogCaptureFixture) -> None:
     said = "<|endoftext|> (model.prefix adds it, not the tokenizer; never measured)"
     assert (made.info.model.causal, made.info.model.start) == (True, start)
     assert RunInfo.from_json(made.info.to_json()).model.start == start
-    assert f"  stands first: {said}" in summary(made).splitlines()
-    assert "  stands first: the text's own first piece (the tokenizer adds nothing before it)" in summary(plain)
+    assert f"  stands first: {said}" in printed(made).splitlines()
+    assert "  stands first: the text's own first piece (the tokenizer adds nothing before it)" in printed(plain)
     assert encoder_lines([("gpt2", made)])[0].endswith(f"first: {said}")
     assert made.info.corpus.left_out == plain.info.corpus.left_out == 4  # the first word of each text, not the prefix
     notes = [record.getMessage() for record in caplog.records if "not measured" in record.getMessage()]
@@ -267,7 +267,7 @@ def test_a_run_says_it_everywhere(caplog: pytest.LogCaptureFixture) -> None:
     assert notes[1].endswith(
         f"not measured; places are the text's own; what stands before it is never measured: {said}"
     )
-    assert "stands first" not in summary(ctxexp.measure("bert", text, options=["min_contexts=2"], progress=False))
+    assert "stands first" not in printed(ctxexp.measure("bert", text, options=["min_contexts=2"], progress=False))
 
 
 @pytest.mark.parametrize(

@@ -48,10 +48,10 @@ from ctxexp.errors import (
     error_text,
     plugin_call,
 )
-from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.offers import Offer, PluginVersion
 from ctxexp.plugins.registry import Registry, load_plugin_files
 from tests.composed import composed, forget_plugin_files, of, offer, registry_of, run_command_line
+from tests.shipped import KINDS
 
 
 class Good:
@@ -705,7 +705,7 @@ def test_an_exit_in_use_names_its_plugin(tmp_path: Path) -> None:
     corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
 
     for kind in (
-        kind for kind in CONFIG_KINDS if kind not in ("sink", "engine")
+        kind for kind in KINDS if kind not in ("sink", "engine")
     ):  # a sink's costs the job nothing; tests/engines
         node = {kind: {"exits": {"name": "exits"}} if kind == "metric" else {"name": "exits"}}
         whole = config(tmp_path, registry, **{"model": {"name": "good_model"}, **node})

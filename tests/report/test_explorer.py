@@ -22,7 +22,6 @@ from ctxexp.measuring.measure import measure
 from ctxexp.measuring.words import WordRows
 from ctxexp.report.page import write_report
 from ctxexp.report.page.explorer import (
-    BLOCK_BYTES,
     Explorer,
     excerpt,
     explorer_data,
@@ -165,12 +164,12 @@ def test_many_models_and_long_texts_fit_the_page() -> None:
     columns = [name for name in table if name.startswith(("own", "common"))]
     points = [rng.normal(scale=0.3, size=(len(table), len(columns))) for _ in range(16)]
     some = fitting_blocks([table.assign(**dict(zip(columns, x.T, strict=True))) for x in points], [range(5)] * 16)
-    assert size(some) < BLOCK_BYTES
+    assert size(some) < 1.8e6
     assert set(some) == set(table["word"])
     assert 2 < most(some) < table.groupby("word").size().max()
     texts = ["".join(map(chr, rng.integers(97, 123, 9000))) for _ in range(len(table))]
     long = [table.assign(text=texts[i:] + texts[:i], start=4000, end=4004) for i in range(5)]
-    assert size(fitting_blocks(long, [range(5)] * 5)) < BLOCK_BYTES
+    assert size(fitting_blocks(long, [range(5)] * 5)) < 1.8e6
     deep = [list(range(31))] * 8
     assert spread_layers(deep[:3]) == deep[:3]
     (layers,) = {tuple(some) for some in spread_layers(deep)}
@@ -200,7 +199,7 @@ def test_the_page_of_a_large_text_and_deep_models_stays_below_8_mb(tmp_path: Pat
     many = [(f"model {i}", replace(results, info=told(name=f"model {i}"))) for i in range(6)]
     path = write_report(many, tmp_path / "report.html")
     assert path.stat().st_size < 8e6
-    assert size(data_of(many).blocks) > 0.6 * BLOCK_BYTES  # and what fits is there
+    assert size(data_of(many).blocks) > 0.6 * 1.8e6  # and what fits is there
     assert write_report(many[:1], path).stat().st_size < 8e6
 
 

@@ -12,10 +12,11 @@ import pytest
 from ctxexp import GroupMean, Reading, Results
 from ctxexp.report import charts, colours, figures, run_facts, wording
 from ctxexp.report import ethayarajh_2019 as reference
-from ctxexp.report.negative_controls import NO_CONTEXT
 from ctxexp.results import Key
 from tests.made import METRICS, VARIANCE, results, results_with, stated, texts, told, with_curves
 from tests.shipped import MaxExplainableVariance
+
+NO_CONTEXT = "Negative controls (no context, or no training)"
 
 
 def drawn(axes: Any) -> list[np.ndarray]:

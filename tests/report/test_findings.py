@@ -10,12 +10,13 @@ import pandas as pd
 import pytest
 
 from ctxexp import Results
-from ctxexp.maths.mix import BANDS
 from ctxexp.report.claims import layer_changes
 from ctxexp.report.findings import chart_finding, comparison_finding, finding, findings, marked_steps
 from ctxexp.results import Estimates, Key, RunInfo
 from tests.made import results_with, stated, told
 from tests.shipped import STS, Anisotropy, SelfSimilarity, WordNorm
+
+BANDS = (1 / 3000, 1 / 1000, 1 / 300, 1.0)
 
 MEASURES = {
     **stated("exact", self_similarity=SelfSimilarity()), **stated(anisotropy=Anisotropy(), word_norm=WordNorm())

@@ -14,10 +14,11 @@ import pytest
 
 from ctxexp.report import comparison
 from ctxexp.report import page as report
-from ctxexp.report.charts import PAPER_MEASURES
 from tests.browser import headless, wait_until
 from tests.composed import registry_of
 from tests.made import results
+
+PAPER_MEASURES = ("self_similarity", "anisotropy", "intra_sentence_similarity", "max_explainable_variance")
 
 NASTY = '<b>"tiny"</b> & </script><script>alert(1)</script> {{ data }}'
 

@@ -34,7 +34,7 @@ from ctxexp.jobs import Sinks, finished_on_disk, reuse
 from ctxexp.sink import load_run
 from ctxexp.sinks.mlflow import database, finished_run, views
 from ctxexp.sinks.ui import upload
-from ctxexp.sinks.values import NOTE, OWN_NOTE, flat, headline, keys_to_compare, metric_name, metric_names
+from ctxexp.sinks.values import flat, headline, keys_to_compare, metric_name, metric_names
 from tests.made import results_with, saying, told
 from tests.shipped import MlflowSink
 from tests.tracked import client_of, run_of, tracked
@@ -754,7 +754,7 @@ def test_parallel_jobs_name_one_data_set_and_note_the_experiment(store: Path, wh
     if what == "note":
         for experiment in experiments:
             tags = several[0].client.get_experiment(experiment).tags
-            assert tags[NOTE] == tags[OWN_NOTE] == "what the runs show"
+            assert tags["mlflow.note.content"] == tags["ctxexp.note"] == "what the runs show"
     else:
         assert {len(run.inputs.dataset_inputs) for run in runs(store)} == {3}
 

@@ -26,12 +26,11 @@ from ctxexp import (
 )
 from ctxexp.errors import ConfigError, ConformanceError, TransformError, UnknownName
 from ctxexp.maths.geometry import explained_variance
-from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.testing import check
 from ctxexp.testing.by_name import conform
 from tests.composed import forget_plugin_files, offer, registry_of, run_command_line
 from tests.laws import fails
-from tests.shipped import STS, Center, MaxExplainableVariance, SelfSimilarity, bert, elmo, gpt2, mini
+from tests.shipped import KINDS, STS, Center, MaxExplainableVariance, SelfSimilarity, bert, elmo, gpt2, mini
 
 # What ships.
 
@@ -53,7 +52,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
 SHIPPED = [
     pytest.param(f"{kind}/{name}", options, marks=[pytest.mark.slow] * (kind == "model"))
     for kind, name in registry_of().offers
-    if kind in CONFIG_KINDS
+    if kind in KINDS
     for options in OPTIONS.get(f"{kind}/{name}", [{}])
 ]
 

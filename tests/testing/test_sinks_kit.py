@@ -12,8 +12,9 @@ import pytest
 from ctxexp import Results, Run
 from ctxexp.errors import TrackingError
 from ctxexp.testing import MemorySink, check
-from ctxexp.testing.sinks import VALUES
 from tests.laws import fails
+
+VALUES = "each value once, the layer as its step"
 
 
 def mutant(**members: Any) -> type[MemorySink]:

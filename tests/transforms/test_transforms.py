@@ -16,7 +16,7 @@ from ctxexp import Corpus, CtxexpError, Occurrences, Results
 from ctxexp.command import Built
 from ctxexp.command.key import job_key, transform_label
 from ctxexp.errors import TransformError
-from ctxexp.report import run_facts
+from ctxexp.report import shared_facts
 from ctxexp.transform import Calibration, TransformedLayers
 from tests.composed import composed, of
 from tests.engine import Space, curves, place, shelve
@@ -163,10 +163,10 @@ def test_label_key_and_figures_name_the_transform() -> None:
     assert transform_label(composed("transform=whitening", "transform.k=3")) == "whitening (k=3)"
     assert job_key(plain, "f", "e", "1") != job_key(composed("transform=center"), "f", "e", "1")
     runs = [(t, results_with(info=told(transform=t))) for t in ("none", "center")]
-    assert run_facts.shared_facts(runs[:1]) == []
-    assert run_facts.shared_facts(runs[1:]) == ["transform center"]
-    assert run_facts.shared_facts(runs) == ["2 transforms"]
-    assert run_facts.shared_facts([("older", Results())]) == []
+    assert shared_facts(runs[:1]) == []
+    assert shared_facts(runs[1:]) == ["transform center"]
+    assert shared_facts(runs) == ["2 transforms"]
+    assert shared_facts([("older", Results())]) == []
 
 
 def test_a_run_records_its_transform(tmp_path: Path) -> None:

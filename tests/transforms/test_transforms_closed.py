@@ -12,7 +12,6 @@ from engine import calibrated
 from scipy.stats import spearmanr
 
 from ctxexp.errors import TransformError
-from ctxexp.maths.spectra import CHUNK
 from ctxexp.testing import check
 from ctxexp.transform import Calibration
 from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
@@ -44,7 +43,7 @@ def test_the_contract(factory: Callable[[], Any]) -> None:
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("k", [0, 1, 4])
 def test_all_but_the_top_is_a_truncated_svd(k: int, standardize: bool) -> None:
-    x = cloud(2 * CHUNK + 100)
+    x = cloud(2 * 4096 + 100)
     wide = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
     if standardize:
         wide /= wide.std(axis=0)

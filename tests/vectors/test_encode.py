@@ -21,10 +21,11 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+import ctxexp
 from ctxexp import Corpus, EncodedSentence, Sentence
 from ctxexp.command import Progress
 from ctxexp.errors import ConfigError, DataError, EncodingError, ModelError, StoreError
-from ctxexp.files.code_version import PACKAGE, code_version
+from ctxexp.files.code_version import code_version
 from ctxexp.vectors import Store, StoreWriter
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import encoding as batched
@@ -338,7 +339,8 @@ def test_entries_of_the_first_format_are_encoded_again_and_said(
 
 def test_an_edit_of_code_that_decides_vectors_changes_the_key(tmp_path: Path) -> None:
     package = tmp_path / "ctxexp"
-    shutil.copytree(PACKAGE, package, ignore=lambda _, names: [n for n in names if "." in n and not n.endswith(".py")])
+    own = Path(ctxexp.__file__).parent
+    shutil.copytree(own, package, ignore=lambda _, names: [n for n in names if "." in n and not n.endswith(".py")])
 
     def version() -> str:
         code_version.cache_clear()

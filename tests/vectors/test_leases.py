@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.files.process import HOST, PID, STARTED, process_tags
+from ctxexp.files.process import process_tags
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encode import open_store
 from tests.traced import Counted, corpus
@@ -74,7 +74,7 @@ def test_a_sweep_over_transforms_keeps_shared_vectors(tmp_path: Path, two: int) 
     assert held(tmp_path) == {shared, third}
     assert strange not in held(tmp_path)
     assert opened(tmp_path, "shared", sweep="s", limit=two) == (shared, 0)
-    caches.release(tmp_path, caches.SWEEPS, "s")
+    caches.release(tmp_path, "sweeps", "s")
     opened(tmp_path, "third")
     fourth, _ = opened(tmp_path, "fourth", limit=two)
     assert held(tmp_path) == {third, fourth}
@@ -98,8 +98,8 @@ def test_leased_vectors_of_live_processes_go_last(tmp_path: Path, two: int, capl
         assert "cache.limit_gb=1 or more" in told
         process.kill()
         process.wait()
-        assert caches.leased_keys(tmp_path, caches.SWEEPS) == {mine, last}
-        assert [path.name for path in (tmp_path / "leases" / caches.SWEEPS).iterdir()] == ["mine"]
+        assert caches.leased_keys(tmp_path, "sweeps") == {mine, last}
+        assert [path.name for path in (tmp_path / "leases" / "sweeps").iterdir()] == ["mine"]
 
 
 def test_a_dead_process_keeps_nothing(tmp_path: Path, two: int) -> None:
@@ -113,21 +113,21 @@ def test_a_dead_process_keeps_nothing(tmp_path: Path, two: int) -> None:
 
 
 def test_reused_process_numbers_and_odd_leases_are_recognised(tmp_path: Path) -> None:
-    caches.lease(tmp_path, caches.SWEEPS, "s", "a" * 32)
-    (file,) = (tmp_path / "leases" / caches.SWEEPS / "s").glob("*.json")
+    caches.lease(tmp_path, "sweeps", "s", "a" * 32)
+    (file,) = (tmp_path / "leases" / "sweeps" / "s").glob("*.json")
     tags = process_tags()
     assert json.loads(file.read_text()) == tags
-    for changed, lives in ((STARTED, False), (PID, False), (HOST, True)):
+    for changed, lives in (("ctxexp.process_started", False), ("ctxexp.pid", False), ("ctxexp.host", True)):
         file.write_text(json.dumps(tags | {changed: "4194303999"}))
-        assert caches.leased_keys(tmp_path, caches.SWEEPS) == ({"a" * 32} if lives else set())
-        caches.lease(tmp_path, caches.SWEEPS, "s", "a" * 32)
-    file.write_text(json.dumps(tags | {HOST: "elsewhere"}))
+        assert caches.leased_keys(tmp_path, "sweeps") == ({"a" * 32} if lives else set())
+        caches.lease(tmp_path, "sweeps", "s", "a" * 32)
+    file.write_text(json.dumps(tags | {"ctxexp.host": "elsewhere"}))
     os.utime(file, (time.time() - caches.REMOTE_LEASE_SECONDS - 60,) * 2)
-    assert caches.leased_keys(tmp_path, caches.SWEEPS) == set()
+    assert caches.leased_keys(tmp_path, "sweeps") == set()
     for odd in ("", "[]", "{}", '{"ctxexp.host": 1}', "\udcff"):
-        caches.lease(tmp_path, caches.SWEEPS, "s", "a" * 32)
+        caches.lease(tmp_path, "sweeps", "s", "a" * 32)
         file.write_bytes(odd.encode(errors="surrogateescape"))
-        assert caches.leased_keys(tmp_path, caches.SWEEPS) == set()
+        assert caches.leased_keys(tmp_path, "sweeps") == set()
 
 
 def test_leases_that_are_released_while_they_are_read_are_none(tmp_path: Path) -> None:
@@ -136,15 +136,15 @@ def test_leases_that_are_released_while_they_are_read_are_none(tmp_path: Path) -
 
     def come_and_go() -> None:
         while not over.is_set():
-            caches.lease(tmp_path, caches.SWEEPS, "s", "a" * 32)
-            caches.release(tmp_path, caches.SWEEPS, "s")
+            caches.lease(tmp_path, "sweeps", "s", "a" * 32)
+            caches.release(tmp_path, "sweeps", "s")
 
     thread = threading.Thread(target=come_and_go)
     thread.start()
     try:
         end = time.monotonic() + 0.5
         while time.monotonic() < end:
-            assert caches.leased_keys(tmp_path, caches.SWEEPS) <= {"a" * 32}
+            assert caches.leased_keys(tmp_path, "sweeps") <= {"a" * 32}
     finally:
         over.set()
         thread.join()
@@ -153,17 +153,17 @@ def test_leases_that_are_released_while_they_are_read_are_none(tmp_path: Path) -
 def test_a_cache_that_takes_no_lease_is_used_without(tmp_path: Path) -> None:
     (tmp_path / "leases").write_text("no folder")
     assert opened(tmp_path, "one", sweep="s")[1] > 0
-    caches.release(tmp_path, caches.SWEEPS, "s")
+    caches.release(tmp_path, "sweeps", "s")
 
 
 def test_sums_that_are_read_are_neither_evicted_nor_cleared(tmp_path: Path) -> None:
     for key in ("a" * 32, "b" * 32):
         (tmp_path / f"sums-{key}").mkdir()
         (tmp_path / f"sums-{key}" / "0000.npz").write_bytes(bytes(1000))
-    caches.lease(tmp_path, caches.RUNS, "r", "a" * 32)
+    caches.lease(tmp_path, "runs", "r", "a" * 32)
     caches.make_room(tmp_path, 500, limit=500, keep="")
     assert held(tmp_path) == {"a" * 32}
     assert caches.clear(tmp_path) == []
-    caches.release(tmp_path, caches.RUNS, "r")
+    caches.release(tmp_path, "runs", "r")
     assert [entry.kind for entry in caches.clear(tmp_path)] == ["sums"]
     assert held(tmp_path) == set()

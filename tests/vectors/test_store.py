@@ -15,7 +15,6 @@ import pytest
 
 from ctxexp.errors import StoreError
 from ctxexp.vectors import (
-    HEADER_BYTES,
     DamagedError,
     NotFiniteError,
     Store,
@@ -26,6 +25,8 @@ from ctxexp.vectors import (
     side_by_side,
 )
 from ctxexp.vectors import cache as caches
+
+HEADER_BYTES = 128
 
 
 def write(folder: Path, parts: list[np.ndarray], *, stage: int | None = None) -> np.ndarray:

@@ -14,9 +14,13 @@ from ctxexp_compare.face import run_folders
 from ctxexp_compare.model_card import card, write
 
 from ctxexp import Results
-from ctxexp.report.wording import SHARE_OF_ROOM
 from ctxexp.results import RunInfo
 from tests.made import results_with, told
+
+SHARE_OF_ROOM = (
+    "share of the room above chance = (raw − chance) / (1 − chance): how alike a word's vectors are once the direction "
+    "that all words share is taken off"
+)
 
 MEASURES = {
     "anisotropy": {"name": "anisotropy", "main": "mean_cosine", "title": "Anisotropy", "unit": "cosine"},

@@ -16,7 +16,7 @@ from ctxexp_measures.senses.components.estimate import components, shares
 from ctxexp_measures.senses.components.squares import squares
 
 from ctxexp.maths import Curve, Resamples, interval
-from ctxexp.maths.resampling import MOST, Units
+from ctxexp.maths.resampling import Units
 
 DIM = 12
 LENGTHS = (6, 16)  # words of a sentence: smallest number, and one more than the largest
@@ -78,12 +78,12 @@ class World:
             np.ones(n, np.int64),
             sentence,
             document if sentences_per_document > 1 else None,
-            document % MOST,
+            document % 2048,
         )
         units = Units(
             "document" if sentences_per_document > 1 else "sentence",
             int(n_units),
-            np.arange(n_units) % MOST,
+            np.arange(n_units) % 2048,
             attributes.block,
         )
         return attributes, x.astype(np.float32), units

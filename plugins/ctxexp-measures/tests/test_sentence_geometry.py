@@ -11,7 +11,6 @@ from ctxexp_measures.calibration.sentence_geometry import SentenceGeometry
 from ctxexp import Group
 from ctxexp.errors import MetricError
 from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio
-from ctxexp.maths.spectra import WIDENED
 from ctxexp.testing import check
 from tests.engine import Sides, computed
 from tests.shipped import Whitening
@@ -119,9 +118,9 @@ def test_columns_that_a_transform_left_empty_are_no_dimensions() -> None:
 
 
 def test_pieces_of_any_size_add_up() -> None:
-    x = RNG.normal(size=(2 * WIDENED + 5, 3)) + 1e4
+    x = RNG.normal(size=(2 * 1024 + 5, 3)) + 1e4
     whole, parts = Moments().add(x), Moments().add(x[:1]).add(x[1:700]).add(x[700:])
-    assert (whole.n, parts.n) == (2 * WIDENED + 5,) * 2
+    assert (whole.n, parts.n) == (2 * 1024 + 5,) * 2
     np.testing.assert_allclose(whole.scatter, parts.scatter, rtol=1e-9)
     np.testing.assert_allclose(whole.scatter, np.cov(x.T, bias=True) * len(x), rtol=1e-7)
     assert whole.mean_cosine() == pytest.approx(parts.mean_cosine(), abs=1e-12)

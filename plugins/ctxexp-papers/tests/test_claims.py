@@ -279,13 +279,12 @@ def test_forged_weights_under_the_pinned_snapshots_names_give_no_verdict(
     """Other weights in the hub's cache, the file named by the SHA-256 that the paper's own has."""
     from huggingface_hub import constants
 
-    from ctxexp.models.transformer import PUBLISHED_CHECKPOINTS
     from tests.shipped import bert, mini
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     repository = tmp_path / "models--google-bert--bert-base-cased"
-    snapshot = repository / "snapshots" / PUBLISHED_CHECKPOINTS["bert"].revision
+    snapshot = repository / "snapshots" / "cd5ef92a9fb2f889e972770a36d4ed042daf221e"
     snapshot.mkdir(parents=True)
     (repository / "blobs").mkdir()
     for file in mini("bert").iterdir():
@@ -296,7 +295,7 @@ def test_forged_weights_under_the_pinned_snapshots_names_give_no_verdict(
         elif file.is_file():
             shutil.copyfile(file, snapshot / file.name)
     encoder = bert(weights="published", device="cpu")
-    assert encoder.details["revision"] == PUBLISHED_CHECKPOINTS["bert"].revision
+    assert encoder.details["revision"] == "cd5ef92a9fb2f889e972770a36d4ed042daf221e"
     runs = [(saying(as_claimed("bert"), details=dict(encoder.details)), ""), (as_claimed("gpt2"), "")]
     every = families(runs)
     assert [family.kind for family in every] == ["protocol", "other"]
