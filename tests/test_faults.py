@@ -13,6 +13,7 @@ from benchmarks.faults import Lost, Silent, bench, concurrency
 from benchmarks.faults.__main__ import main
 from benchmarks.faults.bench import BAD, FULL, endings, kinds, read_log, table
 from ctxexp.errors import ConfigError
+from ctxexp.plugins.registry import load_plugin_files
 
 
 def raising(error: BaseException) -> Callable[[], object]:
@@ -35,6 +36,12 @@ ENDINGS: list[tuple[str, Callable[[], object], str]] = [
     ("cannot be tried here", raising(unittest.SkipTest("no tmpfs")), "skipped"),
     ("hangs", lambda: time.sleep(60), "traceback"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _no_plugin_file_stays() -> Iterator[None]:
+    yield
+    load_plugin_files([])
 
 
 @pytest.fixture

@@ -163,9 +163,7 @@ class Built:
                 check_device(device)
         _ = self.baseline, self.calibration
         self._check_shards()
-        for name, metric in self.prototypes.items():
-            if isinstance(metric, Metric) and isinstance(metric._sample, int) and metric._sample < 1:
-                raise ConfigError(f"metric.{name}.sample={metric._sample}: expected at least 1, or null for all")
+        for metric in self.prototypes.values():
             for other in {*metric.baselines} - {RUN} if isinstance(metric, Metric) else ():
                 self.named_baseline(other)
         if config.dataset.offer.builtin:

@@ -110,7 +110,7 @@ class SimilarityMetric(Metric):
     Example:
         >>> class Concordance(SimilarityMetric):
         ...     definition = "share of pairs at which {similarity} and gold have the same sign"
-        ...     main = "share"
+        ...     reading = Reading(main="share")
         ...     def task_statistics(self, parts):
         ...         pairs = ScoredPairs.join(parts)
         ...         same = np.equal(*(np.sign(x) for x in pairs.of("similarity", "gold")))

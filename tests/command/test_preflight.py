@@ -6,12 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from ctxexp_measures.frequency.degeneration import Degeneration
 
-from ctxexp.command import registry
 from ctxexp.errors import ConfigError
 from ctxexp.models import choices
-from tests.composed import check_command, offer
+from tests.composed import check_command
 
 
 def problems(*overrides: str, multirun: bool = False) -> list[str]:
@@ -29,20 +27,6 @@ def test_every_job_of_a_sweep_has_its_own() -> None:
         "baseline size=-5",
         "baseline size=-6",
     ]
-
-
-def test_a_sample_of_a_strangers_metric_is_checked() -> None:
-    class Sampled(Degeneration):
-        sample = -1
-
-    names = registry()
-    offer(names, "metric", "sampled", Sampled)
-    try:
-        assert problems("metric=degeneration", "metric.degeneration.name=sampled") == [
-            "metric.degeneration.sample=-1: expected at least 1, or null for all"
-        ]
-    finally:
-        del names.offers["metric", "sampled"]
 
 
 def test_a_device_that_cannot_be_is_refused_without_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
