@@ -54,11 +54,13 @@ def measure(
     eps: float | None = None,
     block_bytes: int = 1 << 20,
     intervals: Intervals = "new_text",
+    observers: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Results:
     """The metrics over a store's words."""
     chance = baseline or OnePerSentence(exact=True)
-    rows = WordRows(store, occurrences, chance, seed=seed, eps=eps, block_bytes=block_bytes, intervals=intervals)
+    how = {"eps": eps, "block_bytes": block_bytes, "intervals": intervals, "observers": observers}
+    rows = WordRows(store, occurrences, chance, seed=seed, **how)  # type: ignore[arg-type]
     return path.measure([rows], metrics, seed=seed, **options)
 
 

@@ -11,11 +11,9 @@ import pytest
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Results, Sentence
 from ctxexp.measuring.curves import listed_factor, word_tables
-from ctxexp.measuring.measure import measure
-from ctxexp.measuring.words import WordRows
 from ctxexp.report.page.explorer import explorer_data
 from ctxexp.report.page.word_map import extremes
-from tests.engine import DIM, Memory, shelve
+from tests.engine import DIM, Memory, measure, shelve
 from tests.shipped import OnePerSentence, SelfSimilarity
 
 
@@ -123,10 +121,8 @@ def test_extremes_intervals_of_equal_words_cover_as_stated(n_words: int, least: 
         x = np.zeros((len(shelf.unit_codes), DIM), np.float32)
         x[::2] = rows(len(text) // documents)
         x[1::2] = rng.normal(size=(len(text), DIM))
-        tables = measure(
-            [WordRows(Memory(shelf, [x]), occurrences, OnePerSentence(size=50), seed=0)],  # type: ignore[arg-type]
-            {"s": SelfSimilarity}, bootstrap=2,
-        ).tables  # fmt: skip
+        store, chance = Memory(shelf, [x]), OnePerSentence(size=50)
+        tables = measure(store, occurrences, {"s": SelfSimilarity}, chance, bootstrap=2).tables  # type: ignore[arg-type]
         errors = tables["s_errors"].set_index("word")
         for name in ("most_self_similar", "least_self_similar"):
             for one in tables[name].itertuples():

@@ -9,30 +9,32 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+import ctxexp
+from ctxexp.command import Progress
 from ctxexp.errors import MetricError
-from ctxexp.measuring.measure import measure
-from ctxexp.measuring.words import WordRows
-from ctxexp.progress import Progress, Stage
+from ctxexp.progress import Stage
 from ctxexp.results import Key
-from tests.engine import world
+from tests.engine import measure, world
 from tests.shipped import OnePerSentence, SelfSimilarity
 
 RAW = Key("s", "raw")
 
 
 def test_a_seed_of_0_and_1000_resamples_are_the_defaults() -> None:
-    store, occurrences, _ = world((1.0,))
-    baseline = OnePerSentence(size=50)
-    plain = measure([WordRows(store, occurrences, baseline)], {"s": SelfSimilarity})
-    named = measure([WordRows(store, occurrences, baseline, seed=0)], {"s": SelfSimilarity}, seed=0, bootstrap=1000)
-    assert plain.replicates[RAW].shape == (1, 1000)
+    text = ["The river bank was steep.", "The bank lent money.", "Money flowed like a river."]
+    metrics = {"s": SelfSimilarity}
+    plain = ctxexp.measure("bert", text, metrics=metrics, min_contexts=2, progress=False)
+    named = ctxexp.measure(
+        "bert", text, metrics=metrics, min_contexts=2, bootstrap=1000, progress=False, options=["seed=0"]
+    )
+    assert plain.replicates[RAW].shape == (5, 1000)
     np.testing.assert_array_equal(plain.replicates[Key("s", "adjusted")], named.replicates[Key("s", "adjusted")])
     assert (plain.info.seed, plain.info.bootstrap) == (0, 1000)
 
 
 def test_one_resample_has_a_value_and_no_interval() -> None:
     store, occurrences, _ = world((1.0,))
-    results = measure([WordRows(store, occurrences, OnePerSentence())], {"s": SelfSimilarity}, bootstrap=1)
+    results = measure(store, occurrences, {"s": SelfSimilarity}, OnePerSentence(), bootstrap=1)
     assert np.isfinite(results.replicates[RAW]).all()
     assert np.isnan([results.by_key[RAW].low, results.by_key[RAW].high]).all()
 
@@ -51,11 +53,9 @@ def test_progress_is_by_layer() -> None:
             steps.append(n)
 
     store, occurrences, _ = world()
-    rows = WordRows(store, occurrences, OnePerSentence())
-    measure([rows], {"s": SelfSimilarity}, bootstrap=0, progress=Recorder())
-    assert stages == [(rows.stage[0], 2, rows.stage[1])]
+    measure(store, occurrences, {"s": SelfSimilarity}, bootstrap=0, progress=Recorder())
+    assert stages == [("measuring", 2, "layers")]
     assert steps == [1, 1]
-    assert rows.stage[0] != rows.stage[1]
 
 
 class Fails(SelfSimilarity):
@@ -78,5 +78,5 @@ def test_a_failing_block_is_named_by_its_first_group_and_size() -> None:
         more = f" (or one of {n - 1} more of {size} rows)" if n > 1 else ""
         metric = type("Fails", (Fails,), {"size": size})
         with pytest.raises(MetricError, match=re.escape(f"word {first!r}{more}")):
-            measure([WordRows(store, occurrences, OnePerSentence())], {"s": metric}, bootstrap=0)
+            measure(store, occurrences, {"s": metric}, OnePerSentence(), bootstrap=0)
     assert {1, 2} <= {*groups.tolist()}

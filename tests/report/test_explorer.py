@@ -18,8 +18,6 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from ctxexp import Corpus, Occurrences, Results
-from ctxexp.measuring.measure import measure
-from ctxexp.measuring.words import WordRows
 from ctxexp.report.page import write_report
 from ctxexp.report.page.explorer import (
     Explorer,
@@ -33,10 +31,12 @@ from ctxexp.report.page.explorer import (
 from ctxexp.report.page.word_map import WordMap
 from ctxexp.testing.transforms import row_index
 from tests.browser import headless, texts, wait_until
+from tests.engine import measure
 from tests.made import told
-from tests.shipped import MaxExplainableVariance, OnePerSentence, SelfSimilarity, polysemy
+from tests.shipped import MaxExplainableVariance, SelfSimilarity, polysemy
 
 LAYERS = {"bert": 5, "gpt2": 5, "elmo": 3}  # of the models that ship
+METRICS = {"self_similarity": SelfSimilarity, "mev": MaxExplainableVariance}
 
 
 class Random:
@@ -62,9 +62,7 @@ def runs() -> list[tuple[str, Results]]:
     for seed, (name, n) in enumerate(LAYERS.items()):
         store = Random(shelf.unit_codes, n, seed)
         points = WordMap(shelf, occurrences, corpus, dim=8, most=3072)
-        rows = WordRows(store, occurrences, OnePerSentence(exact=True), observers={"word_map": points})
-        metrics = {"self_similarity": SelfSimilarity, "mev": MaxExplainableVariance}
-        results = measure([rows], metrics, bootstrap=5)
+        results = measure(store, occurrences, METRICS, observers={"word_map": points}, bootstrap=5)
         found.append((name, replace(results, info=results.info | told(name=name))))
     return found
 
@@ -193,8 +191,7 @@ def test_the_page_of_a_large_text_and_deep_models_stays_below_8_mb(tmp_path: Pat
     occurrences = Occurrences.of(shelf, corpus, keep=str.isalpha)
     store = Random(shelf.unit_codes, 25, 1)
     points = WordMap(shelf, occurrences, corpus, dim=8, most=3072)
-    rows = WordRows(store, occurrences, OnePerSentence(exact=True), observers={"word_map": points})
-    results = measure([rows], {"self_similarity": SelfSimilarity, "mev": MaxExplainableVariance}, bootstrap=5)
+    results = measure(store, occurrences, METRICS, observers={"word_map": points}, bootstrap=5)
     assert len(results.tables["word_map"]) > 3072
     many = [(f"model {i}", replace(results, info=told(name=f"model {i}"))) for i in range(6)]
     path = write_report(many, tmp_path / "report.html")

@@ -14,7 +14,7 @@ from ctxexp_measures.calibration.league.figure import league_figure
 from ctxexp_measures.calibration.league.standings import paired_interval, standings, t_interval, transform_name
 from ctxexp_measures.calibration.league.table import table_league
 from ctxexp_measures.calibration.li_2020 import published as li_2020
-from ctxexp_measures.calibration.li_2020.table import table_li_2020
+from ctxexp_measures.calibration.li_2020.table import table_li_2020, table_li_2020_nli
 from scipy import stats
 
 from ctxexp import Corpus, Pair, Results, Sentence
@@ -304,6 +304,25 @@ def test_the_papers_own_weights_stand_under_their_published_rows() -> None:
     (nli,) = [i for i, row in enumerate(rows) if row["row"] == "BERT-base-flow (NLI*)"]
     assert rows[nli + 1]["fitted on"] == "snli"
     assert "not run" in rows[[row["row"] for row in rows].index("BERT-large") + 1]["row"]
+
+
+def test_models_trained_on_nli_have_a_table_of_their_own() -> None:
+    nli = {"weights": "sentence-transformers/bert-base-nli-mean-tokens", "title": "bert-base-nli"}
+    runs = [("a", seven(**nli)), ("b", seven("flow", mixed=50.0, **nli))]
+    table = table_li_2020_nli(runs)
+    assert table is not None
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.shown]
+    names = [row["row"] for row in rows]
+    assert names[names.index("BERT-base-NLI-last2avg") + 1].endswith(
+        "mean of the first and the last block (flow_paper_last2)"
+    )
+    flow = rows[names.index("BERT-base-NLI-flow (target)") + 1]
+    assert (flow["source"], flow["STS-B"]) == ("ours", "50.00")
+    assert names[names.index("BERT-large-NLI") + 1] == "bert-large-nli, mean of the last layer: not run"
+    assert table_li_2020(runs) is None
+    assert table_li_2020_nli([("a", seven())]) is None
+    both = published_and_ours([*runs, ("c", seven())])
+    assert not any("bert-base-nli" in row["row"] for row in both)
 
 
 def test_runs_of_a_task_each_make_one_row() -> None:
