@@ -159,7 +159,7 @@ class ModelError(CtxexpError):
 
 
 class EncodingError(CtxexpError):
-    """An encoder's output breaks the contract of `ctxexp.model.Encoder`."""
+    """An encoder's output breaks the contract of `ctxexp.Encoder`."""
 
 
 class TransformError(CtxexpError):

@@ -123,9 +123,10 @@ class Metric(ABC):
     """A measure of one layer, fed one complete group of rows at a time. One instance serves one layer.
 
     `title` is its name on figures (default: its label), `unit` that of its values (`cosine`, `l2`; `share`: of a
-    group's variance, 1 where its rows lie on one line through the origin), `definition` one line on what is computed,
-    and `reading` how its values are read. `variant` tells metrics of one title apart, empty for the usual one: variants
-    are panels of one figure, and none is compared with published values of another.
+    group's variance, 1 where its rows lie on one line through the origin), `min_rows` the least number of rows that a
+    group must have to be scored (in `GroupMean`: 2), `definition` one line on what is computed, and `reading` how its
+    values are read. `variant` tells metrics of one title apart, empty for the usual one: variants are panels of one
+    figure, and none is compared with published values of another.
 
     `invariances` names what leaves the numbers as they are: `rotation` of the space, `scale` (one factor for all rows),
     `row_scale` (a factor per row), `shift` (one vector added to all rows), `permutation` of a group's rows. An instance

@@ -89,6 +89,8 @@ class SweepReport:
 class Sink:
     """Sends one run to a destination: `start` once, `log` once, `finish` once, also where `start` failed.
 
+    `finish` may then find nothing that `start` sets: what it reads should have a value from `__init__` on.
+
     An object serves one run. Of a sweep, one more object in the process that starts the jobs gets `prepare_jobs` before
     the first job, and `finish_sweep` and `charts_link` after the last one; a lone run's gets `prepare_jobs` first.
 

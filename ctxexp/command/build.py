@@ -51,6 +51,8 @@ log = logging.getLogger("ctxexp")
 class Built:
     """The parts of a config, each built once, and the study of them.
 
+    `corpus` is its text, `encoder` its model, `title` what figures call the run.
+
     Control, engine and sinks are built at once, since they judge their own values; the others when they are first
     needed. A study builds metrics and transforms anew for each layer: `metrics` are factories, `prototypes` one
     instance of each, of which only the attributes are read.

@@ -292,6 +292,10 @@ def _explain(text: str, overrides: Sequence[str]) -> str:
     if match := re.search(r"Could not (?:find|load) '([^']+)'", text):
         group, _, name = match.group(1).rpartition("/")
         return f"no {group} {name!r}{install_hint(group, name)}{near(name, _options(group))}"
+    if match := re.search(r"Environment variable '([^']+)' not found", text):
+        key = re.search(r"full_key: (\S+)", text)
+        where = f"{key.group(1)}: " if key else ""
+        return f"{where}the environment has no variable {match.group(1)!r}; export it first"
     if match := re.search(r"You must specify '([^']+)'", text):
         return f"{match.group(1)} needs a value, as in {match.group(1)}=NAME"
     return line(text)

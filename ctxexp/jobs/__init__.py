@@ -156,7 +156,7 @@ def describe_sinks(folder: Path, sinks: Sinks) -> str:
     descriptions = sinks.descriptions()
     first = next((about for about in descriptions.values() if about.get("link")), {})
     write_state(folder, sinks=descriptions, link=first.get("link", ""))
-    return "" if first.get("hint") else first.get("link", "")
+    return next((about["link"] for about in descriptions.values() if about.get("link") and not about.get("hint")), "")
 
 
 def _finish(sinks: Sinks, folder: Path, status: Status, error: str | None) -> None:

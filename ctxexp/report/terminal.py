@@ -208,7 +208,9 @@ def _answer_column(key: Key, places: Sequence[tuple[Results, int]], one: bool, i
         return ["\n".join(textwrap.wrap(name, MIN_COLUMN)), *_align_cells(rows)]
     spread = "sd of seeds" if any(results.info.seeds for results, _ in places) else "95% interval"
     statistic = "share" if key.statistic == "share_of_room" else key.name
-    head, *cells = _align_cells([[statistic, spread, *BESIDE], *rows])
+    table = [[statistic, spread, *BESIDE], *rows]
+    kept = [i for i in range(len(table[0])) if i == 0 or any(row[i] for row in rows)]  # what no line has needs no head
+    head, *cells = _align_cells([[row[i] for i in kept] for row in table])
     return [f"{name}\n{head}", *cells]
 
 

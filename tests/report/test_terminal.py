@@ -93,7 +93,7 @@ def test_a_command_ends_with_sentences_and_a_line_a_run() -> None:
     said, table = lines[: lines.index("")], lines[lines.index("") + 1 :]
     assert [line.partition(" in ")[2].partition(":")[0] for line in said[:2]] == ["bert", "gpt2"]
     assert said[2].startswith("Last layer: ")
-    heads = ["adjusted", "95%", "interval", "raw", "chance", "word", "norm", "variance", "released"]
+    heads = ["adjusted", "95%", "interval", "chance", "word", "norm", "variance", "released"]
     assert table[1].split() == heads
     assert table[3].split() == ["bert", "0.100", "[0.080,", "0.130]", "0.900", "123.450", "-0.400"]
 

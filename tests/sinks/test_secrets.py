@@ -6,6 +6,8 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from omegaconf import OmegaConf
@@ -14,7 +16,7 @@ from ctxexp.command.cli import main
 from ctxexp.command.config import environment_texts
 from ctxexp.errors import ConfigError
 from ctxexp.files import credentials
-from ctxexp.jobs import execute
+from ctxexp.jobs import Sinks, describe_sinks, execute
 from tests.composed import config_of, forget_plugin_files
 from tests.made import told
 
@@ -193,6 +195,18 @@ def test_a_link_is_printed_without_the_key(
     monkeypatch.setenv("MYKEY", "hunter22")
     assert not typed([*RUN, "sink=leaky", "sink.leaky.pin=${oc.env:MYKEY}"], monkeypatch)
     assert "run:    https://host/runs?id=***\n" in capfd.readouterr().out
+
+
+def test_a_variable_that_is_not_set_is_named_with_its_key(
+    received: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert typed([*RUN, "sink=watch", "sink.watch.pin=${oc.env:NOKEY}"], monkeypatch)
+    assert "error: sink.watch.pin: the environment has no variable 'NOKEY'; export it first\n" in capfd.readouterr().err
+
+
+def test_the_link_that_is_printed_needs_nothing_started_first(tmp_path: Path) -> None:
+    links = {"mlflow": {"link": "http://store", "hint": ", served by ctxexp ui"}, "other": {}, "mine": {"link": "u"}}
+    assert describe_sinks(tmp_path, cast(Sinks, SimpleNamespace(descriptions=lambda: links))) == "u"
 
 
 @pytest.mark.parametrize("flags", [["--cfg", "job"], ["--cfg", "job", "--resolve"], ["--info", "config"]])

@@ -312,6 +312,7 @@ class EigenColumns(EigenRows):
 def test_sound_shares_pass() -> None:
     assert check("metric", Share).failures == {}
     assert check("metric", EigenColumns).failures == {}
+    assert check("metric", type("Picky", (Share,), {"min_rows": 4})).failures == {}  # smaller groups have no score
 
 
 @pytest.mark.parametrize("mutant", [CentredAboveOnly, CentredBelowOnly])
