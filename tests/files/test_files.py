@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import resource
 from collections.abc import Callable, Iterator
@@ -19,7 +20,6 @@ from matplotlib.figure import Figure
 from ctxexp import Corpus, Results
 from ctxexp.errors import DiskError, StoreError, TrackingError
 from ctxexp.files import atomic_write
-from ctxexp.files.process import read_state
 from ctxexp.jobs import describe
 from ctxexp.models.vector_files import EXPORTS
 from ctxexp.report import Table, frame, write_file
@@ -155,7 +155,7 @@ def test_a_job_whose_results_do_not_fit_has_failed(tmp_path: Path) -> None:
         pytest.raises(DiskError, match=r"^cannot write .*/words\.csv: File too large; choose a writable"),
     ):
         run(tmp_path / "job", large)
-    state = read_state(tmp_path / "job")
+    state = json.loads((tmp_path / "job" / "status.json").read_text())
     assert state["status"] == "FAILED"
     assert "words.csv: File too large" in state["error"]
     assert not {"results.json", "words.csv"} & set(held(tmp_path / "job"))
@@ -163,7 +163,7 @@ def test_a_job_whose_results_do_not_fit_has_failed(tmp_path: Path) -> None:
         run(tmp_path / "other", large)
     assert held(tmp_path / "other") == {}
     run(tmp_path / "job", large)
-    assert read_state(tmp_path / "job")["status"] == "FINISHED"
+    assert json.loads((tmp_path / "job" / "status.json").read_text())["status"] == "FINISHED"
 
 
 def test_a_full_disk_is_one_line_whoever_meets_it(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from ctxexp import Corpus, Pair, Results, Sentence
 from ctxexp.command import Built, registry
 from ctxexp.command.key import transform_label
 from ctxexp.errors import ConfigError, TrackingError, UnknownName
-from ctxexp.maths.statistics import percentiles
 from ctxexp.report.terminal import write_figures, write_tables
 from ctxexp.results import LAYER, Key
 from ctxexp.vectors.stores import layer_mixes
@@ -398,7 +397,7 @@ def test_intervals_of_runs_use_the_replicates_that_transforms_share() -> None:
     for task in ("one", "two", "avg"):
         low, high = (first.by_name[f"sts/{task}/all_ci_{end}"] for end in ("low", "high"))
         for i in range(2):
-            found = percentiles(first.replicates[Key("sts", "all", task)][i])
+            found = np.percentile(first.replicates[Key("sts", "all", task)][i], [2.5, 97.5])
             assert found == pytest.approx((low[i], high[i]), abs=1e-4)
     assert Results().merge(first).replicates == first.replicates
     without = measure_pairs(Vectors(1.0), corpus, {"sts": STS}, seed=0, bootstrap=0)
