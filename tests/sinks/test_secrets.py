@@ -25,7 +25,7 @@ PLUGIN = '''
 import os
 from pathlib import Path
 import ctxexp
-from ctxexp.sink import Sink
+from ctxexp import Sink
 
 class Watch(Sink):
     """Sends curves to a service."""
