@@ -41,7 +41,7 @@ from ctxexp.errors import CtxexpError, near
 from ctxexp.files.code_version import __version__ as __version__
 from ctxexp.groups import Block, Group, Pairs
 from ctxexp.metric import Estimate, GroupMean, Metric, Output, Reading
-from ctxexp.metrics.similarity import ScoredPairs, SimilarityMetric
+from ctxexp.metrics.annotated import ScoredPairs, SimilarityMetric
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.huggingface import from_transformers
 from ctxexp.models.word_vectors import from_arrays

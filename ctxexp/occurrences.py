@@ -13,8 +13,8 @@ import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import ConfigError, DataError, MetricError
-from ctxexp.maths.mix import MixedWords, WordMix
 from ctxexp.maths.resampling import Units, blocks_of
+from ctxexp.maths.statistics import MixedWords, WordMix
 from ctxexp.model import Encoder
 
 EQUAL = WordMix(weights="equal")

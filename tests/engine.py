@@ -22,10 +22,10 @@ from ctxexp import (
     Pairs,
     Results,
     Sentence,
+    measuring,
 )
 from ctxexp.groups import Gather, Place, WordReader
-from ctxexp.measuring import measure as path
-from ctxexp.measuring.words import Intervals, PairRows, WordRows
+from ctxexp.measuring.rows import Intervals, PairRows, WordRows
 from ctxexp.occurrences import Layers
 from ctxexp.testing.report import numbers
 from ctxexp.testing.transforms import MemoryRowIndex
@@ -61,7 +61,7 @@ def measure(
     chance = baseline or OnePerSentence(exact=True)
     how = {"eps": eps, "block_bytes": block_bytes, "intervals": intervals, "observers": observers}
     rows = WordRows(store, occurrences, chance, seed=seed, **how)  # type: ignore[arg-type]
-    return path.measure([rows], metrics, seed=seed, **options)
+    return measuring.measure([rows], metrics, seed=seed, **options)
 
 
 def reader_of(layer: np.ndarray, occurrences: Occurrences, i: int = 0, block_bytes: int = 1 << 20) -> WordReader:
@@ -74,7 +74,7 @@ def measure_pairs(
 ) -> Results:
     """The metrics over a corpus's gold pairs."""
     own = {name: space.pop(name) for name in ("progress", "folder") if name in space}
-    return path.measure([PairRows(vectors, corpus, **space)], metrics, seed=seed, bootstrap=bootstrap, **own)
+    return measuring.measure([PairRows(vectors, corpus, **space)], metrics, seed=seed, bootstrap=bootstrap, **own)
 
 
 def calibrated(

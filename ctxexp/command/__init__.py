@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ctxexp.command.cli import Verb
 from ctxexp.command.face import configured
 from ctxexp.command.names import typed_model
-from ctxexp.command.verb import Verb
 from ctxexp.plugins.registry import registry
 from ctxexp.progress import Progress, show
 

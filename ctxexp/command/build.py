@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ctxexp.baselines import Baseline
-from ctxexp.command.config import Component, Config, component_of, parse_config, values_of_run
+from ctxexp.command.config import SHARDS, Component, Config, component_of, parse_config, values_of_run
 from ctxexp.command.key import key_of, run_info, run_title
-from ctxexp.command.options import SHARDS
 from ctxexp.controls import Control
 from ctxexp.dataset import Corpus, TextStream
 from ctxexp.datasets.checks import check_corpus, check_sentences, deduplicate
@@ -28,8 +27,8 @@ from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near,
 from ctxexp.files import user_path
 from ctxexp.jobs import Sinks
 from ctxexp.measuring.one_pass import OnePass, check_parts
+from ctxexp.measuring.rows import Observer
 from ctxexp.measuring.study import Study
-from ctxexp.measuring.words import Observer
 from ctxexp.metric import RUN, Metric
 from ctxexp.model import Encoder, contract_violation
 from ctxexp.models.choices import check_arguments, check_device
@@ -37,7 +36,7 @@ from ctxexp.occurrences import check_contexts
 from ctxexp.plugins.offers import publisher
 from ctxexp.plugins.registry import load_plugin_files, plugin_files, registry
 from ctxexp.progress import Progress
-from ctxexp.report.page.word_map import TABLE, WordMap
+from ctxexp.report.page.explorer import TABLE, WordMap
 from ctxexp.results import Results
 from ctxexp.results.objective import Objective
 from ctxexp.transform import Calibration

@@ -3,25 +3,193 @@ experiment.
 
 Everything that a user can get wrong ends here as one line, `error: ...`, and exit status 2; an unexpected exception
 keeps its traceback. A job's failure is recorded and the sweep goes on; the exit status is then 1.
+
+A verb, `ctxexp NAME word key=value`, is a function with typed parameters, whose docstring is its help. Bare words are
+its positional arguments, `key=value` its keyword ones. A docstring's lines `name: text` say what each is, its line
+`example: ctxexp NAME ...` how it is typed. A function of `*args: str` alone gets them as typed. A path called `out` is
+where the verb writes, a folder if its default is one: it is tried before the verb begins. A function that returns a
+`Document` leaves to this frame what is printed and written, and has `json=true` too.
 """
 
 from __future__ import annotations
 
 import atexit
 import gc
+import inspect
+import json
 import logging
+import re
 import signal
 import sys
-from collections.abc import Sequence
+import typing
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from functools import cached_property
+from inspect import Parameter
+from pathlib import Path
+from typing import Any, Literal, get_origin
 
-from ctxexp.command.help import help_of
-from ctxexp.command.verb import HELP, Verb
-from ctxexp.errors import CtxexpError, line
+from ctxexp.command.help import EXAMPLE, columns, help_of
+from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, near, short, suggestions
+from ctxexp.files import check_writable, user_path
 from ctxexp.files.code_version import __version__, skip_damaged
 from ctxexp.files.credentials import mask, refuse_clear
 from ctxexp.plugins import COMMAND
+from ctxexp.plugins.offers import parse_value, type_text, value_text
 from ctxexp.plugins.registry import registry
-from ctxexp.progress import show, silence
+from ctxexp.progress import show, silence, terminal_width
+from ctxexp.report.terminal import Document
+
+HELP = {"-h", "--help"}
+BARE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
+JSON = Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=bool)
+
+
+class Verb:
+    """A function as a verb: its words are read as the types of its parameters, and what it returns is shown.
+
+    Args:
+        name: The word behind `ctxexp`.
+        function: Of typed parameters, described in its docstring. It returns a `Document`, an exit status, or None,
+            which counts as 0.
+
+    Example:
+        >>> from ctxexp.report import Document
+        >>> def count(word: str, *, of: str = "e") -> Document:
+        ...     '''Count a letter.
+        ...
+        ...     word: where
+        ...     of: the letter
+        ...     '''
+        ...     return Document(sentences=[f"{word.count(of)} of {of!r} in {word!r}"])
+        >>> Verb("count", count)(["sentence", "of=n"])
+        2 of 'n' in 'sentence'
+        0
+        >>> Verb("count", count)(["sentence", "json=true"])  # doctest: +ELLIPSIS
+        {"verb": "count", "status": 0, "sentences": ["3 of 'e' in 'sentence'"], "tables": {}, "files": []}
+        0
+    """
+
+    def __init__(self, name: str, function: Callable[..., Document | int | None]) -> None:
+        self.name, self.function = name, function
+
+    def __call__(self, args: Sequence[str]) -> int:
+        """Call it with these words of the command line; returns its exit status.
+
+        With `--help` its help is printed instead. Raises ConfigError for an argument that it doesn't take, and for one
+        that is missing; DiskError where `out` can't be written.
+        """
+        params = self.parameters
+        if len(params) == 1 and params[0].kind is params[0].VAR_POSITIONAL and params[0].annotation in (str, Any):
+            return int(self.function(*args) or 0)  # type: ignore[arg-type]  # such a function returns no document
+        if HELP & set(args):
+            show(self.usage())
+            return 0
+        bare, keywords = self.arguments(args)
+        as_json = bool(keywords.pop("json", False)) if self.makes_document else False
+        place = next((p.default for p in params if p.name == "out"), None)
+        out = keywords.get("out", place)
+        is_folder = isinstance(place, Path) and not place.suffix
+        try:
+            if isinstance(out, Path):  # what takes minutes to compute shall not be lost for want of a place
+                check_writable(out)
+                if is_folder and out.suffix != ".csv" and out.is_file():
+                    raise DiskError(f"cannot write {out}: a file where a folder is to be; choose another place")
+            with redirect_stdout(sys.stderr if as_json else sys.stdout):
+                made = self.function(*bare, **keywords)
+                files = made.save(out if isinstance(out, Path) else None) if isinstance(made, Document) else []
+        except (DiskError, OSError) as error:
+            if not isinstance(out, Path) or str(out) not in str(error):
+                raise
+            raise DiskError(f"{error} (out=)") from error
+        if not isinstance(made, Document):
+            return made or 0
+        if as_json:
+            print(json.dumps({"verb": self.name, **made.as_dict(files)}, ensure_ascii=False, default=str))
+        else:
+            show(made.text(terminal_width(), files))
+        return made.status
+
+    @property
+    def makes_document(self) -> bool:
+        """Whether the function says that it returns a Document."""
+        return self._hints.get("return") is Document
+
+    @cached_property
+    def _hints(self) -> dict[str, Any]:
+        try:
+            return typing.get_type_hints(self.function, include_extras=True)
+        except Exception:  # a name that is imported for type checkers only, or no type at all
+            return {}
+
+    @cached_property
+    def parameters(self) -> list[Parameter]:
+        """The function's parameters, their annotations as types, and `json` where it makes a document."""
+        signature = inspect.signature(self.function).parameters.values()
+        params = [p.replace(annotation=self._hints.get(p.name, Any)) for p in signature]
+        return [*params, JSON] if self.makes_document else params
+
+    def arguments(self, args: Sequence[str]) -> tuple[list[object], dict[str, object]]:
+        """The positional and the keyword arguments in `args`, read as the types of the parameters."""
+        name, params = self.name, self.parameters
+        keys = {p.name: p.annotation for p in params if p.kind is p.KEYWORD_ONLY}
+        other = next((p.annotation for p in params if p.kind is p.VAR_KEYWORD), None)
+        places = [p for p in params if p.kind in BARE]
+        bare: list[object] = []
+        keywords: dict[str, object] = {}
+        for word in args:
+            key, sign, text = word.partition("=")
+            if sign and key.isidentifier():
+                if key == "plugins" and key not in keys and other is None:
+                    raise ConfigError(f"plugins= stands before the verb: ctxexp {line(word, 80)} {name}")
+                if key not in keys and other is None:
+                    is_model_s = "options" in keys and not suggestions(key, keys)
+                    hint = f'; a model\'s own stand behind it: "MODEL {line(word, 80)}"' if is_model_s else ""
+                    raise ConfigError(f"ctxexp {name} has no argument {key!r}{near(key, keys)}{hint}")
+                keywords[key] = _read(key, text, keys.get(key, other))
+                continue
+            open_places = places[len(bare) :] or [p for p in places[-1:] if p.kind is p.VAR_POSITIONAL]
+            if word.startswith("-") or not open_places:
+                hint = f"; is it text={word}?" if "text" in keys else ""
+                raise ConfigError(f"{short(word)}: expected key=value{hint}; ctxexp {name} --help says which")
+            bare.append(_read(open_places[0].name, word, open_places[0].annotation))
+        unset = [p for p in params[len(bare) :] if p.default is p.empty and p.kind in BARE[:2]]
+        unset += [p for p in params if p.default is p.empty and p.kind is p.KEYWORD_ONLY and p.name not in keywords]
+        for param in unset:
+            key = param.name.upper() if param.kind in BARE else f"{param.name}=..."
+            hint = self.notes[1].get(param.name, type_text(param.annotation))
+            raise ConfigError(f"ctxexp {name} needs {key}: {hint}")
+        return bare, keywords
+
+    @cached_property
+    def notes(self) -> tuple[str, dict[str, str]]:
+        """From its docstring: the description, in paragraphs, and a line on each of its arguments and an example."""
+        doc, names = inspect.getdoc(self.function) or "", "|".join([*(p.name for p in self.parameters), EXAMPLE])
+        about, *sections = re.split(rf"^({names}): ", doc, flags=re.MULTILINE)
+        paragraphs = [" ".join(paragraph.split()) for paragraph in about.split("\n\n")]
+        each = {key: " ".join(text.split()) for key, text in zip(sections[::2], sections[1::2], strict=True)}
+        return "\n\n".join(filter(None, paragraphs)), {"json": "print one JSON document, for scripts"} | each
+
+    def usage(self) -> str:
+        """The verb's help: how it is typed, what it does, and an argument a line with its default."""
+        params, (about, hints) = self.parameters, self.notes
+        usage, rows = ["usage: ctxexp", self.name], []
+        for p in params:
+            if p.kind is p.VAR_POSITIONAL:
+                usage.append(f"[{p.name.upper()} ...]")
+            elif p.kind in BARE:
+                usage.append(p.name.upper() if p.default is p.empty else f"[{p.name.upper()}]")
+            key = p.name.upper() if p.kind in BARE else p.name
+            default = "" if p.default is p.empty else f"={value_text(p.default)}"
+            choices = f" ({type_text(p.annotation)})" if get_origin(p.annotation) is Literal else ""
+            rows.append((key + default, hints.get(p.name, type_text(p.annotation)) + choices))
+        example = f"\n\nexample: {hints[EXAMPLE]}" if EXAMPLE in hints else ""
+        return f"{' '.join(usage)} [key=value ...]{example}\n\n{about}\n\n{columns(rows)}"
+
+
+def _read(key: str, text: str, expected: object) -> object:
+    value = parse_value(key, text, expected)
+    return user_path(text) if isinstance(value, Path) else value
 
 
 def main() -> None:

@@ -30,6 +30,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command.build import Built
 from ctxexp.command.config import (
+    MEANT,
     MISSING,
     Config,
     parse_config,
@@ -39,7 +40,6 @@ from ctxexp.command.config import (
 )
 from ctxexp.command.help import option_names
 from ctxexp.command.names import config_folder, config_folders, spread_models
-from ctxexp.command.options import MEANT
 from ctxexp.command.overrides import (
     expand_locations,
     expand_sweeps,

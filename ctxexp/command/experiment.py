@@ -26,6 +26,7 @@ from omegaconf.errors import OmegaConfBaseException
 from ctxexp.command import compose
 from ctxexp.command.build import Built, sinks_of
 from ctxexp.command.config import (
+    MEANT,
     Config,
     as_written,
     components_of,
@@ -37,7 +38,6 @@ from ctxexp.command.config import (
 )
 from ctxexp.command.key import plugins_used
 from ctxexp.command.names import add_config_folder, config_folder, quote
-from ctxexp.command.options import MEANT
 from ctxexp.command.overrides import write_out
 from ctxexp.datasets.downloads import vector_folder
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line

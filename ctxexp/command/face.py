@@ -35,8 +35,7 @@ from ctxexp.transform import Transform
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from ctxexp.command.config import Config
-    from ctxexp.command.options import WordOptions
+    from ctxexp.command.config import Config, WordOptions
     from ctxexp.report.comparison import Comparison
 
 KEYS = {key: key for key in ("seed", "min_contexts", "bootstrap", "weights", "device")}
@@ -171,7 +170,7 @@ def configured(
 
 def _unknown(key: str) -> str:
     """The message on a keyword that `measure` doesn't have: the nearest one, or the nearest key of the config."""
-    from ctxexp.command.options import RunOptions, WordOptions
+    from ctxexp.command.config import RunOptions, WordOptions
 
     keys = *RunOptions.__dataclass_fields__, *(f"words.{name}" for name in WordOptions.__dataclass_fields__)
     meant = {name.rpartition(".")[2]: f"options={{{name!r}: ...}}" for name in keys}

@@ -16,8 +16,8 @@ from hydra.core.override_parser.types import ChoiceSweep, Glob, Override, Quoted
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
+from ctxexp.command.config import MEANT
 from ctxexp.command.names import Location, as_overrides, locate, long_form, quote
-from ctxexp.command.options import MEANT
 from ctxexp.errors import ConfigError, UnknownName, error_text, line, short, suggestions
 from ctxexp.files import user_path
 from ctxexp.plugins import COMMAND

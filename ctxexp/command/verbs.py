@@ -23,8 +23,7 @@ from ctxexp.plugins import ALL_KINDS, COMMAND, CONFIG_KINDS, Register, hookimpl
 from ctxexp.plugins.offers import Offer, PluginVersion, arguments, type_text, value_text
 from ctxexp.plugins.registry import GROUPS, Registry, load_plugin_files, registry
 from ctxexp.progress import show, terminal_width
-from ctxexp.report.document import Document
-from ctxexp.report.terminal import Table
+from ctxexp.report.terminal import Document, Table
 from ctxexp.sinks.database import DATABASE, is_intact, point_to, prepare, sqlite_file, sqlite_path, sqlite_uri
 from ctxexp.sinks.ui import serve
 from ctxexp.vectors.cache import clear, entries, size_text

@@ -38,8 +38,8 @@ from ctxexp.plugins.registry import registry
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.comparison import write_summary
 from ctxexp.report.figures import run_figures
-from ctxexp.report.negative_controls import NO_CONTEXT, control_lines
 from ctxexp.report.page import REPORT, show_page, write_report
+from ctxexp.report.references import NO_CONTEXT, control_lines
 from ctxexp.report.run_facts import average_seeds, text_start
 from ctxexp.report.terminal import answer, curve_table, fitted_markdown, table_texts, write_tables
 from ctxexp.results import Results

@@ -13,12 +13,10 @@ from ctxexp.baselines import ScoredGroups
 from ctxexp.errors import MetricError
 from ctxexp.groups import Place
 from ctxexp.maths.geometry import chance_corrected
-from ctxexp.maths.mix import MixedWords
 from ctxexp.maths.resampling import Curve, Resamples, Stream, Units, interval
-from ctxexp.maths.statistics import finite_mean
+from ctxexp.maths.statistics import MixedWords, finite_mean
 from ctxexp.measuring.baseline_levels import FIRST
-from ctxexp.measuring.rows import Rows
-from ctxexp.measuring.words import WordRows
+from ctxexp.measuring.rows import Rows, WordRows
 from ctxexp.metric import Estimate, GroupMean, Metric
 from ctxexp.occurrences import Occurrences
 from ctxexp.results.values import LAYER, Key, Values, metric_key

@@ -14,14 +14,13 @@ from ctxexp.baselines import Baseline
 from ctxexp.controls import Control
 from ctxexp.datasets.shards import ShardedText
 from ctxexp.errors import ConfigError
-from ctxexp.maths.mix import CountInfluence, MixedWords
 from ctxexp.maths.resampling import Curve, Resamples, Stream, Units, interval
-from ctxexp.maths.statistics import aggregate, finite_mean
+from ctxexp.maths.statistics import CountInfluence, MixedWords, aggregate, finite_mean
 from ctxexp.maths.sums import SumForm
 from ctxexp.measuring.baseline_levels import BaselineSums
 from ctxexp.measuring.curves import add_share, word_tables
+from ctxexp.measuring.rows import Intervals, mix_info
 from ctxexp.measuring.study import HALVES, LEAST_CLUSTERS, PARTS, Study, part_table
-from ctxexp.measuring.words import Intervals, mix_info
 from ctxexp.metric import RUN, GroupMean, Metric, describe
 from ctxexp.occurrences import Layers, Occurrences
 from ctxexp.plugins.registry import build_registry
@@ -31,8 +30,7 @@ from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, Resampl
 from ctxexp.results.values import Values
 from ctxexp.transform import Transform
 from ctxexp.vectors.stores import Vectors
-from ctxexp.vectors.summing import sum_up
-from ctxexp.vectors.sums import Totals
+from ctxexp.vectors.summing import Totals, sum_up
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,11 +19,10 @@ from ctxexp.controls import Control, Uncontrolled
 from ctxexp.dataset import Corpus, overlap
 from ctxexp.errors import DataError, MetricError, plugin_call
 from ctxexp.files.code_version import __version__
-from ctxexp.maths.mix import WordMix
 from ctxexp.maths.resampling import Stream, Units
-from ctxexp.measuring.measure import build, measure
-from ctxexp.measuring.rows import Rows, TableRows
-from ctxexp.measuring.words import Intervals, Observer, PairRows, WordRows, require_pairs
+from ctxexp.maths.statistics import WordMix
+from ctxexp.measuring import build, measure
+from ctxexp.measuring.rows import Intervals, Observer, PairRows, Rows, TableRows, WordRows, require_pairs
 from ctxexp.metric import RUN, GroupMean, Metric
 from ctxexp.model import Encoder
 from ctxexp.occurrences import Layers, Occurrences, Text
@@ -34,7 +33,7 @@ from ctxexp.results.values import LAYER
 from ctxexp.transform import Calibration, MeasuredRows, Transform, fit_table, transform_layers
 from ctxexp.transforms import Nothing as Untransformed
 from ctxexp.vectors.stores import SentencePooling, Stores, Vectors, WordFilter
-from ctxexp.vectors.sums import Totals
+from ctxexp.vectors.summing import Totals
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""The metrics, one per file."""
+"""The metrics."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def register_metrics(register: Register) -> None:
     register("intra_sentence_similarity", "ctxexp.metrics.contextuality:IntraSentenceSimilarity")
     register("max_explainable_variance", "ctxexp.metrics.contextuality:MaxExplainableVariance")
     register("self_similarity", "ctxexp.metrics.contextuality:SelfSimilarity")
-    register("sense_separation", "ctxexp.metrics.sense_separation:SenseSeparation")
-    register("sts", "ctxexp.metrics.similarity:STS")
+    register("sense_separation", "ctxexp.metrics.annotated:SenseSeparation")
+    register("sts", "ctxexp.metrics.annotated:STS")
     register("word_norm", "ctxexp.metrics.contextuality:WordNorm")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report import ethayarajh_2019 as reference
-from ctxexp.report import wording
+from ctxexp.report import references, wording
 from ctxexp.report.frame import Ink, Style, colours
 from ctxexp.report.wording import (
     AVERAGE,
@@ -234,7 +233,7 @@ def published_curve(model: str | None, results: Results, key: Key) -> np.ndarray
     if baseline_label(results, key):
         return None
     published_key = key._replace(measure=results.info.definition_name(key.measure))
-    return finite_curve(reference.published_curves(model).get(published_key)) if model else None
+    return finite_curve(references.published_curves(model).get(published_key)) if model else None
 
 
 def curve_line(results: Results, key: Key, *, label: str, colour: str, marker: int) -> Line | None:
@@ -253,7 +252,7 @@ def paper_model(label: str, results: Results, *, all_published: bool) -> str | N
     """bert, gpt2 or elmo if the published curves of that model belong beside this run, else None."""
     words = (results.info.model.name or results.info.title or label).replace("(", " ").split()
     name = words[0].casefold() if words else ""
-    if name not in reference.models():
+    if name not in references.published_models():
         return None
     return name if all_published or results.info.model.weights == "published" else None
 

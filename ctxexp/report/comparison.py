@@ -22,8 +22,8 @@ from ctxexp.report.claims import opposite_steps
 from ctxexp.report.figures import overview_figure, run_figure, sweep_figure, sweep_figures
 from ctxexp.report.findings import LEADING, finding, findings, marked_steps, sweep_finding
 from ctxexp.report.frame import display_in_notebook
-from ctxexp.report.negative_controls import control_lines, controls_of_run
 from ctxexp.report.page import REPORT, write_report
+from ctxexp.report.references import control_lines, controls_of_run
 from ctxexp.report.run_facts import average_seeds
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.frame import mix_mark

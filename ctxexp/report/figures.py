@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctxexp.report import charts, run_facts, wording
-from ctxexp.report import ethayarajh_2019 as reference
+from ctxexp.report import charts, references, run_facts, wording
 from ctxexp.report.charts import (
     Chart,
     Line,
@@ -28,7 +27,7 @@ from ctxexp.report.charts import (
 )
 from ctxexp.report.findings import chart_finding, finding_of, marked_steps, sweep_finding
 from ctxexp.report.frame import PAGE, Ink, Style, add_captions, colours, empty_figure, save_figure
-from ctxexp.report.negative_controls import NO_CONTEXT, control_lines, training_runs
+from ctxexp.report.references import NO_CONTEXT, control_lines, training_runs
 from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults
 from ctxexp.results.values import Key
 
@@ -197,7 +196,7 @@ def overview_figure(all_charts: Sequence[Chart], runs: Sequence[LabelledResults]
 def _notes(runs: Sequence[LabelledResults], cite: bool, measures: Sequence[str] = ()) -> list[str]:
     """Below everything: what each label stands for, what these measures give without context, and where published
     curves come from."""
-    source = f"Published curves (bert-base-cased, gpt2, the original ELMo): {reference.SOURCE}; {reference.CAVEAT}."
+    source = f"Published curves (bert-base-cased, gpt2, the original ELMo): {references.SOURCE}; {references.CAVEAT}."
     control_sentences = control_lines(runs, measures, most=CONTROLS)
     controls = [f"{line}." for line in control_sentences[:CONTROLS]]
     if len(control_sentences) > CONTROLS:

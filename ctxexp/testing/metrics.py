@@ -17,7 +17,7 @@ from ctxexp.errors import near
 from ctxexp.groups import Block, Group, Pairs
 from ctxexp.maths.statistics import aggregate
 from ctxexp.maths.sums import Batch, SumForm, Sums
-from ctxexp.measuring.measure import lacking
+from ctxexp.measuring import lacking
 from ctxexp.metric import GroupMean, Metric, Over
 from ctxexp.testing.report import (
     Breach,

@@ -19,7 +19,7 @@ from ctxexp.controls import Control
 from ctxexp.dataset import Corpus
 from ctxexp.datasets.checks import is_punctuation
 from ctxexp.errors import ConfigError, MetricError, near, plugin_call, short
-from ctxexp.maths.mix import WordMix
+from ctxexp.maths.statistics import WordMix
 from ctxexp.model import Encoder, TextStart
 from ctxexp.occurrences import Layers, Occurrences
 from ctxexp.progress import Progress

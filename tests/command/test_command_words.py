@@ -16,7 +16,7 @@ from ctxexp.command import Verb, registry
 from ctxexp.command.names import spread_models
 from ctxexp.errors import ConfigError
 from ctxexp.plugins.offers import type_text, value_text
-from ctxexp.report import Document, Table, document
+from ctxexp.report import Document, Table, terminal
 
 
 class Kept:
@@ -195,7 +195,7 @@ def test_the_json_of_a_verb_is_of_its_schema(words: str, capsys: pytest.CaptureF
     name, *rest = words.split()
     status = Verb(name, registry().find("command", name).factory)([*rest, "json=true"])
     made = json.loads(capsys.readouterr().out)
-    schema = json.loads(Path(document.__file__).with_name("document.schema.json").read_text())
+    schema = json.loads(Path(terminal.__file__).with_name("document.schema.json").read_text())
     jsonschema.validate(made, schema)
     assert (made["verb"], made["status"]) == (name, status)
     assert made["sentences"] or made["tables"]

@@ -20,9 +20,9 @@ import pyarrow.parquet
 import pytest
 
 from ctxexp import Corpus, CtxexpError
+from ctxexp.command.config import WordOptions
 from ctxexp.command.face import corpus_of
 from ctxexp.command.names import choose_text
-from ctxexp.command.options import WordOptions
 from ctxexp.errors import ConfigError, DataError
 from tests.shipped import text
 

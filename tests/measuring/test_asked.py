@@ -15,8 +15,7 @@ from engine import measure
 from ctxexp import Baseline, Block, GroupMean, Metric, Occurrences
 from ctxexp.errors import MetricError
 from ctxexp.groups import WordReader
-from ctxexp.measuring import baseline_levels
-from ctxexp.measuring.measure import build
+from ctxexp.measuring import baseline_levels, build
 from ctxexp.results import Key
 from tests.engine import small, world
 from tests.shipped import OnePerSentence, SelfSimilarity, WordNorm

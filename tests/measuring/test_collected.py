@@ -11,8 +11,8 @@ from engine import measure
 
 from ctxexp import GroupMean, Occurrences
 from ctxexp.maths import Resamples
-from ctxexp.maths.mix import WordMix
 from ctxexp.maths.resampling import Units
+from ctxexp.maths.statistics import WordMix
 from ctxexp.measuring.curves import ClusterInfluence, Split
 from ctxexp.results import Key
 from tests.engine import world

@@ -26,13 +26,13 @@ from ctxexp import (
     Results,
     Sentence,
     Text,
+    measuring,
 )
 from ctxexp.command import Progress
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import mean_cosine
-from ctxexp.maths.mix import WordMix
-from ctxexp.measuring import measure as path
-from ctxexp.measuring.words import WordRows
+from ctxexp.maths.statistics import WordMix
+from ctxexp.measuring.rows import WordRows
 from ctxexp.metric import GroupScores
 from ctxexp.results import Key
 from ctxexp.testing import check
@@ -212,13 +212,13 @@ def test_any_named_baseline_stands_beside_the_first() -> None:
     named = {"few_draws": FewDraws, "size_matched": SizeMatched}
     rows = WordRows(store, occurrences, OnePerSentence(size=60), named_baseline=lambda name: named[name]())
     names = ("run", "few_draws", "size_matched")
-    curves = path.measure([rows], {"s": partial(SelfSimilarity, baselines=names)}, bootstrap=50).by_name
+    curves = measuring.measure([rows], {"s": partial(SelfSimilarity, baselines=names)}, bootstrap=50).by_name
     for name in ("", "few_draws_", "size_matched_"):
         np.testing.assert_allclose(curves[f"s/{name}adjusted"], curves["s/raw"] - curves[f"s/{name}baseline"])
         assert np.isfinite(curves[f"s/{name}adjusted_ci_low"]).all()
     assert not np.array_equal(curves["s/few_draws_baseline"], curves["s/size_matched_baseline"])
     rows = WordRows(store, occurrences, FewDraws(), named_baseline=lambda name: named[name]())
-    beside = path.measure([rows], {"s": partial(SelfSimilarity, baselines=("size_matched",))}, bootstrap=0).by_name
+    beside = measuring.measure([rows], {"s": partial(SelfSimilarity, baselines=("size_matched",))}, bootstrap=0).by_name
     np.testing.assert_array_equal(beside["s/baseline"], curves["s/few_draws_baseline"])  # the run's, where it has any
     np.testing.assert_array_equal(beside["s/size_matched_baseline"], curves["s/size_matched_baseline"])
 

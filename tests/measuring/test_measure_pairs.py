@@ -13,7 +13,7 @@ from engine import measure_pairs
 
 from ctxexp import Corpus, Estimate, Group, Metric, Pair, Reading, Results, Sentence, Transform
 from ctxexp.errors import DataError, MetricError, TransformError
-from ctxexp.measuring.words import _all_equal, require_pairs
+from ctxexp.measuring.rows import _all_equal, require_pairs
 from ctxexp.results import Key
 from ctxexp.transform import Calibration
 from ctxexp.vectors.stores import layer_mixes

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.stats import gamma
 
 from ctxexp.errors import ConfigError
-from ctxexp.maths.mix import WordMix
+from ctxexp.maths.statistics import WordMix
 
 BANDS = (1 / 3000, 1 / 1000, 1 / 300, 1.0)
 

@@ -34,8 +34,7 @@ from ctxexp.vectors.cache import clear, entries, leased_keys, make_room
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.stores import Vectors, WordFilter
-from ctxexp.vectors.summing import sum_up
-from ctxexp.vectors.sums import Totals
+from ctxexp.vectors.summing import Totals, sum_up
 from tests.composed import composed, of
 from tests.engine import measure
 from tests.shipped import (

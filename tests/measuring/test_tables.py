@@ -16,7 +16,7 @@ import torch
 
 from ctxexp import Block, Group, Output, Results, Sentence
 from ctxexp.errors import EncodingError, MetricError, ModelError
-from ctxexp.measuring.measure import measure
+from ctxexp.measuring import measure
 from ctxexp.measuring.rows import TableRows
 from ctxexp.model import EmbeddingTable
 from ctxexp.models import ElmoNetwork

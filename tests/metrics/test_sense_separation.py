@@ -12,7 +12,7 @@ from engine import computed, measure
 import ctxexp
 from ctxexp import Corpus, Encoder, Group, Occurrences, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
-from ctxexp.metrics.sense_separation import _influence
+from ctxexp.metrics.annotated import _influence
 from ctxexp.testing.transforms import MemoryRowIndex
 from tests.engine import Memory, shelve
 from tests.shipped import OnePerSentence, SenseSeparation, SizeMatched

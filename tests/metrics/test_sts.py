@@ -10,7 +10,7 @@ from scipy import stats
 from ctxexp import Estimate, Group
 from ctxexp.errors import ConformanceError, MetricError
 from ctxexp.maths import resampled_spearman, resamples
-from ctxexp.metrics.similarity import similarities
+from ctxexp.metrics.annotated import similarities
 from ctxexp.report import axis_label
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.wording import title

@@ -21,6 +21,7 @@ from ctxexp import Corpus, Occurrences, Results
 from ctxexp.report.page import write_report
 from ctxexp.report.page.explorer import (
     Explorer,
+    WordMap,
     excerpt,
     explorer_data,
     fitting_blocks,
@@ -28,7 +29,6 @@ from ctxexp.report.page.explorer import (
     spread_layers,
     unpack,
 )
-from ctxexp.report.page.word_map import WordMap
 from ctxexp.testing.transforms import row_index
 from tests.browser import headless, texts, wait_until
 from tests.engine import measure

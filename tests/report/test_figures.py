@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from ctxexp import GroupMean, Reading, Results
-from ctxexp.report import charts, colours, figures, run_facts, wording
-from ctxexp.report import ethayarajh_2019 as reference
+from ctxexp.report import charts, colours, figures, references, run_facts, wording
 from ctxexp.results import Key
 from tests.made import METRICS, VARIANCE, results, results_with, stated, texts, told, with_curves
 from tests.shipped import MaxExplainableVariance
@@ -253,7 +252,8 @@ def test_published_curves_lie_beside_published_weights_or_where_asked() -> None:
     asked = overlays(all_published=True)
     assert {key.split("/")[1] for key in asked} == {"bert, published"}
     np.testing.assert_array_equal(
-        asked["self_similarity/bert, published"], reference.published_curves("bert")[Key("self_similarity", "adjusted")]
+        asked["self_similarity/bert, published"],
+        references.published_curves("bert")[Key("self_similarity", "adjusted")],
     )
     assert f"{VARIANCE}/bert, published" not in asked  # released were only the released code's ratios
     assert f"{VARIANCE}_released/bert, published" in asked

@@ -360,7 +360,7 @@ def test_an_edit_of_code_that_decides_vectors_changes_the_key(tmp_path: Path) ->
         (package / name).write_text((package / name).read_text("utf-8") + "\n", "utf-8")
         assert version() not in known, name
         known.add(version())
-    for name in ("report/page/__init__.py", "measuring/measure.py", "metrics/contextuality.py", "transforms.py"):
+    for name in ("report/page/__init__.py", "measuring/__init__.py", "metrics/contextuality.py", "transforms.py"):
         (package / name).write_text("", "utf-8")
         assert version() in known, name
 

@@ -18,14 +18,13 @@ import numpy as np
 from ctxexp.files import render_page, write_file
 from ctxexp.measuring.study import HALVES, PARTS
 from ctxexp.progress import show
-from ctxexp.report import charts, run_facts, wording
-from ctxexp.report import ethayarajh_2019 as reference
+from ctxexp.report import charts, references, run_facts, wording
 from ctxexp.report.charts import Line, Panel
 from ctxexp.report.claims import AT, ComparisonCell, number, opposite_steps, side_by_side
 from ctxexp.report.findings import LEADING, MARKED, change, change_of, comparison_finding, finding, finding_of
 from ctxexp.report.frame import PALETTE
-from ctxexp.report.negative_controls import control_lines, training_runs
 from ctxexp.report.page.explorer import explorer_data
+from ctxexp.report.references import control_lines, training_runs
 from ctxexp.report.run_facts import Training
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
@@ -108,7 +107,7 @@ def write_report(
         facts="; ".join(run_facts.shared_facts(runs)),
         training_runs=training_runs(runs),
         controls=control_lines(runs, most=12),
-        source=f"{reference.SOURCE}; {reference.CAVEAT}",
+        source=f"{references.SOURCE}; {references.CAVEAT}",
         more=any(not chart["headline"] for chart in data["charts"]),
         side=data["side"],
         steps=len(set(data["steps"].values())),

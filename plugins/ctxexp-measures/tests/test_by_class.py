@@ -22,7 +22,7 @@ from planted_components import World
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Results, Sense, Sentence
 from ctxexp.errors import DataError, MetricError, UnknownName
-from ctxexp.maths.mix import WordMix
+from ctxexp.maths.statistics import WordMix
 from tests.shipped import SelfSimilarity, SenseSeparation
 
 Factory = Callable[[], Metric]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp import Results
-from ctxexp.report.negative_controls import UNTRAINED, control_lines
+from ctxexp.report.references import UNTRAINED, control_lines
 from ctxexp.report.wording import baseline_label
 from ctxexp.results import LAYER, Estimates, Key, RunInfo
 from ctxexp_papers.claims.protocol import Protocol
@@ -75,7 +75,7 @@ class Evidence:
 class Family(Source):
     """Runs that may stand in one sentence: the same weights, corpus, protocol, transform and control; newest first.
 
-    Its `controls` are a line a curve and model (`ctxexp.report.negative_controls`).
+    Its `controls` are a line a curve and model (`ctxexp.report.references`).
     """
 
     corpus: str = ""

@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from ctxexp.report.negative_controls import NO_CONTEXT, ONE_TRAINING_RUN
+from ctxexp.report.references import NO_CONTEXT, ONE_TRAINING_RUN
 from ctxexp_papers.claims.checks import Check
 from ctxexp_papers.claims.court import Trial
 from ctxexp_papers.claims.paper import Claim, Paper

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report import Ink, LabelledResults, add_captions, decimal, empty_figure
-from ctxexp.report.negative_controls import ONE_TRAINING_RUN
+from ctxexp.report.references import ONE_TRAINING_RUN
 from ctxexp_papers.multiverse.joint import Joint, joint
 from ctxexp_papers.multiverse.specifications import Specification, differing_choices, specifications, variance_share
 

@@ -3,7 +3,7 @@ the paper's own weights was looked at."""
 
 from __future__ import annotations
 
-from ctxexp.report.ethayarajh_2019 import CAVEAT, SOURCE
+from ctxexp.report.references import CAVEAT, SOURCE
 from ctxexp_papers.claims.evidence import families
 from ctxexp_papers.claims.paper import Paper
 from ctxexp_papers.claims.source import Inputs, Source

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ctxexp.errors import DataError
-from ctxexp.report.ethayarajh_2019 import published_curves
+from ctxexp.report.references import published_curves
 from ctxexp.results import Estimates
 from ctxexp_papers.claims.evidence import Evidence, Family
 from ctxexp_papers.claims.source import Inputs

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ctxexp.maths.geometry import chance_corrected
-from ctxexp.report.ethayarajh_2019 import published_curves
+from ctxexp.report.references import published_curves
 from ctxexp.results import Estimates, Key
 from ctxexp_papers.claims.evidence import Evidence, Family
 from ctxexp_papers.papers.ethayarajh_2019.curves import ADJUSTED, ANISOTROPY, CORRECTED, RAW, VARIANCE

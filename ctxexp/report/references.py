@@ -1,18 +1,23 @@
-"""Values of a measure where there is no context to find: figures, reports and cards all take them from here.
+"""What a curve is laid beside, for figures, reports and cards: values of a measure where there is no context to find,
+and the curves of Ethayarajh (EMNLP 2019), the per-layer data released with the paper (`published_curves`).
 
-A number speaks of context only as far as it differs from these: the input layer, which knows none; vectors that are one
-a word; the same shape untrained; the same words shuffled. Those that need a run of their own are taken from the other
-runs of a sweep, if these hold them.
+A number speaks of context only as far as it differs from the first: the input layer, which knows none; vectors that are
+one a word; the same shape untrained; the same words shuffled. Those that need a run of their own are taken from the
+other runs of a sweep, if these hold them.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
+from ctxexp.errors import UnknownName
+from ctxexp.maths.geometry import chance_corrected
 from ctxexp.report.wording import LabelledResults, decimal, mix_mark
 from ctxexp.results.run_info import ALONE as ALONE
 from ctxexp.results.run_info import RANDOM_WORDS, ControlName
@@ -170,3 +175,50 @@ def training_runs(runs: Sequence[LabelledResults], measures: Iterable[str] = ())
     return (
         f"{ONE_TRAINING_RUN} with one seed: how far another run of the same recipe would lie is not in these intervals"
     )
+
+
+SOURCE = "Ethayarajh 2019, released per-layer data, github.com/kawine/contextual"
+"""For a legend or caption."""
+CAVEAT = "close to what the paper charts, not exact"
+"""The author's own words about the released files, shortened."""
+_CURVES = {  # our measure -> (raw column, baseline column)
+    "self_similarity": ("self_similarity", "mean_cosine"),
+    "intra_sentence_similarity": ("intra_sentence_similarity", "mean_cosine"),
+    "max_explainable_variance_released": ("variance_explained", "variance_explained_random"),
+}
+
+
+def published_models() -> tuple[str, ...]:
+    """The models with published curves: bert (base, cased), gpt2 (small), elmo (original)."""
+    return tuple(dict.fromkeys(row["model"] for row in _released()))
+
+
+def published_curves(model: str) -> dict[Key, np.ndarray]:
+    """The published curves of bert, gpt2 or elmo by key, each (n_layers,) float64; NaN where not released.
+
+    Keys: anisotropy/mean_cosine; raw, baseline, adjusted and share_of_room of self_similarity,
+    intra_sentence_similarity and max_explainable_variance_released; raw and sd of word_norm. Adjusted is raw minus
+    baseline, as in the paper: the mean cosine for both similarities, the random words' ratio for the explainable
+    variance.
+    """
+    rows = [row for row in _released() if row["model"] == model]
+    if not rows:
+        raise UnknownName("published curves", model, published_models())
+    column = {
+        name: np.array([float(row[name] or "nan") for row in rows], dtype=np.float64)
+        for name in rows[0]
+        if name not in ("model", "layer")
+    }
+    curves = {Key("anisotropy", "mean_cosine"): column["mean_cosine"]}
+    for measure, (raw, baseline) in _CURVES.items():
+        curves[Key(measure, "raw")] = column[raw]
+        curves[Key(measure, "baseline")] = column[baseline].copy()
+        curves[Key(measure, "adjusted")] = column[raw] - column[baseline]
+        curves[Key(measure, "share_of_room")] = chance_corrected(column[raw] - column[baseline], column[baseline])
+    curves[Key("word_norm", "raw")], curves[Key("word_norm", "sd")] = column["word_norm_mean"], column["word_norm_sd"]
+    return curves
+
+
+def _released() -> list[dict[str, str]]:
+    with Path(__file__).with_name("ethayarajh_2019.csv").open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(line for line in lines if not line.startswith("#")))
