@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import tiny_models
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -160,19 +159,19 @@ def make(kind: str, folder: Path, *, scale: float = 5.0) -> Path:
     return folder
 
 
-TEXTS = ["The quick brown fox jumps over the lazy dog.", "The bank by the river agreed.", "naïve dog"]
+SHORT_TEXTS = ["The quick brown fox jumps over the lazy dog.", "The bank by the river agreed.", "naïve dog"]
 
 
 def with_head(kind: str, folder: Path, *, tied: bool) -> Path:
     """A tiny checkpoint that was saved with its language-model head."""
     import transformers as t
 
-    tokenizer, special = tiny_models.TOKENIZERS[kind]()
-    tiny_models.fast(tokenizer, special).save_pretrained(folder)
-    config = tiny_models.config(kind, tokenizer.get_vocab_size() + 3)  # padded, as some are
-    config.tie_word_embeddings = tied
+    tokenizer, special = TOKENIZERS[kind]()
+    fast(tokenizer, special).save_pretrained(folder)
+    shape = config(kind, tokenizer.get_vocab_size() + 3)  # padded, as some are
+    shape.tie_word_embeddings = tied
     head = {"bert": t.BertForMaskedLM, "gpt2": t.GPT2LMHeadModel}[kind]
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(3)
-        head(config).save_pretrained(folder)
+        head(shape).save_pretrained(folder)
     return folder

@@ -22,9 +22,9 @@ from ctxexp.model import EmbeddingTable
 from ctxexp.models import ElmoNetwork
 from tests.made import told
 from tests.shipped import WordNorm, gpt2, huggingface
-from tests.tiny_models import TEXTS, with_head
+from tests.tiny_models import SHORT_TEXTS, with_head
 
-SENTENCES = [Sentence.of(text.split()) for text in TEXTS]
+SENTENCES = [Sentence.of(text.split()) for text in SHORT_TEXTS]
 
 
 def tiny(folder: Path, **reading: Any) -> Any:

@@ -17,9 +17,9 @@ from scipy.stats import pearsonr
 
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.transformer import describe
-from tests.tiny_models import TEXTS, with_head
+from tests.tiny_models import SHORT_TEXTS, with_head
 
-LINES = [*TEXTS, "the quick dog by the bank", "the quick fox jumps over the dog", "by the bank by the river"]
+LINES = [*SHORT_TEXTS, "the quick dog by the bank", "the quick fox jumps over the dog", "by the bank by the river"]
 
 
 def with_mask(kind: str, folder: Path) -> Path:

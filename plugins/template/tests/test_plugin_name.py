@@ -47,4 +47,4 @@ def test_the_names_are_registered() -> None:
     plugin.register_models(offered.__setitem__)
     plugin.register_metrics(offered.__setitem__)
     assert offered["plugin_name"](dim=4).dim == 4
-    assert offered["plugin_name_spread"](sample=3).sample == 3
+    assert isinstance(offered["plugin_name_spread"](sample=3), plugin.PluginNameSpread)
