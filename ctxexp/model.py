@@ -284,7 +284,7 @@ class Encoder(ABC):
         ):
             raise EncodingError(
                 f"{who} gave {got.shape[1]} columns for {expected[1]} units in sentence {index}; "
-                "pool its pieces to words first (ctxexp.models.transformer.pieces.pool)"
+                "pool its pieces to words first"
             )
         if got.shape != expected:
             raise EncodingError(

@@ -129,8 +129,8 @@ def _shapes(kit: Probes) -> None:
         left = iter(sentence.words)
         if not pieces and not all(unit in left for unit in units):
             raise Breach(
-                f"on {what}: units {units[:6]} aren't the sentence's words {sentence.words[:6]}: pool pieces to words "
-                "(ctxexp.models.transformer.pieces.pool), or say details['pooling'] = 'pieces' where pieces are meant"
+                f"on {what}: units {units[:6]} aren't the sentence's words {sentence.words[:6]}: pool pieces to words, "
+                "or say details['pooling'] = 'pieces' where pieces are meant"
             )
     if len(types) > 1:
         raise Breach(f"vectors come as {' and '.join(sorted(map(str, types)))}; one type a run")

@@ -8,9 +8,9 @@ import tiny_models
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ctxexp import CtxexpError, Sentence
-from ctxexp.errors import ConfigError, EncodingError
-from ctxexp.models.transformer.pieces import PieceReader, best_window, overlaps, piece_units, pool, windows
+from ctxexp import Sentence
+from ctxexp.errors import ConfigError
+from ctxexp.models.transformer.pieces import PieceReader, best_window, overlaps, piece_units, windows
 
 spans = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)), max_size=12)
 odd = st.sampled_from(
@@ -142,20 +142,6 @@ def test_a_lone_marker_is_no_unit() -> None:
     assert read.units == ("▁", "👍", "##👍", "##👍", "##👍")  # the marker, then four bytes
 
 
-def test_pooling_by_hand() -> None:
-    sentence = Sentence("ab cd\u200b!", ("ab", "cd", "\u200b", "!"), ((0, 2), (3, 5), (5, 6), (6, 7)))
-    layers = np.arange(2 * 6 * 3, dtype=np.float32).reshape(2, 6, 3)
-    spans = [(0, 0), (0, 1), (1, 2), (2, 5), (4, 7), (0, 0)]  # special, a, b, " cd", straddles d to !, special
-    mean = pool(layers, [(0, 0), (0, 1), (1, 2), (2, 5), (6, 7), (0, 0)], sentence)
-    assert mean.units == ("ab", "cd", "!")  # no piece touches the zero-width space
-    np.testing.assert_array_equal(mean.layers[:, 0], layers[:, 1:3].mean(1))
-    np.testing.assert_array_equal(mean.layers[:, 1:], layers[:, 3:5])
-    straddled = pool(layers, spans, sentence, pooling="last")
-    assert straddled.units == sentence.words
-    np.testing.assert_array_equal(straddled.layers, layers[:, [2, 4, 4, 4]])
-    np.testing.assert_array_equal(pool(layers, spans, sentence, pooling="first").layers, layers[:, [1, 3, 4, 4]])
-
-
 @given(st.integers(1, 60), st.integers(1, 20), st.data(), st.booleans())
 def test_windows_cover_and_give_the_most_context(over: int, size: int, data: st.DataObject, causal: bool) -> None:
     n = size + over
@@ -175,10 +161,5 @@ def test_windows_cover_and_give_the_most_context(over: int, size: int, data: st.
 
 
 def test_messages() -> None:
-    sentence = Sentence.of(["a", "b"])
-    with pytest.raises(EncodingError, match="1 piece spans for 2 piece vectors in 'a b'"):
-        pool(np.zeros((1, 2, 3), dtype=np.float32), [(0, 1)], sentence)
-    with pytest.raises(CtxexpError, match="no pooling 'men'; did you mean 'mean'"):
-        pool(np.zeros((1, 1, 3), dtype=np.float32), [(0, 1)], sentence, pooling="men")
     with pytest.raises(ConfigError, match="stride=9: expected 1 to 8"):
         windows(20, 8, 9)

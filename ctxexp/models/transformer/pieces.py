@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ctxexp.dataset import Sentence
-from ctxexp.errors import ConfigError, EncodingError, ModelError, UnknownName
-from ctxexp.model import EncodedSentence, TextStart
+from ctxexp.errors import ConfigError, ModelError
+from ctxexp.model import TextStart
 from ctxexp.models.choices import AS_TOKENIZER
 from ctxexp.models.transformer.checks import fast_tokenizer
 
@@ -328,43 +328,6 @@ def reduce_pairs(pieces: np.ndarray, counts: np.ndarray, pooling: str) -> tuple[
         return pieces, counts
     at = np.cumsum(counts) - (counts if pooling == "first" else 1)
     return pieces[at], np.ones_like(counts)
-
-
-def pool(
-    layers: np.ndarray, spans: Iterable[tuple[int, int]], sentence: Sentence, *, pooling: str = "mean"
-) -> EncodedSentence:
-    """The words' vectors of one sentence from its pieces' vectors: for encoders with their own tokenizer.
-
-    `layers` is (n_layers, n_pieces, dim); `spans` has each piece's (start, end) in characters of `sentence.text`,
-    (0, 0) for special tokens. `pooling` is `mean`, `first` or `last`. Words that no piece touches are left out.
-
-    Example:
-        >>> layers = np.array([[[1.0], [3.0], [5.0]]])  # one layer, three pieces: un, known, s
-        >>> encoded = pool(layers, [(0, 2), (2, 7), (7, 8)], Sentence.of(["unknowns"]))
-        >>> encoded.units, encoded.layers.tolist()
-        (('unknowns',), [[[3.0]]])
-    """
-    check_pooling(pooling, POOLINGS[:3])
-    at = np.array(list(spans), dtype=np.int64).reshape(-1, 2)
-    if len(at) != layers.shape[1]:
-        raise EncodingError(f"{len(at)} piece spans for {layers.shape[1]} piece vectors in {sentence.text[:60]!r}")
-    word, piece = overlaps(np.array(sentence.spans, dtype=np.int64).reshape(-1, 2), at)
-    counts = np.bincount(word, minlength=len(sentence))
-    words = np.flatnonzero(counts)
-    piece, counts = reduce_pairs(piece, counts[words], pooling)
-    starts = np.cumsum(counts) - counts
-    if len(words):
-        sums = np.add.reduceat(layers[:, piece], starts, axis=1, dtype=np.float64)
-        pooled = (sums / counts[:, None]).astype(layers.dtype)
-    else:
-        pooled = layers[:, :0]
-    return EncodedSentence(tuple(sentence.words[i] for i in words), pooled)
-
-
-def check_pooling(pooling: str, names: Sequence[str] = POOLINGS) -> None:
-    """Raise `UnknownName` unless `pooling` is one of `names`."""
-    if pooling not in names:
-        raise UnknownName("pooling", pooling, names)
 
 
 def windows(n: int, size: int, stride: int) -> np.ndarray:
