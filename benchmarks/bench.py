@@ -48,7 +48,7 @@ def report(what: str, value: str, target: str = "") -> None:
     print(f"{what:<74} {value:>12}   {target}", flush=True)
 
 
-def shipped(kind: Any, name: str) -> Any:
+def factory(kind: Any, name: str) -> Any:
     """The class or function behind the name."""
     return registry().find(kind, name).factory
 
@@ -81,7 +81,7 @@ def batches(lengths: np.ndarray, tokens: int) -> list[np.ndarray]:
     return found
 
 
-def stored(encoder: Encoder, corpus: Corpus, cache: Path, *options: str) -> tuple[Any, Occurrences]:
+def open_store(encoder: Encoder, corpus: Corpus, cache: Path, *options: str) -> tuple[Any, Occurrences]:
     """The corpus's vectors, encoded into the folder unless they are there, and its occurrences."""
     built = Built(configured(encoder, corpus, [f"cache.folder={cache}", "min_contexts=2", *options]))
     layers, occurrences, _ = built.study.space(built.vectors)
@@ -178,7 +178,7 @@ def encoding(corpus: Corpus, checkpoint: Path, folder: Path, *, threads: Sequenc
     model: Any = AutoModel.from_pretrained(checkpoint).eval()
     peer = sentence_transformers(checkpoint)
     encoders: Any = {
-        name: shipped("model", "huggingface")(checkpoint=str(checkpoint), device="cpu", **how)
+        name: factory("model", "huggingface")(checkpoint=str(checkpoint), device="cpu", **how)
         for name, how in LOOPS.items()
     }
     lengths = np.asarray(encoders["plain"].lengths(unique))
@@ -194,7 +194,7 @@ def encoding(corpus: Corpus, checkpoint: Path, folder: Path, *, threads: Sequenc
             torch.set_num_threads(n)
             for name, encoder in encoders.items():
                 cache = folder / f"{name}-{n}-{i}"
-                took[f"{name} {n}"] += clocked(partial(stored, encoder, some, cache), clock)[0]
+                took[f"{name} {n}"] += clocked(partial(open_store, encoder, some, cache), clock)[0]
             if peer is not None:
                 texts = [s.text for s in some.sentences]
                 took[f"peer {n}"] += clocked(partial(peer.encode, texts, show_progress_bar=False), clock)[0]
@@ -273,20 +273,20 @@ def remember(folder: Path, sentences: int) -> None:
         return most / (1e9 if sys.platform == "darwin" else 1e6)
 
     corpus = made_up(sentences, np.random.default_rng(1))
-    measured(Drawn(), corpus, folder, metrics())
+    measure_words(Drawn(), corpus, folder, metrics())
     layer = sum(len(sentence) for sentence in set(corpus.sentences)) * DIM * 4 / 1e9
     print(json.dumps({"peak": now(), "layer": layer}))
 
 
 def metrics(*, released: bool = True) -> dict[str, Callable[[], Any]]:
     """Those of a default run, and explainable variance as the paper's code has it."""
-    variance = shipped("metric", "max_explainable_variance")
-    found: dict[str, Callable[[], Any]] = {name: shipped("metric", name) for name in [*PAPER, "word_norm"]}
+    variance = factory("metric", "max_explainable_variance")
+    found: dict[str, Callable[[], Any]] = {name: factory("metric", name) for name in [*PAPER, "word_norm"]}
     found["max_explainable_variance_centred"] = partial(variance, definition="centred")
     return found | ({"max_explainable_variance_released": partial(variance, definition="released")} if released else {})
 
 
-def measured(encoder: Encoder, corpus: Corpus, cache: Path, metrics: Any) -> None:
+def measure_words(encoder: Encoder, corpus: Corpus, cache: Path, metrics: Any) -> None:
     """A run of these metrics, the bootstrap included."""
     options = [f"cache.folder={cache}", "figures.explorer=0", "cache.limit_gb=null"]
     measure(encoder, corpus, metrics=metrics, options=options, progress=False)
@@ -294,10 +294,10 @@ def measured(encoder: Encoder, corpus: Corpus, cache: Path, metrics: Any) -> Non
 
 def measuring_against_naive(corpus: Corpus, encoder: Any, cache: Path) -> None:
     """Encode the whole corpus, measure it, and time the naive ways on a sample of its words."""
-    encoding, _ = clocked(lambda: stored(encoder, corpus, cache))
-    indexing, (store, occurrences) = clocked(lambda: stored(encoder, corpus, cache))
+    encoding, _ = clocked(lambda: open_store(encoder, corpus, cache))
+    indexing, (store, occurrences) = clocked(lambda: open_store(encoder, corpus, cache))
     chosen = (metrics(released=False), PAPER, metrics())
-    measuring, core, everything = (clocked(partial(measured, encoder, corpus, cache, some))[0] for some in chosen)
+    measuring, core, everything = (clocked(partial(measure_words, encoder, corpus, cache, some))[0] for some in chosen)
     n, layer = store.n_layers, np.asarray(store.layer(store.n_layers // 2))
     drawn = naive.seconds(naive.self_similarity, layer, occurrences, "word", order=2, most=1500, budget=8) * n
     every = naive.seconds(naive.double_loop, layer, occurrences, "word", order=2, most=300, budget=8) * n
@@ -349,7 +349,7 @@ def main() -> None:
         folder = Path(place)
         corpus = sts(options.sts, options.sentences) if options.sts else made_up(options.sentences, rng)
         checkpoint = options.checkpoint or minilm_shaped(corpus, folder / "model")
-        encoder: Any = shipped("model", "huggingface")(checkpoint=str(checkpoint), device="cpu")
+        encoder: Any = factory("model", "huggingface")(checkpoint=str(checkpoint), device="cpu")
         unique = list(dict.fromkeys(corpus.sentences))
         lengths = np.asarray(encoder.lengths(unique))
         print(

@@ -28,20 +28,20 @@ from ctxexp.results import LAYER
 Metrics = Mapping[str, Callable[[], Metric]]
 
 
-def shipped(kind: Any, name: str) -> Any:
+def factory(kind: Any, name: str) -> Any:
     """The class behind the name."""
     return registry().find(kind, name).factory
 
 
 CHEAP: Metrics = {
-    name: shipped("metric", name) for name in ("anisotropy", "intra_sentence_similarity", "self_similarity")
+    name: factory("metric", name) for name in ("anisotropy", "intra_sentence_similarity", "self_similarity")
 }
-EXPLAINED = shipped("metric", "max_explainable_variance")
+EXPLAINED = factory("metric", "max_explainable_variance")
 VARIANCE: Metrics = {
     "max_explainable_variance": EXPLAINED,
     "max_explainable_variance_centred": partial(EXPLAINED, definition="centred"),
 }
-ALONE = shipped("baseline", "one_per_sentence")(size=1000, redraws=0, exact=True)
+ALONE = factory("baseline", "one_per_sentence")(size=1000, redraws=0, exact=True)
 STATISTICS = ("mean_cosine", "raw", "adjusted", "share_of_room", "all")
 Draw = dict[str, np.ndarray]
 """By curve, its values and the ends of their intervals, (3, n_layers)."""

@@ -140,7 +140,7 @@ class Metric(ABC):
     a baseline that is registered: `baseline` and `adjusted` are of the first, `<name>_baseline` and `<name>_adjusted`
     of each other one. A run's baseline that gives groups baselines of their own comes first in any case. A score that
     depends on the number of rows, even for noise, needs random groups of each group's own size
-    (`ctxexp.baselines.SizeMatched`).
+    (`baseline=size_matched`).
 
     Example:
         >>> class Rows(Metric):

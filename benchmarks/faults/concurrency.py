@@ -13,10 +13,10 @@ from .kills import COMMAND, run, texts
 def cases(seed: int, count: int, folder: Path, processes: int = 16) -> Iterator[tuple[str, Callable[[], object]]]:
     """`count` fresh stores."""
     for place in range(count):
-        yield f"{processes} processes", lambda place=place: tried(folder / str(place), processes, seed + place)
+        yield f"{processes} processes", lambda place=place: try_case(folder / str(place), processes, seed + place)
 
 
-def tried(place: Path, processes: int, seed: int) -> None:
+def try_case(place: Path, processes: int, seed: int) -> None:
     """Starts them, and looks for a whole run of each."""
     from mlflow import MlflowClient
 

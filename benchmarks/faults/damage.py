@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import Silent
-from .drawn import CORPORA, Drawn, opened
+from .drawn import CORPORA, Drawn, open_store
 
 Damage = Callable[[Path, Path, np.random.Generator], object]  # to an entry, beside which another one lies
 
@@ -23,24 +23,24 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
     kinds = [list(DAMAGES.items())[i] for i in np.random.default_rng(seed).permutation(len(DAMAGES))]
     for place in range(count):
         name, damage = kinds[place % len(kinds)]
-        yield name, lambda place=place, damage=damage: tried(folder / str(place), damage, seed, place)
+        yield name, lambda place=place, damage=damage: try_case(folder / str(place), damage, seed, place)
 
 
-def tried(cache: Path, damage: Damage, seed: int, place: int) -> None:
+def try_case(cache: Path, damage: Damage, seed: int, place: int) -> None:
     """Makes two entries, damages one, and opens it again."""
-    made, other = (opened(cache, "one", name).path for name in CORPORA)
+    made, other = (open_store(cache, "one", name).path for name in CORPORA)
     before = content(made)
     damage(made, other, np.random.default_rng([seed, place]))
     changed = content(made) != before
     with heard() as words:
-        store = opened(cache, "one")
+        store = open_store(cache, "one")
     if bool(store.n_encoded) != changed:
         raise Silent("the damage was not noticed" if changed else "an undamaged entry was encoded again")
     words = [line for line in words if "vectors of one take up to" not in line]  # what encoding again needs
     if len(words) != changed or not all(w.endswith("encoding again") and "\n" not in w for w in words):
         raise Silent(f"expected one line that says so, got {words}")
     check(store)
-    again = opened(cache, "one")
+    again = open_store(cache, "one")
     if again.n_encoded:
         raise Silent("the entry was not made whole")
     check(again)

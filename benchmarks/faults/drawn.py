@@ -58,7 +58,7 @@ def register_engines(register: Register) -> None:
     register("stopped", Stopped)
 
 
-def opened(cache: Path, name: str, text: str = "one", **options: object) -> Any:
+def open_store(cache: Path, name: str, text: str = "one", **options: object) -> Any:
     """The store of one of CORPORA's vectors by the model of that name, as a run with these options opens it."""
     chosen = {"plugins": [__file__], "model.source": name, "cache.folder": str(cache), "min_contexts": 2, **options}
     built = Built(configured("drawn", CORPORA[text], {"cache.limit_gb": None, **chosen}))

@@ -81,13 +81,13 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
         wanted, moment = 2 - place // len(WAYS) % 3, float(rng.random())
         yield (
             f"{how}: {number.name}, {wanted} at work, {moment:.2f}",
-            lambda how=how, number=number, wanted=wanted, moment=moment, own=folder / str(place): tried(
+            lambda how=how, number=number, wanted=wanted, moment=moment, own=folder / str(place): try_case(
                 how, number, wanted, moment, own
             ),
         )
 
 
-def tried(how: str, number: signal.Signals, wanted: int, moment: float, folder: Path) -> None:
+def try_case(how: str, number: signal.Signals, wanted: int, moment: float, folder: Path) -> None:
     """Start a driver, end it, and wait for what it began."""
     folder.mkdir()
     if how == "the command under Ray" and find_spec("ray") is None:

@@ -13,7 +13,7 @@ from ctxexp import CtxexpError
 
 from . import Silent
 from .damage import check, heard
-from .drawn import CORPORA, STOPPED, opened
+from .drawn import CORPORA, STOPPED, open_store
 
 DAMAGES = ("swapped", "copied over another", "another text's", "one byte", "cut", "gone", "a FIFO")
 
@@ -28,7 +28,7 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
 def shards(folder: Path, how: str, rng: np.random.Generator) -> None:
     """A run is stopped, one of its shards is damaged, and the run that goes on must give each word its own vector."""
     for name in CORPORA:
-        stopped(folder / name, "one", 5, name)
+        stop_encoding(folder / name, "one", 5, name)
     own, other = (sorted(folder.glob(f"{name}/shards-*/0*")) for name in CORPORA)
     one, two = rng.choice(len(own), 2, replace=False)
     with heard():
@@ -37,14 +37,14 @@ def shards(folder: Path, how: str, rng: np.random.Generator) -> None:
             damage(files[rng.integers(len(files))], own[two] / "meta.json", files[0], how, rng)
         else:
             damage(own[one], own[two], other[min(one, len(other) - 1)], how, rng)
-        check(opened(folder / "one", "one", batch_tokens=20, engine="stopped"))
+        check(open_store(folder / "one", "one", batch_tokens=20, engine="stopped"))
     shutil.rmtree(folder)
 
 
-def stopped(cache: Path, name: str, after: int, text: str = "one") -> None:
+def stop_encoding(cache: Path, name: str, after: int, text: str = "one") -> None:
     """Encode until so many shards are there."""
     try:
-        opened(cache, name, text, batch_tokens=20, engine="stopped", **{"engine.after": after})
+        open_store(cache, name, text, batch_tokens=20, engine="stopped", **{"engine.after": after})
     except CtxexpError as error:
         if str(error) != STOPPED:
             raise

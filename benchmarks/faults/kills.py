@@ -54,7 +54,7 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
         name = f"{number.name} at {share:.0%}{' of a sweep with workers' if extra else ''}"
         yield (
             name,
-            lambda place=place, number=number, share=share, extra=extra: tried(
+            lambda place=place, number=number, share=share, extra=extra: try_case(
                 *made(), folder / str(place), number, share, extra
             ),
         )
@@ -114,7 +114,7 @@ def compared(place: Path) -> dict[str, Results]:
     return {row["label"]: Results.load(Path(row["results"])) for row in rows}
 
 
-def tried(
+def try_case(
     made: Path, seconds: float, expected: dict[str, Results], place: Path, number: int, share: float, extra: tuple
 ) -> None:
     """Starts a sweep, kills it, resumes it, and looks for what is lost, other or left over."""

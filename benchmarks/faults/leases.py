@@ -19,8 +19,8 @@ from tests.other_process import child
 
 from . import Lost, Silent
 from .damage import check, heard
-from .drawn import CORPORA, opened
-from .identity import stopped
+from .drawn import CORPORA, open_store
+from .identity import stop_encoding
 
 NAMES = ("one", "two", "three", "four", "five")
 TEXT = CORPORA["one"]
@@ -45,7 +45,7 @@ def attempt(situation: Callable[[Path, np.random.Generator], None], cache: Path,
 def read(cache: Path, name: str, *, limit: int | None = None, sweep: str = "", **options: object) -> Any:
     """The store of an encoder of that name, whose vectors are checked."""
     bound = None if limit is None else limit / 1e9
-    store = opened(cache, name, **{"cache.limit_gb": bound, "tracking.sweep": sweep or None, **options})
+    store = open_store(cache, name, **{"cache.limit_gb": bound, "tracking.sweep": sweep or None, **options})
     check(store, name)
     return store
 
@@ -155,7 +155,7 @@ def killed(cache: Path, rng: np.random.Generator) -> None:
 def shards(cache: Path, rng: np.random.Generator) -> None:
     """Stopped shards count like vectors: they go where the limit needs it, and are gone on with where it doesn't."""
     name = str(rng.choice(NAMES))
-    stopped(cache, name, int(rng.integers(1, 8)))
+    stop_encoding(cache, name, int(rng.integers(1, 8)))
     tight = bool(rng.random() < 0.5)
     read(cache, "another", limit=NEEDED if tight else NEEDED + 2 * size(cache))
     if len(left := entries(cache)) != 2 - tight:

@@ -35,7 +35,7 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
         drawn = np.random.default_rng([seed, place])
         file, how, both = str(drawn.choice(FILES)), order[place % len(order)], drawn.random() < 1 / 3
         name = f"{file}: {how}{', in MLflow too' if both else ''}"
-        yield name, lambda file=file, how=how, both=both, drawn=drawn: tried(*whole(), file, how, both, drawn)
+        yield name, lambda file=file, how=how, both=both, drawn=drawn: try_case(*whole(), file, how, both, drawn)
 
 
 def make(folder: Path) -> tuple[Path, dict[str, Results]]:
@@ -50,8 +50,10 @@ def make(folder: Path) -> tuple[Path, dict[str, Results]]:
     return place, compared(place)
 
 
-def tried(place: Path, expected: dict[str, Results], file: str, how: str, both: bool, rng: np.random.Generator) -> None:
-    """Damages a file of one job, resumes the sweep, and looks for jobs that are lost or other."""
+def try_case(
+    place: Path, expected: dict[str, Results], file: str, how: str, both: bool, rng: np.random.Generator
+) -> None:
+    """Damage a file of one job, resume the sweep, and look for jobs that are lost or other."""
     store = place / "mlruns"
     shutil.rmtree(store)
     shutil.copytree(place.parent / "whole", store)

@@ -64,10 +64,10 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
         name = list(DAMAGES)[place % len(DAMAGES)]
         run = FOREIGN[place // len(DAMAGES) % len(FOREIGN)]
         title = f"{name} of {run}" if name == "a foreign shard" else name
-        yield title, lambda name=name, run=run, rng=rng, own=folder / str(place): tried(name, run, rng, own)
+        yield title, lambda name=name, run=run, rng=rng, own=folder / str(place): try_case(name, run, rng, own)
 
 
-def tried(name: str, run: str, rng: np.random.Generator, own: Path) -> None:
+def try_case(name: str, run: str, rng: np.random.Generator, own: Path) -> None:
     """Spoil shards of a run that was stopped, and let it go on."""
     shards, expected = whole(own.parent, "whole")
     foreign, _ = whole(own.parent, run)

@@ -39,7 +39,7 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
     for place in range(count):
         name, trouble = list(TROUBLES.items())[place % len(TROUBLES)]
         own = folder / f"store-{place}"
-        yield name, lambda own=own, trouble=trouble, place=place: tried(whole(), own, trouble, seed, place)
+        yield name, lambda own=own, trouble=trouble, place=place: try_case(whole(), own, trouble, seed, place)
 
 
 def template(folder: Path) -> Path:
@@ -52,7 +52,7 @@ def template(folder: Path) -> Path:
     return folder / "mlflow.db"
 
 
-def tried(
+def try_case(
     whole: Path, folder: Path, trouble: Callable[[Path, np.random.Generator], None], seed: int, place: int
 ) -> None:
     """Brings the trouble to a copy of the store, which opens again afterwards unless it was damaged."""

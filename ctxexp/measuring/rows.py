@@ -345,7 +345,7 @@ class PairRows(Rows):
         self.vectors, self.corpus, self.calibration, self.text = vectors, corpus, calibration, text
         self.mixes = {mix.name: mix for mix in mixes}
         self.places = [Place.of(i) for i in vectors.layer_numbers] + [Place("mix", name) for name in self.mixes]
-        self.subsets = grouped(corpus)
+        self.subsets = gold_subsets(corpus)
         self.once = distinct(corpus)
 
     def kind_of(self, metric: Metric) -> str | None:
@@ -398,7 +398,7 @@ def require_pairs(corpus: Corpus, labels: Sequence[str]) -> None:
         )
 
 
-def grouped(corpus: Corpus) -> list[Subset]:
+def gold_subsets(corpus: Corpus) -> list[Subset]:
     """The corpus's pairs by sub-set, sub-sets in order of their first pair, pairs in order."""
     members: dict[str, list[int]] = {}
     for i, pair in enumerate(corpus.pairs):
