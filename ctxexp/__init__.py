@@ -49,7 +49,7 @@ from ctxexp.occurrences import Occurrences, Text
 from ctxexp.plugins import Register, hookimpl
 from ctxexp.results import Results
 from ctxexp.sink import Run, Sink
-from ctxexp.transform import Transform
+from ctxexp.transforms import Transform
 
 __all__ = [
     "Baseline",

@@ -29,7 +29,7 @@ from ctxexp.measuring.rows import Intervals, PairRows, WordRows
 from ctxexp.occurrences import Layers
 from ctxexp.testing.report import numbers
 from ctxexp.testing.transforms import MemoryRowIndex
-from ctxexp.transform import Calibration, transform_layers
+from ctxexp.transforms import Calibration, transform_layers
 from ctxexp.vectors.stores import SentenceVectors
 from tests.shipped import (
     Anisotropy,

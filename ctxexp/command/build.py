@@ -39,7 +39,7 @@ from ctxexp.progress import Progress
 from ctxexp.report.page.explorer import TABLE, WordMap
 from ctxexp.results import Results
 from ctxexp.results.objective import Objective
-from ctxexp.transform import Calibration
+from ctxexp.transforms import Calibration
 from ctxexp.vectors.cache import disk_limit
 from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.stores import POOLINGS, SentencePooling, Vectors, WordFilter, sentence_view

@@ -30,7 +30,7 @@ from ctxexp.progress import Progress
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import Results
 from ctxexp.results.frame import Shown, show_by
-from ctxexp.transform import Transform
+from ctxexp.transforms import Transform
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -28,7 +28,7 @@ from ctxexp.progress import Progress
 from ctxexp.results import Key, Results, RunInfo
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo
 from ctxexp.results.values import Values
-from ctxexp.transform import Transform
+from ctxexp.transforms import Transform
 from ctxexp.vectors.stores import Vectors
 from ctxexp.vectors.summing import Totals, sum_up
 

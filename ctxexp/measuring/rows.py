@@ -23,7 +23,7 @@ from ctxexp.metric import GroupMean, Metric
 from ctxexp.model import EmbeddingTable
 from ctxexp.occurrences import Layers, Occurrences, Text, layer_subset, read_only
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, MixInfo, ModelInfo, ResamplingInfo, RunInfo, TableInfo
-from ctxexp.transform import Calibration
+from ctxexp.transforms import Calibration
 from ctxexp.vectors.stores import Mix, SentenceVectors, finite_rows, mix_layers
 
 if TYPE_CHECKING:

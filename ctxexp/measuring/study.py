@@ -30,7 +30,7 @@ from ctxexp.progress import Progress
 from ctxexp.results import Results
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo
 from ctxexp.results.values import LAYER
-from ctxexp.transform import Calibration, MeasuredRows, Transform, fit_table, transform_layers
+from ctxexp.transforms import Calibration, MeasuredRows, Transform, fit_table, transform_layers
 from ctxexp.transforms import Nothing as Untransformed
 from ctxexp.vectors.stores import SentencePooling, Stores, Vectors, WordFilter
 from ctxexp.vectors.summing import Totals

@@ -21,7 +21,7 @@ from ctxexp.errors import TransformError
 from ctxexp.models.word_vectors import random_words
 from ctxexp.occurrences import MemoryLayers, Occurrences
 from ctxexp.testing.report import Breach, Report, subject_label
-from ctxexp.transform import Calibration, Transform
+from ctxexp.transforms import Calibration, Transform
 
 ROWS = (200, 1000)  # of 8 columns; the second for a transform that refuses the first as too few to learn from
 ROWS_DIM = 8

@@ -29,7 +29,7 @@ from ctxexp.engines import Engine
 from ctxexp.errors import EncodingError, error_text, plugin_call, plugin_line, short
 from ctxexp.files import seal, unseal, write_file
 from ctxexp.model import EncodedSentence, Encoder, check_separate
-from ctxexp.transform import chunks
+from ctxexp.transforms import chunks
 from ctxexp.vectors import DamagedError, NotFiniteError, RowIndexBuilder, Store, StoreWriter
 
 log = logging.getLogger("ctxexp")

@@ -24,7 +24,7 @@ from ctxexp.model import Encoder, TextStart
 from ctxexp.occurrences import Layers, Occurrences
 from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
-from ctxexp.transform import chunk_rows, chunks
+from ctxexp.transforms import chunk_rows, chunks
 from ctxexp.vectors import Store
 from ctxexp.vectors.encode import open_store
 from ctxexp.vectors.encoding import EncodingWorkers, warn_unknown

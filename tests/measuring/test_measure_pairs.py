@@ -15,7 +15,7 @@ from ctxexp import Corpus, Estimate, Group, Metric, Pair, Reading, Results, Sent
 from ctxexp.errors import DataError, MetricError, TransformError
 from ctxexp.measuring.rows import _all_equal, require_pairs
 from ctxexp.results import Key
-from ctxexp.transform import Calibration
+from ctxexp.transforms import Calibration
 from ctxexp.vectors.stores import layer_mixes
 from tests.engine import TextFile
 from tests.made import told

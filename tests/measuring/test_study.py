@@ -19,7 +19,7 @@ from ctxexp.maths import mean_cosine
 from ctxexp.measuring.study import Study
 from ctxexp.model import EmbeddingTable
 from ctxexp.progress import Stage
-from ctxexp.transform import Record
+from ctxexp.transforms import Record
 from ctxexp.vectors.stores import SentencePooling, Vectors, WordFilter
 from tests.engine import Hashed, sentences
 from tests.shipped import Center, NoFirst, SelfSimilarity, Standardize

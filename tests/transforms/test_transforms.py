@@ -17,7 +17,7 @@ from ctxexp.command import Built
 from ctxexp.command.key import job_key, transform_label
 from ctxexp.errors import TransformError
 from ctxexp.report import shared_facts
-from ctxexp.transform import Calibration, TransformedLayers
+from ctxexp.transforms import Calibration, TransformedLayers
 from tests.composed import composed, of
 from tests.engine import Space, curves, place, shelve
 from tests.made import results_with, told

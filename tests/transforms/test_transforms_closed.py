@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 
 from ctxexp.errors import TransformError
 from ctxexp.testing import check
-from ctxexp.transform import Calibration
+from ctxexp.transforms import Calibration
 from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
 from tests.engine import Space, curves, place
 from tests.shipped import AllButTheTop, Center, Standardize, Whitening

@@ -270,7 +270,7 @@ def test_pieces_of_any_size_give_the_same_vectors(
     view = encoder(folder("bert")).sentence_encoder()
     vectors = PooledSentences(open_store(Corpus("t", SENTENCES), view, cache=tmp_path), "mean")
     whole = [vectors.layer(i) for i in range(vectors.n_layers)]
-    monkeypatch.setattr("ctxexp.transform.CHUNK_BYTES", 4 * view.dim * rows)
+    monkeypatch.setattr("ctxexp.transforms.CHUNK_BYTES", 4 * view.dim * rows)
     for i, expected in enumerate(whole):
         np.testing.assert_array_equal(vectors.layer(i), expected)
     (mix,) = layer_mixes([{"scalar_mix": [float(i) for i in range(view.n_layers)]}], view.n_layers)

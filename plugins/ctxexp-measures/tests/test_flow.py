@@ -19,7 +19,7 @@ from ctxexp.command import Built
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.maths import mean_cosine
 from ctxexp.testing import check
-from ctxexp.transform import Calibration, fit_table
+from ctxexp.transforms import Calibration, fit_table
 from tests.composed import composed, of
 from tests.shipped import Center
 
