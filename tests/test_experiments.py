@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-import pandas as pd
 import pytest
 
 from ctxexp.command import registry
@@ -82,35 +81,3 @@ def takes(verb: str, words: list[str]) -> None:
     factory = uses if verb == "probe" else registry().find("command", verb).factory
     bare, keywords = Verb(verb, factory).arguments(words)
     assert bare or keywords
-
-
-def test_what_the_docs_quote_of_distilled_tables_is_what_was_measured() -> None:
-    numbers = pd.read_csv(ROOT / "docs" / "distil.csv").set_index(["model", "way"])
-    page = (ROOT / "docs" / "how-to" / "distil-static-vectors-benchmark-any-vectors.md").read_text(encoding="utf-8")
-    kept, mini = numbers.loc["minilm"].kept, numbers.loc["bert"].spearman
-    text = " ".join(page.split())
-    assert (
-        f"the mean of each word's vectors in the measured sentences keeps {kept['mean']:.0%} of the score, model2vec's "
-        f"recipe {kept['singly']:.0%}, and vectors drawn at random {kept['random']:.0%}"
-    ) in text
-    assert f"its own mean vectors score {mini['the model']:.1f}, and random vectors {mini['random']:.1f}" in text
-    (line,) = [line for line in lines() if "ctxexp distil" in line.command]
-    assert line.outcome == (
-        f"of MiniLM's score {kept['mean']:.0%} by words' means in the very sentences that are scored, "
-        f"{kept['singly']:.0%} by model2vec's recipe, "
-        f"{kept['random']:.0%} by random vectors"
-    )
-
-
-def test_what_the_docs_quote_of_contrast_is_what_was_measured() -> None:
-    scores = pd.read_csv(ROOT / "docs" / "contrastive.csv").set_index(["model", "transform"]).spearman
-    page = ROOT / "docs" / "how-to" / "does-isotropy-help-the-calibration-league.md"
-    text = " ".join(page.read_text(encoding="utf-8").split())
-    mini, trained = scores["the mini"], scores["contrastive, from the mini"]
-    assert (
-        f"from {mini['none']:.1f} to {trained['none']:.1f}, between its flow ({mini['flow']:.1f}) and its whitening "
-        f"({mini['whitening']:.1f}), and whitening on top to {trained['whitening']:.1f}. But an untrained network "
-        f"scores {scores['untrained']['none']:.1f}, and {scores['untrained']['whitening']:.1f} whitened"
-    ) in text
-    assert mini["flow"] < trained["none"] < mini["whitening"]
-    assert scores["contrastive, from untrained weights"]["none"] < scores["untrained"]["none"]

@@ -1,4 +1,4 @@
-"""docs/numbers: pages say what the kept numbers say; steps name commands that the docs name and what is there."""
+"""docs/numbers: a part takes numbers and writes its words; steps name commands that the docs name and what is there."""
 
 from __future__ import annotations
 
@@ -16,29 +16,17 @@ import pytest
 from PIL import Image
 
 from docs.numbers import __main__ as driver
-from docs.numbers import known_model
+from docs.numbers import known_model, penalty, precision
 from docs.numbers.marked import marked
 from docs.numbers.part import ROOT, Part
 from docs.numbers.steps import STEPS, SWEEP, Step
-
-PARTS = {name: driver.part(name) for name, step in STEPS.items() if step.made}
-PARTS["interval_coverage"] = driver.part("interval_coverage")  # simulated: no step makes it
+from tests.made import results_with
 
 
 def told() -> str:
     """All pages."""
     pages = [page.read_text(encoding="utf-8") for top in ("docs", "plugins") for page in (ROOT / top).rglob("*.md")]
     return " ".join(" ".join([(ROOT / "README.md").read_text(encoding="utf-8"), *pages]).split())
-
-
-@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
-def test_a_page_says_what_the_kept_numbers_say(part: Part) -> None:
-    said = part.table(part.read())
-    assert said == part.said()
-    assert len(said) > 100
-    for name in part.figures:
-        assert f"{name})" in told()
-        assert (ROOT / "docs" / name).is_file()
 
 
 def test_a_part_takes_numbers_and_figures_and_writes_its_words(tmp_path: Path) -> None:
@@ -123,3 +111,28 @@ def test_the_readme_prints_the_kept_numbers_of_a_known_model() -> None:
     assert f"up to the last layer, {deepest}:" in home
     for statistic in ("share_of_room", "raw", "baseline"):
         assert f"{kept.loc[deepest, ('value', statistic)]:.2f}" in home
+
+
+def test_what_a_precision_moves_is_the_largest_of_its_models() -> None:
+    table = pd.DataFrame({"word": ["a", "b"], "raw_0": [0.5, 0.25], "adjusted_0": [0.1, 0.2]})
+    moved = table.assign(raw_0=[0.5, 0.2535], adjusted_0=9.0)
+    exact, other = (
+        results_with(
+            {"self_similarity/raw": np.array([raw]), "word_norm/raw": np.array([norm])},
+            tables={"self_similarity": words},
+        )
+        for raw, norm, words in ((0.5, 1.0, table), (0.4984, 9.0, moved))
+    )
+    assert precision.moved(exact, other) == pytest.approx((0.0016, 0.0035))
+    assert precision.table({"float16": [(0.0016, 0.000031), (0.00002, 0.000042)]}).splitlines()[2:] == [
+        "| `float16` (bert, gpt2) | 0.002 | 0.00004 |"
+    ]
+
+
+def test_the_penaltys_figure_says_which_way_words_went() -> None:
+    numbers = penalty.PART.read()
+    assert "words are less alike: their mean cosine" in penalty.finding(numbers)
+    swapped = numbers.assign(penalty=numbers.penalty.replace({"0": "1", "1": "0"}))
+    assert "words are more alike: their" in penalty.finding(swapped)
+    one = swapped.assign(penalty=numbers.penalty.where(numbers.model == "bert", swapped.penalty))
+    assert "words are less alike in bert, more alike in gpt2: their" in penalty.finding(one)

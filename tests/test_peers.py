@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks import peers
 from ctxexp import Sentence
-from docs.numbers.marked import marked
 from tests.shipped import mini
 
 SENTENCES = [Sentence.of(text.split()) for text in ("a bank of the river", "the bank lent money", "the river was wet")]
@@ -65,15 +63,3 @@ def test_ours_is_measured_on_the_same_rows() -> None:
     assert [one.layers.shape[0] for one in ours["word vectors"]()] == [5] * 3  # type: ignore[attr-defined]
     direct = [np.mean([peers.naive.cosine(x[i], x[j]) for i in range(len(x)) for j in range(i)]) for x in rows]
     assert ours["self-similarity"]() == pytest.approx(direct, abs=1e-6)
-
-
-def test_the_page_says_where_a_peer_is_faster() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "how-to" / "encode-quickly.md").read_text(encoding="utf-8")
-    ratios = {}
-    for line in marked(Path(__file__).parents[1] / "docs" / "how-to" / "encode-quickly.md", "peers").splitlines()[2:]:
-        _, name, _, ratio, _ = (cell.strip() for cell in line.split("|")[1:-1])
-        if not ratio.startswith("skipped"):
-            ratios[name] = float(ratio)
-    assert [name for name, ratio in ratios.items() if ratio < 1] == ["faiss-cpu"]
-    assert f"by {1 / ratios['faiss-cpu']:.1f} times" in page
-    assert ratios["sentence-transformers (torch)"] == pytest.approx(1, abs=0.1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pandas as pd
 from ctxexp_papers.first_word.effects import AS_TOKENIZED, METRICS
 from ctxexp_papers.first_word.table import share
@@ -40,14 +38,6 @@ def table(numbers: pd.DataFrame) -> str:
         cells += [_sentences(shown, str(condition))] if len(shown) else []
         rows.append(cells + [_moved(words[words.model == model], str(condition)) for model in others])
     return markdown(head, rows)
-
-
-def facts(numbers: pd.DataFrame) -> Mapping[str, str]:
-    """What the page's sentences quote, by a name."""
-    words = numbers[(numbers.measure == METRICS[0]) & (numbers.model == SHOWN)]
-    by_condition = {str(name): curve for name, curve in words.groupby("condition")}
-    plain, without = by_condition[AS_TOKENIZED], by_condition["without the first word"]
-    return {"near 0 as tokenized": share(plain.value), "length-matched without": share(without.matched)}
 
 
 def _sentences(shown: pd.DataFrame, condition: str) -> str:

@@ -11,15 +11,19 @@ from ctxexp.report import decimal
 from docs.numbers.part import Part, markdown
 
 DECIMALS = 4
+VERDICTS = ("falls", "rises", "open")
 
 
 def table(numbers: pd.DataFrame) -> str:
-    """A Markdown table of the joint statistics against chance."""
+    """Two Markdown tables: the joint statistics against chance, and in how many ways the measures fall and rise."""
     joint = numbers[numbers.verdict.isna()]
     head = ["all ways together", "value", "chance", "expected of it", "p"]
-    return markdown(head, [[row.name_, _value(row, row.value), row.null, _value(row, row.expected),
+    chance = markdown(head, [[row.name_, _value(row, row.value), row.null, _value(row, row.expected),
                             "" if pd.isna(row.p) else f"{row.p:.3f}"]
                            for row in joint.rename(columns={"name": "name_"}).itertuples()])  # fmt: skip
+    counts = pd.crosstab(numbers.definition, numbers.verdict, margins=True, margins_name="all")[[*VERDICTS, "all"]]
+    ways = [[str(definition), *map(str, of)] for definition, *of in counts.itertuples()]
+    return f"{chance}\n\n{markdown(['ways, by definition', *VERDICTS, 'all'], ways)}"
 
 
 def _value(row: Any, value: float) -> str:

@@ -17,8 +17,8 @@ from matplotlib.lines import Line2D
 
 import ctxexp
 from ctxexp.report import PALETTE, Ink, add_captions, empty_figure
-from docs.numbers.marked import write_marked, write_small
-from docs.numbers.part import ROOT, markdown, one_run_each, polysemy
+from docs.numbers.marked import write_small
+from docs.numbers.part import ROOT, Part, markdown, one_run_each, polysemy
 
 MODELS, WEIGHTS = ("bert", "gpt2"), (0, 1)
 TRAIN = 'ctxexp train -m model=bert,gpt2 context_penalty=0,1 text="$TEXT" size=quick tracking=null'
@@ -30,8 +30,6 @@ CURVES = {
 KEPT = [*CURVES, *(f"{name}/{each}" for name in ("self_similarity", "intra_sentence_similarity") for each in
                    ("raw", "adjusted"))]  # fmt: skip
 """Curves of the CSV: those that are drawn, and what the shares are made of."""
-MARK, PAGE = "penalty", ROOT / "docs" / "how-to" / "train-small-models.md"
-NUMBERS, PICTURE = ROOT / "docs" / "penalty.csv", ROOT / "docs" / "penalty.png"
 LINES = {"1": (PALETTE[1], "with the penalty"), "0": (PALETTE[0], "without"), "untrained": (Ink.FAINT, "untrained")}
 DECIMALS = 4
 HEAD = ["model", "context_penalty", "cosine of unrelated words: mean of layers above 0", "last layer",
@@ -145,13 +143,21 @@ def table(numbers: pd.DataFrame) -> str:
     return markdown(HEAD, rows) + one_run_each(MODELS)
 
 
+PART = Part(
+    mark="penalty",
+    page="docs/how-to/train-small-models.md",
+    numbers="penalty.csv",
+    kept=measure,
+    table=table,
+    kinds={"penalty": str},
+)
+
+
 def make(folder: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     subprocess.run(["bash", "-euc", TRAIN], cwd=folder, env={**os.environ, "PATH": path}, check=True)
-    measure(folder).to_csv(NUMBERS, index=False)
-    numbers = pd.read_csv(NUMBERS, dtype={"penalty": str})
-    draw(numbers, PICTURE)
-    write_marked(PAGE, MARK, table(numbers))
+    PART.write(folder)
+    draw(PART.read(), ROOT / "docs" / "penalty.png")
 
 
 if __name__ == "__main__":

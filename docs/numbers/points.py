@@ -7,6 +7,7 @@ sentences of the embedded text, kept in the folder if one is given.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,8 +16,7 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 import ctxexp
-from docs.numbers.marked import write_marked, write_small
-from docs.numbers.part import ROOT, markdown, one_run_each, polysemy
+from docs.numbers.part import Part, markdown, one_run_each, polysemy
 
 SENTENCES = 105  # the first, which are of seven ambiguous words
 SHARED = (
@@ -27,8 +27,6 @@ SWEEPS = {
     "smollm2": f"python -m ctxexp -m model=smollm2 model.prefix=bos {SHARED}",
     "gpt2": f"python -m ctxexp -m model=gpt2 weights=mini,untrained {SHARED}",
 }
-MARK, PAGE = "inside a block", ROOT / "docs" / "measures" / "inside-a-block.md"
-NUMBERS, PICTURE = ROOT / "docs" / "inside_a_block.csv", ROOT / "docs" / "inside_a_block.png"
 POINTS = ("residual", "attention", "mlp")
 DECIMALS = 4
 SHOWN = ("share_of_room", "raw", "baseline", "adjusted")
@@ -87,11 +85,19 @@ def percent(row: pd.Series) -> str:
     return f"{value:.1f}% [{low:.1f}, {high:.1f}]"
 
 
+PART = Part(
+    mark="inside a block",
+    page="docs/measures/inside-a-block.md",
+    numbers="inside_a_block.csv",
+    kept=lambda folder: pd.concat(collected(sweep(folder, name)) for name in SWEEPS).round(DECIMALS),
+    table=table,
+    figures={"inside_a_block.png": "inside_a_block.png"},
+)
+
+
 def make(folder: Path) -> None:
-    summaries = {name: sweep(folder, name) for name in SWEEPS}
-    pd.concat(map(collected, summaries.values())).round(DECIMALS).to_csv(NUMBERS, index=False)
-    write_small(summaries["smollm2"] / "what_is_context.png", PICTURE)
-    write_marked(PAGE, MARK, table(pd.read_csv(NUMBERS)))
+    shutil.copy(sweep(folder, "smollm2") / "what_is_context.png", folder / "inside_a_block.png")
+    PART.write(folder)
 
 
 if __name__ == "__main__":

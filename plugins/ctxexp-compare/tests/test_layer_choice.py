@@ -380,13 +380,3 @@ def test_empty_texts_have_no_word_vectors() -> None:
 
     with pytest.raises(EncodingError, match=r"no vector for the text '\.\.\.', which has no piece to pool"):
         LayerEncoder("bert", 2, pooling="mean_words").encode(["..."])
-
-
-def test_the_page_says_what_its_table_says() -> None:
-    page = (Path(__file__).resolve().parents[3] / "docs" / "how-to" / "choose-a-layer.md").read_text(encoding="utf-8")
-    rows = [line.split("|")[1:-1] for line in page.splitlines() if "| normal |" in line or "| t4 |" in line]
-    assert len(rows) == 30
-    covered = [float(cell) for row in rows for cell in row[3:6] if cell.strip()]
-    assert f"holds it in {min(covered):.3f} to {max(covered):.3f}".replace("0.", ".") in page
-    assert 0.18 < 1 - min(float(row[6]) for row in rows) < 0.2
-    assert f"{max(float(row[7]) for row in rows):.2f} points below".removeprefix("0") in page

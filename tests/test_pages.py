@@ -1,0 +1,117 @@
+"""A marked block of a page is what the kept numbers make, and each number of the prose after it stands there."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import docs.numbers
+from docs.numbers import atlas, card
+from docs.numbers.marked import marked
+from docs.numbers.part import ROOT, Part
+
+MODULES = (importlib.import_module(f"docs.numbers.{m.name}") for m in pkgutil.iter_modules(docs.numbers.__path__))
+PARTS: dict[str, Part] = {of.PART.mark: of.PART for of in MODULES if hasattr(of, "PART")}
+MADE: dict[tuple[Path, str], Callable[[], str]] = {
+    **{(ROOT / part.page, part.mark): lambda part=part: part.table(part.read()) for part in PARTS.values()},  # type: ignore[misc]
+    **{(card.CARD, mark): partial(str, table) for mark, table in card.recorded().items()},
+    (ROOT / atlas.PAGE, atlas.MARK): lambda: atlas.table(atlas.rows()),
+}
+PAGES = [ROOT / "README.md", card.CARD, *(p for top in ("docs", "plugins") for p in sorted((ROOT / top).rglob("*.md")))]
+BLOCKS = [
+    pytest.param(page, mark, id=mark)
+    for page in PAGES
+    for mark in re.findall(r"<!-- ([\w ]+): begin -->", page.read_text(encoding="utf-8"))
+]
+
+ELSEWHERE = {
+    "known model": "0 1,493",
+    "losses": "32 64 127 128 20,000 40,000 4.206 4.208 6.8%",
+    "budget": "0.01 100",
+    "measured": "30%",
+    "atlas": "40 95%",
+    "contrastive": "300",
+    "peers": "5",
+    "first word": "100 95%",
+    "nulls": "2 200 400 1,000 5,000 5%",
+    "interval coverage": "80 130 1.96 .003 .03 .04 .05 .86",
+    "probe": "1,200",
+    "centred": ".0001 .007 .022",
+    "word mix": "1 2 3 24 686 2005 2019 1.96 .002 .008 95%",
+    "calibration league": "8 32 100 192 384 768 7,000 9,000 10,000 15,000 130,000 .31 .45 .65 .68 .99",
+    "numbers": "1",
+    "usages": "2019 5% 50% 59.3% 65.5%",
+    "pins": "1 4 64 .0001",
+    "reruns": "5",
+    "floors": "32 1,000",
+    "itself": "5",
+}
+"""Numbers of the prose after a block that its table lacks: years, sizes, layers, what others or other runs gave."""
+
+SWEEPS = {
+    "by class": "table_by_class.csv",
+    "calibration league": "table_league.csv",
+    "first word": "table_first_word.csv",
+    "label probe": "table_probe.csv",
+    "numbers": "compare.csv",
+    "softmax link": "link.csv",
+    "split words": "split_words.csv",
+    "table 1": "table_1.csv",
+    "training steps": "table_training_steps.csv",
+    "what is context": "table_what_is_context.csv",
+}
+"""The file from which each part takes its numbers."""
+
+
+@pytest.mark.parametrize(("page", "mark"), MADE, ids=[mark for _, mark in MADE])
+def test_a_block_is_what_its_numbers_make(page: Path, mark: str) -> None:
+    assert marked(page, mark) == MADE[page, mark]()
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+def test_the_figures_of_a_part_are_shown(part: Part) -> None:
+    shown = " ".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for name in part.figures:
+        assert f"{name})" in shown
+        assert (ROOT / "docs" / name).is_file()
+
+
+@pytest.mark.parametrize("mark", SWEEPS)
+def test_numbers_are_taken_as_they_were_measured(mark: str, tmp_path: Path) -> None:
+    kept = PARTS[mark].read()
+    measured = pd.DataFrame({"vectors": "last layer", "source": "measured"} | dict(kept))
+    if "run_a" in kept:  # each pair of places from both sides
+        sides = {f"{name}_{one}": f"{name}_{other}" for name in ("run", "layer") for one, other in ("ab", "ba")}
+        measured = pd.concat([kept, kept.rename(columns=sides)])
+    measured.to_csv(tmp_path / SWEEPS[mark], index=False)
+    again = PARTS[mark].kept(tmp_path)[list(kept)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(again, kept)
+
+
+def numbers_in(text: str) -> Iterator[tuple[str, float, float]]:
+    """Each number of a text without its code and addresses: as written, its size, and how far a number may lie from it
+    that is rounded to it (a count: nothing)."""
+    text = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)|^    .*$", "", text, flags=re.DOTALL | re.MULTILINE)
+    for written in re.findall(r"(?<![\w.])(?<!\w-)((?:\d[\d,]*)?\d(?:\.\d+)?%?|\.\d+)(?![\d.]*\d)", text):
+        number = written.rstrip("%").replace(",", "")
+        decimals = len(number.partition(".")[2])
+        yield written, float(number), 0.5001 * 10**-decimals if decimals or "%" in written else 0
+
+
+@pytest.mark.parametrize(("page", "mark"), BLOCKS)
+def test_a_number_after_a_block_stands_in_it(page: Path, mark: str) -> None:
+    """To the same decimals, or to be rounded as it is written."""
+    table = list(numbers_in(marked(page, mark)))
+    after = page.read_text(encoding="utf-8").partition(f"<!-- {mark}: end -->")[2]
+    absent = {
+        written for written, size, off in numbers_in(re.split(r"\n#|<!-- [\w ]+: begin", after)[0])
+        if not any(abs(size - other) <= off and (not off or rounded <= off) for _, other, rounded in table)
+    }  # fmt: skip
+    assert absent == set(ELSEWHERE.get(mark, "").split())
