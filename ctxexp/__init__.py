@@ -40,7 +40,7 @@ from ctxexp.engines import Engine
 from ctxexp.errors import CtxexpError, near
 from ctxexp.files.code_version import __version__ as __version__
 from ctxexp.groups import Block, Group, Pairs
-from ctxexp.metric import Estimate, GroupMean, Metric, Output, Reading
+from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Reading
 from ctxexp.metrics.annotated import ScoredPairs, SimilarityMetric
 from ctxexp.model import EncodedSentence, Encoder
 from ctxexp.models.huggingface import from_transformers
@@ -48,7 +48,7 @@ from ctxexp.models.word_vectors import from_arrays
 from ctxexp.occurrences import Occurrences, Text
 from ctxexp.plugins import Register, hookimpl
 from ctxexp.results import Results
-from ctxexp.sink import Run, Sink
+from ctxexp.sinks import Run, Sink
 from ctxexp.transforms import Transform
 
 __all__ = [

@@ -22,7 +22,7 @@ from ctxexp.groups import WordReader
 from ctxexp.maths.geometry import PreparedRows
 from ctxexp.maths.resampling import Curve, Stream, Units
 from ctxexp.maths.statistics import finite_mean
-from ctxexp.metric import GroupMean, Metric, Over
+from ctxexp.metrics import GroupMean, Metric, Over
 from ctxexp.occurrences import Occurrences
 from ctxexp.plugins import Register, hookimpl
 from ctxexp.results.run_info import SIZE_MATCHED

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ctxexp import Results
 from ctxexp.jobs import execute
-from ctxexp.metric import describe
+from ctxexp.metrics import describe
 from ctxexp.results import LAYER, Estimates, Key, RunInfo
 from ctxexp.results.run_info import FitInfo, MeasureInfo, TableInfo
 from ctxexp.results.values import Values, metric_key

@@ -13,8 +13,7 @@ from mlflow import MlflowClient
 from ctxexp import Results, Run, Sink
 from ctxexp.files.process import job_folder, new_id
 from ctxexp.jobs import Job, Sinks, job, new_run
-from ctxexp.sink import Sweep
-from ctxexp.sinks import database
+from ctxexp.sinks import Sweep, database
 from tests.shipped import MlflowSink
 
 

@@ -29,7 +29,7 @@ from ctxexp.jobs import Sinks
 from ctxexp.measuring.one_pass import OnePass, check_parts
 from ctxexp.measuring.rows import Observer
 from ctxexp.measuring.study import Study
-from ctxexp.metric import RUN, Metric
+from ctxexp.metrics import RUN, Metric
 from ctxexp.model import Encoder, contract_violation
 from ctxexp.models.choices import check_arguments, check_device
 from ctxexp.occurrences import check_contexts

@@ -23,12 +23,12 @@ from ctxexp.files import user_path
 from ctxexp.files.credentials import refuse_clear, remember
 from ctxexp.maths.statistics import BANDS, WordMix
 from ctxexp.maths.statistics import Weights as MeanWeights
-from ctxexp.metric import RUN
+from ctxexp.metrics import RUN
 from ctxexp.plugins import CONFIG_KINDS, Factory
 from ctxexp.plugins.offers import Offer, PluginVersion, Seed, arguments, convert_value, type_text
 from ctxexp.plugins.registry import LISTS, Registry, load_plugin_files, registry
 from ctxexp.results.objective import Objective
-from ctxexp.sink import Sink
+from ctxexp.sinks import Sink
 from ctxexp.vectors.stores import check_mixes
 
 DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")

@@ -58,7 +58,7 @@ from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.registry import GROUPS, LISTS, load_plugin_files, registry
 from ctxexp.progress import Progress, show
 from ctxexp.report.page import FLAG, open_when_made
-from ctxexp.sink import Sweep
+from ctxexp.sinks import Sweep
 from ctxexp.vectors import cache as leases
 
 if TYPE_CHECKING:

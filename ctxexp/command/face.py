@@ -23,7 +23,7 @@ from ctxexp.datasets.checks import tokenizer
 from ctxexp.datasets.reading import choose_column, table_cells, text_of
 from ctxexp.errors import ConfigError, line, suggestions
 from ctxexp.files import user_path
-from ctxexp.metric import Metric
+from ctxexp.metrics import Metric
 from ctxexp.model import Encoder
 from ctxexp.models.huggingface import from_transformers
 from ctxexp.progress import Progress

@@ -48,7 +48,7 @@ from ctxexp.progress import show
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import Results
 from ctxexp.results.values import RESULTS_FILE
-from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport, load_run
+from ctxexp.sinks import Run, Sink, Status, Sweep, SweepReport, load_run
 
 # Top-level keys that cannot change a measured number: jobs that differ in these alone have one key.
 RESULT_NEUTRAL_KEYS = ("tracking", "sink", "cache", "engine", "resume", "verbose", "figures", "objective", "experiment",

@@ -46,7 +46,7 @@ from ctxexp.results import Results
 from ctxexp.results.objective import Objective
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import RESULTS_FILE
-from ctxexp.sink import Status, Sweep, SweepReport, SweepRow
+from ctxexp.sinks import Status, Sweep, SweepReport, SweepRow
 
 _printed_errors: set[str] = set()  # errors that this process has printed
 _failed: list[str] = []  # errors of this process's jobs, for the exit status of a single run

@@ -15,7 +15,7 @@ from ctxexp.groups import Block, Place, Reader, call_metric
 from ctxexp.maths.resampling import Stream
 from ctxexp.measuring.curves import INFLUENCED, ClusterInfluence, MetricRecord, Split, write
 from ctxexp.measuring.rows import Rows
-from ctxexp.metric import Estimate, GroupMean, Metric, Output, Over, describe
+from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Over, describe
 from ctxexp.progress import Progress
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo

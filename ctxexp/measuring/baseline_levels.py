@@ -17,7 +17,7 @@ from ctxexp.groups import Block, WordReader
 from ctxexp.maths.geometry import PreparedRows
 from ctxexp.maths.resampling import Curve, Stream
 from ctxexp.maths.sums import Batch, SumForm, Sums
-from ctxexp.metric import RUN, GroupMean, Metric, Over, baseline_is_score, has_baseline
+from ctxexp.metrics import RUN, GroupMean, Metric, Over, baseline_is_score, has_baseline
 from ctxexp.occurrences import Groups, Occurrences
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from ctxexp.maths.resampling import Curve, Resamples, Stream, Units, interval
 from ctxexp.maths.statistics import MixedWords, finite_mean
 from ctxexp.measuring.baseline_levels import FIRST
 from ctxexp.measuring.rows import Rows, WordRows
-from ctxexp.metric import Estimate, GroupMean, Metric
+from ctxexp.metrics import Estimate, GroupMean, Metric
 from ctxexp.occurrences import Occurrences
 from ctxexp.results.values import LAYER, Key, Values, metric_key
 

@@ -21,7 +21,7 @@ from ctxexp.measuring.baseline_levels import BaselineSums
 from ctxexp.measuring.curves import add_share, word_tables
 from ctxexp.measuring.rows import Intervals, mix_info
 from ctxexp.measuring.study import HALVES, LEAST_CLUSTERS, PARTS, Study, part_table
-from ctxexp.metric import RUN, GroupMean, Metric, describe
+from ctxexp.metrics import RUN, GroupMean, Metric, describe
 from ctxexp.occurrences import Layers, Occurrences
 from ctxexp.plugins.registry import build_registry
 from ctxexp.progress import Progress

@@ -19,7 +19,7 @@ from ctxexp.groups import BLOCK_BYTES, Block, Gather, Pairs, Place, Reader, Word
 from ctxexp.maths.resampling import Stream, Units, resampled_unit
 from ctxexp.maths.statistics import MixedWords
 from ctxexp.measuring.baseline_levels import BaselineLevels
-from ctxexp.metric import GroupMean, Metric
+from ctxexp.metrics import GroupMean, Metric
 from ctxexp.model import EmbeddingTable
 from ctxexp.occurrences import Layers, Occurrences, Text, layer_subset, read_only
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, MixInfo, ModelInfo, ResamplingInfo, RunInfo, TableInfo

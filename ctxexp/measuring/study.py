@@ -23,7 +23,7 @@ from ctxexp.maths.resampling import Stream, Units
 from ctxexp.maths.statistics import WordMix
 from ctxexp.measuring import build, measure
 from ctxexp.measuring.rows import Intervals, Observer, PairRows, Rows, TableRows, WordRows, require_pairs
-from ctxexp.metric import RUN, GroupMean, Metric
+from ctxexp.metrics import RUN, GroupMean, Metric
 from ctxexp.model import Encoder
 from ctxexp.occurrences import Layers, Occurrences, Text
 from ctxexp.progress import Progress

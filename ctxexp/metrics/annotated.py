@@ -16,7 +16,7 @@ from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.groups import Block, Group, Pairs
 from ctxexp.maths.resampling import Statistics, Stream, replicates_of
 from ctxexp.maths.statistics import finite_mean, pearson, percentiles, resampled_spearman, spearman
-from ctxexp.metric import Estimate, GroupMean, Metric, Reading
+from ctxexp.metrics import Estimate, GroupMean, Metric, Reading
 
 Similarity = Literal["cosine", "dot", "euclidean"]
 SIMILARITIES: dict[str, str] = {"cosine": "cosine", "dot": "dot product", "euclidean": "negative Euclidean distance"}

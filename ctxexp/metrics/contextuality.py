@@ -29,7 +29,7 @@ from ctxexp.maths.geometry import (
 )
 from ctxexp.maths.statistics import summary
 from ctxexp.maths.sums import Batch, SumForm, Sums, mean_and_spread
-from ctxexp.metric import RUN, GroupMean, Metric, Output, Reading
+from ctxexp.metrics import RUN, GroupMean, Metric, Output, Reading
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -28,8 +28,7 @@ from ctxexp.report.charts import line_styles
 from ctxexp.report.frame import SUMMARY as SUMMARY_COLOUR
 from ctxexp.report.frame import colours
 from ctxexp.results import Results
-from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport
-from ctxexp.sinks import database, views
+from ctxexp.sinks import Run, Sink, Status, Sweep, SweepReport, database, views
 from ctxexp.sinks.database import tracking_errors
 from ctxexp.sinks.values import (
     BUNDLE,

@@ -23,8 +23,7 @@ from ctxexp.files import user_path, write_file
 from ctxexp.files.credentials import mask, redact
 from ctxexp.files.process import RUN, raise_on_termination, read_state, write_state
 from ctxexp.results.values import RESULTS_FILE
-from ctxexp.sink import load_run
-from ctxexp.sinks import database
+from ctxexp.sinks import database, load_run
 from ctxexp.sinks.database import tracking_errors
 from ctxexp.sinks.mlflow import MlflowSink
 from ctxexp.sinks.values import KIND, SWEEP, VIEW

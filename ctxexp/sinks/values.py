@@ -22,7 +22,7 @@ from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults, full_title
 from ctxexp.results import Results
 from ctxexp.results.frame import keys_beside, main_statistics, may_be_main, mix_mark
 from ctxexp.results.values import LAYER, Key
-from ctxexp.sink import Run, SweepReport
+from ctxexp.sinks import Run, SweepReport
 
 MAX_VALUE, MAX_NAME = 6000, 250  # characters that MLflow takes
 HEADLINES = 4

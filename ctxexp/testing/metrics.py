@@ -18,7 +18,7 @@ from ctxexp.groups import Block, Group, Pairs
 from ctxexp.maths.statistics import aggregate
 from ctxexp.maths.sums import Batch, SumForm, Sums
 from ctxexp.measuring import lacking
-from ctxexp.metric import GroupMean, Metric, Over
+from ctxexp.metrics import GroupMean, Metric, Over
 from ctxexp.testing.report import (
     Breach,
     Report,

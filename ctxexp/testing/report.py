@@ -19,7 +19,7 @@ from ctxexp.dataset import Sentence
 from ctxexp.datasets.checks import tokenizer
 from ctxexp.errors import ConformanceError, EncodingError, PluginError, error_text, plugin_call, plugin_line
 from ctxexp.groups import Group
-from ctxexp.metric import Estimate, Metric, Output
+from ctxexp.metrics import Estimate, Metric, Output
 from ctxexp.model import EncodedSentence, Encoder, check_separate, contract_violation
 
 T = TypeVar("T")

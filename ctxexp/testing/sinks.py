@@ -24,7 +24,7 @@ from ctxexp.engines import Engine
 from ctxexp.files import digest_of, seal_folder
 from ctxexp.results import Results
 from ctxexp.results.values import Key, Values
-from ctxexp.sink import Run, Sink, Status, Sweep, SweepReport, SweepRow
+from ctxexp.sinks import Run, Sink, Status, Sweep, SweepReport, SweepRow
 from ctxexp.testing.report import Breach, Report, subject_and_factory, subject_label
 
 VALUES = "each value once, the layer as its step"

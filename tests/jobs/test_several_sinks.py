@@ -16,7 +16,7 @@ from ctxexp import Results, Run, Sink
 from ctxexp.errors import TrackingError
 from ctxexp.jobs import Sinks, finished_on_disk, job, reuse
 from ctxexp.jobs.execute import close_sweep
-from ctxexp.sink import Sweep
+from ctxexp.sinks import Sweep
 from ctxexp.testing import MemorySink, check
 from tests.composed import registry_of
 from tests.tracked import run_of as tracked_run

@@ -33,7 +33,7 @@ from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import mean_cosine
 from ctxexp.maths.statistics import WordMix
 from ctxexp.measuring.rows import WordRows
-from ctxexp.metric import GroupScores
+from ctxexp.metrics import GroupScores
 from ctxexp.results import Key
 from ctxexp.testing import check
 from ctxexp.vectors.encode import open_store

@@ -31,7 +31,7 @@ from ctxexp import Results
 from ctxexp.errors import MetricError, Terminated, TrackingError
 from ctxexp.files import process
 from ctxexp.jobs import Sinks, finished_on_disk, reuse
-from ctxexp.sink import load_run
+from ctxexp.sinks import load_run
 from ctxexp.sinks.mlflow import database, finished_run, views
 from ctxexp.sinks.ui import upload
 from ctxexp.sinks.values import flat, headline, keys_to_compare, metric_name, metric_names

@@ -19,7 +19,7 @@ from mlflow.entities import Run
 from ctxexp.command.cli import main
 from ctxexp.errors import TrackingError
 from ctxexp.jobs.execute import close_sweep
-from ctxexp.sink import Sweep
+from ctxexp.sinks import Sweep
 from ctxexp.sinks.mlflow import _say_where_files_stay, database
 from ctxexp.sinks.ui import charts_link, free_port, last_sweep_link, serve, server, upload
 from ctxexp.sinks.views import sweep_link, ui_address

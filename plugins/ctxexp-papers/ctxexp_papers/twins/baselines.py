@@ -13,7 +13,7 @@ from ctxexp.baselines import BaselineValues, GroupBaseline, MeasuredGroups, OneP
 from ctxexp.errors import ConfigError
 from ctxexp.groups import WordReader
 from ctxexp.maths import Curve, Stream, finite_mean
-from ctxexp.metric import baseline_is_score
+from ctxexp.metrics import baseline_is_score
 from ctxexp.occurrences import Groups
 from ctxexp_papers.twins.strata import StrataLevel, strata_level
 
