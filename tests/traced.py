@@ -16,8 +16,7 @@ import numpy as np
 
 from ctxexp import Corpus, EncodedSentence, Encoder, Engine, Sentence
 from ctxexp.vectors import Store
-from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.encoding import EncodingWorkers
+from ctxexp.vectors.encoding import EncodingWorkers, open_store
 
 
 class TracingEncoder(Encoder):

@@ -29,11 +29,11 @@ def code_version(package: Path = PACKAGE) -> str:
     """8 hex digits that change with any file that may decide what a cached vector is, and any library's version that
     reads a model.
 
-    These are all files of `models/` (factories, loading of weights, pieces), `vectors/encode.py`, and whatever of
+    These are all files of `models/` (factories, loading of weights, pieces), `vectors/encoding.py`, and whatever of
     ctxexp they import. They are read as text: importing them would import torch.
     """
     texts: dict[Path, bytes] = {}
-    waiting = [package / "vectors" / "encode.py", *package.glob("models/**/*.py")]
+    waiting = [package / "vectors" / "encoding.py", *package.glob("models/**/*.py")]
     while waiting:
         file = waiting.pop()
         if file not in texts:

@@ -8,12 +8,11 @@ from ctxexp.model import TokenStates
 from ctxexp.models.choices import ModelFiles, TransformerOptions, resolve_device, with_transformer_options
 from ctxexp.models.huggingface import checkpoint_encoder
 from ctxexp.models.transformer import Checkpoint
-from ctxexp.models.vector_files import WordVectors
-from ctxexp.models.word_vectors import WordVectorEncoder
+from ctxexp.models.word_vectors import WordVectorEncoder, WordVectors
 from ctxexp.plugins import Register, hookimpl
 
 if TYPE_CHECKING:
-    from ctxexp.models.elmo.network import ElmoNetwork
+    from ctxexp.models.elmo.encoder import ElmoNetwork
 
 __all__ = [
     "Checkpoint",
@@ -32,7 +31,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "ElmoNetwork":
         raise AttributeError(f"ctxexp.models has no {name!r}")
-    from ctxexp.models.elmo.network import ElmoNetwork  # with torch
+    from ctxexp.models.elmo.encoder import ElmoNetwork  # with torch
 
     return ElmoNetwork
 

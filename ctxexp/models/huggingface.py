@@ -28,9 +28,9 @@ from ctxexp.models.choices import (
     TransformerOptions,
     Weights,
     check_weights,
+    lazy,
     with_transformer_options,
 )
-from ctxexp.models.lazy import lazy
 from ctxexp.models.transformer import PUBLISHED_CHECKPOINTS, Checkpoint, cached_folder, describe, from_hub
 from ctxexp.models.transformer.leftovers import account, unused_files
 

@@ -26,8 +26,7 @@ from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.transforms import chunk_rows, chunks
 from ctxexp.vectors import Store
-from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.encoding import EncodingWorkers, warn_unknown
+from ctxexp.vectors.encoding import EncodingWorkers, open_store, warn_unknown
 
 WORDS = "mean_words"
 POOLINGS = {  # what each means; an encoder's own view may offer others

@@ -41,7 +41,7 @@ from ctxexp.model import Encoder
 from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.vectors.cache import RUNS, SWEEPS, entry_lock, lease, make_room, release
-from ctxexp.vectors.encode import CODE as CODE_OF_VECTORS
+from ctxexp.vectors.encoding import CODE as CODE_OF_VECTORS
 from ctxexp.vectors.encoding import BatchedText, EncodingWorkers, warn_unknown, worker_encoder
 from ctxexp.vectors.stores import Vectors, WordFilter
 

@@ -26,7 +26,7 @@ from ctxexp.report import shared_facts
 from ctxexp.results import RunInfo
 from ctxexp.results.run_info import FitInfo
 from ctxexp.vectors import cache as caches
-from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.encoding import open_store
 from ctxexp.vectors.stores import PooledSentences, WordMeans
 from tests.composed import composed, registry_of
 from tests.made import printed

@@ -19,7 +19,7 @@ from ctxexp import CtxexpError, Results
 from ctxexp.files.process import read_state
 from ctxexp.models import ElmoNetwork
 from ctxexp.models.elmo.files import layout, read_weights, write_weights
-from ctxexp.models.vector_files import read_vectors
+from ctxexp.models.word_vectors import read_vectors
 from tests import tiny_models
 from tests.made import results_with, told
 from tests.shipped import text

@@ -21,12 +21,12 @@ from ctxexp import Corpus, Results
 from ctxexp.errors import DiskError, StoreError, TrackingError
 from ctxexp.files import atomic_write
 from ctxexp.jobs import describe
-from ctxexp.models.vector_files import EXPORTS
+from ctxexp.models.word_vectors import EXPORTS
 from ctxexp.report import Table, frame, write_file
 from ctxexp.report import page as report
 from ctxexp.report.terminal import write_tables
 from ctxexp.sinks.database import tracking_errors
-from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.encoding import open_store
 from tests.composed import offer, registry_of
 from tests.made import results_with, told
 from tests.tracked import run_of, tracked

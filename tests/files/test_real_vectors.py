@@ -10,7 +10,7 @@ from engine import measure
 
 from ctxexp import Corpus, Occurrences, Results
 from ctxexp.vectors import Store
-from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.encoding import open_store
 from tests.shipped import (
     Anisotropy,
     IntraSentenceSimilarity,

@@ -14,10 +14,10 @@ import pytest
 from ctxexp import Corpus, Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models import WordVectorEncoder
-from ctxexp.models.vector_files import EXPORTS, read_vectors, write_binary, write_safetensors, write_text
+from ctxexp.models.word_vectors import EXPORTS, read_vectors, write_binary, write_safetensors, write_text
 from ctxexp.report import shared_facts
 from ctxexp.testing import check
-from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.encoding import open_store
 from tests.composed import composed, forget_plugin_files, of
 from tests.shipped import word_vectors
 

@@ -36,7 +36,7 @@ from ctxexp.measuring.rows import WordRows
 from ctxexp.metrics import GroupScores
 from ctxexp.results import Key
 from ctxexp.testing import check
-from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.encoding import open_store
 from tests.engine import ALL, DIM, Hashed, Memory, TextFile, contextual, noise, sentences, shelve, world
 from tests.shipped import (
     IntraSentenceSimilarity,

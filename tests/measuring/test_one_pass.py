@@ -31,8 +31,7 @@ from ctxexp.measuring.one_pass import OnePass
 from ctxexp.measuring.study import Study
 from ctxexp.occurrences import Groups
 from ctxexp.vectors.cache import clear, entries, leased_keys, make_room
-from ctxexp.vectors.encode import open_store
-from ctxexp.vectors.encoding import EncodingWorkers
+from ctxexp.vectors.encoding import EncodingWorkers, open_store
 from ctxexp.vectors.stores import Vectors, WordFilter
 from ctxexp.vectors.summing import Totals, sum_up
 from tests.composed import composed, of

@@ -22,8 +22,8 @@ from ctxexp.errors import ConfigError, ModelError
 from ctxexp.files import file_sha256
 from ctxexp.models import ElmoNetwork
 from ctxexp.models.elmo import encoder as reading
+from ctxexp.models.elmo.encoder import character_ids
 from ctxexp.models.elmo.files import layout, read_options, read_weights, write_options, write_weights
-from ctxexp.models.elmo.network import character_ids
 from tests.shipped import elmo
 from tests.tiny_models import elmo_options as small
 

@@ -11,7 +11,7 @@ import tiny_models
 import ctxexp
 from ctxexp import Corpus, Pair, Results, Sentence
 from ctxexp.errors import ConfigError
-from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.encoding import open_store
 from tests.shipped import huggingface
 
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dog", "money", "in", "bank", "river"]

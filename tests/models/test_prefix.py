@@ -17,7 +17,7 @@ from ctxexp import CtxexpError, Sentence
 from ctxexp.command import Built
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.model import TextStart
-from ctxexp.models.lazy import LazyEncoder
+from ctxexp.models.choices import LazyEncoder
 from ctxexp.models.transformer.pieces import best_window, windows
 from ctxexp.report.run_facts import encoder_lines
 from ctxexp.results import RunInfo

@@ -29,7 +29,7 @@ from ctxexp.files.code_version import code_version
 from ctxexp.vectors import Store, StoreWriter
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import encoding as batched
-from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.encoding import open_store
 from tests.shipped import huggingface
 from tests.traced import Counted, corpus, vectors
 
@@ -209,7 +209,7 @@ SLOW = """
     sys.path[:0] = [{root!r}, {tests!r}]
     from pathlib import Path
     from tests.traced import Counted, corpus
-    from ctxexp.vectors.encode import open_store
+    from ctxexp.vectors.encoding import open_store
     def slow(sentence, one):
         print("x", flush=True)
         time.sleep(0.005)
@@ -282,7 +282,7 @@ def test_vectors_of_other_code_are_encoded_again_and_said(
 ) -> None:
     caplog.set_level(logging.INFO, "ctxexp")
     first = open_store(corpus(), Counted(), cache=tmp_path)
-    monkeypatch.setattr("ctxexp.vectors.encode.CODE", "01234567")
+    monkeypatch.setattr("ctxexp.vectors.encoding.CODE", "01234567")
     again = open_store(corpus(), Counted(), cache=tmp_path)
     assert first.n_encoded == again.n_encoded > 0
     told = [r.getMessage() for r in caplog.records if "c: vectors of counted take" not in r.getMessage()]
@@ -350,11 +350,10 @@ def test_an_edit_of_code_that_decides_vectors_changes_the_key(tmp_path: Path) ->
     assert known == {code_version()}
     for name in (
         "models/transformer/pieces.py",
-        "vectors/encode.py",
+        "vectors/encoding.py",
         "model.py",
         "vectors/__init__.py",
-        "models/vector_files.py",
-        "models/transformer/pieces.py",
+        "models/word_vectors.py",
         "models/elmo/files.py",
     ):
         (package / name).write_text((package / name).read_text("utf-8") + "\n", "utf-8")

@@ -17,14 +17,14 @@ import pytest
 
 from ctxexp.files.process import process_tags
 from ctxexp.vectors import cache as caches
-from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.encoding import open_store
 from tests.traced import Counted, corpus
 
 ROOT = Path(__file__).parents[2]
 OTHER = """
 import sys
 from pathlib import Path
-from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.encoding import open_store
 from tests.traced import Counted, corpus
 store = open_store(corpus(), Counted("theirs"), cache=Path(sys.argv[1]), sweep="theirs")
 print(store.path.name, flush=True)

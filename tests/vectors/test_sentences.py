@@ -19,7 +19,7 @@ from ctxexp.models import Checkpoint, TransformerOptions
 from ctxexp.models.huggingface import from_files
 from ctxexp.models.transformer.encoder import TransformerSentences
 from ctxexp.testing.report import Breach, check_sentences
-from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.encoding import open_store
 from ctxexp.vectors.stores import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view
 
 Folder = Callable[[str], Path]

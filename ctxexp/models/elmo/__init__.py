@@ -18,9 +18,9 @@ from ctxexp.models.choices import (
     check_elmo_files,
     check_weights,
     layer_selection,
+    lazy,
 )
 from ctxexp.models.elmo.files import read_options, read_weights
-from ctxexp.models.lazy import lazy
 
 
 def _original() -> Path | None:

@@ -14,7 +14,7 @@ from ctxexp_lab.training.recurrence import scan_with_gradient
 from torch import Tensor
 
 from ctxexp.models import ElmoNetwork
-from ctxexp.models.elmo.network import character_ids
+from ctxexp.models.elmo.encoder import character_ids
 from tests.tiny_models import elmo_options
 
 OPTIONS = elmo_options()

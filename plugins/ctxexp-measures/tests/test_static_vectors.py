@@ -20,7 +20,7 @@ import ctxexp
 from ctxexp import Block, Corpus, Group, Results
 from ctxexp.command import registry
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.models.vector_files import read_vectors, write_text
+from ctxexp.models.word_vectors import read_vectors, write_text
 from ctxexp.report import axis_label
 from ctxexp.report.comparison import write_summary
 from ctxexp.report.terminal import table_texts

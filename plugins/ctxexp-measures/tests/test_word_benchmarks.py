@@ -25,7 +25,7 @@ from ctxexp_measures.words.suite import BenchmarkOptions, evaluate, table
 
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp.maths import kmeans
-from ctxexp.models.vector_files import write_text
+from ctxexp.models.word_vectors import write_text
 from tests.composed import run_command_line
 
 ALL = [f"w{i}" for i in range(40)]
