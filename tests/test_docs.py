@@ -215,7 +215,7 @@ def test_commands_that_need_more_than_a_test_has_are_composed() -> None:
     from composed import composed
 
     from ctxexp.command import compose
-    from ctxexp.command.help import option_names
+    from ctxexp.command.names import option_names
     from ctxexp.command.overrides import expand_locations, expand_sweeps, parse
 
     compose.prepare()

@@ -38,7 +38,7 @@ from ctxexp.plugins.registry import load_plugin_files, plugin_files, registry
 from ctxexp.progress import Progress
 from ctxexp.report.page.explorer import TABLE, WordMap
 from ctxexp.results import Results
-from ctxexp.results.objective import Objective
+from ctxexp.results.frame import Objective
 from ctxexp.transforms import Calibration
 from ctxexp.vectors.cache import disk_limit
 from ctxexp.vectors.encoding import EncodingWorkers

@@ -38,8 +38,7 @@ from ctxexp.command.config import (
     refuse_typed,
     refuse_written,
 )
-from ctxexp.command.help import option_names
-from ctxexp.command.names import config_folder, config_folders, spread_models
+from ctxexp.command.names import config_folder, config_folders, option_names, spread_models
 from ctxexp.command.overrides import (
     expand_locations,
     expand_sweeps,

@@ -27,7 +27,7 @@ from ctxexp.metrics import RUN
 from ctxexp.plugins import CONFIG_KINDS, Factory
 from ctxexp.plugins.offers import Offer, PluginVersion, Seed, arguments, convert_value, type_text
 from ctxexp.plugins.registry import LISTS, Registry, load_plugin_files, registry
-from ctxexp.results.objective import Objective
+from ctxexp.results.frame import Objective
 from ctxexp.sinks import Sink
 from ctxexp.vectors.stores import check_mixes
 

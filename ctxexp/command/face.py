@@ -270,7 +270,7 @@ def _compose(choices: Mapping[str, Any], text: Text | None, options: Sequence[st
     """The config that these choices make as arguments of a command line, where they are texts. Raises ConfigError for
     objects of the wrong kind."""
     from ctxexp.command import compose  # Hydra's
-    from ctxexp.command.help import option_names
+    from ctxexp.command.names import option_names
 
     transform, metrics = choices.get("transform"), choices.get("metric")
     for name, factory in {"transform": transform, **(metrics if isinstance(metrics, Mapping) else {})}.items():

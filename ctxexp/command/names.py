@@ -1,5 +1,6 @@
 """What may be named: the registry of this process, with the files that were asked for; where config files lie; hub
-names, folders and files where a group's name is expected, `model=bert-base-uncased`, or as words of their own.
+names, folders and files where a group's name is expected, `model=bert-base-uncased`, or as words of their own; and the
+text of `--help` on everything, a group or one option: comments of YAML files, docstrings, signatures.
 
 A location is read as an option of its group with that location as its argument. What is nearly one of the group's
 names is none: it is misspelt, and the hub is not asked for it.
@@ -7,23 +8,43 @@ names is none: it is misspelt, and the hub is not asked for it.
 
 from __future__ import annotations
 
+import inspect
+import io
 import os
 import re
 import shlex
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ctxexp.datasets.text import is_text_file
 from ctxexp.errors import ConfigError, UnknownName, suggestions
 from ctxexp.files import user_path
-from ctxexp.plugins.offers import arguments
-from ctxexp.plugins.registry import ARGUMENTS, registry
+from ctxexp.plugins import COMMAND
+from ctxexp.plugins.offers import Offer, arguments, install_hint, type_text, value_text
+from ctxexp.plugins.registry import ARGUMENTS, GROUPS, LISTS, registry
+from ctxexp.progress import terminal_width
 
 _folder: Path | None = None  # of --config-dir
 
 _HUB = r"(?:https?://(?:huggingface\.co|hf\.co)/|hf://)"
 PAGES = {"model": rf"{_HUB}(?!datasets/)([\w./-]+?)/?", "dataset": rf"{_HUB}datasets/([\w./-]+?)/?"}  # by their address
+FIRST = ("run", "layer", "compare", "card", "check", "claims", "models", "ui")
+TOOLS = ("ctxexp.command.verbs", "compare")  # plugins whose other verbs are tools
+MEASURES = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance", "sts", "wic")
+EXAMPLE = "example"  # the line of a verb's docstring that says how it is typed
+FLAGS = {
+    "ctxexp VERB --help": "what a verb takes",
+    "ctxexp --help GROUP": "the options of a group; --help metric=sts: of one; --help values: all others",
+    "-m": "a sweep: a run for each value, as in ctxexp -m model=bert,gpt2",
+    "--open": "open the page in the browser once it is made",
+    "--cfg job": "show a run's config instead (--hydra-help: Hydra's flags)",
+    "--version": "ctxexp's version",
+}
+WIDEST = 100  # characters of a line, however wide the terminal
+
 Names = Callable[[str], Sequence[str]]
 """The names of a group: `Names("model")` -> ["bert", ...]."""
 
@@ -233,3 +254,160 @@ def _group_of(word: str, names: Names) -> str:
     if path.suffix != ".gguf" and (is_file or is_text_file(path)):
         return "dataset"
     return "model" if locate("model", word, names("model")) else ""
+
+
+class ConfigKey(NamedTuple):
+    """A key of a YAML file: its dotted name, its value as written, and the comment beside it."""
+
+    name: str
+    value: str
+    comment: str
+
+
+def help_of(topics: Iterable[str]) -> str:
+    """The help on each topic, on everything if there are none. Raises UnknownName for a topic that is nothing."""
+    return "\n\n".join(map(describe_topic, topics)) or describe_all()
+
+
+def describe_topic(word: str) -> str:
+    """The help on a group (`metric`), an option (`metric=sts`), a key of the config (`words`, `seed=3`), or a model
+    (`bert-base-uncased`)."""
+    group, sign, name = word.partition("=")
+    if word not in GROUPS and (own := group_of(word, option_names)):
+        group, sign, name = own, "=", word
+    if group in GROUPS:
+        return describe_option(group, name) if sign else list_options(group)
+    rows = [key for key in config_keys() if word == "values" or re.match(rf"{re.escape(group)}[.=]", f"{key.name}=")]
+    if not rows:
+        raise UnknownName("group, key or verb", word, [*GROUPS, *registry().names(COMMAND)])
+    return columns((f"{key.name}={key.value}", key.comment) for key in rows)
+
+
+def config_keys() -> list[ConfigKey]:
+    """The config's own keys with their values and the comments on them."""
+    keys = keys_of((config_folder() / "ctxexp.yaml").read_text(encoding="utf-8"))
+    return [key for key in takewhile(lambda key: key.name != "hydra", keys) if key.value]
+
+
+def describe_all() -> str:
+    """The help on the whole command, on one screen: the first verbs with an example each, and where the rest is."""
+    offers = {name: registry().find(COMMAND, name) for name in registry().names(COMMAND)}
+    first = [(_example(offers[name]), offers[name].summary) for name in FIRST if name in offers]
+    others: dict[str, list[str]] = {"Tools": [], "Research": []}
+    for name in sorted({*offers} - {*FIRST}):
+        others["Tools" if offers[name].plugin in TOOLS else "Research"].append(name)
+    width = min(terminal_width(), WIDEST)
+    measures = ", ".join(name for name in MEASURES if name in option_names("metric"))
+    sections = {
+        "First": columns(first, width),
+        **{title: textwrap.fill(", ".join(names), width, initial_indent="  ", subsequent_indent="  ")
+           for title, names in others.items() if names},
+        "Measures: metric=NAME, or a list; all: ctxexp --help metric": f"  {measures}",
+        "More": columns([*FLAGS.items(), ("GROUP is one of", ", ".join(GROUPS))], width),
+    }  # fmt: skip
+    head = "ctxexp measures how contextual a model's word representations are, layer by layer."
+    return "\n\n".join([head, *(f"{title}\n{text}" for title, text in sections.items())])
+
+
+def _example(offer: Offer) -> str:
+    """What is typed, by the docstring's line `example: `; else the verb alone."""
+    found = re.search(rf"^{EXAMPLE}: (.*)", inspect.getdoc(offer.factory) or "", flags=re.MULTILINE)
+    return found[1] if found else f"ctxexp {offer.name}"
+
+
+def option_names(group: str) -> list[str]:
+    """The group's options: YAML files, and names that need none."""
+    places = [folder / group for folder in config_folders()]
+    files = {path.relative_to(at).with_suffix("").as_posix() for at in places for path in at.rglob("*.yaml")}
+    return sorted(files | set(registry().names(group)))
+
+
+def list_options(group: str) -> str:
+    """The group's options, a line each."""
+    return f"{group}=NAME, one of\n" + columns((name, summary_of(group, name)) for name in option_names(group))
+
+
+def summary_of(group: str, name: str) -> str:
+    """A sentence on an option: the comment on top of its file, else the first sentence of its docstring."""
+    lines = _option_text(group, name).splitlines()
+    comment = [line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines)]
+    offer = _offer(group, name)
+    text = " ".join(line for line in comment if not re.match("@package|python -m", line))
+    return text or (offer.summary if offer else "")
+
+
+def describe_option(group: str, name: str) -> str:
+    """The help on an option: a sentence, and a line for each of its keys with its value and meaning; on a location, on
+    the option that it is read as."""
+    if place := locate(group, name, option_names(group)):
+        return f"{name} is read as {' '.join(place.overrides)}\n\n{describe_option(group, place.option)}"
+    if name not in option_names(group):
+        raise UnknownName(group, name, option_names(group), install_hint(group, name))
+    rows = [(f"{key.name}={key.value}", key.comment) for key in option_keys(group, name)]
+    return "\n\n".join(filter(None, [f"{group}={name}   {summary_of(group, name)}", columns(rows)]))
+
+
+def option_keys(group: str, name: str) -> Iterator[ConfigKey]:
+    """The option's keys under their full names (`metric.sts.similarity`), from its file or else its signature."""
+    text, offer = _option_text(group, name), _offer(group, name)
+    signature = (arguments(offer.factory) if offer and not offer.problem else None) or {}
+    keys = list(keys_of(text)) or [ConfigKey(key, _default(default), "") for key, (_, default) in signature.items()]
+    package = re.match("# @package (.*)", text)
+    place = package[1].replace("_global_", "") if package else f"{group}.{name}" if group in LISTS else group
+    for key in keys:
+        if key.name != "name" and key.value:
+            expected = signature.get(key.name, ("", None))[0]
+            more = key.comment or (offer and _sentence(offer, key.name)) or type_text(expected)
+            yield ConfigKey(f"{place}.{key.name}".lstrip("."), key.value, more)
+
+
+def keys_of(text: str) -> Iterator[ConfigKey]:
+    """The keys of a YAML text, in its order; one that holds others has no value."""
+    above: list[tuple[int, str]] = []
+    for line in text.splitlines():
+        if match := re.fullmatch(r"( *)([\w.]+): *([^#\s].*?)?(?: *# (.*))?", line):
+            indent = len(match[1])
+            above = [(i, name) for i, name in above if i < indent] + [(indent, match[2])]
+            yield ConfigKey(".".join(name for _, name in above), match[3] or "", match[4] or "")
+
+
+def _option_text(group: str, name: str) -> str:
+    """The text of the option's file; empty where it has none."""
+    paths = [path for folder in config_folders() if (path := folder / group / f"{name}.yaml").is_file()]
+    return paths[0].read_text(encoding="utf-8") if paths else ""
+
+
+def _offer(group: str, name: str) -> Offer | None:
+    """The offer under the name that the option's file gives, or under the option's own; None if there is none."""
+    named = {key.name: key.value for key in keys_of(_option_text(group, name))}
+    return registry().offers.get((group, named.get("name", name)))
+
+
+def _default(default: object) -> str:
+    return "???" if default is inspect.Parameter.empty else value_text(default)
+
+
+def _sentence(offer: Offer, key: str) -> str:
+    """The docstring's text on an argument: its line `key: text`, or the first sentence that has it in backticks."""
+    doc = inspect.getdoc(offer.factory) or "" if not offer.problem else ""
+    if line := re.search(rf"^{key}: (.*)", doc, flags=re.MULTILINE):
+        return line[1]
+    sentences = re.split(r"(?<=[.;]) |\n", re.sub(r"\n(?![\n-])", " ", doc))
+    return next((" ".join(sentence.split()) for sentence in sentences if f"`{key}" in sentence), "")
+
+
+def columns(rows: Iterable[tuple[str, str]], width: int | None = None) -> str:
+    """Two columns as text, the second one folded to the width; None: the terminal's."""
+    from rich.console import Console  # whose import draws Python's random numbers
+    from rich.table import Table
+    from rich.text import Text
+
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=width or terminal_width(), color_system=None)
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for left, right in rows:
+        table.add_row(Text(f"  {left}"), Text(right))
+    console.print(table)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())

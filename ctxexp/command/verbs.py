@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ctxexp.command.cli import run_or_help
-from ctxexp.command.help import columns, config_keys, option_keys, option_names, summary_of
+from ctxexp.command.names import columns, config_keys, option_keys, option_names, summary_of
 from ctxexp.datasets.downloads import vector_folder
 from ctxexp.errors import ConformanceError, TrackingError
 from ctxexp.files import user_path

@@ -36,14 +36,13 @@ from ctxexp.jobs import Sinks, describe, job, labels, new_run, reuse, run_name, 
 from ctxexp.measuring.study import Study
 from ctxexp.plugins.registry import registry
 from ctxexp.progress import show, terminal_width
-from ctxexp.report.comparison import write_summary
-from ctxexp.report.figures import run_figures
+from ctxexp.report.comparison import run_figures, write_summary
 from ctxexp.report.page import REPORT, show_page, write_report
 from ctxexp.report.references import NO_CONTEXT, control_lines
-from ctxexp.report.run_facts import average_seeds, text_start
 from ctxexp.report.terminal import answer, curve_table, fitted_markdown, table_texts, write_tables
+from ctxexp.report.wording import average_seeds, text_start
 from ctxexp.results import Results
-from ctxexp.results.objective import Objective
+from ctxexp.results.frame import Objective
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sinks import Status, Sweep, SweepReport, SweepRow

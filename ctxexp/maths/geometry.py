@@ -178,7 +178,7 @@ class RowSums(NamedTuple):
 class PreparedRows:
     """Groups of rows `x` (..., n, d), which must not change, with norms, sums and spread when they are first needed.
 
-    Functions of rows (`ctxexp.maths.geometry`, `ctxexp.maths.influence`) take it in place of the array: those that get
+    Functions of rows (`ctxexp.maths.geometry`, `ctxexp.maths.resampling`) take it in place of the array: those that get
     the same one share their work. Rows are exact to the relative precision `eps` only (a machine epsilon; that of their
     type, if it is larger): half-precision vectors are read as float32, so that rows that ought to be equal differ by
     float16 or bfloat16 rounding, which must not count as variance.

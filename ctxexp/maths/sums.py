@@ -134,7 +134,7 @@ class SumForm:
 
     def influence(self, part: Sums, total: Sums) -> np.ndarray | float | None:
         """The influence of a part's rows: summed over them, that on each word's score (words,), or on the mean itself
-        (`ctxexp.maths.influence`). `total` are the sums of all parts, of the part's words. None: the statistics have
+        (`ctxexp.maths.resampling`). `total` are the sums of all parts, of the part's words. None: the statistics have
         no interval."""
         return None
 

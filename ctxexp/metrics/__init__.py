@@ -14,7 +14,7 @@ import numpy as np
 from ctxexp.dataset import Corpus
 from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group
-from ctxexp.maths.influence import jackknife, of_mean_cosine
+from ctxexp.maths.resampling import jackknife, of_mean_cosine
 from ctxexp.maths.statistics import aggregate, percentiles
 from ctxexp.maths.sums import SumForm
 from ctxexp.plugins import Register, hookimpl
@@ -283,7 +283,7 @@ class GroupMean(Metric):
         return float(self.score(x[None])[0]) if len(x) >= self.min_rows else float("nan")
 
     def influence(self, x: np.ndarray) -> np.ndarray:
-        """The influence of each row on its group's score, (..., n) float64 (`ctxexp.maths.influence`), for intervals.
+        """The influence of each row on its group's score, (..., n) float64 (`ctxexp.maths.resampling`), for intervals.
 
         By leaving out up to eight rows of a group. Override where there is a formula, which is faster.
         """

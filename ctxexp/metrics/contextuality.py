@@ -16,7 +16,7 @@ import numpy as np
 from ctxexp.errors import ConfigError
 from ctxexp.files import write_csv
 from ctxexp.groups import Block, Group
-from ctxexp.maths import influence
+from ctxexp.maths import resampling
 from ctxexp.maths.geometry import (
     BINS,
     Definition,
@@ -70,7 +70,7 @@ class SelfSimilarity(GroupMean):
 
     @takes_prepared
     def influence(self, x: np.ndarray | PreparedRows) -> np.ndarray:
-        return influence.of_mean_cosine(x)
+        return resampling.of_mean_cosine(x)
 
     def sum_form(self) -> SumForm:
         return WordCosines()
@@ -137,10 +137,10 @@ class IntraSentenceSimilarity(GroupMean):
 
     @takes_prepared
     def influence(self, x: np.ndarray | PreparedRows) -> np.ndarray:
-        return influence.of_mean_cosine_to_mean(x, unit_norm=self.unit_norm)
+        return resampling.of_mean_cosine_to_mean(x, unit_norm=self.unit_norm)
 
     def _baseline_influence(self, x: np.ndarray) -> np.ndarray:
-        return influence.of_mean_cosine(x)
+        return resampling.of_mean_cosine(x)
 
     def sum_form(self) -> SumForm:
         return SentenceScores(unit_norm=self.unit_norm)
@@ -224,7 +224,7 @@ class MaxExplainableVariance(GroupMean):
 
     @takes_prepared
     def influence(self, x: np.ndarray | PreparedRows) -> np.ndarray:
-        return influence.of_explained_variance(x, definition=self._of)
+        return resampling.of_explained_variance(x, definition=self._of)
 
 
 class Anisotropy(Metric):

@@ -5,9 +5,16 @@ from __future__ import annotations
 from ctxexp.files import write_csv, write_file
 from ctxexp.report.claims import claimed_order
 from ctxexp.report.frame import PALETTE, Ink, add_captions, colours, empty_figure, save_figure
-from ctxexp.report.run_facts import Training, shared_facts
 from ctxexp.report.terminal import Document, Table
-from ctxexp.report.wording import LabelledResults, axis_label, decimal, full_title, unique_labels
+from ctxexp.report.wording import (
+    LabelledResults,
+    Training,
+    axis_label,
+    decimal,
+    full_title,
+    shared_facts,
+    unique_labels,
+)
 
 __all__ = [
     "PALETTE",

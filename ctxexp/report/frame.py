@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxexp.files import atomic_write
 from ctxexp.progress import in_notebook
-from ctxexp.report.run_facts import encoder_lines
-from ctxexp.report.wording import LabelledResults
+from ctxexp.report.wording import LabelledResults, encoder_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ctxexp import Register, __version__, hookimpl
-from ctxexp.command.help import help_of
+from ctxexp.command.names import help_of
 from ctxexp.errors import DiskError
 from ctxexp.files.process import write_state
 from tests.composed import forget_plugin_files, registry_of, run_command_line

@@ -12,8 +12,7 @@ import yaml
 
 from ctxexp import Encoder
 from ctxexp.command import registry
-from ctxexp.command.help import help_of, keys_of, option_names
-from ctxexp.command.names import config_folder
+from ctxexp.command.names import config_folder, help_of, keys_of, option_names
 from ctxexp.models import TransformerOptions, with_transformer_options
 from tests.composed import offer, registry_of, run_command_line
 from tests.shipped import GROUPS

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from ctxexp.command import compose
-from ctxexp.command.help import option_names
-from ctxexp.command.names import Location, as_overrides, as_value, locate
+from ctxexp.command.names import Location, as_overrides, as_value, locate, option_names
 from ctxexp.command.overrides import expand_locations, parse, write_out
 from ctxexp.errors import ConfigError
 from ctxexp.jobs import execute

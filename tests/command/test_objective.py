@@ -13,7 +13,7 @@ from warm import Warm
 
 from ctxexp.command.names import add_config_folder
 from ctxexp.errors import ConfigError, MetricError
-from ctxexp.results.objective import Objective
+from ctxexp.results.frame import Objective
 from tests.composed import check_command, run_command_line
 from tests.made import results_with, told
 

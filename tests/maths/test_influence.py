@@ -9,18 +9,18 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ctxexp.maths import finite_mean, influence, mean_cosine
+from ctxexp.maths import finite_mean, mean_cosine, resampling
 from ctxexp.maths.geometry import PreparedRows, explained_variance, mean_cosine_to_mean
 from ctxexp.maths.statistics import aggregate, summary
 
 CASES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]] = {
-    "mean cosine": (mean_cosine, influence.of_mean_cosine),
-    "cosine to mean": (mean_cosine_to_mean, influence.of_mean_cosine_to_mean),
+    "mean cosine": (mean_cosine, resampling.of_mean_cosine),
+    "cosine to mean": (mean_cosine_to_mean, resampling.of_mean_cosine_to_mean),
     "cosine to mean, unit": (
-        partial(mean_cosine_to_mean, unit_norm=True), partial(influence.of_mean_cosine_to_mean, unit_norm=True)
+        partial(mean_cosine_to_mean, unit_norm=True), partial(resampling.of_mean_cosine_to_mean, unit_norm=True)
     ),
     **{
-        name: (partial(explained_variance, definition=name), partial(influence.of_explained_variance, definition=name))
+        name: (partial(explained_variance, definition=name), partial(resampling.of_explained_variance, definition=name))
         for name in ("uncentred", "centred", "released")
     },
 }  # fmt: skip
@@ -96,12 +96,12 @@ def test_a_share_without_its_own_direction_is_less_certain() -> None:
 
 def test_leaving_out_is_exact_for_few_and_good_for_many() -> None:
     few, many = rows(8), rows(24, w=2000, seed=2)
-    np.testing.assert_allclose(influence.jackknife(few, mean_cosine), influence.of_mean_cosine(few), atol=1e-9)
-    some = influence.jackknife(many, mean_cosine)
-    assert ((some != 0).sum(axis=1) == influence.MAX_LEFT_OUT).all()
+    np.testing.assert_allclose(resampling.jackknife(few, mean_cosine), resampling.of_mean_cosine(few), atol=1e-9)
+    some = resampling.jackknife(many, mean_cosine)
+    assert ((some != 0).sum(axis=1) == resampling.MAX_LEFT_OUT).all()
     assert (some[:, [0, -1]] != 0).all()  # spaced evenly from the first to the last
-    np.testing.assert_array_equal(influence.jackknife(many[None, :9], mean_cosine)[0], some[:9])
-    assert (some**2).sum() == pytest.approx((influence.of_mean_cosine(many) ** 2).sum(), rel=0.1)
+    np.testing.assert_array_equal(resampling.jackknife(many[None, :9], mean_cosine)[0], some[:9])
+    assert (some**2).sum() == pytest.approx((resampling.of_mean_cosine(many) ** 2).sum(), rel=0.1)
 
 
 def test_the_turn_of_the_released_direction_is_its_inverses_series() -> None:
@@ -111,11 +111,11 @@ def test_the_turn_of_the_released_direction_is_its_inverses_series() -> None:
     v, s = vectors[:, -1], x.sum(axis=0)
     inverse = (vectors[:, :-1] / (values[-1] - values[:-1])) @ vectors[:, :-1].T
     expected = -2 * (v @ s) * (x @ v) * (x @ inverse @ s) / len(x)
-    got = influence._turning(x[None], values[-1:], (x @ v)[None], s[None])[0]
+    got = resampling._turning(x[None], values[-1:], (x @ v)[None], s[None])[0]
     ratio = values[-2] / values[-1]
     wrong = np.abs(got - expected).max() / np.abs(expected).max()
     assert 0.03 < ratio < 0.7
-    assert 0.05 * ratio**influence.TERMS < wrong < 1.5 * ratio**influence.TERMS
+    assert 0.05 * ratio**resampling.TERMS < wrong < 1.5 * ratio**resampling.TERMS
 
 
 @pytest.mark.parametrize("of", [pair[1] for pair in CASES.values()], ids=list(CASES))
@@ -155,14 +155,14 @@ def test_one_row_has_no_influence(name: str) -> None:
 
 def test_two_rows_have_an_influence_and_one_a_score() -> None:
     two = np.stack([A, 2 * B])[None]
-    assert np.isnan(influence.of_mean_cosine(two)).all()  # one pair: nothing can be left out
-    assert np.isfinite(influence.of_mean_cosine_to_mean(two)).all()
-    assert np.isfinite(influence.of_explained_variance(two)).all()
-    assert (influence.of_explained_variance(np.arange(1.0, 5)[None, :, None]) == 0).all()  # one column explains all
-    no_columns = influence.of_explained_variance(np.ones((3, 4, 0)))
+    assert np.isnan(resampling.of_mean_cosine(two)).all()  # one pair: nothing can be left out
+    assert np.isfinite(resampling.of_mean_cosine_to_mean(two)).all()
+    assert np.isfinite(resampling.of_explained_variance(two)).all()
+    assert (resampling.of_explained_variance(np.arange(1.0, 5)[None, :, None]) == 0).all()  # one column explains all
+    no_columns = resampling.of_explained_variance(np.ones((3, 4, 0)))
     assert np.isnan(no_columns).all()
     assert no_columns.shape == (3, 4)
-    none = influence.jackknife(np.concatenate([two] * 3), mean_cosine)
+    none = resampling.jackknife(np.concatenate([two] * 3), mean_cosine)
     assert np.isnan(none).all()
     assert none.shape == (3, 2)
 
@@ -172,8 +172,8 @@ def test_three_rows_have_each_ones_share_of_the_mean_cosine() -> None:
     x = np.random.default_rng(0).normal(size=(3, 5))
     left = np.array([float(mean_cosine(np.delete(x, i, axis=0))) for i in range(3)])
     expected = -(left - left.mean()) * np.sqrt(2 / 3)
-    np.testing.assert_allclose(influence.of_mean_cosine(x[None])[0], expected, atol=1e-12)
-    np.testing.assert_allclose(influence.jackknife(x[None], mean_cosine)[0], expected, atol=1e-12)
+    np.testing.assert_allclose(resampling.of_mean_cosine(x[None])[0], expected, atol=1e-12)
+    np.testing.assert_allclose(resampling.jackknife(x[None], mean_cosine)[0], expected, atol=1e-12)
 
 
 def test_a_summary_of_few_values_omits_undefined_parts() -> None:

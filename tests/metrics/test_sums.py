@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ctxexp.baselines import Among
-from ctxexp.maths import Batch, SumForm, Sums, influence, mean_cosine
+from ctxexp.maths import Batch, SumForm, Sums, mean_cosine, resampling
 from ctxexp.maths.geometry import mean_cosine_to_mean
 from ctxexp.maths.statistics import summary
 from ctxexp.maths.sums import mean_and_spread
@@ -69,7 +69,7 @@ def test_self_similarity_of_words() -> None:
     influences = np.zeros((len(PARTS), WORDS))
     for word, x in enumerate(groups):
         part_of_row = np.searchsorted([p.stop for p in PARTS], OF_SENTENCE[word == OF_WORD], side="right")
-        for i, share in enumerate(influence.of_mean_cosine(x[None])[0]):
+        for i, share in enumerate(resampling.of_mean_cosine(x[None])[0]):
             influences[part_of_row[i], word] += share
     got = np.stack([form.influence(part, whole) for part in parts])  # type: ignore[arg-type]
     assert np.isfinite(got[:, 2]).all()

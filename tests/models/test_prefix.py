@@ -19,7 +19,7 @@ from ctxexp.errors import ConfigError, ModelError
 from ctxexp.model import TextStart
 from ctxexp.models.choices import LazyEncoder
 from ctxexp.models.transformer.pieces import best_window, windows
-from ctxexp.report.run_facts import encoder_lines
+from ctxexp.report.wording import encoder_lines
 from ctxexp.results import RunInfo
 from tests.composed import config_of
 from tests.made import printed

@@ -35,8 +35,8 @@ from ctxexp import (
 from ctxexp.command import Built, compose
 from ctxexp.command.build import encoder_version
 from ctxexp.command.config import Component, Config
-from ctxexp.command.help import help_of
 from ctxexp.command.key import job_key, plugins_used
+from ctxexp.command.names import help_of
 from ctxexp.command.verbs import listing, signature_text
 from ctxexp.errors import (
     FILE_MODULE,

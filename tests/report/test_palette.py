@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ctxexp import Results
 from ctxexp.report import PALETTE, colours
 from ctxexp.report.charts import line_styles, sweep_charts
-from ctxexp.report.figures import sweep_figure
-from ctxexp.report.run_facts import encoder_lines
+from ctxexp.report.comparison import sweep_figure
+from ctxexp.report.wording import encoder_lines
 from tests.made import results_with, told
 
 FIXED = {"bert": "#1f77b4", "gpt2": "#d62728", "elmo": "#2ca02c"}

@@ -18,15 +18,14 @@ import numpy as np
 from ctxexp.files import render_page, write_file
 from ctxexp.measuring.study import HALVES, PARTS
 from ctxexp.progress import show
-from ctxexp.report import charts, references, run_facts, wording
+from ctxexp.report import charts, references, wording
 from ctxexp.report.charts import Line, Panel
 from ctxexp.report.claims import AT, ComparisonCell, number, opposite_steps, side_by_side
 from ctxexp.report.findings import LEADING, MARKED, change, change_of, comparison_finding, finding, finding_of
 from ctxexp.report.frame import PALETTE
 from ctxexp.report.page.explorer import explorer_data
 from ctxexp.report.references import control_lines, training_runs
-from ctxexp.report.run_facts import Training
-from ctxexp.report.wording import LabelledResults
+from ctxexp.report.wording import LabelledResults, Training
 from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
 from ctxexp.results.values import Key
 
@@ -104,7 +103,7 @@ def write_report(
         title=title or (f"{runs[0][0]}, layer by layer" if len(runs) == 1 else "Layer by layer: a comparison"),
         lead=comparison_finding(runs) if len(runs) > 1 else "".join(finding(results, label) for label, results in runs),
         findings=[change(results, label) for label, results in runs] if 1 < len(runs) <= SPOKEN else [],
-        facts="; ".join(run_facts.shared_facts(runs)),
+        facts="; ".join(wording.shared_facts(runs)),
         training_runs=training_runs(runs),
         controls=control_lines(runs, most=12),
         source=f"{references.SOURCE}; {references.CAVEAT}",

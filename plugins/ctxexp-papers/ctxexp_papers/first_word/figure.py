@@ -9,8 +9,7 @@ import numpy as np
 
 from ctxexp.report import Ink, LabelledResults, add_captions, colours, empty_figure
 from ctxexp.report.charts import draw_chance
-from ctxexp.report.run_facts import encoder_lines
-from ctxexp.report.wording import LAYER_AXIS
+from ctxexp.report.wording import LAYER_AXIS, encoder_lines
 from ctxexp_papers.first_word import words
 from ctxexp_papers.first_word.effects import AS_TOKENIZED, METRICS, Effect, effects, frame, size_matched_curve
 
