@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import os
 import shutil
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,21 +20,11 @@ import torch
 
 import ctxexp
 from ctxexp import Corpus, CtxexpError, EncodedSentence, Encoder, Engine, Occurrences, Results, Sentence
-from ctxexp.command import Built, Progress, configured
+from ctxexp.command import Built, configured
 from ctxexp.datasets import shards as sharded
-from ctxexp.datasets.shards import ShardOptions, shard_text
 from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError
-from ctxexp.files.code_version import class_digest
 from ctxexp.maths import Batch, SumForm, Sums
-from ctxexp.maths.resampling import Units
-from ctxexp.measuring.one_pass import OnePass
-from ctxexp.measuring.study import Study
-from ctxexp.occurrences import Groups
-from ctxexp.vectors.cache import clear, entries, leased_keys, make_room
-from ctxexp.vectors.encoding import EncodingWorkers, open_store
-from ctxexp.vectors.stores import Vectors, WordFilter
-from ctxexp.vectors.summing import Totals, sum_up
-from tests.composed import composed, of
+from tests.composed import composed, run_command_line
 from tests.engine import measure
 from tests.shipped import (
     Anisotropy,
@@ -47,7 +37,6 @@ from tests.shipped import (
     WordNorm,
     polysemy,
 )
-from tests.shipped import text as read_text
 from tests.traced import TracingEncoder, encoding_counts
 from tests.traced import text as traced_text
 
@@ -92,24 +81,19 @@ def corpus(n: int = 150, *, documents: bool = True) -> Corpus:
     )
 
 
-def study(text: Corpus, encoder: Encoder | None = None, **choices: object) -> Study:
-    made = Study(corpus=text, encoder=encoder or Hashed(), metrics=METRICS, bootstrap=200)
-    return replace(made, **choices)  # type: ignore[arg-type]
-
-
-def one_pass(whole: Study, text: Corpus) -> OnePass:
-    return OnePass(**{**vars(whole), "corpus": text})
+def built(folder: Path, text: Corpus | Path, encoder: Encoder | None = None, *options: str, **choices: Any) -> Built:
+    """A run of all metrics that keeps its vectors or sums in the folder."""
+    usual = {"metrics": METRICS, "baseline": OnePerSentence(exact=True), "bootstrap": 200}
+    engine = choices.pop("engine", None)
+    options = ("figures.explorer=0", f"cache.folder={folder}", *options)
+    config = configured(encoder or Hashed(), text, options, **(usual | choices))
+    return Built(config.with_factories("engine", {engine.name: lambda: engine}) if engine else config)
 
 
 def in_one_pass(
-    folder: Path, whole: Study, shards: int = 7, engine: Engine | None = None, **choices: object
+    folder: Path, text: Corpus | Path, encoder: Encoder | None = None, *options: str, shards: int = 7, **choices: Any
 ) -> Results:
-    words = whole.words
-    options = ShardOptions(shards=shards, form=words.form, min_contexts=words.min_contexts)
-    text = shard_text(choices.pop("text", whole.corpus), options, Local(), Progress.of(None))  # type: ignore[arg-type]
-    folder.mkdir(exist_ok=True)
-    vectors = Vectors(cache=folder, workers=EncodingWorkers(engine) if engine else None, **choices)  # type: ignore[arg-type]
-    return one_pass(whole, text).run(vectors, folder=folder)
+    return built(folder, text, encoder, f"one_pass.shards={shards}", *options, **choices).run(folder)
 
 
 def compare(found: Results, stored: Results, *, within: float, names: set[tuple[str, str]] = NOT_IN_SUMS) -> None:
@@ -128,9 +112,8 @@ def compare(found: Results, stored: Results, *, within: float, names: set[tuple[
 @pytest.mark.parametrize("baseline", [OnePerSentence(size=50, exact=True), Uniform(size=50, exact=True)])
 @pytest.mark.parametrize("control", [None, NoFirst(first=2)])
 def test_numbers_are_those_of_stored_rows(tmp_path: Path, baseline: OnePerSentence, control: NoFirst | None) -> None:
-    whole = study(corpus(), baseline=baseline, **({"control": control} if control else {}))
-    stored = whole.run(Vectors(cache=tmp_path), folder=tmp_path)
-    found = in_one_pass(tmp_path, whole)
+    stored = built(tmp_path, corpus(), baseline=baseline, control=control).run(tmp_path)
+    found = in_one_pass(tmp_path, corpus(), baseline=baseline, control=control)
     compare(found, stored, within=5e-8)  # of twenty words, whose sums are in float32 where rows are stored
     names = [name for name in stored.tables if not name.startswith(("intra", "parts_of_the_text"))]  # of rows
     assert list(found.tables) == names
@@ -151,7 +134,7 @@ def test_numbers_are_those_of_stored_rows(tmp_path: Path, baseline: OnePerSenten
 
 def test_words_are_as_a_double_loop_in_float64_says(tmp_path: Path) -> None:
     text = corpus(60)
-    table = in_one_pass(tmp_path, study(text)).tables["self_similarity"].set_index("word")
+    table = in_one_pass(tmp_path, text).tables["self_similarity"].set_index("word")
     rows: dict[str, list[np.ndarray]] = {}
     for one in Hashed().encode(text.sentences):
         for i, unit in enumerate(one.units):
@@ -164,9 +147,9 @@ def test_words_are_as_a_double_loop_in_float64_says(tmp_path: Path) -> None:
 def test_order_shards_and_batches_move_nothing(tmp_path: Path) -> None:
     text = corpus(documents=False)
     other = Corpus("zipf", tuple(text.sentences[i] for i in np.random.default_rng(0).permutation(150)))
-    first = in_one_pass(tmp_path, study(text), shards=1)
+    first = in_one_pass(tmp_path, text, shards=1)
     for name, corpus_, shards, tokens in (("a", other, 1, 50), ("b", text, 7, 2048), ("c", other, 40, 9)):
-        found = in_one_pass(tmp_path / name, study(corpus_), shards=shards, batch_tokens=tokens)
+        found = in_one_pass(tmp_path / name, corpus_, None, f"batch_tokens={tokens}", shards=shards)
         np.testing.assert_allclose(found.frame.value, first.frame.value, rtol=1e-9, atol=1e-9)
         assert found.info.corpus.fingerprint == first.info.corpus.fingerprint
 
@@ -198,14 +181,15 @@ def test_merging_is_addition_in_any_order() -> None:
 
 def test_intervals_are_those_of_stored_rows_drawn_by_shard(tmp_path: Path) -> None:
     text, n = corpus(documents=False), 10
-    whole = study(text)
-    found = in_one_pass(tmp_path, whole, shards=n)
-    store = open_store(text, whole.encoder, cache=tmp_path)
-    occurrences = Occurrences.of(store, text, keep=lambda unit: WordFilter().form(unit) is not None, mix=whole.mix)
-    block = np.arange(len(text.sentences)) % n
-    of_row = np.repeat(block[np.argsort(store.stored_of)], np.diff(store.offsets))
-    drawn = replace(occurrences, units=Units("shard of sentences", n, block, of_row))
-    stored = measure(store, drawn, METRICS, whole.baseline, bootstrap=200)
+    found = in_one_pass(tmp_path, text, shards=n)
+    whole = built(tmp_path, text)
+    layers, occurrences, _ = whole.study.space(whole.vectors)
+    block, of_row = np.arange(len(text.sentences)) % n, np.full(len(occurrences.forms), -1)
+    sentences = occurrences.by_sentence
+    of_row[sentences.rows] = np.repeat(block[sentences.keys], np.diff(sentences.starts))
+    units = replace(occurrences.units, name="shard of sentences", n=n, of_sentence=block, of_row=of_row)
+    drawn = replace(occurrences, units=units)
+    stored = measure(layers, drawn, METRICS, whole.baseline, bootstrap=200)
     both = stored.frame.merge(found.frame, on=["measure", "statistic", "layer"], suffixes=("", "_b"))
     both = both[np.isfinite(both.low)]
     assert set(both.measure) == {*METRICS} - {"word_norm"}
@@ -213,20 +197,22 @@ def test_intervals_are_those_of_stored_rows_drawn_by_shard(tmp_path: Path) -> No
     np.testing.assert_allclose(both[["low_b", "high_b"]], both[["low", "high"]], atol=2e-6)
     errors = found.tables["self_similarity_errors"].set_index("word")
     assert errors.notna().all(axis=None)
-    assert np.isnan(in_one_pass(tmp_path, whole, shards=1).frame.low).all()  # of one shard there is none
+    assert np.isnan(in_one_pass(tmp_path, text, shards=1).frame.low).all()  # of one shard there is none
 
 
 def test_copies_in_other_parts_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = corpus(documents=False)
     lines = [sentence.text for sentence in text.sentences]
     parts = [lines[:60], lines[50:110] + lines[50:60], lines[:5] + lines[100:]]
+    (tmp_path / "texts").mkdir()
     for i, part in enumerate(parts):
-        (tmp_path / f"{i}.txt").write_text("\n".join(part), encoding="utf-8")
+        (tmp_path / "texts" / f"{i}.txt").write_text("\n".join(part), encoding="utf-8")
     monkeypatch.setattr(sharded, "AT_ONCE", 40)  # several ranges
-    streamed = read_text(path=str(tmp_path), tokenizer="whitespace", stream=True)
-    first = in_one_pass(tmp_path / "a", study(text))
+    first = in_one_pass(tmp_path / "a", text)
     for shards in (2, 8):
-        found = in_one_pass(tmp_path / f"{shards}", study(text), text=streamed, shards=shards)
+        found = in_one_pass(
+            tmp_path / f"{shards}", tmp_path / "texts", None, "words.tokenizer=whitespace", shards=shards
+        )
         np.testing.assert_allclose(found.frame.value, first.frame.value, rtol=1e-9, atol=1e-9)
         assert found.info.corpus.sentences == 150
         assert found.info.corpus.text_sentences == sum(map(len, parts))
@@ -235,39 +221,33 @@ def test_copies_in_other_parts_count_once(tmp_path: Path, monkeypatch: pytest.Mo
 def test_edges(tmp_path: Path) -> None:
     lines = [["a", "nil", "b"], ["a", "nil", "c"], ["a"], ["nil", "b"], ["x1"], ["nil", "nil"]]
     text = Corpus.of("edges", lines)
-    whole = study(text, words=WordFilter(min_contexts=1))
-    stored = whole.run(Vectors(cache=tmp_path), folder=tmp_path)
-    found = in_one_pass(tmp_path, whole, shards=4)
+    stored = built(tmp_path, text, min_contexts=2).run(tmp_path)
+    found = in_one_pass(tmp_path, text, shards=4, min_contexts=2)
     compare(found, stored, within=1e-7)
     table = found.tables["self_similarity"].set_index("word")
-    assert np.isnan(table.raw_0[["c", "nil"]]).all()  # there once, and rows of zeros
-    assert found.values("self_similarity", "undefined").tolist() == [2, 2]  # type: ignore[union-attr]
-    alone = study(Corpus.of("alone", [["a", "b", "a"]]), words=WordFilter(min_contexts=1))
-    found = in_one_pass(tmp_path, alone, shards=3)
+    assert np.isnan(table.raw_0["nil"])  # rows of zeros
+    assert found.values("self_similarity", "undefined").tolist() == [1, 1]  # type: ignore[union-attr]
+    found = in_one_pass(tmp_path, Corpus.of("alone", [["a", "b", "a"]]), shards=3, min_contexts=2)
     assert np.isnan(found.values("anisotropy", "mean_cosine")).all()  # type: ignore[arg-type]
     assert np.isfinite(found.values("intra", "raw")).all()  # type: ignore[arg-type]
+    (tmp_path / "empty.txt").touch()
     with pytest.raises(DataError, match="has no sentence: expected UTF-8 text"):
-        in_one_pass(tmp_path, study(Corpus.of("none", [])))
+        in_one_pass(tmp_path, tmp_path / "empty.txt")
     with pytest.raises(DataError, match="'marks' has no word to measure: all 4 are left out"):
-        in_one_pass(tmp_path, study(Corpus.of("marks", [[".", "!"], ["...", ","]])))
+        in_one_pass(tmp_path, Corpus.of("marks", [[".", "!"], ["...", ","]]))
     with pytest.raises(DataError, match="'skipped' has no word to measure: all 3 are left out"):  # known by their model
-        in_one_pass(tmp_path, study(Corpus.of("skipped", [["x1", "x2"], ["x3"]]), words=WordFilter(min_contexts=1)))
-    few = in_one_pass(tmp_path, study(text, words=WordFilter(min_contexts=6)))
+        in_one_pass(tmp_path, Corpus.of("skipped", [["x1", "x2"], ["x3"]]), min_contexts=2)
+    few = in_one_pass(tmp_path, text, min_contexts=6)
     assert np.isnan(few.values("self_similarity", "raw")).all()  # type: ignore[arg-type]
     assert few.tables == {}
 
 
 def test_words_are_sampled_as_bounded_ones(tmp_path: Path) -> None:
-    config = composed(
-        "words.sample=5", "metric=one_pass", "bootstrap=0", f"cache.folder={tmp_path}", "one_pass.shards=3"
-    )
-    other = composed(
-        "words.sample=5", "metric=one_pass", "bootstrap=0", f"cache.folder={tmp_path}", "words.max_contexts=999"
-    )
-    tables = []
-    for one in (config, other):
-        made = of(one, corpus()).with_factories("model", {"hashed": Hashed})
-        tables.append(Built(made).run(tmp_path).tables["self_similarity"])
+    whole = [
+        built(tmp_path, corpus(), None, "words.sample=5", option, bootstrap=0)
+        for option in ("one_pass.shards=3", "words.max_contexts=999")
+    ]
+    tables = [one.run(tmp_path).tables["self_similarity"] for one in whole]
     assert tables[0].word.tolist() == tables[1].word.tolist()
     assert len(tables[0]) == 5
 
@@ -278,12 +258,10 @@ def of_rows(x: np.ndarray, occurrences: Occurrences) -> dict[str, float]:
     u = x / length[:, None]
     words, sentences = occurrences.by_word, occurrences.by_sentence
 
-    def groups(of: Groups) -> list[np.ndarray]:
-        return np.split(of.rows, of.starts[1:-1])
-
-    sums = [(np.square(u[rows].sum(axis=0)).sum(), len(rows)) for rows in groups(words)]
-    means = np.stack([u[rows].mean(axis=0) for rows in groups(sentences)])
-    centres = [(u[rows], x[rows].mean(axis=0, dtype=np.float64)) for rows in groups(sentences) if len(rows) > 1]
+    by_word, by_sentence = (np.split(of.rows, of.starts[1:-1]) for of in (words, sentences))
+    sums = [(np.square(u[rows].sum(axis=0)).sum(), len(rows)) for rows in by_word]
+    means = np.stack([u[rows].mean(axis=0) for rows in by_sentence])
+    centres = [(u[rows], x[rows].mean(axis=0, dtype=np.float64)) for rows in by_sentence if len(rows) > 1]
     n = len(means)
     return {
         "self_similarity/raw": float(np.mean([(square - n) / (n * n - n) for square, n in sums])),
@@ -316,41 +294,39 @@ def test_models_give_what_stored_rows_give(model: str, tmp_path: Path) -> None:
 
 
 def test_unread_sums_count_towards_the_limit_and_age_out(tmp_path: Path) -> None:
-    own, forms = study(corpus()), {"anisotropy": Anisotropy().sum_form()}
+    text = corpus(30)
+    in_one_pass(tmp_path, text)
+    (first,) = tmp_path.glob("sums-*")
+    os.utime(first, (0, 0))
+    left: list[set[Path]] = []
 
-    def summed(encoder: Encoder, vectors: Vectors) -> Totals:
-        return sum_up(encoder, text, forms, vectors, Progress.of(None), words=own.words, control=own.control)
+    class Reading(MeanNormSums):
+        def statistics(self, sums: Sums) -> dict[str, float]:
+            if not left:
+                in_one_pass(tmp_path, text, Renamed(), "cache.limit_gb=1e-9")
+                left.append({*tmp_path.glob("sums-*")})
+            return super().statistics(sums)
 
-    text = shard_text(
-        own.corpus, ShardOptions(shards=3, form=own.words.form, min_contexts=2), Local(), Progress.of(None)
-    )
-    read = summed(own.encoder, Vectors(cache=tmp_path))
-    (first,) = entries(tmp_path)
-    assert (first.kind, first.n_bytes) == ("sums", sum(file.stat().st_size for file in first.path.iterdir()))
-    os.utime(first.path, (0, 0))
-    limit = int(1.5 * first.n_bytes)
-    second = summed(Renamed(), Vectors(cache=tmp_path, limit_bytes=limit))
-    assert len(entries(tmp_path)) == 2  # over the limit, but the first ones are being read
-    assert clear(tmp_path) == []
-    np.testing.assert_array_equal(read.layer(1).n, second.layer(1).n)
-    del read
-    last = summed(own.encoder, Vectors(cache=tmp_path, limit_bytes=limit, sweep="s"))
-    assert last.n_encoded == 0  # they were there still
-    del second
-    gc.collect()
-    make_room(tmp_path, 0, limit=limit, keep="")
-    assert [entry.key for entry in entries(tmp_path)] == [first.key]
-    assert leased_keys(tmp_path, "sweeps") == leased_keys(tmp_path, "runs") == {first.key}
+    class ReadNorm(WordNorm):
+        def sum_form(self) -> SumForm:
+            return Reading()
+
+    in_one_pass(tmp_path, text, metrics={"norm": ReadNorm})
+    assert len(left[0]) == 2  # over the limit, but one is new and one was being read
+    assert first not in left[0]
+    assert in_one_pass(tmp_path, text, metrics={"norm": ReadNorm}).info.encoded == 0  # they are there still
+    in_one_pass(tmp_path, text, None, "cache.limit_gb=1e-9")
+    assert len([*tmp_path.glob("sums-*")]) == 1
 
 
 def test_a_workers_death_or_a_stop_loses_one_shard(tmp_path: Path) -> None:
     text = traced_text()
-    first = in_one_pass(tmp_path / "alone", study(text, TracingEncoder(tmp_path / "alone")), shards=12, batch_tokens=20)
+    first = in_one_pass(tmp_path / "alone", text, TracingEncoder(tmp_path / "alone"), "batch_tokens=20", shards=12)
     killed = tmp_path / "killed"
     encoder = TracingEncoder(killed, deadly=text.sentences[50].text)
     with pytest.raises(CtxexpError, match="a worker died"):
-        in_one_pass(killed, study(text, encoder), shards=12, engine=Local(processes=2), batch_tokens=20)
-    found = in_one_pass(killed, study(text, encoder), shards=12, engine=Local(processes=2), batch_tokens=20)
+        in_one_pass(killed, text, encoder, "batch_tokens=20", shards=12, engine=Local(processes=2))
+    found = in_one_pass(killed, text, encoder, "batch_tokens=20", shards=12, engine=Local(processes=2))
     assert (killed / "dead").exists()
     np.testing.assert_array_equal(found.frame.value, first.frame.value)
     assert (
@@ -358,20 +334,21 @@ def test_a_workers_death_or_a_stop_loses_one_shard(tmp_path: Path) -> None:
     )  # what two workers were at, of ten sentences each
     stopped = tmp_path / "stopped"
     with pytest.raises(KeyboardInterrupt):
-        in_one_pass(stopped, study(text, TracingEncoder(stopped)), shards=12, engine=Stopped(5), batch_tokens=20)
+        in_one_pass(stopped, text, TracingEncoder(stopped), "batch_tokens=20", shards=12, engine=Stopped(5))
     before = encoding_counts(stopped)
     (damaged, *_) = sorted(stopped.glob("sums-*/*.npz"))
     damaged.write_bytes(damaged.read_bytes()[:-40])
-    found = in_one_pass(stopped, study(text, TracingEncoder(stopped)), shards=12, batch_tokens=20)
+    found = in_one_pass(stopped, text, TracingEncoder(stopped), "batch_tokens=20", shards=12)
     np.testing.assert_array_equal(found.frame.value, first.frame.value)
     assert found.info.encoded == 8 * 10  # four were kept
     assert sum(encoding_counts(stopped).values()) == sum(before.values()) + 80
-    again = in_one_pass(stopped, study(text, Unasked(stopped)), shards=12, batch_tokens=20)
+    again = in_one_pass(stopped, text, TracingEncoder(stopped), "batch_tokens=20", shards=12)
     assert again.info.encoded == 0
+    assert sum(encoding_counts(stopped).values()) == sum(before.values()) + 80
     np.testing.assert_array_equal(again.frame.low, found.frame.low)
-    clear(stopped, older_than_days=1)
+    assert run_command_line(["cache", "clear", f"folder={stopped}", "older_than=1"]) == 0
     assert list(stopped.glob("sums-*/*"))
-    clear(stopped)
+    assert run_command_line(["cache", "clear", f"folder={stopped}"]) == 0
     assert not list(stopped.glob("sums-*"))
 
 
@@ -406,9 +383,9 @@ def test_a_shard_that_is_another_s_is_made_anew(damage: str, tmp_path: Path, cap
     """A copy gave n=560 for 540 without a word, a foreign shard a KeyError or an IndexError."""
     text = traced_text(60)
     foreign = tmp_path / "foreign"
-    in_one_pass(foreign, study(traced_text(90), TracingEncoder(foreign)), shards=6, batch_tokens=20)
+    in_one_pass(foreign, traced_text(90), TracingEncoder(foreign), "batch_tokens=20", shards=6)
     here = tmp_path / "here"
-    whole = in_one_pass(here, study(text, TracingEncoder(here)), shards=6, batch_tokens=20)
+    whole = in_one_pass(here, text, TracingEncoder(here), "batch_tokens=20", shards=6)
     (folder,) = here.glob("sums-*")
     (other,) = foreign.glob("sums-*/0002.npz")
     shard, neighbour = folder / "0002.npz", folder / "0003.npz"
@@ -429,25 +406,14 @@ def test_a_shard_that_is_another_s_is_made_anew(damage: str, tmp_path: Path, cap
             shard.unlink()
             (os.mkfifo if damage == "a FIFO" else Path.mkdir)(shard)
     (folder / "0004.killed-1.npz").write_bytes(b"half")
-    again = in_one_pass(here, study(text, TracingEncoder(here)), shards=6, batch_tokens=20)
+    again = in_one_pass(here, text, TracingEncoder(here), "batch_tokens=20", shards=6)
     assert "0002.npz can't be taken" in caplog.text
     assert again.info.encoded == 10  # of that shard alone
     assert again.info.corpus.occurrences == whole.info.corpus.occurrences
     np.testing.assert_array_equal(again.frame[["value", "low", "high"]], whole.frame[["value", "low", "high"]])
     assert sorted(path.name for path in folder.iterdir()) == [f"{i:04d}.npz" for i in range(6)]
-    last = in_one_pass(here, study(text, TracingEncoder(here)), shards=6, batch_tokens=20)
+    last = in_one_pass(here, text, TracingEncoder(here), "batch_tokens=20", shards=6)
     assert last.info.encoded == 0
-
-
-class Unasked(TracingEncoder):
-    """An encoder that fails where it is asked for vectors."""
-
-    @property
-    def class_code(self) -> str:  # that of the encoder whose shards are there
-        return class_digest(TracingEncoder)
-
-    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
-        raise AssertionError("all shards are there")
 
 
 class Stopped(Engine):
@@ -553,25 +519,20 @@ class Odd(Hashed):
 )
 def test_odd_encoders_are_named(way: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(EncodingError, match=f"encoder 'hashed' {message}"):
-        in_one_pass(tmp_path, study(corpus(20), Odd(way)))
+        in_one_pass(tmp_path, corpus(20), Odd(way))
 
 
 def test_the_run_says_so(tmp_path: Path) -> None:
-    from ctxexp.report import shared_facts
-    from ctxexp.report.page import _run_facts
-
-    found = in_one_pass(tmp_path, study(corpus()), shards=9)
+    found = in_one_pass(tmp_path, corpus(), shards=9)
     found.save(tmp_path / "saved")
-    again = ctxexp.load(tmp_path / "saved")
-    assert again.info.corpus.one_pass == 9
-    said = shared_facts([("bert", again)])
-    assert "all contexts, in one pass, no vector stored" in said
-    assert "intervals over: shards of documents" in said
-    assert _run_facts(again.info)["contexts"] == "all contexts, in one pass, no vector stored"
+    assert ctxexp.load(tmp_path / "saved").info.corpus.one_pass == 9
+    page = found.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "all contexts, in one pass, no vector stored" in page
+    assert "intervals over: shards of documents" in page
     assert '"one_pass": 9' in (tmp_path / "saved" / "results.json").read_text()
-    text = shard_text(corpus(), ShardOptions(shards=2, form=str, min_contexts=2), Local(), Progress.of(None))
+    shards = built(tmp_path, corpus(), None, "one_pass.shards=2")
     with pytest.raises(ConfigError, match="stores no rows, which are compared here"):
-        one_pass(study(corpus()), text).space(Vectors(cache=tmp_path))
+        shards.study.space(shards.vectors)
 
 
 def test_intervals_of_shards_have_about_the_right_width() -> None:

@@ -12,28 +12,25 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
-from ctxexp import Block, Corpus, EncodedSentence, Group, Metric, Output, Pair, Results, Sentence
-from ctxexp.command import Progress
-from ctxexp.datasets.contexts import BoundOptions, bound_corpus
+from ctxexp import Block, Corpus, EncodedSentence, Encoder, Group, Metric, Output, Pair, Results, Sentence
+from ctxexp.command import Built, Progress, configured
 from ctxexp.maths import mean_cosine
-from ctxexp.measuring.study import Study
 from ctxexp.model import EmbeddingTable
-from ctxexp.progress import Stage
-from ctxexp.transforms import Record
-from ctxexp.vectors.stores import SentencePooling, Vectors, WordFilter
 from tests.engine import Hashed, sentences
 from tests.shipped import Center, NoFirst, SelfSimilarity, Standardize
 
 CORPUS = Corpus.of("text", sentences(40))
 
 
-def study(**choices: Any) -> Study:
-    usual = {"corpus": CORPUS, "encoder": Hashed(), "metrics": {"s": SelfSimilarity}, "bootstrap": 0}
-    return Study(**{**usual, **choices})
+def built(folder: Path, *options: str, text: Corpus = CORPUS, encoder: Encoder | None = None, **choices: Any) -> Built:
+    progress = choices.pop("progress", None)
+    usual = {"metrics": {"s": SelfSimilarity}, "bootstrap": 0}
+    options = (f"cache.folder={folder / 'cache'}", "figures.explorer=0", *options)
+    return Built(configured(encoder or Hashed(), text, options, **(usual | choices)), progress)
 
 
-def ran(tmp_path: Path, progress: Progress | None = None, **choices: Any) -> Results:
-    return study(**choices).run(Vectors(cache=tmp_path / "cache"), folder=tmp_path / "run", progress=progress)
+def ran(folder: Path, *options: str, **choices: Any) -> Results:
+    return built(folder, *options, **choices).run(folder / "run")
 
 
 class Heard(Progress):
@@ -45,7 +42,7 @@ class Heard(Progress):
         self.counts: dict[str, tuple[float, str, float]] = {}  # of units: all, their kind, and those that were done
 
     @contextmanager
-    def stage(self, name: str, total: float, unit: str = "it") -> Iterator[Stage]:
+    def stage(self, name: str, total: float, unit: str = "it") -> Iterator[Any]:
         self.names.append(name)
         with super().stage(name, total, unit) as stage:
             yield stage
@@ -77,8 +74,8 @@ class WithTable(Hashed):
 def test_the_space_is_the_one_that_is_measured(tmp_path: Path) -> None:
     """Whatever sentences would be pooled to: they are no part of it."""
     results = ran(tmp_path, transform=Standardize)
-    mine = study(transform=Standardize, pooling=SentencePooling(name="cls", mixes=("last9",)))
-    layers, occurrences, positions = mine.space(Vectors(cache=tmp_path / "cache"))
+    mine = built(tmp_path, "sentence.pooling=cls", "sentence.mixes=[[1,9]]", transform=Standardize)
+    layers, occurrences, positions = mine.study.space(mine.vectors)
     words = occurrences.by_word
     for i, expected in enumerate(results.by_name["s/raw"]):
         rows = [layers.layer(i)[words.rows[a:b]] for a, b in zip(words.starts, words.starts[1:], strict=False)]
@@ -89,8 +86,9 @@ def test_the_space_is_the_one_that_is_measured(tmp_path: Path) -> None:
 
 def test_a_given_progress_shows_each_stage(tmp_path: Path) -> None:
     whole, space = Heard(), Heard()
-    ran(tmp_path, whole)
-    study().space(Vectors(cache=tmp_path / "other"), space)
+    ran(tmp_path, progress=whole)
+    other = built(tmp_path / "other", progress=space)
+    other.study.space(other.vectors, space)
     assert [name for name in whole.names if name not in space.names] == ["measuring"]
     assert len(space.names) == 1  # what is encoded
     assert whole.counts["measuring"] == (2, "layers", 2)
@@ -98,26 +96,18 @@ def test_a_given_progress_shows_each_stage(tmp_path: Path) -> None:
 
 def test_tables_are_a_place_of_models_that_have_some(tmp_path: Path) -> None:
     having, without, unasked = Heard(), Heard(), Heard()
-    results = ran(tmp_path, having, encoder=WithTable(), metrics={"t": Tabled})
+    results = ran(tmp_path, progress=having, encoder=WithTable(), metrics={"t": Tabled})
     assert results.by_name["t.input/rows"] == 3
     assert results.info.tables["input"].rows == 3
-    assert "t.input/rows" not in ran(tmp_path, without, metrics={"t": Tabled}).by_name
-    ran(tmp_path, unasked, encoder=WithTable())
+    assert "t.input/rows" not in ran(tmp_path, progress=without, metrics={"t": Tabled}).by_name
+    ran(tmp_path, progress=unasked, encoder=WithTable())
     heard = ["measuring embedding tables" in one.names for one in (having, without, unasked)]
     assert heard == [True, False, False]
 
 
-@pytest.mark.parametrize("n", [40, 30, 0])
-def test_a_run_tells_how_much_of_it_was_fitted_on(n: int, tmp_path: Path) -> None:
-    text = Corpus("fitted", (*CORPUS.sentences[:n], *CORPUS.sentences[:n], Sentence.of(["one", "more"])))
-    fit = ran(tmp_path, fit_on=text, transform=Center).info.transform.fit
-    assert fit is not None
-    assert (fit.text, fit.transductive, fit.overlap, fit.sentences) == ("fitted", n == 40, n / 40, 2 * n + 1)
-
-
 def test_a_text_that_fits_itself_counts_its_sentences_once(tmp_path: Path) -> None:
     twice = replace(CORPUS, sentences=CORPUS.sentences * 2)
-    fit = ran(tmp_path, corpus=twice, transform=Center).info.transform.fit
+    fit = ran(tmp_path, "words.deduplicate=false", text=twice, transform=Center).info.transform.fit
     assert fit is not None
     assert (fit.text, fit.transductive, fit.overlap, fit.sentences) == ("target", True, 1, 40)
     assert ran(tmp_path).info.transform.fit is None
@@ -144,27 +134,24 @@ class AskedForPairs(Asked):
     over = "pair"
 
 
-def bounded(corpus: Corpus) -> Corpus:
-    return bound_corpus(corpus, BoundOptions(max_contexts=6, max_sentences=5, min_contexts=5, form=WordFilter().form))
+BOUND = ("words.max_contexts=6", "words.max_sentences=5")
 
 
 def test_pairs_are_asked_for_in_the_whole_text(tmp_path: Path) -> None:
     """And words among those that a bound leaves."""
-    some = bounded(replace(CORPUS, pairs=(Pair(0, 1, 1.0, "x"), Pair(2, 3, 2.0, "x"))))
+    whole = replace(CORPUS, pairs=(Pair(0, 1, 1.0, "x"), Pair(2, 3, 2.0, "x")))
     words: list[Corpus] = []
     pairs: list[Corpus] = []
     metrics = {"s": SelfSimilarity, "words": partial(Asked, words), "pairs": partial(AskedForPairs, pairs)}
-    results = ran(tmp_path, corpus=some, metrics=metrics)
-    assert "s" in results.tables  # though pairs are measured after words
-    whole = some.unbounded.fingerprint
-    assert (words[0].fingerprint, pairs[0].fingerprint) == (some.fingerprint, whole)
-    assert some.fingerprint != whole
+    some = built(tmp_path, *BOUND, text=whole, metrics=metrics)
+    assert "s" in some.run(tmp_path).tables  # though pairs are measured after words
+    asked = words[0].fingerprint, pairs[0].fingerprint
+    assert asked == (some.corpus.fingerprint, whole.fingerprint)
+    assert asked[0] != asked[1]
 
 
 def test_a_bound_and_a_control_are_told(tmp_path: Path) -> None:
-    some = bounded(CORPUS)
-    assert some.bound is not None
-    told = ran(tmp_path, corpus=some).info
+    told = ran(tmp_path, *BOUND).info
     assert (told.corpus.max_contexts, told.corpus.text_sentences) == (6, 40)
     assert told.corpus.text_words == CORPUS.n_words
     plain = ran(tmp_path).info
@@ -172,14 +159,6 @@ def test_a_bound_and_a_control_are_told(tmp_path: Path) -> None:
     assert (plain.control, plain.corpus.left_out, plain.pooling.name) == ("none", 0, "")
     without = ran(tmp_path, control=NoFirst()).info
     assert (without.control, without.corpus.left_out) == ("no first word", 40)
-
-
-@pytest.mark.parametrize(
-    ("names", "title"),
-    [({}, "hashed"), ({"model": "m"}, "m"), ({"title": "t"}, "t"), ({"title": "t", "model": "m"}, "t")],
-)
-def test_a_run_is_called_by_title_model_or_encoder(names: dict[str, Any], title: str, tmp_path: Path) -> None:
-    assert ran(tmp_path, **names).info.title == title
 
 
 class Title(Output):
@@ -194,14 +173,14 @@ class Called(Tabled):
         return {"title": Title()}
 
 
-@pytest.mark.parametrize(("names", "title"), [({"model": "m"}, "hashed"), ({"title": "t"}, "t")])
-def test_figures_are_called_by_title_or_encoder(names: dict[str, Any], title: str, tmp_path: Path) -> None:
-    ran(tmp_path, **names, metrics={"c": Called})
-    assert (tmp_path / "run" / "c" / "title.txt").read_text(encoding="utf-8") == title
+def test_a_run_and_its_figures_are_called_by_encoder_and_transform(tmp_path: Path) -> None:
+    for transform, title in ((None, "hashed"), (Center, "hashed + Center")):
+        assert ran(tmp_path, transform=transform, metrics={"c": Called}).info.title == title
+        assert (tmp_path / "run" / "c" / "title.txt").read_text(encoding="utf-8") == title
 
 
 class Recorded(Center):
-    def record(self) -> Record:
+    def record(self) -> Any:
         return {"step": [0, 1], "loss": [0.5, 0.25]}
 
 
@@ -212,16 +191,16 @@ def test_what_a_fit_leaves_is_a_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "forms"),
+    ("options", "forms"),
     [
-        (WordFilter(), ["The", "the", None]),
-        (WordFilter(fold_case=True), ["the", "the", None]),
-        (WordFilter(punctuation=True), ["The", "the", "."]),
+        ([], ["The", "the", None]),
+        (["words.fold_case=true"], ["the", "the", None]),
+        (["words.punctuation=keep"], ["The", "the", "."]),
     ],
     ids=["usual", "folded", "marks"],
 )
-def test_units_count_for_words_as_chosen(chosen: WordFilter, forms: list[str | None]) -> None:
-    assert [chosen.form(unit) for unit in ("The", "the", ".")] == forms
+def test_units_count_for_words_as_chosen(options: list[str], forms: list[str | None], tmp_path: Path) -> None:
+    assert [built(tmp_path, *options).words.form(unit) for unit in ("The", "the", ".")] == forms
 
 
 class Coarseness(Metric):
