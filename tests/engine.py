@@ -25,12 +25,10 @@ from ctxexp import (
     measuring,
 )
 from ctxexp.groups import Gather, Place, WordReader
-from ctxexp.measuring.rows import Intervals, PairRows, WordRows
-from ctxexp.occurrences import Layers
+from ctxexp.measuring.rows import PairRows, WordRows
 from ctxexp.testing.report import numbers
 from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.transforms import Calibration, transform_layers
-from ctxexp.vectors.stores import SentenceVectors
 from tests.shipped import (
     Anisotropy,
     IntraSentenceSimilarity,
@@ -45,7 +43,7 @@ Factories = Mapping[str, Callable[[], Metric]]
 
 
 def measure(
-    store: Layers,
+    store: Any,
     occurrences: Occurrences,
     metrics: Factories,
     baseline: Baseline | None = None,
@@ -53,7 +51,7 @@ def measure(
     seed: int = 0,
     eps: float | None = None,
     block_bytes: int = 1 << 20,
-    intervals: Intervals = "new_text",
+    intervals: str = "new_text",
     observers: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Results:
@@ -70,16 +68,25 @@ def reader_of(layer: np.ndarray, occurrences: Occurrences, i: int = 0, block_byt
 
 
 def measure_pairs(
-    vectors: SentenceVectors, corpus: Corpus, metrics: Factories, *, seed: int = 0, bootstrap: int = 1000, **space: Any
+    vectors: Any,
+    corpus: Corpus,
+    metrics: Factories,
+    *,
+    seed: int = 0,
+    bootstrap: int = 1000,
+    transform: Any = None,
+    **space: Any,
 ) -> Results:
     """The metrics over a corpus's gold pairs."""
     own = {name: space.pop(name) for name in ("progress", "folder") if name in space}
+    if transform:
+        space["calibration"] = Calibration(transform, transform.__name__.lower())
     return measuring.measure([PairRows(vectors, corpus, **space)], metrics, seed=seed, bootstrap=bootstrap, **own)
 
 
 def calibrated(
-    store: Layers, occurrences: Occurrences, factory: Callable[[], Any], *, name: str = "transform", text: Any = None
-) -> Layers:
+    store: Any, occurrences: Occurrences, factory: Callable[[], Any], *, name: str = "transform", text: Any = None
+) -> Any:
     """The store in the space of a transform."""
     return transform_layers(store, occurrences, Calibration(factory, name), text=text)
 

@@ -15,7 +15,6 @@ from ctxexp import Corpus, Estimate, Group, Metric, Pair, Reading, Results, Sent
 from ctxexp.errors import DataError, MetricError, TransformError
 from ctxexp.measuring.rows import _all_equal, require_pairs
 from ctxexp.results import Key
-from ctxexp.transforms import Calibration
 from ctxexp.vectors.stores import layer_mixes
 from tests.engine import TextFile
 from tests.made import told
@@ -158,7 +157,7 @@ def test_the_transform_is_fitted_on_distinct_sentences_by_layer() -> None:
     corpus, vectors = place()
     again = Corpus("gold", (*corpus.sentences, *corpus.sentences[:9]), corpus.pairs)  # repeated ones count once
     vectors.stack = np.concatenate([vectors.stack, vectors.stack[:, :9]], axis=1)
-    results = run(again, vectors, calibration=Calibration(Standardize, "standardize"))
+    results = run(again, vectors, transform=Standardize)
     spaces = [*vectors.stack, *averaged(vectors)]
     fitted = [Standardize().fit(x[:N]).apply(x) for x in spaces]
     check(results, again, fitted[:N_LAYERS], fitted[N_LAYERS:])
@@ -168,7 +167,7 @@ def test_or_on_another_text() -> None:
     corpus, vectors = place()
     text = Vectors(9, 17)
     text.stack[:, 3] = np.nan  # one of its sentences has no vector
-    results = run(corpus, vectors, calibration=Calibration(Standardize, "standardize"), text=text)
+    results = run(corpus, vectors, transform=Standardize, text=text)
     kept = np.delete(text.stack, 3, axis=1)
     fits = [*kept, kept[[2, 3]].mean(0), kept[[0, 2]].mean(0)]
     fitted = [Standardize().fit(f).apply(x) for f, x in zip(fits, [*vectors.stack, *averaged(vectors)], strict=True)]
@@ -181,7 +180,7 @@ def test_a_sentence_without_vector_removes_and_counts_its_pairs(calibrated: bool
     vectors.stack[:, [4, 11]] = np.nan
     touched = sum(bool({p.first, p.second} & {4, 11}) for p in corpus.pairs)
     assert touched
-    results = run(corpus, vectors, calibration=Calibration(Standardize, "standardize") if calibrated else None)
+    results = run(corpus, vectors, transform=Standardize if calibrated else None)
     layers = list(vectors.stack)
     if calibrated:
         has = np.isfinite(vectors.stack[0, :, 0])
@@ -209,8 +208,7 @@ def test_calibrating_a_layer_of_equal_vectors_gives_nan(other_text: bool) -> Non
     """As the first special token's input layer, the same in every sentence: other layers are measured still."""
     corpus, vectors = place()
     vectors.stack[0] = vectors.stack[0, 0]
-    calibration = Calibration(Fussy, "fussy")
-    results = run(corpus, vectors, calibration=calibration, text=Vectors(5) if other_text else None)
+    results = run(corpus, vectors, transform=Fussy, text=Vectors(5) if other_text else None)
     assert np.isnan(results.by_name["dot/all"]).tolist() == [True, False, False, False]
     assert results.by_name["dot/undefined"].tolist() == [50, 0, 0, 0]
     assert np.isfinite(results.by_name["dot.last2/all"])
@@ -276,7 +274,7 @@ def test_a_transform_that_fails_names_the_mix() -> None:
             return x
 
     with pytest.raises(TransformError, match=r"transform 'late' failed in fit\(\) at mix 'last2': ValueError: enough"):
-        run(corpus, vectors, calibration=Calibration(Late, "late"))
+        run(corpus, vectors, transform=Late)
 
 
 def test_a_corpus_without_pairs_is_refused() -> None:

@@ -14,10 +14,8 @@ from engine import calibrated
 
 from ctxexp import Corpus, CtxexpError, Occurrences, Results
 from ctxexp.command import Built
-from ctxexp.command.key import job_key, transform_label
 from ctxexp.errors import TransformError
 from ctxexp.report import shared_facts
-from ctxexp.transforms import Calibration, TransformedLayers
 from tests.composed import composed, of
 from tests.engine import Space, curves, place, shelve
 from tests.made import results_with, told
@@ -92,7 +90,7 @@ def test_rows_keep_their_places_whatever_the_pieces() -> None:
     rest = np.setdiff1d(np.arange(len(space.layer(0))), measured)
     assert len(rest)
     for chunk in (1, 7, 1000):
-        pieces = TransformedLayers(space, occurrences, Calibration(Center, "center"))
+        pieces = calibrated(space, occurrences, Center)
         pieces.chunk = chunk
         for i in range(3):
             x = pieces.layer(i)
@@ -107,7 +105,7 @@ def test_one_layer_and_a_piece_are_in_memory() -> None:
     corpus = Corpus.of("c", [[f"w{i + a}" if i % 2 else "." for i in range(100)] for a in range(0, 60_000, 100)])
     occurrences = Occurrences.of(shelve(corpus), corpus, keep=str.isalnum)
     assert len(occurrences.by_sentence.rows) == 30_000
-    store = TransformedLayers(Space(layers), occurrences, Calibration(Standardize, "standardize"))
+    store = calibrated(Space(layers), occurrences, Standardize)
     store.chunk = 1000
     tracemalloc.start()
     try:
@@ -160,8 +158,7 @@ def test_label_key_and_figures_name_the_transform() -> None:
     plain, centred = composed(), composed("transform=center", "model.weights=untrained")
     assert Built(plain).title == "bert"
     assert Built(centred).title == "bert (untrained) + center"
-    assert transform_label(composed("transform=whitening", "transform.k=3")) == "whitening (k=3)"
-    assert job_key(plain, "f", "e", "1") != job_key(composed("transform=center"), "f", "e", "1")
+    assert Built(composed("transform=whitening", "transform.k=3")).title == "bert + whitening (k=3)"
     runs = [(t, results_with(info=told(transform=t))) for t in ("none", "center")]
     assert shared_facts(runs[:1]) == []
     assert shared_facts(runs[1:]) == ["transform center"]

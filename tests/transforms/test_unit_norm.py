@@ -11,7 +11,6 @@ from engine import calibrated, measure
 
 from ctxexp import Occurrences
 from ctxexp.command import Built
-from ctxexp.command.key import transform_label
 from ctxexp.testing import check
 from tests.composed import composed
 from tests.engine import Space, place
@@ -91,5 +90,4 @@ def test_it_is_ctxexp_s_own_choice_on_the_command_line(option: str, arguments: d
     config = composed(f"transform={option}")
     assert (config.transform.name, config.transform.arguments) == ("unit_norm", arguments)
     assert config.transform.offer.builtin
-    assert transform_label(config) == said
     assert Built(config).title == f"bert + {said}"

@@ -19,7 +19,6 @@ from scipy import stats
 
 from ctxexp import Corpus, Pair, Results, Sentence
 from ctxexp.command import Built, registry
-from ctxexp.command.key import transform_label
 from ctxexp.errors import ConfigError, TrackingError, UnknownName
 from ctxexp.report.terminal import write_figures, write_tables
 from ctxexp.results import LAYER, Key
@@ -357,7 +356,6 @@ def test_no_table_without_the_papers_vectors() -> None:
 )
 def test_labels_show_only_what_differs_from_the_defaults(overrides: list[str], said: str) -> None:
     config = composed(*overrides)
-    assert transform_label(config) == said
     assert Built(config).title == ("bert" if said == "none" else f"bert + {said}")
 
 
