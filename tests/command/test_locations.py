@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.command import compose
-from ctxexp.command.names import Location, as_overrides, as_value, locate, option_names
-from ctxexp.command.overrides import expand_locations, parse, write_out
+from ctxexp.command.help import option_names
+from ctxexp.command.names import as_overrides, locate
+from ctxexp.command.overrides import expand_locations
 from ctxexp.errors import ConfigError
 from ctxexp.jobs import execute
-from tests.composed import run_command_line
+from tests.composed import config_of, run_command_line
 from tests.shipped import mini
 
 SENTENCES = ["The bank of the river was wet.", "The bank raised the rate.", "A river runs past the old bank."]
@@ -40,7 +40,7 @@ def folder(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     (tmp_path / "rows.jsonl").write_text(json.dumps({"text": SENTENCES[0]}))
     (tmp_path / "texts").mkdir()
     shutil.copy(tmp_path / "mine.txt", tmp_path / "texts")
-    for name in ("gpt", "b\u00e9rt, 2"):
+    for name in ("gpt", "g'pt \u00fc:7", "b\u00e9rt, 2"):
         shutil.copytree(model, tmp_path / name, copy_function=os.link)
     (tmp_path / "results").mkdir()
     (tmp_path / "hub" / "hub" / "models--distilgpt2").mkdir(parents=True)
@@ -115,27 +115,7 @@ def test_locations_are_the_long_form_to_the_letter(folder: Path) -> None:
     pages = ["https://huggingface.co/a/b", "https://huggingface.co/datasets/c/d"]
     assert read(*pages) == ["model=huggingface", "model.checkpoint=a/b", "dataset=huggingface", "dataset.path=c/d"]
     with pytest.raises(ConfigError, match=r"model is given twice, model=bert and model=huggingface: leave one out"):
-        compose.config_of(["bert", "gpt"])
-
-
-def test_a_location_among_names_is_an_option_of_hydras() -> None:
-    """Whatever its letters: composed, and written out in its job, it is the long form."""
-    from ctxexp.command.overrides import _as_option
-
-    compose.prepare()
-    with compose._hydra() as loader:
-        for place in ("./gpt", "/abs/x y", "~/a,b='s'", "\u00fc:7", "7"):
-            location = Location("model", "huggingface", place)
-            short = f"model={_as_option(location)}"
-            (one,) = parse([f"{short},bert"], compose._options, loader)
-            assert f"model={next(iter(one.sweep_string_iterator()))}" == short
-            assert all(":" not in name for name in compose._options("model"))
-            texts = [short], location.overrides
-            composed = [compose.plain_values(compose._compose_job(words))["model"] for words in texts]
-            assert composed[0] == composed[1]
-            assert composed[0]["checkpoint"] == place  # type: ignore[index]
-            assert write_out([short, "seed=1"]) == [*location.overrides, "seed=1"]
-            assert parse([f"model.checkpoint={as_value(place)}"], compose._options, None)[0].value() == place
+        config_of(["bert", "gpt"])
 
 
 def test_a_sweep_of_names_and_folders_is_what_its_long_form_gives(

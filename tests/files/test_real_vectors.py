@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
-from engine import measure
 
-from ctxexp import Corpus, Occurrences, Results
-from ctxexp.vectors import Store
-from ctxexp.vectors.encoding import open_store
+from ctxexp import Corpus, Results
+from ctxexp.command import Built, configured
 from tests.shipped import (
     Anisotropy,
     IntraSentenceSimilarity,
@@ -31,22 +30,24 @@ def is_word(unit: str) -> bool:
 
 
 @pytest.fixture(scope="module", params=[bert, gpt2, elmo], ids=lambda f: f.__name__)
-def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Corpus, Results]:
+def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Corpus, Results]:
     """A model's store of some sentences, and what `measure` says of it."""
     whole = polysemy()
     corpus = Corpus("part", tuple(s for s in whole.sentences if "the" in s.words)[:150])
-    store = open_store(corpus, request.param(), cache=tmp_path_factory.mktemp("cache"))
-    occurrences = Occurrences.of(store, corpus, min_contexts=5, keep=is_word, key=str)
     metrics = {
         "self": SelfSimilarity,
         "intra": IntraSentenceSimilarity,
         "anisotropy": Anisotropy,
         **{d: partial(MaxExplainableVariance, definition=d) for d in ("uncentred", "centred", "released")},
     }
-    return store, corpus, measure(store, occurrences, metrics, OnePerSentence(size=100), seed=0, bootstrap=20)
+    cache = tmp_path_factory.mktemp("cache")
+    baseline, options = OnePerSentence(size=100), [f"cache.folder={cache}", "figures.explorer=0"]
+    built = Built(configured(request.param(), corpus, options, metrics=metrics, baseline=baseline, bootstrap=20))
+    store, _, _ = built.study.space(built.vectors)
+    return store, built.corpus, built.run(cache)
 
 
-def by_word(store: Store, corpus: Corpus, layer: np.ndarray) -> Rows:
+def by_word(store: Any, corpus: Corpus, layer: np.ndarray) -> Rows:
     """word -> its rows, float64, for words in at least five sentences: a plain loop over the corpus."""
     rows: Rows = {}
     contexts: dict[str, set[int]] = {}
@@ -63,7 +64,7 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
     return float(a @ b / (np.sqrt(a @ a) * np.sqrt(b @ b)))
 
 
-def test_self_similarity_is_the_double_loop(measured: tuple[Store, Corpus, Results]) -> None:
+def test_self_similarity_is_the_double_loop(measured: tuple[Any, Corpus, Results]) -> None:
     store, corpus, results = measured
     table = results.tables["self"]
     for i in range(store.n_layers):
@@ -81,7 +82,7 @@ def test_self_similarity_is_the_double_loop(measured: tuple[Store, Corpus, Resul
         assert found[longest] == pytest.approx(float(((u @ u.T).sum() - n) / (n * n - n)), abs=1e-6)
 
 
-def test_intra_sentence_similarity_is_the_loop(measured: tuple[Store, Corpus, Results]) -> None:
+def test_intra_sentence_similarity_is_the_loop(measured: tuple[Any, Corpus, Results]) -> None:
     store, corpus, results = measured
     for i in range(store.n_layers):
         layer, scores = store.layer(i), []
@@ -95,7 +96,7 @@ def test_intra_sentence_similarity_is_the_loop(measured: tuple[Store, Corpus, Re
 
 
 @pytest.mark.parametrize("definition", ["uncentred", "centred", "released"])
-def test_explained_variance_is_the_full_decomposition(measured: tuple[Store, Corpus, Results], definition: str) -> None:
+def test_explained_variance_is_the_full_decomposition(measured: tuple[Any, Corpus, Results], definition: str) -> None:
     store, corpus, results = measured
     table = results.tables[definition]
     for i in range(store.n_layers):
@@ -117,7 +118,7 @@ def test_explained_variance_is_the_full_decomposition(measured: tuple[Store, Cor
             assert found[word] == pytest.approx(expected, abs=1e-6), word
 
 
-def test_anisotropy_is_the_double_loop_over_some_sample(measured: tuple[Store, Corpus, Results]) -> None:
+def test_anisotropy_is_the_double_loop_over_some_sample(measured: tuple[Any, Corpus, Results]) -> None:
     """The baseline of self-similarity is the anisotropy, and both lie where all pairs of the corpus say."""
     store, corpus, results = measured
     np.testing.assert_array_equal(results.by_name["self/baseline"], results.by_name["anisotropy/mean_cosine"])

@@ -11,13 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ctxexp import Corpus, Sentence
+from ctxexp import Corpus, Sentence, measure
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models import WordVectorEncoder
 from ctxexp.models.word_vectors import EXPORTS, read_vectors, write_binary, write_safetensors, write_text
 from ctxexp.report import shared_facts
 from ctxexp.testing import check
-from ctxexp.vectors.encoding import open_store
 from tests.composed import composed, forget_plugin_files, of
 from tests.shipped import word_vectors
 
@@ -245,16 +244,10 @@ def test_a_file_is_a_model_of_one_layer(glove: Path, tmp_path: Path, caplog: pyt
     encoder = word_vectors(path=str(glove))
     assert (encoder.n_layers, encoder.dim, encoder.positional) == (1, 2, False)
     with caplog.at_level(logging.WARNING, "ctxexp"):
-        store = open_store(corpus, encoder, cache=tmp_path / "cache")
+        measure(encoder, corpus, metrics="word_norm", min_contexts=2, options=[f"cache.folder={tmp_path}"])
     assert caplog.text.count("glove.txt has no vector for 1 of 4 words (2 of 7 occurrences; such as 'quux')") == 1
-    rows = {
-        (int(s), store.vocabulary[store.unit_codes[r]]): store.layer(0)[r].tolist()
-        for s in range(3)
-        for r in range(store.offsets[store.stored_of[s]], store.offsets[store.stored_of[s] + 1])
-    }
-    assert rows == {
-        (0, "the"): [1, 0], (0, "bank"): [0, 1], (1, "the"): [1, 0], (1, "river"): [1, 1], (1, "bank"): [0, 1],
-    }  # fmt: skip
+    rows = [dict(zip(one.units, one.layers[0].tolist(), strict=True)) for one in encoder.encode(corpus.sentences)]
+    assert rows == [{"the": [1, 0], "bank": [0, 1]}, {"the": [1, 0], "river": [1, 1], "bank": [0, 1]}, {}]
 
 
 def test_lower_case_is_asked_for(glove: Path) -> None:

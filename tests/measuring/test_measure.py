@@ -23,12 +23,10 @@ from ctxexp import (
     Metric,
     Occurrences,
     Output,
-    Results,
     Sentence,
     Text,
     measuring,
 )
-from ctxexp.command import Progress
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import mean_cosine
 from ctxexp.maths.statistics import WordMix
@@ -36,7 +34,6 @@ from ctxexp.measuring.rows import WordRows
 from ctxexp.metrics import GroupScores
 from ctxexp.results import Key
 from ctxexp.testing import check
-from ctxexp.vectors.encoding import open_store
 from tests.engine import ALL, DIM, Hashed, Memory, TextFile, contextual, noise, sentences, shelve, world
 from tests.shipped import (
     IntraSentenceSimilarity,
@@ -519,22 +516,19 @@ def test_from_an_encoder_through_the_store(tmp_path: Path, half: bool) -> None:
                 yield EncodedSentence(e.units, e.layers.astype(np.float16))
 
     corpus = Corpus.of("twice", sentences(60) * 2)
-    store = open_store(
-        corpus, Half() if half else Hashed(), cache=tmp_path, limit_bytes=None, progress=Progress.of(None)
-    )
-    occurrences = Occurrences.of(store, corpus)
-    results: Results = measure(store, occurrences, ALL, OnePerSentence(size=50), seed=0, bootstrap=20)
+    options = [f"cache.folder={tmp_path}", "words.deduplicate=false"]
+    encoder, baseline = Half() if half else Hashed(), OnePerSentence(size=50)
+    results = ctxexp.measure(encoder, corpus, metrics=ALL, baseline=baseline, bootstrap=20, options=options)
     raw = results.by_name["self_similarity/raw"]
     assert raw[0] == pytest.approx(1, abs=1e-3 if half else 1e-6)
     assert raw[1] < 0.999
-    assert results.by_name["mev_centred/undefined"][0] == len(occurrences.words)  # no context, no spread
+    assert results.by_name["mev_centred/undefined"][0] == results.info.corpus.words  # no context, no spread
     assert np.isnan(results.by_name["mev_centred/adjusted"][0])
     assert np.isfinite(results.by_name["mev_centred/adjusted"][1])
-    word = occurrences.words[0]
-    rows = occurrences.by_word.rows[: occurrences.counts[0]]
-    assert [store.vocabulary[c] for c in store.unit_codes[rows]] == [word] * len(rows)
-    got = results.tables["self_similarity"]["raw_1"][0]
-    assert got == pytest.approx(float(mean_cosine(store.layer(1)[rows].astype(np.float64))), abs=1e-6)
+    word, got = results.tables["self_similarity"].loc[0, ["word", "raw_1"]]
+    encoded = encoder.encode(corpus.sentences)
+    rows = np.array([x for one in encoded for unit, x in zip(one.units, one.layers[1], strict=True) if unit == word])
+    assert got == pytest.approx(float(mean_cosine(rows.astype(np.float64))), abs=1e-6)
 
 
 def test_one_layer_is_in_memory_at_a_time() -> None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from omegaconf import OmegaConf
 
-from ctxexp.command.cli import main
 from ctxexp.command.config import environment_texts
 from ctxexp.errors import ConfigError
 from ctxexp.files import credentials
-from ctxexp.jobs import Sinks, describe_sinks, execute
-from tests.composed import config_of, forget_plugin_files
+from ctxexp.jobs import describe_sinks, execute
+from tests.composed import config_of, forget_plugin_files, run_command_line
 from tests.made import told
 
 SECRET = "hunter22$@{' x"
@@ -75,11 +73,8 @@ def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def typed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> object:
     """The exit status of these words of a command line."""
-    monkeypatch.setattr(sys, "argv", ["ctxexp", *words])
     monkeypatch.setattr(execute, "_failed", [])  # of this process's commands before this one
-    with pytest.raises(SystemExit) as end:
-        main()
-    return end.value.code
+    return run_command_line(words)
 
 
 def experiment(pin: str, received: Path, sink: str = "watch") -> list[str]:
@@ -206,7 +201,7 @@ def test_a_variable_that_is_not_set_is_named_with_its_key(
 
 def test_the_link_that_is_printed_needs_nothing_started_first(tmp_path: Path) -> None:
     links = {"mlflow": {"link": "http://store", "hint": ", served by ctxexp ui"}, "other": {}, "mine": {"link": "u"}}
-    assert describe_sinks(tmp_path, cast(Sinks, SimpleNamespace(descriptions=lambda: links))) == "u"
+    assert describe_sinks(tmp_path, cast(Any, SimpleNamespace(descriptions=lambda: links))) == "u"
 
 
 @pytest.mark.parametrize("flags", [["--cfg", "job"], ["--cfg", "job", "--resolve"], ["--info", "config"]])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -16,14 +16,12 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from ctxexp.command.cli import main
 from ctxexp.errors import TrackingError
 from ctxexp.jobs.execute import close_sweep
-from ctxexp.sinks import Sweep
 from ctxexp.sinks.mlflow import _say_where_files_stay, database
-from ctxexp.sinks.ui import charts_link, free_port, last_sweep_link, serve, server, upload
-from ctxexp.sinks.views import sweep_link, ui_address
+from ctxexp.sinks.ui import last_sweep_link, serve, server
 from tests.browser import headless
+from tests.composed import run_command_line
 from tests.made import results_with, told
 from tests.shipped import MlflowSink
 from tests.tracked import finish_job, stored_sweep
@@ -38,7 +36,7 @@ HEADLINES = {
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Sweep:
+def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Any:
     store = tmp_path_factory.mktemp("ui")
     shutil.copy(template / "mlflow.db", store)
     sweep, sinks = stored_sweep(store)
@@ -53,13 +51,13 @@ def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Sweep:
     return sweep
 
 
-def where(stored: Sweep) -> str:
+def where(stored: Any) -> str:
     """The store's URI."""
     return database.prepare(stored.tracking_folder)
 
 
 @pytest.fixture(scope="module")
-def address(stored: Sweep) -> Iterator[str]:
+def address(stored: Any) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]  # the system's choice: tests run side by side
     with server(where(stored), port) as address:
@@ -72,7 +70,7 @@ def browser(tmp_path: Path) -> Iterator[object]:
         yield browser
 
 
-def test_the_link_shows_the_overlaid_curves(stored: Sweep, address: str, browser) -> None:
+def test_the_link_shows_the_overlaid_curves(stored: Any, address: str, browser) -> None:
     link = last_sweep_link(where(stored), "study", address)
     if database.version_of(database.client(address)) < (3, 15):
         assert "searchFilter=" in str(link)  # the link of before, which was looked at by hand
@@ -102,11 +100,17 @@ def test_the_link_shows_the_overlaid_curves(stored: Sweep, address: str, browser
     assert "comparison" not in text  # the summary run is in no legend
 
 
-def test_upload_through_the_server(stored: Sweep, address: str) -> None:
+def uploaded(capsys: Any, folder: Path, *words: str) -> list[str]:
+    """What the command prints of each run that it sends."""
+    assert run_command_line(["upload", str(folder), *words]) == 0
+    return str(capsys.readouterr().out).splitlines()
+
+
+def test_upload_through_the_server(stored: Any, address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert database.prepare(stored.tracking_folder, address) == address
-    sent = upload(stored.results, uri=address, experiment="sent")
-    assert [one.is_new for one in sent] == [True] * 3
-    assert [one.is_new for one in upload(stored.results, uri=address, experiment="sent")] == [False] * 3
+    for answer in ("sent", "there already"):
+        said = uploaded(capsys, stored.results, f"uri={address}", "experiment=sent")
+        assert [line.count(f": {answer}, {address}") for line in said] == [1] * 3
     client = database.client(address)
     runs = client.search_runs([client.get_experiment_by_name("sent").experiment_id])
     assert sorted(run.info.run_name for run in runs) == sorted(MODELS)
@@ -114,7 +118,6 @@ def test_upload_through_the_server(stored: Sweep, address: str) -> None:
         history = client.get_metric_history(run.info.run_id, "self_similarity/raw")
         assert sorted(m.step for m in history) == list(range(MODELS[run.info.run_name]))
         assert "results.json" in [a.path for a in client.list_artifacts(run.info.run_id)]
-    assert sent[0].link.startswith(address)
     assert (
         stored.tracking_folder / "artifacts" / runs[0].info.experiment_id
     ).is_dir()  # and nothing in the working folder
@@ -122,7 +125,7 @@ def test_upload_through_the_server(stored: Sweep, address: str) -> None:
 
 
 def test_a_server_that_serves_no_files_is_named_and_fails_nothing(
-    stored: Sweep, address: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    stored: Any, address: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = database.client(address)
     (tmp_path / "file").touch()
@@ -130,7 +133,7 @@ def test_a_server_that_serves_no_files_is_named_and_fails_nothing(
         _say_where_files_stay.cache_clear()
         caplog.clear()
         made = client.create_experiment(f"no files {number}", artifact_location=str(tmp_path / place))
-        upload(stored.results, uri=address, experiment=f"no files {number}")
+        assert run_command_line(["upload", str(stored.results), f"uri={address}", f"experiment=no files {number}"]) == 0
         (said,) = [line for line in caplog.messages if "serves no artifacts" in line]
         assert str(tmp_path / place) in said
         assert ("are written to" in said) == written
@@ -140,13 +143,13 @@ def test_a_server_that_serves_no_files_is_named_and_fails_nothing(
         client.delete_experiment(made)
 
 
-def sweep_charts(sweep: Sweep) -> str:
+def sweep_charts(sweep: Any) -> str:
     sink = MlflowSink(experiment="study")
     sink.prepare_jobs(sweep.tracking_folder)
     return sink.charts_link(sweep)
 
 
-def test_serve_says_where_the_curves_are_and_ends_its_server(stored: Sweep) -> None:
+def test_serve_says_where_the_curves_are_and_ends_its_server(stored: Any) -> None:
     said: list[str] = []
     links: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -156,23 +159,21 @@ def test_serve_says_where_the_curves_are_and_ends_its_server(stored: Sweep) -> N
     assert links[0].startswith(address)  # what a sweep prints meanwhile has the port that is used
     assert said[2].startswith(f"curves: {address}")
     assert stored.id in links[0]
-    assert ui_address(where(stored)) is None  # it says so no more
-    used = free_port(port + 1)
+    assert not (stored.tracking_folder / "mlflow.ui").exists()  # it says so no more
     assert f"port {port} is taken; using" in said[1]
-    assert used  # the port is free again
 
 
-def test_the_last_sweep_is_one_that_has_a_finished_run(stored: Sweep) -> None:
+def test_the_last_sweep_is_one_that_has_a_finished_run(stored: Any) -> None:
     client = database.client(where(stored))
     (experiment,) = {run.info.experiment_id for run in stored_runs(client)}
     tags = {"ctxexp.kind": "job", "ctxexp.sweep": "unfinished"}
     run = client.create_run(experiment, int(time.time() * 1000) + 10**6, tags)
     try:
-        link = charts_link(client, experiment, "http://x")
+        link = last_sweep_link(where(stored), "study", "http://x")
         assert link is not None
         assert stored.id in link
         client.set_terminated(run.info.run_id, "FINISHED")
-        assert "unfinished" in str(charts_link(client, experiment, "http://x"))
+        assert "unfinished" in str(last_sweep_link(where(stored), "study", "http://x"))
     finally:
         client.delete_run(run.info.run_id)
 
@@ -182,18 +183,7 @@ def stored_runs(client: MlflowClient) -> list[Run]:
     return list(client.search_runs([client.get_experiment_by_name("study").experiment_id]))
 
 
-def test_a_link_names_the_view_where_there_is_one() -> None:
-    plain = sweep_link("sqlite:///x", "1", "s", {})
-    assert "searchFilter=tags.%60ctxexp.sweep%60+%3D+%27s%27" in plain
-    assert "viewStateShareKey" not in plain
-    view = sweep_link("sqlite:///x", "1", "s", {"mlflow.sharedViewState.s": "..."})
-    assert view == (
-        "http://127.0.0.1:5000/#/experiments/1/runs?viewStateShareKey=s&compareRunsMode=CHART"
-        "&workflowType=machine_learning"
-    )
-
-
-def test_link_of_an_empty_store(stored: Sweep) -> None:
+def test_link_of_an_empty_store(stored: Any) -> None:
     assert last_sweep_link(where(stored), "nothing here") is None
 
 
@@ -203,19 +193,25 @@ def test_server_that_cannot_start_says_why() -> None:
         pass
 
 
-@pytest.mark.parametrize("port", [0, -1, 99999])
-def test_a_port_that_is_none_is_refused(port: int) -> None:
-    with pytest.raises(TrackingError, match=rf"port {port}: expected a number from 1 to 65535 \(port=\)"):
-        free_port(port)
-
-
-def test_no_free_port() -> None:
-    with socket.create_server(("127.0.0.1", 65535)), pytest.raises(TrackingError, match="ports 65535 to 65535 are all"):
-        free_port(65535)
+@pytest.mark.parametrize(
+    ("port", "said"),
+    [
+        (0, "port 0: expected a number from 1 to 65535 (port=)"),
+        (99999, "port 99999: expected a number from 1 to 65535 (port=)"),
+        (65535, "ports 65535 to 65535 are all"),
+    ],
+)
+def test_a_port_that_is_none_or_taken_is_refused(
+    port: int, said: str, stored: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 65535)):
+        words = ["ui", f"folder={stored.tracking_folder}", "experiment=study", f"port={port}"]
+        assert run_command_line(words) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_passwords_are_in_no_file_store_or_message(
-    stored: Sweep,
+    stored: Any,
     address: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -237,18 +233,14 @@ def test_passwords_are_in_no_file_store_or_message(
     ]
     command += ["min_contexts=2", "cache.folder=cache-${oc.env:TOKEN}", "sink.mlflow.uri=${oc.env:STORE}"]
     for words in (["-m", "seed=0,1", *command], command):
-        monkeypatch.setattr(sys, "argv", ["ctxexp", *words])
-        with pytest.raises(SystemExit) as end:
-            main()
-        assert not end.value.code, capfd.readouterr().err
+        assert not run_command_line(words), capfd.readouterr().err
     client = database.client(address)
     runs = client.search_runs([client.get_experiment_by_name("ctxexp").experiment_id])
     assert [run.info.status for run in runs] == ["FINISHED"] * 4
     [folder, *_] = tmp_path.glob("mlruns/results/*/*seed=0*")
     assert "uri: ${oc.env:STORE}" in (folder / "config.yaml").read_text()
     assert "cache-${oc.env:TOKEN}" in (folder / "config.yaml").read_text()
-    [sent] = upload(folder)  # to the same server
-    assert not sent.is_new
+    assert run_command_line(["upload", str(folder)]) == 0  # to the same server
     shutil.rmtree(tmp_path / f"cache-{token}")
     secrets = [text.encode() for text in (password, quote(password, safe=""), "ss@w0rd", "w0rd", "someone", token)]
     for path in (*tmp_path.rglob("*"), *stored.tracking_folder.rglob("*")):
