@@ -40,7 +40,7 @@ def folder(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     (tmp_path / "rows.jsonl").write_text(json.dumps({"text": SENTENCES[0]}))
     (tmp_path / "texts").mkdir()
     shutil.copy(tmp_path / "mine.txt", tmp_path / "texts")
-    for name in ("gpt", "g'pt \u00fc:7", "b\u00e9rt, 2"):
+    for name in ("gpt", "gpt \u00fc:7", "b\u00e9rt, 2"):
         shutil.copytree(model, tmp_path / name, copy_function=os.link)
     (tmp_path / "results").mkdir()
     (tmp_path / "hub" / "hub" / "models--distilgpt2").mkdir(parents=True)
@@ -124,8 +124,8 @@ def test_a_sweep_of_names_and_folders_is_what_its_long_form_gives(
     """Folders, names, overrides, parameters and numbers."""
     monkeypatch.setattr(execute, "run_figures", lambda *a, **k: [])  # drawing takes longest
     monkeypatch.setattr(execute, "write_summary", lambda *a, **k: [])
-    assert run_command_line(["-m", "model=bert,gpt", "mine.txt", "tracking.folder=a", *FAST]) == 0
-    long = ["model=huggingface", "model.checkpoint=gpt", "dataset=text", "dataset.path=mine.txt"]
+    assert run_command_line(["-m", "model=bert,'./gpt \u00fc:7'", "mine.txt", "tracking.folder=a", *FAST]) == 0
+    long = ["model=huggingface", "model.checkpoint='./gpt \u00fc:7'", "dataset=text", "dataset.path=mine.txt"]
     assert run_command_line(["-m", *long, "tracking.folder=b", *FAST]) == 0
     jobs = sorted((folder / "a/results").glob("*/0*"))
     (other,) = (folder / "b/results").glob("*/0*")
