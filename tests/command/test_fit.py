@@ -20,7 +20,7 @@ from ctxexp.errors import ConfigError, DataError
 from ctxexp.report import shared_facts
 from ctxexp.results import RunInfo
 from ctxexp.vectors import cache as caches
-from ctxexp.vectors.encode import open_store
+from ctxexp.vectors.encoding import open_store
 from ctxexp.vectors.stores import WordMeans
 from tests.composed import composed, registry_of
 from tests.made import printed

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.command.help import option_names
-from ctxexp.command.names import as_overrides, locate
+from ctxexp.command.names import as_overrides, locate, option_names
 from ctxexp.command.overrides import expand_locations
 from ctxexp.errors import ConfigError
 from ctxexp.jobs import execute
