@@ -1,127 +1,27 @@
-"""The metrics as classes: merging, statistics, settings, registration."""
+"""The metrics as classes: variants, settings, registration."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from ctxexp import Block, Group, GroupMean, Metric
+from ctxexp import Block, GroupMean
 from ctxexp.errors import MetricError
-from ctxexp.maths import mean_cosine
 from tests.composed import registry_of
-from tests.shipped import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity, WordNorm
-
-EACH: list[Callable[[], Metric]] = [
-    SelfSimilarity, IntraSentenceSimilarity, WordNorm, Anisotropy, MaxExplainableVariance,
-    partial(MaxExplainableVariance, definition="centred"), partial(MaxExplainableVariance, definition="released"),
-]  # fmt: skip
+from tests.shipped import IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
 
 
-def groups(n: int = 12) -> list[tuple[int, np.ndarray]]:
-    rng = np.random.default_rng(0)
-    return [(i, (rng.normal(size=(2 + i % 4, 8)) + 0.5).astype(np.float32)) for i in range(n)]
-
-
-@pytest.mark.parametrize("factory", EACH)
-def test_the_order_of_groups_never_shows_to_the_last_bit(factory: Callable[[], Metric]) -> None:
-    forth, back = factory(), factory()
-    for key, x in groups():
-        forth.update(Group(key, x))
-    for key, x in reversed(groups()):
-        back.update(Group(key, x))
-    assert forth.compute() == back.compute()
-
-
-@pytest.mark.parametrize("factory", EACH)
-def test_a_block_equals_its_groups(factory: Callable[[], Metric]) -> None:
-    x = np.random.default_rng(0).normal(size=(5, 7, 8)).astype(np.float32)
-    block, single = factory(), factory()
-    block._update_block(Block(range(5), x))
-    for key, group in enumerate(x):
-        single.update(Group(key, group))
-    assert block.compute() == pytest.approx(single.compute(), abs=1e-6, nan_ok=True)
-
-
-def test_statistics_of_a_group_mean() -> None:
-    metric = SelfSimilarity()
-    for key, x in [*groups(), (99, np.ones((1, 8), np.float32)), (98, np.zeros((3, 8), np.float32))]:
-        metric.update(Group(key, x))
-    values = np.array([mean_cosine(x) for _, x in groups()])
-    expected = {"raw": values.mean(), "median": np.median(values), "sd": values.std(ddof=1), "n": 12, "undefined": 2}
-    assert metric.compute() == pytest.approx(expected, abs=1e-7)
-    assert np.isnan(SelfSimilarity().compute()["raw"])
-
-
-def test_chance_levels() -> None:
-    x = groups()[3][1]
-    assert SelfSimilarity().baseline_value(x) == pytest.approx(float(mean_cosine(x)))
-    assert IntraSentenceSimilarity().baseline_value(x) == pytest.approx(
-        float(mean_cosine(x))
-    )  # the paper's, not the score
-    for definition in ("uncentred", "centred", "released"):
-        metric = MaxExplainableVariance(definition=definition)  # type: ignore[arg-type]
-        assert metric.baseline_value(x) == pytest.approx(float(metric.score(x[None])[0]), abs=1e-7)
-        assert metric.baselines == ("size_matched",)
-    assert np.isnan(SelfSimilarity().baseline_value(x[:1]))
-    assert np.isnan(WordNorm().baseline_value(x))
-
-
-GROUP_MEANS: dict[str, Callable[[], GroupMean]] = {
-    "": SelfSimilarity, "mean": IntraSentenceSimilarity, "unit_norm": partial(IntraSentenceSimilarity, unit_norm=True),
-    "share": MaxExplainableVariance, "centred": partial(MaxExplainableVariance, definition="centred"),
-    "released": partial(MaxExplainableVariance, definition="released"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", GROUP_MEANS)
-def test_invariances_are_exactly_the_declared_ones(name: str) -> None:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(9, 6)) + 1
-    changed = {
-        "rotation": x @ np.linalg.qr(rng.normal(size=(6, 6)))[0],
-        "scale": 7 * x,
-        "row_scale": x * rng.uniform(0.5, 2, (9, 1)),
-        "permutation": x[rng.permutation(9)],
-        "shift": x + 3,
-    }
-    metric = GROUP_MEANS[name]()
-    same = {change for change, y in changed.items() if metric.score(y) == pytest.approx(metric.score(x), abs=1e-9)}
-    assert metric.invariances == same
-    assert metric.variant == (name if name in ("unit_norm", "centred", "released") else "")
-    assert ("norm 1" in metric.definition) == (name == "unit_norm")
-
-
-def test_without_a_group_there_is_no_value() -> None:
-    for metric in (WordNorm(), Anisotropy()):
-        values = metric.compute()
-        assert values.pop("n") == 0
-        assert np.isnan(list(values.values())).all()
-
-
-def test_unit_norm_keeps_a_long_word_from_ruling_its_sentence() -> None:
-    x = np.eye(4, dtype=np.float32)
-    x[0] *= 1000
-    paper, scaled = IntraSentenceSimilarity(), IntraSentenceSimilarity(unit_norm=True)
-    assert float(paper.score(x)) == pytest.approx(0.25, abs=1e-2)
-    assert float(scaled.score(x)) == pytest.approx(0.5)
-    assert "scaled to norm 1" in scaled.definition
-
-
-def test_anisotropy_takes_the_first_sample() -> None:
-    metric = Anisotropy()
-    rng = np.random.default_rng(0)
-    samples = [rng.normal(size=(50, 4)) + 1 for _ in range(3)]
-    for key, x in reversed(list(enumerate(samples))):
-        metric.update(Group(key, x))
-    assert metric.compute()["mean_cosine"] == float(mean_cosine(samples[0]))
-    assert metric.compute()["n"] == 50
-    assert np.isnan(Anisotropy().compute()["mean_cosine"])
+def test_options_tell_variants_apart() -> None:
+    variants = {IntraSentenceSimilarity(unit_norm=True): "unit_norm", IntraSentenceSimilarity(): ""}
+    variants |= {MaxExplainableVariance(definition=of): of for of in ("centred", "released")}
+    for metric, variant in {**variants, MaxExplainableVariance(): "", SelfSimilarity(): ""}.items():
+        assert metric.variant == variant
+        assert ("scaled to norm 1" in metric.definition) == (variant == "unit_norm")
+    assert MaxExplainableVariance().baselines == ("size_matched",)
 
 
 def test_names_and_their_settings() -> None:

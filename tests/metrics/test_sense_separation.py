@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from ctxexp.errors import DataError, MetricError
 from ctxexp.metrics.annotated import _influence
 from ctxexp.testing.transforms import MemoryRowIndex
 from tests.engine import Memory, shelve
+from tests.metric_tester import Case, MetricTester, Statistics, rows
 from tests.shipped import OnePerSentence, SenseSeparation, SizeMatched
 
 
@@ -47,17 +49,38 @@ LABELS = [
 ]
 
 
-def test_it_equals_the_double_loop() -> None:
-    rng = np.random.default_rng(0)
-    groups = [(labels, rng.normal(size=(len(labels), 7)) + 0.4) for labels in LABELS]
-    expected = np.array([loop(x, labels) for labels, x in groups])
-    known = expected[np.isfinite(expected).all(axis=1)]
-    stats = of(groups)
-    assert stats["n"] == len(known) == 4
-    assert stats["undefined"] == 3
-    assert stats["same_sense"] == pytest.approx(known[:, 0].mean(), abs=1e-12)
-    assert stats["cross_sense"] == pytest.approx(known[:, 1].mean(), abs=1e-12)
-    assert stats["raw"] == pytest.approx((known[:, 0] - known[:, 1]).mean(), abs=1e-12)
+def separations(groups: Sequence[Group]) -> Statistics:
+    both = np.array([loop(group.x, group.labels) for group in groups])
+    known = both[np.isfinite(both).all(axis=1)]
+    same, cross = known.mean(0)
+    found = {"raw": np.mean(known[:, 0] - known[:, 1]), "same_sense": same, "cross_sense": cross}
+    return {**found, "n": len(known), "undefined": len(both) - len(known)}
+
+
+def word(labels: str, last: float = 1.0) -> list[Group]:
+    """A word whose last row is `last` in each column."""
+    x = np.random.default_rng(3).normal(size=(len(labels), 4))
+    x[-1] = last
+    return [Group("word", x, tuple(labels))]
+
+
+class TestFormula(MetricTester):
+    cases = (
+        Case(
+            metric="sense_separation", values=separations,
+            draw=lambda rng: [Group(f"w{i}", rows(rng, len(of)), of) for i, of in enumerate(LABELS)],
+            edges={
+                **{f"{bad} in a sense": (word("aabbb", bad), {"undefined": 1}) for bad in (np.nan, np.inf, 0.0)},
+                **{f"{bad} alone": (word("aabbc", bad), separations(word("aabbc"))) for bad in (np.nan, np.inf, 0.0)},
+            },
+            refused={"permutations=-1, seed=0: expected 0 or more": {"permutations": -1}},
+        ),
+        Case(
+            metric="sense_separation", options={"permutations": 0},
+            values=lambda groups: {**separations(groups), "permuted": np.nan},
+            draw=lambda rng: [Group(f"w{i}", rows(rng, len(of)), of) for i, of in enumerate(LABELS)],
+        ),
+    )  # fmt: skip
 
 
 def test_permuted_labels_give_zero_whatever_the_space() -> None:
@@ -80,14 +103,6 @@ def test_permutations_follow_the_seed_and_the_word_alone() -> None:
         for i in order:
             metric.update(Group(f"word{i}", groups[i][1], groups[i][0]))
     assert first.compute() == second.compute()
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0], ids=["nan", "infinity", "zero row"])
-def test_a_row_without_direction_is_undefined_unless_it_stands_alone(bad: float) -> None:
-    x = np.random.default_rng(3).normal(size=(5, 4))
-    x[4] = bad
-    assert of([(tuple("aabbb"), x)])["undefined"] == 1
-    assert of([(tuple("aabbc"), x)])["raw"] == pytest.approx(np.subtract(*loop(x[:4], tuple("aabb"))))
 
 
 def test_one_permutation_is_its_own_interval() -> None:
@@ -129,12 +144,6 @@ def test_the_interval_of_permutations_holds_95_percent() -> None:
     stats = of([(tuple("aabbbbbbbbb"), x)], permutations=20_000)
     ordered = np.sort(values)
     assert (stats["permuted_ci_low"], stats["permuted_ci_high"]) == pytest.approx((ordered[1], ordered[-2]), abs=1e-9)
-
-
-def test_without_permutations_there_is_no_chance_level() -> None:
-    stats = of([(tuple("aabb"), np.random.default_rng(4).normal(size=(4, 3)))], permutations=0)
-    assert np.isnan([stats["permuted"], stats["permuted_ci_low"], stats["permuted_ci_high"]]).all()
-    assert np.isfinite(stats["raw"])
 
 
 def test_what_is_wrong_is_said() -> None:

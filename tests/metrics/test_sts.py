@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import pytest
 from engine import Sides
@@ -15,19 +18,13 @@ from ctxexp.report import axis_label
 from ctxexp.report.charts import sweep_charts
 from ctxexp.report.wording import title
 from ctxexp.testing import check
+from tests import naive
 from tests.gold_pairs import cosines, measured, pairs
 from tests.made import printed, results_with, stated, told
+from tests.metric_tester import Case, MetricTester, Statistics
 from tests.shipped import STS
 
 # Similarities.
-
-
-def test_similarities_are_those_of_the_formulas() -> None:
-    p = pairs(1)
-    x, y = p.x.astype(float), p.y.astype(float)
-    np.testing.assert_allclose(similarities(p.x, p.y), cosines(p), atol=1e-14)
-    np.testing.assert_allclose(similarities(p.x, p.y, "dot"), np.einsum("nd,nd->n", x, y), atol=1e-12)
-    np.testing.assert_allclose(similarities(p.x, p.y, "euclidean"), -np.linalg.norm(x - y, axis=1), atol=1e-12)
 
 
 def test_equal_vectors_tie_at_one_and_zero_is_undefined() -> None:
@@ -40,31 +37,36 @@ def test_equal_vectors_tie_at_one_and_zero_is_undefined() -> None:
     assert similarities(x, x, "euclidean")[7] == 0
 
 
-def test_no_rotation_and_no_factor_of_the_cosine_matters() -> None:
-    p = pairs(3)
-    turn, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))
-    turned = Sides((p.x @ turn).astype(np.float32), (p.y @ turn).astype(np.float32), p.gold, p.texts)
-    for kind in ("cosine", "dot", "euclidean"):
-        np.testing.assert_allclose(similarities(turned.x, turned.y, kind), similarities(p.x, p.y, kind), atol=2e-5)
-    np.testing.assert_allclose(similarities(3 * p.x, p.y / 7), similarities(p.x, p.y), atol=1e-6)
-
-
 # STS.
 
 
-def test_the_three_aggregations_are_those_made_by_hand() -> None:
-    parts = {"T/a": pairs(1, 30), "T/b": pairs(2, 80, grades=3), "T/c": pairs(3, 50)}
-    got = measured(STS(), parts)
-    for prefix, oracle in (("", stats.spearmanr), ("pearson_", stats.pearsonr)):
-        each = [100 * oracle(cosines(p), p.gold).statistic for p in parts.values()]
-        together = [np.concatenate(c) for c in zip(*((cosines(p), p.gold) for p in parts.values()), strict=True)]
-        assert got[f"{prefix}all"] == pytest.approx(100 * oracle(*together).statistic, abs=1e-10)
-        assert got[f"{prefix}mean"] == pytest.approx(sum(each) / 3, abs=1e-10)
-        assert got[f"{prefix}wmean"] == pytest.approx(np.average(each, weights=[30, 80, 50]), abs=1e-10)
-    assert (got["n"], got["undefined"]) == (160, 0)
-    assert len({round(got[k], 6) for k in ("all", "mean", "wmean")}) == 3
-    assert next(iter(got)) == "all"
-    assert np.isnan(got["all_ci_low"])  # no replicates
+def sts(similarity: Callable[[np.ndarray, np.ndarray], float], /, *also: str, **options: str) -> Case:
+    """All pairs together, and each sub-set alone, by both correlations."""
+
+    def values(groups: Sequence[Group]) -> Statistics:
+        parts = [(np.array([similarity(x, y) for x, y in group.x]), group.gold_pairs().gold) for group in groups]
+        found: dict[str, float] = {"n": sum(len(gold) for _, gold in parts), "undefined": 0}
+        for prefix, oracle in (("", stats.spearmanr), ("pearson_", stats.pearsonr)):
+            each = [100 * oracle(*part).statistic for part in parts]
+            found[f"{prefix}all"] = 100 * oracle(*map(np.concatenate, zip(*parts, strict=True))).statistic
+            found[f"{prefix}mean"] = sum(each) / len(each)
+            found[f"{prefix}wmean"] = np.average(each, weights=[len(gold) for _, gold in parts])
+        return found
+
+    def draw(rng: np.random.Generator) -> list[Group]:
+        shapes = {"a": (30, 6), "b": (80, 3), "c": (50, 6)}
+        seed = int(rng.integers(99))
+        return [pairs(seed + n, n, grades=grades).group(f"T/{part}") for part, (n, grades) in shapes.items()]
+
+    return Case(metric="sts", options=options, values=values, draw=draw, also=frozenset(also), within=1e-8)
+
+
+class TestFormula(MetricTester):
+    cases = (
+        sts(naive.cosine, "rotation", "scale", "row_scale"),
+        sts(lambda x, y: float(x @ y), "rotation", "scale", similarity="dot"),
+        sts(lambda x, y: -math.dist(x, y), "rotation", "scale", "shift", similarity="euclidean"),
+    )
 
 
 def test_one_sub_set_has_one_value_three_times() -> None:
@@ -253,4 +255,3 @@ class LacksItsMain(STS):
 def test_the_kit_finds_a_pair_metric_s_bug(mutant: type[STS], law: str) -> None:
     with pytest.raises(ConformanceError, match=f"BROKEN  {law}"):
         check("metric", mutant)  # type: ignore[arg-type]
-    assert not check("metric", STS).failures  # type: ignore[arg-type]
