@@ -1,193 +1,407 @@
-"""The closed forms against the papers' own steps, planted spaces with known answers, and the laws of a metric."""
+"""Measures of isotropy and dimension: naive references as printed, planted spaces with known answers, their edges."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import doctest
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import combinations, pairwise
+from math import lgamma
 from pathlib import Path
+from typing import Any
 
 import ctxexp_measures.isotropy as iso
 import numpy as np
 import pytest
+from ctxexp_measures.isotropy import generalized_ratios
+from ctxexp_measures.isotropy.generalized_ratios import SCALES
+from scipy.optimize import minimize_scalar
 
-from ctxexp import Block, Group, Metric
+from ctxexp import Group, Metric
 from ctxexp.command import Built, configured
-from ctxexp.testing import check
-from tests.composed import registry_of
+from ctxexp.errors import MetricError
+from ctxexp.model import EmbeddingTable
+from tests import naive
+from tests.metric_tester import (
+    Case,
+    Edge,
+    MetricTester,
+    Statistics,
+    all_rows,
+    first_sample,
+    groups_of,
+    mean_over_groups,
+    rows,
+)
+from tests.shipped import Whitening
 
-EACH: list[Callable[[], Metric]] = [
-    iso.IsoScore, iso.EffectiveRank, partial(iso.EffectiveRank, centred=False), iso.PartitionIsotropy,
-    partial(iso.PartitionIsotropy, unit_norm=True, redraws=3),
-]  # fmt: skip
+NAN = math.nan
 
 
-def space(n: int = 400, d: int = 12, seed: int = 0) -> np.ndarray:
-    """Correlated vectors of unequal variances, off the origin."""
-    rng = np.random.default_rng(seed)
-    return (rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) / 4 + rng.normal(size=d)).astype(np.float32)
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape)
 
 
-def value(metric: Metric, x: np.ndarray) -> dict[str, float]:
-    """What the metric makes of all rows, fed as the framework feeds it."""
-    if metric.over == "sample":
-        metric.update(Group(0, x))
-    else:
-        for at in range(0, len(x), 97):
-            metric._update_block(Block(range(at, min(at + 97, len(x))), x[at : at + 97, None]))
+def turn(d: int, k: int, seed: int = 5) -> np.ndarray:
+    """(d, k) orthonormal columns."""
+    return np.linalg.qr(normal(d, k, seed=seed))[0]  # type: ignore[no-any-return]
+
+
+def value(metric: Metric, x: np.ndarray) -> Mapping[str, Any]:
+    metric.update(Group(0, x))
     return metric.compute()
 
 
-def rotation(d: int) -> np.ndarray:
-    q, r = np.linalg.qr(np.random.default_rng(5).normal(size=(d, d)))
-    return q * np.sign(np.diag(r))
+def even(k: int, d: int) -> np.ndarray:
+    """k directions of d, each used alike."""
+    return np.concatenate([np.eye(k), -np.eye(k)]) @ turn(d, k).T
 
 
-def isoscore_as_printed(x: np.ndarray) -> float:
-    """Rudman et al. 2022, Algorithm 1, step by step."""
-    x = x.astype(np.float64)
-    d = x.shape[1]
-    _, _, components = np.linalg.svd(x - x.mean(0), full_matrices=False)
-    variances = np.diag(np.cov((x @ components.T).T))  # 1-3: reorient, covariance, its diagonal
-    normalised = np.sqrt(d) * variances / np.linalg.norm(variances)  # 4
-    defect = np.linalg.norm(normalised - np.ones(d)) / np.sqrt(2 * (d - np.sqrt(d)))  # 5
-    share = (d - defect**2 * (d - np.sqrt(d))) ** 2 / d**2  # 6
-    return float((d * share - 1) / (d - 1))  # 7
+UNDEFINED: dict[str, Edge] = {
+    "zeros": (np.zeros((20, 4)), {"raw": NAN, "n": 20}),
+    "NaN": (np.full((20, 4), NAN), NAN),
+    "one row": (np.zeros((1, 4)), NAN),
+}
+EQUAL: Edge = (np.tile(np.float32([0.1, 0.7, 1e3]), (500, 1)), NAN)
+LINE: Edge = (np.outer(normal(50, seed=3), turn(6, 1)), {"n": 50})
+EXACT, NOISE = np.concatenate([np.eye(8), -np.eye(8)]), normal(40_000, 8, seed=1)
+FEW = normal(300, 100, seed=2)  # of n even rows d n / (d + n) dimensions are seen, as the README states
 
 
-def partition_as_printed(x: np.ndarray) -> float:
+# Of the spectrum of all occurrences.
+
+
+def isoscore(x: np.ndarray) -> Statistics:
+    return {"raw": naive.isoscore(x), "dimensions": naive.participation_ratio(x)}
+
+
+def first_component(x: np.ndarray) -> Statistics:
+    s = naive.singular_values(x) ** 2
+    return {"raw": s[0] / s.sum(), "mean_cosine": naive.mean_cosine(x)}
+
+
+def of_spectrum(metric: str, *, centred: bool, even_is: Callable[[int], float], **edges: Edge) -> Case:
+    """Effective rank or participation ratio."""
+    reference = getattr(naive, metric)
+    known = {f"{k} of 9": (even(k, 9), even_is(k)) for k in (2, 3, 5, 9)}
+    known |= {"a line": (LINE[0], pytest.approx(1, abs=1e-6))}
+    return Case(
+        metric=metric, options={"centred": centred}, values=all_rows(lambda x: {"raw": reference(x, centred=centred)}),
+        edges={**UNDEFINED, **known, **edges}, within=1e-6,
+    )  # fmt: skip
+
+
+LONG, MOVED = normal(4000, 10) * [30, *[1] * 9], normal(4000, 10) + 30 * np.eye(10)[0]
+SPECTRA = (
+    Case(
+        metric="isoscore", values=all_rows(isoscore),
+        edges={
+            **UNDEFINED, "equal rows": EQUAL, "one dimension": (np.arange(5.0)[:, None], NAN),
+            "even": (EXACT, {"raw": 1, "dimensions": 8, "n": 16}), "noise": (NOISE, pytest.approx(1, abs=0.002)),
+            "few rows": (FEW, {"dimensions": pytest.approx(75, rel=0.02)}),
+            "a line": (LINE[0], {"raw": 0, "dimensions": 1, "n": 50}),
+            **{f"{k} of 9": (even(k, 9), (k - 1) / 8) for k in (2, 3, 5)},
+            "far away": (MOVED + 1e6, naive.isoscore(MOVED)),
+        },
+    ),
+    of_spectrum("effective_rank", centred=True, even_is=float, equal_rows=EQUAL,
+                noise=(NOISE, pytest.approx(8, rel=0.002))),
+    of_spectrum("effective_rank", centred=False, even_is=float),
+    of_spectrum("participation_ratio", centred=True, even_is=float, few=(FEW, pytest.approx(75, rel=0.02)),
+                moved=(EXACT + 100 * np.eye(8)[0], {"raw": 8, "share": 1, "n": 16})),
+    of_spectrum("participation_ratio", centred=False, even_is=float,
+                moved=(EXACT + 100 * np.eye(8)[0], pytest.approx(1, abs=1e-3))),
+    # One direction of much variance about the origin; a common mean: two anisotropies that differ.
+    Case(
+        metric="first_component", values=all_rows(first_component), within=1e-6,
+        edges={
+            **UNDEFINED,
+            "long": (LONG, {"raw": pytest.approx(900 / 909, abs=0.02), "mean_cosine": pytest.approx(0, abs=0.02)}),
+            "moved": (MOVED, {"raw": pytest.approx(0.1, abs=0.02), "mean_cosine": pytest.approx(0.98, abs=0.02)}),
+        },
+    ),
+)  # fmt: skip
+
+
+# Of samples.
+
+
+def partition(x: np.ndarray) -> Statistics:
     """Mu & Viswanath 2018: Z(c) by loops, over each eigenvector in both signs."""
-    x = x.astype(np.float64)
-    _, _, rows = np.linalg.svd(x, full_matrices=True)  # right singular vectors, here as rows: eigenvectors of x^T x
-    z = [sum(np.exp(sign * float(c @ w)) for w in x) for c in rows for sign in (1, -1)]
-    return float(min(z) / max(z))
+    _, _, axes = np.linalg.svd(x, full_matrices=True)  # right singular vectors, here as rows: eigenvectors of x^T x
+    z = [sum(np.exp(sign * float(c @ w)) for w in x) for c in axes for sign in (1, -1)]
+    return {"raw": min(z) / max(z), "log": np.log(min(z) / max(z))}
 
 
-def test_isoscore_is_the_papers_algorithm() -> None:
-    for seed in range(4):
-        x = space(seed=seed)
-        assert value(iso.IsoScore(), x)["raw"] == pytest.approx(isoscore_as_printed(x), rel=1e-9)
+def rogue(x: np.ndarray) -> Statistics:
+    """Shares of the largest dimensions in the mean cosine, and that without them: by every pair and dimension."""
+    pairs = list(combinations(range(len(x)), 2))
+    each = np.zeros(x.shape[1])
+    for i, j in pairs:
+        for c in range(x.shape[1]):
+            each[c] += x[i, c] * x[j, c] / np.linalg.norm(x[i]) / np.linalg.norm(x[j]) / len(pairs)
+    order = sorted(range(x.shape[1]), key=lambda c: -each[c])
+    whole = naive.mean_cosine(x)
+    found = {"mean_cosine": whole, "raw": each[order[0]] / whole, "dimension": order[0]}
+    for k in (1, 3, 5):
+        found |= {f"top_{k}": each[order[:k]].sum() / whole, f"without_{k}": naive.mean_cosine(x[:, order[k:]])}
+    return found
 
 
-def test_effective_rank_is_the_entropy_of_the_singular_values() -> None:
-    x = space()
-    for centred in (True, False):
-        s = np.linalg.svd(x.astype(np.float64) - centred * x.mean(0, dtype=np.float64), compute_uv=False)
-        p = s / s.sum()
-        expected = np.exp(-(p * np.log(p)).sum())
-        assert value(iso.EffectiveRank(centred=centred), x)["raw"] == pytest.approx(expected, rel=1e-9)
+def neighbour_distances(x: np.ndarray, k: int) -> np.ndarray:
+    each = ([float(np.linalg.norm(a - b)) for j, b in enumerate(x) if j != i] for i, a in enumerate(x))
+    return np.array([sorted(one)[:k] for one in each])
 
 
-def test_partition_isotropy_is_the_ratio_over_eigenvectors() -> None:
-    x = space(60, 5)
-    got = value(iso.PartitionIsotropy(), x)
-    assert got["raw"] == pytest.approx(partition_as_printed(x), rel=1e-9)
-    assert got["log"] == pytest.approx(np.log(partition_as_printed(x)), rel=1e-9)
-    # The rows of eigh's second result are no eigenvectors: taking them would give another number.
-    _, wrong = np.linalg.eigh(x.T.astype(np.float64) @ x)
-    along = x @ wrong.T
-    z = np.concatenate([np.exp(along).sum(0), np.exp(-along).sum(0)])
-    assert abs(got["raw"] - z.min() / z.max()) > 0.01
+def intrinsic(x: np.ndarray, k: int = 7) -> Statistics:
+    near = neighbour_distances(x, k)
+    mu = sorted(b / a for a, b in near[:, :2])  # Facco et al. 2017, the recipe in their Results
+    points = [(np.log(m), -np.log(1 - (i + 1) / len(x))) for i, m in enumerate(mu[: int(len(x) * 0.9)])]
+    slope = sum(a * b for a, b in points) / sum(a * a for a, _ in points)
+    inverse = [np.mean([np.log(row[-1] / t) for t in row[:-1]]) for row in near]  # Levina & Bickel 2004, Eq. 8
+    return {"raw": slope, "mle": 1 / np.mean(inverse), "duplicates": 0}
 
 
-def test_an_even_space_scores_one() -> None:
-    d = 8
-    exact = np.concatenate([np.eye(d), -np.eye(d)]).astype(np.float32)
-    assert value(iso.IsoScore(), exact) == pytest.approx({"raw": 1, "dimensions": d, "n": 2 * d})
-    assert value(iso.EffectiveRank(), exact)["raw"] == pytest.approx(d)
-    assert value(iso.PartitionIsotropy(), exact)["raw"] == pytest.approx(1)
-    gaussian = np.random.default_rng(1).normal(size=(40_000, d)).astype(np.float32)
-    assert value(iso.IsoScore(), gaussian)["raw"] > 0.998
-    assert value(iso.EffectiveRank(), gaussian)["raw"] > 0.998 * d
-    assert value(iso.PartitionIsotropy(), gaussian)["raw"] > 0.9
-    few = np.random.default_rng(2).normal(size=(300, 100))  # the bias that the README states: d n / (d + n)
-    assert value(iso.IsoScore(), few)["dimensions"] == pytest.approx(75, rel=0.02)
+def log_density(mu: np.ndarray, d: float, n1: int) -> np.ndarray:
+    """Log of the density of ratios as Denti et al. 2022 print it, in powers of mu, with n2 = 2 n1."""
+    log_beta = 2 * lgamma(n1) - lgamma(2 * n1)
+    result: np.ndarray = np.log(d) - log_beta - (d * (2 * n1 - 1) + 1) * np.log(mu)
+    return result + (n1 - 1) * np.log(mu**d - 1) if n1 > 1 else result
 
 
-def test_a_space_of_one_direction_scores_the_minimum() -> None:
-    direction = rotation(6)[0]
-    line = np.outer(np.random.default_rng(3).normal(size=50), direction)
-    assert value(iso.IsoScore(), line) == pytest.approx({"raw": 0, "dimensions": 1, "n": 50}, abs=1e-9)
-    assert value(iso.EffectiveRank(), line)["raw"] == pytest.approx(1, abs=1e-6)
-    assert value(iso.EffectiveRank(centred=False), line)["raw"] == pytest.approx(1, abs=1e-6)
-    same = np.tile(3 * direction, (7, 1))  # Z is n e^3 along it, n e^-3 against it, n across
-    assert value(iso.PartitionIsotropy(), same)["log"] == pytest.approx(-6)
+def gride(x: np.ndarray, n1: int = 4) -> Statistics:
+    """The dimension of the largest printed likelihood."""
+    near = neighbour_distances(x, 16)
+    found: dict[str, float] = {"radius": near[:, 2 * n1 - 1].mean(), "duplicates": 0}
+    for one in (1, 2, 4, 8):
+        mu = near[:, 2 * one - 1] / near[:, one - 1]
+        lost = partial(lambda d, mu, n1: -log_density(mu, d, n1).sum(), mu=mu, n1=one)
+        found[f"scale_{one}"] = minimize_scalar(lost, bounds=(0.1, 30), options={"xatol": 1e-9}).x
+    return {**found, "raw": found[f"scale_{n1}"]}
 
 
-def test_k_even_directions_of_d_score_k() -> None:
-    for k in (2, 3, 5):
-        x = np.zeros((2 * k, 9))
-        x[:, :k] = np.concatenate([np.eye(k), -np.eye(k)])
-        assert value(iso.IsoScore(), x @ rotation(9))["raw"] == pytest.approx((k - 1) / 8)
-        assert value(iso.EffectiveRank(), x @ rotation(9))["raw"] == pytest.approx(k)
+def planted(rng: np.random.Generator, *sizes: int) -> np.ndarray:
+    """Even clouds of so many rows around far points, all in one cone, in random order."""
+    labels = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    return (30 * np.eye(len(sizes), 20) + 60)[labels] + rng.normal(size=(len(labels), 20))  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("factory", EACH)
-def test_each_keeps_a_metrics_laws_and_declared_invariances(factory: Callable[[], Metric]) -> None:
-    assert "rotation" in factory().invariances
-    check("metric", factory)
+def silhouette(x: np.ndarray, labels: np.ndarray) -> float:
+    """By the definition (Rousseeuw 1987)."""
+    scores = []
+    for i in range(len(x)):
+        mean = {c: np.mean([np.linalg.norm(x[i] - x[j]) for j in np.nonzero(labels == c)[0] if j != i])
+                for c in set(labels.tolist())}  # fmt: skip
+        a, b = mean[labels[i]], min(v for c, v in mean.items() if c != labels[i])
+        scores.append((b - a) / max(a, b))
+    return float(np.mean(scores))
 
 
-@pytest.mark.parametrize("factory", EACH)
-def test_rotating_a_large_space_changes_nothing(factory: Callable[[], Metric]) -> None:
-    x = space().astype(np.float64)
-    assert value(factory(), x @ rotation(12)) == pytest.approx(value(factory(), x), rel=1e-9, nan_ok=True)
+def adjusted(x: np.ndarray) -> Statistics:
+    """Of three planted clusters."""
+    labels = x[:, :3].argmax(axis=1)
+    within = [one for c in range(3) for one in naive.cosines(x[labels == c] - x[labels == c].mean(0))]
+    single = naive.mean_cosine(x - x.mean(0))
+    return {"raw": np.mean(within), "single": single, "clusters": 3, "silhouette": silhouette(x, labels)}
 
 
-@pytest.mark.parametrize("factory", EACH)
-def test_the_order_of_parts_hardly_shows(factory: Callable[[], Metric]) -> None:
-    forth, back = factory(), factory()
-    parts = [space(n, seed=n) for n in (3, 70, 1100)]
-    for key, x in enumerate(parts):
-        forth.update(Group(key, x))
-    for key, x in reversed(list(enumerate(parts))):
-        back.update(Group(key, x))
-    assert back.compute() == pytest.approx(forth.compute(), rel=1e-10, nan_ok=True)
+def star(x: np.ndarray, batch: int = 20, zeta: float = 0.3) -> Statistics:
+    """Rudman & Eickhoff 2024, Algorithm 1, step by step."""
+    few, more = x[:batch], x[batch:]
+    shrunk = np.linalg.eigvalsh((1 - zeta) * np.cov(few.T) + zeta * np.cov(more.T))
+    raw = naive.isoscore_of_variances(shrunk)
+    return {"raw": raw, "isoscore": naive.isoscore(few), "all_of": naive.isoscore(x), "n": batch}
 
 
-def test_samples_may_be_far_away_and_very_long() -> None:
-    x = space().astype(np.float64)
-    assert value(iso.IsoScore(), x + 1e6)["raw"] == pytest.approx(value(iso.IsoScore(), x)["raw"], rel=1e-6)
-    long = value(iso.PartitionIsotropy(), 1e4 * x)
-    assert long["raw"] == 0
-    assert np.isfinite(long["log"])
-    assert value(iso.PartitionIsotropy(unit_norm=True), 1e4 * x)["raw"] > 1e-3
+def inside(dim: int, ambient: int) -> np.ndarray:
+    """A plane of few dimensions in many."""
+    return np.random.default_rng(dim).uniform(size=(2000, dim)) @ turn(ambient, dim).T  # type: ignore[no-any-return]
 
 
-def test_the_spread_is_that_of_the_redraws() -> None:
-    metric = iso.PartitionIsotropy(redraws=2)
-    samples = [space(50, seed=s) / 4 for s in range(4)]
-    for key, x in enumerate(samples):
-        metric.update(Group(key, x))
-    each = [value(iso.PartitionIsotropy(), x)["raw"] for x in samples]
-    assert metric.compute() == pytest.approx(
-        {"raw": each[0], "log": np.log(each[0]), "sd": np.std(each[1:3], ddof=1), "n": 50}
-    )
+ANGLE = np.random.default_rng(0).uniform(0, 2 * np.pi, 1500)
+ROWS = normal(700, 4).astype(np.float32)
+TWICE = np.concatenate([ROWS, ROWS[:200], ROWS[:90] * np.float32(1 + 1.2e-7)])  # within float32's rounding
+NO_DIMENSION = {**UNDEFINED, "zeros": (np.zeros((20, 4)), {"raw": NAN, "n": 1})}  # equal rows count once
+SAMPLES = (
+    Case(
+        metric="partition_isotropy", options={"redraws": 2}, within=1e-7,
+        values=first_sample(partition, redraws=2),
+        draw=lambda rng: groups_of("sample", [rows(rng, 40, 5) / 4 for _ in range(4)]),
+        edges={
+            "even": (EXACT, 1), "noise": (NOISE, pytest.approx(0.95, abs=0.05)),
+            "equal rows": (np.tile(3 * turn(6, 1).T, (7, 1)), {"log": -6}),  # Z is n e^3 along it, n / e^3 against it
+            "very long": (1e4 * rows(np.random.default_rng(0), 400), 0),
+        },
+        refused={"partition_isotropy redraws=-1: expected 0 or more": {"redraws": -1}},
+    ),
+    Case(
+        metric="partition_isotropy", options={"unit_norm": True}, edges={"a zero row": (np.zeros((3, 2)), NAN)},
+        values=first_sample(lambda x: partition(x / np.linalg.norm(x, axis=1, keepdims=True))), within=1e-7,
+    ),
+    Case(
+        metric="rogue_dimensions", options={"redraws": 2}, values=first_sample(rogue, redraws=2), within=1e-6,
+        edges={
+            **UNDEFINED, "three columns": (normal(20, 3) + 3, {"top_3": NAN}),
+            "opposite": (np.array([[1.0, 0], [-1, 0]]), {"mean_cosine": -1, "raw": NAN}),  # no mean to take shares of
+        },
+        refused={"rogue_dimensions redraws=-1: expected 0 or more": {"redraws": -1}},
+    ),
+    Case(
+        metric="intrinsic_dimension", options={"k": 7, "redraws": 2}, within=1e-6,
+        values=first_sample(intrinsic, redraws=2),
+        edges={
+            **NO_DIMENSION, "equal rows": (TWICE, {**intrinsic(ROWS), "duplicates": 290, "n": 700}),
+            "few rows": (ROWS[:5], {"mle": NAN}),
+            "a curve": (np.stack([np.cos(ANGLE), np.sin(ANGLE), 0 * ANGLE], axis=1), pytest.approx(1, rel=0.08)),
+            **{f"{d} in {of}": (inside(d, of), dict.fromkeys(("raw", "mle"), pytest.approx(d, rel=0.12)))
+               for d, of in ((1, 10), (2, 30), (5, 64))},
+        },
+        refused={"intrinsic_dimension k=1: expected at least 2 neighbours": {"k": 1}},
+    ),
+    Case(
+        metric="gride", options={"n1": 4, "redraws": 2}, values=first_sample(gride, redraws=2), within=1e-5,
+        edges={
+            **NO_DIMENSION, "no ratio": (np.eye(40), NAN), "few rows": (ROWS[:8], {"raw": NAN, "radius": NAN}),
+            "just enough": (ROWS[:17], {**gride(ROWS[:17].astype(np.float64)), "scale_16": NAN}),
+            "equal rows": (np.concatenate([ROWS[:100], ROWS[:30]]), {**gride(ROWS[:100]), "duplicates": 30}),
+            # What is short of 5 and 10 are the edges, where neighbours lie on one side.
+            **{f"{draw} in {d}": (getattr(np.random.default_rng(d), draw)(size=(2000, d)) @ turn(30, d).T,
+                                  {f"scale_{n1}": pytest.approx(d, rel=off) for n1 in (1, 4, 16)})
+               for d, off in ((2, 0.08), (5, 0.15), (10, 0.25)) for draw in ("uniform", "normal")},
+            "a high dimension": (normal(1000, 50), {"scale_16": pytest.approx(23, abs=1)}),
+        },
+        refused={"gride n1=3: expected one of 1, 2, 4, 8, 16, 32, 64": {"n1": 3}},
+    ),
+    Case(
+        metric="cluster_adjusted_similarity", values=first_sample(adjusted),
+        draw=lambda rng: groups_of("sample", [planted(rng, 8, 12, 20)]), edges=UNDEFINED, within=1e-6,
+        also=frozenset({"permutation"}),
+        refused={"cluster_adjusted_similarity clusters=0: expected 1 or more, or null": {"clusters": 0}},
+    ),
+    Case(
+        metric="isoscore_star", options={"batch": 20, "zeta": 0.3}, values=first_sample(star), edges=UNDEFINED,
+        refused={"batch=1 zeta=0.3: expected 2 rows or more, and 0 to 1": {"batch": 1}, "zeta=1.1": {"zeta": 1.1}},
+    ),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("factory", EACH)
-def test_degenerate_spaces_are_undefined_not_wrong(factory: Callable[[], Metric]) -> None:
-    assert np.isnan(factory().compute()["raw"])
-    if factory().over == "occurrence":
-        zero = value(factory(), np.zeros((20, 4), np.float32))
-        assert np.isnan(zero["raw"])
-        assert zero["n"] == 20
-    equal = np.tile(np.float32([0.1, 0.7, 1e3]), (500, 1))
-    if factory is iso.IsoScore or factory is iso.EffectiveRank:
-        assert np.isnan(value(factory(), equal)["raw"])
-    assert np.isnan(value(iso.IsoScore(), np.arange(5.0)[:, None])["raw"])  # one dimension
-    assert np.isnan(value(iso.PartitionIsotropy(unit_norm=True), np.zeros((3, 2)))["raw"])
+# Of sentences and words.
 
 
-def test_redraws_are_not_negative() -> None:
-    with pytest.raises(Exception, match="partition_isotropy redraws=-1: expected 0 or more"):
-        iso.PartitionIsotropy(redraws=-1)
+def entropy(x: np.ndarray) -> float:
+    if len(x) < 2:
+        return NAN
+    p = np.linalg.eigvalsh(x @ x.T)
+    p = p[p > 1e-12 * p.sum()] / p.sum()
+    return float(-(p * np.log(p)).sum()) if len(p) else NAN
 
 
-def test_registered_without_a_config_file() -> None:
-    registry = registry_of([("isotropy", iso)])
-    assert {"isoscore", "effective_rank", "partition_isotropy"} <= set(registry.names("metric"))
-    assert registry.find("metric", "effective_rank").factory(centred=False).centred is False
-    assert registry.broken == []
+def about_mean(x: np.ndarray) -> np.ndarray:
+    return np.array([row / np.sqrt((row**2).sum()) for row in x - x.mean(0)])
+
+
+def entropy_as_released(x: np.ndarray) -> float:
+    """compute_entropy of the released code with its normalize, alpha = 1: by loops."""
+    if not (x - x.mean(0)).any():
+        return NAN
+    x = about_mean(x)
+    cov = x.T @ x if len(x) > x.shape[1] else x @ x.T
+    cov = np.array([[max(value, 0.0) for value in row] for row in cov])
+    values = np.abs(np.linalg.eigvalsh(cov / np.trace(cov)))
+    return float(-sum(v * np.log(v) for v in values if v > 0))
+
+
+def curvature(x: np.ndarray, *, released: bool = False) -> float:
+    if not (x - x.mean(0)).any():
+        return NAN
+    steps = np.diff(about_mean(x) if released else x, axis=0)
+    cosines = [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in pairwise(steps)]
+    return float(np.mean([np.arccos(min(1.0, abs(c))) if released else np.arccos(c) for c in cosines]))
+
+
+def symmetry(groups: Sequence[Group]) -> Statistics:
+    """Each word's mean, as often as it occurs and once."""
+    x, found = np.array([group.x.mean(0) for group in groups]), {}
+    for names, counts in ((("raw", "first"), [len(g.x) for g in groups]), (("uniform", "uniform_first"), [1] * len(x))):
+        p = np.array(counts) / sum(counts)
+        mean = p @ x
+        eigen = np.linalg.eigvalsh(sum(w * np.outer(r - mean, r - mean) for w, r in zip(p, x, strict=True)))
+        share = eigen[eigen > 1e-12] / eigen.sum()
+        second = -(share * np.log(share)).sum() / np.log(x.shape[1])
+        found |= dict(zip(names, (second, 1 - np.linalg.norm(mean) / (p @ np.linalg.norm(x, axis=1))), strict=True))
+    return {**found, "n": len(x)}
+
+
+STRAIGHT = (np.outer([1.0, 2.0, 3.0, 4.0], normal(8)), np.arange(5.0)[:, None] * normal(4))
+WALK = normal(400, 500)  # independent steps
+GROUPS = (
+    Case(
+        metric="matrix_entropy", values=mean_over_groups(entropy), baseline=entropy, within=1e-6,
+        edges={"zeros": (np.zeros((20, 4)), NAN), "a line": (STRAIGHT[0], 0), "even": (np.eye(6), np.log(6))},
+    ),
+    Case(
+        metric="matrix_entropy", options={"definition": "released"}, values=mean_over_groups(entropy_as_released),
+        baseline=entropy_as_released, edges={"a line": (STRAIGHT[0], np.log(2))}, within=1e-6,
+    ),
+    Case(
+        metric="curvature", values=mean_over_groups(curvature, least=3), baseline=curvature, within=1e-6,
+        edges={
+            "zeros": (np.zeros((20, 4)), NAN), "straight": (STRAIGHT[1], pytest.approx(0, abs=1e-6)),
+            "independent": (WALK, pytest.approx(2 * np.pi / 3, abs=0.01)),
+            "back": (np.array([[0.0, 0], [1, 0], [0, 0]]), np.pi),
+            "a word as the one before": (np.array([[0.0, 0], [1, 0], [1, 0], [2, 0]]), NAN),
+        },
+        refused={"curvature definition='both': expected defined or released": {"definition": "both"}},
+    ),
+    Case(
+        metric="curvature", options={"definition": "released"}, within=1e-6,
+        values=mean_over_groups(lambda x: curvature(x, released=True), least=3),
+        baseline=lambda x: curvature(x, released=True),
+        edges={"independent": (WALK, pytest.approx(np.pi / 3, abs=0.01))},
+    ),
+    Case(
+        metric="symmetry", values=symmetry, within=1e-6,
+        edges={"zeros": (groups_of("word", [np.zeros((20, 4))] * 2), NAN)},
+        draw=lambda rng: groups_of("word", [rows(rng, n) for n in range(2, 30, 2)]),
+    ),
+)  # fmt: skip
+
+
+class TestFormulas(MetricTester):
+    cases = (*SPECTRA, *SAMPLES, *GROUPS)
+
+
+def test_planted_rogue_dimensions_make_the_anisotropy() -> None:
+    x = normal(1000, 64).astype(np.float32)
+    one = x + 50 * np.eye(64, dtype=np.float32)[17]
+    got = value(iso.RogueDimensions(), one)
+    assert got["dimension"] == 17
+    assert got["mean_cosine"] > 0.95
+    assert got["top_1"] == pytest.approx(1, abs=0.001)
+    assert got["without_1"] == pytest.approx(0, abs=0.01)
+    three = x + 30 * np.eye(64, dtype=np.float32)[[3, 9, 60]].sum(0)
+    got = value(iso.RogueDimensions(), three)
+    assert got["top_1"] == pytest.approx(1 / 3, abs=0.01)
+    assert got["top_3"] == pytest.approx(1, abs=0.001)
+    assert got["without_1"] > 0.9
+    assert abs(got["without_3"]) < 0.01
+    shared = x + 4  # a common direction over all axes alike is no rogue dimension
+    got = value(iso.RogueDimensions(), shared)
+    assert got["mean_cosine"] > 0.9
+    assert got["top_1"] < 0.03
+    assert got["without_5"] > 0.9
+
+
+def test_one_cloud_is_one_cluster() -> None:
+    x = planted(np.random.default_rng(8), 150, 150)
+    skewed = np.random.default_rng(1).exponential(size=len(x)) ** 4  # mean above most: the rest shares a direction
+    got = value(iso.ClusterAdjustedSimilarity(clusters=2), x + np.outer(skewed, np.eye(20)[5]))
+    assert got["raw"] > 0.1
+    cloud = value(iso.ClusterAdjustedSimilarity(), normal(400, 20) + 5)
+    assert cloud["clusters"] == 1
+    assert np.isnan(cloud["silhouette"])
+    assert cloud["raw"] == cloud["single"] == pytest.approx(-1 / 399, abs=1e-3)
 
 
 def test_sums_of_one_pass_are_kept_for_the_next_run(tmp_path: Path) -> None:
@@ -197,3 +411,93 @@ def test_sums_of_one_pass_are_kept_for_the_next_run(tmp_path: Path) -> None:
     first, again = (Built(configured("gpt2", text, options, metrics=metrics)).run(tmp_path) for _ in range(2))
     assert (first.info.encoded, again.info.encoded) == (3, 0)
     np.testing.assert_array_equal(first.frame.value, again.frame.value)
+
+
+def test_the_example_runs() -> None:
+    assert doctest.testmod(generalized_ratios).failed == 0
+    assert doctest.testmod(generalized_ratios).attempted > 0
+
+
+@pytest.mark.parametrize("n1", [1, 2, 8, 64])
+def test_the_printed_density_is_one_and_that_of_a_beta(n1: int) -> None:
+    log_mu = np.linspace(1e-9, 40 / n1, 400_001)
+    mu = np.exp(log_mu)
+    density = np.exp(log_density(mu, 3.0, n1)) * mu  # by log mu
+    assert np.trapezoid(density, log_mu) == pytest.approx(1, abs=1e-4)
+    drawn = np.log(np.random.default_rng(n1).beta(n1, n1, size=200_000)) / -3
+    assert np.trapezoid(density * log_mu, log_mu) == pytest.approx(drawn.mean(), rel=0.02)
+
+
+@pytest.mark.parametrize("n1", SCALES)
+def test_the_dimension_of_ratios_is_found(n1: int) -> None:
+    """Ratios drawn from the likelihood itself: within four of its standard errors, at low and high dimensions."""
+    rng = np.random.default_rng(n1)
+    for d in (0.5, 3.0, 200.0):
+        mu = rng.beta(n1, n1, size=20_000) ** (-1 / d)
+        distances = np.ones((len(mu), 2 * n1))
+        distances[:, 2 * n1 - 1] = mu
+        assert iso.gride(distances, n1) == pytest.approx(d, rel=4 / np.sqrt(20_000))
+
+
+def test_noise_is_a_high_dimension_at_small_scales_alone() -> None:
+    rng = np.random.default_rng(0)
+    x = np.zeros((2000, 10))
+    x[:, :2] = rng.uniform(size=(2000, 2))
+    got = value(iso.Gride(n1=64), x + 0.005 * rng.normal(size=x.shape))
+    assert got["scale_1"] > 4
+    assert got["raw"] == pytest.approx(2, rel=0.15)
+    assert all(got[f"scale_{a}"] > got[f"scale_{2 * a}"] for a in (1, 2, 4, 8))
+    assert value(iso.Gride(), x)["scale_1"] == pytest.approx(2, rel=0.1)  # it is the noise
+
+
+def test_zipfian_whitening_makes_the_weighted_moments_those_of_a_ball() -> None:
+    vectors = normal(300, 8) @ normal(8, 8, seed=1) + 4
+    counts = np.floor(1000 / np.arange(1, 301))
+    white, p = iso.zipfian_whitening(vectors, counts), counts / counts.sum()
+    assert p @ white == pytest.approx(np.zeros(8), abs=1e-9)
+    assert white.T @ (p[:, None] * white) == pytest.approx(np.eye(8), abs=1e-9)
+    flat = iso.zipfian_whitening(np.hstack([vectors, vectors[:, :2]]), counts)
+    assert flat.shape == (300, 8)  # what is linearly dependent is no direction
+    for counts_of, words in ((np.ones(3), "counts of shape (3,): expected 300"), (np.zeros(300), "not all 0")):
+        with pytest.raises(MetricError) as refused:
+            iso.zipfian_whitening(vectors, counts_of)
+        assert words in str(refused.value)
+
+
+def test_whitened_occurrences_are_zipfian_already() -> None:
+    """A vector a word, as often as it is met: whitening the rows whitens the words by frequency, up to a rotation."""
+    vectors, counts = normal(30, 4) + 2, np.arange(1, 31)
+    rows = np.repeat(vectors, counts, axis=0).astype(np.float32)
+    by_rows = Whitening().fit(rows).apply(vectors.astype(np.float32))
+    by_words = iso.zipfian_whitening(vectors, counts)
+    assert by_rows @ by_rows.T == pytest.approx(by_words @ by_words.T, abs=0.02 * float((by_words**2).sum(1).max()))
+
+
+def test_symmetry_weighs_words_by_frequency_and_names_both_choices() -> None:
+    """Frequent words about the origin, rare ones far off: skewed where each counts once, all but even by frequency."""
+    x = np.vstack([normal(50, 6), normal(50, 6, seed=1) * [1, 1, 1, 1, 1, 12] + 20])
+    counts = np.repeat([400, 1], 50)
+    metric = iso.Symmetry()
+    for word, (row, n) in enumerate(zip(x, counts.tolist(), strict=True)):
+        metric.update(Group(word, np.repeat(row[None], n, axis=0)))
+    values = metric.compute()
+    assert values["raw"] > values["uniform"] + 0.1
+    assert values["first"] > values["uniform_first"] + 0.3
+    tokens = [str(i) for i in range(101)]
+    table = EmbeddingTable("in", tokens, np.vstack([x, [900.0] * 6]).astype(np.float32), np.append(counts, 7), (100,))
+    of_table = iso.Symmetry()
+    of_table.update(Group("in", table.vectors, table=table))
+    assert of_table.compute() == pytest.approx(values, rel=1e-5)
+    unknown = iso.Symmetry()
+    unknown.update(Group("in", table.vectors, table=EmbeddingTable("in", tokens, table.vectors, None)))
+    assert np.isnan(unknown.compute()["raw"])
+    assert np.isfinite(unknown.compute()["uniform"])
+
+
+def test_a_row_alone_in_its_cluster_has_the_silhouette_0() -> None:
+    lone = np.array([[0.0, 0], [0, 1], [9, 9]])
+    assert iso.mean_silhouette(lone, np.array([0, 0, 1])) == pytest.approx(2 * (1 - 1 / np.hypot(9, 8.5)) / 3, rel=0.02)
+    assert np.isnan(iso.mean_silhouette(lone, np.zeros(3, int)))
+    assert iso.mean_silhouette(lone, np.arange(3)) == 0
+    with pytest.raises(MetricError, match="gride n1=2: expected 1 or more, and 2 n1 neighbours"):
+        iso.gride(lone, 2)

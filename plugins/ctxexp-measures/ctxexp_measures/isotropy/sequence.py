@@ -101,7 +101,7 @@ class Curvature(_OfSentences):
         sample: int | None = None,
     ) -> None:
         super().__init__(definition=definition, baselines=baselines, sample=sample)
-        self.invariances = frozenset({"rotation", "scale", "shift"} if definition == "defined" else {"scale", "shift"})
+        self.invariances = frozenset({"rotation", "scale", "shift"})
         how = "mean angle of successive steps" if definition == "defined" else "as released: of absolute cosines"
         self.definition = f"{how} between a sentence's words"
 
