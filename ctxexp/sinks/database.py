@@ -30,7 +30,6 @@ from ctxexp.files import MAKE_ROOM, user_path
 from ctxexp.files.credentials import VARIABLE, mask, redact, secrets_in
 from ctxexp.files.process import HOST, PID, STARTED, defer_signals, why_gone
 from ctxexp.sinks import settle
-from ctxexp.sinks.values import KIND
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -41,6 +40,9 @@ _log = logging.getLogger("ctxexp")
 EXPERIMENT_KIND = {
     "mlflow.experimentKind": "custom_model_development"
 }  # else its page is about traces, in versions that ask it
+# Tags by which a run is found: `kind` is job or summary; `key` names what was computed, for resume; `bundle` names the
+# folder on disk, so that sending it twice makes one run; `logged` is set last: whoever sees it sees a whole run.
+SWEEP, KEY, KIND, BUNDLE, LOGGED, ERROR = (f"ctxexp.{n}" for n in ("sweep", "job", "kind", "bundle", "logged", "error"))
 CLOSED = "ctxexp.closed"
 LOCK_TIMEOUT = 180.0  # seconds; making a store takes 4 to 10
 BUSY_TIMEOUT = 20.0  # seconds; as long as MLflow waits for a locked database

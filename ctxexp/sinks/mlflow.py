@@ -29,39 +29,7 @@ from ctxexp.report.frame import SUMMARY as SUMMARY_COLOUR
 from ctxexp.report.frame import colours
 from ctxexp.results import Results
 from ctxexp.sinks import Run, Sink, Status, Sweep, SweepReport, database, views
-from ctxexp.sinks.database import tracking_errors
-from ctxexp.sinks.values import (
-    BUNDLE,
-    COLOUR,
-    ERROR,
-    KEY,
-    KIND,
-    LOGGED,
-    MAX_TAG,
-    NOTE,
-    SWEEP,
-    experiment_note,
-    flat,
-    headline,
-    interval_ends,
-    job_note,
-    keys_to_compare,
-    last_layers,
-    marked_results,
-    metric_names,
-    source_tags,
-    sweep_note,
-    tags_of,
-)
-from ctxexp.sinks.views import (
-    dataset_inputs,
-    jobs_filter,
-    logged_model,
-    run_filter,
-    run_link,
-    sweep_link,
-    ui_hint,
-)
+from ctxexp.sinks.database import BUNDLE, ERROR, KEY, KIND, LOGGED, SWEEP, tracking_errors
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -130,7 +98,7 @@ class MlflowSink(Sink):
     def start(self, run: Run) -> None:
         self._connect(run.tracking_folder, prepared=bool(run.sweep))
         self._folder, self._is_alone = run.folder, not run.sweep
-        self.create_run(run.name, tags_of(run), run.params, run.config, run.began_ms)
+        self.create_run(run.name, views.tags_of(run), run.params, run.config, run.began_ms)
 
     def create_run(
         self, name: str, tags: Mapping[str, str], params: Mapping[str, object], config: str, began_ms: int
@@ -142,10 +110,10 @@ class MlflowSink(Sink):
         self._began_ms = began_ms
         with self._tracking_errors("start a run"):
             run = self.client.create_run(
-                self.experiment_id, began_ms, {k: str(v)[:MAX_TAG] for k, v in tags.items()}, name
+                self.experiment_id, began_ms, {k: str(v)[: views.MAX_TAG] for k, v in tags.items()}, name
             )
             self.run_id = run.info.run_id
-            self._log_batches(params=[Param(k, v) for k, v in flat(params).items()])
+            self._log_batches(params=[Param(k, v) for k, v in views.flat(params).items()])
             self._send_text(config, "config.yaml")
 
     def _send_text(self, text: str, file: str) -> None:
@@ -217,22 +185,22 @@ class MlflowSink(Sink):
         """
         from mlflow.entities import LoggedModelInput, Metric, Param, RunTag
 
-        logged = marked_results(results)
-        compared = {str(key): logged.by_key[key].value for key in keys_to_compare(logged)}
-        curves = (logged.by_name if self.metrics == "all" else compared) | interval_ends(logged)
-        names, last, info = metric_names(curves), last_layers(logged), results.info
+        logged = views.marked_results(results)
+        compared = {str(key): logged.by_key[key].value for key in views.keys_to_compare(logged)}
+        curves = (logged.by_name if self.metrics == "all" else compared) | views.interval_ends(logged)
+        names, last, info = views.metric_names(curves), views.last_layers(logged), results.info
         infinite = [key for key, values in curves.items() if np.isinf(values).any()]
         texts = {
             "ctxexp.infinite": ", ".join(infinite),
             "ctxexp.encoder": info.model.encoder,
             "ctxexp.version": info.version,
-            NOTE: job_note(results, folder, self.experiment_id, self.run_id),
+            views.NOTE: views.job_note(results, folder, self.experiment_id, self.run_id),
         }
-        tags = [RunTag(key, text[:MAX_TAG]) for key, text in texts.items() if text]
+        tags = [RunTag(key, text[: views.MAX_TAG]) for key, text in texts.items() if text]
         sizes = {"n_layers": info.model.n_layers or None, "dim": info.model.dim or None}
-        data = dataset_inputs(results.info.corpus)
+        data = views.dataset_inputs(results.info.corpus)
         with self._tracking_errors("log"):
-            model = logged_model(self.client, self.experiment_id, self.run_id, info)
+            model = views.logged_model(self.client, self.experiment_id, self.run_id, info)
             subject: dict[str, Any] = {"model_id": model} if model else {}
             if model and data:
                 subject |= {"dataset_name": data[0].dataset.name, "dataset_digest": data[0].dataset.digest}
@@ -245,7 +213,7 @@ class MlflowSink(Sink):
                 for layer, v in enumerate(values.tolist())
                 if not info.model.layers or layer in info.model.layers or not math.isnan(v)
             ]
-            self._log_batches(metrics, [Param(k, v) for k, v in flat({"model": sizes}).items()], tags)
+            self._log_batches(metrics, [Param(k, v) for k, v in views.flat({"model": sizes}).items()], tags)
             models = [LoggedModelInput(model)] if model else None
             database.insert(lambda: self.client.log_inputs(self.run_id, datasets=data, models=models))
             self.send_files(folder)
@@ -257,8 +225,8 @@ class MlflowSink(Sink):
         """Give a run of no sweep what a sweep's end gives its runs: a view of its charts, and a note that says what
         they show."""
         runs = [(results.info.title, results)]
-        views.install(self.client, self.experiment_id, self.run_id, run_filter(self.run_id), runs)
-        note = experiment_note("run", runs, self.experiment_id, self.run_id)
+        views.install(self.client, self.experiment_id, self.run_id, views.run_filter(self.run_id), runs)
+        note = views.experiment_note("run", runs, self.experiment_id, self.run_id)
         views.describe(self.client, self.experiment_id, note)
 
     def _log_batches(
@@ -295,7 +263,7 @@ class MlflowSink(Sink):
             return
         with self._tracking_errors("close a run"):
             if error:
-                self.client.set_tag(self.run_id, ERROR, headline(error))
+                self.client.set_tag(self.run_id, ERROR, views.headline(error))
             stale = {database.CLOSED} | (
                 {ERROR} if status == "FINISHED" else set()
             )  # it was taken for dead, or has been sent since
@@ -309,9 +277,9 @@ class MlflowSink(Sink):
         if not self.run_id:
             return {}
         uri = redact(self.uri or "")
-        link = run_link(uri, self.experiment_id, self.run_id)
+        link = views.run_link(uri, self.experiment_id, self.run_id)
         facts = {"run_id": self.run_id, "link": link, "uri": uri, "experiment": self.experiment or ""}
-        return facts | ({"hint": hint} if (hint := ui_hint(uri)) else {})
+        return facts | ({"hint": hint} if (hint := views.ui_hint(uri)) else {})
 
     def read(self) -> Iterable[tuple[str, int, float]]:
         with self._tracking_errors("read"):
@@ -325,11 +293,11 @@ class MlflowSink(Sink):
 
     def charts_link(self, sweep: Sweep) -> str:
         uri = self.uri or ""
-        if not self.experiment_id or ui_hint(uri):
+        if not self.experiment_id or views.ui_hint(uri):
             return ""
         with tracking_errors(f"cannot read {redact(uri)}"):
             tags = self.client.get_experiment(self.experiment_id).tags
-        return sweep_link(uri, self.experiment_id, sweep.id, tags)
+        return views.sweep_link(uri, self.experiment_id, sweep.id, tags)
 
     def fetch(self, run: Run, folder: Path) -> bool:
         self._connect(run.tracking_folder, prepared=bool(run.sweep))
@@ -398,7 +366,7 @@ def finish_sweep(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: S
             run = runs_of_sweep.pop(run_id, None)
             if run is None:
                 continue
-            client.set_tag(run_id, COLOUR, colour[row.label])
+            client.set_tag(run_id, views.COLOUR, colour[row.label])
             if row.label != run.info.run_name and row.label.startswith(run.info.run_name) and not row.reused:
                 client.update_run(run_id, name=row.label)  # its own name is a namesake's too
             if run.info.status == "RUNNING":
@@ -407,18 +375,18 @@ def finish_sweep(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: S
             if run.info.status == "RUNNING" and run.data.tags.get(KIND) == "job":
                 client.set_terminated(run_id, "KILLED")
         if report.compared:
-            views.install(client, sink.experiment_id, sweep.id, jobs_filter(sweep.id), report.compared)
+            views.install(client, sink.experiment_id, sweep.id, views.jobs_filter(sweep.id), report.compared)
         tags = client.get_experiment(sink.experiment_id).tags
-        link = sweep_link(uri, sink.experiment_id, sweep.id, tags)
+        link = views.sweep_link(uri, sink.experiment_id, sweep.id, tags)
         counts = Counter(row.status for row in report.rows)
         sink.create_run(
             f"comparison of {len(report.compared)} jobs" if report.compared else "comparison (no job finished)",
             {
-                **source_tags(process.provenance_tags()),
+                **views.source_tags(process.provenance_tags()),
                 KIND: "summary",
                 SWEEP: sweep.id,
-                COLOUR: SUMMARY_COLOUR,
-                NOTE: sweep_note(report, run_ids, link),
+                views.COLOUR: SUMMARY_COLOUR,
+                views.NOTE: views.sweep_note(report, run_ids, link),
                 **{f"ctxexp.jobs_{status.lower()}": str(n) for status, n in counts.items()},
             },
             {"jobs": len(report.rows), "labels": [r.label for r in report.rows], "overrides": sweep.overrides},
@@ -426,7 +394,7 @@ def finish_sweep(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: S
             int(sweep.began_s * 1000),
         )
         if report.compared:
-            note = experiment_note("sweep", report.compared, sink.experiment_id, sink.run_id)
+            note = views.experiment_note("sweep", report.compared, sink.experiment_id, sink.run_id)
             views.describe(client, sink.experiment_id, note)
     failed: TrackingError | None = None
     try:
@@ -435,7 +403,7 @@ def finish_sweep(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: S
             client.set_tag(sink.run_id, LOGGED, "true")
     except TrackingError as error:
         failed = error
-    errors = [f"{row.label}: {headline(row.error)}" for row in report.rows if row.error]
+    errors = [f"{row.label}: {views.headline(row.error)}" for row in report.rows if row.error]
     errors += [str(problem) for problem in (report.error, failed) if problem]
     broken = (report.error or failed) and report.status == "FINISHED"
     sink.finish("FAILED" if broken else report.status, "\n".join(errors) or None)

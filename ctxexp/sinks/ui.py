@@ -24,10 +24,9 @@ from ctxexp.files.credentials import mask, redact
 from ctxexp.files.process import RUN, raise_on_termination, read_state, write_state
 from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sinks import database, load_run
-from ctxexp.sinks.database import tracking_errors
+from ctxexp.sinks.database import KIND, SWEEP, tracking_errors
 from ctxexp.sinks.mlflow import MlflowSink
-from ctxexp.sinks.values import KIND, SWEEP, VIEW
-from ctxexp.sinks.views import address_file, base, run_link, sweep_link
+from ctxexp.sinks.views import VIEW, address_file, base, run_link, sweep_link
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

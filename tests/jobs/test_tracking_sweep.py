@@ -23,7 +23,7 @@ from ctxexp.jobs import labels, run_name, title_of
 from ctxexp.jobs.execute import close_sweep, run_application
 from ctxexp.report import colours
 from ctxexp.sinks import SweepReport, SweepRow
-from ctxexp.sinks.values import job_note, sweep_note
+from ctxexp.sinks.views import job_note, sweep_note
 from tests.made import results_with
 from tests.tracked import client_of, finish_job, stored_sweep
 

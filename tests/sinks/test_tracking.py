@@ -34,7 +34,7 @@ from ctxexp.jobs import Sinks, finished_on_disk, reuse
 from ctxexp.sinks import load_run
 from ctxexp.sinks.mlflow import database, finished_run, views
 from ctxexp.sinks.ui import upload
-from ctxexp.sinks.values import metric_names
+from ctxexp.sinks.views import metric_names
 from tests.made import results_with, saying, told
 from tests.shipped import MlflowSink
 from tests.tracked import client_of, run_of, tracked

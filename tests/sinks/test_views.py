@@ -20,7 +20,7 @@ from ctxexp.results import RunInfo
 from ctxexp.results.run_info import MixInfo
 from ctxexp.sinks import database, views
 from ctxexp.sinks.ui import charts_link
-from ctxexp.sinks.values import experiment_note, keys_to_compare, marked_results, metric_names
+from ctxexp.sinks.views import experiment_note, keys_to_compare, marked_results, metric_names
 from tests.made import results_with, told
 from tests.shipped import MlflowSink
 from tests.tracked import run_of

@@ -26,8 +26,7 @@ def in_mlflow(uri: str, experiment: str) -> Iterator[LinkedResults]:
     """Finished runs of an MLflow experiment, the newest first."""
     from ctxexp.files.credentials import redact
     from ctxexp.sinks import database
-    from ctxexp.sinks.database import tracking_errors
-    from ctxexp.sinks.values import KIND, LOGGED
+    from ctxexp.sinks.database import KIND, LOGGED, tracking_errors
     from ctxexp.sinks.views import run_link
 
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # one bar per file
