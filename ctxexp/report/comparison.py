@@ -21,20 +21,6 @@ from ctxexp.errors import MetricError, near
 from ctxexp.files import user_path, write_csv
 from ctxexp.plugins.registry import Registry
 from ctxexp.report import charts, references, terminal, wording
-from ctxexp.report.charts import (
-    Chart,
-    Line,
-    Panel,
-    draw_chance,
-    draw_line,
-    draw_panel,
-    draw_threshold,
-    finish_axes,
-    line_style,
-    share_scales,
-    sweep_charts,
-    thin_intervals,
-)
 from ctxexp.report.claims import opposite_steps
 from ctxexp.report.findings import LEADING, chart_finding, finding, finding_of, findings, marked_steps, sweep_finding
 from ctxexp.report.frame import PAGE, Ink, Style, add_captions, colours, display_in_notebook, empty_figure, save_figure
@@ -69,13 +55,13 @@ def run_figures(results: Results, folder: Path, *, published: bool = False) -> l
 def sweep_figures(runs: Sequence[LabelledResults], folder: Path, *, published: bool = False) -> list[Path]:
     """Write the comparison of runs (chart label, results): overview.png, then one figure per measure, each as PNG and
     SVG; the paper's also as wide as a column of a page, with PDF."""
-    sweep_charts = charts.sweep_charts(runs, all_published=published)
-    if not sweep_charts:
+    all_charts = charts.sweep_charts(runs, all_published=published)
+    if not all_charts:
         return []
-    paths = save_figure(overview_figure(sweep_charts, runs), folder, "overview")
-    for chart in sweep_charts:
+    paths = save_figure(overview_figure(all_charts, runs), folder, "overview")
+    for chart in all_charts:
         paths += save_figure(sweep_figure(chart, runs), folder, chart.name)
-        if chart.name in charts.leading_charts([each.name for each in sweep_charts]):
+        if chart.name in charts.leading_charts([each.name for each in all_charts]):
             paths += save_figure(column_figure(chart), folder, f"{chart.name}_column", ("png", "svg", "pdf"))
     return paths
 
@@ -92,7 +78,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
         return None
     figure = empty_figure(PAGE, 3.9)
     axes = figure.add_subplot()
-    handles, names = [draw_line(axes, line)], [line.label + (", 95% interval" if line.low is not None else "")]
+    handles, names = [charts.draw_line(axes, line)], [line.label + (", 95% interval" if line.low is not None else "")]
     beside: dict[Key, Style] = {
         Key(measure, "raw", task): {"linestyle": "-", "color": Ink.TEXT, "marker": "^"},
         Key(measure, "baseline", task): {"linestyle": (0, (4, 2)), "color": Ink.FAINT, "marker": "v"},
@@ -111,16 +97,18 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     model = charts.paper_model(label, results, all_published=published)
     paper_curve = charts.published_curve(model, results, key)
     if paper_curve is not None:
-        handles.append(draw_line(axes, Line("published", label, paper_curve, None, None, colour, 0, published=True)))
+        handles.append(
+            charts.draw_line(axes, charts.Line("published", label, paper_curve, None, None, colour, 0, published=True))
+        )
         names.append(f"published, {key.label()}")
     if key.statistic == "adjusted" and (at := charts.reference_line(measure, [results])) is not None:
-        draw_threshold(axes, at)
+        charts.draw_threshold(axes, at)
     if key.statistic in ("adjusted", "share_of_room"):
-        draw_chance(axes, f"chance of {'adjusted' if key.statistic == 'adjusted' else 'the share'}")
+        charts.draw_chance(axes, f"chance of {'adjusted' if key.statistic == 'adjusted' else 'the share'}")
     y_label, direction = wording.axis_label(measure, "", [results], task), wording.direction([results], measure)
     y_label = f"{y_label}; share of the room" if key.statistic == "share_of_room" else y_label
-    finish_axes(axes, y_label, direction, log=charts.scale([results], measure, [line]) == charts.LOG)
-    thin = thin_intervals([(axes, [line])])
+    charts.finish_axes(axes, y_label, direction, log=charts.scale([results], measure, [line]) == charts.LOG)
+    thin = charts.thin_intervals([(axes, [line])])
     count = wording.group_count_phrase(results, measure, task)
     facts = [results.info.definition(measure, task), *wording.shared_facts([(label, results)], measure)]
     facts.append(f"n = {count}" if count else "")
@@ -138,7 +126,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     return figure
 
 
-def sweep_figure(chart: Chart, runs: Sequence[LabelledResults] = ()) -> Figure:
+def sweep_figure(chart: charts.Chart, runs: Sequence[LabelledResults] = ()) -> Figure:
     """One measure across models, a panel for each of its definitions."""
     columns = min(len(chart.panels), 2)
     rows = -(-len(chart.panels) // columns)
@@ -146,7 +134,7 @@ def sweep_figure(chart: Chart, runs: Sequence[LabelledResults] = ()) -> Figure:
     axes_and_panels = []
     for position, panel in enumerate(chart.panels, start=1):
         axes = figure.add_subplot(rows, columns, position)
-        draw_panel(axes, panel)
+        charts.draw_panel(axes, panel)
         axes_and_panels.append((axes, panel))
         if len(chart.panels) > 1:
             heading = "\n".join(textwrap.wrap(panel.definition, 42))
@@ -155,7 +143,7 @@ def sweep_figure(chart: Chart, runs: Sequence[LabelledResults] = ()) -> Figure:
     if len(chart.panels) == 1:
         facts.insert(0, chart.panels[0].definition)
     measures = [panel.measure for panel in chart.panels]
-    share_scales(axes_and_panels, columns)
+    charts.share_scales(axes_and_panels, columns)
     said = [chart_finding(runs, panel.key) for panel in chart.panels]
     each = [f"{which} panel: {one}" for which, one in zip(("First", "Second", "Third"), said, strict=False) if one]
     finding = said[0] if len(set(said)) == 1 else " ".join(each)
@@ -163,12 +151,12 @@ def sweep_figure(chart: Chart, runs: Sequence[LabelledResults] = ()) -> Figure:
     return figure
 
 
-def column_figure(chart: Chart) -> Figure:
+def column_figure(chart: charts.Chart) -> Figure:
     """The first definition of a measure across models, to be set in a column of a page: what its title and facts would
     say, a caption does."""
     figure = empty_figure(COLUMN, 2.5)
     axes = figure.add_subplot()
-    draw_panel(axes, replace(chart.panels[0], direction=""))
+    charts.draw_panel(axes, replace(chart.panels[0], direction=""))
     axes.tick_params(labelsize=7)
     for label in (axes.xaxis.label, axes.yaxis.label):
         label.set_fontsize(8)
@@ -181,7 +169,7 @@ def column_figure(chart: Chart) -> Figure:
     return figure
 
 
-def overview_figure(all_charts: Sequence[Chart], runs: Sequence[LabelledResults] = ()) -> Figure:
+def overview_figure(all_charts: Sequence[charts.Chart], runs: Sequence[LabelledResults] = ()) -> Figure:
     """The paper's figures on one picture, the first definition of each."""
     names = charts.leading_charts([chart.name for chart in all_charts])
     headline_charts = [chart for chart in all_charts if chart.name in names]
@@ -191,7 +179,7 @@ def overview_figure(all_charts: Sequence[Chart], runs: Sequence[LabelledResults]
     axes_and_panels = []
     for position, chart in enumerate(headline_charts, start=1):
         axes = figure.add_subplot(rows, columns, position)
-        draw_panel(axes, chart.panels[0])
+        charts.draw_panel(axes, chart.panels[0])
         axes_and_panels.append((axes, chart.panels[0]))
         style: Style = {"transform": axes.transAxes, "va": "bottom", "parse_math": False}
         under = textwrap.wrap(chart.panels[0].definition.replace("Definition ", "Definition\u00a0"), 38)
@@ -202,7 +190,7 @@ def overview_figure(all_charts: Sequence[Chart], runs: Sequence[LabelledResults]
         axes.text(0, 1.025, "\n".join(under), fontsize=9, color=Ink.FAINT, **style)
     asks = any(chart.name in charts.PAPER_MEASURES for chart in headline_charts)
     heading = "How contextual are word vectors, layer by layer?" if asks else "What was measured, layer by layer"
-    share_scales(axes_and_panels, columns)
+    charts.share_scales(axes_and_panels, columns)
     _dress_sweep(figure, heading, wording.shared_facts(runs), axes_and_panels, runs, finding=sweep_finding(runs))
     return figure
 
@@ -221,12 +209,15 @@ def _notes(runs: Sequence[LabelledResults], cite: bool, measures: Sequence[str] 
     return wording.encoder_lines(runs) + controls + seeds + [source] * cite
 
 
-def _legend(lines: Sequence[Line]) -> tuple[list[Line2D], list[str]]:
+def _legend(lines: Sequence[charts.Line]) -> tuple[list[Line2D], list[str]]:
     """An entry a measured line, and one for all published ones: their colours and markers are their models'."""
     from matplotlib.lines import Line2D
 
     own_lines = [line for line in lines if not line.published]
-    handles, names = [Line2D([], [], **line_style(line)) for line in own_lines], [line.label for line in own_lines]
+    handles, names = (
+        [Line2D([], [], **charts.line_style(line)) for line in own_lines],
+        [line.label for line in own_lines],
+    )
     if len(own_lines) < len(lines):
         handles.append(Line2D([], [], color=Ink.FAINT, linestyle=(0, (4, 2)), linewidth=1.2))
         names.append("published")
@@ -237,16 +228,16 @@ def _dress_sweep(
     figure: Figure,
     title: str,
     facts: Sequence[str],
-    drawn: Sequence[tuple[Axes, Panel]],
+    drawn: Sequence[tuple[Axes, charts.Panel]],
     runs: Sequence[LabelledResults],
     measures: Sequence[str] = (),
     *,
     finding: str,
 ) -> None:
-    lines = Chart("", "", tuple(panel for _, panel in drawn)).lines
+    lines = charts.Chart("", "", tuple(panel for _, panel in drawn)).lines
     cite = any(line.published for line in lines)
     notes = [SHARE_OF_ROOM] if any(panel.statistic == "share_of_room" for _, panel in drawn) else []
-    notes = thin_intervals([(axes, panel.lines) for axes, panel in drawn]) + notes + _notes(runs, cite, measures)
+    notes = charts.thin_intervals([(axes, panel.lines) for axes, panel in drawn]) + notes + _notes(runs, cite, measures)
     add_captions(figure, title, facts, *_legend(lines), notes, finding=finding)
 
 
@@ -301,20 +292,20 @@ class Comparison:
     def plot(self, measure: str | None = None) -> Figure:
         """The runs' curves of one measure by layer, one panel for each of its variants; None: the overview. A notebook
         shows it. Raises MetricError for an unknown measure, and where there is no value to draw."""
-        charts = sweep_charts(self.runs)
+        all_charts = charts.sweep_charts(self.runs)
         curve_names = dict.fromkeys(
             Key(m, "", task).curve_name for _, results in self.runs for m, task in results.measure_tasks()
         )
         if measure is None:
-            if not charts:
+            if not all_charts:
                 raise MetricError(_nothing_to_draw(list(curve_names)))
-            return display_in_notebook(overview_figure(charts, self.runs))
-        for chart in charts:
+            return display_in_notebook(overview_figure(all_charts, self.runs))
+        for chart in all_charts:
             if measure in (chart.name, *(Key(panel.measure, "", panel.task).curve_name for panel in chart.panels)):
                 return display_in_notebook(sweep_figure(chart, self.runs))
         if measure in curve_names or any(key.startswith(f"{measure}/") for key in curve_names):
             raise MetricError(_nothing_to_draw([measure]))
-        raise MetricError(f"no measure {measure!r} in these runs{near(measure, [chart.name for chart in charts])}")
+        raise MetricError(f"no measure {measure!r} in these runs{near(measure, [chart.name for chart in all_charts])}")
 
     def report(
         self,
