@@ -16,8 +16,7 @@ from ctxexp.baselines import Baseline
 from ctxexp.command.config import SHARDS, Component, Config, component_of, parse_config, values_of_run
 from ctxexp.command.key import key_of, run_info, run_title
 from ctxexp.controls import Control
-from ctxexp.dataset import Corpus, TextStream
-from ctxexp.datasets.checks import check_corpus, check_sentences, deduplicate
+from ctxexp.dataset import Corpus, TextStream, check_corpus, check_sentences, deduplicate
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.datasets.downloads import vector_folder
 from ctxexp.datasets.shards import ShardOptions, shard_text

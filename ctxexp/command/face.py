@@ -19,8 +19,7 @@ from ctxexp.baselines import Baseline
 from ctxexp.command.names import as_value, choose_text, typed_model
 from ctxexp.controls import Control
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.datasets.checks import tokenizer
-from ctxexp.datasets.reading import choose_column, table_cells, text_of
+from ctxexp.datasets.reading import choose_column, table_cells, text_of, tokenizer
 from ctxexp.errors import ConfigError, line, suggestions
 from ctxexp.files import user_path
 from ctxexp.metrics import Metric

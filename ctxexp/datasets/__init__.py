@@ -1,11 +1,17 @@
-"""The built-in data sets, where they are; each file builds one kind of `Corpus`."""
+"""The built-in data sets, where they are; each file builds one kind of `Corpus`. The embedded one is here: sentences
+written for ctxexp around ambiguous words, with sense labels.
+"""
 
 from __future__ import annotations
 
-from ctxexp.datasets.checks import tokenizer
+from importlib.resources import files
+
+from ctxexp.dataset import Corpus, Sense
+from ctxexp.datasets import reading
 from ctxexp.datasets.downloads import archive_members, fetch
-from ctxexp.datasets.reading import read_table, text_lines
+from ctxexp.datasets.reading import read_table, text_lines, tokenizer
 from ctxexp.datasets.text import TextUnits
+from ctxexp.errors import DataError
 from ctxexp.files import user_path
 from ctxexp.plugins import Register, hookimpl
 
@@ -19,12 +25,57 @@ __all__ = [
     "user_path",
 ]
 
+DATA = files("ctxexp.datasets") / "polysemy"
+
 
 @hookimpl
 def register_datasets(register: Register) -> None:
-    register("polysemy", "ctxexp.datasets.polysemy:polysemy")
+    register("polysemy", "ctxexp.datasets:polysemy")
     register("sts_2012_2016", "ctxexp.datasets.sts:sts_2012_2016")
     register("sts_b", "ctxexp.datasets.sts:sts_b")
     register("sick_r", "ctxexp.datasets.sts:sick_r")
     register("sts", "ctxexp.datasets.sts:sts")
     register("text", "ctxexp.datasets.text:text")
+
+
+def polysemy(*, tokenizer: str = "english", lower: bool = False) -> Corpus:
+    """Sentences written for ctxexp: ambiguous words in labelled senses, in ten registers.
+
+    Each sentence holds its target word once; `senses` gives its position and label (`bank.river`), the tags `pos` its
+    part of speech (noun, verb, adj). See the data card, `ctxexp/datasets/polysemy/CARD.md`.
+    """
+    tokenize = reading.tokenizer(tokenizer, lower=lower)
+    sentences, senses, parts, pos_by_label = [], [], [], _parts_of_speech()
+    for number, line in enumerate((DATA / "sentences.tsv").read_text(encoding="utf-8").splitlines()):
+        word, label, _register, text = line.split("\t")
+        sentence = tokenize(text)
+        try:
+            position = sentence.words.index(word)
+        except ValueError:
+            raise DataError(
+                f"polysemy line {number + 1}: the tokenizer {tokenizer!r} doesn't keep {word!r} as a word of "
+                f"{text!r}; use tokenizer english or unicode"
+            ) from None
+        sentences.append(sentence)
+        senses.append(Sense(number, position, label))
+        parts.append(tuple(pos_by_label[label] if i == position else "" for i in range(len(sentence.words))))
+    choices = _choices(tokenizer, lower)
+    return Corpus("polysemy", tuple(sentences), senses=tuple(senses), choices=choices, tags={"pos": tuple(parts)})
+
+
+def glosses() -> dict[str, str]:
+    """The meaning of each sense label: label -> gloss."""
+    return {label: gloss for label, _pos, gloss in _senses()}
+
+
+def _parts_of_speech() -> dict[str, str]:
+    return {label: pos for label, pos, _gloss in _senses()}
+
+
+def _senses() -> list[list[str]]:
+    """Label, part of speech and gloss of each sense."""
+    return [line.split("\t") for line in (DATA / "senses.tsv").read_text(encoding="utf-8").splitlines()]
+
+
+def _choices(tokenizer: str, lower: bool) -> dict[str, str]:
+    return {"tokenizer": tokenizer, "lower": str(lower).lower()}

@@ -7,6 +7,10 @@ line and remedy.
 
 Of a table no column is an index by guess, no word means a missing value, and a number in CSV stays the text that it is.
 What is not read as Python's own `csv` and `json` read it is refused, with the place.
+
+Text becomes words by a named tokenizer, shared by every model so that curves compare the same words. It gives them with
+their character spans, so that a model's own can be met by span. White space, and invisible format characters outside of
+words, belong to no word; every other character belongs to exactly one.
 """
 
 from __future__ import annotations
@@ -24,8 +28,10 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
+import regex
+
 from ctxexp.dataset import Sentence
-from ctxexp.errors import ConfigError, DataError, error_text, short, suggestions
+from ctxexp.errors import ConfigError, DataError, UnknownName, error_text, short, suggestions
 from ctxexp.files import no_device
 
 COLUMNS = ("text", "sentence")  # the first of them that a table has is read, unless a column is named
@@ -34,6 +40,34 @@ Row = tuple[str, Sequence[Any]]
 """A row's place, for messages, and its cells of the chosen columns."""
 Choose = Callable[[Sequence[str]], Sequence[str]]
 """The columns to be read, of a table's columns."""
+# A word goes on behind what Unicode's word boundaries (UAX 29) don't break at: join controls, soft hyphens and other
+# invisible format characters, the Catalan middle dot and gershayim between letters, a quotation mark or an apostrophe
+# between Hebrew ones. (Of the middle of words, UAX 29's colon and full stop are left out: "e.g.This" is no word.)
+_HIDDEN = r"\p{Word_Break=Format}\p{Word_Break=ZWJ}\u200c"
+_INSIDE = r"[\p{L}\p{M}\p{N}_\u05f3]"
+_JOINT = rf"""(?:[{_HIDDEN}]+|(?<=[\p{{L}}\p{{M}}])[\u00b7\u0387\u055f\u05f4\u2027](?=\p{{L}})
+      |(?<=\p{{Hebrew}})["'’](?=\p{{Hebrew}}))"""
+_REST = rf"{_INSIDE}*(?:{_JOINT}{_INSIDE}+)*"
+_OTHER = rf"(?![\s\u200b{_HIDDEN}])\X"
+# Clitics are words of their own ("do n't", "she 's"), as in the Penn Treebank and in the tokenizer that the paper used;
+# hyphenated words, numbers (3.5, 10:30, 2nd) and dotted abbreviations (U.S.) stay whole. What is left is taken by
+# grapheme cluster, so that an emoji with modifiers is one word and no combining mark is orphaned.
+_ENGLISH = regex.compile(
+    rf"""
+      (?:\p{{L}}\.){{2,}}
+    | \p{{L}}+?(?=n['’]t\b)
+    | n['’]t\b
+    | ['’](?:s|re|ve|ll|d|m)\b
+    | \p{{N}}+(?:[.,:/\u066b\u066c]\p{{N}}+)*[\p{{L}}\p{{M}}]*(?:{_JOINT}{_INSIDE}+)*
+    | \p{{L}}{_REST}(?:[-\u2010\u2011][\p{{L}}\p{{N}}]{_REST}|['’](?!(?:s|re|ve|ll|d|m|t)\b)\p{{L}}{_REST})*
+    | {_OTHER}
+    """,
+    regex.VERBOSE | regex.IGNORECASE,
+)
+_UNICODE = regex.compile(rf"{_INSIDE}+(?:{_JOINT}{_INSIDE}+)*|{_OTHER}", regex.VERBOSE)
+_WHITESPACE = regex.compile(r"\S+")
+_PATTERNS = {"english": _ENGLISH, "unicode": _UNICODE, "whitespace": _WHITESPACE}
+TOKENIZERS = tuple(_PATTERNS)
 
 
 def choose_column(names: Iterable[object], column: str | None, where: object) -> str:
@@ -318,3 +352,26 @@ def _text(raw: bytes, path: Path, number: int, after: int = 0) -> str:
         return raw.decode("utf-8-sig" if first else "utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{where}: not UTF-8 ({error}); convert the file first") from None
+
+
+def tokenizer(name: str = "english", *, lower: bool = False) -> Callable[[str], Sentence]:
+    """The named tokenizer as a function from text to `Sentence`.
+
+    `english`: words, clitics, numbers and punctuation apart. `unicode`: runs of letters, marks and digits, and
+    everything else by grapheme. `whitespace`: for text that is tokenised already. `lower` lower-cases the text itself,
+    before the model reads it. Raises UnknownName.
+
+    Example:
+        >>> tokenizer("english")("She doesn't.").words
+        ('She', 'does', "n't", '.')
+    """
+    if name not in _PATTERNS:
+        raise UnknownName("word tokenizer", name, _PATTERNS)
+    pattern = _PATTERNS[name]
+
+    def tokenize(text: str) -> Sentence:
+        text = text.lower() if lower else text
+        spans = tuple(m.span() for m in pattern.finditer(text) if not m.group().isspace())
+        return Sentence(text, tuple(text[a:b] for a, b in spans), spans)
+
+    return tokenize

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from ctxexp.dataset import Corpus, Pair, Sentence
-from ctxexp.datasets.checks import tokenizer as make_tokenizer
 from ctxexp.datasets.downloads import fetch_dataset
 from ctxexp.datasets.reading import read_table, text_lines
+from ctxexp.datasets.reading import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp.files import user_path
 

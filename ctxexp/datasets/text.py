@@ -18,7 +18,6 @@ from typing import Literal, NamedTuple
 import regex
 
 from ctxexp.dataset import Corpus, Sentence, TextStream
-from ctxexp.datasets.checks import tokenizer as make_tokenizer
 from ctxexp.datasets.reading import (
     COMPRESSED,
     TABLES,
@@ -31,6 +30,7 @@ from ctxexp.datasets.reading import (
     text_lines,
     text_of,
 )
+from ctxexp.datasets.reading import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, near, short
 from ctxexp.files import user_path
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ctxexp.dataset import Sentence
-from ctxexp.datasets.checks import tokenizer
+from ctxexp.datasets.reading import tokenizer
 from ctxexp.errors import ConformanceError, EncodingError, PluginError, error_text, plugin_call, plugin_line
 from ctxexp.groups import Group
 from ctxexp.metrics import Estimate, Metric, Output

@@ -18,8 +18,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from ctxexp.dataset import Corpus
-from ctxexp.datasets.checks import check_gold, check_sentences
+from ctxexp.dataset import Corpus, check_gold, check_sentences
 from ctxexp.engines import Engine
 from ctxexp.files import digest_of, seal_folder
 from ctxexp.results import Results

@@ -15,8 +15,7 @@ import numpy as np
 
 from ctxexp.baselines import Baseline
 from ctxexp.controls import Control
-from ctxexp.dataset import Corpus, Pair, Sense, Sentence
-from ctxexp.datasets.checks import check_corpus
+from ctxexp.dataset import Corpus, Pair, Sense, Sentence, check_corpus
 from ctxexp.errors import TransformError
 from ctxexp.models.word_vectors import random_words
 from ctxexp.occurrences import MemoryLayers, Occurrences

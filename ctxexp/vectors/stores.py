@@ -16,8 +16,7 @@ from typing import Protocol, TypeGuard
 import numpy as np
 
 from ctxexp.controls import Control
-from ctxexp.dataset import Corpus
-from ctxexp.datasets.checks import is_punctuation
+from ctxexp.dataset import Corpus, is_punctuation
 from ctxexp.errors import ConfigError, MetricError, near, plugin_call, short
 from ctxexp.maths.statistics import WordMix
 from ctxexp.model import Encoder, TextStart

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxexp import Corpus, Sense, Sentence
-from ctxexp.datasets.checks import deduplicate
+from ctxexp.dataset import deduplicate
 from ctxexp.datasets.contexts import BoundOptions, ContextSketch, Limits, bound_corpus, digest
 from ctxexp.datasets.text import TextFiles
 from ctxexp.errors import DataError

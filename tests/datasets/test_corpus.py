@@ -8,7 +8,7 @@ import pytest
 
 from ctxexp import Corpus, Pair, Register, Sense, Sentence, hookimpl
 from ctxexp.command import Built
-from ctxexp.datasets.checks import check_corpus, check_sentences, deduplicate
+from ctxexp.dataset import check_corpus, check_sentences, deduplicate
 from ctxexp.errors import DataError
 from tests.composed import composed, registry_of
 

@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 
 from ctxexp import datasets
-from ctxexp.datasets import downloads
-from ctxexp.datasets.polysemy import glosses
+from ctxexp.datasets import downloads, glosses
 from ctxexp.errors import ConfigError, DataError
 from tests.shipped import polysemy, sick_r, sts_2012_2016, sts_b, text
 

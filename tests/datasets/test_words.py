@@ -7,8 +7,8 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxexp.dataset import is_punctuation
 from ctxexp.datasets import tokenizer
-from ctxexp.datasets.checks import is_punctuation
 
 HIDDEN = set(regex.findall(r"[\p{Cf}\u200b]", "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))))
 

@@ -18,7 +18,7 @@ from ctxexp_measures.senses.corpora.wic import wic
 from ctxexp_measures.senses.usages.change import divergence
 
 from ctxexp.command import registry
-from ctxexp.datasets.checks import check_corpus, deduplicate
+from ctxexp.dataset import check_corpus, deduplicate
 from ctxexp.errors import ConfigError, DataError
 
 XML = """<?xml version="1.0" encoding="UTF-8"?>

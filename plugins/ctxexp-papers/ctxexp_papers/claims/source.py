@@ -123,7 +123,7 @@ def model_label(model: str) -> str:
 
 def _some_sentences(n: int) -> Text:
     """At most n sentences of the run's default text, evenly spaced: they stand there by word."""
-    from ctxexp.datasets.polysemy import polysemy
+    from ctxexp.datasets import polysemy
 
     sentences = polysemy().sentences
     return [sentence.text for sentence in sentences[:: -(-len(sentences) // n)]]
