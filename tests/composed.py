@@ -9,8 +9,7 @@ from typing import Any
 from ctxexp import Corpus
 from ctxexp.command import cli, compose
 from ctxexp.command.config import Config, parse_config
-from ctxexp.plugins.offers import Offer
-from ctxexp.plugins.registry import Registry, build_registry, load_plugin_files
+from ctxexp.plugins.registry import Offer, Registry, build_registry, load_plugin_files
 
 
 def composed(*overrides: str, registry: Registry | None = None, **nodes: Any) -> Config:

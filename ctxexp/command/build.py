@@ -32,8 +32,7 @@ from ctxexp.metrics import RUN, Metric
 from ctxexp.model import Encoder, contract_violation
 from ctxexp.models.choices import check_arguments, check_device
 from ctxexp.occurrences import check_contexts
-from ctxexp.plugins.offers import publisher
-from ctxexp.plugins.registry import load_plugin_files, plugin_files, registry
+from ctxexp.plugins.registry import load_plugin_files, plugin_files, publisher, registry
 from ctxexp.progress import Progress
 from ctxexp.report.page.explorer import TABLE, WordMap
 from ctxexp.results import Results

@@ -35,8 +35,7 @@ from ctxexp.files import check_writable, user_path
 from ctxexp.files.code_version import __version__, skip_damaged
 from ctxexp.files.credentials import mask, refuse_clear
 from ctxexp.plugins import COMMAND
-from ctxexp.plugins.offers import parse_value, type_text, value_text
-from ctxexp.plugins.registry import registry
+from ctxexp.plugins.registry import parse_value, registry, type_text, value_text
 from ctxexp.progress import show, silence, terminal_width
 from ctxexp.report.terminal import Document
 

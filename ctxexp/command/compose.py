@@ -51,8 +51,7 @@ from ctxexp.command.overrides import (
 from ctxexp.errors import ConfigError, CtxexpError, line, near, suggestions
 from ctxexp.files import user_path
 from ctxexp.plugins import COMMAND, CONFIG_KINDS, Factory
-from ctxexp.plugins.offers import arguments, install_hint
-from ctxexp.plugins.registry import GROUPS, LISTS, plugin_files, registry
+from ctxexp.plugins.registry import GROUPS, LISTS, arguments, install_hint, plugin_files, registry
 
 log = logging.getLogger("ctxexp")
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys

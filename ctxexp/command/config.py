@@ -25,8 +25,18 @@ from ctxexp.maths.statistics import BANDS, WordMix
 from ctxexp.maths.statistics import Weights as MeanWeights
 from ctxexp.metrics import RUN
 from ctxexp.plugins import CONFIG_KINDS, Factory
-from ctxexp.plugins.offers import Offer, PluginVersion, Seed, arguments, convert_value, type_text
-from ctxexp.plugins.registry import LISTS, Registry, load_plugin_files, registry
+from ctxexp.plugins.registry import (
+    LISTS,
+    Offer,
+    PluginVersion,
+    Registry,
+    Seed,
+    arguments,
+    convert_value,
+    load_plugin_files,
+    registry,
+    type_text,
+)
 from ctxexp.results.frame import Objective
 from ctxexp.sinks import Sink
 from ctxexp.vectors.stores import check_mixes

@@ -22,8 +22,7 @@ from ctxexp.jobs import RESULT_NEUTRAL_KEYS
 from ctxexp.measuring.study import Study
 from ctxexp.models.choices import AS_TOKENIZER
 from ctxexp.models.transformer import label_of
-from ctxexp.plugins.offers import PluginVersion
-from ctxexp.plugins.registry import GROUP
+from ctxexp.plugins.registry import GROUP, PluginVersion
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PluginInfo, RunInfo, TransformInfo
 
 TOLD = (

@@ -23,8 +23,17 @@ from ctxexp.datasets.text import is_text_file
 from ctxexp.errors import ConfigError, UnknownName, suggestions
 from ctxexp.files import user_path
 from ctxexp.plugins import COMMAND
-from ctxexp.plugins.offers import Offer, arguments, install_hint, type_text, value_text
-from ctxexp.plugins.registry import ARGUMENTS, GROUPS, LISTS, registry
+from ctxexp.plugins.registry import (
+    ARGUMENTS,
+    GROUPS,
+    LISTS,
+    Offer,
+    arguments,
+    install_hint,
+    registry,
+    type_text,
+    value_text,
+)
 from ctxexp.progress import terminal_width
 
 _folder: Path | None = None  # of --config-dir

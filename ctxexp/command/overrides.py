@@ -21,8 +21,7 @@ from ctxexp.command.names import Location, as_overrides, locate, long_form, quot
 from ctxexp.errors import ConfigError, UnknownName, error_text, line, short, suggestions
 from ctxexp.files import user_path
 from ctxexp.plugins import COMMAND
-from ctxexp.plugins.offers import install_hint
-from ctxexp.plugins.registry import ARGUMENTS, GROUPS, LISTS, load_plugin_files
+from ctxexp.plugins.registry import ARGUMENTS, GROUPS, LISTS, install_hint, load_plugin_files
 
 LONGEST = 200  # letters of a key
 MAX_VALUES = 100_000  # of one key in a sweep

@@ -20,8 +20,17 @@ from ctxexp.files.code_version import __version__
 from ctxexp.files.credentials import VARIABLE, mask
 from ctxexp.models.choices import cached_models, registered_models
 from ctxexp.plugins import ALL_KINDS, COMMAND, CONFIG_KINDS, Register, hookimpl
-from ctxexp.plugins.offers import Offer, PluginVersion, arguments, type_text, value_text
-from ctxexp.plugins.registry import GROUPS, Registry, load_plugin_files, registry
+from ctxexp.plugins.registry import (
+    GROUPS,
+    Offer,
+    PluginVersion,
+    Registry,
+    arguments,
+    load_plugin_files,
+    registry,
+    type_text,
+    value_text,
+)
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.terminal import Document, Table
 from ctxexp.sinks.database import DATABASE, is_intact, point_to, prepare, sqlite_file, sqlite_path, sqlite_uri

@@ -28,7 +28,7 @@ from ctxexp.files import clear_parts, digest, seal, unseal, user_path, write_fil
 from ctxexp.files.code_version import code_version
 from ctxexp.model import EncodedSentence, Encoder, TextStart
 from ctxexp.models.transformer import is_complete, local_path
-from ctxexp.plugins.offers import Offer, arguments
+from ctxexp.plugins.registry import Offer, arguments
 
 if TYPE_CHECKING:
     import torch

@@ -1,40 +1,326 @@
-"""The registry of names: those of ctxexp, of installed plugins and of plugin files; and errors of broken plugins."""
+"""The registry of names: those of ctxexp, of installed plugins and of plugin files; and errors of broken plugins.
+
+What is registered is an offer: a name with its factory, the plugin that supplies it, which may be one file, and the
+arguments that it takes, checked against its types by pydantic. Names that published plugins would supply are known too.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 import re
+import shlex
 import sys
+import traceback
+import types
+import typing
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from pkgutil import resolve_name
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 import pluggy
+import yaml
+from annotated_types import Ge, Le
 
 from ctxexp.errors import (
+    FILE_MODULE,
     ConfigError,
     CtxexpError,
     PluginError,
     UnknownName,
     error_text,
+    line,
     near,
     plugin_call,
     plugin_line,
     short,
+    suggestions,
 )
 from ctxexp.files import user_path
 from ctxexp.files.code_version import damaged
-from ctxexp.plugins import CONFIG_KINDS, FIRST_PARTY, HOOKS, Factory, HookSpecs, Register
-from ctxexp.plugins.offers import Offer, PluginVersion, install_hint, load_plugin_file, location
+from ctxexp.plugins import COMMAND, CONFIG_KINDS, FIRST_PARTY, HOOKS, REPORT, Factory, HookSpecs, Register
 
+Seed = Annotated[int, Ge(0), Le(2**63 - 1)]  # torch's seeds
 ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group
 GROUP = "ctxexp"  # the entry-point group of plugins
 HOOK_GROUP = "ctxexp.hooks"  # of classes like `HookSpecs`, by which a distribution has hooks of its own
+BOUNDS = {"greater_than_equal": "at least {ge}", "less_than_equal": "at most {le}", "finite_number": "a finite number"}
+FILE = Path(__file__).with_name(
+    "published.json"
+)  # what pip is asked for, by kind and name; plugins/published.py writes it
+HYDRAS = {  # names of Hydra's own plugins, which others publish
+    "hydra/launcher": {
+        "ray": "hydra-ray-launcher",
+        "ray_aws": "hydra-ray-launcher",
+        "rq": "hydra-rq-launcher",
+        "submitit_local": "hydra-submitit-launcher",
+        "submitit_slurm": "hydra-submitit-launcher",
+    },
+    "hydra/sweeper": {
+        "ax": "hydra-ax-sweeper",
+        "nevergrad": "hydra-nevergrad-sweeper",
+        "optuna": "hydra-optuna-sweeper",
+    },
+}
+
+
+@dataclass(frozen=True)
+class PluginVersion:
+    """A plugin with its version: its name, distribution and version (of a file: its path and content hash)."""
+
+    plugin: str
+    distribution: str
+    version: str
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file, which may lie anywhere: its version is its content's."""
+        return self.version.startswith("sha256:")
+
+    def __str__(self) -> str:
+        return f"plugin {self.plugin!r} ({self.distribution} {self.version})"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One registered name, its factory (of a verb or report: its function), and the plugin that supplies it."""
+
+    kind: str
+    name: str
+    source: Factory | str  # the factory, or its place (`module:name`)
+    plugin: str
+    supplier: PluginVersion | None = None  # None: ctxexp itself, or Python
+
+    @property
+    def secrets(self) -> Sequence[str]:
+        """The arguments of a sink that it declares to be credentials (`ctxexp.Sink.secrets`)."""
+        declared: Sequence[str] = getattr(self.factory, "secrets", ())
+        return declared
+
+    @cached_property
+    def factory(self) -> Factory:
+        """The factory, imported when it is first needed. Raises PluginError where that fails."""
+        if not isinstance(self.source, str):
+            return self.source
+        part = f"{self.kind} {self.name!r} of {self.origin}"
+
+        def failure(error: BaseException) -> str:
+            return f"{part}: {self.source} can't be imported: {error_text(error)}"
+
+        with redirect_stdout(sys.stderr), plugin_call("plugin", self.plugin, failure):
+            target: object = resolve_name(self.source)
+        if not callable(target):
+            got = type(target).__name__
+            raise PluginError(f"{part}: {self.source} is of type {got}, expected a callable factory")
+        return cast(Factory, target)
+
+    @property
+    def problem(self) -> str:
+        """The error of importing the factory; empty if there is none."""
+        try:
+            self.factory  # noqa: B018  # the import is what is asked for
+        except CtxexpError as error:
+            return str(error)
+        return ""
+
+    @property
+    def origin(self) -> str:
+        """Its plugin in words, with distribution and version where it has some."""
+        return str(self.supplier or f"plugin {self.plugin!r}")
+
+    @property
+    def usage(self) -> str:
+        """The text by which a user chooses it: `metric=name`, of a command `ctxexp name`; of a table or figure its
+        file."""
+        file = f"{self.name}.md" if self.is_table else f"{self.name}.png"
+        return {COMMAND: f"ctxexp {self.name}", REPORT: file}.get(self.kind, f"{self.kind}={self.name}")
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it gives a table of a sweep's runs."""
+        return self.kind == REPORT and self.name.startswith("table_")
+
+    @property
+    def builtin(self) -> bool:
+        """Whether it ships with ctxexp."""
+        return self.plugin in FIRST_PARTY
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the factory's docstring, empty if it has none of its own; `problem` where there is
+        one."""
+        if self.problem:
+            return self.problem
+        doc = vars(self.factory).get("__doc__") if isinstance(self.factory, type) else self.factory.__doc__
+        paragraph = " ".join((doc if isinstance(doc, str) else "").strip().partition("\n\n")[0].split())
+        return re.split(r"(?<=[^.A-Z]\.) (?=[A-Z])", paragraph, maxsplit=1)[0]
+
+
+def load_plugin_file(path: Path) -> tuple[types.ModuleType, PluginVersion]:
+    """The file's module, and its source for the record: its stem, absolute path, and the hash of its bytes.
+
+    Raises PluginError naming the file and the line where it fails. Nothing is written beside the file.
+    """
+    path = user_path(path).absolute()
+    if not path.is_file():
+        beside = [p.name for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        close = " or ".join(suggestions(path.name, beside))
+        raise PluginError(f"no plugin file {path}" + (f"; did you mean {close}?" if close else ""))
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise PluginError(f"plugin file {path} can't be read: {error.strerror}") from error
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    module = types.ModuleType(f"{FILE_MODULE}{path.stem}_{digest}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # where dataclasses and type hints look names up
+
+    def message(error: BaseException) -> str:
+        text = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else error_text(error)
+        return f"plugin file {location(path, error)}: {text}"
+
+    try:
+        with plugin_call("plugin file", failure=message, within=message):
+            exec(compile(content, str(path), "exec"), module.__dict__)
+    except PluginError:
+        del sys.modules[module.__name__]
+        raise
+    return module, PluginVersion(path.stem, str(path), f"sha256:{digest}")
+
+
+def location(path: Path, error: BaseException) -> str:
+    """`<path>, line <n>`: the last line of the file that `error` passed through; the path alone if it passed none."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return f"{path}, line {error.lineno}"
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+    return f"{path}, line {lines[-1]}" if lines else str(path)
+
+
+def convert_value(place: str, value: object, expected: object) -> object:
+    """The value as the type has it, nothing converted but what JSON can't tell apart (an int is a float, a list a
+    tuple, a text a path). A type that pydantic doesn't know lets anything through. Raises ConfigError."""
+    from pydantic import PydanticUserError, ValidationError
+
+    try:
+        return _validated(value, expected)
+    except PydanticUserError:
+        return value
+    except ValidationError as error:
+        wrong = error.errors()[0]
+    bare = get_args(expected)[0] if get_origin(expected) is Annotated else expected
+    if get_origin(bare) is Literal:
+        raise ConfigError(f"{place}={short(value)}: no such choice{near(str(value), map(str, get_args(bare)))}")
+    if bound := BOUNDS.get(wrong["type"]):
+        limit = bound.format_map(wrong.get("ctx", {})).removesuffix(".0")
+        raise ConfigError(f"{place}={short(value)}: expected {limit}")
+    hint = ""
+    if not isinstance(value, list) and _passes([value], expected):
+        hint = f"; a list has brackets, even of one: {place}=[{line(str(value), 80)}]"
+    elif not isinstance(value, list) and _passes([0, -1], expected):
+        hint = f"; a list of numbers is written {place}=[0,-1]"
+    raise ConfigError(f"{place}={short(value)}: expected {type_text(bare)}, got {type(value).__name__}{hint}")
+
+
+def _passes(value: object, expected: object) -> bool:
+    try:
+        _validated(value, expected)
+    except ValueError:  # pydantic's ValidationError is one
+        return False
+    return True
+
+
+def _validated(value: object, expected: Any) -> object:
+    from pydantic import ConfigDict, TypeAdapter
+
+    rules = ConfigDict(strict=True, allow_inf_nan=False)
+    return TypeAdapter(expected, config=rules).validate_json(json.dumps(value, default=str))
+
+
+def type_text(expected: object) -> str:
+    """The type as one writes it: `int`, `list[str] | null`, `drop | keep`."""
+    if get_origin(expected) is Annotated:
+        return type_text(get_args(expected)[0])
+    if get_origin(expected) is Literal:
+        return " | ".join(map(str, get_args(expected)))
+    if str(get_origin(expected)) in ("typing.Union", "<class 'types.UnionType'>"):
+        return " | ".join(map(type_text, get_args(expected)))
+    if get_origin(expected) is None and isinstance(expected, type):
+        return "null" if expected is type(None) else expected.__name__
+    return re.sub(r"(\w+\.)+", "", str(expected)).replace("Sequence[", "list[").replace("[Any]", "")
+
+
+def parse_value(place: str, written: str, expected: Any) -> object:
+    """The value that a word of the command line writes, as YAML or, where the type takes it, as it stands. Raises
+    ConfigError."""
+    from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+
+    try:
+        value = yaml.safe_load(written)
+        return _validated(value, expected)
+    except PydanticUserError:
+        return value
+    except (yaml.YAMLError, ValueError) as error:  # pydantic's too; a date such as 2000-99-99 is one
+        unread = not isinstance(error, ValidationError)
+    if expected is not Any:
+        with suppress(ValidationError):
+            return TypeAdapter(expected, config=ConfigDict(allow_inf_nan=False)).validate_strings(written)
+    if unread:
+        raise ConfigError(f"{line(f'{place}={written}', 60)}: the value can't be read; quote it")
+    return convert_value(place, value, expected)
+
+
+def value_text(value: object) -> str:
+    """The value as YAML writes it in a line: `null`, `true`, `[1, 2]`."""
+    return (
+        str(value)
+        if isinstance(value, str | Path)
+        else yaml.safe_dump(value, default_flow_style=True, width=10**6).split("\n")[0]
+    )
+
+
+def arguments(factory: Factory) -> dict[str, tuple[object, object]] | None:
+    """Name -> (type, default) of a factory's arguments; None if it takes any keyword, or none that can be read."""
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    target = factory.__init__ if inspect.isclass(factory) else factory
+    try:
+        hints = typing.get_type_hints(target)
+    except Exception:  # a name that is imported for type checkers only, or no type at all
+        hints = {}
+    return {p.name: (hints.get(p.name, Any), p.default) for p in parameters}
+
+
+def install_hint(kind: str, name: str) -> str:
+    """A hint which plugin supplies the name and how to install it; empty where no published one does."""
+    plugin = _requirement(kind, name)
+    if not plugin:
+        return ""
+    ways = [f"pip install {shlex.quote(plugin)}"]
+    if plugin.startswith("ctxexp-"):
+        ways.append(f"in a clone pip install {shlex.quote(f'plugins/{plugin}')}")
+    return f"; the plugin {plugin.partition('[')[0]} brings it: {', or '.join(ways)}"
+
+
+def publisher(kind: str, name: str) -> str:
+    """The published distribution that supplies the name; empty where none does."""
+    return _requirement(kind, name).partition("[")[0]
+
+
+def _requirement(kind: str, name: str) -> str:
+    tables: dict[str, dict[str, str]] = {**json.loads(FILE.read_text(encoding="utf-8")), **HYDRAS}
+    return tables.get(kind, {}).get(name, "")
 
 
 @dataclass

@@ -23,8 +23,7 @@ from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, DataError, UnknownName, line, suggestions
 from ctxexp.files.credentials import mask, refuse_clear
 from ctxexp.plugins import CONFIG_KINDS
-from ctxexp.plugins.offers import convert_value
-from ctxexp.plugins.registry import Registry, build_registry, plugin_files
+from ctxexp.plugins.registry import Registry, build_registry, convert_value, plugin_files
 from ctxexp.testing import check
 from ctxexp.testing.encoders import neighbour_values
 

@@ -15,7 +15,7 @@ import pytest
 from ctxexp.command import Verb, registry
 from ctxexp.command.names import spread_models
 from ctxexp.errors import ConfigError
-from ctxexp.plugins.offers import type_text, value_text
+from ctxexp.plugins.registry import type_text, value_text
 from ctxexp.report import Document, Table, terminal
 
 

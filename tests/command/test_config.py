@@ -8,7 +8,7 @@ import pytest
 
 from ctxexp.command import compose, registry
 from ctxexp.command.names import config_folders
-from ctxexp.plugins.offers import arguments
+from ctxexp.plugins.registry import arguments
 from tests.composed import check_command, config_of
 from tests.shipped import GROUPS
 

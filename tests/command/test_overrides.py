@@ -15,7 +15,7 @@ from ctxexp import CtxexpError
 from ctxexp.command import cli, compose
 from ctxexp.command.overrides import normalize_overrides
 from ctxexp.errors import UnknownName, line, short, suggestions
-from ctxexp.plugins.offers import install_hint
+from ctxexp.plugins.registry import install_hint
 from tests.composed import check_command
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -45,7 +45,7 @@ from ctxexp.errors import (
     error_text,
     plugin_call,
 )
-from ctxexp.plugins.offers import Offer, PluginVersion
+from ctxexp.plugins.registry import Offer, PluginVersion
 from tests.composed import composed, forget_plugin_files, of, offer, registry_of, run_command_line
 from tests.shipped import KINDS
 
