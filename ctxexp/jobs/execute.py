@@ -21,17 +21,6 @@ from typing import Protocol
 from ctxexp.errors import CtxexpError, Terminated, TrackingError, error_text, line
 from ctxexp.files import is_disk_full, process
 from ctxexp.files.credentials import map_texts, mask, with_references
-from ctxexp.files.process import (
-    STATE,
-    State,
-    defer_signals,
-    end_workers,
-    raise_on_termination,
-    read_state,
-    reraise_interrupts,
-    try_state,
-    write_json,
-)
 from ctxexp.jobs import Sinks, describe, job, labels, new_run, reuse, run_name, title_of
 from ctxexp.measuring.study import Study
 from ctxexp.plugins.registry import registry
@@ -111,7 +100,7 @@ def execute(read: Callable[[], JobSpec]) -> float | None:
     """Run the job that `read` gives; a failure is recorded (the run, status.json, one line on stderr), and the sweep
     goes on. The job's objective; None if there is none, or it is undefined: NaN ends Optuna's sweep."""
     try:
-        with reraise_interrupts():
+        with process.reraise_interrupts():
             value = _execute(read())
         return None if value is None or math.isnan(value) else value
     except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
@@ -249,7 +238,7 @@ def close_sweep(
     report.compared, problems = _results_of(report.rows)
     problems = [*([stopped] if stopped else []), *problems]
     try:
-        write_json(
+        process.write_json(
             sweep.summary / JOBS,
             [{**vars(r), "folder": str(r.folder), "results": str(r.results)} for r in report.rows],
         )
@@ -282,17 +271,17 @@ def _results_of(rows: Sequence[SweepRow]) -> tuple[list[tuple[str, Results]], li
 def _rows(sweep: Sweep, wait: float) -> list[SweepRow]:
     deadline = time.monotonic() + wait
     rows = []
-    for path in sorted(sweep.results.glob(f"*/{STATE}")):
+    for path in sorted(sweep.results.glob(f"*/{process.STATE}")):
         folder = path.parent
-        state = read_state(folder)
+        state = process.read_state(folder)
         while state.get("status") == "RUNNING" and time.monotonic() < deadline:
             if _gone(state):
                 break
             time.sleep(0.1)
-            state = read_state(folder)
+            state = process.read_state(folder)
         if state.get("status") == "RUNNING":
             state |= {"status": "KILLED", "error": _gone(state) or "interrupted with its sweep"}
-            try_state(folder, **state)
+            process.try_state(folder, **state)
         row = SweepRow(
             label=title_of(str(state.get("name") or ""), state.get("overrides", [])),
             overrides=list(state.get("overrides", [])),
@@ -310,7 +299,7 @@ def _rows(sweep: Sweep, wait: float) -> list[SweepRow]:
     return rows
 
 
-def _gone(state: State) -> str | None:
+def _gone(state: process.State) -> str | None:
     """The reason why the job's process no longer works on it; None if it may."""
     tags = state.get("process", {})
     why = process.why_gone(tags.get(process.HOST), tags.get(process.PID), tags.get(process.STARTED))
@@ -328,9 +317,9 @@ def run_application(application: Callable[[], object], *, multirun: bool, summar
     status = 0
     stopped: str | None = None
     other: Exception | SystemExit | None = None
-    with raise_on_termination():
+    with process.raise_on_termination():
         try:
-            with reraise_interrupts():
+            with process.reraise_interrupts():
                 application()
         except KeyboardInterrupt:
             status, stopped = 130, "interrupted"
@@ -348,9 +337,9 @@ def run_application(application: Callable[[], object], *, multirun: bool, summar
             show(f"error: {stopped}", sys.stderr)
         elif status:
             show(f"{stopped}: the runs that were under way are KILLED", sys.stderr)
-        with defer_signals():
+        with process.defer_signals():
             closed = close(summarise, multirun=multirun, stopped=stopped)
-            end_workers()
+            process.end_workers()
     if other:
         raise other
     return status or closed

@@ -20,7 +20,6 @@ from ctxexp.report.wording import (
     LabelledResults,
     axis_label,
     baseline_label,
-    direction,
     figure_name,
     group_size_phrase,
     main_key,
@@ -209,7 +208,7 @@ def sweep_panel(
         lines=tuple(lines),
         threshold=reference_line(measure, every) if statistic == "adjusted" else None,
         baseline=baseline,
-        direction=direction(every, measure),
+        direction=wording.direction(every, measure),
         scale=scale(every, measure, lines),
     )
 

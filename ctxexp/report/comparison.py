@@ -25,7 +25,6 @@ from ctxexp.report.claims import opposite_steps
 from ctxexp.report.findings import LEADING, chart_finding, finding, finding_of, findings, marked_steps, sweep_finding
 from ctxexp.report.frame import PAGE, Ink, Style, add_captions, colours, display_in_notebook, empty_figure, save_figure
 from ctxexp.report.page import REPORT, write_report
-from ctxexp.report.references import NO_CONTEXT, control_lines, controls_of_run, training_runs
 from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults, average_seeds
 from ctxexp.results.frame import mix_mark
 from ctxexp.results.values import COLUMNS, Key, Values
@@ -199,13 +198,13 @@ def _notes(runs: Sequence[LabelledResults], cite: bool, measures: Sequence[str] 
     """Below everything: what each label stands for, what these measures give without context, and where published
     curves come from."""
     source = f"Published curves (bert-base-cased, gpt2, the original ELMo): {references.SOURCE}; {references.CAVEAT}."
-    control_sentences = control_lines(runs, measures, most=CONTROLS)
+    control_sentences = references.control_lines(runs, measures, most=CONTROLS)
     controls = [f"{line}." for line in control_sentences[:CONTROLS]]
     if len(control_sentences) > CONTROLS:
         controls[-1] = f"{controls[-1][:-1]}; {control_sentences[-1]}."
     if controls:
-        controls[0] = f"{NO_CONTEXT}: {controls[0]}"
-    seeds = [f"{seed_sentence}."] if (seed_sentence := training_runs(runs, measures)) else []
+        controls[0] = f"{references.NO_CONTEXT}: {controls[0]}"
+    seeds = [f"{seed_sentence}."] if (seed_sentence := references.training_runs(runs, measures)) else []
     return wording.encoder_lines(runs) + controls + seeds + [source] * cite
 
 
@@ -348,8 +347,8 @@ def run_findings(results: Results, label: str) -> list[str]:
 
 def run_controls(results: Results, label: str, measures: Iterable[str] | None) -> list[str]:
     """A line a main curve, and one on further controls."""
-    lines = control_lines([(label or results.info.title or "run", results)], measures)
-    return [*lines, *filter(None, [controls_of_run(results)])]
+    lines = references.control_lines([(label or results.info.title or "run", results)], measures)
+    return [*lines, *filter(None, [references.controls_of_run(results)])]
 
 
 def run_opposite_steps(results: Results, key: Key) -> tuple[list[int], str]:

@@ -24,7 +24,6 @@ from ctxexp.files.credentials import mask, redact
 from ctxexp.files.process import RUN, raise_on_termination, read_state, write_state
 from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sinks import database, load_run
-from ctxexp.sinks.database import KIND, SWEEP, tracking_errors
 from ctxexp.sinks.mlflow import MlflowSink
 from ctxexp.sinks.views import VIEW, address_file, base, run_link, sweep_link
 
@@ -40,7 +39,7 @@ def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> st
     `address` is where the UI is served, for a store that is not itself a server.
     """
     client = database.client(uri)
-    with tracking_errors(f"cannot read {redact(uri)}"):
+    with database.tracking_errors(f"cannot read {redact(uri)}"):
         entity = client.get_experiment_by_name(experiment)
         return None if entity is None else charts_link(client, entity.experiment_id, address or uri)
 
@@ -48,14 +47,14 @@ def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> st
 def charts_link(client: MlflowClient, experiment_id: str, where: str) -> str | None:
     """The charts of the experiment's last sweep, or its last run if that was alone; None if there is none. The last is
     one that finished, where any did: a sweep without a finished run has no charts."""
-    query, newest = f"tags.`{KIND}` = 'job'", ["attributes.start_time DESC"]
+    query, newest = f"tags.`{database.KIND}` = 'job'", ["attributes.start_time DESC"]
     queries = [f"{query} AND attributes.status = 'FINISHED'", query]
     found_by = (client.search_runs([experiment_id], each, max_results=1, order_by=newest) for each in queries)
     runs = next(filter(None, found_by), None)
     if not runs:
         return None
     run_id = runs[0].info.run_id
-    last_sweep, tags = runs[0].data.tags.get(SWEEP), client.get_experiment(experiment_id).tags
+    last_sweep, tags = runs[0].data.tags.get(database.SWEEP), client.get_experiment(experiment_id).tags
     if last_sweep or f"{VIEW}{run_id}" in tags:
         return sweep_link(where, experiment_id, last_sweep or run_id, tags)
     return run_link(where, experiment_id, run_id, "model-metrics")

@@ -19,12 +19,10 @@ from ctxexp.files import render_page, write_file
 from ctxexp.measuring.study import HALVES, PARTS
 from ctxexp.progress import show
 from ctxexp.report import charts, references, wording
-from ctxexp.report.charts import Line, Panel
 from ctxexp.report.claims import AT, ComparisonCell, number, opposite_steps, side_by_side
 from ctxexp.report.findings import LEADING, MARKED, change, change_of, comparison_finding, finding, finding_of
 from ctxexp.report.frame import PALETTE
 from ctxexp.report.page.explorer import explorer_data
-from ctxexp.report.references import control_lines, training_runs
 from ctxexp.report.wording import LabelledResults, Training
 from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
 from ctxexp.results.values import Key
@@ -104,8 +102,8 @@ def write_report(
         lead=comparison_finding(runs) if len(runs) > 1 else "".join(finding(results, label) for label, results in runs),
         findings=[change(results, label) for label, results in runs] if 1 < len(runs) <= SPOKEN else [],
         facts="; ".join(wording.shared_facts(runs)),
-        training_runs=training_runs(runs),
-        controls=control_lines(runs, most=12),
+        training_runs=references.training_runs(runs),
+        controls=references.control_lines(runs, most=12),
         source=f"{references.SOURCE}; {references.CAVEAT}",
         more=any(not chart["headline"] for chart in data["charts"]),
         side=data["side"],
@@ -197,7 +195,7 @@ def _chance_label(baseline: str) -> str:
     return "chance level at each group's own size" if label == SIZE_MATCHED else f"{label} chance level"
 
 
-def _panel(panel: Panel, runs: Sequence[LabelledResults]) -> dict[str, Any]:
+def _panel(panel: charts.Panel, runs: Sequence[LabelledResults]) -> dict[str, Any]:
     """A panel without its views; `findings`, of a single run with its numbers, and `marked` steps are by the runs'
     labels."""
     say = finding_of if len(runs) == 1 else change_of
@@ -212,14 +210,14 @@ def _panel(panel: Panel, runs: Sequence[LabelledResults]) -> dict[str, Any]:
     }
 
 
-def _choice(panel: Panel, runs: Sequence[LabelledResults]) -> str:
+def _choice(panel: charts.Panel, runs: Sequence[LabelledResults]) -> str:
     """The panel's label in the switch of its chart: a task, or a variant of the measure."""
     variant = next((info.variant for _, r in runs if (info := r.info.measure(panel.measure)).variant), "")
     task = "mean over tasks" if panel.task == wording.AVERAGE else panel.task
     return " ".join(filter(None, [task, variant])) or "plain"
 
 
-def _view(panel: Panel) -> dict[str, Any]:
+def _view(panel: charts.Panel) -> dict[str, Any]:
     curves = [y for line in panel.lines for y in (line.y, line.low) if y is not None]
     return {
         "y_label": panel.y_label,
@@ -231,7 +229,7 @@ def _view(panel: Panel) -> dict[str, Any]:
     }
 
 
-def _line(line: Line) -> dict[str, object]:
+def _line(line: charts.Line) -> dict[str, object]:
     """The line in JSON's types, at the layers that were measured; `last` is the model's last."""
     x = line.x
     arrays = {
