@@ -13,23 +13,6 @@ import numpy as np
 
 from ctxexp.report import references, wording
 from ctxexp.report.frame import Ink, Style, colours
-from ctxexp.report.wording import (
-    AVERAGE,
-    LOG_UNITS,
-    UNITS_TO_ONE,
-    LabelledResults,
-    axis_label,
-    baseline_label,
-    figure_name,
-    group_size_phrase,
-    main_key,
-    mix_labels,
-    other_baselines,
-    seeds_suffix,
-    title,
-    unique_labels,
-    unit_label,
-)
 from ctxexp.results.run_info import SIZE_MATCHED
 from ctxexp.results.values import Key
 
@@ -112,7 +95,7 @@ class Chart:
 
 
 def sweep_charts(
-    runs: Sequence[LabelledResults], *, all_published: bool = False, statistic: str = "share_of_room"
+    runs: Sequence[wording.LabelledResults], *, all_published: bool = False, statistic: str = "share_of_room"
 ) -> list[Chart]:
     """The paper's four charts, then one for each other measure; those with any finite value. A measure by task
     (`sts/STS12`) is one chart with one panel for each task, their mean first.
@@ -121,14 +104,14 @@ def sweep_charts(
     Published curves stand beside runs of the paper's models that used the published weights; with `all_published`,
     beside all runs of these models.
     """
-    runs = unique_labels(runs)
+    runs = wording.unique_labels(runs)
     present = list(dict.fromkeys(measure_task for _, results in runs for measure_task in results.measure_tasks()))
     every = [results for _, results in runs]
-    chart_of = {measure: figure_name(measure, every) for measure, _ in present}
+    chart_of = {measure: wording.figure_name(measure, every) for measure, _ in present}
     charts = []
     for name in dict.fromkeys((*PAPER_MEASURES, *chart_of.values())):
         measure_tasks = [(measure, task) for measure, task in present if chart_of[measure] == name]
-        measure_tasks.sort(key=lambda s: (s[0] != name, s[1] != "", s[1] != AVERAGE))
+        measure_tasks.sort(key=lambda s: (s[0] != name, s[1] != "", s[1] != wording.AVERAGE))
         panels = [
             sweep_panel(runs, *measure_task, statistic, all_published=all_published) for measure_task in measure_tasks
         ]
@@ -136,11 +119,11 @@ def sweep_charts(
             panels += [
                 sweep_panel(runs, *measure_task, statistic, all_published=False, baseline=baseline)
                 for measure_task in measure_tasks
-                for baseline in other_baselines(every, *measure_task)
+                for baseline in wording.other_baselines(every, *measure_task)
             ]
         panels_with_lines = tuple(panel for panel in panels if panel.lines)
         if panels_with_lines:
-            charts.append(Chart(name, title(measure_tasks[0][0], every), panels_with_lines))
+            charts.append(Chart(name, wording.title(measure_tasks[0][0], every), panels_with_lines))
     titles = [chart.title for chart in charts]
     return [replace(c, title=f"{c.title} ({c.name})") if titles.count(c.title) > 1 else c for c in charts]
 
@@ -150,7 +133,7 @@ def leading_charts(names: Sequence[str]) -> list[str]:
     return [name for name in names if name in PAPER_MEASURES] or list(names)[:4]
 
 
-def line_styles(runs: Sequence[LabelledResults]) -> dict[str, tuple[str, int]]:
+def line_styles(runs: Sequence[wording.LabelledResults]) -> dict[str, tuple[str, int]]:
     """A colour and a line style by label: runs of one encoder share its colour, and each of them has a style. Where all
     are of one encoder, each transform has a colour instead."""
     single_encoder = len({results.info.model.encoder or label for label, results in runs}) == 1
@@ -161,7 +144,7 @@ def line_styles(runs: Sequence[LabelledResults]) -> dict[str, tuple[str, int]]:
         transform = info.transform.name if single_encoder and info.transform.name != "none" else ""
         families.setdefault((info.model.encoder or label, transform), []).append((changed, i, label))
     members = {transform or sorted(family)[0][2]: sorted(family) for (_, transform), family in families.items()}
-    suffixes = {label: seeds_suffix(results) for label, results in runs}
+    suffixes = {label: wording.seeds_suffix(results) for label, results in runs}
     # a mean over seeds has its runs' colour
     bare_names = {name: name.removesuffix(suffixes.get(name, "")) for name in members}
     hue = colours(list(bare_names.values()))
@@ -173,17 +156,23 @@ def line_styles(runs: Sequence[LabelledResults]) -> dict[str, tuple[str, int]]:
 
 
 def sweep_panel(
-    runs: Sequence[LabelledResults], measure: str, task: str, statistic: str, *, all_published: bool, baseline: str = ""
+    runs: Sequence[wording.LabelledResults],
+    measure: str,
+    task: str,
+    statistic: str,
+    *,
+    all_published: bool,
+    baseline: str = "",
 ) -> Panel:
     """One measure across models. Only lines with a finite value; `statistic` falls back to the measure's own."""
     styles = line_styles(runs)
     if not baseline:  # one statistic for the panel, even if some runs lack it
-        each = [key.name for _, results in runs if (key := main_key(results, measure, task, wanted=statistic))]
+        each = [key.name for _, results in runs if (key := wording.main_key(results, measure, task, wanted=statistic))]
         statistic = next((name for name in (statistic, "share_of_room", "adjusted", *each) if name in each), statistic)
     key = Key(measure, statistic, task, baseline=baseline) if baseline else Key.of(measure, statistic, task)
     lines: list[Line] = []
     overlaid_models: set[str] = set()
-    for marker, ((label, results), shown) in enumerate(zip(runs, mix_labels(measure, runs), strict=True)):
+    for marker, ((label, results), shown) in enumerate(zip(runs, wording.mix_labels(measure, runs), strict=True)):
         colour, dash = styles[label]
         line = curve_line(results, key, label=label, colour=colour, marker=marker)
         if line is None:
@@ -196,15 +185,15 @@ def sweep_panel(
             lines.append(Line(f"{model}, published", label, y, None, None, colour, marker, published=True))
     every = [results for _, results in runs]
     definition = next((d for results in every if (d := results.info.definition(measure, task))), "")
-    if name := next((name for results in every if (name := baseline_label(results, key))), ""):
-        own_size = f"chance at each {group_size_phrase(every, measure)}"
+    if name := next((name for results in every if (name := wording.baseline_label(results, key))), ""):
+        own_size = f"chance at each {wording.group_size_phrase(every, measure)}"
         definition += f"; {own_size if name == SIZE_MATCHED else f'{name} chance'}"
     return Panel(
         measure=measure,
         task=task,
         statistic=statistic,
         definition=definition,
-        y_label=axis_label(measure, statistic, every, task, baseline),
+        y_label=wording.axis_label(measure, statistic, every, task, baseline),
         lines=tuple(lines),
         threshold=reference_line(measure, every) if statistic == "adjusted" else None,
         baseline=baseline,
@@ -215,10 +204,10 @@ def sweep_panel(
 
 def scale(runs: Sequence[Results], measure: str, lines: Sequence[Line]) -> str:
     """The scale of a panel: `LOG` for positive lengths, one name for cosines and shares, else the unit."""
-    unit = unit_label(runs, measure)
-    if unit in LOG_UNITS and all((line.y[np.isfinite(line.y)] > 0).all() for line in lines):
+    unit = wording.unit_label(runs, measure)
+    if unit in wording.LOG_UNITS and all((line.y[np.isfinite(line.y)] > 0).all() for line in lines):
         return LOG
-    return "to 1" if unit in UNITS_TO_ONE else unit
+    return "to 1" if unit in wording.UNITS_TO_ONE else unit
 
 
 def reference_line(measure: str, runs: Sequence[Results]) -> float | None:
@@ -229,7 +218,7 @@ def reference_line(measure: str, runs: Sequence[Results]) -> float | None:
 
 def published_curve(model: str | None, results: Results, key: Key) -> np.ndarray | None:
     """The published curve of the key's measure, of the same definition and kind of baseline; None if there is none."""
-    if baseline_label(results, key):
+    if wording.baseline_label(results, key):
         return None
     published_key = key._replace(measure=results.info.definition_name(key.measure))
     return finite_curve(references.published_curves(model).get(published_key)) if model else None
