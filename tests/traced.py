@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from ctxexp import Corpus, EncodedSentence, Encoder, Engine, Sentence
-from ctxexp.vectors import Store
 from ctxexp.vectors.encoding import EncodingWorkers, open_store
 
 
@@ -58,7 +57,7 @@ def text(n: int = 120) -> Corpus:
     return Corpus.of("text", [[*(f"w{i}" for i in rng.integers(0, 9, 1 + j % 9)), str(j)] for j in range(n)])
 
 
-def encoded(cache: Path, engine: Engine | None = None, encoder: TracingEncoder | None = None, **choices: Any) -> Store:
+def encoded(cache: Path, engine: Engine | None = None, encoder: TracingEncoder | None = None, **choices: Any) -> Any:
     """The stored vectors of `text()`, encoded by the engine's workers (None: here)."""
     cache.mkdir(exist_ok=True)
     encoder = encoder or TracingEncoder(cache)

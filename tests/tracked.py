@@ -12,7 +12,7 @@ from mlflow import MlflowClient
 
 from ctxexp import Results, Run, Sink
 from ctxexp.files.process import job_folder, new_id
-from ctxexp.jobs import Job, Sinks, job, new_run
+from ctxexp.jobs import Sinks, job, new_run
 from ctxexp.sinks import Sweep, database
 from tests.shipped import MlflowSink
 
@@ -22,7 +22,7 @@ def run_of(folder: Path, store: Path, name: str = "bert", **more: Any) -> Run:
     return new_run(folder, store, **{"name": name, "key": name, "params": {}, "config": "", **more})
 
 
-def tracked(run: Run, *, overrides: Sequence[str] = (), **sinks: Sink) -> AbstractContextManager[Job]:
+def tracked(run: Run, *, overrides: Sequence[str] = (), **sinks: Sink) -> AbstractContextManager[Any]:
     """The job of a run, told to these sinks by label."""
     return job(run, Sinks(sinks), overrides=overrides)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ctxexp.command import Built
-from ctxexp.command.key import key_of
 from tests.composed import composed
 
 
@@ -28,7 +27,7 @@ def test_check_key_and_run_share_parts_that_are_built_once(tmp_path: Path) -> No
     built = Built(config)
     built.check_objective()
     built.check()
-    assert key_of(config, built.study)
+    assert built.key()
     assert built.title == "random_words"
     assert built.run(tmp_path).info.model.name == "random_words"
     assert calls == dict.fromkeys(("model", "dataset", "control", "baseline", "engine"), 1)

@@ -20,9 +20,7 @@ import pyarrow.parquet
 import pytest
 
 from ctxexp import Corpus, CtxexpError
-from ctxexp.command.config import WordOptions
-from ctxexp.command.face import corpus_of
-from ctxexp.command.names import choose_text
+from ctxexp.command import Built, configured
 from ctxexp.errors import ConfigError, DataError
 from tests.shipped import text
 
@@ -46,10 +44,6 @@ ODD = [
         "می\u200cخواهم",
     ),
 ]
-WORDS = WordOptions(
-    tokenizer="english", lower=False, fold_case=True, punctuation=False, deduplicate=False, max_contexts=None,
-    max_sentences=None, sample=None,
-)  # fmt: skip
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress,
     ".zst": lambda data: pa.compress(data, codec="zstd", asbytes=True),
@@ -208,19 +202,22 @@ def test_a_folder_is_read_by_kind_and_says_what_it_leaves(tmp_path: Path, caplog
         read(tmp_path)
 
 
+def texts_of(table: Any, **choices: Any) -> list[str]:
+    corpus = Built(configured("bert", table, "words.deduplicate=false", **choices)).corpus
+    return [sentence.text for sentence in corpus.sentences]
+
+
 def test_tables_in_memory_are_read_as_files_are(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     texts = ["The bank .", "NA", "", None, "A dog ."]
     frame = pd.DataFrame({"text": texts, "label": range(5)}, index=list("abcde"))
     series = pd.DataFrame({"text": pd.Series(texts, dtype="string")})
 
     def found(table: Any, column: str | None = None) -> list[str]:
-        corpus = corpus_of("bert", table, WORDS, column)
-        assert corpus is not None
-        return [sentence.text for sentence in corpus.sentences]
+        return texts_of(table, column=column)
 
     columns = {"text": texts, "label": [1] * 5}
     rows = [{"sentence": one} for one in texts]
-    tables = [frame, series, columns, rows, (row for row in rows), pa.table(columns), iter(frame.to_dict("records"))]
+    tables = [frame, series, columns, rows, (row for row in rows), iter(frame.to_dict("records"))]
     for table in tables:
         caplog.clear()
         assert found(table) == ["The bank .", "NA", "A dog ."]
@@ -246,17 +243,13 @@ def test_a_data_set_of_the_library_is_a_table() -> None:
     )
     rows = datasets.Dataset.from_list([{"text": "A dog ."}, {"text": None}, {"text": "A cat ."}])
     for table in (rows, rows.to_iterable_dataset()):
-        corpus = corpus_of("bert", table, WORDS)
-        assert corpus is not None
-        assert [sentence.text for sentence in corpus.sentences] == ["A dog .", "A cat ."]
+        assert texts_of(table) == ["A dog .", "A cat ."]
     with pytest.raises(ConfigError, match=r"a mapping of data sets \(train, test\); give one, as in text\['train'\]"):
-        corpus_of("bert", datasets.DatasetDict({"train": rows, "test": rows}), WORDS)
+        texts_of(datasets.DatasetDict({"train": rows, "test": rows}))
 
 
 def test_python_takes_what_the_command_line_takes() -> None:
-    names = ("huggingface", "polysemy", "text")
-    assert choose_text("polysemy", names) == ["dataset=polysemy"]
-    assert choose_text("rows.csv", names) == ["dataset=text", "dataset.path=rows.csv"]
-    assert choose_text("owner/name", names) == ["dataset=huggingface", "dataset.path=owner/name"]
-    assert choose_text(Path("polysemy"), names) == ["dataset=text", "dataset.path=polysemy"]
-    assert choose_text("nowhere", names) == ["dataset=text", "dataset.path=nowhere"]
+    for given, path in (("rows.csv", "rows.csv"), (Path("polysemy"), "polysemy"), ("nowhere", "nowhere")):
+        part = configured("bert", given).dataset
+        assert (part.name, part.arguments["path"]) == ("text", path)
+    assert configured("bert", "polysemy").dataset.name == "polysemy"

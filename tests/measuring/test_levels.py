@@ -11,7 +11,6 @@ import pytest
 from engine import measure, reader_of
 
 from ctxexp import Corpus, Occurrences, Pair
-from ctxexp.baselines import Among
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.baseline_levels import mean_cosine_level
 from tests.engine import ALL, Memory, contextual, shelve
@@ -28,7 +27,7 @@ def small(*, repeat: int = 1, n: int = 12, links: tuple[tuple[int, int], ...] = 
     return Memory(shelf, [contextual(shelf, 1.0)]), Occurrences.of(shelf, corpus)
 
 
-def level(store: Memory, occurrences: Occurrences, over: Among) -> Any:
+def level(store: Memory, occurrences: Occurrences, over: Any) -> Any:
     reader = reader_of(store.layers[0], occurrences, block_bytes=2000)
     return mean_cosine_level(reader.blocks_of, occurrences, over)
 
@@ -75,7 +74,7 @@ def test_sentences_that_gold_pairs_link_are_not_unrelated() -> None:
 
 @pytest.mark.parametrize("over", ["sentence", "row"])
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
-def test_a_level_knows_no_scale_of_rows(over: Among, scale: float) -> None:
+def test_a_level_knows_no_scale_of_rows(over: Any, scale: float) -> None:
     store, occurrences = small()
     expected = level(store, occurrences, over).value
     store.layers[0] = store.layers[0] * np.float32(scale)
@@ -97,7 +96,7 @@ def test_draws_take_one_sentence_of_those_that_gold_pairs_link() -> None:
 
 
 @pytest.mark.parametrize(("over", "baseline"), [("sentence", OnePerSentence), ("row", Uniform)])
-def test_levels_are_the_mean_of_many_draws(over: Among, baseline: type[OnePerSentence] | type[Uniform]) -> None:
+def test_levels_are_the_mean_of_many_draws(over: Any, baseline: type[OnePerSentence] | type[Uniform]) -> None:
     store, occurrences = small(n=60)
     groups = baseline(size=20, redraws=3000).groups(occurrences, np.random.default_rng(1))
     draws = np.array([float(mean_cosine(store.layers[0][rows])) for rows in groups])

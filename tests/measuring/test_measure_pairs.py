@@ -12,8 +12,8 @@ import pytest
 from engine import measure_pairs
 
 from ctxexp import Corpus, Estimate, Group, Metric, Pair, Reading, Results, Sentence, Transform
-from ctxexp.errors import DataError, MetricError, TransformError
-from ctxexp.measuring.rows import _all_equal, require_pairs
+from ctxexp.errors import MetricError, TransformError
+from ctxexp.measuring.rows import _all_equal
 from ctxexp.results import Key
 from ctxexp.vectors.stores import layer_mixes
 from tests.engine import TextFile
@@ -275,11 +275,6 @@ def test_a_transform_that_fails_names_the_mix() -> None:
 
     with pytest.raises(TransformError, match=r"transform 'late' failed in fit\(\) at mix 'last2': ValueError: enough"):
         run(corpus, vectors, transform=Late)
-
-
-def test_a_corpus_without_pairs_is_refused() -> None:
-    with pytest.raises(DataError, match=r"sts: compares gold sentence pairs, but data set 'plain' has none; .*sts_b"):
-        require_pairs(Corpus.of("plain", [["a"]]), ["sts"])
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,14 @@ from ctxexp_papers.twins.strata import StrataLevel, strata_level
 from engine import measure
 
 from ctxexp import Occurrences
-from ctxexp.groups import Gather
 from ctxexp.maths import mean_cosine
 from tests.engine import ALL, Memory, world
 
 
 def found(store: Memory, occurrences: Occurrences, scheme: Twins) -> StrataLevel:
     rows = np.unique(occurrences.by_sentence.rows)
-    gather = Gather(store.dim, 1 << 16)
     return strata_level(
-        lambda chosen: gather(store.layers[0], chosen),
+        store.layers[0].__getitem__,
         occurrences,
         occurrences.by_word,
         rows,

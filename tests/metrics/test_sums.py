@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
-from ctxexp.baselines import Among
 from ctxexp.maths import Batch, SumForm, Sums, mean_cosine, resampling
 from ctxexp.maths.geometry import mean_cosine_to_mean
 from ctxexp.maths.statistics import summary
@@ -107,7 +108,7 @@ def test_lengths_of_rows() -> None:
 
 
 @pytest.mark.parametrize("over", ["sentence", "row"])
-def test_levels(over: Among) -> None:
+def test_levels(over: Any) -> None:
     """Against the cosines of each thing with every other one; rows without direction are none."""
     form = BaselineSums(over)
     whole, parts = merge_parts(form)

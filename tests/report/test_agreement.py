@@ -16,7 +16,6 @@ from warm import Warm
 
 import ctxexp
 from ctxexp.models import minis
-from ctxexp.report.findings import findings
 
 LEAST = 0.02
 
@@ -93,7 +92,7 @@ def random_bert() -> ctxexp.Encoder:
 def test_without_training_no_direction_is_spoken_of(model: str, random_bert: ctxexp.Encoder, tmp_path: Path) -> None:
     options = ["weights=untrained"] if model != "random" else []
     encoder = model if options else random_bert
-    sentences = findings(ctxexp.measure(encoder, options=options, folder=tmp_path, progress=False))
+    sentences = ctxexp.measure(encoder, options=options, folder=tmp_path, progress=False).findings()
     assert len(sentences) == 4
     for sentence in sentences:
         assert re.search(": (flat over|no change over|a negative control|without an interval)", sentence), sentence

@@ -17,10 +17,8 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from ctxexp import Corpus, Occurrences, Results
-from ctxexp.report.page import write_report
+from ctxexp import Corpus, Occurrences, Results, compare
 from ctxexp.report.page.explorer import (
-    Explorer,
     WordMap,
     excerpt,
     explorer_data,
@@ -29,9 +27,8 @@ from ctxexp.report.page.explorer import (
     spread_layers,
     unpack,
 )
-from ctxexp.testing.transforms import row_index
 from tests.browser import headless, texts, wait_until
-from tests.engine import measure
+from tests.engine import measure, shelve
 from tests.made import told
 from tests.shipped import MaxExplainableVariance, SelfSimilarity, polysemy
 
@@ -56,7 +53,7 @@ class Random:
 def runs() -> list[tuple[str, Results]]:
     """What the default sweep measures of words, of made vectors: as many words, sentences and layers."""
     corpus = polysemy()
-    shelf = row_index(corpus)
+    shelf = shelve(corpus)
     occurrences = Occurrences.of(shelf, corpus, keep=str.isalpha)
     found = []
     for seed, (name, n) in enumerate(LAYERS.items()):
@@ -67,7 +64,7 @@ def runs() -> list[tuple[str, Results]]:
     return found
 
 
-def data_of(labelled_runs: list[tuple[str, Results]]) -> Explorer:
+def data_of(labelled_runs: list[tuple[str, Results]]) -> Any:
     data = explorer_data(labelled_runs)
     assert data is not None
     return data
@@ -187,17 +184,17 @@ def test_the_page_of_a_large_text_and_deep_models_stays_below_8_mb(tmp_path: Pat
     vocabulary = ["".join(map(chr, rng.integers(97, 123, 7))) for _ in range(3000)]
     ranks = 1 / np.arange(1, 3001)
     corpus = Corpus.of("large", [rng.choice(vocabulary, 40, p=ranks / ranks.sum()).tolist() for _ in range(2500)])
-    shelf = row_index(corpus)
+    shelf = shelve(corpus)
     occurrences = Occurrences.of(shelf, corpus, keep=str.isalpha)
     store = Random(shelf.unit_codes, 25, 1)
     points = WordMap(shelf, occurrences, corpus, dim=8, most=3072)
     results = measure(store, occurrences, METRICS, observers={"word_map": points}, bootstrap=5)
     assert len(results.tables["word_map"]) > 3072
     many = [(f"model {i}", replace(results, info=told(name=f"model {i}"))) for i in range(6)]
-    path = write_report(many, tmp_path / "report.html")
+    path = compare(dict(many)).report(tmp_path / "report.html")
     assert path.stat().st_size < 8e6
     assert size(data_of(many).blocks) > 0.6 * 1.8e6  # and what fits is there
-    assert write_report(many[:1], path).stat().st_size < 8e6
+    assert compare(dict(many[:1])).report(path).stat().st_size < 8e6
 
 
 @pytest.mark.parametrize(
@@ -213,7 +210,7 @@ def test_an_excerpt_holds_the_word_in_its_place(text: str, start: int) -> None:
 def test_a_run_without_points_has_no_explorer(tmp_path: Path) -> None:
     bare = [(label, replace(results, tables={})) for label, results in runs()]
     assert explorer_data(bare) is None
-    page = write_report(bare, tmp_path / "report.html").read_text(encoding="utf-8")
+    page = compare(dict(bare)).report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert 'id="explorer"' not in page
     mixed = data_of([runs()[0], bare[1]])
     assert [model["label"] for model in mixed.overview["models"]] == ["bert"]
@@ -221,7 +218,7 @@ def test_a_run_without_points_has_no_explorer(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_report(runs(), tmp_path_factory.mktemp("explorer") / "report.html")
+    return compare(dict(runs())).report(tmp_path_factory.mktemp("explorer") / "report.html")
 
 
 def test_the_default_sweeps_page_can_be_sent_by_mail(page: Path) -> None:

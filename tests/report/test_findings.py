@@ -11,7 +11,7 @@ import pytest
 
 from ctxexp import Results
 from ctxexp.report.claims import layer_changes
-from ctxexp.report.findings import chart_finding, comparison_finding, finding, findings, marked_steps
+from ctxexp.report.findings import chart_finding, comparison_finding, finding
 from ctxexp.results import Estimates, Key, RunInfo
 from tests.made import results_with, stated, told
 from tests.shipped import STS, Anisotropy, SelfSimilarity, WordNorm
@@ -98,12 +98,13 @@ def test_a_text_that_lacks_bands_says_so_and_one_without_any_says_how_much_it_ta
 
 def test_steps_that_adjusted_reverses_are_marked_and_not_spoken_of() -> None:
     turns = run([0.77, 0.87, 0.72], [0.25, 0.60, 0.21])  # adjusted .58, .35, .57
-    assert marked_steps(turns, SHARE) == (
-        "* at layers 1 and 2, adjusted moves the other way: its ceiling, 1 − chance, moved"
+    assert turns.opposite_steps(SHARE) == (
+        [1, 2],
+        "* at layers 1 and 2, adjusted moves the other way: its ceiling, 1 − chance, moved",
     )
     assert "adjusted" not in finding(turns)
-    assert marked_steps(run([0.77, 0.87, 0.72]), SHARE) == ""
-    assert marked_steps(run([0.77, 0.87, 0.72], [0.25, 0.60, 0.21], half=1.0), SHARE) == ""  # no step is claimed
+    assert run([0.77, 0.87, 0.72]).opposite_steps(SHARE) == ([], "")
+    assert run([0.77, 0.87, 0.72], [0.25, 0.60, 0.21], half=1.0).opposite_steps(SHARE)[0] == []  # no step is claimed
 
 
 def test_a_negative_control_has_no_direction() -> None:
@@ -118,7 +119,7 @@ def test_one_layer_none_and_no_interval() -> None:
     assert finding(run([0.95, 0.3], half=None)).startswith(bare)
     assert finding(run([0.95, 0.3], seeds=(0, 1))).startswith(bare)  # a spread over seeds is no interval
     assert finding(Results()) == ""
-    assert findings(Results()) == []
+    assert Results().findings() == []
 
 
 def test_each_measure_has_its_own_direction_and_name() -> None:
@@ -127,7 +128,7 @@ def test_each_measure_has_its_own_direction_and_name() -> None:
     curves |= {"anisotropy/mean_cosine_ci_high": y + 0.01, "mine/raw": -y}
     curves |= {"mine/raw_ci_low": -y - 0.01, "mine/raw_ci_high": -y + 0.01}
     results = results_with(curves, info=told(measures=MEASURES))
-    assert findings(results, "gpt2") == [
+    assert results.findings("gpt2") == [
         "In gpt2, unrelated words grow more alike up to the last layer, 1 (0.10, 0.50 at layers 0, 1).",
         "Length of word vectors in gpt2: without an interval no change is claimed (3.0, 15.0 at layers 0, 1).",
         "Mine in gpt2: a fall up to the last layer, 1 (-0.10, -0.50 at layers 0, 1).",
@@ -152,7 +153,7 @@ def test_variants_and_tasks_are_told_apart() -> None:
     curves = {"mine/raw": y, **{f"mine/raw_ci_{end}": values for end, values in ends.items()}}
     curves |= {f"sts/STS12/{name.partition('/')[2].replace('raw', 'all')}": values for name, values in curves.items()}
     info = {"mine": replace(MEASURES["self_similarity"], variant="centred"), **stated(sts=STS())}
-    assert [said.partition(" grow ")[0] for said in findings(results_with(curves, info=told(measures=info)), "a")] == [
+    assert [said.partition(" grow ")[0] for said in results_with(curves, info=told(measures=info)).findings("a")] == [
         "In a, words (centred)",
         "In a, similarities of sentences (STS12)",
     ]

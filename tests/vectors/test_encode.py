@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Event, current_thread
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from ctxexp import Corpus, EncodedSentence, Sentence
 from ctxexp.command import Progress
 from ctxexp.errors import ConfigError, DataError, EncodingError, ModelError, StoreError
 from ctxexp.files.code_version import code_version
-from ctxexp.vectors import Store, StoreWriter
+from ctxexp.vectors import StoreWriter
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import encoding as batched
 from ctxexp.vectors.encoding import open_store
@@ -36,12 +37,12 @@ from tests.traced import Counted, corpus, vectors
 ROOT = Path(__file__).parents[2]
 
 
-def rows(store: Store, i: int, layer: int) -> np.ndarray:
+def rows(store: Any, i: int, layer: int) -> np.ndarray:
     s = store.stored_of[i]
     return store.layer(layer)[store.offsets[s] : store.offsets[s + 1]]
 
 
-def assert_holds(store: Store, made: Corpus) -> None:
+def assert_holds(store: Any, made: Corpus) -> None:
     for i, sentence in enumerate(made.sentences):
         s = store.stored_of[i]
         own = slice(store.offsets[s], store.offsets[s + 1])

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import zipfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,9 +20,10 @@ from sklearn.metrics import roc_auc_score
 
 from ctxexp import Corpus, Pairs
 from ctxexp.errors import ConfigError, DataError, MetricError
-from ctxexp.testing.by_name import conform
+from ctxexp.testing import check
 from tests.engine import Sides
 from tests.gold_pairs import cosines, measured, pairs
+from tests.shipped import shipped
 
 # Edit distance.
 
@@ -208,6 +210,6 @@ def test_qnli_errors_say_file_and_line(tmp_path: Path) -> None:
     ("name", "options"), [("edit_distance", {}), ("edit_distance", {"threshold": 10}), ("qnli", {})]
 )
 def test_the_metrics_conform(name: str, options: dict[str, Any]) -> None:
-    report = conform(f"metric/{name}", options)
-    assert " 0 broken" in report
-    assert "warned" not in report
+    report = check("metric", partial(shipped("metric", name), **options))
+    assert report.failures == {}
+    assert "warned" not in str(report)

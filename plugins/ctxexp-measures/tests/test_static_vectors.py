@@ -20,7 +20,7 @@ import ctxexp
 from ctxexp import Block, Corpus, Group, Results
 from ctxexp.command import registry
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.models.word_vectors import read_vectors, write_text
+from ctxexp.models.word_vectors import read_vectors
 from ctxexp.report import axis_label
 from ctxexp.report.comparison import write_summary
 from ctxexp.report.terminal import table_texts
@@ -243,7 +243,8 @@ def test_mistakes(arguments: dict[str, Any], error: type[Exception], message: st
 def test_from_a_file_of_vectors_through_the_whole_flow(data: Path, tmp_path: Path) -> None:
     """A static model's occurrences are all alike: its static vectors are the file's own, and so are the scores."""
     x = np.random.default_rng(5).normal(size=(28, 6)).astype(np.float32)
-    write_text(tmp_path / "v.txt", WORDS[:28], x)
+    lines = [" ".join([word, *map(str, row)]) for word, row in zip(WORDS, x.tolist(), strict=False)]
+    (tmp_path / "v.txt").write_text("\n".join(lines), encoding="utf-8")
     rng = np.random.default_rng(0)
     corpus = Corpus.of("c", [[WORDS[i] for i in rng.choice(30, 12, replace=False)] for _ in range(60)])
     results = ctxexp.measure(
