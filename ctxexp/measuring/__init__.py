@@ -153,7 +153,7 @@ class _Pass:
         n = block.x.shape[1]
         more = f" (or one of {len(block) - 1} more of {n} rows)" if len(block) > 1 else ""
         where = f"{_NAMES.get(kind, kind)} {block.keys[0]!r}{more}"
-        reader.call_metric(label, metric, where, partial(metric._update_block, block))
+        reader.call_metric(label, metric, where, partial(metric.update_block, block))
         if shares is None or block.rows is None or metric.over not in INFLUENCED or not isinstance(metric, GroupMean):
             return
         call = partial(metric._row_influence, block)

@@ -95,6 +95,8 @@ class Reading:
     """How a metric's values are read, by figures, tables and claims.
 
     Args:
+        unit: The unit of its values: `cosine`, `l2 norm`; `share`: of a group's variance, 1 where its rows lie on one
+            line through the origin.
         subject: What a change of the value is about, in the plural (`words`); with `lower` and `higher`, or none.
         lower: What it grows where the value falls: `more context-specific`.
         higher: What it grows where the value rises.
@@ -110,6 +112,7 @@ class Reading:
         ''
     """
 
+    unit: str = ""
     subject: str = ""
     lower: str = ""
     higher: str = ""
@@ -123,11 +126,10 @@ class Reading:
 class Metric(ABC):
     """A measure of one layer, fed one complete group of rows at a time. One instance serves one layer.
 
-    `title` is its name on figures (default: its label), `unit` that of its values (`cosine`, `l2`; `share`: of a
-    group's variance, 1 where its rows lie on one line through the origin), `min_rows` the least number of rows that a
-    group must have to be scored (in `GroupMean`: 2), `definition` one line on what is computed, and `reading` how its
-    values are read. `variant` tells metrics of one title apart, empty for the usual one: variants are panels of one
-    figure, and none is compared with published values of another.
+    `title` is its name on figures (default: its label), `definition` one line on what is computed, `reading` how its
+    values are read, and `min_rows` the least number of rows that a group must have to be scored (in `GroupMean`: 2).
+    `variant` tells metrics of one title apart, empty for the usual one: variants are panels of one figure, and none is
+    compared with published values of another.
 
     `invariances` names what leaves the numbers as they are: `rotation` of the space, `scale` (one factor for all rows),
     `row_scale` (a factor per row), `shift` (one vector added to all rows), `permutation` of a group's rows. An instance
@@ -160,7 +162,6 @@ class Metric(ABC):
 
     over: ClassVar[Over]
     title: str = ""
-    unit: ClassVar[str] = ""
     definition: str = ""
     variant: str = ""
     reading: ClassVar[Reading] = Reading()
@@ -205,7 +206,7 @@ class Metric(ABC):
             group: The rows of a word, a sentence or a table, in the corpus's order.
         """
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         """Take many groups of equal size at once. Override where a batch is faster."""
         for group in block:
             self.update(group)
@@ -310,9 +311,9 @@ class GroupMean(Metric):
         return left_out
 
     def update(self, group: Group) -> None:
-        self._update_block(Block.of(group))
+        self.update_block(Block.of(group))
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         has_scores = block.x.shape[1] >= self.min_rows
         scores = np.asarray(block.prepared_rows.apply(self.score)) if has_scores else np.full(len(block), np.nan)
         self._keep(block, scores)
@@ -359,7 +360,7 @@ def describe(label: str, metric: Metric, baseline_source: str = "") -> MeasureIn
         title=metric.title,
         variant=metric.variant,
         definition=metric.definition or label.replace("_", " "),
-        unit=metric.unit,
+        unit=reading.unit,
         over=metric.over,
         main=reading.main,
         line=reading.line,

@@ -223,8 +223,8 @@ class STS(SimilarityMetric):
     """
 
     title = "Semantic textual similarity"
-    unit = "Spearman × 100"
     reading = Reading(
+        unit="Spearman × 100",
         subject="similarities of sentences",
         lower="less like people's judgements",
         higher="more like people's judgements",
@@ -306,8 +306,7 @@ class SenseSeparation(GroupMean):
 
     over = "sense"
     title = "Separation of word senses"
-    unit = "cosine"
-    reading = Reading(subject="the senses of a word", lower="less separate", higher="more separate")
+    reading = Reading(unit="cosine", subject="the senses of a word", lower="less separate", higher="more separate")
     definition = "mean cosine of a word's same-sense pairs minus that of its cross-sense pairs"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
@@ -327,7 +326,7 @@ class SenseSeparation(GroupMean):
     def baseline_value(self, x: np.ndarray) -> float:
         return float("nan")
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         for group in block:
             parts = self._separation(str(group.key), _labels(group), group.x)
             self._keep(Block.of(group), parts[:1] - parts[1:2])

@@ -52,8 +52,8 @@ class SelfSimilarity(GroupMean):
 
     over = "word"
     title = "Self-similarity of words"
-    unit = "cosine"
     reading = Reading(
+        unit="cosine",
         subject="words",
         lower="more context-specific",
         higher="less context-specific",
@@ -114,8 +114,9 @@ class IntraSentenceSimilarity(GroupMean):
 
     over = "sentence"
     title = "Intra-sentence similarity"
-    unit = "cosine"
-    reading = Reading(subject="the words of a sentence", lower="less alike", higher="more alike", maximum=1.0)
+    reading = Reading(
+        unit="cosine", subject="the words of a sentence", lower="less alike", higher="more alike", maximum=1.0
+    )
     _cosine_statistic: ClassVar[str] = "baseline"
 
     def __init__(
@@ -191,8 +192,8 @@ class MaxExplainableVariance(GroupMean):
 
     over = "word"
     title = "Maximum explainable variance"
-    unit = "share"
     reading = Reading(
+        unit="share",
         subject="words",
         lower="harder to replace by one vector each",
         higher="easier to replace by one vector each",
@@ -239,8 +240,9 @@ class Anisotropy(Metric):
 
     over = "sample"
     title = "Anisotropy"
-    unit = "cosine"
-    reading = Reading(subject="unrelated words", lower="less alike", higher="more alike", main="mean_cosine")
+    reading = Reading(
+        unit="cosine", subject="unrelated words", lower="less alike", higher="more alike", main="mean_cosine"
+    )
     _cosine_statistic: ClassVar[str] = "mean_cosine"
     definition = "mean cosine over all pairs of random occurrences"
     invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
@@ -294,8 +296,7 @@ class WordNorm(Metric):
 
     over = "occurrence"
     title = "Length of word vectors"
-    unit = "l2 norm"
-    reading = Reading(subject="word vectors", lower="shorter", higher="longer")
+    reading = Reading(unit="l2 norm", subject="word vectors", lower="shorter", higher="longer")
     definition = "mean Euclidean norm of an occurrence's vector"
     invariances = frozenset({"rotation", "permutation"})
 
@@ -303,9 +304,9 @@ class WordNorm(Metric):
         self._norms: list[np.ndarray] = []
 
     def update(self, group: Group) -> None:
-        self._update_block(Block.of(group))
+        self.update_block(Block.of(group))
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         self._norms.append(block.prepared_rows.norms.ravel())
 
     def compute(self) -> dict[str, float]:

@@ -78,7 +78,7 @@ def check_metric(make: Make, *, name: str = "") -> Report:
         if kind in prototype.invariances:
             with report.law(f"invariance: {kind}"):
                 _invariance(make, groups, kind)
-    if prototype.unit == "share":
+    if prototype.reading.unit == "share":
         with report.law("a share is a share"):
             _share(make)
     with report.law("degenerate groups"):
@@ -158,7 +158,7 @@ def _blocks(make: Make, groups: Sequence[Group]) -> None:
     blocks = make()
     for same in by_size.values():
         x, labels = np.stack([group.x for group in same]), [group.labels for group in same]
-        blocks._update_block(Block([group.key for group in same], x, labels=labels))
+        blocks.update_block(Block([group.key for group in same], x, labels=labels))
     got, expected = numbers(blocks.compute()), numbers(updated_metric(make, groups).compute())
     if not equal(got, expected, tolerance=1e-6):
         raise Breach(

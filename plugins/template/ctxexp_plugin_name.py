@@ -43,7 +43,7 @@ class PluginNameSpread(ctxexp.GroupMean):
 
     over = "word"
     title = "Spread of word vectors' lengths"
-    unit = "ratio"
+    reading = ctxexp.Reading(unit="ratio")
     definition = "standard deviation over mean of a word's vector lengths"
     invariances = frozenset({"rotation", "scale", "permutation"})  # what doesn't change it; the tests try them
 

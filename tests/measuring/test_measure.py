@@ -323,7 +323,7 @@ class Large(GroupMean):
     def score(self, x: np.ndarray) -> np.ndarray:
         return np.where(x.shape[-2] > 7, 1.0, np.nan) * np.abs(x).mean((-1, -2))
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         self._keep(block, np.abs(block.x).mean((-1, -2), dtype=np.float64))
 
 
@@ -583,7 +583,7 @@ def test_a_metric_meets_what_is_measured_before_its_groups(tmp_path: Path) -> No
         def bind_text(self, text: Text) -> None:
             self.text, self.seen = text, 0
 
-        def _update_block(self, block: Block) -> None:
+        def update_block(self, block: Block) -> None:
             assert block.rows is not None
             self.seen += int(self.text.occurrences.places[block.rows].sum())
 

@@ -38,9 +38,8 @@ class Dot(Metric):
     """The mean product of a pair's vectors by sub-set, and over all pairs the covariance with gold."""
 
     over = "pair"
-    unit = "product"
     definition = "mean product"
-    reading = Reading(main="all")
+    reading = Reading(unit="product", main="all")
 
     def __init__(self) -> None:
         self.seen: dict[str, tuple[np.ndarray, np.ndarray]] = {}

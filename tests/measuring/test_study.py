@@ -210,7 +210,7 @@ class Coarseness(Metric):
 
     def update(self, group: Group) -> None: ...
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         self.eps = block.eps
 
     def compute(self) -> dict[str, float]:

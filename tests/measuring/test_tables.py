@@ -116,7 +116,7 @@ class Tabled(WordNorm):
         assert group.key == group.table.name
         self.n, self.sum = len(group.table.tokens), float(group.x.sum())
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         for group in block:
             self.update(group)
 

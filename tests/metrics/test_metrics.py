@@ -90,10 +90,13 @@ def test_a_score_a_group_is_expected() -> None:
             return np.array(0.5)
 
     with pytest.raises(MetricError, match=r"Scalar.score gave shape \(\) for 3 groups; expected one score per group"):
-        Scalar()._update_block(Block("abc", np.ones((3, 2, 2))))
+        Scalar().update_block(Block("abc", np.ones((3, 2, 2))))
 
 
-@pytest.mark.parametrize(("name", "expected"), [("line", "reading = Reading"), ("update_block", "_update_block")])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("line", "reading = Reading"), ("unit", "reading = Reading"), ("row_influence", "_row_influence")],
+)
 def test_what_nothing_would_read_is_refused(name: str, expected: str) -> None:
     with pytest.raises(MetricError, match=rf"Mine\.{name}: expected {expected}"):
         type("Mine", (GroupMean,), {name: 0.05})

@@ -378,8 +378,7 @@ class Spread(GroupMean):
 
     over = "word"
     title = "Spread of lengths"
-    unit = "share"
-    reading = Reading(line=0.2)
+    reading = Reading(unit="share", line=0.2)
 
     def __init__(self, *, variant: str = "") -> None:
         super().__init__()

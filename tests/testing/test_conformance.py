@@ -21,6 +21,7 @@ from ctxexp import (
     Metric,
     Occurrences,
     Pair,
+    Reading,
     Sense,
     Sentence,
 )
@@ -249,7 +250,7 @@ class Share(GroupMean):
     """A sound share of the first principal component, to be spoilt."""
 
     over = "word"
-    unit = "share"
+    reading = Reading(unit="share")
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})
 
     def score(self, x: np.ndarray) -> np.ndarray:
@@ -387,7 +388,7 @@ def _block_wide(self: Running, block: Block) -> None:
         (running(compute=_latest), "order of groups", "groups in another order give raw"),
         (running(update=_keeps_the_view, compute=_of_views), "lent memory", "x is only lent"),
         (running(update=_centres_in_place), "lent memory", "update changes the rows"),
-        (running(_update_block=_block_wide), "a block equals its groups", "reduce over the last two axes only?"),
+        (running(update_block=_block_wide), "a block equals its groups", "reduce over the last two axes only?"),
         (running(invariances=frozenset({"scale"})), "invariance: scale", "one factor on all rows must not matter"),
         (running(invariances=frozenset({"row_scale"})), "invariance: row_scale", "are rows at norm 1"),
         (running(update=lambda self, group: self.values.append(float(group.x[0, 0])),

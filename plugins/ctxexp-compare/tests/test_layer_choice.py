@@ -141,7 +141,7 @@ def test_sense_neighbours_against_loops() -> None:
     assert neighbour_hits(x, labels)[0].tolist() == naive(x[kept], labels[kept]).tolist()
     metric = SenseNeighbours()
     group = Group("bank", x, labels=tuple(labels))
-    metric._update_block(Block.of(group))
+    metric.update_block(Block.of(group))
     metric.update(Group("one sense", x[:3], labels=("a", "a", "a")))
     statistics = metric.compute()
     assert statistics["raw"] == pytest.approx(naive(x[kept], labels[kept]).mean())

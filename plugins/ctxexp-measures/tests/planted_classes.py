@@ -49,7 +49,7 @@ def estimate_shares(
     }
     metric = VarianceComponentsByClass(by=["pieces"])
     metric.bind_text(Text(None, None, occurrences, None, derived))  # type: ignore[arg-type]
-    metric._update_block(Block(["corpus"], x[None], attributes.rows[None]))
+    metric.update_block(Block(["corpus"], x[None], attributes.rows[None]))
     metric.resampling = np.random.default_rng(0), replicates
     return {name: value for name, value in metric.compute().items() if isinstance(value, Estimate)}
 
@@ -99,7 +99,7 @@ def simulate_separation(
         mine = np.flatnonzero(forms == i)
         x = effects[i] + cue[sentence[mine] % 2] + 0.5 * rng.normal(size=(rows, dim))
         labels = tuple(map(str, rng.permutation(sentence[mine] % 2)))
-        metric._update_block(Block([f"word{i}"], x[None], mine[None], [labels]))
+        metric.update_block(Block([f"word{i}"], x[None], mine[None], [labels]))
     metric.resampling = np.random.default_rng(0), 400
     statistics = metric.compute()
     value, level = (statistics[f"frequency 30-99/{name}"] for name in ("raw", "permuted"))

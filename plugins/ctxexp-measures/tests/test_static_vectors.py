@@ -169,7 +169,7 @@ def test_the_order_of_words_never_shows_to_the_last_bit(data: Path, vector: Any)
 def test_a_block_equals_its_groups(data: Path) -> None:
     x = np.random.default_rng(0).normal(size=(30, 7, 12)).astype(np.float32)
     block = StaticVectors(data=str(data), benchmarks=NAMES)
-    block._update_block(Block(WORDS, x))
+    block.update_block(Block(WORDS, x))
     single = fed(StaticVectors(data=str(data), benchmarks=NAMES), list(zip(WORDS, x, strict=True)))
     assert block.compute() == pytest.approx(single.compute(), abs=1e-6)
 

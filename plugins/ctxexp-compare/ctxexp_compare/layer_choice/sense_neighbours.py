@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ctxexp import Block, GroupMean
+from ctxexp import Block, GroupMean, Reading
 from ctxexp.errors import MetricError
 
 
@@ -17,7 +17,7 @@ class SenseNeighbours(GroupMean):
 
     over = "sense"
     title = "Sense of the nearest neighbour"
-    unit = "accuracy"
+    reading = Reading(unit="accuracy")
     definition = "share of occurrences whose nearest other one has the same sense"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
@@ -28,7 +28,7 @@ class SenseNeighbours(GroupMean):
     def baseline_value(self, x: np.ndarray) -> float:
         return float("nan")
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         for group in block:
             if len(group.labels) != len(group.x):
                 raise MetricError(

@@ -17,8 +17,7 @@ class FirstWordLength(GroupMean):
 
     over = "sentence"
     title = "Length of the first word"
-    unit = "ratio"
-    reading = Reading(subject="sentences' first words", lower="shorter", higher="longer")
+    reading = Reading(unit="ratio", subject="sentences' first words", lower="shorter", higher="longer")
     definition = "length of the first word's vector over the mean length of the sentence's others"
     invariances = frozenset({"rotation", "scale"})
 

@@ -31,8 +31,7 @@ class EditDistance(SimilarityMetric):
     """
 
     title = "Similarity against edit distance"
-    unit = "Spearman × 100"
-    reading = Reading(main="similarity_distance")
+    reading = Reading(unit="Spearman × 100", main="similarity_distance")
     definition = "Spearman of {similarity} with Levenshtein distance"
 
     def __init__(

@@ -19,8 +19,7 @@ class QNLI(SimilarityMetric):
     """
 
     title = "Question against answer"
-    unit = "AUC × 100"
-    reading = Reading(main="auc")
+    reading = Reading(unit="AUC × 100", main="auc")
     definition = "area under the ROC curve of {similarity} against gold 1"
 
     def columns(self, subset: str, pairs: Pairs) -> Mapping[str, np.ndarray]:

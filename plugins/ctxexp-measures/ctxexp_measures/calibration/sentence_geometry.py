@@ -24,8 +24,9 @@ class SentenceGeometry(Metric):
 
     over = "pair"
     title = "Geometry of sentence vectors"
-    unit = "cosine"
-    reading = Reading(subject="unrelated sentences", lower="less alike", higher="more alike", main="mean_cosine")
+    reading = Reading(
+        unit="cosine", subject="unrelated sentences", lower="less alike", higher="more alike", main="mean_cosine"
+    )
     definition: str = "mean cosine over all pairs of distinct sentences"
 
     def __init__(self) -> None:

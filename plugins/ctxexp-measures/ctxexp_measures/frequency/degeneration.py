@@ -48,8 +48,7 @@ class Degeneration(Metric):
     over = "corpus"
     measures_embedding_tables: ClassVar[bool] = True  # the rows of their special pieces included
     title = "Degeneration"
-    unit = "cosine"
-    reading = Reading(main="mean_cosine")
+    reading = Reading(unit="cosine", main="mean_cosine")
     definition = "mean cosine over all pairs of rows; cone, spectrum and uniformly negative direction beside it"
     invariances = frozenset({"permutation", "scale"})
 

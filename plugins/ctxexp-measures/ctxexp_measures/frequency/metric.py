@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ctxexp import Block, Corpus, Encoder, Estimate, Group, Metric, Output, Text
+from ctxexp import Block, Corpus, Encoder, Estimate, Group, Metric, Output, Reading, Text
 from ctxexp.datasets import user_path
 from ctxexp.errors import DataError, MetricError
 from ctxexp_measures.frequency.projection import Projection, draw, project
@@ -44,7 +44,7 @@ class FrequencyGeometry(Metric):
     over = "word"
     measures_embedding_tables: ClassVar[bool] = True
     title = "Frequency geometry"
-    unit = "Spearman correlation"
+    reading = Reading(unit="Spearman correlation")
     invariances = frozenset({"rotation", "permutation"})
 
     def __init__(
@@ -94,9 +94,9 @@ class FrequencyGeometry(Metric):
             self._listed = by_word
 
     def update(self, group: Group) -> None:
-        self._update_block(Block.of(group))
+        self.update_block(Block.of(group))
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         if block.table is not None:
             self._table = self._tokens(block)
             return

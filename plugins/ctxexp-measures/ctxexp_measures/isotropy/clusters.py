@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ctxexp import Reading
 from ctxexp.errors import MetricError
 from ctxexp.maths import kmeans, mean_cosine
 from ctxexp_measures.isotropy.sample import SampleMetric
@@ -29,7 +30,7 @@ class ClusterAdjustedSimilarity(SampleMetric):
 
     name: ClassVar[str] = "cluster_adjusted_similarity"
     title = "Similarity adjusted by clusters"
-    unit = "cosine"
+    reading = Reading(unit="cosine")
     statistics: ClassVar[tuple[str, ...]] = ("raw", "single", "clusters", "silhouette")
     invariances = frozenset({"rotation", "scale", "shift"})
 

@@ -29,9 +29,11 @@ class Gride(SampleMetric):
 
     name: ClassVar[str] = "gride"
     title = "Intrinsic dimension by scale"
-    unit = "dimensions"
     reading = Reading(
-        subject="word vectors", lower="spread over fewer dimensions", higher="spread over more dimensions"
+        unit="dimensions",
+        subject="word vectors",
+        lower="spread over fewer dimensions",
+        higher="spread over more dimensions",
     )
     statistics: ClassVar[tuple[str, ...]] = ("raw", *(f"scale_{n1}" for n1 in SCALES), "radius", "duplicates")
     invariances = frozenset({"rotation", "shift", "permutation"})

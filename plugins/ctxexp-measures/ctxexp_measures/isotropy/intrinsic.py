@@ -28,9 +28,11 @@ class IntrinsicDimension(SampleMetric):
 
     name: ClassVar[str] = "intrinsic_dimension"
     title = "Intrinsic dimension"
-    unit = "dimensions"
     reading = Reading(
-        subject="word vectors", lower="spread over fewer dimensions", higher="spread over more dimensions"
+        unit="dimensions",
+        subject="word vectors",
+        lower="spread over fewer dimensions",
+        higher="spread over more dimensions",
     )
     statistics: ClassVar[tuple[str, ...]] = ("raw", "mle", "duplicates")
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})

@@ -21,8 +21,7 @@ class PartitionIsotropy(SampleMetric):
 
     name: ClassVar[str] = "partition_isotropy"
     title = "Isotropy of the partition function, I(W)"
-    unit = "ratio"
-    reading = Reading(subject="word vectors", lower="less isotropic", higher="more isotropic")
+    reading = Reading(unit="ratio", subject="word vectors", lower="less isotropic", higher="more isotropic")
     statistics: ClassVar[tuple[str, ...]] = ("raw", "log")
 
     def __init__(self, *, unit_norm: bool = False, redraws: int = 0) -> None:

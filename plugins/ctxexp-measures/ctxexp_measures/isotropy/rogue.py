@@ -24,8 +24,12 @@ class RogueDimensions(SampleMetric):
 
     name: ClassVar[str] = "rogue_dimensions"
     title = "Rogue dimensions"
-    unit = "share of the mean cosine"
-    reading = Reading(subject="cosines", lower="less ruled by one dimension", higher="more ruled by one dimension")
+    reading = Reading(
+        unit="share of the mean cosine",
+        subject="cosines",
+        lower="less ruled by one dimension",
+        higher="more ruled by one dimension",
+    )
     statistics: ClassVar[tuple[str, ...]] = (
         "raw", "mean_cosine", *(f"top_{k}" for k in TOP), *(f"without_{k}" for k in TOP), "dimension",
     )  # fmt: skip

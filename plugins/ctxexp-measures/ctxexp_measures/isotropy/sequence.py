@@ -47,9 +47,11 @@ class MatrixEntropy(_OfSentences):
 
     name: ClassVar[str] = "matrix_entropy"
     title = "Matrix entropy of sentences"
-    unit = "nats"
     reading = Reading(
-        subject="the vectors of a sentence", lower="spread over fewer directions", higher="spread over more directions"
+        unit="nats",
+        subject="the vectors of a sentence",
+        lower="spread over fewer directions",
+        higher="spread over more directions",
     )
 
     def __init__(
@@ -89,8 +91,7 @@ class Curvature(_OfSentences):
 
     name: ClassVar[str] = "curvature"
     title = "Curvature of sentences"
-    unit = "radians"
-    reading = Reading(subject="sentences", lower="straighter", higher="more curved")
+    reading = Reading(unit="radians", subject="sentences", lower="straighter", higher="more curved")
     min_rows: ClassVar[int] = 3
 
     def __init__(

@@ -35,8 +35,7 @@ class IsoScoreStar(SampleMetric):
 
     name: ClassVar[str] = "isoscore_star"
     title = "IsoScore*"
-    unit = "isoscore"
-    reading = Reading(subject="word vectors", lower="less isotropic", higher="more isotropic")
+    reading = Reading(unit="isoscore", subject="word vectors", lower="less isotropic", higher="more isotropic")
     statistics: ClassVar[tuple[str, ...]] = ("raw", "isoscore", "all_of")
     invariances = frozenset({"rotation", "scale", "shift"})
 

@@ -31,7 +31,7 @@ class Spectrum(ctxexp.Metric):
     def update(self, group: Group) -> None:
         self.moments.add(group.x)
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         self.moments.add(block.x.reshape(-1, block.x.shape[-1]))
 
     @abstractmethod
@@ -79,8 +79,7 @@ class IsoScore(Spectrum):
     """
 
     title = "IsoScore"
-    unit = "isoscore"
-    reading = Reading(subject="word vectors", lower="less isotropic", higher="more isotropic")
+    reading = Reading(unit="isoscore", subject="word vectors", lower="less isotropic", higher="more isotropic")
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})
     definition = "IsoScore of all occurrences (Rudman et al. 2022)"
 
@@ -98,9 +97,11 @@ class EffectiveRank(Spectrum):
     vectors as they are. Invariant to rotation and scale.
     """
 
-    unit = "dimensions"
     reading = Reading(
-        subject="word vectors", lower="spread over fewer dimensions", higher="spread over more dimensions"
+        unit="dimensions",
+        subject="word vectors",
+        lower="spread over fewer dimensions",
+        higher="spread over more dimensions",
     )
 
     def __init__(self, *, centred: bool = True) -> None:
@@ -127,9 +128,11 @@ class ParticipationRatio(Spectrum):
     that a common direction counts. n occurrences of an isotropic d-dimensional space reach about d n / (d + n) only.
     """
 
-    unit = "dimensions"
     reading = Reading(
-        subject="word vectors", lower="spread over fewer dimensions", higher="spread over more dimensions"
+        unit="dimensions",
+        subject="word vectors",
+        lower="spread over fewer dimensions",
+        higher="spread over more dimensions",
     )
 
     def __init__(self, *, centred: bool = True) -> None:
@@ -154,8 +157,12 @@ class FirstComponent(Spectrum):
     """
 
     title = "Share of the first component"
-    unit = "share of variance"
-    reading = Reading(subject="word vectors", lower="less ruled by one direction", higher="more ruled by one direction")
+    reading = Reading(
+        unit="share of variance",
+        subject="word vectors",
+        lower="less ruled by one direction",
+        higher="more ruled by one direction",
+    )
     invariances = frozenset({"rotation", "scale", "permutation"})  # a shift changes mean_cosine
     definition = "first principal component's share of the variance of all occurrences"
 

@@ -67,8 +67,7 @@ class Symmetry(Metric):
     over = "word"
     measures_embedding_tables: ClassVar[bool] = True
     title = "Symmetry of word vectors"
-    unit = "symmetry"
-    reading = Reading(subject="word vectors", lower="less symmetric", higher="more symmetric")
+    reading = Reading(unit="symmetry", subject="word vectors", lower="less symmetric", higher="more symmetric")
     definition = "entropy of the covariance's eigenvalues over log d, words weighted by frequency (Yokoi et al. 2024)"
     invariances = frozenset({"rotation", "scale", "permutation"})
 

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from ctxexp import Block, Group, Metric, Output
+from ctxexp import Block, Group, Metric, Output, Reading
 from ctxexp.datasets import user_path
 from ctxexp.errors import UnknownName
 from ctxexp.models import WordVectors
@@ -52,7 +52,7 @@ class StaticVectors(Metric):
 
     over = "word"
     title = "Static vectors"
-    unit = "score"
+    reading = Reading(unit="score")
     invariances = frozenset({"rotation", "scale", "permutation"})
 
     def __init__(
@@ -90,9 +90,9 @@ class StaticVectors(Metric):
         self._scores: tuple[list[BenchmarkScore], int] | None = None
 
     def update(self, group: Group) -> None:
-        self._update_block(Block.of(group))
+        self.update_block(Block.of(group))
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         keys, x = block.keys, block.x
         if self.vector == "mean":
             vectors = x.mean(axis=1, dtype=np.float64)

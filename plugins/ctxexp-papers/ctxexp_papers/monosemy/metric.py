@@ -44,8 +44,8 @@ class SelfSimilarityBySenses(Metric):
     over = "sense"
     name: ClassVar[str] = "self_similarity_by_senses"
     title = "Self-similarity by number of senses"
-    unit = "cosine"
     reading = Reading(
+        unit="cosine",
         subject="words of one sense",
         lower="no more alike than words of several",
         higher="more alike than words of several",

@@ -57,9 +57,9 @@ class ByClass(Metric):
         self._text, self._of_form = text, text.derived[key]  # type: ignore[assignment]
 
     def update(self, group: Group) -> None:
-        self._update_block(Block.of(group))
+        self.update_block(Block.of(group))
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         if self._text is None or block.rows is None:
             return
         form = self._text.occurrences.forms[block.rows[:, 0]]
@@ -68,7 +68,7 @@ class ByClass(Metric):
     def score_groups(self, block: Block, named: Sequence[Sequence[str]]) -> GroupMean:
         """Score a block's groups and add each score to the group's classes; returns the scorer."""
         scorer = self.scorer()
-        scorer._update_block(block)
+        scorer.update_block(block)
         scores, influence = scorer._group_scores().scores.tolist(), scorer._row_influence(block)
         assert block.rows is not None
         for names, key, score, *rest in zip(named, block.keys, scores, block.rows, influence, strict=True):
@@ -122,7 +122,7 @@ class SelfSimilarityByClass(ByClass):
     over = "word"
     name: ClassVar[str] = "self_similarity_by_class"
     title = "Self-similarity by class of word"
-    unit = "cosine"
+    reading = Reading(unit="cosine", main="raw")
     definition = "mean cosine over all pairs of a word's occurrences"
     _cosine_statistic: ClassVar[str] = "baseline"
     invariances = frozenset({"rotation", "scale", "row_scale"})
@@ -143,7 +143,7 @@ class SenseSeparationByClass(ByClass):
     over = "sense"
     name: ClassVar[str] = "sense_separation_by_class"
     title = "Separation of word senses by class of word"
-    unit = "cosine"
+    reading = Reading(unit="cosine", main="raw")
     definition = "mean cosine of a word's same-sense pairs minus that of its cross-sense pairs"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
@@ -166,7 +166,7 @@ class SenseSeparationByClass(ByClass):
             text.derived[key] = np.array([tag or UNTAGGED for tag in tags_of_rows(text, "pos", rows)], object)
         self._tags: np.ndarray = text.derived.get(key)  # type: ignore[assignment]
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         if self._text is None or block.rows is None:
             return
         whole = [kind for kind in self.by if kind != "pos"]

@@ -57,9 +57,12 @@ class VarianceComponents(Metric):
 
     over = "corpus"
     title = "What word vectors vary with"
-    unit = "share of variance"
     reading = Reading(
-        subject="word vectors", lower="less ruled by context", higher="more ruled by context", main="context"
+        unit="share of variance",
+        subject="word vectors",
+        lower="less ruled by context",
+        higher="more ruled by context",
+        main="context",
     )
     definition = (
         "share of the variance that is sense, sentence, document or rest, not word, form or position; control=alone, "
@@ -77,9 +80,9 @@ class VarianceComponents(Metric):
     def update(self, group: Group) -> None:
         raise MetricError("variance_components: a group alone doesn't say which rows these are; measure a corpus")
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         if self._text is None or block.rows is None:
-            return super()._update_block(block)
+            return super().update_block(block)
         for name, design in self._designs(self._text).items():
             x = block.x[0][np.searchsorted(block.rows[0], design.attributes.rows)]
             n_blocks = self._text.occurrences.units.n_blocks

@@ -36,8 +36,7 @@ class Probe(Metric):
 
     over = "corpus"
     title = "Linear probe"
-    unit = "accuracy"
-    reading = Reading(own_baseline="the same probe on a control task")
+    reading = Reading(unit="accuracy", own_baseline="the same probe on a control task")
     invariances = frozenset({"scale", "shift"})  # columns are standardised: a rotation counts
 
     def __init__(
@@ -70,9 +69,9 @@ class Probe(Metric):
     def update(self, group: Group) -> None:
         raise MetricError("probe: a group alone doesn't say which words these are; measure a corpus")
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         if self._text is None or block.rows is None:
-            return super()._update_block(block)
+            return super().update_block(block)
         task = self._task(self._text)
         x = block.x[0][np.searchsorted(block.rows[0], task.rows)]
         self._right = {

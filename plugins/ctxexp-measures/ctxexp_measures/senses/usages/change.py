@@ -51,8 +51,7 @@ class SemanticChange(UsageMetric):
     needs: ClassVar[str] = "metric semantic_change compares usages of two periods"
     dataset: ClassVar[str] = "dataset=dwug"
     title = "Semantic change"
-    unit = "Spearman correlation"
-    reading = Reading(main="apd_spearman")
+    reading = Reading(unit="Spearman correlation", main="apd_spearman")
     definition = "Spearman of words' mean cosine distance between periods (APD) with graded change"
     invariances = frozenset({"rotation", "scale"})
 

@@ -40,9 +40,9 @@ class UsageMetric(Metric):
     def update(self, group: Group) -> None:
         raise MetricError(f"{type(self).__name__}: a row alone doesn't say which usage it is; measure a corpus")
 
-    def _update_block(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         if self.corpus is None or block.rows is None:
-            return super()._update_block(block)
+            return super().update_block(block)
         rows = block.rows.ravel()
         x = block.x.reshape(len(rows), -1)
         if not self.x.shape[1]:

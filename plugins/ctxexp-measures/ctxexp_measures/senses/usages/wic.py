@@ -29,9 +29,12 @@ class Wic(UsageMetric):
     needs: ClassVar[str] = "metric wic compares usages in pairs that share a sense or don't"
     dataset: ClassVar[str] = "dataset=wic"
     title = "Word in Context"
-    unit = "accuracy"
     reading = Reading(
-        subject="the usages of a word", lower="harder to tell apart", higher="easier to tell apart", main="accuracy"
+        unit="accuracy",
+        subject="the usages of a word",
+        lower="harder to tell apart",
+        higher="easier to tell apart",
+        main="accuracy",
     )
     definition = "accuracy of a threshold on the cosine of two usages, fitted on train"
     invariances = frozenset({"rotation", "scale", "row_scale"})
