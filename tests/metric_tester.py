@@ -118,7 +118,8 @@ class MetricTester:
                 same(level, {"baseline": case.baseline(group.x)}, case.within, f"seed {seed}")
 
     def test_it_keeps_the_laws_of_a_metric(self, case: Case) -> None:
-        check("metric", case.make)
+        report = check("metric", case.make)
+        assert not any(note.startswith("warned") for note in report.notes), report
 
     def test_invariances_are_those_that_are_declared(self, case: Case) -> None:
         groups = case.groups(0)

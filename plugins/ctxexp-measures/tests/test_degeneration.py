@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from pathlib import Path
 
@@ -12,69 +11,58 @@ from ctxexp_measures.frequency.degeneration import BLOCK, Degeneration, positive
 from ctxexp_measures.frequency.hull import negative_direction
 
 from ctxexp import Group
-from ctxexp.errors import MetricError
 from ctxexp.model import EmbeddingTable
-from ctxexp.testing import check
+from tests import naive
+from tests.metric_tester import Case, MetricTester, Statistics, all_rows, rows
+
+NAN = math.nan
 
 
-def cosines(x: np.ndarray) -> list[float]:
-    u = [row / math.hypot(*row) for row in x.astype(np.float64)]
-    return [float(a @ b) for a, b in itertools.combinations(u, 2)]
-
-
-def test_statistics_are_those_of_the_definitions() -> None:
-    x = (np.random.default_rng(0).normal(size=(60, 5)) + 0.8).astype(np.float32)
-    got, spectrum = statistics(x, rows=100, seed=0)
-    every = cosines(x)
-    s = np.linalg.svd(x.astype(np.float64), compute_uv=False)
+def definitions(x: np.ndarray) -> Statistics:
+    s = naive.singular_values(x, centred=False)
     share = s**2 / (s @ s)
-    mean = (x / np.linalg.norm(x, axis=1, keepdims=True)).sum(axis=0)
-    angles = [math.degrees(math.acos(row @ mean / math.hypot(*row) / math.hypot(*mean))) for row in x.astype(float)]
-    expected = {
-        "mean_cosine": np.mean(every),
-        "positive_pairs": np.mean(np.array(every) > 0),
-        "effective_rank": math.exp(-sum(p * math.log(p) for p in s / sum(s))),
-        "participation_ratio": 1 / sum(p * p for p in share),
-        "energy_1": share[0],
-        "energy_2": share[0] + share[1],
-        "cone_nearest": min(angles),
-        "cone_mean": np.mean(angles),
-        "cone_aperture": max(angles),
-        "n": 60,
-        "tested": 60,
-    }
-    assert {name: got[name] for name in expected} == pytest.approx(expected, rel=1e-5)
-    np.testing.assert_allclose(spectrum, s, rtol=1e-6)
-    few, spectrum = statistics(x[:3], rows=100, seed=0)  # by the smaller Gram matrix
-    np.testing.assert_allclose(spectrum, np.linalg.svd(x[:3].astype(np.float64), compute_uv=False), rtol=1e-6)
-    assert few["chance"] == 1
+    mean = sum(row / math.hypot(*row) for row in x)
+    angles = [math.degrees(math.acos(naive.cosine(row, mean))) for row in x]
+    return {
+        "mean_cosine": naive.mean_cosine(x), "positive_pairs": np.mean(np.array(naive.cosines(x)) > 0),
+        "effective_rank": naive.effective_rank(x, centred=False),
+        "participation_ratio": naive.participation_ratio(x, centred=False),
+        "energy_1": share[0], "energy_2": share[0] + share[1],
+        "cone_nearest": min(angles), "cone_mean": np.mean(angles), "cone_aperture": max(angles), "tested": len(x),
+    }  # fmt: skip
 
 
-def test_isotropic_and_degenerate_spaces_have_known_values() -> None:
-    both = np.concatenate([np.eye(8), -np.eye(8)])
-    got, _ = statistics(both, rows=100, seed=0)
-    assert got["effective_rank"] == pytest.approx(8)
-    assert got["participation_ratio"] == pytest.approx(8)
-    assert got["mean_cosine"] == pytest.approx(-1 / 15)
-    assert (got["negative_direction"], got["margin"], got["lp_margin"]) == (0, 0, 0)
-    assert math.isnan(got["cone_narrowest"])
-    cone, _ = statistics(np.eye(8), rows=100, seed=0)
-    assert (cone["negative_direction"], cone["positive_pairs"]) == (1, 0)
-    assert cone["margin"] == pytest.approx(1 / math.sqrt(8))
-    assert cone["lp_margin"] == pytest.approx(1)
-    assert cone["cone_narrowest"] == pytest.approx(math.degrees(math.acos(1 / math.sqrt(8))))
-    uneven, _ = statistics(np.diag([3.0, 1, 0, 0]), rows=100, seed=0)  # of the singular values, not of their squares
-    assert uneven["effective_rank"] == pytest.approx(math.exp(-0.75 * math.log(0.75) - 0.25 * math.log(0.25)))
-    assert uneven["energy_1"] == pytest.approx(0.9)
-    plane = np.random.default_rng(6).normal(size=(400, 2)) @ np.random.default_rng(7).normal(size=(2, 300))
-    s = np.linalg.svd(plane, compute_uv=False)[:2]  # 298 values that are nothing but rounding don't count
-    entropy = -sum(p * math.log(p) for p in s / sum(s))
-    assert statistics(plane, rows=5, seed=0)[0]["effective_rank"] == pytest.approx(math.exp(entropy), rel=1e-9)
-    line, _ = statistics(np.outer(np.arange(1.0, 6), [1.0, 2, 2]), rows=100, seed=0)
-    assert line["effective_rank"] == pytest.approx(1)
-    assert line["energy_1"] == pytest.approx(1)
-    assert line["margin"] == pytest.approx(1)
-    assert line["positive_pairs"] == 1
+def entropy(values: np.ndarray) -> float:
+    return math.exp(-sum(p * math.log(p) for p in values / sum(values)))
+
+
+PLANE = np.random.default_rng(6).normal(size=(400, 2)) @ np.random.default_rng(7).normal(size=(2, 300))
+DIRECTED = np.random.default_rng(2).normal(size=(20, 4)) + 2
+EVEN = {"effective_rank": 8, "participation_ratio": 8, "mean_cosine": -1 / 15, "negative_direction": 0, "margin": 0}
+CONE = {"negative_direction": 1, "positive_pairs": 0, "margin": 1 / math.sqrt(8), "lp_margin": 1}
+
+
+class TestFormula(MetricTester):
+    cases = (
+        Case(
+            metric="degeneration", values=all_rows(definitions), within=1e-5,
+            edges={
+                "isotropic": (np.concatenate([np.eye(8), -np.eye(8)]), {**EVEN, "lp_margin": 0, "cone_narrowest": NAN}),
+                "a cone": (np.eye(8), {**CONE, "cone_narrowest": math.degrees(math.acos(1 / math.sqrt(8)))}),
+                # Of the singular values, not of their squares; 298 values that are nothing but rounding don't count.
+                "uneven": (np.diag([3.0, 1, 0, 0]), {"effective_rank": entropy(np.array([3.0, 1])), "energy_1": 0.9}),
+                "a plane": (PLANE, {"effective_rank": entropy(np.linalg.svd(PLANE, compute_uv=False)[:2])}),
+                "a line": (np.outer(np.arange(1.0, 6), [1.0, 2, 2]),
+                           dict.fromkeys(("effective_rank", "energy_1", "margin", "positive_pairs"), 1)),
+                "few rows": (rows(np.random.default_rng(0), 3), {"chance": 1}),
+                "rows without a direction": (np.concatenate([DIRECTED, [[0, 0, 0, 0], [NAN, 1, 1, 1]]]),
+                                             {"n": 21, "zeros": 1, "undefined": 1, "tested": 20, "mean_cosine": NAN,
+                                              "margin": negative_direction(DIRECTED).margin}),
+                "no group": ([], {"n": 0, "margin": NAN}),
+            },
+            refused={"rows=0: expected at least 1 row to test": {"rows": 0}},
+        ),
+    )  # fmt: skip
 
 
 def test_pairs_are_counted_across_blocks() -> None:
@@ -86,20 +74,6 @@ def test_pairs_are_counted_across_blocks() -> None:
     assert math.isnan(positive_pairs(x[:1]))
 
 
-def test_rows_without_a_direction_are_counted() -> None:
-    x = np.random.default_rng(2).normal(size=(20, 4)) + 2
-    whole, _ = statistics(x, rows=100, seed=0)
-    x = np.concatenate([x, [[0, 0, 0, 0], [np.nan, 1, 1, 1]]])
-    got, _ = statistics(x, rows=100, seed=0)
-    assert (got["n"], got["zeros"], got["undefined"], got["tested"]) == (21, 1, 1, 20)
-    assert math.isnan(got["mean_cosine"])
-    assert got["margin"] == whole["margin"]
-    nothing = Degeneration().compute()
-    assert nothing["n"] == 0
-    assert math.isnan(nothing["margin"])
-    assert set(nothing) == set(got)
-
-
 def test_more_rows_than_are_tested_are_sampled_by_seed() -> None:
     x = np.random.default_rng(3).normal(size=(300, 4)) + 1
     first, again, other = (statistics(x, rows=50, seed=seed)[0] for seed in (0, 0, 1))
@@ -107,10 +81,6 @@ def test_more_rows_than_are_tested_are_sampled_by_seed() -> None:
     assert first == again
     assert first["margin"] != other["margin"]
     assert first["mean_cosine"] == other["mean_cosine"]  # of all rows
-
-
-def test_it_keeps_the_laws_of_a_metric() -> None:
-    check("metric", Degeneration)
 
 
 def test_a_table_is_measured_and_its_spectrum_written(tmp_path: Path) -> None:
@@ -125,11 +95,6 @@ def test_a_table_is_measured_and_its_spectrum_written(tmp_path: Path) -> None:
     assert [float(line.split(",")[2]) for line in lines[1:]] == pytest.approx(
         np.linalg.svd(x, compute_uv=False) / np.linalg.svd(x, compute_uv=False)[0], rel=1e-5
     )
-
-
-def test_no_rows_to_test_is_refused() -> None:
-    with pytest.raises(MetricError, match="rows=0: expected at least 1 row to test"):
-        Degeneration(rows=0)
 
 
 # The theory (Gao et al. 2019) on a softmax with fixed hidden states: what the linear programme stands for.

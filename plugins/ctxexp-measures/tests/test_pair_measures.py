@@ -5,10 +5,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import zipfile
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -18,12 +17,12 @@ from ctxexp_measures.calibration.qnli_data import fetch_qnli, qnli
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from ctxexp import Corpus, Pairs
+from ctxexp import Corpus, Group, Pairs
 from ctxexp.errors import ConfigError, DataError, MetricError
-from ctxexp.testing import check
+from tests import naive
 from tests.engine import Sides
-from tests.gold_pairs import cosines, measured, pairs
-from tests.shipped import shipped
+from tests.gold_pairs import measured, pairs
+from tests.metric_tester import Case, MetricTester, Statistics
 
 # Edit distance.
 
@@ -38,40 +37,68 @@ def levenshtein(a: Sequence[str], b: Sequence[str]) -> int:
     return row[-1]
 
 
-@pytest.mark.parametrize(("units", "threshold", "split"), [("characters", 7, list), ("words", 3, str.split)])
-def test_edit_distance_is_compared_as_defined(units: Units, threshold: int, split: Any) -> None:
-    parts = {"T/a": pairs(1, 60), "T/b": pairs(2, 50)}
-    metric = EditDistance(units=units, threshold=threshold)
-    assert metric.definition.endswith(f"Levenshtein distance in {units}")
-    got = measured(metric, parts, 300)
-    s = np.concatenate([cosines(p) for p in parts.values()])
-    g = np.concatenate([p.gold for p in parts.values()])
-    d = np.array([levenshtein(split(a), split(b)) for p in parts.values() for a, b in p.texts])
-    near = d <= threshold
-    assert 10 < near.sum() < 100
-    assert got["near_n"] == near.sum()
+def compared(units: Units, threshold: int, split: Callable[[str], Sequence[str]]) -> Case:
+    def values(groups: Sequence[Group]) -> Statistics:
+        s = np.array([naive.cosine(x, y) for group in groups for x, y in group.x])
+        g = np.concatenate([group.gold_pairs().gold for group in groups])
+        d = np.array([levenshtein(split(a), split(b)) for group in groups for a, b in group.gold_pairs().texts])
+        near = d <= threshold
+        assert 10 < near.sum() < 100
+        found = {"near_n": near.sum()}
+        for prefix, at in (("", slice(None)), ("near_", near)):
+            for name, (x, y) in {
+                "similarity_distance": (s, d),
+                "gold_distance": (g, d),
+                "similarity_gold": (s, g),
+            }.items():
+                found[f"{prefix}{name}"] = 100 * stats.spearmanr(x[at], y[at]).statistic
+        ranks = [stats.rankdata(c) - np.mean(stats.rankdata(c)) for c in (s, g, d)]
+        left = [r - ranks[2] * (r @ ranks[2]) / (ranks[2] @ ranks[2]) for r in ranks[:2]]
+        return {**found, "partial": 100 * stats.pearsonr(*left).statistic}
 
-    def rho(x: np.ndarray, y: np.ndarray) -> Any:
-        return pytest.approx(100 * stats.spearmanr(x, y).statistic, abs=1e-9)
+    return Case(
+        metric="edit_distance", options={"units": units, "threshold": threshold}, values=values, draw=drawn,
+        also=COSINE, within=1e-8,
+        refused={"threshold=-1: expected an edit": {"threshold": -1}, "no units 'letters'": {"units": "letters"}},
+    )  # fmt: skip
 
-    assert got["similarity_distance"] == rho(s, d)
-    assert got["gold_distance"] == rho(g, d)
-    assert got["similarity_gold"] == rho(s, g)
-    assert got["near_similarity_distance"] == rho(s[near], d[near])
-    assert got["near_gold_distance"] == rho(g[near], d[near])
-    assert got["near_similarity_gold"] == rho(s[near], g[near])
-    ranks = [stats.rankdata(c) - np.mean(stats.rankdata(c)) for c in (s, g, d)]
-    left = [r - ranks[2] * (r @ ranks[2]) / (ranks[2] @ ranks[2]) for r in ranks[:2]]
-    assert got["partial"] == pytest.approx(100 * stats.pearsonr(*left).statistic, abs=1e-9)
+
+def drawn(rng: np.random.Generator, *, grades: int = 6) -> list[Group]:
+    seed = int(rng.integers(99))
+    return [pairs(seed + n, n, grades=grades).group(f"T/{n}") for n in (60, 50)]
+
+
+def area(groups: Sequence[Group]) -> Statistics:
+    gold = np.concatenate([group.gold_pairs().gold for group in groups])
+    cosines = [naive.cosine(x, y) for group in groups for x, y in group.x]
+    return {"auc": 100 * roc_auc_score(gold, cosines), "n": len(gold), "entailed": gold.sum()}
+
+
+ONE_GOLD = Sides(*np.random.default_rng(0).normal(size=(2, 9, 4)), np.ones(9), [("a", "b")] * 9)
+COSINE = frozenset({"rotation", "scale", "row_scale"})
+
+
+class TestFormulas(MetricTester):
+    cases = (
+        compared("characters", 7, list),
+        compared("words", 3, str.split),
+        Case(
+            metric="qnli", values=area, draw=lambda rng: drawn(rng, grades=2), also=COSINE,
+            edges={"one gold value": ([ONE_GOLD.group("QNLI")], {"auc": np.nan})},
+        ),
+    )  # fmt: skip
+
+
+def test_edit_distance_has_intervals_and_a_table() -> None:
+    metric = EditDistance(units="characters", threshold=7)
+    got = measured(metric, {"T/a": pairs(1, 60), "T/b": pairs(2, 50)}, 300)
+    assert metric.definition.endswith("Levenshtein distance in characters")
     for name in ("similarity_distance", "similarity_gold", "partial", "near_similarity_gold"):
         assert got[f"{name}_ci_low"] < got[name] < got[f"{name}_ci_high"]
     rows = metric.outputs()["table"]
     assert sum(r["n"] for r in rows) == 110
-    assert rows[0]["n"] == near.sum()
-    assert [(r["distance_from"], r["distance_to"]) for r in rows[:2]] == [
-        (0, threshold),
-        (threshold + 1, 2 * threshold),
-    ]
+    assert rows[0]["n"] == got["near_n"]
+    assert [(r["distance_from"], r["distance_to"]) for r in rows[:2]] == [(0, 7), (8, 14)]
     assert rows[0]["gold_mean"] > rows[-1]["gold_mean"]
 
 
@@ -113,23 +140,9 @@ def test_words_are_lower_cased_and_marks_are_words() -> None:
 # QNLI.
 
 
-def test_qnli_is_the_area_under_the_roc_curve() -> None:
-    p = pairs(13, n=200, grades=2)
-    got = measured(QNLI(), {"QNLI": p}, 300)
-    assert got["auc"] == pytest.approx(100 * roc_auc_score(p.gold, cosines(p)), abs=1e-10)
-    assert got["auc_ci_low"] < got["auc"] < got["auc_ci_high"]
-    assert (got["n"], got["entailed"]) == (200, p.gold.sum())
-    one = measured(QNLI(), {"QNLI": Sides(p.x, p.y, np.ones(200), p.texts)}, 10)
-    assert np.isnan(one["auc"])
-
-
 def test_misuse_of_the_metrics_is_named() -> None:
     with pytest.raises(MetricError, match=r"gold 2\.0 in sub-set 'T': expected 0 or 1.*metric=sts"):
         QNLI().update(pairs(14, grades=6).group("T"))
-    with pytest.raises(ConfigError, match="threshold=-1: expected an edit distance of at least 0"):
-        EditDistance(threshold=-1)
-    with pytest.raises(ConfigError, match=r"no units 'letters'\. \(characters, words\)"):
-        EditDistance(units="letters")  # type: ignore[arg-type]
 
 
 GLUE = (
@@ -204,12 +217,3 @@ def test_qnli_errors_say_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "y.gz").write_bytes(gzip.compress(GLUE.encode())[:-9])
     with pytest.raises(DataError, match=r"y\.gz can't be read to its end"):
         qnli(path=str(tmp_path / "y.gz"))
-
-
-@pytest.mark.parametrize(
-    ("name", "options"), [("edit_distance", {}), ("edit_distance", {"threshold": 10}), ("qnli", {})]
-)
-def test_the_metrics_conform(name: str, options: dict[str, Any]) -> None:
-    report = check("metric", partial(shipped("metric", name), **options))
-    assert report.failures == {}
-    assert "warned" not in str(report)

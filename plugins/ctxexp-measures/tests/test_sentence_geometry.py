@@ -1,8 +1,8 @@
-"""Geometry of sentence vectors against the definitions: double loops, singular values, IsoScore's own algorithm."""
+"""Geometry of sentence vectors: against its definitions, after transforms, and a sentence of several pairs."""
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -10,12 +10,14 @@ from ctxexp_measures.calibration.sentence_geometry import SentenceGeometry
 
 from ctxexp import Group
 from ctxexp.errors import MetricError
-from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio
-from ctxexp.testing import check
+from ctxexp.maths import Moments
+from tests import naive
 from tests.engine import Sides, computed
+from tests.metric_tester import Case, MetricTester, Statistics, rows
 from tests.shipped import Whitening
 
 RNG = np.random.default_rng(0)
+NAN = np.nan
 
 
 def cloud(n: int = 60, d: int = 7, *, shift: float = 2.0) -> np.ndarray:
@@ -37,57 +39,44 @@ def measured(*parts: Sides) -> dict[str, float]:
     return computed(metric, np.random.default_rng(0), 0)
 
 
-def rudman(x: np.ndarray) -> float:
-    """IsoScore step by step, as Rudman et al. 2022 have it in Algorithm 1."""
-    x = x.astype(np.float64)
-    d = x.shape[1]
-    _, _, axes = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
-    variances = np.var((x - x.mean(axis=0)) @ axes.T, axis=0, ddof=1)  # the diagonal of the covariance after PCA
-    normalised = np.sqrt(d) * variances / np.linalg.norm(variances)
-    defect = np.linalg.norm(normalised - 1) / np.sqrt(2 * (d - np.sqrt(d)))
-    used = (d - defect**2 * (d - np.sqrt(d))) ** 2 / d**2  # the share of dimensions that are used evenly
-    return float((d * used - 1) / (d - 1))
+def pairs_of(x: np.ndarray) -> Sides:
+    """An odd number of sentences: the last stands in two pairs."""
+    texts = [(f"sentence {i}", f"sentence {len(x) - 1}") for i in range(len(x) - 1)]
+    return Sides(x[:-1], np.repeat(x[-1:], len(x) - 1, axis=0), np.zeros(len(x) - 1), texts)
 
 
-def test_mean_cosine_is_the_double_loops() -> None:
-    x = cloud().astype(np.float64)
-    cosines = [a @ b / np.sqrt((a @ a) * (b @ b)) for a, b in itertools.combinations(x, 2)]
-    assert measured(pairs(x))["mean_cosine"] == pytest.approx(np.mean(cosines), abs=1e-12)
+def geometry(groups: Sequence[Group]) -> Statistics:
+    """Each sentence once."""
+    texts = [text for group in groups for pair in group.gold_pairs().texts for text in pair]
+    vectors = [row for group in groups for pair in group.x for row in pair]
+    x = np.array(list(dict(zip(texts, vectors, strict=True)).values()))
+    known = {name: getattr(naive, name)(x) for name in ("isoscore", "effective_rank", "participation_ratio")}
+    return {**known, "mean_cosine": naive.mean_cosine(x), "n": len(x), "zero_vectors": 0}
 
 
-def test_the_spectrum_is_that_of_the_definitions() -> None:
-    x = cloud()
-    found = measured(pairs(x))
-    singular = np.linalg.svd(x - x.mean(axis=0, dtype=np.float64), compute_uv=False)
-    p = singular / singular.sum()
-    assert found["effective_rank"] == pytest.approx(np.exp(-(p * np.log(p)).sum()), rel=1e-10)
-    v = singular**2
-    assert found["participation_ratio"] == pytest.approx(v.sum() ** 2 / (v**2).sum(), rel=1e-10)
-    assert found["isoscore"] == pytest.approx(rudman(x), rel=1e-10)
-    assert (found["n"], found["zero_vectors"]) == (60, 0)
+def edge(x: np.ndarray, **expected: float) -> tuple[list[Group], Statistics]:
+    return [pairs(x).group("a")], expected
 
 
-@pytest.mark.parametrize("d", [2, 3, 16])
-def test_isoscore_is_rudmans_and_ends_at_0_and_1(d: int) -> None:
-    x = RNG.normal(size=(200, d)) @ RNG.normal(size=(d, d))
-    assert isoscore(Moments().add(x).trace_one_covariance()) == pytest.approx(rudman(x), abs=1e-10)
-    assert isoscore(np.eye(d) / d) == pytest.approx(1, abs=1e-12)
-    line = np.zeros((d, d))
-    line[0, 0] = 1
-    assert isoscore(line) == pytest.approx(0, abs=1e-12)
-    assert participation_ratio(np.eye(d) / d) == pytest.approx(d)
-    assert effective_rank(np.eye(d) / d) == pytest.approx(d)
+ZERO = np.concatenate([np.zeros((1, 7)), rows(np.random.default_rng(3), 5, 7)])
+NO_SHAPE = dict.fromkeys(("isoscore", "participation_ratio", "effective_rank"), NAN)
 
 
-def test_only_the_cosine_depends_on_a_shift() -> None:
-    x = cloud(d=5).astype(np.float64)
-    turn, _ = np.linalg.qr(RNG.normal(size=(5, 5)))
-    before, turned, moved = (measured(pairs(y)) for y in (x, 7 * x @ turn, x + 30))
-    assert turned == pytest.approx(before, rel=1e-9)
-    assert {k: v for k, v in moved.items() if k != "mean_cosine"} == pytest.approx(
-        {k: v for k, v in before.items() if k != "mean_cosine"}, rel=1e-9
-    )
-    assert moved["mean_cosine"] > before["mean_cosine"] + 0.1
+class TestFormula(MetricTester):
+    cases = (
+        Case(
+            metric="sentence_geometry", values=geometry, within=1e-6,
+            also=frozenset({"rotation", "scale", "permutation"}),
+            draw=lambda rng: [pairs_of(rows(rng, 41, 7)).group("a")],
+            edges={
+                "no pair": ([], {"mean_cosine": NAN}),
+                "a zero vector": edge(ZERO, zero_vectors=1, mean_cosine=naive.mean_cosine(ZERO[1:])),
+                "equal vectors": edge(np.full((6, 4), 0.1, np.float32), mean_cosine=1, **NO_SHAPE),
+                "zeros": edge(np.zeros((6, 4)), mean_cosine=NAN, isoscore=NAN, zero_vectors=6),
+                "one column": edge(np.arange(1.0, 7)[:, None], isoscore=NAN, participation_ratio=1),
+            },
+        ),
+    )  # fmt: skip
 
 
 def test_a_sentence_of_several_pairs_counts_once() -> None:
@@ -124,34 +113,6 @@ def test_pieces_of_any_size_add_up() -> None:
     np.testing.assert_allclose(whole.scatter, parts.scatter, rtol=1e-9)
     np.testing.assert_allclose(whole.scatter, np.cov(x.T, bias=True) * len(x), rtol=1e-7)
     assert whole.mean_cosine() == pytest.approx(parts.mean_cosine(), abs=1e-12)
-
-
-def test_what_is_undefined_is_nan() -> None:
-    x = cloud(6)
-    x[0] = 0
-    found = measured(pairs(x))
-    assert found["zero_vectors"] == 1
-    assert found["mean_cosine"] == pytest.approx(measured(pairs_of(x[1:]))["mean_cosine"], abs=1e-12)
-    same = measured(pairs(np.full((6, 4), 0.1, np.float32)))
-    assert same["mean_cosine"] == pytest.approx(1)
-    assert all(np.isnan(same[key]) for key in ("isoscore", "participation_ratio", "effective_rank"))
-    zero = measured(pairs(np.zeros((6, 4), np.float32)))
-    assert np.isnan([zero["mean_cosine"], zero["isoscore"]]).all()
-    assert zero["zero_vectors"] == 6
-    line = measured(pairs(cloud(6, 1)))
-    assert np.isnan(line["isoscore"])
-    assert line["participation_ratio"] == pytest.approx(1)
-    assert np.isnan(measured()["mean_cosine"])
-
-
-def pairs_of(x: np.ndarray) -> Sides:
-    """An odd number of sentences: the last stands in two pairs."""
-    texts = [(f"sentence {i}", f"sentence {len(x) - 1}") for i in range(len(x) - 1)]
-    return Sides(x[:-1], np.repeat(x[-1:], len(x) - 1, axis=0), np.zeros(len(x) - 1), texts)
-
-
-def test_it_keeps_the_laws_of_pair_metrics() -> None:
-    check("metric", SentenceGeometry)
 
 
 def test_mistakes_are_named() -> None:
