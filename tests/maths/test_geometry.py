@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ctxexp.maths import mean_cosine
 from ctxexp.maths.geometry import PreparedRows, explained_variance, mean_cosine_to_mean, norms, prepare, takes_prepared
+from tests import naive
 
 DEFINITIONS = ("uncentred", "centred", "released")
 SIZES = (2, 3, 7, 16, 17, 39, 41, 100, 128, 129, 300, 700)
@@ -24,39 +25,14 @@ def word(n: int, d: int = 64, *, seed: int = 0, spread: float = 0.5) -> np.ndarr
     return ((mean + spread * noise) * rng.uniform(0.5, 2, (n, 1))).astype(np.float32)
 
 
-def cosine(a: np.ndarray, b: np.ndarray) -> float:
-    return float(a @ b / math.sqrt((a @ a) * (b @ b)))
-
-
-def naive_mean_cosine(x: np.ndarray) -> float:
-    x = x.astype(np.float64)
-    n = len(x)
-    return sum(cosine(x[i], x[j]) for i in range(n) for j in range(n) if i != j) / (n * n - n)
-
-
-def naive_to_mean(x: np.ndarray) -> float:
-    x = x.astype(np.float64)
-    return sum(cosine(x.mean(0), row) for row in x) / len(x)
-
-
-def naive_explained(x: np.ndarray, definition: str) -> float:
-    x = x.astype(np.float64)
-    centred = x - x.mean(0)
-    if definition == "released":  # TruncatedSVD(1).fit(x).explained_variance_ratio_[0]
-        direction = np.linalg.svd(x, full_matrices=False)[2][0]
-        return float(np.var(x @ direction) / np.var(x, axis=0).sum())
-    sigma = np.linalg.svd(x if definition == "uncentred" else centred, compute_uv=False)
-    return float(sigma[0] ** 2 / (sigma**2).sum())
-
-
 @pytest.mark.parametrize("n", [2, 3, 20, 60, 300])
 @pytest.mark.parametrize(("dtype", "within"), [(np.float32, 1e-6), (np.float64, 1e-12)])
 def test_cosine_measures_equal_the_double_loop(n: int, dtype: type, within: float) -> None:
     x = word(n).astype(dtype)
-    assert mean_cosine(x) == pytest.approx(naive_mean_cosine(x), abs=within)
-    assert mean_cosine_to_mean(x) == pytest.approx(naive_to_mean(x), abs=within)
+    assert mean_cosine(x) == pytest.approx(naive.mean_cosine(x), abs=within)
+    assert mean_cosine_to_mean(x) == pytest.approx(naive.cosine_to_mean(x), abs=within)
     unit = x / np.linalg.norm(x.astype(np.float64), axis=1, keepdims=True)
-    assert mean_cosine_to_mean(x, unit_norm=True) == pytest.approx(naive_to_mean(unit), abs=within)
+    assert mean_cosine_to_mean(x, unit_norm=True) == pytest.approx(naive.cosine_to_mean(unit), abs=within)
 
 
 @pytest.mark.parametrize("d", [8, 64, 384])
@@ -66,7 +42,7 @@ def test_explained_variance_equals_the_decomposition(n: int, d: int, dtype: type
     x = word(n, d, seed=n).astype(dtype)
     for definition in DEFINITIONS:
         got = explained_variance(x, definition=definition)  # type: ignore[arg-type]
-        assert got == pytest.approx(naive_explained(x, definition), abs=within), definition
+        assert got == pytest.approx(naive.explained(x, definition), abs=within), definition
 
 
 @pytest.mark.parametrize("n", [30, 100, 300])
@@ -75,7 +51,7 @@ def test_flat_spectra_are_exact_too(n: int) -> None:
     x = np.random.default_rng(1).normal(size=(4, n, 256)).astype(np.float32)
     for definition in DEFINITIONS[:2]:
         got = explained_variance(x, definition=definition)  # type: ignore[arg-type]
-        np.testing.assert_allclose(got, [naive_explained(g, definition) for g in x], atol=1e-6)
+        np.testing.assert_allclose(got, [naive.explained(g, definition) for g in x], atol=1e-6)
 
 
 @pytest.mark.parametrize("n", [60, 300])
@@ -83,7 +59,7 @@ def test_float64_is_exact_where_an_iteration_would_soon_be_done(n: int) -> None:
     x = np.random.default_rng(2).normal(size=(n, 100)) * np.linspace(1, 5, 100) ** 2 + 1
     for definition in DEFINITIONS:
         got = explained_variance(x, definition=definition)  # type: ignore[arg-type]
-        assert got == pytest.approx(naive_explained(x, definition), abs=1e-13), definition
+        assert got == pytest.approx(naive.explained(x, definition), abs=1e-13), definition
 
 
 @pytest.mark.parametrize("n", [60, 300])
@@ -91,7 +67,7 @@ def test_a_group_beyond_the_iteration_is_solved_with_others(n: int) -> None:
     flat = np.random.default_rng(1).normal(size=(n, 256)).astype(np.float32)
     x = np.stack([word(n, 256), flat, word(n, 256, seed=1), flat[::-1]])
     for definition in DEFINITIONS:
-        got, alone = explained_variance(x, definition=definition), [naive_explained(g, definition) for g in x]  # type: ignore[arg-type]
+        got, alone = explained_variance(x, definition=definition), [naive.explained(g, definition) for g in x]  # type: ignore[arg-type]
         known = slice(None, None, 2) if definition == "released" else slice(None)  # noise has no first direction
         np.testing.assert_allclose(got[known], alone[known], atol=1e-6)
 
@@ -110,7 +86,7 @@ def test_spread_far_below_the_mean_survives_float32(n: int) -> None:
     x = (word(n, spread=1.0, seed=5) * 1e-3 + 10 * np.ones(64)).astype(np.float32)
     for definition in ("centred", "released"):
         got = explained_variance(x, definition=definition)  # type: ignore[arg-type]
-        assert got == pytest.approx(naive_explained(x, definition), abs=1e-4), definition
+        assert got == pytest.approx(naive.explained(x, definition), abs=1e-4), definition
 
 
 @pytest.mark.parametrize("n", [4, 30, 200])
@@ -189,7 +165,7 @@ def test_a_spread_within_the_rows_precision_is_none(n: int) -> None:
         assert np.isnan(explained_variance(coarse, definition=definition))  # type: ignore[arg-type]
         assert explained_variance(fine, definition=definition) == plain  # type: ignore[arg-type]
     uncentred = explained_variance(PreparedRows(x, 2.0**-10))
-    assert uncentred == pytest.approx(naive_explained(x, "uncentred"), abs=1e-6)
+    assert uncentred == pytest.approx(naive.explained(x, "uncentred"), abs=1e-6)
 
 
 @pytest.mark.parametrize("n", [2, 10, 30, 100, 200])
@@ -211,7 +187,7 @@ def test_undefined_is_nan_and_stays_in_its_group(n: int) -> None:
     for definition in DEFINITIONS:  # a zero row is a row like any other for a share of variance
         got = explained_variance(x, definition=definition)  # type: ignore[arg-type]
         np.testing.assert_array_equal(np.isfinite(got), [True, True, False, False, False])
-        np.testing.assert_allclose(got[1], naive_explained(x[1], definition), atol=1e-6)
+        np.testing.assert_allclose(got[1], naive.explained(x[1], definition), atol=1e-6)
 
 
 @pytest.mark.parametrize("n", [40, 200])
@@ -224,7 +200,7 @@ def test_a_leading_direction_across_the_mean_is_found(n: int, ratio: float) -> N
     x[:, 2] = np.where(np.arange(n) // 2 % 2, 1, -1) * 0.3
     for definition in DEFINITIONS:
         got = explained_variance(x, definition=definition)  # type: ignore[arg-type]
-        assert got == pytest.approx(naive_explained(x, definition), abs=1e-6), definition
+        assert got == pytest.approx(naive.explained(x, definition), abs=1e-6), definition
 
 
 def test_a_mean_of_zero_has_no_direction() -> None:
@@ -237,7 +213,7 @@ def test_a_mean_of_zero_has_no_direction() -> None:
 @pytest.mark.parametrize("scale", [1e-6, 1e4])
 def test_whether_a_mean_vanishes_is_relative_to_the_rows(scale: float) -> None:
     x = word(30) * np.float32(scale)
-    assert mean_cosine_to_mean(x) == pytest.approx(naive_to_mean(x), abs=1e-6)
+    assert mean_cosine_to_mean(x) == pytest.approx(naive.cosine_to_mean(x), abs=1e-6)
     assert np.isnan(mean_cosine_to_mean(np.concatenate([x, -x[::-1].sum(0, keepdims=True)])))
 
 

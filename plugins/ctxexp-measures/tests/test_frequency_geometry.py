@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,16 @@ from ctxexp_measures.frequency.metric import FrequencyGeometry
 from ctxexp_measures.frequency.projection import Projection, project
 from ctxexp_measures.frequency.ranks import ranks, read_list
 from ctxexp_measures.frequency.table import published_values, table_degeneration, table_frequency
+from scipy.stats import spearmanr
 
 from ctxexp import Group, Metric, Results
-from ctxexp.errors import DataError, MetricError
+from ctxexp.errors import DataError
 from ctxexp.model import EmbeddingTable
-from ctxexp.testing import check
 from ctxexp.testing.report import numbers
 from tests.composed import composed
 from tests.engine import computed
 from tests.made import results_with, told
+from tests.metric_tester import Case, MetricTester, Statistics, groups_of, rows
 
 BINS = (0, 5, 20, 60)
 
@@ -59,26 +61,42 @@ def double_loop(
     return found
 
 
-@pytest.mark.parametrize("neighbours", ["all", "bin"])
-def test_bins_are_those_of_the_double_loop_and_correlations_scipys(neighbours: str) -> None:
-    stats = pytest.importorskip("scipy.stats")
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(80, 5)) + 0.5
-    rank = np.where(np.arange(80) < 70, rng.permutation(80), -1)
-    got = geometry(x, rank, bins=BINS, k=(2, 3), neighbours=neighbours)
+def of_words(groups: Sequence[Group], *, same: bool) -> Statistics:
+    """Words by their counts, then by name; each its mean."""
+    ordered = sorted(groups, key=lambda group: (-len(group.x), str(group.key)))
+    x, rank = np.array([group.x.mean(0) for group in ordered]), np.arange(len(groups))
+    found: dict[str, float] = {}
     for k in (2, 3):
-        expected = double_loop(x, rank, BINS, k, same=neighbours == "bin")
+        expected = double_loop(x, rank, BINS, k, same=same)
         for i, (first, last) in enumerate(pairwise(BINS)):
-            assert got[f"norm_{first}_{last}"] == pytest.approx(expected["norm"][i])
-            for name in ("l2", "dot", "cosine"):
-                assert got[f"{name}_{k}nn_{first}_{last}"] == pytest.approx(expected[name][i])
-            assert got[f"n_{first}_{last}"] == np.count_nonzero((rank >= first) & (rank < last))
-    inside = (rank >= 0) & (rank < 60)
-    rho = stats.spearmanr(rank[inside], np.linalg.norm(x[inside], axis=1)).statistic
-    assert got["spearman_norm"] == pytest.approx(rho)
-    assert got["spearman_norm_ci_low"] < rho < got["spearman_norm_ci_high"]
-    assert (got["n"], got["unranked"], got["undefined"]) == (inside.sum(), 10, 0)
-    assert got["outside"] == np.count_nonzero(rank >= 60) > 0
+            found |= {f"{name}_{k}nn_{first}_{last}": expected[name][i] for name in ("l2", "dot", "cosine")}
+            found |= {f"norm_{first}_{last}": expected["norm"][i], f"n_{first}_{last}": last - first}
+    rho = spearmanr(rank[: BINS[-1]], np.linalg.norm(x[: BINS[-1]], axis=1)).statistic
+    counts = {"n": BINS[-1], "outside": len(x) - BINS[-1], "unranked": 0, "undefined": 0}
+    return {**found, **counts, "spearman_norm": rho}
+
+
+def case(neighbours: str, refused: Mapping[str, Mapping[str, Any]]) -> Case:
+    return Case(
+        metric=WithoutText, options={"bins": BINS, "k": (2, 3), "neighbours": neighbours, "replicates": 20},
+        values=lambda groups: of_words(groups, same=neighbours == "bin"), refused=refused, within=1e-5,
+        draw=lambda rng: groups_of("word", [rows(rng, 2 + i % 7, 5) for i in range(66)]),
+    )  # fmt: skip
+
+
+class TestFormulas(MetricTester):
+    cases = (
+        case("all", {
+            "bins=[0, 5, 5]: expected ascending ranks such as": {"bins": [0, 5, 5]},
+            "bins=[3]: expected ascending": {"bins": [3]},
+            "bins=1: expected at least 2 bins of equal size": {"bins": 1},
+            "bins='some': expected auto, a number of bins, or ascending ranks like": {"bins": "some"},
+            "k=[3, 0]: expected numbers of neighbours, each at least 1": {"k": [3, 0]},
+            "neighbours='some': expected all or bin": {"neighbours": "some"},
+            "contexts=0: expected at least 1 row a word, or null for all": {"contexts": 0},
+        }),
+        case("bin", {}),
+    )  # fmt: skip
 
 
 def test_intervals_are_percentiles_of_spearman_in_resamples() -> None:
@@ -168,24 +186,6 @@ def test_lists_that_cannot_be_read_are_said(tmp_path: Path, text: str | None, me
         FrequencyGeometry(frequency=str(path))
 
 
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"bins": [0, 5, 5]}, r"bins=\[0, 5, 5\]: expected ascending ranks such as"),
-        ({"bins": [3]}, r"bins=\[3\]: expected ascending"),
-        ({"bins": 1}, "bins=1: expected at least 2 bins of equal size"),
-        ({"bins": "some"}, "bins='some': expected auto, a number of bins, or ascending ranks like"),
-        ({"k": [3, 0]}, r"k=\[3, 0\]: expected numbers of neighbours, each at least 1"),
-        ({"neighbours": "some"}, "neighbours='some': expected all or bin"),
-        ({"contexts": 0}, "contexts=0: expected at least 1 row a word, or null for all"),
-    ],
-    ids=["bins", "one edge", "one bin", "no bins", "k", "neighbours", "contexts"],
-)
-def test_choices_that_mean_nothing_are_said(choices: dict[str, object], message: str) -> None:
-    with pytest.raises(MetricError, match=message):
-        FrequencyGeometry(**choices)  # type: ignore[arg-type]
-
-
 def words(n: int = 40, *, seed: int = 0) -> list[tuple[str, np.ndarray]]:
     rng = np.random.default_rng(seed)
     return [(f"w{i:02d}", (rng.normal(size=(2 + i % 7, 6)) + 1).astype(np.float32)) for i in range(n)]
@@ -200,19 +200,6 @@ def fed(metric: FrequencyGeometry, groups: list[tuple[str, np.ndarray]]) -> Freq
 def of_table(metric: FrequencyGeometry, table: EmbeddingTable) -> dict[str, float]:
     metric.update(Group(table.name, table.vectors, table=table))
     return computed(metric)
-
-
-@pytest.mark.parametrize("neighbours", ["all", "bin"])
-def test_it_keeps_the_laws_of_a_metric(neighbours: str) -> None:
-    check("metric", lambda: WithoutText(bins=(0, 3, 10), k=(1, 2), neighbours=neighbours, replicates=20))  # type: ignore[arg-type]
-
-
-def test_a_word_is_its_mean_and_its_count() -> None:
-    groups = words()
-    got = computed(fed(FrequencyGeometry(bins=(0, 10, 40), k=(2,)), groups[::-1]))
-    order = sorted(range(40), key=lambda i: (-len(groups[i][1]), groups[i][0]))
-    x = np.stack([groups[i][1].mean(axis=0, dtype=np.float64) for i in order]).astype(np.float32)
-    assert got == pytest.approx(geometry(x, np.arange(40), bins=(0, 10, 40), k=(2,)))
 
 
 def test_equal_context_counts_remove_averagings_effect_on_norms() -> None:
@@ -243,9 +230,9 @@ def test_small_texts_get_bins_of_equal_size_and_large_ones_the_papers() -> None:
     got = geometry(x, rank, bins="auto", k=(2,))
     order = np.argsort(rank[:83])
     parts = [order[:21], order[21:42], order[42:63], order[63:]]  # 83 = 21 + 21 + 21 + 20
-    for i, rows in enumerate(parts, 1):
-        assert (got[f"n_q{i}"], got[f"first_q{i}"], got[f"last_q{i}"]) == (len(rows), *rank[rows[[0, -1]]])
-        assert got[f"norm_q{i}"] == pytest.approx(np.mean([math.hypot(*x[j]) for j in rows]))
+    for i, members in enumerate(parts, 1):
+        assert (got[f"n_q{i}"], got[f"first_q{i}"], got[f"last_q{i}"]) == (len(members), *rank[members[[0, -1]]])
+        assert got[f"norm_q{i}"] == pytest.approx(np.mean([math.hypot(*x[j]) for j in members]))
     assert (got["n"], got["outside"], got["unranked"]) == (83, 0, 7)
     filled, short = np.arange(5030), np.arange(5029)  # 30 and 29 rows in the paper's fourth bin
     assert by_rank.place_in_bins(filled, "auto")[0] == ["0_100", "100_500", "500_5000", "5000_10000"]
