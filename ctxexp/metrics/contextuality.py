@@ -311,7 +311,8 @@ class WordNorm(Metric):
 
     def compute(self) -> dict[str, float]:
         """raw (mean), median, sd (ddof 1), n occurrences."""
-        return summary(np.concatenate(self._norms) if self._norms else np.empty(0))
+        with np.errstate(invalid="ignore"):  # of an infinite length
+            return summary(np.concatenate(self._norms) if self._norms else np.empty(0))
 
     def sum_form(self) -> SumForm:
         return NormSums()

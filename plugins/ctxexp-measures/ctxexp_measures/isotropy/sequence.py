@@ -129,8 +129,8 @@ class Curvature(_OfSentences):
 
 def normalised(x: np.ndarray) -> np.ndarray:
     """Rows (..., n, d) about their mean, at norm 1; NaN where a row is the mean."""
-    rows = x - x.mean(axis=-2, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
+        rows = x - x.mean(axis=-2, keepdims=True)
         result: np.ndarray = rows / np.linalg.norm(rows, axis=-1, keepdims=True)
     return result
 
