@@ -13,7 +13,7 @@ from ctxexp.maths.geometry import mean_cosine_to_mean
 from ctxexp.maths.statistics import summary
 from ctxexp.maths.sums import mean_and_spread
 from ctxexp.measuring.baseline_levels import BaselineSums
-from tests.shipped import IntraSentenceSimilarity, SelfSimilarity, WordNorm
+from tests.shipped import IntraSentenceSimilarity, SelfSimilarity
 
 RNG = np.random.default_rng(0)
 SENTENCES = [RNG.normal(0.4, 1, (n, 6)) * RNG.uniform(0.5, 2, (n, 1)) for n in (1, 2, 3, 4, 5, 2, 7, 3)]
@@ -98,13 +98,6 @@ def test_intra_sentence_similarity(unit_norm: bool) -> None:
         influences = np.nansum(mine - expected["raw"]) / expected["n"]
         assert form.influence(part, whole) == pytest.approx(influences, abs=1e-12)
     assert np.isnan(form.influence(none := sums_of(form, range(1)), none))  # type: ignore[arg-type]
-
-
-def test_lengths_of_rows() -> None:
-    form = WordNorm().sum_form()
-    lengths = summary(np.linalg.norm(ROWS, axis=1))
-    del lengths["median"]
-    assert form.statistics(merge_parts(form)[0]) == pytest.approx(lengths, rel=1e-12)
 
 
 @pytest.mark.parametrize("over", ["sentence", "row"])

@@ -17,7 +17,7 @@ from ctxexp_measures.words.space import WordSpace
 from ctxexp_measures.words.suite import evaluate
 
 import ctxexp
-from ctxexp import Block, Corpus, Group, Results
+from ctxexp import Corpus, Group, Results
 from ctxexp.command import registry
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.models.word_vectors import read_vectors
@@ -166,14 +166,6 @@ def test_the_order_of_words_never_shows_to_the_last_bit(data: Path, vector: Any)
     assert fed(parts, groups()[:20][::-1]).compute() == whole.compute()
 
 
-def test_a_block_equals_its_groups(data: Path) -> None:
-    x = np.random.default_rng(0).normal(size=(30, 7, 12)).astype(np.float32)
-    block = StaticVectors(data=str(data), benchmarks=NAMES)
-    block.update_block(Block(WORDS, x))
-    single = fed(StaticVectors(data=str(data), benchmarks=NAMES), list(zip(WORDS, x, strict=True)))
-    assert block.compute() == pytest.approx(single.compute(), abs=1e-6)
-
-
 @pytest.mark.parametrize("vector", ["first_pc", "first_pc_centred", "mean"])
 def test_it_keeps_the_contract(data: Path, vector: Any) -> None:
     report = check("metric", lambda: StaticVectors(vector=vector, data=str(data), benchmarks=NAMES))
@@ -181,7 +173,7 @@ def test_it_keeps_the_contract(data: Path, vector: Any) -> None:
 
 
 def test_an_axis_names_the_benchmark() -> None:
-    results = results_with(info=told(measures={"mine": {"unit": StaticVectors.unit}}))
+    results = results_with(info=told(measures={"mine": {"unit": StaticVectors.reading.unit}}))
     assert axis_label("mine", "ws353", [results]) == "score, ws353"
     assert axis_label("mine", "", [results]) == "score"
 
