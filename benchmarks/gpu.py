@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from bench import batches, made_up, report, stored
+from bench import batches, made_up, open_store, report
 from live_bytes import PeakBytes
 from transformers import PreTrainedTokenizerFast
 
@@ -181,7 +181,7 @@ def encoding_report(
     some = first(corpus, min(n, most_stored(encoder, corpus)))
     pieces = sum(one.numel() for one in batches_of(encoder, some, args.batch_tokens, machine.device))
     with tempfile.TemporaryDirectory() as folder:
-        took = machine.seconds(lambda: stored(encoder, some, Path(folder), f"batch_tokens={args.batch_tokens}"))
+        took = machine.seconds(lambda: open_store(encoder, some, Path(folder), f"batch_tokens={args.batch_tokens}"))
     read = machine.seconds(lambda: encoder.read_pieces(some.sentences))
     whole = pieces / took
     report("  bare forward pass, pieces a second", f"{alone:,.0f}", f"{alone * products / peak:.1%} of the peak")
