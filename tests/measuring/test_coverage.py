@@ -27,6 +27,7 @@ METRICS = {**CHEAP, **VARIANCE}
 BANDS = {"words.bands": [1 / 300, 1 / 100, 1.0]}  # which so short a text fills
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [1, 5])
 def test_intervals_are_about_as_wide_as_they_should_be(size: int) -> None:
     texts = [planted(np.random.default_rng([size, i]), WORDS, n=150, size=(size, size), topics=0) for i in range(25)]

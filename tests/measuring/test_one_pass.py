@@ -535,6 +535,7 @@ def test_the_run_says_so(tmp_path: Path) -> None:
         shards.study.space(shards.vectors)
 
 
+@pytest.mark.nightly
 def test_intervals_of_shards_have_about_the_right_width() -> None:
     """A few replicates of what `benchmarks/interval_coverage.py --shards` tabulates."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

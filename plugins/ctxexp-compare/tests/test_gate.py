@@ -45,6 +45,7 @@ def run(seed: int, *, spread: float = 0.01, shift: float = 0.0, layer: int = 3, 
     return results_with(curves, replicates=replicates, info=told(**{**said, **info}))
 
 
+@pytest.mark.nightly
 def test_equal_models_fail_at_the_nominal_share() -> None:
     """At a margin of 0, of 200 texts: 5% and three standard errors are 19. Without documents most fail: refused."""
     rng = np.random.default_rng(1)
@@ -85,6 +86,7 @@ def test_the_smallest_move_is_found_as_often_as_it_says() -> None:
     assert 0.72 <= np.mean(seen) <= 0.88
 
 
+@pytest.mark.nightly
 def test_one_model_over_two_texts_fails_at_the_stated_level() -> None:
     """200 pairs of runs of one truth, at a margin of 0: at most 5% (and three standard errors, 9.6%) fail."""
     failed = sum(bool(diff(run(2 * i), run(2 * i + 1), margin=0, same_text=False).outside) for i in range(200))
@@ -222,7 +224,7 @@ def test_statuses_are_those_that_the_docs_state(tmp_path: Path, capsys: pytest.C
     assert "expected a run's folder, or one model" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_planted_drifts_are_found_and_rounding_is_not(tmp_path: Path) -> None:

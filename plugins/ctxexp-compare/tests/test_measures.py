@@ -284,6 +284,7 @@ def test_linearitys_baseline_is_0_with_permuted_rows_spread() -> None:
     assert found.sd == pytest.approx(np.std(drawn), rel=0.5)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("n", [12, 60, 300])
 def test_noise_is_chance_within_the_interval_at_every_n(n: int) -> None:
     """Of 20 pairs of independent spaces at most 3 have an interval that leaves 0 out, for every measure."""

@@ -61,6 +61,7 @@ def arrays(layers: np.ndarray) -> ctxexp.Encoder:
     return ctxexp.from_arrays(np.split(layers, 4, axis=1), words)
 
 
+@pytest.mark.nightly
 def test_planted_changes_are_found_and_named(original: Original, pinned: Pin) -> None:
     tried = [change for change in changes(original) if change.label in TRIED]
     assert len(tried) == len(TRIED)
@@ -69,6 +70,7 @@ def test_planted_changes_are_found_and_named(original: Original, pinned: Pin) ->
     assert "blocks 2 and 3 are swapped" in "".join(one.sentence for one in found)
 
 
+@pytest.mark.nightly
 def test_reruns_raise_no_alarm() -> None:
     found = list(checks(3, ["bert"], most_threads=2, sentences=4))  # and with other kernels
     assert {run.dtype for run in found} == {"float32", "bfloat16"}

@@ -66,6 +66,7 @@ def compared(spaces: list[Space], measures: list[TwoSpaces] = EVERY, **choices: 
     return similarities(spaces, measures, **({"bootstrap": 200, "permutations": 10} | choices))  # type: ignore[arg-type]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("noise", [0.0, 0.5])
 def test_unrelated_tables_of_words_share_nothing(noise: float) -> None:
     """100 words, ten times each: the free level calls them alike, in most measures by far. With noise of their own the
@@ -81,6 +82,7 @@ def test_unrelated_tables_of_words_share_nothing(noise: float) -> None:
         assert free.matrices[one.label].adjusted[0][0, 1] > least, one.name
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("noise", [0.0, 0.5])
 def test_unrelated_tables_foretell_each_other_unless_words_are_held_out(noise: float) -> None:
     """The penalty is chosen on held-out words too: by rows left out alone it is so small that raw is -.61."""
@@ -93,6 +95,7 @@ def test_unrelated_tables_foretell_each_other_unless_words_are_held_out(noise: f
     assert abs(held.adjusted[0][0, 1]) <= 0.02
 
 
+@pytest.mark.nightly
 def test_a_linear_context_is_found_in_unseen_words() -> None:
     """Of 192 dimensions with a variance of 1 + 1 + .09 each the shared context has one of 1, which six directions
     carry: a map that knew it would foretell .48; words of their own hide it."""

