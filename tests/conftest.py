@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from warm import Warm
+
+from tests.warm import Warm
 
 # Workers and commands side by side: with a thread a core each they would mostly wait for each other, at full load.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from ctxexp.command import registry
-from ctxexp.models import minis
 
 KINDS = ("model", "dataset", "control", "transform", "metric", "baseline", "sink", "engine")
 GROUPS = (*KINDS, "weights", "experiment")  # of config files
@@ -19,7 +18,7 @@ def shipped(kind: Any, name: str) -> Any:
 
 def mini(name: str) -> Path:
     """The folder of a small model that comes along."""
-    return minis.folder(name)
+    return Path(shipped("model", name).model_files[0].find())
 
 
 Anisotropy = shipped("metric", "anisotropy")

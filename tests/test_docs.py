@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warm import Warm
 
 from tests.composed import registry_of
 from tests.made import told
 from tests.shipped import mini
+from tests.warm import Warm
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
@@ -212,11 +212,10 @@ def unrun() -> list[str]:
 
 
 def test_commands_that_need_more_than_a_test_has_are_composed() -> None:
-    from composed import composed
-
     from ctxexp.command import compose
     from ctxexp.command.names import option_names
     from ctxexp.command.overrides import expand_locations, expand_sweeps, parse
+    from tests.composed import composed
 
     compose.prepare()
     for typed in unrun():

@@ -12,13 +12,6 @@ traceback. What a case draws depends on seed and place alone, so that a case can
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-TESTS = str(Path(__file__).resolve().parents[2] / "tests")
-if TESTS not in sys.path:
-    sys.path.append(TESTS)  # `tiny_models` and its like, as pytest finds them
-
 
 class Lost(AssertionError):  # noqa: N818  # an ending, not an error of ours
     """A result, a run or a file that was there is there no more, or never came."""

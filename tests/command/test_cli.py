@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from warm import Warm
 
 from ctxexp import Results
 from ctxexp.command import registry
 from ctxexp.results import Key
 from tests.shipped import GROUPS
+from tests.warm import Warm
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine import measure
 
 from ctxexp import Corpus, Group, Metric, Occurrences, Pair, Register, Results, Sentence, hookimpl
 from ctxexp.command import Built
@@ -23,6 +22,7 @@ from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encoding import open_store
 from ctxexp.vectors.stores import WordMeans
 from tests.composed import composed, registry_of
+from tests.engine import measure
 from tests.made import printed
 from tests.shipped import OnePerSentence, SelfSimilarity, Standardize
 

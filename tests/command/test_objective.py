@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from warm import Warm
 
 from ctxexp.command.names import add_config_folder
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.results.frame import Objective
 from tests.composed import check_command, run_command_line
 from tests.made import results_with, told
+from tests.warm import Warm
 
 CURVE = [0.5, np.nan, 0.75, 0.25]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_models import make
 
 from ctxexp import Encoder, Sentence
 from tests.shipped import Alone, bert, elmo, gpt2, huggingface
+from tests.tiny_models import make
 
 TEXTS = [text.split() for text in ("The bank of a river untangles .", "Some bank with no river untangles ! Yes")]
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from ctxexp_papers.twins.baselines import FrequencyMatched, PositionMatched, Twins
-from engine import measure
 
 from ctxexp import Control, Corpus, Metric, Occurrences, Pair, Sense, Sentence
 from ctxexp import measure as face_measure
@@ -25,7 +24,7 @@ from ctxexp.measuring.curves import _first_share
 from ctxexp.report import shared_facts
 from ctxexp.vectors.stores import apply_control
 from tests.composed import composed, registry_of
-from tests.engine import Memory, contextual, sentences, shelve
+from tests.engine import Memory, contextual, measure, sentences, shelve
 from tests.made import printed, results_with, told
 from tests.shipped import (
     IntraSentenceSimilarity,

@@ -103,7 +103,7 @@ import sys
 from pathlib import Path
 from functools import partial
 from ctxexp.engines import Local
-from test_local import _made, _waits
+from tests.engines.test_local import _made, _waits
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     list(Local(processes=2).map_unordered(partial(_made, partial(_waits, folder)), range(8)))
@@ -121,7 +121,7 @@ def test_workers_end_with_their_driver(number: signal.Signals, tmp_path: Path) -
     (tmp_path / "at_work").mkdir()
     script = tmp_path / "driver.py"
     script.write_text(DRIVER)
-    paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[2]), *sys.path])
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
     command = [sys.executable, str(script), str(tmp_path / "at_work")]
     driver = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths})
     workers: list[int] = []

@@ -13,7 +13,6 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from bounded import UnboundedError, bounded
 
 from ctxexp import CtxexpError, Results
 from ctxexp.files.process import read_state
@@ -21,6 +20,7 @@ from ctxexp.models import ElmoNetwork
 from ctxexp.models.elmo.files import layout, read_weights, write_weights
 from ctxexp.models.word_vectors import read_vectors
 from tests import tiny_models
+from tests.bounded import UnboundedError, bounded
 from tests.made import results_with, told
 from tests.shipped import text
 

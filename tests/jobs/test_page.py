@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from warm import Warm
 
 from ctxexp import Results, compare
 from ctxexp.report import page
 from tests.made import results_with, told
+from tests.warm import Warm
 
 
 def test_a_single_runs_page_is_named_last_and_opened(tmp_path: Path, warm: Warm) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made import results_with, told
 
 from ctxexp import Results, Run, Sink
 from ctxexp.errors import TrackingError
@@ -19,6 +18,7 @@ from ctxexp.jobs.execute import close_sweep
 from ctxexp.sinks import Sweep
 from ctxexp.testing import MemorySink, check
 from tests.composed import registry_of
+from tests.made import results_with, told
 from tests.tracked import run_of as tracked_run
 from tests.tracked import tracked
 

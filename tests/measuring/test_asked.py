@@ -10,14 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from engine import measure
 
 from ctxexp import Baseline, Block, GroupMean, Metric, Occurrences
 from ctxexp.errors import MetricError
 from ctxexp.groups import WordReader
 from ctxexp.measuring import baseline_levels, build
 from ctxexp.results import Key
-from tests.engine import small, world
+from tests.engine import measure, small, world
 from tests.shipped import OnePerSentence, SelfSimilarity, WordNorm
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from composed import composed, of
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Pair, Results, Sense, Sentence
 from ctxexp.command import Built
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.errors import ConfigError
+from tests.composed import composed, of
 from tests.shipped import sts_2012_2016
 
 METRICS = "metric=[self_similarity,intra_sentence_similarity,max_explainable_variance,anisotropy,word_norm]"

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine import measure
 
 from ctxexp import GroupMean, Occurrences
 from ctxexp.maths import Resamples
@@ -15,7 +14,7 @@ from ctxexp.maths.resampling import Units
 from ctxexp.maths.statistics import WordMix
 from ctxexp.measuring.curves import ClusterInfluence, Split
 from ctxexp.results import Key
-from tests.engine import world
+from tests.engine import measure, world
 
 UNITS = Units("document", 3, np.arange(3), np.array([0, 0, 1, 1, 2, 2]))
 

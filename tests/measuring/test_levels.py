@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine import measure, reader_of
 
 from ctxexp import Corpus, Occurrences, Pair
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.baseline_levels import mean_cosine_level
-from tests.engine import ALL, Memory, contextual, shelve
+from tests.engine import ALL, Memory, contextual, measure, reader_of, shelve
 from tests.shipped import OnePerSentence, SizeMatched, Uniform
 
 LINKS = ((0, 1), (2, 1), (3, 4))

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine import measure
 
 import ctxexp
 from ctxexp import (
@@ -34,7 +33,7 @@ from ctxexp.measuring.rows import WordRows
 from ctxexp.metrics import GroupScores
 from ctxexp.results import Key
 from ctxexp.testing import check
-from tests.engine import ALL, DIM, Hashed, Memory, TextFile, contextual, noise, sentences, shelve, world
+from tests.engine import ALL, DIM, Hashed, Memory, TextFile, contextual, measure, noise, sentences, shelve, world
 from tests.shipped import (
     IntraSentenceSimilarity,
     MaxExplainableVariance,

@@ -9,14 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
-from engine import measure_pairs
 
 from ctxexp import Corpus, Estimate, Group, Metric, Pair, Reading, Results, Sentence, Transform
 from ctxexp.errors import MetricError, TransformError
 from ctxexp.measuring.rows import _all_equal
 from ctxexp.results import Key
 from ctxexp.vectors.stores import layer_mixes
-from tests.engine import TextFile
+from tests.engine import TextFile, measure_pairs
 from tests.made import told
 from tests.shipped import Standardize
 

@@ -7,12 +7,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from engine import measure, reader_of
 
 from ctxexp import Baseline, Corpus, GroupMean, Occurrences, Sentence
 from ctxexp.measuring.baseline_levels import SampleBaseline
 from ctxexp.results import Key
-from tests.engine import Memory, contextual, noise, shelve, world
+from tests.engine import Memory, contextual, measure, noise, reader_of, shelve, world
 from tests.shipped import IntraSentenceSimilarity, OnePerSentence, SelfSimilarity, SizeMatched
 
 

@@ -7,14 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from engine import measure, reader_of
 
 from ctxexp import Baseline, Corpus, GroupMean, Occurrences
 from ctxexp.baselines import ScoredGroups, builtin_baseline
 from ctxexp.maths import Stream, mean_cosine
 from ctxexp.measuring.baseline_levels import BaselineLevels
 from ctxexp.results import Key
-from tests.engine import Memory, contextual, shelve, small, world
+from tests.engine import Memory, contextual, measure, reader_of, shelve, small, world
 from tests.shipped import (
     Anisotropy,
     IntraSentenceSimilarity,

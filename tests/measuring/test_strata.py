@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from ctxexp_papers.twins.baselines import FrequencyMatched, PositionMatched, Twins
 from ctxexp_papers.twins.strata import StrataLevel, strata_level
-from engine import measure
 
 from ctxexp import Occurrences
 from ctxexp.maths import mean_cosine
-from tests.engine import ALL, Memory, world
+from tests.engine import ALL, Memory, measure, world
 
 
 def found(store: Memory, occurrences: Occurrences, scheme: Twins) -> StrataLevel:

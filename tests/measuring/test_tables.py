@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 
 from ctxexp import Block, Group, Output, Results, Sentence
@@ -20,6 +19,7 @@ from ctxexp.measuring import measure
 from ctxexp.measuring.rows import TableRows
 from ctxexp.model import EmbeddingTable
 from ctxexp.models import ElmoNetwork
+from tests import tiny_models
 from tests.made import told
 from tests.shipped import WordNorm, gpt2, huggingface
 from tests.tiny_models import SHORT_TEXTS, with_head

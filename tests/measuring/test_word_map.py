@@ -8,11 +8,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from engine import measure, reader_of
 
 from ctxexp import Corpus, Occurrences, Sense
 from ctxexp.report.page import explorer
-from tests.engine import Memory, contextual, sentences, shelve
+from tests.engine import Memory, contextual, measure, reader_of, sentences, shelve
 from tests.shipped import SelfSimilarity
 
 TEXT = Corpus.of("world", sentences(120))

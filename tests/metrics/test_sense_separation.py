@@ -8,14 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from engine import computed, measure
 
 import ctxexp
 from ctxexp import Corpus, Encoder, Group, Occurrences, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
 from ctxexp.metrics.annotated import _influence
 from ctxexp.testing.transforms import MemoryRowIndex
-from tests.engine import Memory, shelve
+from tests.engine import Memory, computed, measure, shelve
 from tests.metric_tester import Case, MetricTester, Statistics, rows
 from tests.shipped import OnePerSentence, SenseSeparation, SizeMatched
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from engine import Sides
 from scipy import stats
 
 from ctxexp import Estimate, Group
@@ -19,6 +18,7 @@ from ctxexp.report.charts import sweep_charts
 from ctxexp.report.wording import title
 from ctxexp.testing import check
 from tests import naive
+from tests.engine import Sides
 from tests.gold_pairs import cosines, measured, pairs
 from tests.made import printed, results_with, stated, told
 from tests.metric_tester import Case, MetricTester, Statistics

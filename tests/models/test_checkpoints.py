@@ -12,12 +12,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-import tiny_models
 from huggingface_hub import constants
 
 from ctxexp.errors import ModelError
 from ctxexp.models import Checkpoint
 from ctxexp.models import transformer as checkpoints
+from tests import tiny_models
 from tests.shipped import bert
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

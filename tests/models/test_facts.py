@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 import transformers as tr
 
@@ -17,6 +16,7 @@ import ctxexp
 from ctxexp import Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.transformer.facts import model_kind
+from tests import tiny_models
 from tests.shipped import huggingface
 
 WORDS = [

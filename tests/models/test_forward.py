@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 
 import ctxexp
@@ -16,6 +15,7 @@ from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.models import Checkpoint, TransformerOptions
 from ctxexp.models.huggingface import from_files
 from ctxexp.models.transformer import forward
+from tests import tiny_models
 
 TEXTS = ["the dog jumps", "money in the bank", "the dog , running", "happiest 1234 x", "the fox"]
 SENTENCES = [Sentence.of(text.split()) for text in TEXTS]

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 from tokenizers import Regex, Tokenizer, pre_tokenizers, processors
 
 from ctxexp import Sentence
 from ctxexp.errors import ModelError
+from tests import tiny_models
 from tests.shipped import gpt2, huggingface
 
 gguf = pytest.importorskip("gguf", reason="the package gguf is not installed")

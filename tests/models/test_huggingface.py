@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 from transformers import AutoTokenizer
 
@@ -22,6 +21,7 @@ from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.models import resolve_device
 from ctxexp.models.choices import resolve_dtype
 from ctxexp.models.transformer.pieces import best_window, windows
+from tests import tiny_models
 from tests.shipped import bert, gpt2, huggingface
 
 Folder = Callable[[str], Path]

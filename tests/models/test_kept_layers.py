@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 from transformers import AutoConfig, AutoModel
 
 from ctxexp import Sentence
 from ctxexp.models.transformer.facts import model_facts
 from ctxexp.models.transformer.forward import ForwardPass
+from tests import tiny_models
 from tests.shipped import huggingface
 
 ROOT = Path(__file__).parents[2]

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tiny_models
 
 import ctxexp
 from ctxexp import Corpus, Pair, Results, Sentence
 from ctxexp.errors import ConfigError
 from ctxexp.vectors.encoding import open_store
+from tests import tiny_models
 from tests.shipped import huggingface
 
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dog", "money", "in", "bank", "river"]

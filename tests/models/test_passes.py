@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_models import make
 
 from ctxexp import Encoder, Sentence
 from tests.shipped import huggingface
+from tests.tiny_models import make
 
 TEXT = [
     Sentence.of(words.split())

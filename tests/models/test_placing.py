@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 
 from ctxexp import Sentence
 from ctxexp.errors import ConfigError
 from ctxexp.models import TransformerOptions
 from ctxexp.models.transformer.leftovers import loading_arguments
+from tests import tiny_models
 from tests.shipped import huggingface
 
 SENTENCES = [Sentence.of(text.split()) for text in ("the dog jumps", "money in the bank")]

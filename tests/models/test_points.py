@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 from torch import nn
 
 from ctxexp import CtxexpError, Encoder, Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.transformer.facts import FAMILIES, BlockMap
+from tests import tiny_models
 from tests.shipped import huggingface
 
 PRE_NORM = ("gpt2", "llama", "qwen2", "gpt_neox")  # whose last residual is before a final norm

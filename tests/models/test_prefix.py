@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 
 import ctxexp
@@ -21,6 +20,7 @@ from ctxexp.models.choices import LazyEncoder
 from ctxexp.models.transformer.pieces import best_window, windows
 from ctxexp.report.wording import encoder_lines
 from ctxexp.results import RunInfo
+from tests import tiny_models
 from tests.composed import config_of
 from tests.made import printed
 from tests.shipped import elmo, gpt2, huggingface

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers, processors
 
 from ctxexp import Sentence
 from ctxexp.errors import ModelError
+from tests import tiny_models
 from tests.shipped import huggingface
 
 PROBE = "The naïve Cafe\u0301's  42 dogs, I'LL pay 5,678,912 $\n\n RUNNING (in Zürich)\t— 漢字 👍🏽 don't ’tis"

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 from safetensors.torch import load_file, save_file
 
 from ctxexp import Encoder, Sentence, from_transformers
 from ctxexp.errors import ModelError
 from ctxexp.models.transformer import describe
+from tests import tiny_models
 from tests.shipped import huggingface
 
 Weights = dict[str, torch.Tensor]

@@ -12,10 +12,10 @@ import pytest
 import torch
 from mlflow import MlflowClient
 from transformers import AutoTokenizer, BertConfig, BertModel
-from warm import Warm
 
 import ctxexp
-from ctxexp.models import minis
+from tests.shipped import mini
+from tests.warm import Warm
 
 LEAST = 0.02
 
@@ -81,7 +81,7 @@ def test_terminal_page_mlflow_and_sentence_agree_on_every_step(tmp_path: Path, w
 @pytest.fixture(scope="module")
 def random_bert() -> ctxexp.Encoder:
     """A BERT whose weights are drawn, with a mini's tokenizer: nothing tells the program that it is untrained."""
-    tokenizer = AutoTokenizer.from_pretrained(Path(minis.__file__).parent / "weights" / "bert")
+    tokenizer = AutoTokenizer.from_pretrained(mini("bert"))
     torch.manual_seed(0)
     sizes = {"hidden_size": 96, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 384}
     model = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=512, **sizes)).eval()

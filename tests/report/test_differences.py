@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engine import measure
 
 from ctxexp import Results
 from ctxexp.results import Key
-from tests.engine import ALL, Memory, contextual, world
+from tests.engine import ALL, Memory, contextual, measure, world
 from tests.made import saying
 from tests.shipped import OnePerSentence
 

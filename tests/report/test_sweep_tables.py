@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from warm import Warm
 
 from ctxexp import Register, hookimpl
 from ctxexp.errors import PluginError
 from ctxexp.report import Table, empty_figure
 from ctxexp.report.terminal import table_texts, write_figures, write_tables
 from tests.composed import registry_of
+from tests.warm import Warm
 
 TABLE = Table("Title", pd.DataFrame({"a": [1.0, math.nan]}), ["a", "bc"], [["1|2", "x"], ["1", "yyyy"]], ["a note"])
 

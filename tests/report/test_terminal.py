@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made import results_with, told
 
 from ctxexp import Results
 from ctxexp.report import Table
 from ctxexp.report.terminal import answer, curve_table, fitted_markdown, stacked_table
 from ctxexp.results import RunInfo
+from tests.made import results_with, told
 
 LAYERS = 31
 

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine import calibrated
 
 from ctxexp import Corpus, CtxexpError, Occurrences, Results
 from ctxexp.command import Built
 from ctxexp.errors import TransformError
 from ctxexp.report import shared_facts
 from tests.composed import composed, of
-from tests.engine import Space, curves, place, shelve
+from tests.engine import Space, calibrated, curves, place, shelve
 from tests.made import results_with, told
 from tests.shipped import (
     Center,

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine import calibrated
 from scipy.stats import spearmanr
 
 from ctxexp.errors import TransformError
 from ctxexp.testing import check
 from ctxexp.transforms import Calibration
 from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
-from tests.engine import Space, curves, place
+from tests.engine import Space, calibrated, curves, place
 from tests.shipped import AllButTheTop, Center, Standardize, Whitening
 
 CLOSED: dict[str, Callable[[], Any]] = {

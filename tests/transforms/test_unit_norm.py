@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine import calibrated, measure
 
 from ctxexp import Occurrences
 from ctxexp.command import Built
 from ctxexp.testing import check
 from tests.composed import composed
-from tests.engine import Space, place
+from tests.engine import Space, calibrated, measure, place
 from tests.shipped import Anisotropy, IntraSentenceSimilarity, OnePerSentence, UnitNorm
 
 ISS = "intra_sentence_similarity"

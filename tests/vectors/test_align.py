@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import tiny_models
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ctxexp import Sentence
 from ctxexp.errors import ConfigError
 from ctxexp.models.transformer.pieces import PieceReader, best_window, overlaps, piece_units, windows
+from tests import tiny_models
 
 spans = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)), max_size=12)
 odd = st.sampled_from(

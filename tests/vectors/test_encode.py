@@ -138,7 +138,7 @@ def test_a_transformer_end_to_end(tmp_path: Path, kind: str, caplog: pytest.LogC
 
 
 def test_pieces_as_units_have_no_word_positions(tmp_path: Path) -> None:
-    import tiny_models
+    from tests import tiny_models
 
     folder = tiny_models.make("bert", tmp_path / "bert")
     encoder = huggingface(checkpoint=str(folder), device="cpu", pooling="pieces")
@@ -173,7 +173,7 @@ def test_a_units_position_is_unique_or_missing(tmp_path: Path, units: str, words
 
 
 def test_half_types_overflow_with_a_hint(tmp_path: Path) -> None:
-    import tiny_models
+    from tests import tiny_models
 
     folder = tiny_models.make("gpt2", tmp_path / "gpt2", scale=3e3)
     encoder = huggingface(checkpoint=str(folder), device="cpu", dtype="bfloat16")
@@ -207,7 +207,7 @@ def test_a_crash_midway_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
 
 SLOW = """
     import sys, time
-    sys.path[:0] = [{root!r}, {tests!r}]
+    sys.path.insert(0, {root!r})
     from pathlib import Path
     from tests.traced import Counted, corpus
     from ctxexp.vectors.encoding import open_store
@@ -221,7 +221,7 @@ SLOW = """
 
 
 def start(cache: Path) -> subprocess.Popen[str]:
-    code = textwrap.dedent(SLOW).format(root=str(ROOT), tests=str(Path(__file__).parent), cache=str(cache))
+    code = textwrap.dedent(SLOW).format(root=str(ROOT), cache=str(cache))
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
 
 
@@ -440,7 +440,7 @@ def test_a_window_is_read_while_the_previous_is_encoded(tmp_path: Path, monkeypa
 
 
 def test_a_transformer_reads_ahead_to_the_same_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import tiny_models
+    from tests import tiny_models
 
     made = corpus(60)
     checkpoint = str(tiny_models.make("bert", tmp_path / "bert"))

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 
 from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Sentence
@@ -21,6 +20,7 @@ from ctxexp.models.transformer.encoder import TransformerSentences
 from ctxexp.testing.report import Breach, check_sentences
 from ctxexp.vectors.encoding import open_store
 from ctxexp.vectors.stores import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view
+from tests import tiny_models
 
 Folder = Callable[[str], Path]
 TEXTS = [

@@ -22,6 +22,7 @@ from ctxexp_compare.layer_choice.tasks import parse_tasks
 import ctxexp
 from benchmarks.layer_choice import WORLDS, sample
 from ctxexp import Block, Group
+from ctxexp.command import registry
 from ctxexp.errors import ConfigError, DataError, MetricError, ModelError, UnknownName
 
 
@@ -315,9 +316,7 @@ def test_the_verb_writes_the_layer_as_an_encoder(transforms: str, tmp_path: Path
 def test_the_exported_encoder_gives_the_layers_vectors(tmp_path: Path) -> None:
     from transformers import AutoModel, AutoTokenizer
 
-    from tests.shipped import mini
-
-    folder = mini("bert")
+    folder = registry().find("model", "bert").factory.model_files[0].find()
     model, tokenizer = AutoModel.from_pretrained(folder, dtype="float32").eval(), AutoTokenizer.from_pretrained(folder)
     encoder = LayerEncoder("bert", 2)
     for text, row in zip(TEXTS, encoder.encode(TEXTS), strict=True):

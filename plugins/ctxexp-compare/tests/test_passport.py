@@ -12,6 +12,7 @@ from ctxexp_compare.passport.match import Passport, make_passport
 from ctxexp_compare.passport.report import describe
 
 import ctxexp
+from ctxexp.command import registry
 from ctxexp.errors import DataError, ModelError
 from ctxexp.models import TokenStates
 from docs.numbers.marked import marked
@@ -76,9 +77,7 @@ def _is_clean(found: Passport) -> bool:
 def test_states_are_those_of_transformers(bert: list[TokenStates]) -> None:
     from transformers import AutoModel, AutoTokenizer
 
-    from tests.shipped import mini
-
-    folder = mini("bert")
+    folder = registry().find("model", "bert").factory.model_files[0].find()
     model, own = AutoModel.from_pretrained(folder, dtype="float32").eval(), AutoTokenizer.from_pretrained(folder)
     out = model(**own(TEXTS[0], return_tensors="pt"), output_hidden_states=True).hidden_states
     assert bert[0].layers == pytest.approx(np.stack([x[0].detach().numpy() for x in out]), abs=1e-5)
@@ -181,12 +180,12 @@ def test_exported_models_are_run(engine: str, tmp_path: Path, bert: list[TokenSt
     import torch
     from transformers import AutoModel
 
-    from tests.shipped import mini
+    folder = registry().find("model", "bert").factory.model_files[0].find()
 
     class Layers(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.model = AutoModel.from_pretrained(mini("bert"), dtype=torch.float32).eval()
+            self.model = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
 
         def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
             out = self.model(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=True)

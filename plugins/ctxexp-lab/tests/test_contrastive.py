@@ -14,9 +14,11 @@ import torch
 from ctxexp_lab.training.contrastive import Contrastive, _sentences, info_nce
 from ctxexp_lab.training.train import TrainingRun, train
 from omegaconf import DictConfig
-from tiny_recipes import weights
 
+from ctxexp.command import registry
 from ctxexp.errors import ConfigError, DataError, UnknownName
+
+from .tiny_recipes import weights
 
 
 def config(text: Path, tmp: Path, *overrides: str) -> DictConfig:
@@ -35,8 +37,6 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An untrained BERT of one layer, with the mini's pieces."""
     import transformers as t
 
-    from tests.shipped import mini
-
     folder = tmp_path_factory.mktemp("start")
     shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     without = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -44,7 +44,8 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     t.BertForMaskedLM(t.BertConfig(vocab_size=8192, max_position_embeddings=64, **shape, **without)).save_pretrained(
         folder
     )
-    t.AutoTokenizer.from_pretrained(mini("bert")).save_pretrained(folder)
+    mini = registry().find("model", "bert").factory.model_files[0].find()
+    t.AutoTokenizer.from_pretrained(mini).save_pretrained(folder)
     return folder
 
 
@@ -88,7 +89,6 @@ def test_views_differ_by_dropout_alone(text: Path, tmp_path: Path, start: Path) 
 
 def test_a_training_learns_resumes_and_loads(text: Path, tmp_path: Path, start: Path) -> None:
     """Stopped and gone on with it has the weights of one run; its export is a model without dropout of its own."""
-    from tests.shipped import huggingface
 
     where = f"start={start}"
     whole = TrainingRun(config(text, tmp_path / "a", where, "steps=40"))
@@ -110,7 +110,7 @@ def test_a_training_learns_resumes_and_loads(text: Path, tmp_path: Path, start: 
     assert record["went_on_from"] == str(start)
     assert record["held_out"] == losses
     assert json.loads((export / "config.json").read_text())["hidden_dropout_prob"] == 0.0
-    encoder = huggingface(checkpoint=str(export), device="cpu")
+    encoder = registry().find("model", "huggingface").factory(checkpoint=str(export), device="cpu")
     assert (encoder.n_layers, encoder.dim) == (2, 16)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
 from ctxexp_lab.link.head import ContextStates, context_states
 from ctxexp_lab.link.statistics import correlations, link, second_order_pairs
@@ -17,6 +16,7 @@ from scipy.stats import pearsonr
 
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.transformer import describe
+from tests import tiny_models
 from tests.tiny_models import SHORT_TEXTS, with_head
 
 LINES = [*SHORT_TEXTS, "the quick dog by the bank", "the quick fox jumps over the dog", "by the bank by the river"]

@@ -14,10 +14,11 @@ from ctxexp_lab.training.data import MASK, SPECIAL
 from ctxexp_lab.training.penalties import APART, context_penalty, isoscore, unrelated_cosine
 from ctxexp_lab.training.train import TrainingRun
 from ctxexp_lab.training.transformer import Transformer
-from tiny_recipes import config
 
 from ctxexp.errors import ConfigError
 from ctxexp.maths import spectra
+
+from .tiny_recipes import config
 
 ROWS = ("model.rows=16", "precision=float32")
 

@@ -31,10 +31,11 @@ from ctxexp_lab.training.optimiser import Optimiser, rate_scale
 from ctxexp_lab.training.penalties import mean_cosine
 from ctxexp_lab.training.train import TrainingRun, train
 from ctxexp_lab.training.transformer import Transformer, build
-from tiny_recipes import TINY, config, weights
 
 from ctxexp.errors import ConfigError, DataError
 from tests.composed import registry_of
+
+from .tiny_recipes import TINY, config, weights
 
 # --- data -----------------------------------------------------------------------------------------------------------
 

@@ -20,11 +20,12 @@ from ctxexp_lab.training.train import TrainingRun, is_kept, learner, train
 from ctxexp_lab.training.transformer import Transformer
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
-from tiny_recipes import TINY, config, weights
 from torch import nn
 
 from ctxexp import CtxexpError
 from ctxexp.errors import ConfigError, ModelError
+
+from .tiny_recipes import TINY, config, weights
 
 
 def kept(folder: Path) -> list[int]:

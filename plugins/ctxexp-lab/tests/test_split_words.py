@@ -21,8 +21,8 @@ from ctxexp_lab.splits.study import (
 )
 
 from ctxexp import Sentence
+from ctxexp.command import registry
 from ctxexp.errors import ConfigError, DataError
-from tests.shipped import polysemy
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def gpt2() -> Any:
 
 @pytest.fixture(scope="module")
 def sentences() -> Sequence[Sentence]:
-    return polysemy().sentences[:150]
+    return registry().find("dataset", "polysemy").factory().sentences[:150]
 
 
 @pytest.fixture(scope="module")

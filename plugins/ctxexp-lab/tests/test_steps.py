@@ -17,7 +17,6 @@ from ctxexp_lab.steps.figure import farthest, figure, half_step, overshoots, sho
 from ctxexp_lab.steps.first_word_length import FirstWordLength
 from ctxexp_lab.steps.order import distances, misplaced
 from ctxexp_lab.training.train import train
-from tiny_recipes import config
 
 from ctxexp import CtxexpError
 from ctxexp.command import Verb
@@ -27,6 +26,8 @@ from ctxexp.report import LabelledResults, Training
 from ctxexp.report.page import page_data, write_report
 from ctxexp.testing import check
 from tests.made import results_with, told
+
+from .tiny_recipes import config
 
 STEPS = (0, 8, 16, 32, 64, 128, 256, 512)
 

@@ -14,11 +14,12 @@ import numpy as np
 from ctxexp_measures.senses.attributes import Labels, RowAttributes
 from ctxexp_measures.senses.by_class.components import VarianceComponentsByClass
 from ctxexp_measures.senses.by_class.metric import SenseSeparationByClass
-from planted_components import VARIANCES, World
 
 from ctxexp import Block, Estimate, Text
 from ctxexp.maths.resampling import Units
 from ctxexp.occurrences import EQUAL
+
+from .planted_components import VARIANCES, World
 
 CLASSES = {  # by tokens of a word: the variances of its effects
     "pieces 1": VARIANCES,

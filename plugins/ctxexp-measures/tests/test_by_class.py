@@ -16,14 +16,18 @@ from ctxexp_measures.senses.by_class.components import VarianceComponentsByClass
 from ctxexp_measures.senses.by_class.figure import TITLES
 from ctxexp_measures.senses.by_class.metric import SelfSimilarityByClass, SenseSeparationByClass
 from ctxexp_measures.senses.by_class.table import table
-from planted_classes import CLASSES, coverage, draw_text, estimate_shares
-from planted_components import World
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Results, Sense, Sentence
+from ctxexp.command import registry
 from ctxexp.errors import DataError, MetricError, UnknownName
 from ctxexp.maths.statistics import WordMix
-from tests.shipped import SelfSimilarity, SenseSeparation
+
+from .planted_classes import CLASSES, coverage, draw_text, estimate_shares
+from .planted_components import World
+
+SelfSimilarity = registry().find("metric", "self_similarity").factory
+SenseSeparation = registry().find("metric", "sense_separation").factory
 
 Factory = Callable[[], Metric]
 STRENGTH = {"n": 1.0, "v": 0.5}  # of the cue in the vectors of nouns and verbs

@@ -16,7 +16,6 @@ from ctxexp_measures.senses.components.estimate import components, shares
 from ctxexp_measures.senses.components.figure import figure, frame, table
 from ctxexp_measures.senses.components.metric import VarianceComponents, _look_below_zero
 from ctxexp_measures.senses.components.squares import squares
-from planted_components import VARIANCES, World, coverage, estimate_shares
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Estimate, Group, Results, Sense, Sentence, Text
@@ -26,6 +25,8 @@ from docs.numbers import what_is_context
 from tests.composed import config_of
 from tests.made import results_with, stated, told
 from tests.shipped import Alone, random_words
+
+from .planted_components import VARIANCES, World, coverage, estimate_shares
 
 
 def small(seed: int = 0, *, sentences_per_document: int = 3) -> tuple[Design, np.ndarray]:

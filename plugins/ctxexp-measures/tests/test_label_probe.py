@@ -17,8 +17,8 @@ from ctxexp_measures.senses.probe.task import ProbeTask, control_labels, folds_o
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sense, Sentence
+from ctxexp.command import registry
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
-from tests.shipped import Alone
 
 LABELS = ("A", "B", "C")
 
@@ -317,8 +317,9 @@ def test_figure_and_table_show_the_twins(results: Results, tmp_path: Path) -> No
     model = replace(results.info.model, name="planted", weights="mini")
     mine = replace(results, info=replace(results.info, model=model))
     twin = replace(results, info=replace(results.info, model=replace(model, weights="untrained")))
-    by_itself = replace(model, encoder=f"{model.encoder}, {Alone.label}")
-    alone = replace(results, info=replace(results.info, model=by_itself, control=Alone.label))
+    label = registry().find("control", "alone").factory.label
+    by_itself = replace(model, encoder=f"{model.encoder}, {label}")
+    alone = replace(results, info=replace(results.info, model=by_itself, control=label))
     runs = [("planted", mine), ("planted (untrained)", twin), ("planted (each word alone)", alone)]
     drawn = figure(runs)
     assert drawn is not None
