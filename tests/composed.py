@@ -8,11 +8,11 @@ from typing import Any
 
 from ctxexp import Corpus
 from ctxexp.command import cli, compose
-from ctxexp.command.config import Config, parse_config
-from ctxexp.plugins.registry import Offer, Registry, build_registry, load_plugin_files
+from ctxexp.command.config import parse_config
+from ctxexp.plugins.registry import Offer, build_registry, load_plugin_files
 
 
-def composed(*overrides: str, registry: Registry | None = None, **nodes: Any) -> Config:
+def composed(*overrides: str, registry: Any = None, **nodes: Any) -> Any:
     """The config that these words make, with plain nodes in place of theirs, of the registry's names (None: the
     command's)."""
     from hydra import compose as hydra_compose
@@ -23,7 +23,7 @@ def composed(*overrides: str, registry: Registry | None = None, **nodes: Any) ->
     return parse_config({**values, **nodes}, registry or compose.registry())
 
 
-def of(config: Config, corpus: Corpus) -> Config:
+def of(config: Any, corpus: Corpus) -> Any:
     """The config with this corpus as its data set."""
     return config.with_factories("dataset", {corpus.name: lambda: corpus})
 
@@ -34,7 +34,7 @@ def check_command(words: Sequence[str], *, multirun: bool = False) -> list[str]:
     return compose.check_command(words, multirun=multirun)
 
 
-def config_of(words: Sequence[str]) -> Config:
+def config_of(words: Sequence[str]) -> Any:
     """The config of these words, with the secrets that they refer to."""
     return compose.config_of(words)
 
@@ -44,12 +44,12 @@ def run_command_line(words: Sequence[str]) -> int | str | None:
     return cli.run_command_line(words)
 
 
-def registry_of(plugins: list[tuple[str, object]] | None = None, *, files: Sequence[Path] = ()) -> Registry:
+def registry_of(plugins: list[tuple[str, object]] | None = None, *, files: Sequence[Path] = ()) -> Any:
     """ctxexp's own names with those of plugins by name, and of plugin files; nothing that is installed."""
     return build_registry(plugins, installed=False, files=files)
 
 
-def offer(registry: Registry, kind: Any, name: str, factory: Any) -> Offer:
+def offer(registry: Any, kind: Any, name: str, factory: Any) -> Offer:
     """A name more in the registry."""
     made = Offer(kind, name, factory, "tests")
     registry.add(made)

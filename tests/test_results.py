@@ -16,26 +16,24 @@ from ctxexp.errors import MetricError, TrackingError
 from ctxexp.files import find_damage, seal_folder
 from ctxexp.files.process import read_state, write_json
 from ctxexp.results import Key
-from ctxexp.results.values import Values, metric_key
+from ctxexp.results.values import metric_key
 from tests.made import results_with, told
 
 
 def results() -> Results:
-    values = Values()
     curve = np.array([1 / 3, np.nan, np.inf, -np.inf, 1e-300])
-    values.set(Key("self_similarity", "raw"), curve, low=curve - 1, high=curve + 1, replicates=curve[:, None] * [1, 2])
-    values.set(Key("self_similarity", "n"), np.arange(5.0))
-    values.set(Key("sts", "all", "STS12"), np.arange(5.0))
-    values.set(Key("sts", "all", "STS12", "last2"), 2 / 3, low=0.5, high=0.9)
-    values.set(Key("sts", "all", "STS13", "last2"), np.nan)
+    name = "self_similarity/raw"
+    curves = {name: curve, f"{name}_ci_low": curve - 1, f"{name}_ci_high": curve + 1}
+    curves |= {"self_similarity/n": np.arange(5.0), "sts/STS12/all": np.arange(5.0)}
+    mix = "sts.last2/STS12/all"
+    scalars = {mix: 2 / 3, f"{mix}_ci_low": 0.5, f"{mix}_ci_high": 0.9, "sts.last2/STS13/all": np.nan}
     words = {"word": ["a", 'q"u,o', "nan", ""], "n": [1, 2, 3, 2**53 + 1], "raw_0": [0.1 + 0.2, np.nan, 1e-300, np.inf]}
     tables = {
         "words": pd.DataFrame(words).assign(known=[True, False, True, True]),
         "years": pd.DataFrame({"word": ["2012"]}),
     }
-    return Results.of(
-        values, tables=tables, info=told(title="bert", n_layers=5, fit_on="nli", choices={"tasks": ["a"]})
-    )
+    info = told(title="bert", n_layers=5, fit_on="nli", choices={"tasks": ["a"]})
+    return results_with(curves, scalars, tables=tables, replicates={name: curve[:, None] * [1, 2]}, info=info)
 
 
 @pytest.mark.parametrize("name", ["../words", "/tmp/words", "a b", "", "words\n", "w" * 201])

@@ -11,7 +11,7 @@ from typing import Any
 from mlflow import MlflowClient
 
 from ctxexp import Results, Run, Sink
-from ctxexp.files.process import job_folder, new_id
+from ctxexp.files.process import job_folder
 from ctxexp.jobs import Sinks, job, new_run
 from ctxexp.sinks import Sweep, database
 from tests.shipped import MlflowSink
@@ -31,7 +31,7 @@ def stored_sweep(store: Path, *overrides: str) -> tuple[Sweep, Sinks]:
     """A sweep that begins now in a store of MLflow."""
     sinks = Sinks({"mlflow": MlflowSink(experiment="study")})
     sinks.prepare_all(store)
-    return Sweep(new_id(), store, time.time(), overrides), sinks
+    return Sweep(f"sweep-{time.time_ns()}", store, time.time(), overrides), sinks
 
 
 def finish_job(sweep: Sweep, name: str, number: int, results: Results) -> Path:

@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ctxexp import Corpus, Group, Metric, Occurrences, Pair, Register, Results, Sentence, hookimpl
+from ctxexp import Corpus, Group, Metric, Pair, Register, Results, Sentence, hookimpl
 from ctxexp.command import Built
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.report import shared_facts
 from ctxexp.results import RunInfo
 from ctxexp.vectors import cache as caches
-from ctxexp.vectors.encoding import open_store
-from ctxexp.vectors.stores import WordMeans
 from tests.composed import composed, registry_of
 from tests.engine import measure
 from tests.made import printed
@@ -110,22 +108,16 @@ def test_both_kinds_of_measures_see_the_fitted_transform(
     results = ran(made, tmp_path)
 
     encoder = Built(made).encoder
-    rows, means, stores = {}, {}, {}
+    rows, means = {}, {}  # by layer; a sentence's means by layer and mix
     for name, corpus in (("target", gold()), ("fit", texts[fit_on])):
-        store = open_store(corpus, encoder, cache=tmp_path)
-        index = Occurrences.of(store, corpus, min_contexts=2, keep=lambda unit: unit != ",")
-        stores[name] = store, index
-        rows[name] = np.unique(index.by_sentence.rows)
-        words = WordMeans(store, index, len(corpus.sentences))
-        means[name] = [*map(words.layer, range(encoder.n_layers)), (words.layer(1) + words.layer(3)) / 2]
-        means[name] = [x[np.isfinite(x[:, 0])] for x in means[name]]
-    store, index = stores["target"]
-    layers = []
-    for i in range(encoder.n_layers):
-        layer = np.zeros((store.n_rows, store.dim), np.float32)
-        fitted = Standardize().fit(stores["fit"][0].layer(i)[rows["fit"]])
-        layer[rows["target"]] = fitted.apply(store.layer(i)[rows["target"]])
-        layers.append(layer)
+        encoded = [one.layers[:, [unit != "," for unit in one.units]] for one in encoder.encode(corpus.sentences)]
+        distinct = dict(zip(corpus.sentences, encoded, strict=True))
+        rows[name] = np.concatenate([*distinct.values()], axis=1)
+        vectors = np.stack([x.mean(axis=1) for x in encoded], axis=1)
+        means[name] = [*vectors, (vectors[1] + vectors[3]) / 2]
+    plain = Built(config(tmp_path, metrics=("self_similarity",)))
+    store, index, _ = plain.study.space(plain.vectors)
+    layers = [Standardize().fit(rows["fit"][i]).apply(store.layer(i)) for i in range(encoder.n_layers)]
     n = len(layers)
     space = SimpleNamespace(n_layers=n, layer_numbers=range(n), dim=store.dim, layer=layers.__getitem__)
     expected = measure(

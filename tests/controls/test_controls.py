@@ -17,7 +17,6 @@ from ctxexp import Control, Corpus, Metric, Occurrences, Pair, Sense, Sentence
 from ctxexp import measure as face_measure
 from ctxexp.command import Built
 from ctxexp.command.compose import config_folder
-from ctxexp.command.config import component_of
 from ctxexp.errors import MetricError
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.curves import _first_share
@@ -43,7 +42,8 @@ REGISTRY = registry_of()
 
 def control(node: dict[str, object]) -> Control:
     """The control that a config's node names."""
-    return component_of("control", "control", node, REGISTRY).make()
+    arguments = {key: value for key, value in node.items() if key != "name"}
+    return REGISTRY.find("control", str(node["name"])).factory(**arguments)
 
 
 def corpus() -> Corpus:

@@ -25,7 +25,6 @@ from ctxexp_measures.words.suite import BenchmarkOptions, evaluate, table
 
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp.maths import kmeans
-from ctxexp.models.word_vectors import write_text
 from tests.composed import run_command_line
 
 ALL = [f"w{i}" for i in range(40)]
@@ -557,10 +556,14 @@ def test_a_copy_without_its_header_loses_no_pair(tmp_path: Path) -> None:
 # The command.
 
 
+def write_vectors(path: Path, words: list[str], x: np.ndarray) -> None:
+    path.write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, x.tolist(), strict=True)))
+
+
 def test_the_command_prints_and_writes(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = sorted({w.lower() for b in load(data) for w in b.words()} - {"wise"})
     x = np.random.default_rng(0).normal(size=(len(words), 4))
-    write_text(tmp_path / "v.txt", words, x)
+    write_vectors(tmp_path / "v.txt", words, x)
     out = tmp_path / "out.csv"
     common = [f"vectors={tmp_path / 'v.txt'}", f"data={data}", f"out={out}"]
     assert run_command_line(["bench-words", *common]) == 0
@@ -599,7 +602,7 @@ def test_so_many_candidates_are_so_many_words_whatever_their_forms(oov: str, sha
     words = ["The", "THE", "the", "other", "of", "in", "d", "a", "b", "c"]
     x = np.random.default_rng(0).normal(size=(10, 5)) + 3
     x[6] = x[8] / np.linalg.norm(x[8]) - x[7] / np.linalg.norm(x[7]) + x[9] / np.linalg.norm(x[9])
-    write_text(tmp_path / "v.txt", words, x)
+    write_vectors(tmp_path / "v.txt", words, x)
     (tmp_path / "list").write_text("\n".join(words[:3] + words[4:]))
     file = File(tmp_path / "v.txt", shared=tmp_path / "list" if shared else None)
     last = 4 if shared else 5  # place of d among the words that count
@@ -624,7 +627,7 @@ def test_so_many_candidates_are_so_many_words_whatever_their_forms(oov: str, sha
 def test_mistakes_on_the_command_line(
     data: Path, tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_text(tmp_path / "v.txt", ["a"], np.ones((1, 2)))
+    write_vectors(tmp_path / "v.txt", ["a"], np.ones((1, 2)))
     filled = [a.replace("DATA", str(data)).replace("VECTORS", str(tmp_path / "v.txt")) for a in arguments]
     assert run_command_line(["bench-words", *filled]) == 2
     said = capsys.readouterr().err
