@@ -13,7 +13,6 @@ import pytest
 
 from ctxexp import CtxexpError
 from ctxexp.command import cli, compose
-from ctxexp.command.overrides import normalize_overrides
 from ctxexp.errors import UnknownName, line, short, suggestions
 from ctxexp.plugins.registry import install_hint
 from tests.composed import check_command
@@ -22,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_usual_idiom_of_an_experiment_works() -> None:
-    assert normalize_overrides(["+experiment=a", "++experiment=b", "+x=1"]) == ["experiment=a", "experiment=b", "+x=1"]
     check_command(["+experiment=frequency"])
+    check_command(["++experiment=frequency"])
     check_command(["transform=flow/3"])  # an option in a folder
 
 

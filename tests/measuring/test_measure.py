@@ -28,7 +28,6 @@ from ctxexp import (
 )
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import mean_cosine
-from ctxexp.maths.statistics import WordMix
 from ctxexp.measuring.rows import WordRows
 from ctxexp.metrics import GroupScores
 from ctxexp.results import Key
@@ -181,7 +180,7 @@ def test_size_matched_as_the_main_baseline() -> None:
 
 
 def test_weights_of_words_reach_values_intervals_and_baselines() -> None:
-    store, occurrences, _ = world(mix=WordMix(weights="occurrences"))
+    store, occurrences, _ = world(mix=ctxexp.command.configured("bert", ["a"], "words.weights=occurrences").words.mix)
     metrics = {"tokens": SelfSimilarity, "sized": partial(SelfSimilarity, baselines=("size_matched",))}
     results = measure(store, occurrences, metrics, OnePerSentence(size=60), seed=0, bootstrap=200)
     equal = measure(store, world()[1], metrics, OnePerSentence(size=60), seed=0, bootstrap=200).by_name

@@ -16,7 +16,7 @@ from ctxexp_lab.training.train import TrainingRun
 from ctxexp_lab.training.transformer import Transformer
 
 from ctxexp.errors import ConfigError
-from ctxexp.maths import spectra
+from ctxexp.maths import isoscore as metric_isoscore
 
 from .tiny_recipes import config
 
@@ -65,7 +65,7 @@ def test_a_penalty_and_its_gradient_are_the_definition_s(
 
 def test_isoscore_is_that_of_the_metric_under_autocast_too() -> None:
     x, is_text = states(5)
-    expected = spectra.isoscore(np.cov(x[is_text].T))
+    expected = metric_isoscore(np.cov(x[is_text].T))
     with torch.autocast("cpu", torch.bfloat16):
         assert isoscore(torch.from_numpy(x).float(), torch.from_numpy(is_text)).item() == pytest.approx(expected)
 

@@ -18,12 +18,11 @@ from ctxexp_lab.steps.first_word_length import FirstWordLength
 from ctxexp_lab.steps.order import distances, misplaced
 from ctxexp_lab.training.train import train
 
-from ctxexp import CtxexpError
+from ctxexp import CtxexpError, compare
 from ctxexp.command import Verb
 from ctxexp.errors import DataError
 from ctxexp.models.transformer import label_of, training_of
 from ctxexp.report import LabelledResults, Training
-from ctxexp.report.page import page_data, write_report
 from ctxexp.testing import check
 from tests.made import results_with, told
 
@@ -311,10 +310,9 @@ def test_cells_have_minus_signs_and_no_negative_zero(value: float, text: str) ->
 
 def test_the_page_has_a_slider_over_steps(tmp_path: Path) -> None:
     values = np.linspace(1, 0.4, 8)[:, None] * [1, 0.9, 0.8]
-    assert page_data(runs(values))["steps"] == {f"gpt2 step{step}": step for step in STEPS}
-    page = write_report(runs(values), tmp_path / "report.html").read_text(encoding="utf-8")
+    page = compare(dict(runs(values))).report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert '<input type="range" min="0" max="8" value="8" aria-label="training step">' in page
-    plain = write_report([("a", results_with())], tmp_path / "plain.html").read_text(encoding="utf-8")
+    plain = compare({"a": results_with()}).report(tmp_path / "plain.html").read_text(encoding="utf-8")
     assert 'id="step"' not in plain
 
 
