@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from transformers import AutoTokenizer, GPT2Config, GPT2Model
 
 import ctxexp
 from ctxexp.errors import ConfigError
-from docs.numbers.marked import marked
 from tests.composed import run_command_line
 from tests.shipped import mini
 
@@ -172,15 +170,3 @@ def test_the_command_writes_a_mask_that_numpy_reads(
     assert "sinks are looked for in the pieces of a model of transformers, and elmo isn't one" in capfd.readouterr().err
     with pytest.raises(ConfigError, match=r"factor=1, share=0.3: expected a factor above 1 and a share between 0 and"):
         sinks("gpt2", TEXT, factor=1)
-
-
-def test_the_readme_says_what_its_tables_hold() -> None:
-    places, curves = marked(README, "sinks").split("\n\n")
-    rows: list[Any] = [[cell.strip() for cell in line.strip("|").split("|")] for line in places.splitlines()[2:]]
-    untrained = [row for row in rows if "untrained" in row[0]]
-    assert len(untrained) == 4
-    assert all((row[3], row[4]) == ("0", "0") for row in untrained)
-    smollm2 = {row[1]: row[2:] for row in rows if row[0] == "smollm2"}
-    assert smollm2["first"][0] == smollm2["first"][1]  # every sentence's
-    assert all(smollm2[kind][3] == "3-9" for kind in ("delimiter", "later"))
-    assert len(curves.splitlines()) == 2 + 4
