@@ -32,7 +32,7 @@ VOCABULARY = 2000
 CONTEXTS, SAMPLE, SENTENCES = 64, 100, 512
 OPTIONS = [
     f"words.max_contexts={CONTEXTS}", f"words.max_sentences={SENTENCES}", f"words.sample={SAMPLE}",
-    "words.tokenizer=whitespace", "model.linear=plain", "dataset.documents=blank", "figures.explorer=0",
+    "words.tokenizer=whitespace", "dataset.documents=blank", "figures.explorer=0",
     "metric=[self_similarity,intra_sentence_similarity,anisotropy]", "bootstrap=100",
 ]  # fmt: skip
 SHARDS = 16
@@ -194,7 +194,7 @@ def compared(folder: Path, model: str, contexts: int = 256) -> bool:
 
     Only what nothing is drawn for: another sample of the text has another random group.
     """
-    words = ["dataset=sts_2012_2016", f"dataset.path={folder}", "model.linear=plain", "figures.explorer=0"]
+    words = ["dataset=sts_2012_2016", f"dataset.path={folder}", "figures.explorer=0"]
     whole, found = (
         ctxexp.measure(model, options=[*words, *more], progress=Progress(bars=False))
         for more in ([], [f"words.max_contexts={contexts}"])

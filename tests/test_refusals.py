@@ -209,10 +209,8 @@ CHECKED = [  # of a command that would start: its job fails with it, once it is 
     ("transform=whitening transform.shrinkage=.nan", "transform.shrinkage='.nan': expected float"),
     ("transform=whitening transform.kind=ica", "kind='ica': "),
     ("model.prefix=''", "model.prefix is empty: expected as_tokenizer, none, bos, or a text"),
-    ("model.linear=quick", "model.linear='quick': no such choice"),
     ("model=gpt2 model.point=heads", "model.point='heads': no such choice"),
     ("model.long=cut", "model.long='cut': no such choice"),
-    ("model.quantization=int3", "'int3'"),
     ("model.layers=[1,1]", "model.layers=[1, 1]: expected different layers"),
     ("model=elmo model.layers=[1,1]", "model.layers=[1, 1]: expected different layers"),
 ]  # fmt: skip
@@ -290,7 +288,7 @@ PYTHON: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("options=seed=1,2", measured(options="seed=1,2"), ConfigError, "seed has several values"),
     ("options=model", measured(options="model=gpt2"), ConfigError, "model is given twice, model=bert and model=gpt2"),
     ("untrained words", measured("random_words", options=["weights=untrained"]), ConfigError, "doesn't take it"),
-    ("device_map", partial(bert, weights="untrained", device_map="auto"), ConfigError, "leave model.device_map "),
+    ("kwargs", partial(bert, weights="untrained", kwargs={"device_map": "auto"}), ConfigError, "leave model.kwargs "),
     ("shrinkage=nan", partial(Whitening, shrinkage=float("nan")), ConfigError, "shrinkage=nan: expected a number"),
     *((f"untrained seed={seed}", partial(model, weights="untrained", seed=seed), ConfigError, "expected 0 to 2**63 - 1")
       for seed in (10**20 - 1, 2**63, -1) for model in (bert, elmo)),

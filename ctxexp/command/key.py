@@ -26,8 +26,7 @@ from ctxexp.plugins.registry import GROUP, PluginVersion
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PluginInfo, RunInfo, TransformInfo
 
 TOLD = (
-    "weights", "checkpoint", "revision", "path", "point", "prefix", "layers", "seed", "device", "device_map", "linear",
-    "unused",
+    "weights", "checkpoint", "revision", "path", "point", "prefix", "layers", "seed", "device", "unused",
 )  # fmt: skip  # arguments of models that titles tell in another way, or that change no vector
 CODE = f"{__version__} {package_digest()}"  # of the running code: computed once, on import
 

@@ -56,7 +56,7 @@ RESULT_NEUTRAL_KEYS = ("tracking", "sink", "cache", "engine", "resume", "verbose
 _log = logging.getLogger("ctxexp")
 LOCATED = tuple(f"{group}.{argument}" for group, argument in ARGUMENTS.items())  # they say which option it is
 IN_TITLE = ("model", "weights", "dtype")
-UNTITLED = tuple(f"model.{name}" for name in ("layers", "path", "seed", "linear"))  # others of a model are in its title
+UNTITLED = tuple(f"model.{name}" for name in ("layers", "path", "seed"))  # others of a model are in its title
 LOCATING = ("text", "huggingface")  # beside a location they tell nothing
 # Sections of which a title tells all that is chosen, or whose choice makes no run another.
 UNNAMED = ("control", "transform", "fit_on", "hydra", "device", "batch_tokens", "bootstrap", "metric")

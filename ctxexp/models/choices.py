@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property, wraps
 from importlib.metadata import version
-from importlib.util import find_spec
 from inspect import Parameter, Signature, cleandoc, signature
 from operator import attrgetter
 from pathlib import Path
@@ -40,13 +39,9 @@ Pooling = Literal["mean", "first", "last", "pieces"]
 LongTexts = Literal["window", "refuse"]
 ElmoState = Literal["reset", "carry"]
 Dtype = Literal["float32", "bfloat16", "float16"]
-LinearKernel = Literal["plain", "prepacked"]
 Point = Literal["residual", "attention", "mlp"]
-DeviceMap = Literal["auto", "balanced", "sequential"]
 Unused = Literal["refuse", "warn"]
-Quantization = Literal["torchao_int8", "bitsandbytes_8bit", "bitsandbytes_4bit"]
 AS_TOKENIZER = "as_tokenizer"  # the default of `model.prefix`
-QUANTIZERS = {"torchao_int8": "torchao", "bitsandbytes_8bit": "bitsandbytes", "bitsandbytes_4bit": "bitsandbytes"}
 F = TypeVar("F", bound=Callable[..., Any])
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DEV = Path("/dev")
@@ -75,10 +70,7 @@ class TransformerOptions:
     stride: pieces from one window's start to the next; null is half a window.
     device: auto, cpu, cuda or mps.
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
-    linear: products in float32 on a CPU: plain (torch's own) or prepacked (oneDNN's, quicker on some processors).
-    device_map: accelerate spreads the model over several GPUs, and over main memory what doesn't fit there; null: one
-      device.
-    quantization: of the linear layers' weights on loading, to 8 or 4 bits, by torchao or bitsandbytes; null: none.
+    kwargs: further arguments of transformers' from_pretrained, as in {device_map: auto}, {quantization_config: {...}}.
     unused: refuse, or warn and go on, where a checkpoint holds what the network doesn't use and could change vectors.
 
     Example:
@@ -96,9 +88,7 @@ class TransformerOptions:
     stride: int | None = None
     device: str = "auto"
     dtype: Dtype = "float32"
-    linear: LinearKernel = "plain"
-    device_map: DeviceMap | None = None
-    quantization: Quantization | None = None
+    kwargs: Mapping[str, Any] | None = None
     unused: Unused = "warn"
     window: int | None = None  # pieces that are read at once, at most the model's own; set by factories, not by users
 
@@ -121,15 +111,6 @@ class TransformerOptions:
             )
         if self.stride is not None and self.stride < 1:
             raise ConfigError(f"model.stride={self.stride}: expected at least 1 piece; leave it null for half a window")
-        if self.device_map is not None and self.device != "auto":
-            raise ConfigError(
-                f"model.device_map={self.device_map} lays the model on all devices that there are, and "
-                f"device={self.device} names one: leave one of them out"
-            )
-        packages = (("device_map", "accelerate"), ("quantization", QUANTIZERS.get(self.quantization or "", "")))
-        for name, package in packages:
-            if (value := getattr(self, name)) is not None and find_spec(package) is None:
-                raise ConfigError(f"model.{name}={value} needs the package {package}: pip install {package}")
 
 
 def _literals(hint: object) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from ctxexp.models import minis
 from ctxexp.models.choices import (
     AS_TOKENIZER,
     Dtype,
-    LinearKernel,
     LongTexts,
     ModelFiles,
     Pooling,
@@ -75,7 +74,7 @@ def checkpoint_encoder(
 
     if not checkpoint.is_gguf and choices.get("untrained") is None:
         account([unused_files(checkpoint, used=used)], options.unused, checkpoint.source)
-    if choices.get("trust_remote_code") or options.quantization:  # code from elsewhere decides
+    if choices.get("trust_remote_code") or options.kwargs:  # code from elsewhere decides
         return load()
     return lazy((checkpoint, options, choices), load, device=options.device)
 
@@ -132,7 +131,6 @@ def from_transformers(
     final_norm: bool = True,
     long: LongTexts = "window",
     stride: int | None = None,
-    linear: LinearKernel = "plain",
     layers: Sequence[int] | None = None,
     prefix: str = AS_TOKENIZER,
 ) -> Encoder:
@@ -148,7 +146,7 @@ def from_transformers(
             encoder-decoder the encoder is taken.
         tokenizer: Its fast tokenizer; None: the one beside it there, else that of the files it was loaded from.
         name: Its label in figures (None: the name that it was loaded by, else its class).
-        pooling, final_norm, long, stride, linear, layers, prefix: As in the options of `model=huggingface`.
+        pooling, final_norm, long, stride, layers, prefix: As in the options of `model=huggingface`.
 
     Returns:
         An encoder that `ctxexp.measure` takes as its model.
@@ -169,7 +167,7 @@ def from_transformers(
     network, tokenizer = _parts(model, tokenizer)
 
     options = TransformerOptions(
-        pooling=pooling, final_norm=final_norm, long=long, stride=stride, linear=linear, layers=layers, prefix=prefix
+        pooling=pooling, final_norm=final_norm, long=long, stride=stride, layers=layers, prefix=prefix
     )
     return from_memory(network, tokenizer, options, name)
 

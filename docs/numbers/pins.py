@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 from ctxexp_compare.pins.check import PinCheck, check
-from ctxexp_compare.pins.encoding import threads
+from ctxexp_compare.pins.encoding import linear_layers, onednn_products, threads
 from ctxexp_compare.pins.make import pin
 from ctxexp_compare.pins.pin import Pin
 
@@ -122,19 +123,16 @@ def checks(
     every = list(models)
     text = [one.text for one in polysemy().sentences[:: 1493 // sentences]]
     pins = {model: pin(model, text=text, dtypes=DTYPES, occurrences=60) for model in every}
-    kinds = [(model, dtype, "plain") for model in every for dtype in DTYPES]
-    kinds += [(model, "float32", "prepacked") for model in every if model != "elmo"]
-    encoders = {
-        (model, dtype, linear): named(
-            f"dtype={dtype}", *([] if linear == "plain" else [f"model.linear={linear}"]), model=model
-        )
-        for model, dtype, linear in kinds
-    }
+    kinds = [(model, dtype, False) for model in every for dtype in DTYPES]
+    kinds += [(model, "float32", True) for model in every if model != "elmo"]
+    encoders = {(model, dtype): named(f"dtype={dtype}", model=model) for model in every for dtype in DTYPES}
     for i in range(n):
-        key = kinds[i % len(kinds)]
-        with threads(int(rng.integers(1, most_threads + 1))):
-            outcome = check(pins[key[0]], encoders[key], batch=int(rng.integers(1, 65)))
-        yield Rerun(key[0], key[1], *_furthest(outcome))
+        model, dtype, is_onednn = kinds[i % len(kinds)]
+        encoder = encoders[model, dtype]
+        kernels = onednn_products(linear_layers(getattr(encoder, "model", None))) if is_onednn else nullcontext()
+        with threads(int(rng.integers(1, most_threads + 1))), kernels:
+            outcome = check(pins[model], encoder, batch=int(rng.integers(1, 65)))
+        yield Rerun(model, dtype, *_furthest(outcome))
 
 
 def named(*options: str, model: str) -> Encoder:

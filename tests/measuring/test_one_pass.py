@@ -278,7 +278,6 @@ def test_models_give_what_stored_rows_give(model: str, tmp_path: Path) -> None:
     words are few."""
     text = [sentence.text for sentence in polysemy().sentences[:120]]
     options = ["metric=one_pass", "figures.explorer=0", "bootstrap=0", "min_contexts=2", f"cache.folder={tmp_path}"]
-    options += ["model.linear=plain"] * (model != "elmo")
     options += ["words.weights=equal"]  # as the plain means of `of_rows` have them
     config = configured(model, text, options)
     stored = Built(config).run(tmp_path)

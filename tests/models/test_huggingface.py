@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -244,7 +245,7 @@ def test_weights_in_shards_are_the_same_model(folder: Folder, tmp_path: Path) ->
     AutoModel.from_pretrained(folder("gpt2")).save_pretrained(tmp_path, max_shard_size="10KB")
     AutoTokenizer.from_pretrained(folder("gpt2")).save_pretrained(tmp_path)
     assert len(list(tmp_path.glob("model-*-of-*.safetensors"))) > 1
-    whole, parts = encoder(folder("gpt2"), linear="plain"), encoder(tmp_path, linear="plain")
+    whole, parts = encoder(folder("gpt2")), encoder(tmp_path)
     for a, b in zip(whole.encode(SENTENCES), parts.encode(SENTENCES), strict=True):
         np.testing.assert_array_equal(a.layers, b.layers)
 
@@ -471,3 +472,26 @@ def test_registering_imports_no_torch_and_signatures_are_explicit() -> None:
         for parameter in inspect.signature(factory, eval_str=True).parameters.values():
             assert parameter.kind is parameter.KEYWORD_ONLY
             assert parameter.annotation is not parameter.empty
+
+
+@pytest.mark.skipif(find_spec("accelerate") is None, reason="accelerate is not installed")
+def test_more_arguments_are_handed_to_from_pretrained(folder: Folder) -> None:
+    plain, laid_out = (
+        encoder(folder("llama")),
+        huggingface(checkpoint=str(folder("llama")), kwargs={"device_map": "auto", "attn_implementation": "eager"}),
+    )
+    assert laid_out.name.replace(" kwargs={'attn_implementation': 'eager', 'device_map': 'auto'}", "") == plain.name
+    assert (plain.details["attention"], laid_out.details["attention"]) == ("sdpa", "eager")
+    for ours, theirs in zip(laid_out.encode(SENTENCES), plain.encode(SENTENCES), strict=True):
+        np.testing.assert_allclose(ours.layers, theirs.layers, atol=1e-5)
+    for elsewhere in ("subfolder", "variant"):  # other files than those that were hashed
+        with pytest.raises(ModelError, match=elsewhere):
+            encoder(folder("llama"), kwargs={elsewhere: "other"})
+
+
+def test_gelu_in_one_pass_is_transformers_own(folder: Folder) -> None:
+    (layer, gelu), *_ = encoder(folder("gpt2"))._forward.gelu.items()  # type: ignore[attr-defined]
+    x = torch.linspace(-12, 12, 2001)
+    torch.testing.assert_close(gelu(x), layer(x), rtol=1e-6, atol=1e-6)
+    half = encoder(folder("gpt2"), dtype="bfloat16")  # rounded once instead of eight times: other numbers
+    assert half._forward.gelu == {}  # type: ignore[attr-defined]

@@ -59,7 +59,7 @@ def test_memory_doesn_t_grow_with_layers_that_aren_t_asked_for(kind: str, traced
     model = AutoModel.from_config(AutoConfig.for_model(**settings)).eval()
     ids, peaks = torch.arange(3, 11).repeat(64, 1), []
     for layers in (None, (8,)):
-        forward = ForwardPass(model, "plain", model_facts(model), layers)
+        forward = ForwardPass(model, model_facts(model), layers)
         with traced() as own, torch.inference_mode():
             out = forward(ids)
         peaks.append(own.peak)
@@ -83,7 +83,7 @@ def test_hooks_keep_layers_where_a_model_takes_no_list(kind: str, traced: Any) -
     model = AutoModel.from_config(AutoConfig.for_model(kind, **WITHOUT_A_LIST[kind])).eval()
     ids, peaks, outs = torch.arange(3, 11).repeat(64, 1), [], []
     for layers in (None, (0, 7, 24)):
-        forward = ForwardPass(model, "plain", model_facts(model), layers)
+        forward = ForwardPass(model, model_facts(model), layers)
         with traced() as own, torch.inference_mode():
             outs.append(forward(ids))
         peaks.append(own.peak)
@@ -99,7 +99,7 @@ def test_all_layers_are_kept_where_hooks_can_t_tell_them() -> None:
     model = AutoModel.from_config(AutoConfig.for_model("albert", **HEADS, embedding_size=8, num_hidden_layers=3)).eval()
     facts = model_facts(model)
     assert (facts.n_layers, facts.sources, facts.is_hooked) == (4, {}, False)
-    assert kept(ForwardPass(model, "plain", facts, (2,))(torch.arange(3, 9)[None])) == [0, 1, 2, 3]
+    assert kept(ForwardPass(model, facts, (2,))(torch.arange(3, 9)[None])) == [0, 1, 2, 3]
 
 
 def kept(out: Any) -> list[int]:

@@ -31,7 +31,7 @@ def corpus() -> Corpus:
 
 
 def encoder(folder: Path, layers: tuple[int, ...] | None) -> ctxexp.Encoder:
-    return huggingface(checkpoint=str(folder), layers=layers, device="cpu", linear="plain")
+    return huggingface(checkpoint=str(folder), layers=layers, device="cpu")
 
 
 def measured(folder: Path, corpus: Corpus, layers: tuple[int, ...] | None, *more: str) -> Results:
@@ -60,9 +60,7 @@ def test_values_are_the_full_runs_at_these_layers(folder: Path, corpus: Corpus, 
 
 
 def test_only_these_layers_are_stored_under_their_numbers(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
-    few, full = (
-        huggingface(checkpoint=str(folder), layers=layers, device="cpu", linear="plain") for layers in ([2, 0], None)
-    )
+    few, full = (huggingface(checkpoint=str(folder), layers=layers, device="cpu") for layers in ([2, 0], None))
     assert few.name == full.name.replace(" dtype=", " layers=0,2 dtype=")
     assert encoder(folder, (0, 1, 2)).name == full.name
     one, two = (open_store(corpus, one, cache=tmp_path) for one in (few, full))
@@ -82,9 +80,7 @@ def test_only_these_layers_are_stored_under_their_numbers(folder: Path, corpus: 
 
 def test_long_sentences_too(folder: Path) -> None:
     long = Sentence.of(WORDS * 8)
-    few, full = (
-        huggingface(checkpoint=str(folder), layers=layers, device="cpu", linear="plain") for layers in (FEW, None)
-    )
+    few, full = (huggingface(checkpoint=str(folder), layers=layers, device="cpu") for layers in (FEW, None))
     (a,), (b,) = few.encode([long]), full.encode([long])
     np.testing.assert_array_equal(a.layers, b.layers[list(FEW)])
 
@@ -107,7 +103,7 @@ def test_of_a_model_in_memory_too(folder: Path) -> None:
     from transformers import AutoModel, AutoTokenizer
 
     model, tokenizer = AutoModel.from_pretrained(folder, dtype="float32"), AutoTokenizer.from_pretrained(folder)
-    few, full = (ctxexp.from_transformers(model, tokenizer, linear="plain", layers=which) for which in ([-1, 0], None))
+    few, full = (ctxexp.from_transformers(model, tokenizer, layers=which) for which in ([-1, 0], None))
     assert few.layer_numbers == FEW
     assert few.name == full.name.replace(" dtype=", " layers=0,2 dtype=")
     (some,), (every,) = (one.encode([Sentence.of(WORDS)]) for one in (few, full))

@@ -19,12 +19,12 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError, error_text, plugin_call
 from ctxexp.files.code_version import package_digest
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder, TokenStates
-from ctxexp.models.choices import LinearKernel, TransformerOptions, layer_selection
+from ctxexp.models.choices import TransformerOptions, layer_selection
 from ctxexp.models.transformer import Checkpoint, label_of
 from ctxexp.models.transformer.checks import table_rows
 from ctxexp.models.transformer.facts import block_points, model_facts, model_kind, window_size
 from ctxexp.models.transformer.forward import ForwardPass, shared_passes, token_states, transformer_tables
-from ctxexp.models.transformer.leftovers import is_own_code, quantization_label
+from ctxexp.models.transformer.leftovers import is_own_code
 from ctxexp.models.transformer.loading import LoadedModel, state_hash, versions
 from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces, best_window, windows
 
@@ -66,7 +66,6 @@ class TransformerEncoder(Encoder):
         )  # fmt: skip
         self.start, self.tokenizer = self._read.prefix.start, self._read.backend
         self._waiting = PieceCache(self._read)
-        self._linear: LinearKernel = "plain" if options.quantization else options.linear
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
         self._points = block_points(self.model, options.point, checkpoint.source)
         self.layers = layer_selection(options.layers, self.n_layers, checkpoint.source, options.point)
@@ -81,7 +80,7 @@ class TransformerEncoder(Encoder):
                 f"final_norm=false: {type(self.model).__name__} ({checkpoint.source}) has no final norm after its last "
                 "block, so there is nothing to leave out; leave final_norm=true"
             )
-        self._forward = ForwardPass(self.model, self._linear, facts, self.layers, final_norm=final_norm)
+        self._forward = ForwardPass(self.model, facts, self.layers, final_norm=final_norm)
         own = window_size(self.model, loaded.tokenizer)  # pieces at once, special ones included
         narrowed = options.window is not None and (own is None or options.window < own)
         self.window = options.window if narrowed else own
@@ -91,7 +90,7 @@ class TransformerEncoder(Encoder):
         self._name = (
             f"{type(self.model).__name__} {identity}"
             + (f" dequantized={loaded.dequantized}" if loaded.dequantized else "")
-            + (f" quantized={quantization_label(options)}" if options.quantization else "")
+            + (f" kwargs={dict(sorted(options.kwargs.items()))}" if options.kwargs else "")
             + f" pooling={options.pooling}{self._read.prefix}"
             + (" units=text" if options.pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
             + ("" if options.lower is None else f" lower={options.lower}")
@@ -100,7 +99,6 @@ class TransformerEncoder(Encoder):
             + (f" layers={','.join(map(str, self.layers))}" if self.layers is not None else "")
             + (f" code={package_digest(Path(getfile(type(self.model))))}" if is_own_code(self.model) else "")
             + f" dtype={options.dtype}{f' window={options.window}' if narrowed else ''}"
-            + (f" linear={options.linear}" if options.linear != "plain" else "")
         )
         self.details = self._describe(loaded, weights, norm)
 
@@ -115,8 +113,7 @@ class TransformerEncoder(Encoder):
             "content_hash": checkpoint.content_hash,
             **({"weights_sha256": read} if (read := checkpoint.weights_sha256) and not loaded.untrained else {}),
             **({"dequantized": loaded.dequantized} if loaded.dequantized else {}),
-            **({"quantized": quantization_label(options)} if options.quantization else {}),
-            **({"device_map": options.device_map} if options.device_map else {}),
+            **({"kwargs": str(dict(options.kwargs))} if options.kwargs else {}),
             **({"warnings": "\n".join(loaded.warnings)} if loaded.warnings else {}),
             "architecture": type(self.model).__name__,
             "layers": self.n_layers - 1,
@@ -135,7 +132,6 @@ class TransformerEncoder(Encoder):
             "device": str(self._device),
             "dtype": options.dtype,
             "untrained": loaded.untrained,
-            "linear": self._linear,
         }
 
     @property

@@ -1,6 +1,5 @@
 """What becomes of a checkpoint's parts: whether everything that it holds is used, weights and own code, and what is
-done about what isn't (its files are looked at without loading anything); and the devices and quantization of those that
-are, which other libraries do while they load.
+done about what isn't (its files are looked at without loading anything).
 """
 
 from __future__ import annotations
@@ -10,19 +9,16 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctxexp.errors import ConfigError, ModelError, short
-from ctxexp.models.choices import QUANTIZERS, TransformerOptions
+from ctxexp.errors import ModelError, short
 from ctxexp.models.transformer import ADAPTER, Checkpoint, weight_files
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-    from transformers.utils.quantization_config import QuantizationConfigMixin
 
     from ctxexp.models.choices import Unused
 
@@ -105,46 +101,6 @@ def _other_weight(pickled: Path, weights: Sequence[Path]) -> str:
                 if name in tensors and not torch.equal(tensors[name].float(), file.get_tensor(name).float()):
                     return str(name)
     return ""
-
-
-def loading_arguments(options: TransformerOptions, device: torch.device) -> Mapping[str, Any]:
-    """`from_pretrained`'s arguments for `options.device_map` and `options.quantization`; none if it has neither.
-
-    Raises ConfigError for a quantization that this device doesn't support.
-    """
-    arguments: dict[str, Any] = {}
-    if options.device_map is not None:
-        arguments["device_map"] = options.device_map
-    elif options.quantization is not None and device.type != "cpu":
-        arguments["device_map"] = {"": device}  # the weights are quantised on the device where they stay
-    if options.quantization is not None:
-        arguments["quantization_config"] = _quantization_config(options.quantization, device)
-    return arguments
-
-
-def quantization_label(options: TransformerOptions) -> str:
-    """`torchao_int8(torchao 0.9)`: how weights were quantised on loading, and the package's version; empty if they
-    weren't."""
-    if options.quantization is None:
-        return ""
-    package = QUANTIZERS[options.quantization]
-    return f"{options.quantization}({package} {version(package)})"
-
-
-def _quantization_config(quantization: str, device: torch.device) -> QuantizationConfigMixin:
-    from transformers import BitsAndBytesConfig, TorchAoConfig
-
-    if QUANTIZERS[quantization] == "torchao":
-        from torchao.quantization import Int8WeightOnlyConfig
-
-        return TorchAoConfig(Int8WeightOnlyConfig())
-    if device.type == "cpu":
-        raise ConfigError(
-            f"model.quantization={quantization}: expected a GPU, as bitsandbytes computes on one, got device=cpu; use "
-            "model.quantization=torchao_int8, or leave it null"
-        )
-    eight = quantization == "bitsandbytes_8bit"
-    return BitsAndBytesConfig(load_in_8bit=eight, load_in_4bit=not eight)
 
 
 # A head stands behind the last layer, so it changes no layer's vectors; known by the first part of its weights' names.

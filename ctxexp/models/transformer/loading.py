@@ -39,7 +39,6 @@ from ctxexp.models.transformer.leftovers import (
     Leftovers,
     account,
     check_adapter,
-    loading_arguments,
     loading_reports,
     unused_code,
     unused_weights,
@@ -112,17 +111,18 @@ def load(
             draw = partial(network.from_config, config, trust_remote_code=trust_remote_code)
         else:
             draw = partial(network._from_config, config)
-        placed = loading_arguments(options, device)
+        more = dict(options.kwargs or {})
+        if "quantization_config" in more and device.type != "cpu":
+            more.setdefault("device_map", {"": device})  # weights are quantised on the device where they stay
         if untrained is None:
-            if not placed and getattr(config, "quantization_config", None) is None:
+            if not more and getattr(config, "quantization_config", None) is None:
                 check_room(lambda: text_encoder(draw()), sizes, source)
             with torch.random.fork_rng(devices=[]):  # weights that no file has are drawn
-                model, pooled, unused = _trained(network, checkpoint, config=config, dtype=dtype, **where, **placed)
+                model, pooled, unused = _trained(network, checkpoint, config=config, dtype=dtype, **where, **more)
         else:
-            if placed:
+            if more:
                 raise ConfigError(
-                    f"weights=untrained draws weights of {source}'s shape in memory: leave model.device_map and "
-                    "model.quantization out"
+                    f"weights=untrained draws weights of {source}'s shape in memory: leave model.kwargs out"
                 )
             model, pooled, unused = _untrained(checkpoint, config, draw, seed=untrained).to(dtype), True, []
         if header is not None:
@@ -138,7 +138,7 @@ def load(
         warnings.append(f"{source}: a library that loaded it says: {text}")
         log.warning("%s", warnings[-1])
     loaded = ready(model.requires_grad_(False).eval(), tokenizer, pooled=pooled)
-    if not placed:
+    if not more.keys() & {"device_map", "quantization_config"}:
         loaded.model.to(device)
     types = ",".join(name for name, _ in header.values_by_type.most_common()) if header else ""
     return loaded._replace(untrained=untrained is not None, dequantized=types, warnings=tuple(warnings))
@@ -225,7 +225,9 @@ def _trained(network: Any, checkpoint: Checkpoint, **choices: object) -> tuple[P
 
         choices["quantization_config"] = GgufConfig(dequantize=True)
     source = checkpoint.source
-    how = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
+    # no argument may choose other files than those that were hashed
+    how = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True, "subfolder": ""}
+    how |= {"variant": None, "state_dict": None}
     with loading_reports() as reports:
         model, info = network.from_pretrained(**how, **choices)
     report = reports[-1]

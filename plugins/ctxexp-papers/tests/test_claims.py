@@ -244,7 +244,7 @@ def test_a_curve_without_an_interval_decides_nothing() -> None:
         {"weights": "untrained gpt2", "details": FORGED},
         {"transform": "center"}, {"control": "shuffled contexts"}, {"weights": "gpt2", "details": FORGED},
         {"details": {"weights_sha256": ""}}, {"details": FORGED}, {"fingerprint": "another text"}, {"min_contexts": 3},
-        {"details": {"quantized": "int8"}}, {"details": {"pooling": "first"}}, {"details": {"dtype": "bfloat16"}},
+        {"details": {"kwargs": "int8"}}, {"details": {"pooling": "first"}}, {"details": {"dtype": "bfloat16"}},
         {"choices": {"fold_case": "True"}}, {"choices": {"weights": "bands"}},
         {"details": {"warnings": "not used: pad_token_id=7"}},
     ],

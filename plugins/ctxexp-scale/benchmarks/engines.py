@@ -36,7 +36,7 @@ def made_up(n: int) -> list[str]:
 def seconds(engine: list[str], text: list[str]) -> float:
     """Seconds that it takes to encode the text from nothing."""
     with tempfile.TemporaryDirectory() as folder:
-        options = [*engine, "model.device=cpu", "model.linear=plain", f"cache.folder={folder}"]
+        options = [*engine, "model.device=cpu", f"cache.folder={folder}"]
         built = Built(configured("bert", text, options))
         study = built.study
         began = time.perf_counter()

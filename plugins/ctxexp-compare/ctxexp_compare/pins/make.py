@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ctxexp import CtxexpError, Encoder, Sentence
+from ctxexp import Encoder, Sentence
 from ctxexp.command import Progress, configured, typed_model
 from ctxexp.errors import ConfigError
 from ctxexp_compare.pins import facts
-from ctxexp_compare.pins.encoding import BATCH, EncodedText, threads
+from ctxexp_compare.pins.encoding import BATCH, EncodedText, linear_layers, onednn_products, threads
 from ctxexp_compare.pins.pin import Pin
 from ctxexp_compare.pins.sketch import column_count, most_layers, root_mean_square, row_moves, sketch
 from ctxexp_compare.pins.text import choose_rows, evenly, own_text
@@ -105,9 +106,9 @@ def pin(
         for dtype in kinds:
             own = encoder if dtype == encoder.dtype else source.encoder(f"dtype={dtype}")
             moves = [np.zeros(len(layers))]
-            for label, run, one in _reruns(source, own, reruns, is_reference=own is encoder):
-                with threads(run.threads):
-                    again = EncodedText(one, one.sentence_encoder(), sentences, pooling, batch=run.batch)
+            for label, run, kernels in _reruns(source, own, reruns, is_reference=own is encoder):
+                with threads(run.threads), kernels:
+                    again = EncodedText(own, own.sentence_encoder(), sentences, pooling, batch=run.batch)
                 moves.append(root_mean_square(row_moves(first, sketch(again.vectors(rows)[kept], k, seed))))
                 labels.append(f"{dtype}, {label}")
                 stage.advance(1)
@@ -161,16 +162,6 @@ class _Source:
         """The encoder, with more arguments of the command line."""
         return self.built(*more).encoder if isinstance(self.model, str) else self.model
 
-    def prepacked(self, encoder: Encoder) -> Encoder | None:
-        """The same model by another library's products, where it has the choice."""
-        if not self.name or encoder.details.get("linear") != "plain" or encoder.details.get("device") != "cpu":
-            return None
-        try:
-            own = self.encoder("model.linear=prepacked", f"dtype={encoder.dtype}")
-            return own if getattr(own, "model", None) is not None else None
-        except CtxexpError:  # a half type, or a build of torch without it
-            return None
-
     def sentences(self, encoder: Encoder, text: Texts | None) -> list[Sentence]:
         """The pin's text: the given one, the arrays' own, or ctxexp's."""
         if text is None and encoder.corpus is None:
@@ -184,13 +175,14 @@ class _Source:
 
 def _reruns(
     source: _Source, encoder: Encoder, reruns: Sequence[Rerun], *, is_reference: bool
-) -> Iterable[tuple[str, Rerun, Encoder]]:
+) -> Iterable[tuple[str, Rerun, AbstractContextManager[None]]]:
     """Ways to compute the same, each with a label: the first run too where it isn't the reference itself."""
     for run in (*(() if is_reference else (Rerun(),)), *reruns):
         label = f"batches of {run.batch}" + (f", {run.threads} threads" if run.threads else "")
-        yield label, run, encoder
-    if (other := source.prepacked(encoder)) is not None:
-        yield "other kernels (oneDNN)", Rerun(), other
+        yield label, run, nullcontext()
+    is_plain = source.name and (encoder.details.get("device"), encoder.dtype) == ("cpu", "float32")
+    if is_plain and (layers := linear_layers(getattr(encoder, "model", None))):
+        yield "other kernels (oneDNN)", Rerun(), onednn_products(layers)
 
 
 def _pieces(encoder: Encoder, sentences: Sequence[Sentence], text: EncodedText) -> list[np.ndarray]:

@@ -90,7 +90,7 @@ class Protocol:
             reasons.append("one_pass.shards")
         reasons += [f"words.{k}={v}" for k, usual in words.items() if (v := str(corpus.choices.get(k, usual))) != usual]
         reasons += [f"{k}={details[k]}" for k, usual in encoding.items() if details.get(k, usual) != usual]
-        reasons += [f"{k}={details[k]}" for k in ("quantized", "dequantized") if details.get(k)]
+        reasons += [f"{k}={details[k]}" for k in ("kwargs", "dequantized") if details.get(k)]
         if info.transform.name != "none":
             reasons.append(f"transform {info.transform.name}")
         if info.control != "none":
