@@ -88,7 +88,7 @@ def test_the_gallery_holds_every_figure() -> None:
 def test_commands_run_as_they_stand(
     page: Path, block: str, tmp_path: Path, common: Path, template: Path, warm: Warm
 ) -> None:
-    cache = (tmp_path if "cache clear" in block else common) / "docs-cache"  # shared, as a user's would be
+    cache = (tmp_path if "cache clear" in block else common) / "cache"  # shared, as a user's would be
     env = {**stand_in(tmp_path, page), "CTXEXP_CACHE": str(cache)}
     env["PATH"] = f"{warm.folder}{os.pathsep}{env['PATH']}"
     (tmp_path / "mlruns").mkdir()
@@ -162,7 +162,7 @@ def test_the_readmes_lines_measure_any_text_and_model(
     put_text_and_model(tmp_path)
     shutil.copytree(template, tmp_path / "mlruns")
     monkeypatch.chdir(tmp_path)
-    env = {**os.environ, "CTXEXP_CACHE": str(common / "docs-cache"), "HF_HUB_OFFLINE": "1"}
+    env = {**os.environ, "CTXEXP_CACHE": str(common / "cache"), "HF_HUB_OFFLINE": "1"}
     words = command.removeprefix("ctxexp").split()
     done = subprocess.run(
         [str(warm.python), "-m", "ctxexp", *words], env=env, capture_output=True, text=True, timeout=200
@@ -194,7 +194,7 @@ def test_python_blocks_run_as_they_stand(
     """In a folder with a text and a checkpoint where pages say; tests that a block defines are called."""
     put_text_and_model(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CTXEXP_CACHE", str(common / "docs-cache"))
+    monkeypatch.setenv("CTXEXP_CACHE", str(common / "cache"))
     names: dict[str, Any] = {}
     exec(compile(block, str(page), "exec"), names)
     for name in [name for name in names if name.startswith("test_")]:

@@ -52,7 +52,7 @@ def test_its_links_lead_somewhere(path: Path) -> None:
 def test_a_notebook_shows_what_is_stored_in_it(
     path: Path, tmp_path: Path, common: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CTXEXP_CACHE", str(common / "docs-cache"))
+    monkeypatch.setenv("CTXEXP_CACHE", str(common / "cache"))
     stored, now = nbformat.read(path, as_version=4), nbformat.read(path, as_version=4)
     run(now, tmp_path)
     for then, cell in zip(stored.cells, now.cells, strict=True):

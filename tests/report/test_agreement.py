@@ -36,7 +36,7 @@ def logged(folder: Path, key: str) -> list[np.ndarray]:
 
 
 def test_terminal_page_mlflow_and_sentence_agree_on_every_step(tmp_path: Path, warm: Warm) -> None:
-    env = {**os.environ, "CTXEXP_CACHE": str(tmp_path / "cache"), "COLUMNS": "120"}
+    env = {**os.environ, "COLUMNS": "120"}
     words = ["-m", "ctxexp", "model=bert", "metric=self_similarity", f"tracking.folder={tmp_path}"]
     done, centred = (
         warm.run(*words, *more, cwd=tmp_path, env=env) for more in ([], ["transform=center_unit_norm", "bootstrap=0"])

@@ -86,7 +86,7 @@ def test_the_league_from_the_command_line(tmp_path: Path, warm: Warm) -> None:
     command = ["-m", "ctxexp", "-m", "experiment=calibration_league", "dataset=sts_b"]
     command += ["dataset.path=data", "transform=none,center", "bootstrap=20", "device=cpu"]
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
-    environment = {**kept, "CTXEXP_CACHE": str(tmp_path / "cache")}
+    environment = kept
     done = warm.run(*command, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Does isotropy help?" in done.stdout
