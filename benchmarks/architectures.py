@@ -380,7 +380,7 @@ COLUMNS = ("type", "network", "result", "layers", "causal", "window", "by", "lar
 
 
 def table(found: Sequence[Mapping[str, Any]]) -> str:
-    """Markdown: how many kinds ended how, and each that is read."""
+    """Markdown: how many networks ended how, and the types that are read."""
     import transformers
 
     counts = Counter(row["result"] for row in found)
@@ -391,15 +391,9 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
         "|---|---|",
     ]
     lines += [f"| {result} | {counts[result]} |" for result in ("read", "refused", "not made", "fault")]
-    lines += [
-        "",
-        "| type | network | blocks | reads | window | held against | largest difference |",
-        "|---|" + "---|" * 6,
-    ]
-    for row in sorted((row for row in found if row["result"] == "read"), key=lambda row: (row["type"], row["network"])):
-        ways, window = "to the left" if row["causal"] else "both ways", row["window"] or "none"
-        size = f"{row['layers'] - 1} | {ways} | {window} | {row['by']} | {row['largest']}"
-        lines.append(f"| {row['type']} | {row['network']} | {size} |")
+    for ways, causal in (("both ways", False), ("to the left alone", True)):
+        read = sorted({row["type"] for row in found if row["result"] == "read" and row["causal"] == causal})
+        lines += ["", f"Read, and pieces see {ways}: {', '.join(f'`{name}`' for name in read)}."]
     return "\n".join(lines)
 
 
