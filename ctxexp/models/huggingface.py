@@ -215,10 +215,18 @@ def from_memory(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, options: TransformerOptions, name: str | None
 ) -> TransformerEncoder:
     """The encoder of a model in memory, in the type that it has; named by a hash of all that decides its vectors."""
-    from ctxexp.models.transformer.checks import check_finite, check_vocabulary, fast_tokenizer, other_numbers
     from ctxexp.models.transformer.encoder import TransformerEncoder
     from ctxexp.models.transformer.facts import window_size
-    from ctxexp.models.transformer.loading import PromptedModel, ready, state_hash, tuned_network, tuning_state
+    from ctxexp.models.transformer.loading import (
+        PromptedModel,
+        check_finite,
+        check_vocabulary,
+        ready,
+        state_hash,
+        tuned_network,
+        tuning_state,
+    )
+    from ctxexp.models.transformer.pieces import fast_tokenizer
 
     title = name or Path(model.config.name_or_path or type(model).__name__).name
     model = tuned_network(model)
@@ -233,8 +241,7 @@ def from_memory(
     tokenizer = copy.deepcopy(tokenizer)  # the caller's keeps its truncation and padding
     check_finite(model, title)
     check_vocabulary(tokenizer, model, title)
-    warnings = account([other_numbers(tokenizer, model.config)], options.unused, title)
-    loaded = ready(model, tokenizer)._replace(is_shared=True, warnings=tuple(warnings))
+    loaded = ready(model, tokenizer)._replace(is_shared=True)
     weights = state_hash(loaded.model)
     backend = fast_tokenizer(tokenizer)  # without one the encoder refuses it
     parts = (

@@ -339,23 +339,6 @@ def retold(folder: Path, name: str, **changes: object) -> Path:
     return folder
 
 
-def test_a_tokenizer_that_may_be_another_models_is_doubted_aloud(
-    folder: Folder, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert "warnings" not in encoder(folder("bert")).details
-    odd = retold(shutil.copytree(folder("bert"), tmp_path / "odd"), "config.json", pad_token_id=7)
-    assert "pad_token_id=7 of its config.json, as its tokenizer has 0" in encoder(odd).details["warnings"]
-    assert "are the tokenizer's files this model's own?" in caplog.text
-
-
-def test_a_tokenizer_whose_template_contradicts_its_vocabulary_is_doubted(folder: Folder, tmp_path: Path) -> None:
-    odd = shutil.copytree(folder("bert"), tmp_path / "odd")
-    told = json.loads((odd / "tokenizer.json").read_text())
-    told["post_processor"]["special_tokens"]["[CLS]"]["ids"] = [3]
-    (odd / "tokenizer.json").write_text(json.dumps(told))
-    assert "the number 3 that it puts for [CLS] around text" in encoder(odd).details["warnings"]
-
-
 @pytest.mark.parametrize("name", ["encoder.layer.0.attention.self.query.weight", "embeddings.LayerNorm.bias"])
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_weights_that_are_no_numbers_are_refused(folder: Folder, tmp_path: Path, name: str, value: float) -> None:

@@ -100,25 +100,6 @@ def test_vectors_are_of_the_file_s_pieces(tmp_path: Path) -> None:
     np.testing.assert_allclose(encoded.layers, torch.cat(expected).numpy(), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("kind", "setting", "value"),
-    [("bert", "do_lower_case", True), ("llama", "add_bos_token", False), ("t5", "add_eos_token", False),
-     ("gpt2", "add_prefix_space", True), ("gpt2", "add_bos_token", True)],
-)  # fmt: skip
-def test_a_setting_that_contradicts_tokenizer_json_is_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, setting: str, value: bool
-) -> None:
-    folder = tiny_models.make(kind, tmp_path / kind)
-    own = encoder(folder).tokenizer.encode(PROBE).ids
-    edit(folder, "tokenizer_config.json", **{setting: value})
-    made = encoder(folder)
-    assert made.tokenizer.encode(PROBE).ids == own
-    assert f"{setting}={value}" in str(made.details["warnings"])
-    assert f"{setting}={value}" in caplog.text
-    edit(folder, "tokenizer_config.json", **{setting: not value})
-    assert setting not in str(encoder(folder).details.get("warnings"))
-
-
 @pytest.fixture
 def cased(tmp_path: Path) -> Path:
     """A cased BERT as older checkpoints are: vocab.txt, and nothing that says how it is used."""

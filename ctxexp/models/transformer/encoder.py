@@ -21,8 +21,7 @@ from ctxexp.files.code_version import package_digest
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder, TokenStates
 from ctxexp.models.choices import TransformerOptions, layer_selection
 from ctxexp.models.transformer import Checkpoint, label_of
-from ctxexp.models.transformer.checks import table_rows
-from ctxexp.models.transformer.facts import block_points, model_facts, model_kind, window_size
+from ctxexp.models.transformer.facts import block_points, model_facts, model_kind, table_rows, window_size
 from ctxexp.models.transformer.forward import ForwardPass, shared_passes, token_states, transformer_tables
 from ctxexp.models.transformer.leftovers import is_own_code
 from ctxexp.models.transformer.loading import LoadedModel, state_hash, versions

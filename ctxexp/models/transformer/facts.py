@@ -21,7 +21,6 @@ from torch import nn
 
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.choices import Point
-from ctxexp.models.transformer.checks import table_rows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -224,6 +223,14 @@ def _is_causal(alone: torch.Tensor, last: torch.Tensor, *, by_batch: bool) -> bo
     if max(_moved(alone, last[0])) > (1 if by_batch else 1e-2 if is_exact else 0.25) * context:
         raise ModelError("a sentence's vectors depend on the sentences beside it, or on chance; expected equal ones")
     return max(_moved(last[0], last[2])[:-1]) <= (1e-3 if is_exact else 0.06) * context
+
+
+def table_rows(model: PreTrainedModel) -> int:
+    """Rows of the model's input embedding table; 0 for a model without one."""
+    try:
+        return len(model.get_input_embeddings().weight)
+    except (AttributeError, NotImplementedError):
+        return 0
 
 
 def window_size(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int | None:

@@ -13,9 +13,11 @@ belongs to every word that it shares a character with, which settles all the odd
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -24,7 +26,6 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.model import TextStart
 from ctxexp.models.choices import AS_TOKENIZER
-from ctxexp.models.transformer.checks import fast_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -358,3 +359,74 @@ def best_window(n: int, starts: np.ndarray, size: int, *, causal: bool) -> np.nd
     right = np.where(start + size == n, n, start + size - 1 - piece[:, None])
     context = left if causal else np.minimum(left, right)
     return np.asarray(first + np.argmax(np.where(window <= last[:, None], context, -1), axis=1))
+
+
+def fast_tokenizer(tokenizer: PreTrainedTokenizerBase) -> Tokenizer | None:
+    """The quick tokenizer that it wraps; None for one that is slow."""
+    backend: Tokenizer | None = getattr(tokenizer, "backend_tokenizer", None)
+    return backend
+
+
+def follow_files(tokenizer: PreTrainedTokenizerBase, folder: Path, lower: bool | None) -> list[str]:
+    """Make the tokenizer read text as the folder's tokenizer.json does, whatever class its settings name: transformers
+    builds some fifty classes anew from vocabulary and merges, and loses what else the file says. Without the file the
+    vocabulary tells whether capitals count, where no setting does. `lower` has the last word on these.
+
+    A loss is a vocabulary whose capitals no text reaches.
+    """
+    from tokenizers import Tokenizer
+
+    backend, losses = fast_tokenizer(tokenizer), list[str]()
+    if backend is None:
+        return losses
+    file = folder / "tokenizer_config.json"
+    settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    if not (folder / "tokenizer.json").is_file():
+        if lower is None and (reason := _unreachable(backend)):
+            losses.append(f"{reason} (model.lower=false: text as it is; model.lower=true: in lower case)")
+            lower = settings.get("do_lower_case", not _lowers(backend))
+    elif type(tokenizer).__module__.startswith("transformers."):  # any other is code that the user trusts
+        backend = tokenizer._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        for role, piece in tokenizer.special_tokens_map.items():
+            if isinstance(piece, str) and backend.token_to_id(piece) is None:  # a default of the class
+                setattr(tokenizer, role, None)
+    if lower is not None:
+        tokenizer._tokenizer = _with_case(backend, lower)
+    return losses
+
+
+def _unreachable(backend: Tokenizer) -> str:
+    """How the tokenizer hides its vocabulary's capitals by lower-casing, or has none for text that keeps its own; empty
+    where it does neither."""
+    vocabulary = backend.get_vocab().keys() - {piece.content for piece in backend.get_added_tokens_decoder().values()}
+    if "\u0120" in vocabulary:  # bytes are spelled as letters, most of them capitals
+        vocabulary = {piece for piece in vocabulary if piece.isascii()}
+    capitals = sorted(piece for piece in vocabulary if piece != piece.lower())
+    if _lowers(backend) and 100 * len(capitals) > len(vocabulary):  # a few are an uncased one's symbols
+        return f"{len(capitals):,} pieces with capitals ({capitals[-1]!r}), since the tokenizer lower-cases text"
+    if not _lowers(backend) and not capitals and any(piece != piece.upper() for piece in vocabulary):
+        return "capitals of text, which no piece has, and the tokenizer doesn't lower-case"
+    return ""
+
+
+def _lowers(backend: Tokenizer) -> bool:
+    return backend.normalizer is not None and backend.normalizer.normalize_str("A").endswith("a")
+
+
+def _with_case(backend: Tokenizer, lower: bool) -> Tokenizer:
+    """The same tokenizer, which lower-cases text or leaves it as it is."""
+    from tokenizers import Tokenizer
+
+    state = json.loads(backend.to_str())
+    own = state["normalizer"] or {"type": "Sequence", "normalizers": []}
+    steps = [step for step in own.get("normalizers", [own]) if step["type"] != "Lowercase"]
+    bert = [step for step in steps if step["type"] == "BertNormalizer"]
+    for step in bert:
+        step["lowercase"] = lower
+    if lower and not bert:
+        steps.insert(0, {"type": "Lowercase"})
+    state["normalizer"] = {"type": "Sequence", "normalizers": steps}
+    changed = Tokenizer.from_str(json.dumps(state))
+    if _lowers(changed) != lower:
+        raise ModelError(f"model.lower={lower}: its tokenizer lower-cases by a table of its own; leave lower out")
+    return changed
