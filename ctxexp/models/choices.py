@@ -6,6 +6,7 @@ stored description stands in until then.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import platform
@@ -16,18 +17,19 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property, wraps
 from importlib.metadata import version
 from inspect import Parameter, Signature, cleandoc, signature
-from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
+
+from pydantic import Field
 
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.downloads import cache_folder, hub_cache, locate
-from ctxexp.errors import ConfigError, DiskError, ModelError, UnknownName, error_text
-from ctxexp.files import clear_parts, digest, seal, unseal, user_path, write_file
+from ctxexp.errors import ConfigError, DiskError, ModelError, UnknownName
+from ctxexp.files import digest, user_path, write_file
 from ctxexp.files.code_version import code_version
 from ctxexp.model import EncodedSentence, Encoder, TextStart
 from ctxexp.models.transformer import is_complete, local_path
-from ctxexp.plugins.registry import Offer, arguments
+from ctxexp.plugins.registry import Offer, arguments, convert_value
 
 if TYPE_CHECKING:
     import torch
@@ -46,8 +48,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DEV = Path("/dev")
 NODES = ("nvidia*", "nvhost*", "nvgpu*", "dxg", "kfd")  # NVIDIA, its Jetsons, WSL, AMD
-DTYPES = ("float32", "bfloat16", "float16")
-Description = dict[str, Any]  # an encoder's attributes, read from JSON
 DESCRIPTION_KEYS = (
     "name", "n_layers", "dim", "dtype", "title", "details", "sequential", "positional", "causal", "start", "layers",
     "class_code",
@@ -85,7 +85,7 @@ class TransformerOptions:
     point: Point = "residual"
     final_norm: bool = True
     long: LongTexts = "window"
-    stride: int | None = None
+    stride: Annotated[int, Field(ge=1)] | None = None
     device: str = "auto"
     dtype: Dtype = "float32"
     kwargs: Mapping[str, Any] | None = None
@@ -93,11 +93,8 @@ class TransformerOptions:
     window: int | None = None  # pieces that are read at once, at most the model's own; set by factories, not by users
 
     def __post_init__(self) -> None:
-        """Raise `UnknownName` or `ConfigError` for options that no model allows."""
-        for name, hint in get_type_hints(TransformerOptions).items():
-            known, value = _literals(hint), getattr(self, name)
-            if known and value is not None and value not in known:
-                raise UnknownName(f"model.{name}", value, known)
+        """Raise `ConfigError` for options that no model allows."""
+        check_types({one.name: getattr(self, one.name) for one in fields(self)}, TransformerOptions)
         if not self.prefix:
             raise ConfigError(
                 "model.prefix is empty: expected as_tokenizer, none, bos, or a text that is to stand before each text; "
@@ -109,14 +106,13 @@ class TransformerOptions:
                 f"model.layers={list(self.layers)}: layer 0 is what enters the first block, so it has no {self.point}; "
                 f"model.point={self.point} is of layers from 1 on"
             )
-        if self.stride is not None and self.stride < 1:
-            raise ConfigError(f"model.stride={self.stride}: expected at least 1 piece; leave it null for half a window")
 
 
-def _literals(hint: object) -> tuple[str, ...]:
-    """The names that a type allows, as in `Literal["cls", "mean"] | None`; empty for a type of anything else."""
-    args = get_args(hint)
-    return args if get_origin(hint) is Literal else tuple(name for part in args for name in _literals(part))
+def check_types(given: Mapping[str, Any], typed: Callable[..., Any]) -> None:
+    """Raise `ConfigError` for an argument of a model that isn't of the type that the class or factory says."""
+    types = get_type_hints(typed, include_extras=True)
+    for name, value in given.items():
+        convert_value(f"model.{name}", value, types[name])
 
 
 def with_transformer_options(factory: Callable[..., Encoder]) -> Callable[..., Encoder]:
@@ -130,12 +126,13 @@ def with_transformer_options(factory: Callable[..., Encoder]) -> Callable[..., E
         True
     """
     shared = [one for one in fields(TransformerOptions) if one.name != "window"]
-    hints = get_type_hints(TransformerOptions) | get_type_hints(factory)
+    hints = get_type_hints(TransformerOptions, include_extras=True) | get_type_hints(factory, include_extras=True)
     own = [p.replace(annotation=hints[p.name]) for p in signature(factory).parameters.values() if p.name != "options"]
 
     @wraps(factory)
     def build(**arguments: Any) -> Encoder:
         options = TransformerOptions(**{one.name: arguments.pop(one.name) for one in shared if one.name in arguments})
+        check_types(arguments, factory)
         return factory(options=options, **arguments)
 
     added = [Parameter(f.name, Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name]) for f in shared]
@@ -149,15 +146,23 @@ def with_transformer_options(factory: Callable[..., Encoder]) -> Callable[..., E
     return build
 
 
+def checked(factory: F) -> F:
+    """Decorate a factory: its arguments are checked by their types."""
+
+    @wraps(factory)
+    def build(**arguments: Any) -> Any:
+        check_types(arguments, factory)
+        return factory(**arguments)
+
+    return build  # type: ignore[return-value]  # of the same signature
+
+
 def check_arguments(given: Mapping[str, Any]) -> None:
     """Raise ConfigError or ModelError for arguments that no built-in model accepts, before anything is loaded."""
     shared = {one.name for one in fields(TransformerOptions)}
     TransformerOptions(**{name: value for name, value in given.items() if name in shared})
-    for check in (check_weights, check_slots, check_elmo_files):
-        taken = signature(check).parameters
-        check(**{name: value for name, value in given.items() if name in taken})
-    if (path := given.get("path")) is not None:
-        check_vector_file(user_path(path))
+    taken = signature(check_choices).parameters
+    check_choices(**{name: value for name, value in given.items() if name in taken})
 
 
 def check_layers(layers: Sequence[int] | None) -> None:
@@ -185,16 +190,20 @@ def layer_selection(
     return tuple(sorted(layers))
 
 
-def check_weights(
+def check_choices(
+    *,
     weights: str = "mini",
     checkpoint: str | None = None,
     revision: str | None = None,
     seed: int = 0,
+    state: str = "reset",
+    slots: int = 1,
+    options_file: str | None = None,
+    weight_file: str | None = None,
+    path: str | None = None,
 ) -> None:
-    """Raise ConfigError for unknown weights, a seed that torch can't draw from or a revision of weights that aren't
-    from the hub, ModelError for a folder that holds no checkpoint."""
-    if weights not in get_args(Weights):
-        raise UnknownName("weights", weights, get_args(Weights))
+    """Raise ConfigError for choices of weights, states and files that don't go together, ModelError for a folder that
+    holds no checkpoint and a file that isn't there."""
     if weights == "untrained" and not 0 <= seed < 2**63:
         raise ConfigError(f"seed={seed} (weights=untrained): expected 0 to 2**63 - 1, which is {2**63 - 1}")
     if checkpoint is not None:
@@ -204,28 +213,8 @@ def check_weights(
             f"revision={revision} names a commit of the hub, but weights={weights} ships with ctxexp; "
             "use weights=published, or leave revision out"
         )
-
-
-def check_vector_file(path: Path) -> None:
-    """Raise `ModelError` unless there is a file."""
-    if not path.is_file():
-        raise ModelError(
-            f"no file of word vectors at {path} (model.path); expected GloVe text, word2vec text or binary, or .vec"
-        )
-
-
-def check_slots(state: str = "reset", slots: int = 1) -> None:
-    """Raise `UnknownName` or `ConfigError` for a state, or a number of sentences a batch, that ELMo can't have."""
-    if state not in get_args(ElmoState):
-        raise UnknownName("state of model elmo", state, get_args(ElmoState))
-    if slots < 1:
-        raise ConfigError(f"slots={slots}: expected a positive number of sentences a batch")
     if state == "reset" and slots != 1:
         raise ConfigError(f"slots={slots} has no meaning with state=reset; use state=carry, or leave slots out")
-
-
-def check_elmo_files(weights: str = "mini", options_file: str | None = None, weight_file: str | None = None) -> None:
-    """Raise ConfigError for one of ELMo's two files without the other, ModelError for one that isn't there."""
     if weight_file is not None and (options_file is None or weights == "untrained"):
         raise ConfigError(
             f"weight_file={weight_file} needs its options_file, and weights other than untrained; "
@@ -236,6 +225,10 @@ def check_elmo_files(weights: str = "mini", options_file: str | None = None, wei
     for key, location in (("options_file", options_file), ("weight_file", weight_file)):
         if location is not None and not location.startswith(("http://", "https://")):
             locate(location, key)
+    if path is not None and not user_path(path).is_file():
+        raise ModelError(
+            f"no file of word vectors at {path} (model.path); expected GloVe text, word2vec text or binary, or .vec"
+        )
 
 
 @dataclass(frozen=True)
@@ -367,10 +360,8 @@ def _no_cuda() -> str:
     return ""
 
 
-def resolve_dtype(dtype: str = "float32") -> torch.dtype:
+def resolve_dtype(dtype: Dtype = "float32") -> torch.dtype:
     """The torch dtype that a model computes in; vectors are stored as float32, those of a half type as float16."""
-    if dtype not in DTYPES:
-        raise UnknownName("dtype", dtype, DTYPES)
     import torch
 
     return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[dtype]
@@ -379,26 +370,18 @@ def resolve_dtype(dtype: str = "float32") -> torch.dtype:
 class LazyEncoder(Encoder):
     """An encoder known by its description; `load` builds the encoder itself, once, when anything else is needed."""
 
-    _own = frozenset(
-        {*DESCRIPTION_KEYS, "_load", "_whole", "_own", "_class_code", "corpus", "poolings", "layer_numbers"}
-    )
-
-    def __init__(self, description: Description, load: Callable[[], Encoder]) -> None:
+    def __init__(self, description: Mapping[str, Any], load: Callable[[], Encoder]) -> None:
         """Take a description with all of `DESCRIPTION_KEYS`."""
-        layers = None if description["layers"] is None else tuple(description["layers"])
-        attributes = {key: description[key] for key in DESCRIPTION_KEYS if key != "class_code"}
-        attributes |= {"layers": layers, "start": _start(description["start"])}
-        vars(self).update(attributes, _load=load, _class_code=description["class_code"])
+        vars(self).update(description, _load=load)
 
     def __getattribute__(self, name: str) -> Any:
         """The described attribute; any other is read from the loaded encoder."""
-        if name.startswith("__") or name in LazyEncoder._own:
+        described = super().__getattribute__("__dict__")
+        if name in described:
+            return described[name]
+        if name.startswith("__") or name in ("_whole", "encode", "corpus", "poolings", "layer_numbers"):
             return super().__getattribute__(name)
         return getattr(self._whole, name)
-
-    @property
-    def class_code(self) -> str:
-        return self._class_code  # type: ignore[no-any-return]
 
     @cached_property
     def _whole(self) -> Encoder:
@@ -418,40 +401,20 @@ def lazy(parts: object, load: Callable[[], Encoder], *, device: str) -> Encoder:
     """
     if not is_cpu(device):
         return load()
-    text = repr([parts, device, CODE, platform.node()])
-    key = digest(text.encode())
+    key = digest(repr([parts, device, CODE, platform.node()]).encode())
     path = cache_folder() / "encoders" / f"{key}.json"
-    if description := _read(path, key):
-        for warning in description["details"].get("warnings", "").splitlines():
-            log.warning("%s", warning)  # a second run is told what the first was
-        return LazyEncoder(description, load)
+    with suppress(OSError, ValueError, KeyError, TypeError):  # none is there, or a damaged one, or another's
+        if path.is_file() and (stored := json.loads(path.read_text("utf-8")))["key"] == key:
+            described = {name: stored[name] for name in DESCRIPTION_KEYS}
+            described["layers"] = None if stored["layers"] is None else tuple(stored["layers"])
+            if start := stored["start"]:
+                described["start"] = TextStart(tuple(start["tokens"]), start["source"])
+            for warning in stored["details"].get("warnings", "").splitlines():
+                log.warning("%s", warning)  # a second run is told what the first was
+            return LazyEncoder(described, load)
     encoder = load()
-    clear_parts(path.parent)
+    described = {name: getattr(encoder, name) for name in DESCRIPTION_KEYS}
+    described |= {"key": key, "details": dict(encoder.details), "start": encoder.start and asdict(encoder.start)}
     with suppress(DiskError):  # then the next run loads it too
-        write_file(path, seal({"key": key, "encoder": _describe(encoder)}))
+        write_file(path, json.dumps(described))
     return encoder
-
-
-def _describe(encoder: Encoder) -> Description:
-    start = None if encoder.start is None else asdict(encoder.start)
-    attributes = dict(zip(DESCRIPTION_KEYS, attrgetter(*DESCRIPTION_KEYS)(encoder), strict=True))
-    return attributes | {"details": dict(encoder.details), "start": start}
-
-
-def _start(start: Description | None) -> TextStart | None:
-    return None if start is None else TextStart(tuple(start["tokens"]), start["source"])
-
-
-def _read(path: Path, key: str) -> Description | None:
-    """The description in the file, if it is intact and belongs to `key`; None, with a warning, for any other file."""
-    if not path.is_file():
-        return None
-    try:
-        meta = unseal(path.read_bytes())
-        if meta["key"] != key:
-            raise ValueError("it is another encoder's")
-        description: Description = {name: meta["encoder"][name] for name in DESCRIPTION_KEYS}
-        return description
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        log.warning("the encoder's description in %s is damaged (%s): loading the model", path, error_text(error))
-        return None

@@ -26,7 +26,7 @@ from ctxexp.models.choices import (
     Pooling,
     TransformerOptions,
     Weights,
-    check_weights,
+    check_choices,
     lazy,
     with_transformer_options,
 )
@@ -92,7 +92,7 @@ def paper_model(kind: str, summary: str, published_bytes: float) -> Callable[...
         revision: str | None = None,
         seed: int = 0,
     ) -> Encoder:
-        check_weights(weights, checkpoint, revision, seed)
+        check_choices(weights=weights, checkpoint=checkpoint, revision=revision, seed=seed)
         if checkpoint is not None:
             files = Checkpoint.of(checkpoint, revision)
         elif weights == "published":

@@ -25,7 +25,7 @@ from ctxexp.datasets.reading import UNREADABLE, open_bytes, raw_lines
 from ctxexp.errors import ConfigError, EncodingError, ModelError, error_text, near, short
 from ctxexp.files import atomic_write, file_sha256, user_path
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
-from ctxexp.models.choices import check_vector_file
+from ctxexp.models.choices import check_choices
 
 log = logging.getLogger("ctxexp")
 
@@ -464,8 +464,8 @@ def word_vectors(*, path: str, lower: bool = False, format: Format = "auto") -> 
     `path`: GloVe text, word2vec text or binary, fastText .vec, each also .gz, or .safetensors as exported here.
     `lower`: look words up in lower case. `format`: auto, or text or binary where a file can't be told by its content.
     """
+    check_choices(path=path)
     file = user_path(path)
-    check_vector_file(file)
     shape = detect_layout(file, format)
     digest = file_sha256(file)[:16]
 

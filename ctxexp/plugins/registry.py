@@ -296,7 +296,7 @@ def arguments(factory: Factory) -> dict[str, tuple[object, object]] | None:
         return None
     target = factory.__init__ if inspect.isclass(factory) else factory
     try:
-        hints = typing.get_type_hints(target)
+        hints = typing.get_type_hints(target, include_extras=True)
     except Exception:  # a name that is imported for type checkers only, or no type at all
         hints = {}
     return {p.name: (hints.get(p.name, Any), p.default) for p in parameters}

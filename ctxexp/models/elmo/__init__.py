@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from ctxexp.datasets.downloads import local_original, locate, original_files
 from ctxexp.files import file_sha256
@@ -15,8 +17,8 @@ from ctxexp.models.choices import (
     ElmoState,
     ModelFiles,
     Weights,
-    check_elmo_files,
-    check_weights,
+    check_choices,
+    checked,
     layer_selection,
     lazy,
 )
@@ -30,13 +32,14 @@ def _original() -> Path | None:
 
 @minis.files("elmo")
 @ModelFiles("elmo weights=published", 374e6, "AllenNLP's original", "downloaded when it is first used", _original)
+@checked
 def elmo(
     *,
     weights: Weights = "mini",
     options_file: str | None = None,
     weight_file: str | None = None,
     state: ElmoState = "reset",
-    slots: int = 1,
+    slots: Annotated[int, Field(ge=1)] = 1,
     layers: Sequence[int] | None = None,
     device: str = "auto",
     dtype: Dtype = "float32",
@@ -55,9 +58,9 @@ def elmo(
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     seed: of weights=untrained.
     """
-    check_weights(weights, seed=seed)
-    check_elmo_files(weights, options_file, weight_file)
-
+    check_choices(
+        weights=weights, seed=seed, state=state, slots=slots, options_file=options_file, weight_file=weight_file
+    )
     source = None
     if options_file is not None:
         options_path = locate(options_file, "options_file")

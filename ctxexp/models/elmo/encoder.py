@@ -28,7 +28,7 @@ from torch.nn import functional
 
 from ctxexp.dataset import Sentence
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
-from ctxexp.models.choices import check_slots, layer_selection, resolve_device, resolve_dtype
+from ctxexp.models.choices import Dtype, layer_selection, resolve_device, resolve_dtype
 from ctxexp.models.elmo.files import ElmoOptions, read_weights, write_options, write_weights
 
 BEGIN, END = "<S>", "</S>"  # the words that stand for the sentence markers, as in the original
@@ -350,10 +350,9 @@ class ElmoEncoder(Encoder):
         state: str = "reset",
         slots: int = 1,
         device: str = "auto",
-        dtype: str = "float32",
+        dtype: Dtype = "float32",
         layers: Sequence[int] | None = None,
     ) -> None:
-        check_slots(state, slots)
         self.options, self.sequential, self.slots, self.dtype = options, state == "carry", slots, dtype
         self.n_layers, self.dim = options.n_layers + 1, 2 * options.projection
         self.layers = layer_selection(layers, self.n_layers, source)
