@@ -15,20 +15,19 @@ import platform
 import re
 import secrets
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from ctxexp.errors import DiskError, Terminated
-from ctxexp.files import PART, disk_error_message, no_device, user_path, write_file
+from ctxexp.files import clear_parts, no_device, user_path, write_file
 from ctxexp.files.code_version import PACKAGE
 from ctxexp.files.credentials import map_texts, mask
 
@@ -94,38 +93,23 @@ def read_state(folder: Path) -> State:
     """The contents of status.json; entries of another type than we write are left out."""
     texts = ("results", "status", "key", "name", "error", "link")
     types = dict.fromkeys(texts, str) | {"overrides": list, "process": dict, "sinks": dict}
-    state: dict[str, Any] = {k: v for k, v in read_json(folder / STATE).items() if isinstance(v, types.get(k, object))}
-    if "overrides" in state:
-        state["overrides"] = [o for o in state["overrides"] if isinstance(o, str)]
-    if "sinks" in state:
-        state["sinks"] = {label: about for label, about in state["sinks"].items() if isinstance(about, dict)}
-    return cast(State, state)
+    return cast(State, {k: v for k, v in read_json(folder / STATE).items() if isinstance(v, types.get(k, object))})
 
 
 def mark_killed_jobs(store: Path) -> list[Path]:
     """Write KILLED to the status.json of jobs under `<store>/results` whose process is gone; returns their folders.
 
-    What such a process was writing, there or in a sweep's summary, is removed. Raises DiskError.
+    What such a process was writing a minute ago, there or in a sweep's summary, is removed.
     """
     closed: list[Path] = []
-    summaries: set[Path] = set()
-    try:
-        for path in sorted((store / "results").glob(f"*/*/{STATE}")):
-            state = read_state(path.parent)
-            tags = state.get("process", {})
-            if tags.get(HOST) == platform.node():
-                summaries.add(path.parents[1] / "summary")
-            why = state.get("status") == "RUNNING" and why_gone(tags.get(HOST), tags.get(PID), tags.get(STARTED))
-            if why:
-                write_state(path.parent, status="KILLED", error=why)
-                closed.append(path.parent)
-        for place in (*closed, *summaries):
-            for part in place.rglob(f"*{PART}"):
-                pid = part.stem.rpartition(".")[2]
-                if pid.isdigit() and process_identity(int(pid)) == "":
-                    part.unlink()
-    except OSError as error:
-        raise DiskError(disk_error_message(error)) from error
+    for path in sorted((store / "results").glob(f"*/*/{STATE}")):
+        state = read_state(path.parent)
+        why = state.get("status") == "RUNNING" and why_gone(state.get("process", {}))
+        if why:
+            write_state(path.parent, status="KILLED", error=why)
+            closed.append(path.parent)
+    for place in (*closed, *(store / "results").glob("*/summary")):
+        clear_parts(place, "**/*")
     return closed
 
 
@@ -137,40 +121,28 @@ def process_tags() -> dict[str, str]:
 def process_identity(pid: int) -> str | None:
     """A text that changes when another process gets the id `pid`; empty if there is no such process, None if
     unknown."""
-    proc = Path("/proc")
-    if (proc / "self" / "stat").exists():  # Linux
-        try:
-            fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
-            boot = (proc / "sys/kernel/random/boot_id").read_text().strip()
-        except OSError:
-            return ""
-        return "" if fields[0] in "ZX" else f"{boot}:{fields[19]}"  # process state; start time in ticks since the boot
-    return _identity_by_psutil(pid)
-
-
-def _identity_by_psutil(pid: int) -> str | None:
-    """`process_identity` on macOS, Windows and the BSDs; on Linux psutil's start time would shift with the clock."""
     import psutil
 
     try:
         process = psutil.Process(pid)
-        return "" if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.0f}"
+        boot = psutil.boot_time() if psutil.LINUX else 0.0  # there psutil's times shift with the clock
+        return "" if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time() - boot:.2f}"
     except psutil.NoSuchProcess:
         return ""
     except psutil.Error:
         return None
 
 
-def why_gone(host: str | None, pid: str | None, start: str | None) -> str | None:
-    """The reason why the process can't be running any more; None if it may be, or runs on another machine."""
-    if host != platform.node() or not (pid or "").isdigit():
+def why_gone(tags: Mapping[str, str]) -> str | None:
+    """The reason why the process of these `process_tags` can't be running any more; None if it may be, or runs on
+    another machine."""
+    host, pid, start = (str(tags.get(name, "")) for name in (HOST, PID, STARTED))
+    if host != platform.node() or not pid.isdigit():
         return None
-    now = process_identity(int(pid or 0))
-    if now is None:
-        return None
+    now = process_identity(int(pid))
     if now == "":
         return f"process {pid} on {host} is gone"
-    return f"process {pid} on {host} is another one now" if start and now != start else None
+    return f"process {pid} on {host} is another one now" if start and now and now != start else None
 
 
 def _stops() -> list[int]:
@@ -200,21 +172,15 @@ def raise_on_termination() -> Iterator[None]:
 
 @contextlib.contextmanager
 def defer_signals() -> Iterator[None]:
-    """Defer signals that ask the process to end until the block is over; a second one takes effect at once."""
+    """Defer the signal that asks the process to end until the block is over; a second one takes effect at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     heard: list[int] = []
 
     def hear(number: int, frame: object) -> None:
-        if heard:
-            heard.clear()
-            answer(number)
         heard.append(number)
-
-    def answer(number: int) -> None:
         restore()
-        signal.raise_signal(number)
 
     def restore() -> None:
         for number, handler in before.items():
@@ -229,22 +195,7 @@ def defer_signals() -> Iterator[None]:
     finally:
         restore()
         if heard:
-            answer(heard[0])
-
-
-@contextlib.contextmanager
-def reraise_interrupts() -> Iterator[None]:
-    """Raise an interrupt again where a library turned it into another exception: Python keeps the exception that was
-    being handled when another is raised."""
-    try:
-        yield
-    except Exception as error:
-        before = error.__context__
-        while before is not None:
-            if isinstance(before, KeyboardInterrupt | Terminated):
-                raise before from None
-            before = before.__context__
-        raise
+            signal.raise_signal(heard[0])
 
 
 def watch_parent() -> None:
@@ -283,33 +234,22 @@ def end_workers() -> None:
         get_reusable_executor().shutdown(wait=True)
 
 
-class Commit(TypedDict):
-    """A checkout: its commit, and whether tracked files differ from it (None: git didn't answer, or not in time)."""
-
-    commit: str
-    dirty: bool | None
-
-
 @functools.cache
-def _commit_of(folder: Path) -> Commit | None:
+def _commit_of(folder: Path) -> dict[str, object] | None:
     def git(*args: str) -> str | None:
+        command = ["git", "--no-optional-locks", "-C", str(folder), *args]
         try:
-            done = subprocess.run(
-                ["git", "--no-optional-locks", "-C", str(folder), *args], capture_output=True, text=True, timeout=10
-            )
+            return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
         except (OSError, subprocess.SubprocessError):
             return None
-        return done.stdout.strip() if done.returncode == 0 else None
 
-    commit = git("rev-parse", "HEAD")
-    if commit is None:
-        return None
-    changes = git("status", "--porcelain", "--untracked-files=no")
-    return {"commit": commit, "dirty": None if changes is None else bool(changes)}
+    commit, changes = git("rev-parse", "HEAD"), git("status", "--porcelain", "--untracked-files=no")
+    return {"commit": commit, "dirty": None if changes is None else bool(changes)} if commit else None
 
 
-def current_commit() -> Commit | None:
-    """Commit of the checkout that ctxexp runs from, else of the working folder; None outside any repository."""
+def current_commit() -> dict[str, object] | None:
+    """Commit of the checkout that ctxexp runs from, else of the working folder, and whether tracked files differ from
+    it (`dirty`; None: git didn't answer, or not in time); None outside any repository."""
     source = PACKAGE.resolve().parent
     return _commit_of(source if (source / ".git").exists() else Path.cwd())
 
@@ -331,52 +271,32 @@ def command() -> str:
 
 def provenance_tags() -> dict[str, str]:
     """The user, command line and commit of this process, for a run's metadata."""
-    checkout = current_commit()
-    commit = {"commit": checkout["commit"]} if checkout else {}
-    if checkout and checkout["dirty"] is not None:
-        commit["dirty"] = str(checkout["dirty"]).lower()
-    return {"user": user(), "command": command(), **commit}
+    known = {key: value for key, value in (current_commit() or {}).items() if value is not None}
+    return {"user": user(), "command": command(), **{key: str(value).lower() for key, value in known.items()}}
 
 
 def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.lower().startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
+    with suppress(OSError, AttributeError):
+        return re.search(r"(?m)^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(errors="replace"))[1]  # type: ignore[index]
     return platform.processor() or platform.machine()
 
 
-def _gpus() -> tuple[str, ...]:
-    if sys.modules.get("torch"):  # asked only where the run itself needed it: importing it takes seconds
-        import torch
+def _gpus() -> list[str]:
+    """Names of GPUs, where the run needed torch: importing it takes seconds."""
+    if not sys.modules.get("torch"):
+        return []
+    import torch
 
-        names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-        return (*names, "Apple MPS") if torch.backends.mps.is_available() else tuple(names)
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return ()
-    try:
-        done = subprocess.run(
-            [program, "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, timeout=10
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ()
-    return tuple(done.stdout.split("\n")[:-1]) if done.returncode == 0 else ()
+    names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return [*names, "Apple MPS"] if torch.backends.mps.is_available() else names
 
 
 def _package(distribution: Distribution) -> tuple[str, str] | None:
     """Name and version of an installed distribution, from the first lines of its metadata: parsing all of it would take
     a tenth of a run's start-up time."""
-    try:
-        text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
-    except UnicodeDecodeError:
-        return None
-    fields = {
-        key: value.strip() for key, value in re.findall(r"^(Name|Version): *(.*)", text.partition("\n\n")[0], re.M)
-    }
-    return (fields["Name"], fields["Version"]) if fields.keys() >= {"Name", "Version"} else None
+    text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+    fields = dict(re.findall(r"^(Name|Version): *(.*\S)", text.partition("\n\n")[0], re.M))
+    return (fields["Name"], fields["Version"]) if len(fields) == 2 else None
 
 
 def environment() -> dict[str, object]:
@@ -391,7 +311,7 @@ def environment() -> dict[str, object]:
         "python": platform.python_version(),
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count(),
-        "gpus": list(_gpus()),
+        "gpus": _gpus(),
         "git": current_commit(),
         "packages": dict(sorted(packages.items(), key=lambda item: item[0].lower())),
     }

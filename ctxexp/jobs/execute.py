@@ -100,8 +100,7 @@ def execute(read: Callable[[], JobSpec]) -> float | None:
     """Run the job that `read` gives; a failure is recorded (the run, status.json, one line on stderr), and the sweep
     goes on. The job's objective; None if there is none, or it is undefined: NaN ends Optuna's sweep."""
     try:
-        with process.reraise_interrupts():
-            value = _execute(read())
+        value = _execute(read())
         return None if value is None or math.isnan(value) else value
     except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
         _failed.append(f"{type(error).__name__}: {error}")
@@ -301,8 +300,7 @@ def _rows(sweep: Sweep, wait: float) -> list[SweepRow]:
 
 def _gone(state: process.State) -> str | None:
     """The reason why the job's process no longer works on it; None if it may."""
-    tags = state.get("process", {})
-    why = process.why_gone(tags.get(process.HOST), tags.get(process.PID), tags.get(process.STARTED))
+    why = process.why_gone(state.get("process", {}))
     return f"{why}: killed, by its sweep's end or by the system" if why else None
 
 
@@ -319,8 +317,7 @@ def run_application(application: Callable[[], object], *, multirun: bool, summar
     other: Exception | SystemExit | None = None
     with process.raise_on_termination():
         try:
-            with process.reraise_interrupts():
-                application()
+            application()
         except KeyboardInterrupt:
             status, stopped = 130, "interrupted"
         except Terminated as end:

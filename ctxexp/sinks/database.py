@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ctxexp.errors import TrackingError
 from ctxexp.files import MAKE_ROOM, user_path
 from ctxexp.files.credentials import VARIABLE, mask, redact, secrets_in
-from ctxexp.files.process import HOST, PID, STARTED, defer_signals, why_gone
+from ctxexp.files.process import HOST, defer_signals, why_gone
 from ctxexp.sinks import settle
 
 if TYPE_CHECKING:
@@ -216,8 +216,7 @@ def mark_killed_runs(client: MlflowClient, experiment_id: str) -> list[str]:
             [experiment_id], f"attributes.status = 'RUNNING' AND tags.`{HOST}` = '{platform.node()}'", max_results=1000
         )
         for run in runs:
-            tags = run.data.tags
-            why = why_gone(tags.get(HOST), tags.get(PID), tags.get(STARTED))
+            why = why_gone(run.data.tags)
             # Asked again: a process may have finished its run and ended since the search.
             if why and client.get_run(run.info.run_id).info.status == "RUNNING":
                 _close(client, run.info.run_id, why)

@@ -316,10 +316,10 @@ def _folder(cache: Path, kind: str, owner: str) -> Path:
 def _is_alive(file: Path) -> bool:
     """Whether the process that wrote this lease may still be running."""
     try:
-        tags = json.loads(file.read_text(encoding="utf-8"))
-        host, pid, start = (str(tags[name]) for name in (HOST, PID, STARTED))
-        if host != process_tags()[HOST]:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        tags = {name: str(document[name]) for name in (HOST, PID, STARTED)}
+        if tags[HOST] != process_tags()[HOST]:
             return time.time() - file.stat().st_mtime < REMOTE_LEASE_SECONDS
     except (OSError, ValueError, LookupError, TypeError):  # removed just now, or nobody's
         return False
-    return why_gone(host, pid, start) is None
+    return why_gone(tags) is None

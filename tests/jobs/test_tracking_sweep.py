@@ -353,17 +353,6 @@ def test_a_jobs_note_is_its_table_and_a_figure(tmp_path: Path) -> None:
     assert "|" not in job_note(results_with({}), tmp_path / "none", "1", "r")
 
 
-def test_an_interrupt_that_a_library_swallows_still_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
-    def application() -> None:
-        try:
-            raise KeyboardInterrupt
-        finally:
-            None.missing  # type: ignore[attr-defined]  # noqa: B018  # as a library's own tidying up may fail then
-
-    assert run_application(application, multirun=False) == 130
-    assert capsys.readouterr().err == "interrupted: the runs that were under way are KILLED\n"
-
-
 def test_an_interrupted_comparison_is_one_line(
     app: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -546,20 +546,16 @@ def test_termination_unwinds_like_an_interrupt(store: Path) -> None:
 
 def test_a_reused_process_number_is_another_process() -> None:
     tags = process.process_tags()
-    host, pid, start = tags[process.HOST], tags[process.PID], tags[process.STARTED]
-    assert process.why_gone(host, pid, start) is None
-    assert process.why_gone(host, pid, "long ago") == f"process {pid} on {host} is another one now"
-    assert process.why_gone("another machine", pid, "long ago") is None
-    assert process.why_gone(host, None, None) is None
-
-
-def test_the_portable_clock_agrees_about_life_and_death() -> None:
-    assert process._identity_by_psutil(os.getpid())
+    host, pid = tags[process.HOST], tags[process.PID]
+    assert process.why_gone(tags) is None
+    other = {**tags, process.STARTED: "long ago"}
+    assert process.why_gone(other) == f"process {pid} on {host} is another one now"
+    assert process.why_gone({**other, process.HOST: "another machine"}) is None
+    assert process.why_gone({}) is None
     child = subprocess.Popen([sys.executable, "-c", ""])
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # a zombie now
-    assert process._identity_by_psutil(child.pid) == process.process_identity(child.pid) == ""
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert process.why_gone({**tags, process.PID: str(child.pid)}) == f"process {child.pid} on {host} is gone"  # zombie
     child.wait()
-    assert process._identity_by_psutil(child.pid) == process.process_identity(child.pid) == ""
 
 
 # resume and upload
@@ -716,11 +712,14 @@ def test_a_resume_that_skips_everything_closes_dead_runs(store: Path) -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
     for pid in (child.pid, os.getpid()):
-        (folder / f"results.json.{pid}.part").touch()
+        part = folder / "figures" / f"a.png.{pid}.part"
+        part.parent.mkdir(exist_ok=True)
+        part.touch()
+        os.utime(part, (1, 1))
     assert resume(store, "")
     assert client.get_run(dead).info.status == "KILLED"
     assert state(folder)["status"] == "KILLED"
-    assert [path.name for path in folder.glob("*.part")] == [f"results.json.{os.getpid()}.part"]
+    assert [path.name for path in folder.rglob("*.part")] == [f"a.png.{os.getpid()}.part"]
 
 
 @pytest.mark.parametrize("what", ["data set", "note"])
