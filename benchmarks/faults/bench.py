@@ -26,7 +26,7 @@ FULL = {
     "identity": 28,  # of shards of vectors
     "results_damage": 20,
     "disk": 14,
-    "stores": 10,
+    "stores": 9,
     "leases": 24,
     "shards": 18,  # of one pass
     "drivers": 27,

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import runpy
 import shutil
 import sqlite3
@@ -94,7 +95,7 @@ def check(place: Path, status: int, said: str) -> None:
     errors = [line for line in said.splitlines() if line.startswith("error: ")]
     if not status:
         raise Silent(f"exit status 0:\n{said}")
-    if not any("full" in line or "No space left" in line for line in errors):
+    if not any(re.search("full|No space left|disk I/O error", line) for line in errors):
         raise Silent(f"exit status {status} without a word about the disk:\n{said}")
     if not any(str(place) in line for line in errors):
         raise Silent(f"which disk?\n{said}")

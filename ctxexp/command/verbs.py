@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import textwrap
 import warnings
 from collections.abc import Iterable, Mapping
@@ -17,7 +16,7 @@ from ctxexp.datasets.downloads import vector_folder
 from ctxexp.errors import ConformanceError, TrackingError
 from ctxexp.files import user_path
 from ctxexp.files.code_version import __version__
-from ctxexp.files.credentials import VARIABLE, mask
+from ctxexp.files.credentials import mask
 from ctxexp.models.choices import cached_models, registered_models
 from ctxexp.plugins import ALL_KINDS, COMMAND, CONFIG_KINDS, Register, hookimpl
 from ctxexp.plugins.registry import (
@@ -31,9 +30,9 @@ from ctxexp.plugins.registry import (
     type_text,
     value_text,
 )
-from ctxexp.progress import show, terminal_width
+from ctxexp.progress import terminal_width
 from ctxexp.report.terminal import Document, Table
-from ctxexp.sinks.database import DATABASE, is_intact, point_to, prepare, sqlite_file, sqlite_path, sqlite_uri
+from ctxexp.sinks.database import address, is_intact, prepare, sqlite_file
 from ctxexp.sinks.ui import serve
 from ctxexp.vectors.cache import clear, entries, size_text
 
@@ -54,7 +53,6 @@ def ui(
     uri: str | None = None,
     experiment: str | None = None,
     port: int = 5000,
-    moved: bool = False,
 ) -> None:
     """Start MLflow's page, and print the link to the last charts.
 
@@ -62,22 +60,16 @@ def ui(
     uri: a tracking store other than the folder's SQLite
     experiment: MLflow's experiment; null: MLFLOW_EXPERIMENT_NAME, else ctxexp
     port: the first port to try
-    moved: point the store's own runs to their files in this folder first, which was moved since
     example: ctxexp ui
     """
     _require_store(folder, uri)
-    if moved:
-        store = sqlite_file(uri or os.environ.get(VARIABLE) or sqlite_uri(user_path(folder).resolve() / DATABASE))
-        if store is None:
-            raise TrackingError("moved=true is for a SQLite store: a server says itself where files are")
-        show(f"{point_to(store, folder)} runs point to their files in {folder} now")
     serve(prepare(folder, uri), experiment, port)
 
 
 def _require_store(folder: Path, uri: str | None) -> None:
     """Raise TrackingError where `prepare` would make a new, empty store: there is nothing to look at in it."""
-    uri = uri or os.environ.get(VARIABLE) or sqlite_uri(user_path(folder).resolve() / DATABASE)
-    if uri.startswith("sqlite") and not is_intact(path := sqlite_path(uri)):
+    path = sqlite_file(address(user_path(folder).resolve(), uri))
+    if path and not is_intact(path):
         raise TrackingError(f"no tracking store at {path}; name the folder that your runs are in with folder=")
 
 

@@ -245,6 +245,7 @@ def settle() -> None:
     Variables that the user set win."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     log = logging.getLogger("mlflow.store.db.utils")
     log.setLevel(logging.CRITICAL)  # what it logs, with its traceback, it raises too
 

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import numpy as np
 
@@ -38,23 +34,6 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger("ctxexp")
-
-
-def _local_place(client: MlflowClient, run_id: str) -> Path | None:
-    """The folder of a run's files where a server without artifact proxy names a path, which is its client's then."""
-    place = urlsplit(client.get_run(run_id).info.artifact_uri)
-    is_local = client.tracking_uri.startswith("http") and place.scheme in ("", "file")
-    return Path(url2pathname(place.path)) if is_local else None
-
-
-@cache
-def _say_where_files_stay(uri: str, place: str, can_write: bool) -> None:
-    """Once a process, in one line."""
-    where = f"are written to {place} on this machine" if can_write else f"stay in the tracking folder: no {place} here"
-    _log.warning(
-        f"warning: {uri} serves no artifacts (it was started with --no-serve-artifacts): the runs' files {where}, and "
-        "its page shows them on no other machine"
-    )
 
 
 MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
@@ -114,41 +93,20 @@ class MlflowSink(Sink):
             )
             self.run_id = run.info.run_id
             self._log_batches(params=[Param(k, v) for k, v in views.flat(params).items()])
-            self._send_text(config, "config.yaml")
-
-    def _send_text(self, text: str, file: str) -> None:
-        if self._can_send_files:
-            self.client.log_text(self.run_id, text, file)
-
-    @cached_property
-    def _can_send_files(self) -> bool:
-        """Whether the run's files can be sent; where a server leaves them on this machine, that is said."""
-        place = _local_place(self.client, self.run_id)
-        if place is None:
-            return True
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-            can_write = os.access(place, os.W_OK)
-        except OSError:
-            can_write = False
-        _say_where_files_stay(redact(self.uri or ""), str(place.parent.parent), can_write)
-        return can_write
+            self.client.log_text(self.run_id, config, "config.yaml")
 
     def send_once(self, run: Run) -> bool:
         """Send a saved run with its results, unless it is there already; one that an interruption left incomplete is
-        completed. Returns whether anything had to be sent."""
+        replaced. Returns whether anything had to be sent."""
         results = Results.load(run.folder)
         self._connect(run.tracking_folder)
-        self._folder, self._is_alone = run.folder, not run.sweep
         with tracking_errors(f"cannot look for the run of {run.folder} in {redact(self.uri or '')}"):
-            runs = self.client.search_runs([self.experiment_id], f"tags.`{BUNDLE}` = '{run.id}'", max_results=1)
-        earlier = runs[0] if runs else None
-        if earlier is None:
-            self.start(run)
-        else:
-            self.run_id, self._began_ms = earlier.info.run_id, run.began_ms
-            if earlier.data.tags.get(LOGGED) == "true" and earlier.info.status == "FINISHED":
-                return False
+            for earlier in self.client.search_runs([self.experiment_id], f"tags.`{BUNDLE}` = '{run.id}'"):
+                self.run_id = earlier.info.run_id
+                if earlier.data.tags.get(LOGGED) == "true" and earlier.info.status == "FINISHED":
+                    return False
+                self.client.delete_run(self.run_id)
+        self.start(run)
         self.log(results, run.folder)
         self.finish("FINISHED")
         return True
@@ -233,23 +191,15 @@ class MlflowSink(Sink):
         self, metrics: Sequence[Metric] = (), params: Sequence[Param] = (), tags: Sequence[RunTag] = ()
     ) -> None:
         """Log these in one batch, or in as many as the limits of MLflow's HTTP interface need."""
-        from mlflow.exceptions import MlflowException
-
         while metrics or params or tags:
             room = MAX_METRICS - len(params[:MAX_PARAMS]) - len(tags)
-            log = partial(self.client.log_batch, self.run_id, params=params[:MAX_PARAMS], tags=tags, synchronous=True)
-            try:
-                log(metrics=metrics[:room])
-            except MlflowException as error:
-                if not database.is_duplicate(error):
-                    raise
-                log(metrics=database.without_known_nans(self.client, self.run_id, metrics[:room]))
+            self.client.log_batch(self.run_id, metrics[:room], params[:MAX_PARAMS], tags, synchronous=True)
             metrics, params, tags = metrics[room:], params[MAX_PARAMS:], ()
 
     def send_files(self, folder: Path) -> None:
         """Send every file of the folder as an artifact, but none elsewhere that a link leads to: a folder may come from
         anyone, and a store be read by many."""
-        for path in sorted(p for p in folder.rglob("*") if p.is_file() and self._can_send_files):
+        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
             if path.name == STATE or path.suffix in (".part", ".lock", ".tmp"):
                 continue
             if not is_own_file(path, folder):
@@ -264,14 +214,11 @@ class MlflowSink(Sink):
         with self._tracking_errors("close a run"):
             if error:
                 self.client.set_tag(self.run_id, ERROR, views.headline(error))
-            stale = {database.CLOSED} | (
-                {ERROR} if status == "FINISHED" else set()
-            )  # it was taken for dead, or has been sent since
-            for tag in stale & set(self.client.get_run(self.run_id).data.tags):
-                self.client.delete_tag(self.run_id, tag)
+            if database.CLOSED in self.client.get_run(self.run_id).data.tags:  # it was taken for dead
+                self.client.delete_tag(self.run_id, database.CLOSED)
             self.client.set_terminated(self.run_id, status)
             if error:
-                self._send_text(error, "error.txt")
+                self.client.log_text(self.run_id, error, "error.txt")
 
     def metadata(self) -> Mapping[str, str]:
         if not self.run_id:
@@ -302,8 +249,6 @@ class MlflowSink(Sink):
     def fetch(self, run: Run, folder: Path) -> bool:
         self._connect(run.tracking_folder, prepared=bool(run.sweep))
         run_id = finished_run(self.client, self.experiment_id, run.key)
-        if run_id and (place := _local_place(self.client, run_id)) and not place.is_dir():
-            return False  # it is on the machine that ran it
         if run_id:
             with tracking_errors(f"cannot fetch the results of run {run_id}"):
                 self.client.download_artifacts(run_id, "", str(folder))

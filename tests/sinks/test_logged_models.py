@@ -105,12 +105,3 @@ def test_jobs_that_log_at_once_share_a_model(store: Path) -> None:
     assert len(found) == 6
     assert set(found) == {model.model_id for model in stored(store)[1]}
     assert len(set(found)) == 1
-
-
-def test_a_moved_store_keeps_its_models_places(store: Path, tmp_path: Path) -> None:
-    send(store, 0, measured())
-    moved = tmp_path / "moved"
-    store.rename(moved)
-    assert database.point_to(moved / "mlflow.db", moved) == 1
-    _, [model] = stored(moved)
-    assert model.artifact_location.startswith((moved / "artifacts").as_uri())

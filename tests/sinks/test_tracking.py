@@ -6,7 +6,6 @@ import json
 import math
 import multiprocessing
 import os
-import re
 import shutil
 import signal
 import socket
@@ -179,29 +178,13 @@ def test_start_interrupted_by_the_user_leaves_no_store(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*.tmp*"))
 
 
-def set_schema(store: Path, version: str) -> None:
-    with sqlite3.connect(store / "mlflow.db") as connection:
-        connection.execute("UPDATE alembic_version SET version_num = ?", (version,))
-
-
-def test_schema_of_other_mlflow_versions(store: Path) -> None:
-    set_schema(store, "451aebb31d03")  # MLflow's first migration
-    with pytest.raises(
-        TrackingError, match=r"made by another MLflow .*older one, copy the file.*mlflow db upgrade sqlite:////"
-    ):
-        database.prepare(store)
-    set_schema(store, "ffffffffffff")
-    with pytest.raises(TrackingError, match=r"made by another MLflow .*pip install -U mlflow"):
-        database.prepare(store)
-
-
 def test_file_that_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(b"not a database at all" * 100)
-    with pytest.raises(TrackingError, match=r"it is not a whole MLflow database; move it away"):
+    with pytest.raises(TrackingError, match=r"does not answer: DatabaseError: file is not a database"):
         database.prepare(tmp_path)
 
 
-def test_a_locked_database_is_not_called_damaged(store: Path) -> None:
+def test_errors_are_named_by_their_first_cause(store: Path) -> None:
     file = store / "mlflow.db"
     engine = sqlalchemy.create_engine(f"sqlite:///{file}", connect_args={"timeout": 0.1})
     with closing(sqlite3.connect(file, isolation_level=None)) as holder:
@@ -209,12 +192,7 @@ def test_a_locked_database_is_not_called_damaged(store: Path) -> None:
         logging = database.tracking_errors("cannot log", "; the rest")
         with pytest.raises(TrackingError) as error, logging, engine.begin() as connection:
             connection.execute(sqlalchemy.text("DELETE FROM metrics"))
-    assert re.search("cannot log: another program holds the database; wait until that ends", str(error.value))
-    assert str(error.value).endswith("leave it where it is; the rest")
-    again = "INSERT INTO experiments (experiment_id, name) VALUES (0, 'Default')"  # a broken constraint is no damage
-    refused, logging = pytest.raises(TrackingError, match="IntegrityError"), database.tracking_errors("cannot log")
-    with refused, logging, engine.begin() as connection:
-        connection.execute(sqlalchemy.text(again))
+    assert str(error.value) == "cannot log: OperationalError: database is locked; the rest"
 
 
 def test_place_that_cannot_be_written(tmp_path: Path) -> None:
@@ -234,7 +212,7 @@ def test_server_that_is_down_is_named_at_once(tmp_path: Path, monkeypatch: pytes
     began = time.monotonic()
     port = closed_port()
     with pytest.raises(
-        TrackingError, match=rf"http://127.0.0.1:{port} does not answer: connection refused; start it"
+        TrackingError, match=rf"http://127.0.0.1:{port} does not answer: ConnectionRefusedError: .* refused; start it"
     ) as error:
         database.prepare(tmp_path, f"http://me:secret@127.0.0.1:{port}")
     assert time.monotonic() - began < 10
@@ -244,7 +222,7 @@ def test_server_that_is_down_is_named_at_once(tmp_path: Path, monkeypatch: pytes
 def test_server_that_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    late = pytest.raises(TrackingError, match="does not answer: it did not answer in time")
+    late = pytest.raises(TrackingError, match=r"does not answer: .*[Tt]imed? ?out")
     with socket.create_server(("127.0.0.1", 0)) as silent, late:
         database.prepare(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}")
 
@@ -269,32 +247,6 @@ def test_deleted_experiment(store: Path) -> None:
     client.delete_experiment(database.experiment(client, "gone", store))
     with pytest.raises(TrackingError, match=r"'gone' .* is deleted; choose .*\(sink\.mlflow\.experiment=.*restore"):
         database.experiment(client, "gone", store)
-
-
-def test_a_moved_store_points_to_its_own_files_when_asked(
-    store: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    run_job(store)
-    client = client_of(store)
-    theirs = (tmp_path / "disk").as_uri()
-    training = client.create_run(client.create_experiment("training", artifact_location=theirs)).info
-    client.log_text(training.run_id, "weights", "model.txt")
-    moved = tmp_path / "moved" / "here"
-    moved.parent.mkdir()
-    store.rename(moved)
-    client = database.client(database.prepare(moved))  # says it, and changes nothing
-    assert re.search("files of 1 runs are in .*moved/here, and not where .*ctxexp ui folder=.*moved=true", caplog.text)
-    [run] = runs(moved)
-    assert run.info.artifact_uri.startswith(store.as_uri())
-    assert database.point_to(moved / "mlflow.db", moved) == 1
-    [run] = runs(moved)
-    assert run.info.artifact_uri.startswith((moved / "artifacts").as_uri())
-    assert "results.json" in [a.path for a in client.list_artifacts(run.info.run_id)]
-    run_job(moved, "gpt2", number=1)
-    assert not store.exists()
-    assert client.get_experiment(training.experiment_id).artifact_location == theirs
-    assert [a.path for a in client.list_artifacts(training.run_id)] == ["model.txt"]
-    assert database.moved_runs(moved / "mlflow.db", moved) == []
 
 
 # the sink
@@ -588,7 +540,7 @@ def test_results_survive_a_store_that_breaks_and_upload_once(store: Path) -> Non
     [again] = upload(folder.parent)  # the sweep's folder serves as well
     assert sent.is_new
     assert not again.is_new
-    [run] = runs(store)  # the broken run was completed, none was added
+    [run] = runs(store)  # the broken run was replaced
     assert run.info.run_id == sent.run_id == again.run_id
     assert run.info.status == "FINISHED"
     assert "ctxexp.error" not in run.data.tags
@@ -616,7 +568,7 @@ def test_upload_of_what_is_no_run(store: Path, tmp_path: Path) -> None:
     with pytest.raises(TrackingError, match=r"holds no results of ctxexp: expected run\.json and results\.json"):
         upload(tmp_path)
     folder = run_job(store)
-    with pytest.raises(TrackingError, match=r"cannot|does not answer: connection refused"):
+    with pytest.raises(TrackingError, match=r"does not answer: ConnectionRefusedError"):
         upload(folder, uri=f"http://127.0.0.1:{closed_port()}")
     (folder / "run.json").write_text("{")
     with pytest.raises(TrackingError, match="is not a run of ctxexp, or is damaged"):
