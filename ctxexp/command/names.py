@@ -338,7 +338,7 @@ def list_options(group: str) -> str:
 
 def summary_of(group: str, name: str) -> str:
     """A sentence on an option: the comment on top of its file, else the first sentence of its docstring."""
-    lines = _option_text(group, name).splitlines()
+    lines = option_text(group, name).splitlines()
     comment = [line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines)]
     offer = _offer(group, name)
     text = " ".join(line for line in comment if not re.match("@package|python -m", line))
@@ -358,7 +358,7 @@ def describe_option(group: str, name: str) -> str:
 
 def option_keys(group: str, name: str) -> Iterator[ConfigKey]:
     """The option's keys under their full names (`metric.sts.similarity`), from its file or else its signature."""
-    text, offer = _option_text(group, name), _offer(group, name)
+    text, offer = option_text(group, name), _offer(group, name)
     signature = (arguments(offer.factory) if offer and not offer.problem else None) or {}
     keys = list(keys_of(text)) or [ConfigKey(key, _default(default), "") for key, (_, default) in signature.items()]
     package = re.match("# @package (.*)", text)
@@ -380,7 +380,7 @@ def keys_of(text: str) -> Iterator[ConfigKey]:
             yield ConfigKey(".".join(name for _, name in above), match[3] or "", match[4] or "")
 
 
-def _option_text(group: str, name: str) -> str:
+def option_text(group: str, name: str) -> str:
     """The text of the option's file; empty where it has none."""
     paths = [path for folder in config_folders() if (path := folder / group / f"{name}.yaml").is_file()]
     return paths[0].read_text(encoding="utf-8") if paths else ""
@@ -388,7 +388,7 @@ def _option_text(group: str, name: str) -> str:
 
 def _offer(group: str, name: str) -> Offer | None:
     """The offer under the name that the option's file gives, or under the option's own; None if there is none."""
-    named = {key.name: key.value for key in keys_of(_option_text(group, name))}
+    named = {key.name: key.value for key in keys_of(option_text(group, name))}
     return registry().offers.get((group, named.get("name", name)))
 
 

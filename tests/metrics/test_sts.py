@@ -246,8 +246,8 @@ class LacksItsMain(STS):
 @pytest.mark.parametrize(
     ("mutant", "law"),
     [
-        (KeepsWhatIsLent, "lent memory: it kept arrays that were only lent"),
-        (DrawsForItself, "the generator decides all chance: the same generator gives other numbers"),
+        (KeepsWhatIsLent, "lent memory: once the lent rows are overwritten"),
+        (DrawsForItself, "seeds: the same generator gives"),
         (LacksItsMain, "statistics: main is 'all', which compute\\(\\) doesn't give"),
     ],
     ids=lambda v: v.__name__ if isinstance(v, type) else "",

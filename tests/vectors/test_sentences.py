@@ -17,7 +17,8 @@ from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.models import Checkpoint, TransformerOptions
 from ctxexp.models.huggingface import from_files
 from ctxexp.models.transformer.encoder import TransformerSentences
-from ctxexp.testing.report import Breach, check_sentences
+from ctxexp.testing.encoders import check_sentences
+from ctxexp.testing.report import Breach
 from ctxexp.vectors.encoding import open_store
 from ctxexp.vectors.stores import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view
 from tests import tiny_models

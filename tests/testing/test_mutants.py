@@ -1,0 +1,646 @@
+"""The kit passes sound parts of each kind, and fails mutants of real bugs with a message that names the cause."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+from ctxexp import (
+    Baseline,
+    Block,
+    Control,
+    Corpus,
+    EncodedSentence,
+    Encoder,
+    Engine,
+    Group,
+    GroupMean,
+    Metric,
+    Occurrences,
+    Pair,
+    Reading,
+    Results,
+    Run,
+    Sense,
+    Sentence,
+)
+from ctxexp.controls import WordsAlone
+from ctxexp.errors import ConformanceError, TrackingError, TransformError
+from ctxexp.testing import MemorySink, check
+from tests.shipped import STS, Center, MaxExplainableVariance, SelfSimilarity, Shuffled, elmo, gpt2
+
+
+def fails(kind: str, subject: Any, cause: str, **more: Any) -> None:
+    """The subject breaks a law of its kind by this cause."""
+    with pytest.raises(ConformanceError) as caught:
+        check(kind, subject, **more)
+    assert any("  BROKEN  " in line and cause in line for line in str(caught.value).splitlines()), caught.value
+
+
+def mutants(base: type) -> Callable[..., Any]:
+    """Makers of classes like this one but for the given members."""
+    return lambda **members: type("Mutant", (base,), members)
+
+
+# Encoders.
+
+
+class Toy(Encoder):
+    """Two layers from scratch: a vector a word, then half of it with the sentence's mean."""
+
+    name, n_layers, dim = "toy", 2, 8
+
+    def word(self, word: str) -> np.ndarray:
+        return np.random.default_rng(zlib.crc32(word.encode())).normal(size=self.dim)
+
+    def sentence(self, sentence: Sentence, longest: int) -> np.ndarray:
+        x = np.array([self.word(w) for w in sentence.words]).reshape(len(sentence), self.dim)
+        context = x.sum(axis=0) / max(1, len(sentence))
+        return np.stack([x, 0.5 * x + 0.5 * context]).astype(np.float32)
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
+        longest = max(map(len, batch))
+        return [EncodedSentence(s.words, self.sentence(s, longest)) for s in batch]
+
+
+class Wrapped(Encoder):
+    """An encoder of ours with its output, or its word about itself, falsified."""
+
+    def __init__(
+        self, encoder: Any, change: Callable[[EncodedSentence, Sentence], EncodedSentence], *, less: int = 0
+    ) -> None:
+        self.inner, self.change = encoder, change
+        self.name, self.n_layers, self.dim = f"mutant of {encoder.name}", encoder.n_layers - less, encoder.dim
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
+        for encoded, sentence in zip(self.inner.encode(batch), batch, strict=True):
+            yield self.change(encoded, sentence)
+
+
+def layers(pick: Callable[[np.ndarray], np.ndarray]) -> Callable[[EncodedSentence, Sentence], EncodedSentence]:
+    return lambda encoded, _: EncodedSentence(encoded.units, pick(encoded.layers))
+
+
+def test_a_stateful_elmo_that_passes_for_stateless() -> None:
+    fails("model", Wrapped(elmo(state="carry"), lambda encoded, _: encoded), "the encoder carries state")
+
+
+def test_layers_off_by_one() -> None:
+    built = Toy()
+    fails("model", Wrapped(built, layers(lambda x: x[1:]), less=1), "are the layers off by one?")
+    last_twice = Wrapped(built, layers(lambda x: np.concatenate([x[1:], x[-1:]])))
+    fails("model", last_twice, "layer 0 holds context")
+    input_twice = Wrapped(built, layers(lambda x: np.concatenate([x[:1], x[:-1]])))
+    fails("model", input_twice, "layers 0 and 1 are the same to the last bit")
+
+
+def test_pieces_counted_as_words() -> None:
+    def first_pieces(encoded: EncodedSentence, sentence: Sentence) -> EncodedSentence:
+        n = min(len(sentence), len(encoded.units))
+        return EncodedSentence(sentence.words[:n], encoded.layers[:, :n])
+
+    pieces = gpt2(pooling="pieces")
+    fails("model", Wrapped(pieces, first_pieces), "Are pieces counted as words")
+    fails("model", Wrapped(pieces, lambda encoded, _: encoded), "pool pieces to words")
+    too_many = Wrapped(pieces, lambda encoded, sentence: EncodedSentence(sentence.words, encoded.layers))
+    fails("model", too_many, "pool its pieces to words first")
+    fails("model", Wrapped(gpt2(), layers(lambda x: np.roll(x, 1, axis=1))), "special tokens")
+
+
+def _padded(self: Toy, sentence: Sentence, longest: int) -> np.ndarray:
+    x = Toy.sentence(self, sentence, longest)[0]
+    return np.stack([x, (0.5 * x + 0.5 * x.sum(axis=0) / max(1, longest)).astype(np.float32)])
+
+
+def _normalised(self: Toy, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
+    sound = list(Toy.encode(self, batch))
+    mean = np.concatenate([e.layers[1] for e in sound]).sum(axis=0) / max(1, sum(len(e.units) for e in sound))
+    for encoded in sound:
+        encoded.layers[1] -= mean
+    return sound
+
+
+def _noisy(self: Toy, word: str, draw: Any = np.random.default_rng(0)) -> np.ndarray:  # noqa: B008  # shared on purpose
+    return Toy.word(self, word) + draw.normal(size=8) * 0.1
+
+
+def _overwriting(self: Toy, batch: Sequence[Sentence], buffer: Any = np.zeros((2, 999, 8), "f4")) -> Any:  # noqa: B008
+    for encoded in Toy.encode(self, batch):
+        view = buffer[:, : len(encoded.units)]
+        view[:] = encoded.layers
+        yield EncodedSentence(encoded.units, view)
+
+
+def _placed(self: Toy, sentence: Sentence, longest: int) -> np.ndarray:
+    return Toy.sentence(self, sentence, longest) + np.arange(len(sentence), dtype="f4")[:, None]
+
+
+def each(change: Callable[[EncodedSentence], EncodedSentence]) -> Any:
+    """A toy whose encoded sentences are changed."""
+    return toy(encode=lambda self, batch: [change(one) for one in Toy.encode(self, batch)])
+
+
+toy = mutants(Toy)
+ENCODERS = [
+    (toy(name=""), "it has name=''; expected a text that tells"),
+    (toy(dim=8.0), "it has dim=8.0; expected 1 or more"),
+    (dict, "it is no encoder: dict doesn't derive from ctxexp.Encoder"),
+    (type("Nameless", (Encoder,), {"encode": Toy.encode}), "it lacks name, n_layers, dim"),
+    (toy(details={"a": np.float32(1)}), "details can't be logged"),
+    (toy(encode=lambda self, b: list(Toy.encode(self, b))[1:]), "encode gave 0 results for 1 sentences"),
+    (each(lambda e: EncodedSentence(e.units, e.layers.astype(float))), "gave float64 vectors"),
+    (each(lambda e: EncodedSentence((*e.units, "</s>"), np.pad(e.layers, [(0, 0), (0, 1), (0, 0)]))), "aren't the"),
+    (each(lambda e: e if e.units else EncodedSentence((), np.empty((2, 0), "f4"))), "of no word give np.empty"),
+    (toy(encode=_overwriting), "a buffer that it uses again: yield a copy"),
+    (toy(word=_noisy), "two calls with 'The bank closed its doors early today .'"),
+    (toy(sentence=_padded), "padding is attended to or pooled"),
+    (toy(encode=_normalised), "statistics over the batch"),
+    (toy(encode=lambda self, b: list(Toy.encode(self, b))[::-1]), "come in another order"),
+    (toy(lengths=lambda self, s: [1] * (len(s) - 1)), "expected whole numbers, one each"),
+    (toy(count_unknown=lambda self, s: (2 * len(s), len(s))), "expected how many pieces are unknown"),
+    (toy(positional=False, sentence=_placed), "positional = False promises"),
+]
+
+
+def test_names_follow_the_vectors() -> None:
+    other = toy(word=lambda self, w: -Toy.word(self, w))
+    fails("model", Toy, "with sign=- the vectors", others={"sign=-": other})
+    check("model", Toy, others={"sign=-": type("Other", (other,), {"name": "toy sign=-"}), "device=cpu": Toy()})
+    names, signs = count(), iter([1, -1])
+    fails("model", lambda: toy(name=f"toy {next(names)}")(), "built twice, it is named 'toy 0' and 'toy 1'")
+
+    def unseeded() -> Toy:
+        sign = next(signs)
+        return toy(word=lambda self, w: sign * Toy.word(self, w))()  # type: ignore[no-any-return]
+
+    fails("model", unseeded, "draw random weights from a seed in the name")
+
+
+# Metrics.
+
+
+class Share(GroupMean):
+    """A sound share of the first principal component, to be spoilt."""
+
+    over = "word"
+    reading = Reading(unit="share")
+    invariances = frozenset({"rotation", "scale", "shift", "permutation"})
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sigma = np.linalg.svd(np.nan_to_num(self.rows(x.astype(np.float64))), compute_uv=False)
+            result = sigma[..., 0] ** 2 / self.total(x.astype(np.float64))
+        return np.where(np.isfinite(x).all((-2, -1)), result, np.nan)
+
+    def rows(self, x: np.ndarray) -> np.ndarray:
+        return x - x.mean(axis=-2, keepdims=True)
+
+    def total(self, x: np.ndarray) -> np.ndarray:
+        return (self.rows(x) ** 2).sum((-2, -1))
+
+
+class Running(Metric):
+    """A mean of norms, kept in many wrong ways."""
+
+    over = "word"
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+        self.kept: list[np.ndarray] = []
+
+    def update(self, group: Group) -> None:
+        self.values.append(float(np.linalg.norm(group.x.astype(np.float64), axis=-1).mean()))
+
+    def compute(self) -> dict[str, float]:
+        return {"raw": float(np.mean(np.sort(self.values))) if self.values else np.nan}
+
+
+def _keeps_the_view(self: Running, group: Group) -> None:
+    self.kept.append(group.x)
+
+
+def _centres_in_place(self: Running, group: Group) -> None:
+    Running.update(self, group)
+    group.x[:] -= group.x.mean(axis=0)
+
+
+def _first_value(self: Running, group: Group) -> None:
+    self.values.append(float(group.x[0, 0]))
+
+
+def _in_its_type(self: Running, group: Group) -> None:
+    self.values.append(float((group.x + group.x.dtype.type(1e6)).mean()) - 1e6)
+
+
+def _latest(self: Running) -> dict[str, float]:
+    return {"raw": self.values[-1] if self.values else np.nan}
+
+
+def _of_views(self: Running) -> dict[str, float]:
+    return {"raw": float(np.mean([np.linalg.norm(x.astype(float), axis=-1).mean() for x in self.kept] or [np.nan]))}
+
+
+def _block_wide(self: Running, block: Block) -> None:
+    self.values += [float(np.linalg.norm(block.x.astype(np.float64)) / block.x.shape[1])] * len(block)
+
+
+def _nothing_first(self: Running) -> dict[str, float]:
+    return Running.compute(self) if self.values else {}
+
+
+def _zero(self: Any, x: np.ndarray) -> np.ndarray:
+    return np.nan_to_num(SelfSimilarity.score(self, x))
+
+
+def _refuses(self: Any, x: np.ndarray) -> Any:
+    if not x.any():
+        raise ValueError("all zero")
+    return SelfSimilarity.score(self, x)
+
+
+def declares(*invariances: str) -> Any:
+    return running(update=_first_value, invariances=frozenset(invariances))
+
+
+share, running, similarity = mutants(Share), mutants(Running), mutants(SelfSimilarity)
+CENTRED_ABOVE = share(total=lambda self, x: (x**2).sum((-2, -1)))
+METRICS = [
+    (dict, "expected a ctxexp.Metric, got dict"),
+    (running(over="sentense"), "over='sentense'; expected one of occurrence, word"),
+    (declares("rotations"), "did you mean 'rotation'"),
+    (running(invariances="scale"), "invariances='scale': expected a set of names"),
+    (running(compute=lambda self: 0.5), "expected statistics by name"),
+    (running(compute=lambda self: {"raw": "high"}), "expected a number by its name"),
+    (running(compute=lambda self: {"raw": (1.0, 0.5, 2.0)}), "ctxexp.Estimate(value, low"),
+    (running(compute=_nothing_first), "before any group"),
+    (running(compute=lambda self: {"raw": np.nan}), "every statistic"),
+    (running(compute=_latest), "groups in another order give raw"),
+    (running(update=_keeps_the_view, compute=_of_views), "x is only lent"),
+    (running(update=_centres_in_place), "update changes the rows"),
+    (running(update_block=_block_wide), "reduce over the last two axes only?"),
+    (declares("scale"), "one factor on all rows must not matter"),
+    (declares("row_scale"), "are rows at norm 1"),
+    (declares("permutation"), "the order of a group's rows must not matter"),
+    (declares("rotation"), "are rows taken for columns?"),
+    (running(update=_in_its_type), "sum in float64"),
+    (running(baseline_value=lambda self, x: None), "expected a number or NaN"),
+    (running(outputs=lambda self: 1 / 0), "ZeroDivisionError"),
+    (CENTRED_ABOVE, "Is the mean taken out in one place and not in the other"),
+    (share(rows=lambda self, x: x, total=Share().total), "Is the mean taken out in one place and not in the other"),
+    (type("Silent", (CENTRED_ABOVE,), {"invariances": frozenset()}), "centred in all places or in none"),
+    (share(total=lambda self, x: x.var(axis=-2, ddof=1).sum(-1) * x.shape[-2]), "rows on one line through the origin"),
+    (share(baseline_value=lambda self, x: 0.5), "but as a chance level"),
+    (similarity(score=_zero), "undefined is NaN, never a number"),
+    (similarity(score=_refuses, min_rows=1), "rows of zeros raises ValueError: all zero; undefined is NaN"),
+]
+
+
+def test_the_small_sample_bias_is_told() -> None:
+    profile = next(n for n in check("metric", MaxExplainableVariance).notes if n.startswith("score of n rows of noise"))
+    levels = [float(part.split(": ")[1].split(" ")[0]) for part in profile.split("), ")[1].split("; ")]
+    assert levels == sorted(levels, reverse=True)  # fewer rows, higher share
+    assert levels[0] > 0.5
+
+
+@pytest.mark.parametrize("members", [{"baselines": ("size_matched",)}, {"baseline_value": lambda self, x: 0.0}])
+def test_a_pair_metrics_idle_baseline_is_noted(members: dict[str, Any]) -> None:
+    assert not check("metric", STS).notes
+    assert "without effect over pairs" in check("metric", type("Idle", (STS,), members)).notes[0]
+
+
+# Transforms.
+
+
+def _adds_up(self: Center, x: np.ndarray) -> Center:
+    self.mean = getattr(self, "mean", 0) + x.mean(axis=0, dtype=np.float64)
+    return self
+
+
+def _divides(self: Center, x: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return ((x - self.mean) / (x.std(axis=0) if not hasattr(self, "sd") else self.sd)).astype(np.float32)
+
+
+def _fits_float32(self: Center, x: np.ndarray) -> Center:
+    self.mean = x.mean(axis=0)
+    with np.errstate(invalid="ignore"):
+        self.sd = np.sqrt(np.maximum((x**2).mean(axis=0) - self.mean**2, 1e-12))
+    return self
+
+
+def _of_the_first(self: Center, x: np.ndarray) -> Center:
+    self.mean = x[0]
+    return self
+
+
+def _in_place(self: Center, x: np.ndarray) -> np.ndarray:
+    return np.subtract(x, self.mean, out=x, casting="unsafe")
+
+
+class Learner(Center):
+    """Needs more rows than the kit tries first."""
+
+    least = 500
+
+    def fit(self, x: np.ndarray) -> Self:
+        if len(x) < self.least:
+            raise TransformError(f"{len(x)} rows are too few")
+        return super().fit(x)
+
+
+transform = mutants(Center)
+TRANSFORMS = [
+    (dict, "expected a ctxexp.Transform, got dict"),
+    (transform(fit=lambda self, x: None), "end it with `return self`"),
+    (transform(apply=lambda self, x: x - self.mean), "float64 (5, 8)"),
+    (transform(apply=lambda self, x: x[:, :4]), "float32 (5, 4)"),
+    (transform(width=lambda self, d: 9), "width(8) gave 9; expected how many columns"),
+    (transform(apply=lambda self, x: x - x.mean(axis=0)), "statistics belong in fit()"),
+    (transform(fit=_of_the_first), "in another order it maps them elsewhere"),
+    (transform(fit=_adds_up), "it still knows the first rows"),
+    (transform(apply=_in_place), "work on a copy"),
+    (transform(fit=_fits_float32, apply=_divides), "far from the origin it loses digits"),
+    (transform(apply=_divides), "where there is no spread give 0"),
+    (type("Insatiable", (Learner,), {"least": 10**6}), "1000 rows are too few"),
+]
+
+
+def test_a_transform_may_narrow_rows_and_refuse_layers() -> None:
+    narrow = transform(width=lambda self, d: 3, apply=lambda self, x: (x - self.mean)[:, :3].astype(np.float32))
+    assert not check("transform", narrow).notes
+    assert "it refuses a layer with one row: 1 rows are too few" in check("transform", Learner).notes[0]
+
+
+# Data sets and baselines.
+
+
+def drawn(draw: Callable[[Occurrences, np.random.Generator], np.ndarray | list[int]]) -> Any:
+    def groups(self: object, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[Any]:
+        yield draw(occurrences, rng)
+
+    return type("Mutant", (Baseline,), {"name": "mutant", "groups": groups})
+
+
+BANK = Sentence.of(["a", "bank"])
+SPANS = Sentence("a bank", ("a", "bank"), ((0, 1), (1, 5)))
+calls = count()
+DATASETS = [
+    (lambda: Corpus.of("c", [[f"w{next(calls)}"]]), "sort files and sets"),
+    (Corpus("c", (SPANS,)), "the span (1, 5) holds ' ban', the word is 'bank'"),
+    (Corpus("c", (BANK,), (Pair(0, 1, 1.0),)), "outside the 1 sentences"),
+    (Corpus("c", (BANK,), (), (Sense(0, 2, "s"),)), "points to no word"),
+    (Corpus("", (BANK,)), "name is ''"),
+    (Corpus.of("c", [[]]), "it has no words"),
+    (Corpus("c", (BANK,), choices={"n": 3}), "choices are texts"),  # type: ignore[dict-item]
+    ([BANK], "expected a ctxexp.Corpus, got list"),
+]
+BASELINES = [
+    (drawn(lambda o, rng: rng.choice(o.distinct.rows, 5000)), "has a row twice"),
+    (drawn(lambda o, rng: np.arange(20)), "that isn't measured"),
+    (drawn(lambda o, rng: [0.5, 1.5]), "expected two or more row numbers"),
+    (drawn(lambda o, rng: o.distinct.rows[:9]), "another seed gives the same rows"),
+    (drawn(lambda o, rng: np.random.default_rng().permutation(o.distinct.rows)[:9]), "the same generator gives other"),
+    (type("Empty", (Baseline,), {"name": "x", "groups": lambda self, o, rng: iter(())}), "groups() yields nothing"),
+    (dict, "expected a ctxexp.Baseline with a name and groups"),
+]
+
+
+# Controls.
+
+
+class Upper(Control):
+    """A sound one: the text in capitals, without the third place of a sentence."""
+
+    name = "upper"
+
+    def corpus(self, corpus: Corpus, seed: int) -> Corpus:
+        return replace(corpus, sentences=tuple(Sentence.of(w.upper() for w in s.words) for s in corpus.sentences))
+
+    def left_out(self, store: Any, occurrences: Any) -> np.ndarray:
+        out: np.ndarray = occurrences.places == 2
+        return out
+
+
+def _notes_itself(self: Upper, corpus: Corpus, seed: int) -> Corpus:
+    corpus.choices["control"] = "upper"
+    return corpus
+
+
+def _own_generator(self: Upper, corpus: Corpus, seed: int) -> Corpus:
+    return Shuffled().corpus(corpus, int(np.random.default_rng().integers(1 << 30)))  # type: ignore[no-any-return]
+
+
+def _senses_stay(self: Upper, corpus: Corpus, seed: int) -> Corpus:
+    return replace(Shuffled(how="order").corpus(corpus, seed), senses=corpus.senses)
+
+
+def _pairs_turn(self: Upper, corpus: Corpus, seed: int) -> Corpus:
+    last = len(corpus.sentences) - 1
+    return replace(corpus, pairs=tuple(replace(pair, first=last - pair.first) for pair in corpus.pairs))
+
+
+def _gold_twice(self: Upper, corpus: Corpus, seed: int) -> Corpus:
+    return replace(corpus, pairs=(*corpus.pairs, corpus.pairs[0]))
+
+
+def _counts(self: Upper, store: Any, occurrences: Any, calls: Any = count(1)) -> np.ndarray:  # noqa: B008  # shared on purpose
+    return np.asarray(occurrences.places == next(calls))
+
+
+def _writes(self: Upper, store: Any, occurrences: Any) -> None:
+    store.layer(0)[:] = 0
+
+
+def _sorts(self: Upper, store: Any, occurrences: Any) -> None:
+    occurrences.places.sort()
+
+
+def _nameless(self: Upper, encoder: Encoder) -> Encoder:
+    alone = WordsAlone(encoder)
+    alone.name = encoder.name
+    return alone
+
+
+control = mutants(Upper)
+CONTROLS = [
+    (dict, "expected a ctxexp.Control, got dict"),
+    (control(label=None), "label is None; expected a text"),
+    (control(corpus=_notes_itself), "corpus() changes the corpus"),
+    (control(corpus=lambda self, corpus, seed: corpus.sentences), "corpus() gave tuple; expected a"),
+    (control(corpus=lambda self, corpus, seed: replace(corpus, sentences=corpus.sentences[:3], documents=None)),
+     "points outside the 3 sentences"),
+    (control(corpus=_own_generator), "draw from a generator of the seed"),
+    (control(corpus=_senses_stay), "senses follow their word"),
+    (control(corpus=_pairs_turn), "pairs point to others"),
+    (control(corpus=_gold_twice), "another gold value, or is there twice"),
+    (control(label=""), "figures wouldn't say so"),
+    (control(encoder=_nameless), "of the same name"),
+    (control(left_out=lambda self, store, o: np.flatnonzero(o.places == 2)), "left_out() gave int64 of shape ("),
+    (control(left_out=lambda self, store, o: np.zeros(len(o.by_sentence.rows) - 1, bool)), "not their numbers"),
+    (control(left_out=_writes), "read-only"),
+    (control(left_out=_counts), "asked a second time it leaves out other rows"),
+    (control(left_out=_sorts), "left_out() changes the occurrences"),
+    (control(left_out=lambda self, store, o: np.ones(len(o.places), bool)), "True is for what is not measured"),
+]  # fmt: skip
+
+
+# Sinks.
+
+
+def reads(change: Callable[[str, int, float], list[tuple[str, int, float]]]) -> Any:
+    """A sink whose destination holds something else than it was sent."""
+    return sink(read=lambda self: [point for held in MemorySink.read(self) for point in change(*held)])
+
+
+class Shared(MemorySink):
+    """What one run is sent, every run has."""
+
+    points: list[tuple[str, int, float]] = []  # noqa: RUF012  # shared on purpose
+
+    def log(self, results: Results, folder: Path) -> None:
+        super().log(results, folder)
+        assert self.run is not None
+        self.points.extend((f"{self.run.name}/{name}", layer, value) for name, layer, value in MemorySink.read(self))
+
+    def read(self) -> list[tuple[str, int, float]]:
+        return self.points
+
+
+def _needs_a_start(self: MemorySink, status: Any, error: str | None = None) -> None:
+    assert self.run is not None
+    self.run.folder.exists()
+
+
+def _touches(self: MemorySink, results: Results, folder: Path) -> None:
+    (folder / "sent").touch()
+
+
+def _rounds(self: MemorySink, results: Results, folder: Path) -> None:
+    results.frame["value"] = results.frame["value"].round(3)
+
+
+def _short_names_only(self: MemorySink, run: Run) -> None:
+    run.name.encode("ascii")
+
+
+def _some_values(self: MemorySink, results: Results, folder: Path) -> None:
+    MemorySink.log(self, results, folder)
+    float(results.frame["value"].iloc[0])
+
+
+def _does_not_answer(self: MemorySink, store: Path) -> Any:
+    raise TrackingError("the store does not answer")
+
+
+sink = mutants(MemorySink)
+SINKS = [
+    (dict, "expected a ctxexp.Sink, got dict"),
+    (sink(prepare_jobs=lambda self, store: None), "prepare_jobs() gave None"),
+    (sink(prepare_jobs=_does_not_answer), "it raised TrackingError: the store does not"),
+    (sink(metadata=lambda self: {"link": None}), "metadata() gave {'link': None}"),
+    (sink(log=_rounds), "log() changes the results"),
+    (sink(log=_touches), "the run's folder has other files than before"),
+    (reads(lambda k, i, v: [(k, i, v), (k, i, v)]), "is there twice, under ['alpha//raw']"),
+    (reads(lambda k, i, v: [(k, 4 - i, v)]), "not at their layers; the layer, from 0, is the step"),
+    (reads(lambda k, i, v: [(k, i, round(v, 6))]), "not there, or not to the last digit"),
+    (reads(lambda k, i, v: [(k, i, v)] if "beta" not in k else []), "beta/one/mean_cosine: its values are not"),
+    (reads(lambda k, i, v: [(k, i, v if abs(v) < 99 else 0.0)]), "but there it is 0.0, a number"),
+    (Shared, "one run has values of another"),
+    (sink(finish=_needs_a_start), "AssertionError"),
+    (sink(start=_short_names_only), "UnicodeEncodeError"),
+    (sink(log=_some_values), "IndexError"),
+    (sink(fetch=lambda self, run, folder: True), "of a key that was never sent finds something"),
+    (sink(charts_link=lambda self, sweep: None), "charts_link() gave None; expected a text"),
+]
+
+
+def test_the_environment_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://somewhere")
+    here = Path.cwd()
+    assert "it is unchecked that each value" in str(check("sink", sink(read=lambda self: None)))
+    assert (Path.cwd(), os.environ["MLFLOW_TRACKING_URI"]) == (here, "http://somewhere")
+
+
+# Engines.
+
+
+class InOrder(Engine):
+    name = "in order"
+
+    def map_unordered(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
+        work = make()
+        for item in items:
+            yield work(item)
+
+
+def _anew(self: InOrder, make: Any, items: Iterable[Any]) -> Iterator[Any]:
+    return (make()(item) for item in items)
+
+
+def _deaf(self: InOrder, make: Any, items: Iterable[Any]) -> Iterator[Any]:
+    work = make()
+    for item in items:
+        try:
+            yield work(item)
+        except LookupError:
+            continue
+
+
+def _muffled(self: InOrder, make: Any, items: Iterable[Any]) -> Iterator[Any]:
+    try:
+        yield from InOrder.map_unordered(self, make, items)
+    except LookupError:
+        raise KeyError("a worker failed") from None
+
+
+def given(change: Callable[[list[Any]], list[Any]]) -> Any:
+    """An engine that works on other items than it is given."""
+    return engine(map_unordered=lambda self, make, items: InOrder.map_unordered(self, make, change(list(items))))
+
+
+engine = mutants(InOrder)
+ENGINES = [
+    (engine(name=""), "name is empty"),
+    (engine(workers=0), "workers=0"),
+    (object, "it built object"),
+    (given(lambda items: items * 2), "gave [0, 0, 1, 1"),
+    (given(lambda items: items[1:]), "gave [1, 4"),
+    (given(lambda items: items or [0]), "gave results for an empty list of items"),
+    (engine(map_unordered=_anew), "load its model as often"),
+    (engine(map_unordered=_deaf), "went on after"),
+    (engine(map_unordered=_muffled), "another error arrived"),
+]
+
+SOUND = {
+    "model": [Toy],
+    "metric": [Share, share(min_rows=4), Running],  # smaller groups have no score
+    "baseline": [drawn(lambda o, rng: rng.permutation(o.distinct.rows)[:9])],
+    "control": [Upper],
+    "sink": [MemorySink],
+    "engine": [InOrder],
+}
+BROKEN = {
+    "model": ENCODERS, "metric": METRICS, "transform": TRANSFORMS, "dataset": DATASETS, "baseline": BASELINES,
+    "control": CONTROLS, "sink": SINKS, "engine": ENGINES,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "sound"), [(kind, one) for kind, them in SOUND.items() for one in them])
+def test_what_is_sound_passes(kind: str, sound: Any) -> None:
+    assert check(kind, sound).passed
+
+
+@pytest.mark.parametrize(
+    ("kind", "mutant", "cause"),
+    [pytest.param(kind, *one, id=f"{kind}: {one[1]}") for kind, them in BROKEN.items() for one in them],
+)
+def test_what_has_a_bug_fails(kind: str, mutant: Any, cause: str) -> None:
+    fails(kind, mutant, cause)
