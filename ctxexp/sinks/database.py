@@ -26,6 +26,7 @@ from ctxexp.files.process import HOST, defer_signals, why_gone
 from ctxexp.sinks import settle
 
 if TYPE_CHECKING:
+    from filelock import FileLock
     from mlflow import MlflowClient
 
 DATABASE = "mlflow.db"
@@ -199,16 +200,22 @@ def is_intact(path: Path) -> bool:
         return path.is_file() and path.stat().st_size > 0
 
 
+def lock(path: Path) -> FileLock:
+    """The lock of those who make what is in this SQLite file, which MLflow would make twice."""
+    from filelock import FileLock
+
+    return FileLock(path.with_name(f".{path.name}.lock"), timeout=LOCK_TIMEOUT)
+
+
 def make(path: Path, folder: Path) -> None:
     """Build a store beside `path` and rename it into place, one process at a time."""
-    from filelock import FileLock
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     store: Any = SqlAlchemyStore  # MLflow leaves it untyped
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     with tracking_errors(f"cannot make the tracking store {path}", "; choose a writable place with tracking.folder="):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(path.with_name(f".{path.name}.lock"), timeout=LOCK_TIMEOUT):
+        with lock(path):
             if is_intact(path):
                 return
             try:

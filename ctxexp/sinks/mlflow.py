@@ -152,7 +152,7 @@ class MlflowSink(Sink):
             "ctxexp.infinite": ", ".join(infinite),
             "ctxexp.encoder": info.model.encoder,
             "ctxexp.version": info.version,
-            views.NOTE: views.job_note(results, folder, self.experiment_id, self.run_id),
+            views.NOTE: views.job_note(results, self.experiment_id, self.run_id),
         }
         tags = [RunTag(key, text[: views.MAX_TAG]) for key, text in texts.items() if text]
         sizes = {"n_layers": info.model.n_layers or None, "dim": info.model.dim or None}
@@ -296,61 +296,62 @@ def finish_sweep(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: S
 
     `run_ids` belong to the report's rows; empty where a job has none.
     """
-    client, uri = sink.client, redact(sink.uri or "")
+    errors = [f"{row.label}: {views.headline(row.error)}" for row in report.rows if row.error]
+    errors += [report.error] if report.error else []
+    what = f"cannot send the comparison of sweep {sweep.id} to {redact(sink.uri or '')}"
+    try:
+        with tracking_errors(what, f". It is in {sweep.summary}"):
+            _settle_runs(sink, sweep, report, run_ids)
+            _send_summary(sink, sweep, report, run_ids)
+    except TrackingError as error:
+        sink.finish("FAILED" if report.status == "FINISHED" else report.status, "\n".join([*errors, str(error)]))
+        raise
+    broken = report.error and report.status == "FINISHED"
+    sink.finish("FAILED" if broken else report.status, "\n".join(errors) or None)
+
+
+def _settle_runs(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequence[str]) -> None:
+    client = sink.client
     colour = colours([row.label for row in report.rows])
     line_colours = {label: line_colour for label, (line_colour, _) in line_styles(report.compared).items()}
     if len(set(line_colours.values())) == len(line_colours):  # charts have no line styles: all colours must differ
         colour |= line_colours
-    with tracking_errors(
-        f"cannot settle the runs of sweep {sweep.id} in {uri}", f". Its comparison is in {sweep.summary}"
-    ):
-        runs_of_sweep = {
-            run.info.run_id: run for run in search(client, sink.experiment_id, f"tags.`{SWEEP}` = '{sweep.id}'")
-        }
-        for row, run_id in zip(report.rows, run_ids, strict=True):
-            run = runs_of_sweep.pop(run_id, None)
-            if run is None:
-                continue
-            client.set_tag(run_id, views.COLOUR, colour[row.label])
-            if row.label != run.info.run_name and row.label.startswith(run.info.run_name) and not row.reused:
-                client.update_run(run_id, name=row.label)  # its own name is a namesake's too
-            if run.info.status == "RUNNING":
-                client.set_terminated(run_id, row.status)
-        for run_id, run in runs_of_sweep.items():  # of jobs that left nothing on this disk
-            if run.info.status == "RUNNING" and run.data.tags.get(KIND) == "job":
-                client.set_terminated(run_id, "KILLED")
-        if report.compared:
-            views.install(client, sink.experiment_id, sweep.id, views.jobs_filter(sweep.id), report.compared)
-        tags = client.get_experiment(sink.experiment_id).tags
-        link = views.sweep_link(uri, sink.experiment_id, sweep.id, tags)
-        counts = Counter(row.status for row in report.rows)
-        sink.create_run(
-            f"comparison of {len(report.compared)} jobs" if report.compared else "comparison (no job finished)",
-            {
-                **views.source_tags(process.provenance_tags()),
-                KIND: "summary",
-                SWEEP: sweep.id,
-                views.COLOUR: SUMMARY_COLOUR,
-                views.NOTE: views.sweep_note(report, run_ids, link),
-                **{f"ctxexp.jobs_{status.lower()}": str(n) for status, n in counts.items()},
-            },
-            {"jobs": len(report.rows), "labels": [r.label for r in report.rows], "overrides": sweep.overrides},
-            "\n".join(["# overrides of the sweep", *(f"- {o!r}" for o in sweep.overrides), ""]),
-            int(sweep.began_s * 1000),
-        )
-        if report.compared:
-            note = views.experiment_note("sweep", report.compared, sink.experiment_id, sink.run_id)
-            views.describe(client, sink.experiment_id, note)
-    failed: TrackingError | None = None
-    try:
-        with tracking_errors(f"cannot send the comparison of sweep {sweep.id} to {uri}", f". It is in {sweep.summary}"):
-            sink.send_files(sweep.summary)
-            client.set_tag(sink.run_id, LOGGED, "true")
-    except TrackingError as error:
-        failed = error
-    errors = [f"{row.label}: {views.headline(row.error)}" for row in report.rows if row.error]
-    errors += [str(problem) for problem in (report.error, failed) if problem]
-    broken = (report.error or failed) and report.status == "FINISHED"
-    sink.finish("FAILED" if broken else report.status, "\n".join(errors) or None)
-    if failed:
-        raise failed
+    runs = {run.info.run_id: run for run in search(client, sink.experiment_id, f"tags.`{SWEEP}` = '{sweep.id}'")}
+    for row, run_id in zip(report.rows, run_ids, strict=True):
+        if (run := runs.pop(run_id, None)) is None:
+            continue
+        client.set_tag(run_id, views.COLOUR, colour[row.label])
+        if row.label != run.info.run_name and row.label.startswith(run.info.run_name) and not row.reused:
+            client.update_run(run_id, name=row.label)  # its own name is a namesake's too
+        if run.info.status == "RUNNING":
+            client.set_terminated(run_id, row.status)
+    for run_id, run in runs.items():  # of jobs that left nothing on this disk
+        if run.info.status == "RUNNING" and run.data.tags.get(KIND) == "job":
+            client.set_terminated(run_id, "KILLED")
+
+
+def _send_summary(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequence[str]) -> None:
+    client, experiment_id = sink.client, sink.experiment_id
+    if report.compared:
+        views.install(client, experiment_id, sweep.id, views.jobs_filter(sweep.id), report.compared)
+    link = views.sweep_link(sink.uri or "", experiment_id, sweep.id, client.get_experiment(experiment_id).tags)
+    counts = Counter(row.status for row in report.rows)
+    sink.create_run(
+        f"comparison of {len(report.compared)} jobs" if report.compared else "comparison (no job finished)",
+        {
+            **views.source_tags(process.provenance_tags()),
+            KIND: "summary",
+            SWEEP: sweep.id,
+            views.COLOUR: SUMMARY_COLOUR,
+            views.NOTE: views.sweep_note(report, run_ids, link),
+            **{f"ctxexp.jobs_{status.lower()}": str(n) for status, n in counts.items()},
+        },
+        {"jobs": len(report.rows), "labels": [r.label for r in report.rows], "overrides": sweep.overrides},
+        "\n".join(["# overrides of the sweep", *(f"- {o!r}" for o in sweep.overrides), ""]),
+        int(sweep.began_s * 1000),
+    )
+    if report.compared:
+        note = views.experiment_note("sweep", report.compared, experiment_id, sink.run_id)
+        views.describe(client, experiment_id, note)
+    sink.send_files(sweep.summary)
+    client.set_tag(sink.run_id, LOGGED, "true")

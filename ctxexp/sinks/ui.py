@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -67,40 +66,41 @@ def server(uri: str, port: int = 5000) -> Iterator[str]:
     A taken port moves on to the next free one of 20. One worker and no job runner: a third of the time and memory of
     MLflow's defaults. Whatever it started is ended with it.
     """
+    import psutil
+
     port = free_port(port)
     address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    if uri.startswith("sqlite"):  # else runs that are sent to this server leave `mlartifacts` in the working folder
-        command += ["--artifacts-destination", database.artifact_root(database.sqlite_path(uri).parent)]
-    environ = {
-        **os.environ,
-        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-        "MLFLOW_DISABLE_TELEMETRY": os.environ.get("MLFLOW_DISABLE_TELEMETRY", "true"),
-    }
+    if path := database.sqlite_file(uri):  # else runs that are sent to it leave `mlartifacts` in the working folder
+        command += ["--artifacts-destination", database.artifact_root(path.parent)]
+    own = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    environ = {**own, **os.environ, "MLFLOW_BACKEND_STORE_URI": uri}  # not in the command, which everyone can see
     environ.pop("MLFLOW_TRACKING_URI", None)
-    environ["MLFLOW_BACKEND_STORE_URI"] = uri  # not in the command, which everyone on the machine can see
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
+        process = psutil.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             env=environ,
-            start_new_session=True,  # Ctrl-C reaches us alone; we end the whole group
+            start_new_session=True,  # Ctrl-C reaches us alone
         )
         try:
             deadline = time.monotonic() + START_TIMEOUT
             while not _answers(address):
-                ended = process.poll() is not None
-                if ended or time.monotonic() > deadline:
+                if process.poll() is not None or time.monotonic() > deadline:
                     log.seek(0)
                     tail = mask("\n".join(log.read().decode(errors="replace").splitlines()[-15:]))
-                    why = "ended at once" if ended else f"did not answer within {START_TIMEOUT:.0f} s"
-                    raise TrackingError(f"MLflow's server {why} on port {port}. It said:\n{tail}")
+                    raise TrackingError(f"MLflow's server did not start on port {port}. It said:\n{tail}")
                 time.sleep(0.2)
             yield address
         finally:
-            _end(process)
+            with contextlib.suppress(psutil.NoSuchProcess):
+                started = [process, *process.children(recursive=True)]
+                for each in started:
+                    each.terminate()
+                for each in psutil.wait_procs(started, timeout=10)[1]:
+                    each.kill()
 
 
 def serve(
@@ -146,18 +146,10 @@ def _note_address(uri: str, address: str) -> Iterator[None]:
 
 def free_port(port: int) -> int:
     """`port`, or the next one of 20 that nothing listens on."""
-    if not 1 <= port <= 65535:
-        raise TrackingError(f"port {port}: expected a number from 1 to 65535 (port=)")
-    for candidate in range(port, min(port + 20, 65536)):
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            if os.name == "posix":
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", candidate))
-            except OSError:
-                continue
-            return candidate
-    raise TrackingError(f"ports {port} to {min(port + 19, 65535)} are all taken; choose another with port=")
+    for candidate in range(port, port + 20):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", candidate)) as probe:
+            return int(probe.getsockname()[1])
+    raise TrackingError(f"ports {port} to {port + 19} are all taken; choose another with port=")
 
 
 def _answers(address: str) -> bool:
@@ -166,26 +158,6 @@ def _answers(address: str) -> bool:
             return bool(reply.status == 200)
     except OSError:
         return False
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Stop the server and the workers that it started."""
-
-    def send(name: str) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if os.name == "posix":
-                os.killpg(process.pid, signal.Signals[name])
-            else:
-                process.terminate()
-
-    send("SIGTERM")
-    try:
-        process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        pass
-    finally:
-        send("SIGKILL")  # workers that outlived it; no such group is fine
-        process.wait(timeout=10)
 
 
 @dataclass(frozen=True)
@@ -221,25 +193,15 @@ def upload(
 
 
 def _upload(folder: Path, uri: str | None, experiment: str | None, store: Path | None) -> Upload:
-    run, descriptions = load_run(folder, store or _store_of(folder)), read_state(folder).get("sinks", {})
+    above = folder.parents  # <tracking folder>/results/<sweep>/<job>
+    store = store or (above[2] if len(above) > 2 and above[1].name == "results" else above[0])
+    run, descriptions = load_run(folder, store), read_state(folder).get("sinks", {})
     record = descriptions.get("mlflow", {})
-    uri, experiment = uri or _still_there(record.get("uri")), experiment or record.get("experiment")
-    sink = MlflowSink(uri=uri, experiment=experiment)
+    if not uri and (uri := record.get("uri")) and (path := database.sqlite_file(uri)) and not path.exists():
+        uri = None  # the folder was moved, or copied from elsewhere
+    sink = MlflowSink(uri=uri, experiment=experiment or record.get("experiment"))
     is_new = sink.send_once(run)
     metadata = sink.metadata()
     descriptions = {**descriptions, "mlflow": dict(metadata)}
     write_state(folder, status="FINISHED", error=None, logged=True, sinks=descriptions, link=metadata["link"])
     return Upload(folder, metadata["run_id"], metadata["link"], is_new)
-
-
-def _still_there(uri: str | None) -> str | None:
-    """The original store's URI, unless it is a file that isn't here: the folder was moved, or copied from elsewhere."""
-    if uri and uri.startswith("sqlite") and not database.sqlite_path(uri).exists():
-        return None
-    return uri or None
-
-
-def _store_of(folder: Path) -> Path:
-    """The tracking folder of `<tracking folder>/results/<sweep>/<job>`."""
-    above = folder.parents
-    return above[2] if len(above) > 2 and above[1].name == "results" else above[0]

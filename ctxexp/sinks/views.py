@@ -26,7 +26,6 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from ctxexp.files import no_device
 from ctxexp.files.credentials import redact
 from ctxexp.files.process import process_tags
 from ctxexp.report.charts import LOG, PAPER_MEASURES, Line, curve_line, scale
@@ -47,7 +46,7 @@ from ctxexp.results.frame import keys_beside, main_statistics, may_be_main, mix_
 from ctxexp.results.run_info import CorpusInfo, RunInfo
 from ctxexp.results.values import LAYER, Key
 from ctxexp.sinks import Run, SweepReport
-from ctxexp.sinks.database import BUNDLE, KEY, KIND, SWEEP, insert, sqlite_file, sqlite_path, version_of
+from ctxexp.sinks.database import BUNDLE, KEY, KIND, SWEEP, insert, lock, sqlite_file, sqlite_path, version_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -66,7 +65,6 @@ THIN = 0.03  # of a chart's height: what a line with its points covers
 MAX_NAMES = 4  # lines that a chart's two lines of legend name beside no list of runs
 LOGGED_MODELS = (3, 0)  # the first version of a server that knows logged models
 MAX_DIGEST = 36
-LOCK_TIMEOUT = 20.0  # seconds; as long as MLflow waits for a locked database
 CHARTS = {"compareRunsMode": "CHART", "workflowType": "machine_learning"}  # else the page is about traces
 # MLflow's own columns User, Source and Version, which its client leaves empty.
 _SOURCE = {
@@ -212,9 +210,9 @@ def experiment_note(kind: str, runs: Sequence[LabelledResults], experiment_id: s
     return f"[Last {kind}]({report}): {order}\n\n{summary.removesuffix(order)}".replace(": \n\n", ": ").strip()
 
 
-def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) -> str:
-    """A job's finding in a sentence, its main curves with what stands beside them as a Markdown table, a row a layer,
-    and links to the figures in its `folder`."""
+def job_note(results: Results, experiment_id: str, run_id: str) -> str:
+    """A job's finding in a sentence, its main curves with what stands beside them as a Markdown table, a row a
+    layer."""
     keys, lines, columns = results.main_keys, [], []
     for key in keys:
         columns.append((f"{full_title(key.measure, key.task, [results])}, {key.label()}", key))
@@ -230,11 +228,8 @@ def job_note(results: Results, folder: Path, experiment_id: str, run_id: str) ->
     notes = [SHARE_OF_ROOM] * any(key.statistic == "share_of_room" for key in keys)
     lines += ["", *notes, *["\\" + MARKED] * any(marked.values())] if notes else []
     files = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts"
-    figures = [key.curve_name for key in keys if (folder / "figures" / f"{key.curve_name}.png").exists()]
-    links = ", ".join(f"[{name}]({files}/figures/{name}.png)" for name in figures)
-    lines += ["", f"Figures: {links}."] if figures else []
     return "\n".join(
-        [*lines, "", f"All values, with their intervals, and tables are among its [files]({files}). {COMPARE}"]
+        [*lines, "", f"All values, with their intervals, tables and figures are among its [files]({files}). {COMPARE}"]
     )
 
 
@@ -441,7 +436,8 @@ def logged_model(client: MlflowClient, experiment_id: str, run_id: str, info: Ru
     fit = info.transform.fit.text if info.transform.fit else ""
     identity = "\n".join((info.model.encoder, info.control, info.transform.name, fit))
     key = hashlib.sha256(identity.encode()).hexdigest()[:32]
-    with _alone(client.tracking_uri):
+    path = sqlite_file(client.tracking_uri)
+    with lock(path) if path else contextlib.nullcontext():
         if oldest_model := _oldest(client, experiment_id, key):
             return oldest_model
         sizes = {"n_layers": info.model.n_layers or None, "dim": info.model.dim or None}
@@ -471,22 +467,10 @@ def _oldest(client: MlflowClient, experiment_id: str, key: str) -> str:
     return str(models[0].model_id) if models else ""
 
 
-def _alone(uri: str) -> contextlib.AbstractContextManager[object]:
-    """Keep other processes from looking for a model in this SQLite store and making it too. Where its folder takes no
-    lock of ours, models may be there twice."""
-    from filelock import FileLock, Timeout
-
-    file = sqlite_file(uri)
-    waiting = contextlib.ExitStack()
-    if file:
-        with contextlib.suppress(OSError, Timeout):
-            waiting.enter_context(FileLock(file.with_name(f".{file.name}.lock"), timeout=LOCK_TIMEOUT))
-    return waiting
-
-
 def base(uri: str) -> str:
     """The UI's address: the server itself, or where `ctxexp ui` serves a local store, or would."""
-    return redact(uri).rstrip("/") if uri.startswith("http") else ui_address(uri) or "http://127.0.0.1:5000"
+    served = ui_address(uri) if uri.startswith("sqlite") else redact(uri).rstrip("/")
+    return served or "http://127.0.0.1:5000"
 
 
 def address_file(uri: str) -> Path:
@@ -496,10 +480,8 @@ def address_file(uri: str) -> Path:
 
 def ui_address(uri: str) -> str | None:
     """The address at which a UI serves this local store now; None if none answers."""
-    if not uri.startswith("sqlite"):
-        return None
     try:
-        address = no_device(address_file(uri)).read_text(encoding="utf-8")
+        address = address_file(uri).read_text(encoding="utf-8")
         socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=1).close()
     except (OSError, ValueError, OverflowError):
         return None
@@ -508,9 +490,7 @@ def ui_address(uri: str) -> str | None:
 
 def ui_hint(uri: str) -> str:
     """What serves a store that nothing serves yet, so that its links lead nowhere; empty where something does."""
-    if uri.startswith("http") or ui_address(uri):
-        return ""
-    return "after `ctxexp ui`, which serves it"
+    return "after `ctxexp ui`, which serves it" if uri.startswith("sqlite") and not ui_address(uri) else ""
 
 
 def run_link(uri: str, experiment_id: str, run_id: str, tab: str = "") -> str:

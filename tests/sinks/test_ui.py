@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,10 +17,9 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from ctxexp.errors import TrackingError
 from ctxexp.jobs.execute import close_sweep
 from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.ui import last_sweep_link, serve, server
+from ctxexp.sinks.ui import last_sweep_link, serve
 from tests.browser import headless
 from tests.composed import run_command_line
 from tests.made import results_with, told
@@ -57,11 +57,30 @@ def where(stored: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def address(stored: Any) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]  # the system's choice: tests run side by side
-    with server(where(stored), port) as address:
-        yield address
+def said(stored: Any) -> Iterator[list[str]]:
+    """What `ctxexp ui` says while it serves the store, at another port than it was asked for."""
+    said: list[str] = []
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]  # the system's choice: tests run side by side
+        told = {"say": said.append, "until": over.is_set}
+        serving = threading.Thread(target=serve, args=(where(stored), "study", port), kwargs=told)
+        serving.start()
+        while len(said) < 4:
+            assert serving.is_alive()
+            time.sleep(0.1)
+    assert f"port {port} is taken; using" in said[1]
+    yield said
+    over.set()
+    serving.join(30)
+    assert not (stored.tracking_folder / "mlflow.ui").exists()  # it says so no more
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(said[1].rpartition(" ")[2])))
+
+
+@pytest.fixture(scope="module")
+def address(said: list[str]) -> str:
+    return f"http://127.0.0.1:{said[1].rpartition(' ')[2]}"
 
 
 @pytest.fixture
@@ -130,18 +149,10 @@ def sweep_charts(sweep: Any) -> str:
     return sink.charts_link(sweep)
 
 
-def test_serve_says_where_the_curves_are_and_ends_its_server(stored: Any) -> None:
-    said: list[str] = []
-    links: list[str] = []
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        serve(where(stored), "study", port, say=said.append, until=lambda: links.append(sweep_charts(stored)) or True)
-    address = f"http://127.0.0.1:{said[1].rpartition(' ')[2]}"
-    assert links[0].startswith(address)  # what a sweep prints meanwhile has the port that is used
+def test_serve_says_where_the_curves_are(stored: Any, said: list[str], address: str) -> None:
     assert said[2].startswith(f"curves: {address}")
-    assert stored.id in links[0]
-    assert not (stored.tracking_folder / "mlflow.ui").exists()  # it says so no more
-    assert f"port {port} is taken; using" in said[1]
+    assert stored.id in said[2]
+    assert sweep_charts(stored).startswith(address)  # what a sweep prints meanwhile has the port that is used
 
 
 def test_the_last_sweep_is_one_that_has_a_finished_run(stored: Any) -> None:
@@ -166,29 +177,6 @@ def stored_runs(client: MlflowClient) -> list[Run]:
 
 def test_link_of_an_empty_store(stored: Any) -> None:
     assert last_sweep_link(where(stored), "nothing here") is None
-
-
-def test_server_that_cannot_start_says_why() -> None:
-    said = pytest.raises(TrackingError, match=r"MLflow's server ended at once on port \d+\. It said:\n")
-    with said, server("nonsense://store", 5700):
-        pass
-
-
-@pytest.mark.parametrize(
-    ("port", "said"),
-    [
-        (0, "port 0: expected a number from 1 to 65535 (port=)"),
-        (99999, "port 99999: expected a number from 1 to 65535 (port=)"),
-        (65535, "ports 65535 to 65535 are all"),
-    ],
-)
-def test_a_port_that_is_none_or_taken_is_refused(
-    port: int, said: str, stored: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with socket.create_server(("127.0.0.1", 65535)):
-        words = ["ui", f"folder={stored.tracking_folder}", "experiment=study", f"port={port}"]
-        assert run_command_line(words) == 2
-    assert said in capsys.readouterr().err
 
 
 def test_passwords_are_in_no_file_store_or_message(

@@ -93,14 +93,6 @@ def test_thin_intervals_are_said_to_be_thin(client: MlflowClient) -> None:
         assert says in found["compareRunSections"][0]["name"].splitlines()[1]
 
 
-@pytest.mark.parametrize(("n_runs", "width", "is_hidden"), [(4, 0.002, True), (5, 0.002, False), (2, 0.1, False)])
-def test_the_list_of_runs_makes_room_where_legends_name_all(
-    client: MlflowClient, n_runs: int, width: float, is_hidden: bool
-) -> None:
-    views.install(client, experiment(client), "v", "", [(f"run {i}", measured(width)) for i in range(n_runs)])
-    assert state(client, "v")["runListHidden"] is is_hidden
-
-
 def test_a_lone_run_has_a_view_and_a_note(client: MlflowClient, tmp_path: Path) -> None:
     sink, folder = MlflowSink(experiment="study"), tmp_path / "results" / "single" / "0"
     sink.start(run_of(folder, tmp_path))
