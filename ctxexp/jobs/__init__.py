@@ -101,14 +101,12 @@ class Job:
         results.save(self.run.folder)
         seal_folder(self.run.folder)
         self.is_saved = True
-        write_state(self.run.folder, measured=True)
 
     def log(self, results: Results) -> None:
         """Send results and folder to the sinks; saves them first where that was not done."""
         if not self.is_saved:
             self.save(results)
         self.sinks.log(results, self.run.folder)
-        write_state(self.run.folder, logged=True)
 
 
 @contextlib.contextmanager
@@ -322,8 +320,6 @@ def reuse(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Path | No
         key=run.key,
         name=run.name,
         overrides=list(overrides),
-        measured=True,
-        logged=True,
         reused=True,
         results=str(folder),
     )

@@ -119,21 +119,15 @@ def experiment(client: MlflowClient, name: str, folder: Path | str) -> str:
 
     uri = client.tracking_uri
     with tracking_errors(f"cannot open experiment {name!r} of {redact(uri)}"):
-        entity = client.get_experiment_by_name(name)
-        if entity is None:
-            location = artifact_root(Path(folder)) if uri.startswith("sqlite") else None
-            try:
-                return str(client.create_experiment(name, artifact_location=location, tags=EXPERIMENT_KIND))
-            except MlflowException as error:
-                entity = client.get_experiment_by_name(name)  # another process was faster
-                if entity is None:
-                    raise error
-    if entity.lifecycle_stage == "deleted":
-        raise TrackingError(
-            f"experiment {name!r} of {redact(uri)} is deleted; choose another (sink.mlflow.experiment=...) or bring it "
-            f"back: mlflow experiments restore --experiment-id {entity.experiment_id}"
-        )
-    return str(entity.experiment_id)
+        if entity := client.get_experiment_by_name(name):
+            return str(entity.experiment_id)
+        location = artifact_root(Path(folder)) if uri.startswith("sqlite") else None
+        try:
+            return str(client.create_experiment(name, artifact_location=location, tags=EXPERIMENT_KIND))
+        except MlflowException:
+            if entity := client.get_experiment_by_name(name):  # another process was faster
+                return str(entity.experiment_id)
+            raise
 
 
 def insert(write: Callable[[], object], tries: int = 10) -> None:

@@ -119,14 +119,8 @@ class MlflowSink(Sink):
         self.uri = (database.address if prepared else database.prepare)(tracking_folder, self.uri)
         with tracking_errors(f"cannot open the tracking store {redact(self.uri)}"):
             self.client = database.client(self.uri)
-        try:
-            self.experiment = database.experiment_name(self.client, self.experiment)
-            self.experiment_id = database.experiment(self.client, self.experiment, tracking_folder)
-        except TrackingError as error:
-            raise TrackingError(
-                f"{error}. Nothing was computed; when the store answers again, repeat the command with resume=true, "
-                "which skips the jobs that finished"
-            ) from error
+        self.experiment = database.experiment_name(self.client, self.experiment)
+        self.experiment_id = database.experiment(self.client, self.experiment, tracking_folder)
 
     def _tracking_errors(self, what: str) -> AbstractContextManager[None]:
         command = f"ctxexp upload {shlex.quote(str(self._folder))}"

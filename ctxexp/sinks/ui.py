@@ -203,5 +203,5 @@ def _upload(folder: Path, uri: str | None, experiment: str | None, store: Path |
     is_new = sink.send_once(run)
     metadata = sink.metadata()
     descriptions = {**descriptions, "mlflow": dict(metadata)}
-    write_state(folder, status="FINISHED", error=None, logged=True, sinks=descriptions, link=metadata["link"])
+    write_state(folder, status="FINISHED", error=None, sinks=descriptions, link=metadata["link"])
     return Upload(folder, metadata["run_id"], metadata["link"], is_new)

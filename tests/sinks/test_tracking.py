@@ -218,13 +218,6 @@ def test_server_that_is_down_is_named_at_once(tmp_path: Path, monkeypatch: pytes
     assert "secret" not in str(error.value)
 
 
-def test_deleted_experiment(store: Path) -> None:
-    client = client_of(store)
-    client.delete_experiment(database.experiment(client, "gone", store))
-    with pytest.raises(TrackingError, match=r"'gone' .* is deleted; choose .*\(sink\.mlflow\.experiment=.*restore"):
-        database.experiment(client, "gone", store)
-
-
 # the sink
 
 
@@ -463,7 +456,6 @@ def test_results_survive_a_store_that_breaks_and_upload_once(store: Path) -> Non
     mend_store(store)
     folder = process.job_folder(store, "single", 0, ["model=bert"])
     assert state(folder)["status"] == "FAILED"
-    assert state(folder)["measured"]
     assert "ctxexp.error" in runs(store)[0].data.tags
     [sent] = upload(folder)
     [again] = upload(folder.parent)  # the sweep's folder serves as well
