@@ -39,18 +39,44 @@ __all__ = [
 FILE_MODULE = "ctxexp_plugin_"  # begins the names of modules that are plugin files
 
 
-SYNONYMS = {  # others' words, by ours
-    "fp16": "float16", "half": "float16", "fp32": "float32", "float": "float32", "cls": "first",
-    "mev": "max_explainable_variance", "isotropy": "anisotropy", "selfsim": "self_similarity",
-    "pca": "all_but_the_top", "abtt": "all_but_the_top", "whiten": "whitening", "dataset": "text",
-}  # fmt: skip
+_MEANT = {  # others' words, by ours
+    "float16": "fp16 half",
+    "float32": "fp32 float",
+    "bfloat16": "bf16",
+    "first": "cls",
+    "max_explainable_variance": "mev",
+    "anisotropy": "isotropy",
+    "self_similarity": "selfsim",
+    "all_but_the_top": "pca abtt",
+    "whitening": "whiten",
+    "metric": "metrics measures",
+    "models": "list",
+    "run": "measure",
+    "text": "dataset data corpus sentences file path input",
+    "dataset.column": "column text_column field",
+    "tracking.folder": "output out output_dir outdir save_dir",
+    "sink.mlflow.uri": "tracking_uri mlflow.tracking_uri tracking.uri mlflow.uri",
+    "sink.mlflow.experiment": "experiment_name mlflow.experiment_name tracking.experiment project",
+    "model.layers": "layer layers",
+    "weights=untrained": "untrained random_init pretrained",
+    "device": "gpu cuda use_gpu",
+    "words.sample": "max_sentences n limit num_sentences n_sentences subset",
+    "words.lower": "lowercase do_lower_case uncased",
+    "batch_tokens": "batch_size batch bs",
+    "bootstrap": "ci n_bootstrap resamples confidence",
+    "min_contexts": "min_count min_freq words.min_contexts min_occurrences",
+    "seed": "random_state",
+    "verbose": "v quiet",
+}
+SYNONYMS = {theirs: ours for ours, words in _MEANT.items() for theirs in words.split()}
 
 
 def suggestions(name: str, known: Iterable[str]) -> list[str]:
     """At most two of `known` that `name` may have meant: what it begins, then what it resembles."""
     names = sorted(known)
-    meant = SYNONYMS.get(name, "")
-    name = meant if meant in names else name[:100]
+    if (meant := SYNONYMS.get(name)) in names:
+        return [meant]
+    name = name[:100]
     begun = [n for n in names if (len(name) > 2 and n.startswith(name)) or n.casefold() == name.casefold()]
     return list(dict.fromkeys(begun + difflib.get_close_matches(name, names, n=2, cutoff=0.6)))[:2]
 

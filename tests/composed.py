@@ -28,10 +28,9 @@ def of(config: Any, corpus: Corpus) -> Any:
     return config.with_factories("dataset", {corpus.name: lambda: corpus})
 
 
-def check_command(words: Sequence[str], *, multirun: bool = False) -> list[str]:
-    """Why jobs of these words would fail, before any of them starts. Raises ConfigError for what is no config."""
-    compose.prepare()
-    return compose.check_command(words, multirun=multirun)
+def check_command(words: Sequence[str], *, multirun: bool = False) -> None:
+    """Raise CtxexpError for what a command of these words would fail at before torch is loaded."""
+    compose.check_command(compose.read_overrides(words), multirun=multirun)
 
 
 def config_of(words: Sequence[str]) -> Any:

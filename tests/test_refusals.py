@@ -34,7 +34,7 @@ COMMAND = [
     ("modle=bert", "'modle'; did you mean 'model'?"),
     ("model.name=brt", "no model 'brt'; did you mean 'bert'?"),
     ("model.name=[bert]", "model: expected one option, as in model=NAME (bert, "),
-    ("model=[bert,gpt2]", "a run has one model; sweep with -m model=bert,gpt2"),
+    ("model=[bert,gpt2]", "a run has one model; sweep with -m model=NAME,NAME"),
     ("model=bert,gpt2", "model has several values; a sweep needs -m"),
     ("model=null", "model=null: a run needs one (bert, elmo"),
     ("model=0", "model=0: expected a name (bert, "),
@@ -79,8 +79,7 @@ COMMAND = [
     ("sead=3", "no config key 'sead'; did you mean 'seed'?"),
     ("+extra=1", "no config key 'extra'"),
     ("model.poolng=first", "no config key 'model.poolng'; did you mean 'model.pooling'"),
-    ("transform=whitening transform.shrink=1", "did you mean 'transform.shrinkage'? (transform=whitening: name, k"),
-    ("-m model=random_words,bert model.dim=8", "no config key 'model.dim'"),
+    ("transform=whitening transform.shrink=1", "did you mean 'transform.shrinkage'? (transform: name, k"),
     ("hydra.rundir=x", "no config key 'hydra.rundir'"),
     ("hydra.job.chdir=true", "runs stay in the folder where the command was typed"),
     ("hydra.mode=MULTIRUN", "hydra.mode=MULTIRUN: a sweep needs -m"),
@@ -125,21 +124,14 @@ COMMAND = [
     ("model.pooling=frist", "model.pooling='frist': no such choice; did you mean 'first'?"),
     ("model=huggingface", "model 'huggingface' needs model.checkpoint=<str>"),
     ("model=elmo model.state=carried", "model.state='carried': no such choice"),
-    # Sweeps: every job is checked first.
+    # Sweeps: names, and the first job.
     ("-m model=bert,brt", "no model 'brt'; did you mean 'bert'?"),
     ("-m model=bert,0", "model=0: expected a name"),
-    ("-m baseline.name=one_per_sentence,nothing", "no baseline 'nothing'"),
-    ("-m seed=range(0,0)", "seed=range(0,0): expected 1 to 100,000 values, got none"),
-    ("-m seed=range(0,1000000)", "seed=range(0,1000000): expected 1 to 100,000 values, got more"),
+    ("-m seed=range(0,0)", "seed=range(0,0): expected values, got none"),
     ("-m seed=range(0,1,0)", "it can't be read (ValueError"),
-    ("-m model=glob(zz*)", "model=glob(zz*): expected 1 to 100,000 values, got none"),
-    ("-m seed=1,range(0,3)", "can't be one of several values; write them out"),
-    ("-m hydra.job.num=range(0,1,0),3.7", "can't be one of several values; write them out"),
-    ("-m seed=choice(choice(1,2),3)", "can't be one of several values; write them out"),
+    ("-m model=glob(zz*)", "model=glob(zz*): expected values, got none"),
     # Words that are no override, flags and verbs.
     ("gtp2", "'gtp2' is no override, which is key=value; did you mean model=gpt2?"),
-    ("uo", "'uo' is no override, which is key=value; did you mean ctxexp upload or ctxexp ui?"),
-    ("help", "did you mean ctxexp --help?"),
     ("whatever", "'whatever' is no override, which is key=value; ctxexp --help lists what there is"),
     ("--resolve", "--resolve goes with --cfg, as in: python -m ctxexp --cfg job --resolve"),
     ("--cfg job -m", "--cfg shows the config of one run: leave -m out"),
@@ -157,7 +149,6 @@ COMMAND = [
 ]  # fmt: skip
 CHECKED = [  # of a command that would start: its job fails with it, once it is started
     (f"model={LONG}", f"no model '{76 * 'a'}...."),
-    (f"{LONG}=1", f"no config key '{76 * 'a'}"),
     (f"seed={LONG}", f"seed='{76 * 'a'}...: expected int, got str"),
     ("seed=" + 1500 * "[" + 1500 * "]", "seed=[[["),
     (f"words.tokenizer={LONG}", f"words.tokenizer='{76 * 'a'}...: no such choice. (english, "),
@@ -237,13 +228,11 @@ def test_on_the_command_line(words: str, told: str, place: Path, capsys: pytest.
 
 @pytest.mark.parametrize(("words", "told"), CHECKED, ids=[words[:60] for words, _ in CHECKED])
 def test_before_torch_is_loaded(words: str, told: str, place: Path) -> None:
-    try:
-        (problem,) = check_command(shlex.split(words))
-    except ConfigError as error:
-        problem = str(error)
-    assert told in problem
-    assert "\n" not in problem
-    assert len(problem) < 1100
+    with pytest.raises(CtxexpError) as caught:
+        check_command(shlex.split(words))
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 1100
 
 
 SENTENCES = ["The bank of the river was wet.", "The bank raised the rate.", "A river runs past the old bank."]

@@ -44,25 +44,6 @@ from ctxexp.vectors.stores import check_mixes
 DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
 FIT_ON = ("target", "train", "all", "nli:<path>")
 SHARDS = "one_pass.shards"
-_OURS = {  # our keys, and those that are typed for them
-    "dataset=FILE": "text file path input data",
-    "dataset.column=NAME": "column text_column field",
-    "tracking.folder=FOLDER": "output out folder output_dir outdir save_dir",
-    "sink.mlflow.uri=URI": "mlflow.tracking_uri tracking_uri tracking.uri mlflow.uri",
-    "sink.mlflow.experiment=NAME": "experiment_name mlflow.experiment_name tracking.experiment project",
-    "model.layers=[0,-1]": "layer layers",
-    "weights=untrained": "untrained random random_init pretrained",
-    "device=cuda": "gpu cuda use_gpu",
-    "words.sample=N": "max_sentences n limit num_sentences n_sentences sample subset",
-    "words.lower=true": "lowercase do_lower_case uncased",
-    "batch_tokens=N": "batch_size batch bs",
-    "bootstrap=N": "ci n_bootstrap resamples confidence",
-    "min_contexts=N": "min_count min_freq words.min_contexts min_occurrences",
-    "metric=NAME": "metrics measure measures",
-    "verbose=true": "v verbose quiet",
-    "--open": "open browser",
-}
-MEANT = {key: ours for ours, keys in _OURS.items() for key in keys.split()}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,6 @@ from omegaconf.errors import OmegaConfBaseException
 from ctxexp.command import compose
 from ctxexp.command.build import Built, sinks_of
 from ctxexp.command.config import (
-    MEANT,
     Config,
     as_written,
     components_of,
@@ -37,10 +36,10 @@ from ctxexp.command.config import (
     refuse_written,
 )
 from ctxexp.command.key import plugins_used
-from ctxexp.command.names import add_config_folder, config_folder, quote
-from ctxexp.command.overrides import write_out
+from ctxexp.command.names import add_config_folder, config_folder, config_keys, quote
+from ctxexp.command.overrides import idle_choices
 from ctxexp.datasets.downloads import vector_folder
-from ctxexp.errors import ConfigError, CtxexpError, DiskError, line
+from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, suggestions
 from ctxexp.files import disk_error_message, is_disk_full, user_path
 from ctxexp.files.code_version import skip_damaged
 from ctxexp.files.process import (
@@ -53,7 +52,7 @@ from ctxexp.files.process import (
     watch_parent_in_workers,
 )
 from ctxexp.jobs import RESULT_NEUTRAL_KEYS, describe
-from ctxexp.jobs.execute import JobSpec, current_sweep, execute, open_sweep, print_error_once, run_application
+from ctxexp.jobs.execute import JobSpec, current_sweep, execute, open_sweep, run_application
 from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.registry import GROUPS, LISTS, load_plugin_files, registry
 from ctxexp.progress import Progress, show
@@ -76,8 +75,9 @@ def _parse_flags(argv: list[str]) -> Namespace:
             if equals:
                 message = message.replace(word, f"{key}=...").replace(repr(word)[1:-1], f"{key}=...")
         names = [re.sub("^-+|=.*", "", word).replace("-", "_") for word in argv if word.startswith("-")]
-        equivalents = [MEANT.get(name) or f"{name}=NAME" for name in names if name in MEANT or name in GROUPS]
-        hint = f"; did you mean {equivalents[0]}?" if equivalents else "; what is chosen is written key=value"
+        keys = [*GROUPS, "text", *(key.name for key in config_keys())]
+        close = [f"; did you mean {key}=...?" for name in names for key in suggestions(name, keys)]
+        hint = close[0] if close else "; what is chosen is written key=value"
         raise ConfigError(f"{message}; ctxexp --help says what there is{hint}")
 
     parser = get_args_parser()
@@ -125,10 +125,7 @@ def run_experiment(argv: list[str]) -> int:
             show(f"warning: {line(broken)}", sys.stderr)
     only_shows = flags.hydra_help or flags.cfg or flags.shell_completion or flags.info
     if not only_shows:
-        for problem in compose.check_command(flags.overrides, multirun=flags.multirun):
-            print_error_once(
-                problem
-            )  # at once; the job that it is of fails with it, is recorded, and a sweep's others go on
+        compose.check_command(flags.overrides, multirun=flags.multirun)
     # Hydra would print a traceback of its own and leave; with this it lets its exceptions through to us.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     application: Callable[[], None] = hydra.main(
@@ -159,8 +156,7 @@ def run_experiment(argv: list[str]) -> int:
 
 
 def task(cfg: DictConfig) -> float | None:
-    """Execute one job; returns its objective. Some launchers call it in a worker process, so it is importable and
-    registers the options itself."""
+    """Execute one job; returns its objective. Some launchers call it in a worker process, so it is importable."""
     skip_damaged()
     _log_to_stderr()
     return execute(partial(_job_spec, cfg))
@@ -171,9 +167,10 @@ def _job_spec(cfg: DictConfig) -> JobSpec:
     refuse_written(cfg)
     values, document = plain_values(cfg), as_written(cfg)
     load_plugin_files(values.get("plugins"))
-    compose.prepare()
     config = parse_config(values, registry())
     folder, overrides = current_job(config.tracking.folder, config.tracking.sweep or new_id())
+    for choice in idle_choices(cfg, overrides):
+        logging.getLogger("ctxexp").warning(choice)
     decisive = _own({key: value for key, value in document.items() if key not in RESULT_NEUTRAL_KEYS}, cfg)
     versions: dict[str, str] = {}
     for one in plugins_used(config):  # distributions may call their plugins by one name
@@ -253,9 +250,9 @@ def _cache(config: DictConfig) -> Path | None:
 
 
 def _overrides(config: DictConfig) -> list[str]:
-    """The task's overrides as they were typed: an environment variable stays its name. Locations are written out."""
+    """The task's overrides as they were typed: an environment variable stays its name."""
     overrides: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
-    return write_out([str(o) for o in overrides])
+    return [str(o) for o in overrides]
 
 
 class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]

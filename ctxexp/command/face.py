@@ -40,11 +40,6 @@ if TYPE_CHECKING:
 KEYS = {key: key for key in ("seed", "min_contexts", "bootstrap", "weights", "device")}
 OTHERS = ("metrics", "baseline", "transform", "control", "tokenizer", "options", "folder", "progress")
 TEXT_SECOND = "the model stands first, then the text: ctxexp.measure(model, text)"
-MEANT = dict.fromkeys(("dataset", "data", "corpus", "sentences"), "text, the second argument") | {
-    "checkpoint": "model, the first argument",
-    "random_state": "seed=",
-    "batch_size": "options={'batch_tokens': ...}",
-}  # keywords of others, by ours
 log = logging.getLogger("ctxexp")
 MAX_YIELDED = 1_000_000  # sentences of a text that doesn't say how many it has
 Text = str | Path | Corpus | Mapping[str, Any] | Iterable[str | Sequence[str] | Sentence | Mapping[str, Any]]
@@ -172,9 +167,9 @@ def _unknown(key: str) -> str:
     from ctxexp.command.config import RunOptions, WordOptions
 
     keys = *RunOptions.__dataclass_fields__, *(f"words.{name}" for name in WordOptions.__dataclass_fields__)
-    meant = {name.rpartition(".")[2]: f"options={{{name!r}: ...}}" for name in keys}
-    meant |= {name: f"{name}=" for name in (*KEYS, *OTHERS)} | MEANT
-    close = list(dict.fromkeys(meant[name] for name in ([key] if key in meant else suggestions(key, meant))))
+    meant = {name: f"options={{{name!r}: ...}}" for name in keys} | {name: f"{name}=" for name in (*KEYS, *OTHERS)}
+    meant |= {"text": "text, the second argument", "metric": "metrics="}
+    close = [meant[name] for name in ([key] if key in meant else suggestions(key, meant))]
     hint = f"; did you mean {' or '.join(close)}?" if close else f": it has {', '.join((*KEYS, *OTHERS))};"
     return (
         f"measure has no argument {key!r}{hint} the command's other keys go into options={{'model.pooling': 'first'}}"

@@ -92,12 +92,7 @@ class Location(NamedTuple):
     @property
     def overrides(self) -> list[str]:
         """The two overrides that it abbreviates."""
-        return long_form(self.group, self.option, [self.place])
-
-
-def long_form(group: str, option: str, places: Sequence[str]) -> list[str]:
-    """The overrides of the option with these locations, several being a sweep's."""
-    return [f"{group}={option}", f"{group}.{ARGUMENTS[group]}={','.join(map(as_value, places))}"]
+        return [f"{self.group}={self.option}", f"{self.group}.{ARGUMENTS[self.group]}={as_value(self.place)}"]
 
 
 def as_value(value: object) -> str:

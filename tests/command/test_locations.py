@@ -12,7 +12,6 @@ import pytest
 
 from ctxexp.command.names import as_overrides, locate, option_names
 from ctxexp.command.overrides import expand_locations
-from ctxexp.errors import ConfigError
 from ctxexp.jobs import execute
 from tests.composed import config_of, run_command_line
 from tests.shipped import mini
@@ -90,51 +89,29 @@ def test_a_word_of_its_own(word: str, override: str, folder: Path) -> None:
     assert as_overrides([word], {"model": MODELS, "dataset": TEXTS}.__getitem__) == [override]
 
 
-def test_locations_are_the_long_form_to_the_letter(folder: Path) -> None:
+def test_a_location_is_its_long_form(folder: Path) -> None:
     def read(*words: str) -> list[str]:
         return expand_locations(words, option_names)[0]
 
-    assert read("bert-base-uncased", "seed=1") == ["model=huggingface", "model.checkpoint=bert-base-uncased", "seed=1"]
-    assert read("model='gpt'", "mine.txt") == [
-        "model=huggingface", "model.checkpoint=gpt", "dataset=text", "dataset.path=mine.txt",
-    ]  # fmt: skip
-    assert read("model=a/b,c/d") == ["model=huggingface", "model.checkpoint=a/b,c/d"]
-    assert read("model=bert,gpt2", "dataset=sts") == ["model=bert,gpt2", "dataset=sts"]
-    assert read("model=b\u00e9rt, 2") == ["model=huggingface", "model.checkpoint='b\u00e9rt, 2'"]
+    assert read("bert-base-uncased", "seed=1") == ["model=bert-base-uncased", "seed=1"]
+    assert read("model='gpt'", "./texts/") == ["model=gpt", f"dataset={folder / 'texts'}"]
+    assert read("model=b\u00e9rt, 2") == ["model='b\u00e9rt, 2'"]
     assert read("model=[a/b]", "model={a:1}", "model=") == ["model=[a/b]", "model={a:1}", "model="]
-    for words in (["gpt", "model.checkpoint=x"], ["model=bert,gpt", "model.checkpoint=x"]):
-        with pytest.raises(ConfigError, match=r"^model\.checkpoint=x and model=(bert,)?gpt: two of one model; leave"):
-            read(*words)
-    with pytest.raises(ConfigError, match=r"^dataset=mine\.txt and dataset=texts: two of one dataset; leave one out"):
-        read("mine.txt", "texts")  # the last won silently
-    assert read("dataset.path=mine.txt") == ["dataset=text", "dataset.path=mine.txt"]
-    for chosen in ("dataset=sts", "+experiment=frequency"):
-        assert read(chosen, "dataset.path=mine.txt") == [chosen, "dataset.path=mine.txt"]
-    assert read("dataset.path=nowhere") == ["dataset.path=nowhere"]
-    pages = ["https://huggingface.co/a/b", "https://huggingface.co/datasets/c/d"]
-    assert read(*pages) == ["model=huggingface", "model.checkpoint=a/b", "dataset=huggingface", "dataset.path=c/d"]
-    with pytest.raises(ConfigError, match=r"model is given twice, model=bert and model=huggingface: leave one out"):
-        config_of(["bert", "gpt"])
+    assert read("dataset.path=mine.txt") == ["dataset.path=mine.txt"]
+    assert read("https://huggingface.co/a/b", "https://huggingface.co/datasets/c/d") == ["model=a/b", "dataset=c/d"]
+    for place in ("gpt", "./bert", "./gpt \u00fc:7", "b\u00e9rt, 2", str(folder / "gpt"), "~/gpt", "a/b", "../x/gpt/"):
+        model = config_of([place, "mine.txt"]).model
+        assert (model.name, model.arguments["checkpoint"]) == ("huggingface", place), place
 
 
-def test_a_sweep_of_names_and_folders_is_what_its_long_form_gives(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Folders, names, overrides, parameters and numbers."""
+def test_a_sweep_takes_names_and_folders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execute, "run_figures", lambda *a, **k: [])  # drawing takes longest
     monkeypatch.setattr(execute, "write_summary", lambda *a, **k: [])
     assert run_command_line(["-m", "model=bert,'./gpt \u00fc:7'", "mine.txt", "tracking.folder=a", *FAST]) == 0
-    long = ["model=huggingface", "model.checkpoint='./gpt \u00fc:7'", "dataset=text", "dataset.path=mine.txt"]
-    assert run_command_line(["-m", *long, "tracking.folder=b", *FAST]) == 0
     jobs = sorted((folder / "a/results").glob("*/0*"))
-    (other,) = (folder / "b/results").glob("*/0*")
-    assert [job.name.partition("_")[0] for job in jobs] == ["000", "001"]
-    assert jobs[1].name.removeprefix("001") == other.name.removeprefix("000")
-    runs = [json.loads((job / "run.json").read_text()) for job in (*jobs, other)]
-    assert runs[0]["name"].startswith("bert (mine.txt")
-    for key in ("name", "key", "params", "overrides"):
-        assert runs[1][key] == runs[2][key], key
-    assert (jobs[1] / "results.parquet").read_bytes() == (other / "results.parquet").read_bytes()
+    runs = [json.loads((job / "run.json").read_text()) for job in jobs]
+    assert [run["name"].partition(" (")[0] for run in runs] == ["bert", "gpt \u00fc:7"]
+    assert [run["overrides"][0] for run in runs] == ["model=bert", f"model='{folder}/gpt \u00fc:7'"]
 
 
 def test_a_run_says_what_a_location_is_read_as(

@@ -76,7 +76,7 @@ def test_what_optimises_needs_an_objective() -> None:
     words = ["hydra/sweeper=optuna", "transform=whitening", "transform.shrinkage=interval(0,1)"]
     with pytest.raises(ConfigError, match="hydra/sweeper=optuna needs a number to optimise, as in objective="):
         check_command(words, multirun=True)
-    assert check_command([*words, "objective=self_similarity/raw@last"], multirun=True) == []
+    check_command([*words, "objective=self_similarity/raw@last"], multirun=True)
 
 
 @pytest.mark.slow
