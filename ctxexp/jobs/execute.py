@@ -91,11 +91,6 @@ def print_error_once(error: str) -> None:
         show(f"error: {error}", sys.stderr)
 
 
-def has_failures() -> bool:
-    """Whether a job of this process has failed."""
-    return bool(_failed)
-
-
 def execute(read: Callable[[], JobSpec]) -> float | None:
     """Run the job that `read` gives; a failure is recorded (the run, status.json, one line on stderr), and the sweep
     goes on. The job's objective; None if there is none, or it is undefined: NaN ends Optuna's sweep."""
@@ -244,9 +239,7 @@ def close_sweep(
         if report.compared:
             summarise(report.compared, sweep.summary)
     except Exception as error:  # the jobs' results must not be hidden by a figure that failed
-        # An interrupt may leave a library half imported: then its traceback says nothing.
-        why = f"{type(error).__name__}: {error}; `ctxexp report` makes it" if stopped else describe(error)
-        problems.append(f"the comparison failed: {why}")
+        problems.append(f"the comparison failed: {describe(error)}")
     report.error = "\n".join(problems) or None
     try:
         sinks.finish_sweep(sweep, report)
@@ -273,14 +266,15 @@ def _rows(sweep: Sweep, wait: float) -> list[SweepRow]:
     for path in sorted(sweep.results.glob(f"*/{process.STATE}")):
         folder = path.parent
         state = process.read_state(folder)
-        while state.get("status") == "RUNNING" and time.monotonic() < deadline:
-            if _gone(state):
+        while state.get("status") == "RUNNING":
+            why = process.why_gone(state.get("process", {}))
+            if why or time.monotonic() > deadline:
+                error = f"{why}: killed, by its sweep's end or by the system" if why else "interrupted with its sweep"
+                process.try_state(folder, status="KILLED", error=error)
+                state |= {"status": "KILLED", "error": error}
                 break
             time.sleep(0.1)
             state = process.read_state(folder)
-        if state.get("status") == "RUNNING":
-            state |= {"status": "KILLED", "error": _gone(state) or "interrupted with its sweep"}
-            process.try_state(folder, **state)
         row = SweepRow(
             label=title_of(str(state.get("name") or ""), state.get("overrides", [])),
             overrides=list(state.get("overrides", [])),
@@ -296,12 +290,6 @@ def _rows(sweep: Sweep, wait: float) -> list[SweepRow]:
     for row, label in zip(rows, labels([(r.label, r.overrides) for r in rows]), strict=True):
         row.label = label
     return rows
-
-
-def _gone(state: process.State) -> str | None:
-    """The reason why the job's process no longer works on it; None if it may."""
-    why = process.why_gone(state.get("process", {}))
-    return f"{why}: killed, by its sweep's end or by the system" if why else None
 
 
 def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:
@@ -328,7 +316,7 @@ def run_application(application: Callable[[], object], *, multirun: bool, summar
             other = error
         except Exception as error:
             stopped, other = f"stopped by {type(error).__name__}", error
-            if multirun and has_failures():  # whoever optimises over jobs can't go on where they fail
+            if multirun and _failed:  # whoever optimises over jobs can't go on where they fail
                 status, stopped, other = 1, f"the sweeper stopped at failed jobs: {error_text(error)}", None
         if status == 1:
             show(f"error: {stopped}", sys.stderr)
@@ -355,7 +343,7 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
     """Settle a sweep after Hydra has returned, and print how its jobs ended; returns the exit status."""
     started = current_sweep() if multirun else None
     if started is None:
-        return 1 if has_failures() else 0
+        return 1 if _failed else 0
     sweep, sinks = started
     report = close_sweep(sweep, sinks, summarise, stopped=stopped)
     if not report.rows:

@@ -28,7 +28,7 @@ import numpy as np
 
 from ctxexp.files.credentials import redact
 from ctxexp.files.process import process_tags
-from ctxexp.report.charts import LOG, PAPER_MEASURES, Line, curve_line, scale
+from ctxexp.report.charts import LOG, PAPER_MEASURES, curve_line, scale
 from ctxexp.report.claims import number, opposite_steps
 from ctxexp.report.findings import MARKED, comparison_finding, finding, sweep_finding
 from ctxexp.report.frame import colours
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import DatasetInput
 
-MAX_VALUE, MAX_NAME = 6000, 250  # characters that MLflow takes
+MAX_NAME = 250  # characters that MLflow takes
 HEADLINES = 4
 COLOUR, NOTE = "mlflow.runColor", "mlflow.note.content"
 VIEW = "mlflow.sharedViewState."  # of the experiment, with a sweep or a run behind it
@@ -61,8 +61,7 @@ MODEL = "ctxexp.model"  # of a LoggedModel: digest of what tells its vectors fro
 MAX_TAG = 8000  # characters of a run's tag
 MAX_EXPERIMENT_TAG = 5000  # characters of an experiment's tag
 FIRST = (3, 15)  # the first version whose page reads these; that of 3.5 breaks down at them
-THIN = 0.03  # of a chart's height: what a line with its points covers
-MAX_NAMES = 4  # lines that a chart's two lines of legend name beside no list of runs
+MAX_RUNS = 4  # whose intervals a chart shows
 LOGGED_MODELS = (3, 0)  # the first version of a server that knows logged models
 MAX_DIGEST = 36
 CHARTS = {"compareRunsMode": "CHART", "workflowType": "machine_learning"}  # else the page is about traces
@@ -159,22 +158,17 @@ def metric_names(keys: Iterable[str]) -> dict[str, str]:
 
 
 def flat(values: Mapping[str, object], prefix: str = "") -> dict[str, str]:
-    """Values nested once as MLflow params: dotted keys, texts as they are, all else as JSON; too long ones say so.
+    """Values nested once as MLflow params: dotted keys, texts as they are, all else as JSON.
     Options that are not set, null, none or empty, are left out, and a part's name that its label says."""
     texts: dict[str, str] = {}
     for key, value in values.items():
         name = f"{prefix}{key}"
         if value in (None, "", [], {}, "none") or value == {"name": key}:
             continue
-        if isinstance(value, Mapping):
-            if not prefix:
-                texts.update(flat(value, f"{name}."))
-                continue
-            value = {option: one for option, one in value.items() if one is not None}
+        if isinstance(value, Mapping) and not prefix:
+            texts.update(flat(value, f"{name}."))
+            continue
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        if len(text) > MAX_VALUE:
-            note = " ... (whole in run.json or results.json)"
-            text = text[: MAX_VALUE - len(note)] + note
         texts[metric_name(name)] = text
     return texts
 
@@ -251,8 +245,7 @@ class ViewChart:
 
     metric: str
     title: str
-    has_interval: bool = False
-    band: tuple[str, ...] = ()  # metrics of the ends of its intervals, where these are wider than a line
+    band: tuple[str, ...] = ()  # metrics of the ends of its intervals
     is_log: bool = False
     range: Mapping[str, float] = field(default_factory=dict)  # of the y axis; empty: the data's own
 
@@ -267,7 +260,7 @@ def install(
     runs = [(label, marked_results(results)) for label, results in runs]
     headlines, others = _headlines(runs), _others([results for _, results in runs])
     for folded in (others, {}):  # headlines alone where all are too long for a tag
-        state = json.dumps(_state(run_filter, headlines, folded, len(runs))).encode()
+        state = json.dumps(_state(run_filter, headlines, folded)).encode()
         packed = "deflate;" + base64.b64encode(zlib.compress(state)).decode()
         now = int(time.time() * 1000)
         name = f"{', '.join(label for label, _ in runs)[:80]} ({view})"
@@ -286,53 +279,32 @@ def describe(client: MlflowClient, experiment_id: str, note: str) -> None:
 
 
 def _headlines(runs: Sequence[LabelledResults]) -> list[ViewChart]:
-    """The first charts. Cosines and shares are on one scale, from which chance, 0, is not cut off."""
+    """The first charts, of few runs with their intervals. Cosines and shares are on one scale, from which chance, 0, is
+    not cut off."""
     every = [results for _, results in runs]
     lines = {
         key: [line for label, r in runs if (line := curve_line(r, key, label=label, colour="", marker=0))]
         for key in headline_keys(every)
     }
     bounded = [key for key in lines if unit_label(every, key.measure) in UNITS_TO_ONE]
-    low, high = _limits([line for key in bounded for line in lines[key]], 0.0)
+    ends = [end for key in bounded for line in lines[key] for end in (line.y, line.low, line.high) if end is not None]
+    values = np.concatenate([np.zeros(1), *ends])
+    values = values[np.isfinite(values)]
+    low, high = float(values.min()), float(values.max())
     room = 0.04 * (high - low)
     shared = {"yMin": round(low - room, 4), "yMax": round(high + room, 4)}
-    charts = []
-    for key, chart_lines in lines.items():
-        bottom, top = (low, high) if key in bounded else _limits(chart_lines)
-        band = _widest_interval(chart_lines)
-        charts.append(
-            ViewChart(
-                metric_name(str(key)),
-                ", ".join(filter(None, [_title(key, every), direction(every, key.measure)])),
-                has_interval=band > 0,
-                band=tuple(map(metric_name, interval_names(key))) if band > THIN * (top - bottom) else (),
-                is_log=scale(every, key.measure, chart_lines) == LOG,
-                range=shared if key in bounded else {},
-            )
+    return [
+        ViewChart(
+            metric_name(str(key)),
+            ", ".join(filter(None, [_title(key, every), direction(every, key.measure)])),
+            band=tuple(map(metric_name, interval_names(key)))
+            if len(runs) <= MAX_RUNS and any(line.low is not None for line in chart_lines)
+            else (),
+            is_log=scale(every, key.measure, chart_lines) == LOG,
+            range=shared if key in bounded else {},
         )
-    return charts
-
-
-def _widest_interval(lines: Sequence[Line]) -> float:
-    widths = [line.high - line.low for line in lines if line.low is not None and line.high is not None]
-    return max((float(np.nanmax(width)) for width in widths), default=0.0)
-
-
-def _heading(charts: Sequence[ViewChart]) -> str:
-    """Axes and dashes explained, in two short lines."""
-    certain = [chart for chart in charts if chart.has_interval]
-    visible = [chart for chart in certain if chart.band]
-    thin = "95% intervals are thinner than the lines" if certain else "without intervals"
-    bands = f"dashes: 95% interval{'' if visible == certain else '; elsewhere thinner than lines'}" if visible else thin
-    return f"Layer by layer: step = layer; share of the room: 0 = chance\n{bands}"
-
-
-def _limits(lines: Sequence[Line], *more: float) -> tuple[float, float]:
-    """The lowest and the highest end of the lines' intervals, or value where there is none, and of `more` values."""
-    ends = [end for line in lines for end in (line.y, line.low, line.high) if end is not None]
-    values = np.concatenate([np.array(more), *ends])
-    values = values[np.isfinite(values)]
-    return (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
+        for key, chart_lines in lines.items()
+    ]
 
 
 def _title(key: Key, runs: Sequence[Results]) -> str:
@@ -352,12 +324,10 @@ def _others(runs: Sequence[Results]) -> dict[str, list[ViewChart]]:
     return sections
 
 
-def _state(
-    run_filter: str, headlines: list[ViewChart], folded: dict[str, list[ViewChart]], n_runs: int
-) -> dict[str, object]:
+def _state(run_filter: str, headlines: list[ViewChart], folded: dict[str, list[ViewChart]]) -> dict[str, object]:
     """The page's state: sections with their charts, of which the first alone is open."""
-    sections = {_heading(headlines): headlines, **folded}
-    n_lines = n_runs * max([1 + len(chart.band) for chart in headlines], default=0)
+    bands = "\ndashes: 95% interval" * any(chart.band for chart in headlines)
+    sections = {f"Layer by layer: step = layer; share of the room: 0 = chance{bands}": headlines, **folded}
     return {
         "searchFilter": run_filter,
         "orderByKey": "attributes.start_time",
@@ -368,7 +338,7 @@ def _state(
         "modelVersionFilter": "All Runs",
         "selectedColumns": ["attributes.`Source`", "attributes.`Dataset`"],
         "runsHiddenMode": "FIRST_20_RUNS",
-        "runListHidden": n_lines <= MAX_NAMES,  # the legends name all runs, given its room
+        "runListHidden": False,
         "viewMaximized": False,
         "isAccordionReordered": True,  # or the page sorts sections by name
         "hideEmptyCharts": True,

@@ -341,23 +341,3 @@ def test_a_jobs_note_is_its_table() -> None:
     ]
     assert "[files](#/experiments/1/runs/r/artifacts)" in lines[-1]
     assert "|" not in job_note(results_with({}), "1", "r")
-
-
-def test_an_interrupted_comparison_is_one_line(
-    app: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found, sinks = stored_sweep(app / "store with 'quotes'", "model=a,b")
-    monkeypatch.setattr("ctxexp.jobs.execute._current", (found, sinks))
-
-    def application() -> None:
-        finish_job(found, "bert", 0, FLAT)
-        raise KeyboardInterrupt
-
-    def summarise(pairs: list, folder: Path) -> list[Path]:
-        raise AttributeError("module 'matplotlib' has no attribute 'get_data_path'")
-
-    assert run_application(application, multirun=True, summarise=summarise) == 130
-    said = capsys.readouterr().err
-    assert "the comparison failed: AttributeError: module 'matplotlib' has no attribute 'get_data_path'" in said
-    assert "`ctxexp report` makes it" in said
-    assert "Traceback" not in said
