@@ -152,9 +152,9 @@ def describe_sinks(folder: Path, sinks: Sinks) -> str:
     """Note in status.json how the sinks describe the run; returns the first link to it that needs nothing started
     first; empty if there is none."""
     descriptions = sinks.descriptions()
-    first = next((about for about in descriptions.values() if about.get("link")), {})
-    write_state(folder, sinks=descriptions, link=first.get("link", ""))
-    return next((about["link"] for about in descriptions.values() if about.get("link") and not about.get("hint")), "")
+    linked = [about for about in descriptions.values() if about.get("link")]
+    write_state(folder, sinks=descriptions, link=linked[0]["link"] if linked else "")
+    return next((about["link"] for about in linked if not about.get("hint")), "")
 
 
 def _finish(sinks: Sinks, folder: Path, status: Status, error: str | None) -> None:

@@ -293,18 +293,19 @@ def _headlines(runs: Sequence[LabelledResults]) -> list[ViewChart]:
     low, high = float(values.min()), float(values.max())
     room = 0.04 * (high - low)
     shared = {"yMin": round(low - room, 4), "yMax": round(high + room, 4)}
-    return [
-        ViewChart(
-            metric_name(str(key)),
-            ", ".join(filter(None, [_title(key, every), direction(every, key.measure)])),
-            band=tuple(map(metric_name, interval_names(key)))
-            if len(runs) <= MAX_RUNS and any(line.low is not None for line in chart_lines)
-            else (),
-            is_log=scale(every, key.measure, chart_lines) == LOG,
-            range=shared if key in bounded else {},
+    charts = []
+    for key, chart_lines in lines.items():
+        has_band = len(runs) <= MAX_RUNS and any(line.low is not None for line in chart_lines)
+        charts.append(
+            ViewChart(
+                metric_name(str(key)),
+                ", ".join(filter(None, [_title(key, every), direction(every, key.measure)])),
+                band=tuple(map(metric_name, interval_names(key))) if has_band else (),
+                is_log=scale(every, key.measure, chart_lines) == LOG,
+                range=shared if key in bounded else {},
+            )
         )
-        for key, chart_lines in lines.items()
-    ]
+    return charts
 
 
 def _title(key: Key, runs: Sequence[Results]) -> str:
@@ -319,8 +320,8 @@ def _others(runs: Sequence[Results]) -> dict[str, list[ViewChart]]:
     """The charts of all curves, a measure at a time."""
     sections: dict[str, list[ViewChart]] = {}
     for key in dict.fromkeys(key for results in runs for key in keys_to_compare(results) if key.place == LAYER):
-        words = f"{full_title(key.measure, key.task, runs)}, {key.label()}"
-        sections.setdefault(key.measure, []).append(ViewChart(metric_name(str(key)), words))
+        title = f"{full_title(key.measure, key.task, runs)}, {key.label()}"
+        sections.setdefault(key.measure, []).append(ViewChart(metric_name(str(key)), title))
     return sections
 
 
