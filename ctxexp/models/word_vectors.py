@@ -13,31 +13,30 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, TypeVar, get_args
+from typing import IO, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.reading import UNREADABLE, open_bytes, raw_lines
-from ctxexp.errors import ConfigError, EncodingError, ModelError, error_text, near, short
+from ctxexp.errors import EncodingError, ModelError, error_text
 from ctxexp.files import atomic_write, file_sha256, user_path
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import check_choices
+from ctxexp.plugins.registry import convert_value
 
 log = logging.getLogger("ctxexp")
 
 Format = Literal["auto", "text", "binary"]
-T = TypeVar("T")
-Entry = tuple[int, bytes, bytes]  # the line or the place among the words, the word, its numbers as they stand
+Entry = tuple[int, str, bytes | np.ndarray]  # the line or the place among the words, the word, its numbers
 _HEADER = re.compile(rb"\s*(\d+)[ \t]+(\d+)\s*")
 _MARK = b"\xef\xbb\xbf"  # a byte order mark
-_DIGITS = 18  # of a header's numbers
 _PEEK = 1 << 18  # bytes that are looked at to tell the formats apart
 _BLOCK = 1 << 20
-_FIRST = 1 << 26  # bytes that are asked for before it is known how many vectors there are
 _WIDEST = 10**7  # numbers of a vector: no header is believed that says more
 _LONGEST = 10_000  # bytes of a word in a binary file: more means that the numbers don't fall where they should
 
@@ -68,6 +67,11 @@ class WordVectors:
     def read(path: Path, *, wanted: Callable[[str], bool] | None = None, layout: Format = "auto") -> WordVectors:
         """The vectors of a file.
 
+        The format is told from the content: a first line of two whole numbers is a header (word2vec, fastText), binary
+        if what follows is no text; without a header it is GloVe's text. A word that stands there twice keeps its first
+        vector, with one warning. A word ends at the first tab of its line; without a tab at the blank before the last
+        numbers, as many as the header says, or as the first line has.
+
         Args:
             path: GloVe's text, word2vec's text or binary, fastText's .vec, or .safetensors; compressed or not.
             wanted: Asked of each word in the order of the file; None: all are.
@@ -76,14 +80,58 @@ class WordVectors:
         Raises:
             ModelError: The file, with the line or the word's number, isn't what was expected there.
         """
-        return read_vectors(path, wanted=wanted, layout=layout)
+        shape = detect_layout(path, layout)
+        number: dict[str, int] = {}
+        rows = bytearray()  # which grows in place
+        n_file = duplicates = 0
+        with _opened(path) as stream:
+            for at, word, numbers in _ENTRIES[shape.kind](path, stream, shape):
+                n_file += 1
+                if wanted is not None and not wanted(word):
+                    continue
+                if word in number:
+                    duplicates += 1
+                    continue
+                number[word] = len(number)
+                rows += _row(f"{'line' if shape.kind == 'text' else 'word'} {at}, {word!r}", numbers).tobytes()
+            if not n_file:
+                raise ValueError("no word vectors: expected a word and its numbers on each line")
+            if shape.n is not None and shape.n != n_file:
+                raise ValueError(f"the header says {shape.n:,} words, the file has {n_file:,}; is it cut off?")
+        if duplicates:
+            log.warning("%s: %d words stand there more than once; the first vector of each is taken", path, duplicates)
+        vectors = np.frombuffer(rows, np.float32).reshape(len(number), shape.dim)
+        return WordVectors(list(number), vectors, n_file, duplicates)
 
     def save(self, folder: Path, layout: str) -> Path:
-        """Write vectors.txt (`word2vec_text`), vectors.bin (`word2vec_binary`) or vectors.safetensors (`safetensors`);
-        returns the path."""
-        file, write = EXPORTS[layout]
-        write(folder / file, self.words, self.vectors)
-        return folder / file
+        """Write vectors.txt (`word2vec_text`: 9 digits, exact in float32), vectors.bin (`word2vec_binary`) or
+        vectors.safetensors (`safetensors`: a tensor `vectors`, the words as a JSON list in the metadata); returns the
+        path."""
+        path = folder / EXPORTS[layout]
+        if layout == "safetensors":
+            from safetensors.numpy import save
+
+            metadata = {"words": json.dumps(list(self.words), ensure_ascii=False)}
+            # Not save_file: it makes a file that nobody but its owner may read.
+            with atomic_write(path) as part:
+                part.write_bytes(save({"vectors": np.ascontiguousarray(self.vectors, np.float32)}, metadata=metadata))
+            return path
+        with atomic_write(path) as part, part.open("wb") as file:
+            file.write(f"{len(self.words)} {self.dim}\n".encode())
+            for word, row in zip(self.words, np.asarray(self.vectors, "<f4"), strict=True):
+                if word.split() != [word]:
+                    raise ModelError(f"word2vec's formats can't hold the word {word!r}: it is empty or has white space")
+                text = "".join(f" {value:.9g}" for value in row.tolist()) if layout == "word2vec_text" else ""
+                file.write(word.encode() + (text.encode() or b" " + row.tobytes()) + b"\n")
+        return path
+
+
+EXPORTS = {
+    "word2vec_text": "vectors.txt",
+    "word2vec_binary": "vectors.bin",
+    "safetensors": "vectors.safetensors",
+}
+"""Format -> its file's name."""
 
 
 @dataclass(frozen=True)
@@ -96,59 +144,9 @@ class Layout:
     dim: int
 
 
-def read_vectors(path: Path, *, wanted: Callable[[str], bool] | None = None, layout: Format = "auto") -> WordVectors:
-    """The vectors of the words for which `wanted`, asked in the order of the file, is true (None: all).
-
-    The format is told from the content: a first line of two whole numbers is a header (word2vec, fastText), binary if
-    what follows is no text; without a header it is GloVe's text. `layout` settles it where that fails. A word that
-    stands there twice keeps its first vector, with one warning. A word ends at the first tab of its line; without a tab
-    at the blank before the last numbers, as many as the header says, or as the first line has. Raises ModelError naming
-    the file, the line or the word's number, and what was expected there. Lines of words that are not wanted are only
-    counted and split.
-    """
-    if not path.is_file():
-        raise ModelError(f"no file of word vectors at {path}; expected GloVe text, word2vec text or binary, or .vec")
-    shape = detect_layout(path, layout)
-    if shape.kind == "safetensors":
-        return _read_safetensors(path, wanted)
-    number: dict[str, int] = {}
-    vectors = np.empty((0, shape.dim), np.float32)
-    n_file = duplicates = 0
-    with _opened(path) as stream:
-        is_text = shape.kind == "text"
-        entries: Iterator[Entry] = _text(path, stream, shape) if is_text else _binary(path, stream, shape)
-        for at, raw, numbers in _readable(path, entries):
-            n_file += 1
-            try:
-                word = raw.decode()
-            except UnicodeDecodeError as error:
-                where = f"{path}, {'line' if is_text else 'word'} {at:,}"
-                raise ModelError(
-                    f"{where}: {raw[:40]!r} is not UTF-8 ({error.reason}); convert the file first"
-                ) from None
-            if wanted is not None and not wanted(word):
-                continue
-            if word in number:
-                duplicates += 1
-                continue
-            if len(number) == len(vectors):  # grows in place: no second copy of what is there
-                first = max(1, min(1024, _FIRST // (4 * shape.dim)))
-                vectors.resize((max(first, len(vectors) + 1, len(vectors) * 3 // 2), shape.dim), refcheck=False)
-            vectors[len(number)] = _numbers(path, at, word, numbers, shape)
-            number[word] = len(number)
-    if not n_file:
-        raise ModelError(f"{path} has no word vectors: expected a word and its numbers on each line")
-    if shape.n is not None and shape.n != n_file:
-        raise ModelError(f"{path}: the header says {shape.n:,} words, the file has {n_file:,}; is it cut off?")
-    vectors.resize((len(number), shape.dim), refcheck=False)
-    _warn(path, duplicates)
-    return WordVectors(list(number), vectors, n_file, duplicates)
-
-
 def detect_layout(path: Path, layout: Format = "auto") -> Layout:
     """The layout of a file, from its first lines. Raises ModelError for lines of no known format."""
-    if layout not in get_args(Format):
-        raise ConfigError(f"format={short(layout)}: no such choice{near(layout, get_args(Format))}")
+    convert_value("format", layout, Format)
     if path.name.endswith(".safetensors"):
         from safetensors import safe_open
 
@@ -156,45 +154,32 @@ def detect_layout(path: Path, layout: Format = "auto") -> Layout:
             with safe_open(path, framework="np") as file:
                 n, dim = file.get_slice("vectors").get_shape()
         except Exception as error:  # safetensors has an exception of its own for each mishap
-            raise ModelError(
-                f"{path}: no tensor 'vectors' (words, dim) in this safetensors file: {error_text(error)}"
-            ) from None
+            raise ModelError(f"{path}: no tensor 'vectors' (words, dim) in it: {error_text(error)}") from None
         return Layout("safetensors", False, n, dim)
     with _opened(path) as stream:
-        head = next(_readable(path, (stream.read(_PEEK) for _ in range(1)))).removeprefix(_MARK)
-    line, rest = re.match(rb"([^\r\n]*)(?:\r\n|\r|\n)?(.*)", head, re.DOTALL).groups()  # type: ignore[union-attr]
-    if not head.strip():
-        raise ModelError(f"{path} is empty: expected a word and its numbers on each line")
-    if header := _HEADER.fullmatch(line):
-        if max(map(len, header.groups())) > _DIGITS or int(header[2]) > _WIDEST:
-            says = line[:60].decode().strip()
-            raise ModelError(f"{path}, line 1: the header says {says!r}; expected at most {_WIDEST:,} numbers")
-        n, dim = int(header[1]), int(header[2])
-        if not dim:
-            raise ModelError(f"{path}, line 1: the header says vectors of 0 numbers")
-        second = re.split(rb"[\r\n]", rest, maxsplit=1)[0]
-        binary = layout == "binary" or (layout == "auto" and _is_binary(path, second, rest, dim))
-        return Layout("binary" if binary else "text", True, n, dim)
-    if layout == "binary":
-        raise ModelError(f"{path}: a binary file begins with a line `words dimension`; this one with {line[:40]!r}")
-    line = line.strip(b" \t")
-    dim = len(line.partition(b"\t")[2].split()) or len(line.split()) - 1
-    if not dim:
-        start = line[:40].decode("utf-8", "replace")
-        raise ModelError(f"{path}, line 1: expected a word and its numbers, got {start!r}")
+        head = stream.read(_PEEK).removeprefix(_MARK)
+        line, *rest = re.split(rb"\r\n|\r|\n", head, maxsplit=1)
+        if header := _HEADER.fullmatch(line):
+            dim = int(header[2]) if len(header[2]) < 9 else _WIDEST + 1
+            if not 0 < dim <= _WIDEST or len(header[1]) > 18:
+                raise ValueError(f"line 1: the header says {line[:60].decode()!r}; expected 1 to {_WIDEST:,} numbers")
+            is_binary = layout == "binary" or (layout == "auto" and _is_binary(path, b"".join(rest), dim))
+            return Layout("binary" if is_binary else "text", True, int(header[1]), dim)
+        if layout == "binary":
+            raise ValueError(f"a binary file begins with a line `words dimension`; this one with {line[:40]!r}")
+        dim = len(line.partition(b"\t")[2].split()) or len(line.split()) - 1
+        if dim < 1:
+            raise ValueError(f"line 1: expected a word and its numbers, got {line[:40].decode('utf-8', 'replace')!r}")
     return Layout("text", False, None, dim)
 
 
-def _is_binary(path: Path, second: bytes, rest: bytes, dim: int) -> bool:
+def _is_binary(path: Path, rest: bytes, dim: int) -> bool:
     """Whether what follows the header is no text: the name says so, or no line of numbers and bytes no text has."""
     if path.name.removesuffix(".gz").endswith(".bin"):
         return True
-    try:
-        values = [float(field) for field in second.split()[-dim:]]
-        if len(values) == dim and len(second.split()) > dim:
-            return False
-    except ValueError:
-        pass
+    fields = re.split(rb"[\r\n]", rest, maxsplit=1)[0].split()
+    if len(fields) > dim and all(map(_is_number, fields[-dim:])):
+        return False
     sample = rest[:4096]
     try:
         sample.decode("utf-8")
@@ -204,19 +189,22 @@ def _is_binary(path: Path, second: bytes, rest: bytes, dim: int) -> bool:
     return any(byte < 9 or 13 < byte < 32 for byte in sample)
 
 
-def _opened(path: Path) -> IO[bytes]:
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """The file's bytes. What can't be read, or isn't what was expected (a ValueError), is a ModelError that names the
+    file."""
     try:
-        return open_bytes(path)
-    except UNREADABLE as error:
-        raise ModelError(f"{path} can't be read: {error}") from None
+        with open_bytes(path) as stream:
+            yield stream
+    except (*UNREADABLE, ValueError) as error:
+        raise ModelError(f"{path}: {error}") from None
 
 
-def _readable(path: Path, entries: Iterator[T]) -> Iterator[T]:
-    """Yield the entries; errors of the disk or gzip become a ModelError that names the file."""
+def _decoded(raw: bytes, where: str) -> str:
     try:
-        yield from entries
-    except UNREADABLE as error:
-        raise ModelError(f"{path} can't be read to its end: {error}") from None
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{where}: {raw[:40]!r} is not UTF-8 ({error.reason}); convert the file first") from None
 
 
 def _text(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
@@ -230,12 +218,11 @@ def _text(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
             blank = blank or number
             continue
         if blank:
-            raise ModelError(f"{path}, line {blank}: empty; expected a word and {dim} numbers")
-        is_plain = line.count(b" ") == dim
+            raise ValueError(f"line {blank}: empty; expected a word and {dim} numbers")
         word, _, numbers = line.partition(b"\t" if b"\t" in line else b" ")
         if b"\t" in line:
             count = len(numbers.split())
-        elif is_plain:
+        elif line.count(b" ") == dim:
             count = dim
         else:  # a word with blanks
             fields = line.rsplit(None, dim)
@@ -244,8 +231,8 @@ def _text(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
                 count = len(line.split()) - 1  # nothing says that the last of the word is none of the numbers
         if count != dim:
             start = line[:40].decode("utf-8", "replace")
-            raise ModelError(f"{path}, line {number}: expected a word and {dim} numbers, got {count}: {start!r}")
-        yield number, word, numbers
+            raise ValueError(f"line {number}: expected a word and {dim} numbers, got {count}: {start!r}")
+        yield number, _decoded(word, f"line {number}"), numbers
 
 
 def _binary(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
@@ -258,14 +245,45 @@ def _binary(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
                 break
             more = stream.read(_BLOCK)
             if not more:
-                raise ModelError(f"{path} ends in word {number:,} of {shape.n:,}; is it cut off?")
+                raise ValueError(f"it ends in word {number:,} of {shape.n:,}; is it cut off?")
             buffer, at = buffer[at:] + more, 0
         if end < 0 or end - at > _LONGEST:
-            raise ModelError(f"{path}, word {number:,}: no word of a sensible length; has it {shape.dim} dimensions?")
-        yield number, buffer[at:end].lstrip(b"\n"), buffer[end + 1 : end + 1 + size]
+            raise ValueError(f"word {number:,}: no word of a sensible length; has it {shape.dim} dimensions?")
+        word = _decoded(buffer[at:end].lstrip(b"\n"), f"word {number:,}")
+        yield number, word, np.frombuffer(buffer, "<f4", shape.dim, end + 1)
         at = end + 1 + size
     if rest := (buffer[at:] + stream.read(64)).strip():
-        raise ModelError(f"{path}: bytes after word {shape.n:,}, the header's last ({rest[:20]!r})")
+        raise ValueError(f"bytes after word {shape.n:,}, the header's last ({rest[:20]!r})")
+
+
+def _safetensors(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
+    """The entries of a tensor `vectors`, its words a JSON list in the metadata."""
+    from safetensors import safe_open
+
+    try:
+        with safe_open(path, framework="np") as file:
+            words = json.loads((file.metadata() or {}).get("words", "null"))
+            vectors = file.get_tensor("vectors")
+    except Exception as error:  # NumPy lacks bfloat16, and JSON may be none
+        raise ValueError(f"its words and vectors can't be read: {error_text(error)}") from None
+    if not isinstance(words, list) or len(words) != len(vectors) or not all(isinstance(word, str) for word in words):
+        raise ValueError(f"expected `words` in the metadata, a JSON list of {len(vectors)} words")
+    if not vectors.size or not np.issubdtype(vectors.dtype, np.floating):
+        raise ValueError(f"{vectors.dtype} vectors of shape {vectors.shape}; expected floats (words, dim)")
+    yield from zip(range(1, len(words) + 1), words, vectors, strict=True)
+
+
+def _row(where: str, numbers: bytes | np.ndarray) -> np.ndarray:
+    """(dim,) finite float32 of the numbers of an entry, as text or an array."""
+    try:
+        x = numbers if isinstance(numbers, np.ndarray) else np.array([float(field) for field in numbers.split()])
+    except ValueError as error:
+        raise ValueError(f"{where}: expected numbers, {error}") from None
+    with np.errstate(over="ignore"):
+        x = x.astype(np.float32)
+    if not np.isfinite(x).all():
+        raise ValueError(f"{where}: NaN or an infinite number")
+    return x
 
 
 def _is_number(field: bytes) -> bool:
@@ -276,95 +294,7 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
-def _numbers(path: Path, at: int, word: str, numbers: bytes, shape: Layout) -> np.ndarray:
-    """(dim,) float32 of text, or of bytes."""
-    where = f"{path}, {'word' if shape.kind == 'binary' else 'line'} {at}, {word!r}"
-    try:
-        if shape.kind == "binary":
-            values = np.frombuffer(numbers, "<f4")
-        else:
-            values = np.array([float(field) for field in numbers.split()], np.float64)
-        if len(values) != shape.dim:
-            raise ValueError(f"{shape.dim} of them, got {len(values)}")
-        with np.errstate(over="ignore"):
-            values = values.astype(np.float32)
-    except ValueError as error:
-        raise ModelError(f"{where}: expected numbers, {error}") from None
-    if not np.isfinite(values).all():
-        raise ModelError(f"{where}: NaN or an infinite number")
-    return values
-
-
-def _read_safetensors(path: Path, wanted: Callable[[str], bool] | None) -> WordVectors:
-    from safetensors import safe_open
-
-    try:
-        with safe_open(path, framework="np") as file:
-            words = json.loads((file.metadata() or {}).get("words", "null"))
-            vectors = file.get_tensor("vectors")
-    except Exception as error:  # NumPy lacks bfloat16, and JSON may be none
-        raise ModelError(f"{path}: its words and vectors can't be read: {error_text(error)}") from None
-    if not isinstance(words, list) or len(words) != len(vectors) or not all(isinstance(word, str) for word in words):
-        raise ModelError(f"{path}: expected `words` in the metadata, a JSON list of {len(vectors)} words")
-    if not vectors.size or not np.issubdtype(vectors.dtype, np.floating):
-        raise ModelError(f"{path}: {vectors.dtype} vectors of shape {vectors.shape}; expected floats (words, dim)")
-    with np.errstate(over="ignore"):
-        vectors = vectors.astype(np.float32)
-    if len(broken := np.flatnonzero(~np.isfinite(vectors).all(1))):
-        raise ModelError(f"{path}, word {broken[0] + 1}, {words[broken[0]]!r}: NaN or an infinite number")
-    row_by_word: dict[str, int] = {}
-    duplicates = 0
-    for i, word in enumerate(words):
-        if wanted is None or wanted(word):
-            duplicates += row_by_word.setdefault(word, i) != i
-    _warn(path, duplicates)
-    return WordVectors(list(row_by_word), vectors[list(row_by_word.values())], len(words), duplicates)
-
-
-def _warn(path: Path, duplicates: int) -> None:
-    if duplicates:
-        log.warning("%s: %d words stand there more than once; the first vector of each is taken", path, duplicates)
-
-
-def write_text(path: Path, words: Sequence[str], vectors: np.ndarray) -> None:
-    """word2vec's text: a line `words dimension`, then each word with its numbers, 9 digits: exact in float32."""
-    with atomic_write(path) as part, part.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(f"{len(words)} {vectors.shape[1]}\n")
-        for word, row in zip(_writable(words), np.asarray(vectors, np.float32).tolist(), strict=True):
-            file.write(word + "".join(f" {value:.9g}" for value in row) + "\n")
-
-
-def write_binary(path: Path, words: Sequence[str], vectors: np.ndarray) -> None:
-    """word2vec's binary: the same header, then each word, a blank, little-endian float32 numbers and a line end."""
-    with atomic_write(path) as part, part.open("wb") as file:
-        file.write(f"{len(words)} {vectors.shape[1]}\n".encode())
-        for word, row in zip(_writable(words), np.asarray(vectors, "<f4"), strict=True):
-            file.write(word.encode() + b" " + row.tobytes() + b"\n")
-
-
-def write_safetensors(path: Path, words: Sequence[str], vectors: np.ndarray) -> None:
-    """A tensor `vectors` (words, dim) float32; the words are a JSON list under `words` in the metadata."""
-    from safetensors.numpy import save
-
-    metadata = {"words": json.dumps(list(words), ensure_ascii=False)}
-    # Not save_file: it makes a file that nobody but its owner may read.
-    with atomic_write(path) as part:
-        part.write_bytes(save({"vectors": np.ascontiguousarray(vectors, np.float32)}, metadata=metadata))
-
-
-def _writable(words: Sequence[str]) -> Iterator[str]:
-    for word in words:
-        if not word or word.split() != [word]:
-            raise ModelError(f"word2vec's formats can't hold the word {word!r}: it is empty or has white space")
-        yield word
-
-
-EXPORTS: dict[str, tuple[str, Callable[[Path, Sequence[str], np.ndarray], None]]] = {
-    "word2vec_text": ("vectors.txt", write_text),
-    "word2vec_binary": ("vectors.bin", write_binary),
-    "safetensors": ("vectors.safetensors", write_safetensors),
-}
-"""Format -> its file's name and its writer."""
+_ENTRIES = {"text": _text, "binary": _binary, "safetensors": _safetensors}
 
 
 class WordVectorEncoder(Encoder):
@@ -470,7 +400,7 @@ def word_vectors(*, path: str, lower: bool = False, format: Format = "auto") -> 
     digest = file_sha256(file)[:16]
 
     def read(wanted: Callable[[str], bool]) -> tuple[Sequence[str], np.ndarray]:
-        found = read_vectors(file, wanted=wanted, layout=format)
+        found = WordVectors.read(file, wanted=wanted, layout=format)
         return found.words, found.vectors
 
     identity = f"{digest}{f':{format}' if format != 'auto' else ''}"

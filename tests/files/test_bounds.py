@@ -16,9 +16,8 @@ import pytest
 
 from ctxexp import CtxexpError, Results
 from ctxexp.files.process import read_state
-from ctxexp.models import ElmoNetwork
+from ctxexp.models import ElmoNetwork, WordVectors
 from ctxexp.models.elmo.files import layout, read_weights, write_weights
-from ctxexp.models.word_vectors import read_vectors
 from tests import tiny_models
 from tests.bounded import UnboundedError, bounded
 from tests.made import results_with, told
@@ -115,14 +114,14 @@ def test_a_line_without_end_is_refused(tmp_path: Path, packed: bool) -> None:
     with pytest.raises(CtxexpError, match=message):
         bounded(lambda: text(path=str(path)), memory=1 << 28)
     with pytest.raises(CtxexpError, match=r"line 2 has more than 67,108,864 bytes|line 2: expected a word and 1 num"):
-        bounded(lambda: read_vectors(path), memory=1 << 28)
+        bounded(lambda: WordVectors.read(path), memory=1 << 28)
 
 
 @pytest.mark.parametrize("head", ["2 99999999999999999", f"2 {'9' * 5000}", f"{'9' * 5000} 3", "2 10000001"])
 def test_a_header_of_absurd_numbers_is_refused(tmp_path: Path, head: str) -> None:
     (tmp_path / "v.txt").write_text(f"{head}\nriver 1 2 3\nbank 1 2 3\n")
-    with pytest.raises(CtxexpError, match=r"v.txt, line 1: the header says '[\d ]+'; expected at most"):
-        bounded(lambda: read_vectors(tmp_path / "v.txt"))
+    with pytest.raises(CtxexpError, match=r"v.txt: line 1: the header says '[\d ]+'; expected 1 to"):
+        bounded(lambda: WordVectors.read(tmp_path / "v.txt"))
 
 
 @pytest.mark.parametrize("name", ["words.csv", "files.json"])

@@ -21,6 +21,7 @@ from ctxexp import Corpus, Results, measure
 from ctxexp.errors import DiskError, StoreError, TrackingError
 from ctxexp.files import atomic_write
 from ctxexp.jobs import describe
+from ctxexp.models import WordVectors
 from ctxexp.models.word_vectors import EXPORTS
 from ctxexp.report import Table, frame, write_file
 from ctxexp.report import page as report
@@ -99,7 +100,7 @@ def sweep_table(_: object) -> Table:
 
 TABLES = registry_of()
 offer(TABLES, "report", "table_t", sweep_table)
-VECTORS = ["a", "b"], np.random.default_rng(0).normal(size=(2, 200)).astype(np.float32)
+VECTORS = WordVectors(["a", "b"], np.random.default_rng(0).normal(size=(2, 200)).astype(np.float32))
 POINTS = Projection(["w"] * 200, [1] * 200, [0.5] * 200, [0.5] * 200, [0.5, 0.6], 200)
 WRITERS: dict[str, Callable[[Path], object]] = {
     "results": lambda folder: results().save(folder),
@@ -109,7 +110,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "figure": lambda folder: frame.save_figure(figure(), folder, "figure"),
     "projection": POINTS.save,
     "sweep table": lambda folder: write_tables([], folder, TABLES),
-    **{name: lambda folder, f=file, w=write: w(folder / f, *VECTORS) for name, (file, write) in EXPORTS.items()},
+    **{name: lambda folder, layout=name: VECTORS.save(folder, layout) for name in EXPORTS},
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,8 @@ import pytest
 
 from ctxexp import Corpus, Sentence, measure
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.models import WordVectorEncoder
-from ctxexp.models.word_vectors import EXPORTS, read_vectors, write_binary, write_safetensors, write_text
+from ctxexp.models import WordVectorEncoder, WordVectors
+from ctxexp.models.word_vectors import EXPORTS
 from ctxexp.report import shared_facts
 from ctxexp.testing import check
 from tests.composed import composed, forget_plugin_files, of
@@ -29,26 +29,19 @@ def vectors(n: int = len(WORDS), dim: int = 5) -> np.ndarray:
     return x
 
 
-@pytest.mark.parametrize("write", [write_text, write_binary, write_safetensors])
-def test_what_is_written_is_read_to_the_last_bit(
-    tmp_path: Path, write: Callable[[Path, list[str], np.ndarray], None]
-) -> None:
+@pytest.mark.parametrize("layout", EXPORTS)
+def test_what_is_written_is_read_to_the_last_bit(tmp_path: Path, layout: str) -> None:
     words = [w for w in WORDS if w.split() == [w]]
-    path = tmp_path / ("v.safetensors" if write is write_safetensors else "v")
-    write(path, words, vectors(len(words)))
-    got = read_vectors(path)
-    assert got.words == words
-    assert got.n_file == len(words)
-    assert got.dim == 5
+    got = WordVectors.read(WordVectors(words, vectors(len(words))).save(tmp_path, layout))
+    assert (got.words, got.n_file, got.dim) == (words, len(words), 5)
     assert got.vectors.dtype == np.float32
     assert got.vectors.tobytes() == vectors(len(words)).tobytes()
-
-
-def test_ten_thousand_random_bit_patterns_survive_text(tmp_path: Path) -> None:
     bits = np.random.default_rng(1).integers(0, 2**32, 10_000, dtype=np.uint64).astype(np.uint32).view(np.float32)
     x = np.where(np.isfinite(bits), bits, 0).astype(np.float32).reshape(100, 100)
-    write_text(tmp_path / "v.txt", [f"w{i}" for i in range(100)], x)
-    assert read_vectors(tmp_path / "v.txt").vectors.tobytes() == x.tobytes()
+    path = WordVectors([f"w{i}" for i in range(100)], x).save(tmp_path, layout)
+    assert WordVectors.read(path).vectors.tobytes() == x.tobytes()
+    (one,) = word_vectors(path=str(path)).encode(Corpus.of("c", [["w7", "w3"]]).sentences)
+    assert np.array_equal(one.layers[0], x[[7, 3]])
 
 
 TEXTS = {
@@ -68,14 +61,14 @@ TEXTS = {
 def test_text_as_it_comes(tmp_path: Path, name: str, zipped: bool) -> None:
     path = tmp_path / ("v.txt.gz" if zipped else "v.txt")
     path.write_bytes(gzip.compress(TEXTS[name].encode()) if zipped else TEXTS[name].encode())
-    got = read_vectors(path)
+    got = WordVectors.read(path)
     assert got.words == ["a", "b"]
     assert got.vectors.tolist() == np.array([[1, 2.5], [-1, 1e-3]], np.float32).tolist()
 
 
 def test_a_word_may_hold_blanks(tmp_path: Path) -> None:
     (tmp_path / "v").write_text("a 1 2\n. . . 3 4\nat me@here.org 5 6\n")
-    assert read_vectors(tmp_path / "v").words == ["a", ". . .", "at me@here.org"]
+    assert WordVectors.read(tmp_path / "v").words == ["a", ". . .", "at me@here.org"]
 
 
 @pytest.mark.parametrize("zipped", [False, True])
@@ -86,28 +79,24 @@ def test_binary_with_and_without_line_ends_over_many_blocks(tmp_path: Path, end:
     raw = f"{n} {dim}\n".encode() + b"".join(f"w{i} ".encode() + row.tobytes() + end for i, row in enumerate(x))
     path = tmp_path / ("v.gz" if zipped else "v")
     path.write_bytes(gzip.compress(raw, 1) if zipped else raw)
-    got = read_vectors(path)
+    got = WordVectors.read(path)
     assert got.words == [f"w{i}" for i in range(n)]
     assert got.vectors.tobytes() == x.tobytes()
 
 
-@pytest.mark.parametrize("write", [write_text, write_binary])
-def test_only_wanted_words_are_kept(tmp_path: Path, write: Callable[[Path, list[str], np.ndarray], None]) -> None:
-    words = [f"w{i}" for i in range(5000)]
+@pytest.mark.parametrize("layout", EXPORTS)
+def test_only_wanted_words_are_kept(tmp_path: Path, layout: str) -> None:
     x = np.random.default_rng(0).normal(size=(5000, 4)).astype(np.float32)
-    write(tmp_path / "v", words, x)
-    got = read_vectors(tmp_path / "v", wanted={"w3", "w4999", "absent"}.__contains__)
-    assert got.words == ["w3", "w4999"]
-    assert got.n_file == 5000
+    path = WordVectors([f"w{i}" for i in range(5000)], x).save(tmp_path, layout)
+    got = WordVectors.read(path, wanted={"w3", "w4999", "absent"}.__contains__)
+    assert (got.words, got.n_file) == (["w3", "w4999"], 5000)
     assert got.vectors.tolist() == x[[3, 4999]].tolist()
-    assert got.vectors.base is None
-    assert got.vectors.nbytes == 2 * 4 * 4
 
 
 def test_the_first_of_equal_words_counts_with_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "v").write_text("a 1\nb 2\na 3\na 4\nb 5\n")
     with caplog.at_level(logging.WARNING, "ctxexp"):
-        got = read_vectors(tmp_path / "v")
+        got = WordVectors.read(tmp_path / "v")
     assert got.vectors.tolist() == [[1], [2]]
     assert got.duplicates == 3
     assert len(caplog.records) == 1
@@ -121,58 +110,51 @@ ONE = b"a " + np.array([1, 2], "<f4").tobytes()
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"", r"v is empty: expected a word and its numbers"),
-        (b"\n\n", r"v is empty"),
-        (b"word\n", r"v, line 1: expected a word and its numbers, got 'word'"),
-        (b"2 0\n", r"v, line 1: the header says vectors of 0 numbers"),
-        (b"a 1 2\nb 1\n", r"v, line 2: expected a word and 2 numbers, got 1: 'b 1'"),
-        (b"a 1 2\nb 1 2 3\n", r"v, line 2: expected a word and 2 numbers, got 3: 'b 1 2 3'"),
-        (b"2 2\na 1 2\nb 1\n", r"v, line 3: expected a word and 2 numbers, got 1"),
-        (b"2 2\na 1 2\nb\xe9 1 2\n", r"v, line 3: b'b.xe9' is not UTF-8"),
-        (HEAD + ONE + b"\xe9" + ONE[1:], r"v, word 2: b'.xe9' is not UTF-8"),
-        (b"a 1 2\nb 1 x\n", r"v, line 2, 'b': expected numbers, could not convert"),
-        (b"a 1 2\nb 1 nan\n", r"v, line 2, 'b': NaN or an infinite number"),
-        (b"a 1 2\nb 1 1e99\n", r"v, line 2, 'b': NaN or an infinite number"),
-        (b"a 1 2\n\nb 1 2\n", r"v, line 2: empty; expected a word and 2 numbers"),
-        (b"3 2\na 1 2\nb 1 2\n", r"v: the header says 3 words, the file has 2; is it cut off\?"),
-        (b"1 2\na 1 2\nb 1 2\n", r"v: the header says 1 words, the file has 2"),
-        (b"0 2\n", r"v has no word vectors"),
-        (HEAD + ONE + b"\nb \x00\x00", r"v ends in word 2 of 2; is it cut off\?"),
-        (HEAD + ONE + b"b " + np.array([np.inf, 0], "<f4").tobytes(), r"v, word 2, 'b': NaN or an infinite"),
-        (HEAD + ONE + b"\nb" + ONE + b"\nmore", r"v: bytes after word 2, the header's last \(b'more'\)"),
-        (b"9 2\n" + ONE + b"\x00" * 20_000, r"v, word 2: no word of a sensible length; has it 2 dimensions\?"),
+        (b"", "line 1: expected"),
+        (b"word\n", "line 1: expected .*, got 'word'"),
+        (b"2 0\n", "line 1: the header says '2 0'"),
+        (b"a 1 2\nb 1\n", "line 2: expected a word and 2 numbers, got 1: 'b 1'"),
+        (b"a 1 2\nb 1 2 3\n", "line 2: expected a word and 2 numbers, got 3"),
+        (b"2 2\na 1 2\nb 1\n", "line 3: expected a word and 2 numbers, got 1"),
+        (b"2 2\na 1 2\nb\xe9 1 2\n", "line 3: .* is not UTF-8"),
+        (HEAD + ONE + b"\xe9" + ONE[1:], "word 2: .* is not UTF-8"),
+        (b"a 1 2\nb 1 x\n", "line 2, 'b': expected numbers"),
+        (b"a 1 2\nb 1 nan\n", "line 2, 'b': NaN or"),
+        (b"a 1 2\nb 1 1e99\n", "line 2, 'b': NaN or"),
+        (b"a 1 2\n\nb 1 2\n", "line 2: empty"),
+        (b"3 2\na 1 2\nb 1 2\n", "says 3 words, the file has 2"),
+        (b"0 2\n", "no word vectors"),
+        (HEAD + ONE + b"\nb \x00\x00", "ends in word 2 of 2"),
+        (HEAD + ONE + b"b " + np.array([np.inf, 0], "<f4").tobytes(), "word 2, 'b': NaN or"),
+        (HEAD + ONE + b"\nb" + ONE + b"\nmore", "bytes after word 2"),
+        (b"9 2\n" + ONE + b"\x00" * 20_000, "word 2: no word of a sensible length"),
     ],
 )  # fmt: skip
-def test_each_malformed_file_has_its_sentence(tmp_path: Path, raw: bytes, message: str) -> None:
+def test_a_malformed_file_is_refused_with_the_place(tmp_path: Path, raw: bytes, message: str) -> None:
     (tmp_path / "v").write_bytes(raw)
-    with pytest.raises(ModelError, match=message):
-        read_vectors(tmp_path / "v")
+    with pytest.raises(ModelError, match=f"v: .*{message}"):
+        WordVectors.read(tmp_path / "v")
 
 
 def test_more_mistakes(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"no file of word vectors at .*absent"):
-        read_vectors(tmp_path / "absent")
+    with pytest.raises(ModelError, match="absent"):
+        WordVectors.read(tmp_path / "absent")
     (tmp_path / "v").write_text("a 1 2\n")
     with pytest.raises(ConfigError, match=r"format='txt': no such choice; did you mean 'text'\?"):
-        read_vectors(tmp_path / "v", layout="txt")  # type: ignore[arg-type]
-    with pytest.raises(ModelError, match=r"a binary file begins with a line `words dimension`; this one with b'a 1 2'"):
-        read_vectors(tmp_path / "v", layout="binary")
+        WordVectors.read(tmp_path / "v", layout="txt")  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="a binary file begins with a line"):
+        WordVectors.read(tmp_path / "v", layout="binary")
     (tmp_path / "v.gz").write_bytes(gzip.compress(b"a 1 2\n" * 99_999)[:-20])
-    with pytest.raises(ModelError, match=r"v\.gz can't be read to its end"):
-        read_vectors(tmp_path / "v.gz")
+    with pytest.raises(ModelError, match=r"v\.gz"):
+        WordVectors.read(tmp_path / "v.gz")
     (tmp_path / "v.safetensors").write_bytes(b"nothing")
-    with pytest.raises(ModelError, match=r"no tensor 'vectors' \(words, dim\) in this safetensors file"):
-        read_vectors(tmp_path / "v.safetensors")
-    from safetensors.numpy import save_file
-
-    save_file({"vectors": np.ones((2, 3), np.float32)}, tmp_path / "w.safetensors")
-    with pytest.raises(ModelError, match=r"expected `words` in the metadata, a JSON list of 2 words"):
-        read_vectors(tmp_path / "w.safetensors")
-    for write in (write_text, write_binary):
-        with pytest.raises(ModelError, match=r"can't hold the word 'x y': it is empty or has white space"):
-            write(tmp_path / "u", ["x y"], np.ones((1, 2)))
-    write_safetensors(tmp_path / "u.safetensors", ["x y", ""], np.ones((2, 2)))
-    assert read_vectors(tmp_path / "u.safetensors", wanted="x y".__eq__).words == ["x y"]
+    with pytest.raises(ModelError, match="no tensor 'vectors'"):
+        WordVectors.read(tmp_path / "v.safetensors")
+    blank = WordVectors(["x y", ""], np.ones((2, 2), np.float32))
+    for layout in ("word2vec_text", "word2vec_binary"):
+        with pytest.raises(ModelError, match="can't hold the word 'x y'"):
+            blank.save(tmp_path, layout)
+    assert WordVectors.read(blank.save(tmp_path, "safetensors"), wanted="x y".__eq__).words == ["x y"]
 
 
 EYE = np.eye(3, dtype=np.float32)
@@ -182,14 +164,12 @@ NAMES = '["a", "b", "c"]'
 @pytest.mark.parametrize(
     ("vectors", "words", "message"),
     [
-        (np.where(EYE == 0, np.nan, EYE), NAMES, "word 1, 'a': NaN or an infinite number"),
-        (np.diag([1, 1, 1e300]), NAMES, "word 3, 'c': NaN or an infinite number"),
-        (EYE, "[1, 2, 3]", "expected `words` in the metadata, a JSON list of 3 words"),
-        (EYE, "[1", "its words and vectors can't be read: JSONDecodeError"),
-        (EYE, "[" * 100_000, "its words and vectors can't be read: RecursionError"),
-        (EYE.astype(np.int8), NAMES, r"int8 vectors of shape \(3, 3\); expected floats \(words, dim\)"),
-        (EYE[:, :0], NAMES, r"vectors of shape \(3, 0\); expected floats"),
-        (EYE[:0], "[]", r"vectors of shape \(0, 3\); expected floats"),
+        (np.where(EYE == 0, np.nan, EYE), NAMES, "word 1, 'a': NaN or"),
+        (np.diag([1, 1, 1e300]), NAMES, "word 3, 'c': NaN or"),
+        (EYE, "[1, 2, 3]", "a JSON list of 3 words"),
+        (EYE, "[1", "can't be read: JSONDecodeError"),
+        (EYE.astype(np.int8), NAMES, "int8 vectors"),
+        (EYE[:0], "[]", "shape .0, 3."),
     ],
 )
 def test_safetensors_hold_finite_floats_and_words(
@@ -199,34 +179,18 @@ def test_safetensors_hold_finite_floats_and_words(
 
     save_file({"vectors": np.ascontiguousarray(vectors)}, tmp_path / "v.safetensors", metadata={"words": words})
     with pytest.raises(ModelError, match=message):
-        read_vectors(tmp_path / "v.safetensors")
-
-
-def test_safetensors_of_a_type_that_numpy_lacks_are_refused(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    from safetensors.torch import save_file
-
-    save_file({"vectors": torch.eye(3, dtype=torch.bfloat16)}, tmp_path / "v.safetensors", metadata={"words": NAMES})
-    with pytest.raises(ModelError, match="its words and vectors can't be read: TypeError"):
-        read_vectors(tmp_path / "v.safetensors")
-
-
-def test_a_word_twice_in_safetensors_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    write_safetensors(tmp_path / "v.safetensors", ["a", "a", "b"], EYE)
-    found = read_vectors(tmp_path / "v.safetensors")
-    assert (found.words, found.duplicates) == (["a", "b"], 1)
-    assert "1 words stand there more than once" in caplog.text
+        WordVectors.read(tmp_path / "v.safetensors")
 
 
 def test_text_and_binary_can_be_forced(tmp_path: Path) -> None:
     """Bytes of numbers that happen to read as text."""
     raw = b"1 1\nw 1234"
     (tmp_path / "v").write_bytes(raw)
-    assert read_vectors(tmp_path / "v").vectors.tolist() == [[1234]]
+    assert WordVectors.read(tmp_path / "v").vectors.tolist() == [[1234]]
     (value,) = np.frombuffer(b"1234", "<f4").tolist()
-    assert read_vectors(tmp_path / "v", layout="binary").vectors.tolist() == [[value]]
+    assert WordVectors.read(tmp_path / "v", layout="binary").vectors.tolist() == [[value]]
     (tmp_path / "v.bin").write_bytes(raw)
-    assert math.isclose(read_vectors(tmp_path / "v.bin").vectors[0, 0], value)
+    assert math.isclose(WordVectors.read(tmp_path / "v.bin").vectors[0, 0], value)
 
 
 # The encoder.
@@ -313,7 +277,7 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
         def count_unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
             return len(sentences), 16
 
-    read = read_vectors(glove)
+    read = WordVectors.read(glove)
     spelling = Spelling("spelling", glove.name, read.dim, lambda wanted: (read.words, read.vectors))
     for name in ("spelling", "spelling"):  # anew, then from the cache
         spelling.name = name
@@ -327,15 +291,6 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
 
 
 def test_it_keeps_the_contract(tmp_path: Path) -> None:
-    words = sorted({w for s in Corpus.of("c", [["bank", "the"]]).sentences for w in s})
-    write_binary(tmp_path / "v.bin", words, np.random.default_rng(0).normal(size=(len(words), 8)).astype(np.float32))
-    report = check("model", lambda: word_vectors(path=str(tmp_path / "v.bin")))
+    path = WordVectors(["bank", "the"], vectors(2, 8)).save(tmp_path, "word2vec_binary")
+    report = check("model", lambda: word_vectors(path=str(path)))
     assert not report.failures
-
-
-@pytest.mark.parametrize("name", EXPORTS)
-def test_exports_are_models(tmp_path: Path, name: str) -> None:
-    file, write = EXPORTS[name]
-    write(tmp_path / file, ["a", "b"], np.array([[1, 2, 3], [4, 5, 6]]))
-    (one,) = word_vectors(path=str(tmp_path / file)).encode(Corpus.of("c", [["b", "a"]]).sentences)
-    assert one.layers.tolist() == [[[4, 5, 6], [1, 2, 3]]]

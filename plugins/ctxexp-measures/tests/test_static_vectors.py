@@ -20,7 +20,7 @@ import ctxexp
 from ctxexp import Corpus, Group, Results
 from ctxexp.command import registry
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp.models.word_vectors import read_vectors
+from ctxexp.models import WordVectors
 from ctxexp.report import axis_label
 from ctxexp.report.comparison import write_summary
 from ctxexp.report.terminal import table_texts
@@ -203,7 +203,7 @@ def test_exports_and_the_table_in_the_folder(data: Path, tmp_path: Path) -> None
     metric.outputs()["vectors"].write(tmp_path)
     words, vectors = metric.vectors()
     for file in ("vectors.txt", "vectors.bin", "vectors.safetensors"):
-        read = read_vectors(tmp_path / file)
+        read = WordVectors.read(tmp_path / file)
         assert read.words == words
         assert read.vectors.tobytes() == vectors.tobytes()
     rows = list(csv.DictReader((tmp_path / "benchmarks.csv").read_text(encoding="utf-8").splitlines()))
@@ -252,7 +252,7 @@ def test_from_a_file_of_vectors_through_the_whole_flow(data: Path, tmp_path: Pat
         folder=tmp_path / "out",
         progress=False,
     )
-    exported = read_vectors(tmp_path / "out" / "static_vectors" / "layer_00" / "vectors.bin")
+    exported = WordVectors.read(tmp_path / "out" / "static_vectors" / "layer_00" / "vectors.bin")
     assert sorted(exported.words) == sorted(WORDS[:28])
     own = WordSpace.of(exported.words, x[[WORDS.index(w) for w in exported.words]])
     expected = {s.benchmark: s for s in evaluate(own, load(data, NAMES)) if not s.part}
