@@ -433,17 +433,8 @@ def test_damaged_weights_are_named(tmp_path: Path, damage: str, message: str) ->
         (lambda o: o["char_cnn"].update(n_characters=261), "n_characters is 261, expected 262 .* change it to 262"),
         (lambda o: o["char_cnn"].update(activation="gelu"), "activation is 'gelu': Input should be 'relu' or 'tanh'"),
         (lambda o: o["lstm"].update(dim="many"), "lstm.dim is 'many': Input should be a valid integer"),
-        (lambda o: o["lstm"].update(dim=12.5), "lstm.dim is 12.5: Input should be a valid integer"),
-        (lambda o: o["lstm"].update(n_layers=0), "n_layers is 0: Input should be greater than or equal to 1"),
-        (lambda o: o["lstm"].update(n_layers=10**7), "n_layers is 10000000: Input should be less than or equal to 100"),
-        (lambda o: o["lstm"].update(cell_clip=-3), "cell_clip is -3: Input should be greater than or equal to 0"),
         (lambda o: o["lstm"].update(proj_clip=float("nan")), "proj_clip is nan: Input should be"),
-        (lambda o: o["lstm"].update(use_skip_connections="no"), "connections is 'no': Input should be a valid bool"),
-        (lambda o: o["char_cnn"].update(n_highway=-1), "n_highway is -1: Input should be greater than or equal to 0"),
-        (lambda o: o["char_cnn"].update(n_highway=10**7), "n_highway is 10000000: Input should be less than"),
-        (lambda o: o["char_cnn"].update(max_characters_per_token=2), "max_characters_per_token is 2: Input should be"),
         (lambda o: o["char_cnn"].update(filters=[[51, 2]]), "words of 50 characters don't hold the widest filter, 51"),
-        (lambda o: o["char_cnn"].update(filters=[]), "filters is .*: Tuple should have at least 1 item"),
         (lambda o: o.update(lstm=[1]), r"no lstm\.dim; is this"),
     ],
 )
@@ -457,13 +448,12 @@ def test_wrong_options_are_named(tmp_path: Path, change: Any, message: str) -> N
 
 
 def test_missing_and_unreadable_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"no ELMo options file at .*give options_file="):
-        read_options(tmp_path / "o.json")
     (tmp_path / "o.json").write_text("{")
     with pytest.raises(ModelError, match=r"o\.json can't be read as JSON"):
         read_options(tmp_path / "o.json")
-    with pytest.raises(ModelError, match=r"no ELMo weight file at .*give weight_file="):
-        read_weights(tmp_path / "w.hdf5", small())
+    for read in (read_options, partial(read_weights, options=small())):
+        with pytest.raises(ModelError, match="nowhere can't be read as "):
+            read(tmp_path / "nowhere")
     with pytest.raises(ModelError, match=r"options_file=.*nowhere\.json: no file at .*a path or an http"):
         elmo(options_file=str(tmp_path / "nowhere.json"), weight_file="w")
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 from pydantic import AliasPath, BeforeValidator, Field, StrictBool, TypeAdapter, ValidationError
@@ -93,36 +93,55 @@ def read_options(path: Path) -> ElmoOptions:
     """The options in the JSON file `path`."""
     try:
         content = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise ModelError(f"no ELMo options file at {path}; give options_file=<path of an options.json>") from None
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path} can't be read as JSON ({error}); expected an ELMo options.json") from None
     return ElmoOptions.parse(content, str(path))
 
 
+class Part(NamedTuple):
+    """A parameter of the network, how it lies in the file, and the shape of each of its datasets there."""
+
+    ours: str
+    way: str  # one of `WAYS`
+    shapes: Mapping[str, tuple[int, ...]]
+
+
+Arrays = Sequence[np.ndarray]
+WAYS: dict[str, tuple[Callable[[Arrays], np.ndarray], Callable[[np.ndarray], Arrays]]] = {
+    "same": (lambda parts: parts[0], lambda x: [x]),
+    "transposed": (lambda parts: parts[0].T, lambda x: [x.T]),
+    "filter": (lambda parts: parts[0][0].transpose(2, 1, 0), lambda x: [x.transpose(2, 1, 0)[None]]),
+    "side by side": (lambda parts: np.concatenate(parts, axis=-1), lambda x: np.split(x, 2, axis=-1)),
+    "stacked": (np.stack, list),
+}
+"""Way -> the parameter from its datasets, and the datasets of the parameter."""
+
+
+def parts(options: ElmoOptions) -> Iterator[Part]:
+    """All parameters of the network, by their names in `ElmoNetwork.state_dict`."""
+    width, cells, n = options.projection, options.cells, options.n_filters
+    yield Part("tokens.characters", "same", {"char_embed": (options.n_characters - 1, options.character_dim)})
+    for i, (reach, number) in enumerate(options.filters):
+        yield Part(f"tokens.filters.{i}", "filter", {f"CNN/W_cnn_{i}": (1, reach, options.character_dim, number)})
+        yield Part(f"tokens.biases.{i}", "same", {f"CNN/b_cnn_{i}": (number,)})
+    for j in range(options.n_highway):
+        for ours, theirs, shape in (("weight", "W", (n, n)), ("bias", "b", (n,))):
+            shapes = {f"CNN_high_{j}/{theirs}_{gate}": shape for gate in ("carry", "transform")}
+            yield Part(f"tokens.highways.{j}.{ours}", "side by side", shapes)
+    if options.has_projection:
+        yield Part("tokens.projection.weight", "transposed", {"CNN_proj/W_proj": (n, width)})
+        yield Part("tokens.projection.bias", "same", {"CNN_proj/b_proj": (width,)})
+    gates = 4 * cells
+    lstm = (("weight", "W_0", (2 * width, gates)), ("bias", "B", (gates,)), ("project", "W_P_0", (cells, width)))
+    for layer in range(options.n_layers):
+        for ours, theirs, shape in lstm:
+            cell = f"RNN/MultiRNNCell/Cell{layer}/LSTMCell/{theirs}"
+            yield Part(f"layers.{layer}.{ours}", "stacked", {f"RNN_{d}/{cell}": shape for d in range(2)})
+
+
 def layout(options: ElmoOptions) -> dict[str, tuple[int, ...]]:
     """The shape of each dataset of the weight file, by its name."""
-    shapes: dict[str, tuple[int, ...]] = {"char_embed": (options.n_characters - 1, options.character_dim)}
-    for i, (width, number) in enumerate(options.filters):
-        shapes[f"CNN/W_cnn_{i}"] = (1, width, options.character_dim, number)
-        shapes[f"CNN/b_cnn_{i}"] = (number,)
-    n = options.n_filters
-    for j in range(options.n_highway):
-        for gate in ("carry", "transform"):
-            shapes[f"CNN_high_{j}/W_{gate}"], shapes[f"CNN_high_{j}/b_{gate}"] = (n, n), (n,)
-    if options.has_projection:
-        shapes["CNN_proj/W_proj"], shapes["CNN_proj/b_proj"] = (n, options.projection), (options.projection,)
-    for d in range(2):
-        for layer in range(options.n_layers):
-            cell = cell_name(d, layer)
-            shapes[f"{cell}/W_0"] = (2 * options.projection, 4 * options.cells)
-            shapes[f"{cell}/B"] = (4 * options.cells,)
-            shapes[f"{cell}/W_P_0"] = (options.cells, options.projection)
-    return shapes
-
-
-def cell_name(direction: int, layer: int) -> str:
-    return f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+    return {name: shape for part in parts(options) for name, shape in part.shapes.items()}
 
 
 def read_weights(path: Path, options: ElmoOptions) -> dict[str, Tensor]:
@@ -130,20 +149,17 @@ def read_weights(path: Path, options: ElmoOptions) -> dict[str, Tensor]:
     import h5py
 
     try:
-        file = h5py.File(path, "r")
-    except FileNotFoundError:
-        raise ModelError(f"no ELMo weight file at {path}; give weight_file=<path of an HDF5 file>") from None
-    except OSError as error:
-        raise ModelError(f"{path} can't be read as HDF5 ({error}); is it a whole ELMo weight file?") from None
-    with file:
-        try:
+        with h5py.File(path, "r") as file:
             arrays = _read(file, path, layout(options))
-        except (OSError, RuntimeError, KeyError, ValueError) as error:  # what HDF5 says of damage within
-            raise ModelError(f"{path} can't be read as HDF5 ({error}); is it a whole ELMo weight file?") from None
+    except (OSError, RuntimeError, KeyError, ValueError) as error:  # what HDF5 says of damage within
+        raise ModelError(f"{path} can't be read as HDF5 ({error}); is it a whole ELMo weight file?") from None
     for name, array in arrays.items():
         if not np.isfinite(array).all():
             raise ModelError(f"{path}: dataset {name!r} holds NaN or infinite values; the file is damaged")
-    return _to_state(arrays, options)
+    import torch
+
+    state = {part.ours: WAYS[part.way][0]([arrays[name] for name in part.shapes]) for part in parts(options)}
+    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in state.items()}
 
 
 def _read(file: h5py.File, path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
@@ -174,51 +190,15 @@ def _read(file: h5py.File, path: Path, shapes: Mapping[str, tuple[int, ...]]) ->
     return arrays
 
 
-def _to_state(arrays: Mapping[str, np.ndarray], options: ElmoOptions) -> dict[str, Tensor]:
-    """File arrays -> the network's parameters."""
-    import torch
-
-    state: dict[str, np.ndarray] = {"tokens.characters": arrays["char_embed"]}
-    for i in range(len(options.filters)):
-        state[f"tokens.filters.{i}"] = arrays[f"CNN/W_cnn_{i}"][0].transpose(2, 1, 0)
-        state[f"tokens.biases.{i}"] = arrays[f"CNN/b_cnn_{i}"]
-    for j in range(options.n_highway):
-        for ours, theirs in (("weight", "W"), ("bias", "b")):
-            parts = [arrays[f"CNN_high_{j}/{theirs}_{gate}"] for gate in ("carry", "transform")]
-            state[f"tokens.highways.{j}.{ours}"] = np.concatenate(parts, axis=-1)
-    if options.has_projection:
-        state["tokens.projection.weight"] = arrays["CNN_proj/W_proj"].T
-        state["tokens.projection.bias"] = arrays["CNN_proj/b_proj"]
-    for layer in range(options.n_layers):
-        for ours, theirs in (("weight", "W_0"), ("bias", "B"), ("project", "W_P_0")):
-            state[f"layers.{layer}.{ours}"] = np.stack([arrays[f"{cell_name(d, layer)}/{theirs}"] for d in range(2)])
-    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in state.items()}
-
-
 def write_options(path: Path, options: ElmoOptions) -> None:
     """Write `options` as an `options.json` of AllenNLP's layout."""
-
-    def finite_or_none(value: float) -> float | None:
-        return None if value == float("inf") else value
-
-    content = {
-        "lstm": {
-            "cell_clip": finite_or_none(options.cell_clip),
-            "proj_clip": finite_or_none(options.projection_clip),
-            "use_skip_connections": options.skip,
-            "n_layers": options.n_layers,
-            "projection_dim": options.projection,
-            "dim": options.cells,
-        },
-        "char_cnn": {
-            "embedding": {"dim": options.character_dim},
-            "filters": [list(pair) for pair in options.filters],
-            "n_highway": options.n_highway,
-            "n_characters": options.n_characters,
-            "max_characters_per_token": options.word_width,
-            "activation": options.activation,
-        },
-    }
+    content: dict[str, Any] = {}
+    for name, typed in get_type_hints(ElmoOptions, include_extras=True).items():
+        *above, last = map(str, get_args(typed)[-1].validation_alias.path)
+        place = content
+        for key in above:
+            place = place.setdefault(key, {})
+        place[last] = None if (value := getattr(options, name)) == float("inf") else value
     path.write_text(json.dumps(content, indent=2) + "\n", "utf-8")
 
 
@@ -226,28 +206,8 @@ def write_weights(path: Path, state: Mapping[str, Tensor], options: ElmoOptions,
     """Write the network's `state_dict()` as HDF5 in AllenNLP's layout; `dtype` "float16" halves the file."""
     import h5py
 
-    arrays = _file_arrays({name: value.detach().float().cpu() for name, value in state.items()}, options)
     with h5py.File(path, "w") as file:
-        for name in layout(options):
-            file.create_dataset(name, data=arrays[name].astype(dtype))
-
-
-def _file_arrays(state: Mapping[str, Tensor], options: ElmoOptions) -> dict[str, np.ndarray]:
-    """The arrays of the file by name, from the network's parameters: the inverse of reading."""
-    values = {name: value.numpy() for name, value in state.items()}
-    arrays: dict[str, np.ndarray] = {"char_embed": values["tokens.characters"]}
-    for i in range(len(options.filters)):
-        arrays[f"CNN/W_cnn_{i}"] = values[f"tokens.filters.{i}"].transpose(2, 1, 0)[None]
-        arrays[f"CNN/b_cnn_{i}"] = values[f"tokens.biases.{i}"]
-    for j in range(options.n_highway):
-        for ours, theirs in (("weight", "W"), ("bias", "b")):
-            parts = np.split(values[f"tokens.highways.{j}.{ours}"], 2, axis=-1)
-            arrays |= {f"CNN_high_{j}/{theirs}_{g}": p for g, p in zip(("carry", "transform"), parts, strict=True)}
-    if options.has_projection:
-        arrays["CNN_proj/W_proj"] = values["tokens.projection.weight"].T
-        arrays["CNN_proj/b_proj"] = values["tokens.projection.bias"]
-    for layer in range(options.n_layers):
-        for ours, theirs in (("weight", "W_0"), ("bias", "B"), ("project", "W_P_0")):
-            for d in range(2):
-                arrays[f"{cell_name(d, layer)}/{theirs}"] = values[f"layers.{layer}.{ours}"][d]
-    return arrays
+        for part in parts(options):
+            arrays = WAYS[part.way][1](state[part.ours].detach().float().cpu().numpy())
+            for name, array in zip(part.shapes, arrays, strict=True):
+                file.create_dataset(name, data=array.astype(dtype))
