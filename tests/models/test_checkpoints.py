@@ -170,7 +170,7 @@ def test_offline_and_not_cached_is_one_clear_message(cache: Path, monkeypatch: p
     )
     assert str(cache / "models--google-bert--bert-base-cased") in message
     assert str(cache / "models--bert-base-cased") in message
-    assert "http://127.0.0.1:9 can't be reached" in message
+    assert "the hub at http://127.0.0.1:9 gives none" in message
     assert (
         f"hf download google-bert/bert-base-cased --revision {checkpoints.PUBLISHED_CHECKPOINTS['bert'].revision}"
         in message
@@ -178,7 +178,7 @@ def test_offline_and_not_cached_is_one_clear_message(cache: Path, monkeypatch: p
     assert "HF_HOME" in message
     assert "model.checkpoint=<folder>" in message
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ModelError, match=r"no checkpoint gpt3: .*\(HF_HUB_OFFLINE is set\)"):
+    with pytest.raises(ModelError, match=r"no checkpoint gpt3: .*offline"):
         Checkpoint.of("gpt3")
 
 
@@ -199,11 +199,11 @@ def test_download_once_then_cache(hub: list[str], tiny: Path) -> None:
 
 
 def test_what_the_hub_answers_is_said(hub: list[str]) -> None:
-    with pytest.raises(ModelError, match=r"me/pickled holds pickled weights only \(pytorch_model.bin\)"):
+    with pytest.raises(ModelError, match="me/pickled has no safetensors"):
         Checkpoint.of("me/pickled")
-    with pytest.raises(ModelError, match=r"127.0.0.1:\d+ has no model me/none \(or it is private"):
+    with pytest.raises(ModelError, match=r"127.0.0.1:\d+ gives no me/none: .*Repository Not Found"):
         Checkpoint.of("me/none")
-    with pytest.raises(ModelError, match="has me/tiny, but no revision v9"):
+    with pytest.raises(ModelError, match=r"gives no me/tiny at revision v9: .*Revision Not Found"):
         Checkpoint.of("me/tiny", "v9")
 
 
@@ -217,10 +217,7 @@ def test_messages(tiny: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"has no config.json, so it is no transformers checkpoint"):
         checkpoints.describe(tmp_path, source="x")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(ModelError, match=r"has no model.safetensors, or lacks a part"):
-        checkpoints.describe(tmp_path, source="x")
-    (tmp_path / "pytorch_model.bin").write_bytes(b"")
-    with pytest.raises(ModelError, match=r"pickled weights only \(pytorch_model.bin\); ctxexp loads safetensors"):
+    with pytest.raises(ModelError, match=r"has no model.safetensors, or lacks a part.* save_pretrained"):
         checkpoints.describe(tmp_path, source="x")
 
 
@@ -236,25 +233,11 @@ def test_a_sharded_checkpoint_needs_every_part(tiny: Path, tmp_path: Path) -> No
     assert len(checkpoints.describe(tmp_path, source="x").weights_hash) == 16
 
 
-@pytest.mark.parametrize(
-    ("index", "reason"),
-    [
-        ("", "JSONDecodeError"),
-        ("[]", "TypeError"),
-        ("{}", "KeyError: 'weight_map'"),
-        ('{"weight_map": 7}', "AttributeError"),
-        ('{"metadata": {}, "weight_map": {"a": 7}}', "TypeError"),
-        ('{"metadata": {}, "weight_map": {"a": ["b"]}}', "TypeError"),
-        ('{"metadata": {}, "weight_map": {"a": "../model.safetensors"}}', "it names"),
-        ("\\udcff", "JSONDecodeError"),
-    ],
-)
-def test_a_damaged_index_of_shards_is_named(tmp_path: Path, index: str, reason: str) -> None:
+@pytest.mark.parametrize("index", ["", "[]", "{}", '{"weight_map": 7}', '{"weight_map": {"a": ["b"]}}'])
+def test_a_damaged_index_of_shards_is_named(tmp_path: Path, index: str) -> None:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model.safetensors.index.json").write_text(index)
-    with pytest.raises(
-        ModelError, match=rf"index.json is no index of weights \({reason}.*: expected a JSON object with"
-    ):
+    with pytest.raises(ModelError, match=r"index.json is no index of weights .*copy or download it again"):
         checkpoints.describe(tmp_path, source="x")
 
 

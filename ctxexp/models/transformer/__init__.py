@@ -10,10 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ctxexp.errors import ModelError
+from ctxexp.errors import ModelError, error_text, line
 from ctxexp.files import file_sha256, user_path
 from ctxexp.models.transformer.gguf import check_gguf
 
+CONVERT = (
+    "Pickled weights run whatever code they hold: if you trust them, convert them once, by "
+    "AutoModel.from_pretrained(old) and its save_pretrained(new), and the tokenizer likewise; then checkpoint=new"
+)
 HUB_SECONDS = 5.0  # how long the hub may take to answer before it counts as out of reach; HF_HUB_ETAG_TIMEOUT sets it
 
 
@@ -187,10 +191,7 @@ def describe(folder: Path, *, source: str, revision: str = "", by_name: bool = F
         raise ModelError(f"{folder} has no config.json, so it is no transformers checkpoint{hint}")
     weights = weight_files(folder)
     if not weights:
-        pickles = sorted(p.name for p in folder.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".ckpt"))
-        if pickles:
-            raise ModelError(_pickled(str(folder), pickles))
-        raise ModelError(f"{folder} has no model.safetensors, or lacks a part that its index names")
+        raise ModelError(f"{folder} has no model.safetensors, or lacks a part that its index names. {CONVERT}")
     hashes = {path.name: _sha256(path, by_name=by_name) for path in weights}
     others = [p for p in folder.iterdir() if p.is_file() and _changes_vectors(p) and p.name not in hashes]
     every = hashes | {path.name: _sha256(path, by_name=by_name) for path in others}
@@ -211,10 +212,12 @@ _IGNORED = {"generation_config.json", "README.txt", "requirements.txt"}  # these
 ADAPTER = "adapter_model.safetensors"
 
 
+SUFFIXES = (".json", ".txt", ".model", ".py", ".codes", ".bpe", ".tiktoken", ".spm")
+
+
 def _changes_vectors(path: Path) -> bool:
     """Whether a file may be read with a model's weights: settings, a tokenizer's files, code, an adapter."""
-    kinds = (".json", ".txt", ".model", ".py", ".codes", ".bpe", ".tiktoken", ".spm")
-    return (path.suffix in kinds and path.name not in _IGNORED) or path.name == ADAPTER
+    return (path.suffix in SUFFIXES and path.name not in _IGNORED) or path.name == ADAPTER
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -230,16 +233,9 @@ def weight_files(folder: Path) -> list[Path]:
 def _indexed(index: Path) -> set[str]:
     """The files that an index of shards names."""
     try:
-        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-        if all(Path(name).name == name for name in names):
-            return names
-        reason = f"it names {sorted(names)[:3]}"
+        return {Path(name).name for name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"{type(error).__name__}: {error}"
-    raise ModelError(
-        f"{index} is no index of weights ({reason}): expected a JSON object with a weight_map, which gives each weight "
-        "its .safetensors file in the same folder; copy or download it again"
-    )
+        raise ModelError(f"{index} is no index of weights ({error_text(error)}); copy or download it again") from None
 
 
 def _combine(hashes: dict[str, str]) -> str:
@@ -254,49 +250,32 @@ def _sha256(path: Path, *, by_name: bool = False) -> str:
     return file_sha256(path)
 
 
-def _pickled(where: str, pickles: list[str]) -> str:
-    return (
-        f"{where} holds pickled weights only ({', '.join(pickles)}); ctxexp loads safetensors, because loading "
-        "a pickle runs whatever code it holds. If you trust it, convert it once: "
-        "AutoModel.from_pretrained(old).save_pretrained(new), and the tokenizer likewise; then checkpoint=new"
-    )
-
-
 def _download(ids: tuple[str, ...], revision: str | None, *, by_name: bool) -> Checkpoint:
     from huggingface_hub import HfApi, constants, snapshot_download
-    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     name = ids[0]
     at = f" at revision {revision}" if revision else ""
-    if constants.HF_HUB_OFFLINE:
-        raise ModelError(_nowhere(ids, at, "HF_HUB_OFFLINE is set"))
     try:
-        info = HfApi().model_info(name, revision=revision, timeout=hub_seconds())
-    except GatedRepoError as error:
-        raise ModelError(f"{name} is gated: accept its terms on {constants.ENDPOINT}/{name}, then log in") from error
-    except RevisionNotFoundError as error:
-        raise ModelError(f"{constants.ENDPOINT} has {name}, but no revision {revision}") from error
-    except RepositoryNotFoundError as error:
-        raise ModelError(f"{constants.ENDPOINT} has no model {name} (or it is private: hf auth login)") from error
-    except Exception as error:  # which exceptions mean "no network" depends on the hub library's HTTP client
-        raise ModelError(_nowhere(ids, at, f"{type(error).__name__}: {error}")) from error
-    files = [sibling.rfilename for sibling in info.siblings or [] if "/" not in sibling.rfilename]
-    weights = [f for f in files if re.fullmatch(r"model(-\d+-of-\d+)?\.safetensors", f)]
-    if not weights:
-        raise ModelError(_pickled(name + at, [f for f in files if f.endswith(".bin")] or ["no weights that it knows"]))
-    patterns = weights + [f for f in files if _changes_vectors(Path(f))]
-    try:
+        info = HfApi().model_info(name, revision=revision, timeout=hub_seconds())  # the download itself tries for long
+        if not any(file.rfilename.endswith(".safetensors") for file in info.siblings or ()):
+            raise ModelError(f"{name}{at} has no safetensors. {CONVERT}")
         folder = Path(
             snapshot_download(
                 name,
-                revision=revision,  # not info.sha, or the cache would not know the branch when offline
-                allow_patterns=patterns,
+                revision=revision,
+                allow_patterns=["model.safetensors", "model-*-of-*.safetensors", ADAPTER, *(f"*{s}" for s in SUFFIXES)],
+                ignore_patterns=["*/*", *_IGNORED],
                 etag_timeout=hub_seconds(),
                 endpoint=constants.ENDPOINT,
             )
         )
-    except Exception as error:  # likewise
-        raise ModelError(f"the download of {name}{at} broke off: {type(error).__name__}: {error}; run again") from error
+    except (RepositoryNotFoundError, RevisionNotFoundError) as error:  # one that is gated among these
+        raise ModelError(f"{constants.ENDPOINT} gives no {name}{at}: {line(str(error))}") from None
+    except ModelError:
+        raise
+    except Exception as error:  # which exceptions mean "no network" depends on the hub library's HTTP client
+        raise ModelError(_nowhere(ids, at, error_text(error))) from None
     return describe(folder, source=name, revision=folder.name, by_name=by_name)
 
 
@@ -312,9 +291,9 @@ def _nowhere(ids: tuple[str, ...], at: str, why: str) -> str:
 
     where = " or ".join(str(Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}") for name in ids)
     return (
-        f"no checkpoint {ids[0]}{at}: not in the hub's cache ({where}), and the hub at {constants.ENDPOINT} can't be "
-        f"reached ({why}). Either run `hf download {ids[0]}{at.replace(' at revision', ' --revision')}` on a machine "
-        "with network and point HF_HOME at its cache, or give a folder with model.checkpoint=<folder>"
+        f"no checkpoint {ids[0]}{at}: not in the hub's cache ({where}), and the hub at {constants.ENDPOINT} gives "
+        f"none ({why}). Either run `hf download {ids[0]}{at.replace(' at revision', ' --revision')}` on a machine with "
+        "network and point HF_HOME at its cache, or give a folder with model.checkpoint=<folder>"
     )
 
 
