@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ctxexp.errors import TrackingError
 from ctxexp.files import disk_error_message, is_disk_full, user_path
@@ -232,15 +232,15 @@ def tracking_errors(what: str, advice: str = "") -> Iterator[None]:
     from mlflow.exceptions import MlflowException
     from requests import RequestException
     from sqlalchemy.exc import SQLAlchemyError
-    from urllib3.exceptions import HTTPError
 
-    errors = (MlflowException, RequestException, HTTPError, SQLAlchemyError, sqlite3.Error, ImportError, OSError)
+    errors = (MlflowException, RequestException, SQLAlchemyError, sqlite3.Error, ImportError, OSError)
     try:
         yield
     except errors as error:
-        first: BaseException = error
-        while isinstance(below := first.__cause__ or first.__context__, errors):
-            first = below
+        first = below = cast(BaseException, error)
+        while cause := below.__cause__ or below.__context__:
+            below = cause
+            first = below if isinstance(below, errors) else first
         if isinstance(first, OSError) and is_disk_full(first):
             reason = disk_error_message(first)
         else:
