@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import is_dataclass, replace
-from importlib.metadata import entry_points
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -151,7 +151,10 @@ def job_key(config: Config, data_digest: str, encoder: str, version: str) -> str
 def code_of(distribution: str) -> str:
     """Hex digits that change with the code of a distribution's plugins, since in an editable install the code changes
     while the version doesn't; empty for a plugin file, whose version is its content."""
-    entries = [entry for entry in entry_points(group=GROUP) if entry.dist and entry.dist.name == distribution]
+    try:
+        entries = metadata.distribution(distribution).entry_points.select(group=GROUP)
+    except (metadata.PackageNotFoundError, ValueError):  # ValueError: of an empty name
+        return ""
     modules = {entry.module.partition(".")[0] for entry in entries}
     files = [Path(spec.origin) for module in sorted(modules) if (spec := find_spec(module)) and spec.origin]
     return " ".join(package_digest(file.parent if file.name == "__init__.py" else file) for file in files)

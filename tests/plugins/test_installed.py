@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 RUN = "dataset=text dataset.limit=4 min_contexts=2 metric=self_similarity bootstrap=0 sink=none"
 PLUGIN = """
 import ctxexp
@@ -68,26 +66,27 @@ def test_what_a_distribution_supplies_is_its_own_whatever_its_entry_is_called(tm
     assert listed["ctxexp-two"] == ["model=two"]
 
 
-@pytest.mark.parametrize("damage", ["no sign", "binary", "nameless", "no metadata"])
-def test_damaged_metadata_of_another_package_is_a_warning(damage: str, tmp_path: Path) -> None:
+def test_damaged_metadata_of_another_package_is_a_warning(tmp_path: Path) -> None:
     site = tmp_path / "site"
     install(site, "one", "1.0")
-    other = site / (".dist-info" if damage == "nameless" else "other-1.0.dist-info")
-    other.mkdir()
-    entries = {
-        "no sign": b"[console_scripts]\nother\n",
-        "binary": bytes(range(120, 250)),
-        "no metadata": b"[ctxexp]\nx = os\n",
+    damaged = {
+        "nosign-1.0.dist-info": b"[console_scripts]\nother\n",
+        "binary-1.0.dist-info": bytes(range(120, 250)),
+        "nometadata-1.0.dist-info": b"[ctxexp]\nx = os\n",
+        ".dist-info": b"",  # nameless
     }
-    if damage in entries:
-        (other / "entry_points.txt").write_bytes(entries[damage])
+    for name, entries in damaged.items():
+        (site / name).mkdir()
+        if entries:
+            (site / name / "entry_points.txt").write_bytes(entries)
     plugins, _ = measured(site, tmp_path, "one")
     assert plugins == {"models": "ctxexp-one 1.0"}
     done = ctxexp(site, "--help", "model=one")
     assert done.returncode == 0
-    (warning,) = done.stderr.strip().splitlines()[1:]  # behind what the plugin prints
-    assert warning.startswith("warning: ")
-    assert str(other) in warning
+    warnings = done.stderr.strip().splitlines()[1:]  # behind what the plugin prints
+    assert all(line.startswith("warning: ") for line in warnings)
+    for name in damaged:
+        assert any(str(site / name) in line for line in warnings), done.stderr
 
 
 def test_a_plugin_in_an_archive_is_refused(tmp_path: Path) -> None:
