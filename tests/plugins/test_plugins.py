@@ -594,6 +594,7 @@ def test_a_file_works_in_every_worker_of_a_sweep(tmp_path: Path) -> None:
     write(tmp_path)
     words = ["-m", "ctxexp", "-m", "plugins=[./mine.py]", "model=bits", "model.broken=false,true"]
     words += ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "metric=anisotropy", "bootstrap=5", "baseline=b100"]
+    words += ["sink=none"]
     done = command(tmp_path, *words)
     assert done.returncode == 1, done.stdout + done.stderr
     assert done.stdout.startswith("bits broken=True: failed, "), done.stdout

@@ -238,7 +238,8 @@ def test_the_lines_of_the_action_catch_a_changed_checkpoint(
     assert len(lines) == 1
     shutil.copytree(mini("bert"), tmp_path / "model")
     monkeypatch.chdir(tmp_path)
-    assert run_command_line(["pin", "huggingface model.checkpoint=./model", "out=model.pin"]) == 0
+    pinned = ["pin", "huggingface model.checkpoint=./model", "out=model.pin", "occurrences=100", "dtypes=float32"]
+    assert run_command_line(pinned) == 0
 
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = {

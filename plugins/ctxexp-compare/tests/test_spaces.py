@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -22,6 +19,7 @@ import ctxexp
 from ctxexp import CtxexpError
 from ctxexp.command import typed_model
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
+from tests.composed import run_command_line
 from tests.shipped import mini
 
 SENTENCES = [
@@ -106,19 +104,16 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = f"-m model=elmo weights=mini,untrained dataset=text dataset.path={folder / 'text.txt'}"
     words += " sink=compare sink.compare.sample=40"
     words += " metric=anisotropy tracking.folder=mlruns min_contexts=2 bootstrap=50"
-    env = {**os.environ, "CTXEXP_CACHE": str(tmp_path_factory.getbasetemp() / "compare")}
-    done = subprocess.run(
-        [sys.executable, "-m", "ctxexp", *words.split()], cwd=folder, env=env, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("CTXEXP_CACHE", str(tmp_path_factory.getbasetemp() / "compare"))
+        assert run_command_line(words.split()) == 0
     [found] = (folder / "mlruns" / "results").iterdir()
     return found
 
 
 @pytest.mark.slow
 def test_sweep_verb_and_face_give_the_same_numbers(sweep: Path, tmp_path: Path) -> None:
-    from tests.composed import run_command_line
-
     by_sink = pd.read_csv(sweep / "summary" / "compare.csv")
     assert run_command_line(["compare", str(sweep), "sample=40", f"out={tmp_path / 'out'}"]) == 0
     by_verb = pd.read_csv(tmp_path / "out" / "compare.csv")
