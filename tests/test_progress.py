@@ -60,11 +60,3 @@ def test_a_bar_on_a_terminal(caplog: pytest.LogCaptureFixture) -> None:
     assert "encode bert: 100%" in stream.getvalue()
     assert "2/2 sentences" in stream.getvalue()
     assert caplog.messages == []
-
-
-def test_silent_is_silent(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
-    caplog.set_level(logging.DEBUG, "ctxexp")
-    with Progress.of(None).stage("encode", total=2) as stage:
-        stage.advance(2)
-    assert caplog.messages == []
-    assert capsys.readouterr() == ("", "")

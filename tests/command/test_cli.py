@@ -56,18 +56,18 @@ def job_folders(place: Path) -> list[Path]:
 def test_a_sweeps_second_run_encodes_nothing(place: Path, warm: Warm) -> None:
     from mlflow import MlflowClient
 
-    done = ctxexp(place, "-m", "model=bert,gpt2,elmo", *SMALL, warm=warm)
+    done = ctxexp(place, "-m", "model=bert,elmo", *SMALL, warm=warm)
     assert done.stdout.splitlines()[-1].startswith("report: ")
     assert len(done.stdout.strip().splitlines()) <= 14
     assert max(map(len, done.stdout.splitlines()[:-1])) <= 100
     client = MlflowClient(f"sqlite:///{place}/mlruns/mlflow.db")
     runs = client.search_runs([client.get_experiment_by_name("ctxexp").experiment_id])
     jobs = {r.info.run_name: r for r in runs if r.data.tags["ctxexp.kind"] == "job"}
-    assert set(jobs) == {f"{model} (text.txt, b100)" for model in ("bert", "gpt2", "elmo")}
+    assert set(jobs) == {f"{model} (text.txt, b100)" for model in ("bert", "elmo")}
     assert {r.info.status for r in runs} == {"FINISHED"}
     assert len({r.data.tags["ctxexp.sweep"] for r in runs}) == 1
     assert sum(r.data.tags["ctxexp.kind"] == "summary" for r in runs) == 1
-    assert len({r.data.tags["mlflow.runColor"] for r in jobs.values()}) == 3
+    assert len({r.data.tags["mlflow.runColor"] for r in jobs.values()}) == 2
     for folder in job_folders(place):
         results = Results.load(folder)
         run = jobs[f"{results.info.title} (text.txt, b100)"]
@@ -93,17 +93,16 @@ def test_a_sweeps_second_run_encodes_nothing(place: Path, warm: Warm) -> None:
     assert len(again) == 2
     assert all(json.loads((f / "results.json").read_text())["info"]["encoded"] == 0 for f in again)
 
-    resumed = ctxexp(place, "-m", "model=bert,elmo", "metric=self_similarity", *SMALL, "resume=true", warm=warm)
-    assert resumed.stdout.count("finished before") >= 2
+    resumed = ctxexp(place, "model=bert", "metric=self_similarity", *SMALL, "resume=true", warm=warm)
+    assert "finished before" in resumed.stdout
     assert len(job_folders(place)) == before + 2
 
 
 @pytest.mark.slow
 def test_a_failed_job_is_recorded_and_the_sweep_goes_on(place: Path, warm: Warm) -> None:
-    words = ["-m", "dataset=text", "dataset.path=nowhere.txt,text.txt", "metric=anisotropy", "baseline=b100"]
+    words = ["-m", "dataset=nowhere.txt,text.txt", "metric=anisotropy", "baseline=b100", "sink=none"]
     done = ctxexp(place, *words, check=1, warm=warm)
-    assert done.stderr.startswith("error: no such file or folder: nowhere.txt (dataset.path)\n")  # before any work
-    assert done.stderr.count("nowhere.txt") == 1
+    assert done.stderr.count("error: no such file or folder: nowhere.txt (dataset.path)\n") == 1
     assert "Traceback" not in done.stderr
     assert done.stdout.startswith("bert (nowhere.txt): failed, no such file or folder: nowhere.txt")
     assert done.stdout.splitlines()[-1].startswith("report: ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,9 +12,7 @@ import pandas as pd
 import pytest
 
 from ctxexp.command import Verb, registry
-from ctxexp.command.names import spread_models
 from ctxexp.errors import ConfigError
-from ctxexp.plugins.registry import type_text, value_text
 from ctxexp.report import Document, Table, terminal
 
 
@@ -135,24 +132,6 @@ def test_any_key_and_all_words_can_be_taken() -> None:
     assert got == ["x", {"a": [1, "b"], "b": 1.5}, "--help", "-m", "a=b"]
 
 
-def test_types_and_values_read_as_yaml() -> None:
-    assert [type_text(t) for t in (int, str | None, list[str] | None, Literal["a", 2], Any)] == [
-        "int",
-        "str | null",
-        "list[str] | null",
-        "a | 2",
-        "Any",
-    ]
-    assert [value_text(v) for v in (None, True, [1, "a"], 1e-4, "x y", Path("a"))] == [
-        "null",
-        "true",
-        "[1, a]",
-        "0.0001",
-        "x y",
-        "a",
-    ]
-
-
 def found(word: str, *, out: Path = Path("found"), bad: bool = False) -> Document:
     """Look for it.
 
@@ -199,20 +178,3 @@ def test_the_json_of_a_verb_is_of_its_schema(words: str, capsys: pytest.CaptureF
     jsonschema.validate(made, schema)
     assert (made["verb"], made["status"]) == (name, status)
     assert made["sentences"] or made["tables"]
-
-
-def test_a_table_without_cells_is_written_and_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def count(*, out: Path) -> Document:
-        return Document(tables={"n": Table("Numbers", pd.DataFrame({"n": [1, math.inf]}))})
-
-    verb = Verb("count", count)
-    for out, file in ((tmp_path, tmp_path / "n.csv"), (tmp_path / "x.csv", tmp_path / "x.csv")):
-        assert verb([f"out={out}"]) == 0
-        assert capsys.readouterr().out == f"{file}\n"
-        assert file.read_text() == "n\n1.0\ninf\n"
-    verb([f"out={tmp_path}", "json=true"])
-    assert json.loads(capsys.readouterr().out)["tables"]["n"]["rows"] == [{"n": 1.0}, {"n": None}]
-
-
-def test_a_word_too_long_for_a_path_is_no_run() -> None:
-    assert list(spread_models([word := f"seed={5000 * 'a'}"])) == [word]

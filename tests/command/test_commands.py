@@ -81,12 +81,6 @@ def test_own_verbs_come_by_the_hook_and_stay_unique() -> None:
     assert all(registry.find("command", verb).summary for verb in verbs)
 
 
-@pytest.mark.parametrize("verb", ["ui", "report", "claims", "cache", "upload", "plugins", "conform", "bench-words"])
-def test_each_says_how_it_is_used(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command_line([verb, "--help"]) == 0
-    assert f"ctxexp {verb}" in capsys.readouterr().out
-
-
 def test_run_is_the_verb_that_may_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     shown = []
     for words in (["run", "--cfg", "job", "model=gpt2"], ["--cfg", "job", "model=gpt2"]):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from ctxexp.command import compose, registry
+from ctxexp.command import registry
 from ctxexp.command.names import config_folders
 from ctxexp.plugins.registry import arguments
 from tests.composed import check_command, config_of
@@ -51,11 +49,6 @@ def test_every_argument_is_in_its_yaml() -> None:
                 assert written == set(arguments(offer.factory) or ()), path
 
 
-@pytest.mark.parametrize("metric", ["default", "self_similarity", "[anisotropy,word_norm]"])
-def test_an_experiment_composes_with_any_metric(metric: str) -> None:
-    check_command(["experiment=ethayarajh_2019", f"metric={metric}"])
-
-
 def test_a_sweep_over_names_globs_and_ranges_composes() -> None:
     of_files = "huggingface,word_vectors,vectors,sentence_transformer"
     for models, seeds in (("bert,gpt2,elmo", "1,2"), (f"glob(*,exclude=[{of_files}])", "range(1,3)")):
@@ -74,7 +67,3 @@ def test_the_papers_protocol() -> None:
         assert config.metric[name].arguments["baselines"] == ["run", "size_matched"]
     usual = config_of([])
     assert usual.metric["max_explainable_variance"].arguments["baselines"] == ["size_matched"]
-
-
-def test_the_config_folder_holds_the_groups() -> None:
-    assert {p.name for p in Path(compose.config_folder()).iterdir() if p.is_dir()} == set(compose.GROUPS)

@@ -143,14 +143,6 @@ def test_both_kinds_of_measures_see_the_fitted_transform(
     assert "  mix layers_1_3: layers 1, 3" in printed(results).splitlines()
 
 
-def test_nothing_is_fitted_for_none(config: Callable[..., Any], tmp_path: Path) -> None:
-    made = config(tmp_path, "fit_on='nli:/not/there'")
-    results = ran(made, tmp_path)
-    assert len(caches.entries(tmp_path)) == 1
-    assert results.info.transform.fit is None
-    assert Built(made).title == "bert"
-
-
 def test_a_run_encodes_what_its_metrics_need(
     config: Callable[..., Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

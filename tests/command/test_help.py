@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ctxexp import Encoder
 from ctxexp.command import registry
-from ctxexp.command.names import config_folder, help_of, keys_of, option_names
-from ctxexp.models import TransformerOptions, with_transformer_options
-from tests.composed import offer, registry_of, run_command_line
+from ctxexp.command.names import config_folder, help_of, option_names
+from tests.composed import offer, run_command_line
 from tests.shipped import GROUPS
 
 
@@ -68,18 +66,6 @@ def test_an_option_without_a_file_says_what_its_docstring_does() -> None:
     ]
 
 
-def test_keys_are_read_with_what_stands_beside_them() -> None:
-    text = "a: 1  # one\nb:   # two\n  c: [1, 2]\n  d:\n    e: null # three\nf: 'x'\n"
-    assert [tuple(key) for key in keys_of(text)] == [
-        ("a", "1", "one"),
-        ("b", "", "two"),
-        ("b.c", "[1, 2]", ""),
-        ("b.d", "", ""),
-        ("b.d.e", "null", "three"),
-        ("f", "'x'", ""),
-    ]
-
-
 @pytest.mark.parametrize(
     ("words", "start"),
     [
@@ -106,25 +92,3 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.splitlines()[-1] == "[]"
-
-
-def test_a_docstring_of_one_paragraph_stays_one_beside_the_options_of_a_transformer() -> None:
-    """So that help says what the model is, and each option on its own line alone."""
-
-    @with_transformer_options
-    def tiny(*, options: TransformerOptions) -> Encoder:
-        """A model."""
-        raise NotImplementedError
-
-    @with_transformer_options
-    def sized(*, options: TransformerOptions, size: int = 3) -> Encoder:
-        """A model.
-
-        size: of it.
-        """
-        raise NotImplementedError
-
-    for factory, options in ((tiny, ""), (sized, "size: of it.\n")):
-        made = offer(registry_of(), "model", "tiny", factory)
-        assert made.summary == "A model."
-        assert (factory.__doc__ or "").startswith(f"A model.\n\n{options}pooling: ")

@@ -15,15 +15,8 @@ from ctxexp import CtxexpError
 from ctxexp.command import cli, compose
 from ctxexp.errors import UnknownName, line, short, suggestions
 from ctxexp.plugins.registry import install_hint
-from tests.composed import check_command
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_the_usual_idiom_of_an_experiment_works() -> None:
-    check_command(["+experiment=frequency"])
-    check_command(["++experiment=frequency"])
-    check_command(["transform=flow/3"])  # an option in a folder
 
 
 def test_hints_name_what_plugins_here_bring() -> None:
