@@ -7,7 +7,7 @@ import inspect
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -213,11 +213,8 @@ def explain(error: Exception, overrides: Sequence[str] = ()) -> str:
     """One sentence for an error of Hydra's or OmegaConf's, with the near matches among the chosen options' keys."""
     from hydra.core.global_hydra import GlobalHydra
 
-    text = str(error) or type(error).__name__
-    if GlobalHydra.instance().is_initialized():
-        return _explain(text, overrides)
-    with _hydra():
-        return _explain(text, overrides)
+    with nullcontext() if GlobalHydra.instance().is_initialized() else _hydra():
+        return _explain(str(error) or type(error).__name__, overrides)
 
 
 def _explain(text: str, overrides: Sequence[str]) -> str:

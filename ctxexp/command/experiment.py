@@ -84,16 +84,13 @@ def _parse_flags(argv: list[str]) -> Namespace:
     parser.add_argument(FLAG, action="store_true")
     parser.error = refuse
     flags: Namespace = parser.parse_intermixed_args(argv)  # a flag may stand among overrides
-    if flags.cfg and flags.multirun:
-        raise ConfigError("--cfg shows the config of one run: leave -m out")
     if flags.resolve and not flags.cfg:
         raise ConfigError("--resolve goes with --cfg, as in: python -m ctxexp --cfg job --resolve")
     exclusive = {"--run": flags.run, "--multirun": flags.multirun, "--cfg": flags.cfg, "--info": flags.info}
     if len(modes := [flag for flag, value in exclusive.items() if value]) > 1:
         raise ConfigError(f"{' and '.join(modes)}: expected one of them")
-    for flag, value in (("--config-name", flags.config_name), ("--config-path", flags.config_path)):
-        if value:
-            raise ConfigError(f"{flag}: ctxexp's config is its own; a plugin's ctxexp_conf adds options")
+    if flags.config_name or flags.config_path:
+        raise ConfigError("--config-name, --config-path: ctxexp's config is its own; a plugin's ctxexp_conf adds to it")
     if flags.experimental_rerun:
         raise ConfigError("--experimental-rerun runs a pickle; repeat the command with resume=true instead")
     return flags

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 import io
-import os
 import re
 import shlex
 import textwrap
@@ -131,7 +130,7 @@ def locate(group: str, text: str, names: Sequence[str]) -> Location | None:
         return None
     is_path = exists or text.startswith(("/", "./", "../", "~")) or text.count("/") > 1
     if group == "model":
-        is_model = is_path or path.suffix == ".gguf" or _is_repository(text, names) or _is_cached(text)
+        is_model = is_path or path.suffix == ".gguf" or _is_repository(text, names)
         return Location(group, "huggingface", text) if is_model else None
     if is_path or is_text_file(path):
         return Location(group, "text", text)
@@ -206,13 +205,6 @@ def _is_repository(text: str, names: Sequence[str]) -> bool:
     if not re.fullmatch(r"\w[\w.]*(-[\w.]+)+", text, re.ASCII) or text.replace("-", "_") in names:
         return False
     return not suggestions(text, names) or any(text.startswith(f"{name}-") for name in names)
-
-
-def _is_cached(text: str) -> bool:
-    """Whether the hub's cache has a model of that name."""
-    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
-    cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub").expanduser()
-    return bool(re.fullmatch(r"[\w.-]+", text)) and (cache / f"models--{text}").is_dir()
 
 
 def as_overrides(words: Sequence[str], names: Names) -> list[str]:

@@ -45,17 +45,13 @@ def take_plugins(overrides: Sequence[str]) -> list[str]:
         if not text.lstrip("+").startswith("plugins="):
             args.append(text)
             continue
-        try:
-            (override,) = OverridesParser.create().parse_overrides(overrides=[text])
-        except HydraException as error:
-            raise ConfigError(line(str(error))) from None
-        if override.is_sweep_override():
-            raise ConfigError(f"{text}: plugins are for the whole command, a list in brackets: plugins=[a.py,b.py]")
-        value = override.value()
-        value = [value] if isinstance(value, str | QuotedString) else value
-        if not isinstance(value, list) or not all(isinstance(v, str | QuotedString) for v in value):
-            raise ConfigError(f"{text}: expected a list of files, as in plugins=[./my_plugin.py]")
-        files = [str(user_path(v.text if isinstance(v, QuotedString) else v).absolute()) for v in value]
+        value = (override := _parsed(text, None)).value()
+        value = [v.text if isinstance(v, QuotedString) else v for v in (value if isinstance(value, list) else [value])]
+        if override.is_sweep_override() or not all(isinstance(v, str) for v in value):
+            raise ConfigError(
+                f"{text}: expected a list of files, as in plugins=[./my_plugin.py]; plugins are for the whole command"
+            )
+        files = [str(user_path(v).absolute()) for v in value]
         load_plugin_files(files)
         args.append(f"plugins=[{','.join(map(quote, files))}]")
     return args
@@ -84,9 +80,8 @@ def _values(text: str) -> list[str]:
         if user_path(value).exists():
             return [value]
     try:
-        (parsed,) = OverridesParser.create().parse_overrides(overrides=[text])
-        choices = parsed.value()
-    except Exception:  # as `parse` says
+        choices = _parsed(text, None).value()
+    except ConfigError:  # as `parse` says
         return []
     values = choices.list if isinstance(choices, ChoiceSweep) and not choices.shuffle else [choices]
     texts = [value.text if isinstance(value, QuotedString) else value for value in values]
@@ -113,14 +108,7 @@ def parse(texts: Sequence[str], options: Options, loader: ConfigLoader | None) -
             raise ConfigError(f"{text[:60]!a}: expected UTF-8")
         if "=" not in text and not text.startswith("~"):
             raise ConfigError(f"{short(text)} is no override, which is key=value{_suggestion(text, options)}")
-        try:
-            (one,) = OverridesParser.create(config_loader=loader).parse_overrides(overrides=[text])
-        except HydraException as error:
-            message = re.sub(r"\s*\^?\s*See https://\S+ for details", "", str(error))
-            message = message.replace("LexerNoViableAltException: ", "Error parsing override ")
-            raise ConfigError(f"{line(message, 600)}; odd characters need quotes, as in 'key=\"~/a b\"'") from None
-        except Exception as error:  # RecursionError and what else its parser makes of odd values
-            raise ConfigError(f"{line(text, 80)!a}: it can't be read ({error_text(error)})") from None
+        one = _parsed(text, loader)
         _check_choice(one, options)
         key = one.get_key_element()
         if key in GROUPS and (before := first.setdefault(key, text)) != text:
@@ -130,6 +118,19 @@ def parse(texts: Sequence[str], options: Options, loader: ConfigLoader | None) -
             )
         parsed.append(one)
     return parsed
+
+
+def _parsed(text: str, loader: ConfigLoader | None) -> Override:
+    """The override as Hydra reads it. Raises ConfigError."""
+    try:
+        (override,) = OverridesParser.create(config_loader=loader).parse_overrides(overrides=[text])
+    except HydraException as error:
+        message = re.sub(r"\s*\^?\s*See https://\S+ for details", "", str(error))
+        message = message.replace("LexerNoViableAltException: ", "Error parsing override ")
+        raise ConfigError(f"{line(message, 600)}; odd characters need quotes, as in 'key=\"~/a b\"'") from None
+    except Exception as error:  # RecursionError and what else its parser makes of odd values
+        raise ConfigError(f"{line(text, 80)!a}: it can't be read ({error_text(error)})") from None
+    return override
 
 
 def first_job(parsed: Iterable[Override], options: Options, *, multirun: bool) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import re
@@ -73,9 +72,8 @@ def remember(arguments: Mapping[str, object], declared: Collection[str]) -> None
 
 
 def mask(text: str) -> str:
-    """The text with `***` for each secret that this process knows, as it is, or escaped for Python, JSON, HTML or a
-    URL, or cut by a message's length limit; and with addresses less their passwords. A secret of fewer than 8
-    characters is found as a word of its own."""
+    """The text with `***` for each secret that this process knows, as it is, or escaped for Python, JSON or a URL;
+    and with addresses less their passwords. A secret of fewer than 8 characters is found as a word of its own."""
     own = {value for name, value in os.environ.items() if names_secret(name)}
     forms = _forms(frozenset(own | _known | secrets_in(os.environ.get(VARIABLE, ""))))
     return redact(forms.sub("***", text) if forms else text)
@@ -85,14 +83,9 @@ def mask(text: str) -> str:
 def _forms(secrets: frozenset[str]) -> re.Pattern[str] | None:
     forms: set[str] = set()
     for secret in {form for one in secrets if len(one.strip()) > 2 for form in (one, unquote(one))}:
-        quoted = {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1], quote(secret), quote(secret, safe="")}
-        forms |= quoted | {html.escape(secret), repr(repr(secret))[2:-2], json.dumps(json.dumps(secret))[3:-3]}
-    patterns = []
-    for form in sorted(forms, key=len, reverse=True):
-        pattern = r"\s+".join(map(re.escape, form.split()))
-        cut = rf"|{re.escape(form[:WHOLE])}.{{0,{len(form)}}}?\.\.\." if len(form) > WHOLE else ""
-        patterns.append(pattern + cut if len(form) >= WHOLE else rf"(?<!\w){pattern}(?!\w)")
-    return re.compile("|".join(patterns)) if patterns else None
+        forms |= {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1], quote(secret), quote(secret, safe="")}
+    escaped = [(len(form), re.escape(form)) for form in sorted(forms, key=len, reverse=True)]
+    return re.compile("|".join(f if n >= WHOLE else rf"(?<!\w){f}(?!\w)" for n, f in escaped)) if forms else None
 
 
 def map_texts(change: Callable[[str], str], document: Any) -> Any:

@@ -114,7 +114,7 @@ def test_a_failed_job_is_recorded_and_the_sweep_goes_on(place: Path, warm: Warm)
     ("words", "message"),
     [
         (["-m", "model=bert,brt"], "error: no model 'brt'"),
-        (["-m", "--cfg", "job"], "error: --cfg shows the config of one run: leave -m out"),
+        (["-m", "--cfg", "job"], "error: --multirun and --cfg: expected one of them"),
     ],
 )
 def test_a_mistake_is_one_line_before_any_work(tmp_path: Path, words: list[str], message: str, warm: Warm) -> None:

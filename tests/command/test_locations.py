@@ -41,7 +41,6 @@ def folder(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     for name in ("gpt", "gpt \u00fc:7", "b\u00e9rt, 2"):
         shutil.copytree(model, tmp_path / name, copy_function=os.link)
     (tmp_path / "results").mkdir()
-    (tmp_path / "hub" / "hub" / "models--distilgpt2").mkdir(parents=True)
     return tmp_path
 
 
@@ -51,7 +50,7 @@ def folder(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         ("model", "bert-base-uncased", "huggingface"), ("model", "gpt2-xl", "huggingface"),
         ("model", "HuggingFaceTB/SmolLM2-135M", "huggingface"), ("model", "gpt", "huggingface"),
         ("model", "./gpt", "huggingface"), ("model", "a.gguf", "huggingface"), ("model", "~/model", "huggingface"),
-        ("model", "b\u00e9rt, 2", "huggingface"), ("model", "distilgpt2", "huggingface"),
+        ("model", "b\u00e9rt, 2", "huggingface"),
         ("model", "minilm-l6", "huggingface"), ("model", "no/such/model", "huggingface"),
         ("dataset", "mine.txt", "text"), ("dataset", "nope.txt", "text"), ("dataset", "texts", "text"),
         ("dataset", "a/b.text.gz", "text"), ("dataset", "/no/where", "text"), ("dataset", "~/x.txt", "text"),

