@@ -96,8 +96,8 @@ def read_state(folder: Path) -> State:
     return cast(State, {k: v for k, v in read_json(folder / STATE).items() if isinstance(v, types.get(k, object))})
 
 
-def mark_killed_jobs(store: Path) -> list[Path]:
-    """Write KILLED to the status.json of jobs under `<store>/results` whose process is gone; returns their folders.
+def mark_killed_jobs(store: Path) -> None:
+    """Write KILLED to the status.json of jobs under `<store>/results` whose process is gone.
 
     What such a process was writing a minute ago, there or in a sweep's summary, is removed.
     """
@@ -110,7 +110,6 @@ def mark_killed_jobs(store: Path) -> list[Path]:
             closed.append(path.parent)
     for place in (*closed, *(store / "results").glob("*/summary")):
         clear_parts(place, "**/*")
-    return closed
 
 
 def process_tags() -> dict[str, str]:

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ctxexp.errors import CtxexpError, TrackingError, plugin_call
 from ctxexp.files import MANIFEST, disk_error_message, find_damage, is_disk_full, seal_folder, user_path, write_file
@@ -54,6 +54,7 @@ from ctxexp.sinks import Run, Sink, Status, Sweep, SweepReport, load_run
 RESULT_NEUTRAL_KEYS = ("tracking", "sink", "cache", "engine", "resume", "verbose", "figures", "objective", "experiment",
                        "plugins")  # fmt: skip
 _log = logging.getLogger("ctxexp")
+T = TypeVar("T")
 LOCATED = tuple(f"{group}.{argument}" for group, argument in ARGUMENTS.items())  # they say which option it is
 IN_TITLE = ("model", "weights", "dtype")
 UNTITLED = tuple(f"model.{name}" for name in ("layers", "path", "seed"))  # others of a model are in its title
@@ -196,16 +197,13 @@ class Sinks(Sink):
 
     def descriptions(self) -> dict[str, dict[str, str]]:
         """Each sink's description of its run, by label, credentials masked; empty ones are left out."""
-        by_label: dict[str, dict[str, str]] = {}
-        self._each("say what it calls the run", lambda label, sink: by_label.update({label: dict(sink.metadata())}))
+        by_label = self._each("say what it calls the run", lambda _, sink: dict(sink.metadata()))
         return {label: map_texts(mask, metadata) for label, metadata in by_label.items() if metadata}
 
     def prepare_all(self, store: Path) -> dict[str, dict[str, object]]:
         """Call `prepare_jobs` of every sink, once per command; returns by label the arguments that the jobs' sinks get
         in place of their own."""
-        by_label: dict[str, dict[str, object]] = {}
-        self._each("be prepared", lambda label, sink: by_label.update({label: dict(sink.prepare_jobs(store))}))
-        return by_label
+        return self._each("be prepared", lambda _, sink: dict(sink.prepare_jobs(store)))
 
     def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]] = ()) -> None:
         def finish(label: str, sink: Sink) -> None:
@@ -214,9 +212,8 @@ class Sinks(Sink):
         self._each(f"settle the sweep, whose comparison is in {sweep.summary}", finish)
 
     def charts_link(self, sweep: Sweep) -> str:
-        links: list[str] = []
-        self._each("say where the curves are", lambda _, sink: links.append(sink.charts_link(sweep)))
-        return mask(next(filter(None, links), ""))
+        links = self._each("say where the curves are", lambda _, sink: sink.charts_link(sweep))
+        return mask(next(filter(None, links.values()), ""))
 
     def fetch(self, run: Run, folder: Path) -> bool:
         """Whether a sink had the run's files; a failure is raised where none had."""
@@ -231,12 +228,13 @@ class Sinks(Sink):
     def reuse(self, run: Run, saved: Run) -> None:
         self._each("take over a finished run", lambda _, sink: sink.reuse(run, saved))
 
-    def _each(self, what: str, call: Callable[[str, Sink], object]) -> None:
+    def _each(self, what: str, call: Callable[[str, Sink], T]) -> dict[str, T]:
         failed: TrackingError | None = None
+        answers: dict[str, T] = {}
         for label, sink in self.sinks.items():
             try:
                 with plugin_call("sink", label, f"can't {what}"):
-                    call(label, sink)
+                    answers[label] = call(label, sink)
             except CtxexpError as error:
                 supplier = f" [sink {label!r} is of {self.plugin_of[label]}]" if label in self.plugin_of else ""
                 if failed is None:
@@ -244,6 +242,7 @@ class Sinks(Sink):
                     failed.__cause__ = error
         if failed:
             raise failed
+        return answers
 
 
 class FinishedJob(NamedTuple):

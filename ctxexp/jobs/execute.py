@@ -39,7 +39,7 @@ from ctxexp.sinks import Status, Sweep, SweepReport, SweepRow
 _printed_errors: set[str] = set()  # errors that this process has printed
 _failed: list[str] = []  # errors of this process's jobs, for the exit status of a single run
 JOBS = "jobs.json"  # beside the comparison: the sweep's rows
-Summarise = Callable[[list[tuple[str, Results]], Path], list[Path]]
+Summarise = Callable[[list[tuple[str, Results]], Path], object]
 _current: tuple[Sweep, Sinks] | None = None
 _verbose = False
 
@@ -221,7 +221,7 @@ def close_sweep(
     Call it once, after Hydra has returned, raised or been interrupted. Jobs that still run get `wait` seconds to end by
     themselves. Doesn't raise for what the sinks or `summarise` do: `error` says it, the rows are there.
     `stopped` says what kept the sweep from running all its jobs: it is KILLED then, even where those that ran FINISHED.
-    `summarise` gets (label, results) of each job with results and a folder, and returns the files that it wrote there.
+    `summarise` gets (label, results) of each job with results and a folder to write to.
     """
     report = SweepReport(_rows(sweep, wait))
     statuses = {row.status for row in report.rows} | ({"KILLED"} if stopped else set())
@@ -292,9 +292,9 @@ def _rows(sweep: Sweep, wait: float) -> list[SweepRow]:
     return rows
 
 
-def _summarise(runs: list[tuple[str, Results]], folder: Path) -> list[Path]:
+def _summarise(runs: list[tuple[str, Results]], folder: Path) -> None:
     links = {row["label"]: row["link"] for row in json.loads((folder / JOBS).read_text(encoding="utf-8"))}
-    return write_summary(runs, folder, registry(), links=links)
+    write_summary(runs, folder, registry(), links=links)
 
 
 def run_application(application: Callable[[], object], *, multirun: bool, summarise: Summarise = _summarise) -> int:

@@ -145,9 +145,8 @@ def insert(write: Callable[[], object], tries: int = 10) -> None:
             time.sleep(random.uniform(0, 0.1))
 
 
-def mark_killed_runs(client: MlflowClient, experiment_id: str) -> list[str]:
-    """Set to KILLED this host's RUNNING runs whose process is gone; their ids. The tag ctxexp.closed says why."""
-    closed = []
+def mark_killed_runs(client: MlflowClient, experiment_id: str) -> None:
+    """Set to KILLED this host's RUNNING runs whose process is gone. The tag ctxexp.closed says why."""
     with tracking_errors(f"cannot close dead runs in {redact(client.tracking_uri)}"):
         runs = client.search_runs(
             [experiment_id], f"attributes.status = 'RUNNING' AND tags.`{HOST}` = '{platform.node()}'", max_results=1000
@@ -158,8 +157,6 @@ def mark_killed_runs(client: MlflowClient, experiment_id: str) -> list[str]:
             if why and client.get_run(run.info.run_id).info.status == "RUNNING":
                 insert(partial(client.set_tag, run.info.run_id, CLOSED, why))
                 client.set_terminated(run.info.run_id, "KILLED")
-                closed.append(run.info.run_id)
-    return closed
 
 
 def sqlite_uri(path: Path) -> str:

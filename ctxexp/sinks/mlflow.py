@@ -177,7 +177,7 @@ class MlflowSink(Sink):
         """Give a run of no sweep what a sweep's end gives its runs: a view of its charts, and a note that says what
         they show."""
         runs = [(results.info.title, results)]
-        views.install(self.client, self.experiment_id, self.run_id, views.run_filter(self.run_id), runs)
+        views.install(self.client, self.experiment_id, self.run_id, f"attributes.run_id = '{self.run_id}'", runs)
         note = views.experiment_note("run", runs, self.experiment_id, self.run_id)
         views.describe(self.client, self.experiment_id, note)
 

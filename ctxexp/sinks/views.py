@@ -63,7 +63,6 @@ MAX_EXPERIMENT_TAG = 5000  # characters of an experiment's tag
 FIRST = (3, 15)  # the first version whose page reads these; that of 3.5 breaks down at them
 MAX_RUNS = 4  # whose intervals a chart shows
 LOGGED_MODELS = (3, 0)  # the first version of a server that knows logged models
-MAX_DIGEST = 36
 CHARTS = {"compareRunsMode": "CHART", "workflowType": "machine_learning"}  # else the page is about traces
 # MLflow's own columns User, Source and Version, which its client leaves empty.
 _SOURCE = {
@@ -387,7 +386,7 @@ def dataset_inputs(corpus: CorpusInfo) -> list[DatasetInput]:
     counts = {"n_sentences": corpus.sentences, "n_occurrences": corpus.occurrences, "n_words": corpus.words}
     data = Dataset(
         name=corpus.name[:500],
-        digest=corpus.fingerprint[:MAX_DIGEST],
+        digest=corpus.fingerprint[:36],  # as much as MLflow takes
         source_type="local",
         source=json.dumps({"uri": corpus.name, **corpus.choices}, default=str)[:60000],
         profile=json.dumps(counts),
@@ -440,8 +439,7 @@ def _oldest(client: MlflowClient, experiment_id: str, key: str) -> str:
 
 def base(uri: str) -> str:
     """The UI's address: the server itself, or where `ctxexp ui` serves a local store, or would."""
-    served = ui_address(uri) if uri.startswith("sqlite") else redact(uri).rstrip("/")
-    return served or "http://127.0.0.1:5000"
+    return redact(uri).rstrip("/") if uri.startswith("http") else ui_address(uri) or "http://127.0.0.1:5000"
 
 
 def address_file(uri: str) -> Path:
@@ -451,6 +449,8 @@ def address_file(uri: str) -> Path:
 
 def ui_address(uri: str) -> str | None:
     """The address at which a UI serves this local store now; None if none answers."""
+    if not uri.startswith("sqlite"):
+        return None
     try:
         address = address_file(uri).read_text(encoding="utf-8")
         socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=1).close()
@@ -461,7 +461,7 @@ def ui_address(uri: str) -> str | None:
 
 def ui_hint(uri: str) -> str:
     """What serves a store that nothing serves yet, so that its links lead nowhere; empty where something does."""
-    return "after `ctxexp ui`, which serves it" if uri.startswith("sqlite") and not ui_address(uri) else ""
+    return "" if uri.startswith("http") or ui_address(uri) else "after `ctxexp ui`, which serves it"
 
 
 def run_link(uri: str, experiment_id: str, run_id: str, tab: str = "") -> str:
@@ -473,11 +473,6 @@ def run_link(uri: str, experiment_id: str, run_id: str, tab: str = "") -> str:
 def jobs_filter(sweep: str) -> str:
     """The search filter that selects the jobs of a sweep among an experiment's runs."""
     return f"tags.`{SWEEP}` = '{sweep}' AND tags.`{KIND}` = 'job'"
-
-
-def run_filter(run_id: str) -> str:
-    """The search filter that selects one run."""
-    return f"attributes.run_id = '{run_id}'"
 
 
 def sweep_link(uri: str, experiment_id: str, sweep: str, tags: Mapping[str, str]) -> str:

@@ -121,6 +121,13 @@ def test_a_note_that_a_person_wrote_stays(client: MlflowClient) -> None:
     assert note() == "of a person"
 
 
+def test_a_database_that_is_no_file_is_served_by_the_ui() -> None:
+    assert views.run_link("postgresql://me@host/db", "1", "r").startswith(
+        "http://127.0.0.1:5000/#/experiments/1/runs/r"
+    )
+    assert views.ui_hint("postgresql://me@host/db")
+
+
 def test_the_note_begins_with_the_order_of_the_runs() -> None:
     other = results_with(
         {"self_similarity/adjusted": np.array([0.9, 0.9, 0.9])}, info=told(title="elmo", measures=MEASURES)
