@@ -115,7 +115,7 @@ def test_a_sequential_encoder_reads_the_corpus_once_in_order(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
 def test_a_transformer_end_to_end(tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture) -> None:
-    import tiny_models  # here: the processes below import this module, and torch takes its time
+    from tests import tiny_models  # here: the processes below import this module, and torch takes its time
 
     caplog.set_level(logging.INFO, "ctxexp")
     made = corpus(30)

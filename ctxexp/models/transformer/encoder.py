@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from inspect import getfile
 from pathlib import Path
 from typing import TypeVar
@@ -21,8 +21,8 @@ from ctxexp.files.code_version import package_digest
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder, TokenStates
 from ctxexp.models.choices import TransformerOptions, layer_selection
 from ctxexp.models.transformer import Checkpoint, label_of
-from ctxexp.models.transformer.facts import block_points, model_facts, model_kind, table_rows, window_size
-from ctxexp.models.transformer.forward import ForwardPass, shared_passes, token_states, transformer_tables
+from ctxexp.models.transformer.facts import block_points, caught, model_facts, model_kind, table_rows, window_size
+from ctxexp.models.transformer.forward import ForwardPass, transformer_tables
 from ctxexp.models.transformer.leftovers import is_own_code
 from ctxexp.models.transformer.loading import LoadedModel, state_hash, versions
 from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces, best_window, windows
@@ -66,6 +66,7 @@ class TransformerEncoder(Encoder):
         self.start, self.tokenizer = self._read.prefix.start, self._read.backend
         self._waiting = PieceCache(self._read)
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
+        self._shared: dict[tuple[object, bytes], tuple[list[torch.Tensor], torch.Tensor | None]] | None = None
         self._points = block_points(self.model, options.point, checkpoint.source)
         self.layers = layer_selection(options.layers, self.n_layers, checkpoint.source, options.point)
         if not facts.is_static and 0 in self.layer_numbers:
@@ -182,11 +183,32 @@ class TransformerEncoder(Encoder):
         """Each sentence's pieces as the model reads them, special ones and the prefix among them."""
         return self._read(sentences)
 
-    def shared_passes(self) -> AbstractContextManager[None]:
-        return shared_passes(self)
+    @contextmanager
+    def shared_passes(self) -> Iterator[None]:
+        """Inside, pieces that were read for words aren't read again for their sentences' vectors: hidden states stay in
+        memory until they are asked for again, or until the end. The vectors are the same to the bit."""
+        self._shared = {}
+        try:
+            yield
+        finally:
+            self._shared = None
 
     def token_states(self, sentence: Sentence) -> TokenStates:
-        return token_states(self, sentence)
+        """Raises ModelError where the window is too short for the sentence."""
+        (pieces,) = self._read([sentence])
+        if self.window is not None and len(pieces.ids) > self.window:
+            raise ModelError(
+                f"{sentence.text[:60]!r} has {len(pieces.ids)} pieces, the model takes {self.window}; shorten it"
+            )
+        norm = None if (name := self.details["final_norm_module"]) == "-" else self.model.get_submodule(str(name))
+        with torch.inference_mode(), caught([] if norm is None else [(norm, True)]) as calls:
+            out = self._forward(torch.from_numpy(pieces.ids[None]).to(self._device, torch.long)).hidden_states
+            entering = calls[-1][2] if calls else None
+            before = entering[0].float().cpu().numpy() if entering is not None else None
+            layers = torch.stack([layer[0].float().cpu() for layer in out]).numpy()
+            normed = None if norm is None else torch.stack([norm(layer)[0].float().cpu() for layer in out]).numpy()
+        (words,) = self.token_spans([sentence])
+        return TokenStates(pieces.ids, layers, before, normed, np.asarray(words))
 
     def sentence_encoder(self) -> TransformerSentences:
         """The same model, giving sentence vectors: one unit a pooling."""
@@ -285,7 +307,17 @@ class TransformerEncoder(Encoder):
         sentence's first piece is (sentences,), in models that take positions; None: at the beginning."""
         if places is not None:
             with self._first_at(places, ids.shape[1]):
-                return self.hidden_states(ids)
+                return self._states(ids)
+        key = ids.shape, ids.tobytes()
+        if self._shared and key in self._shared:
+            given, self._pooled = self._shared.pop(key)
+            return given
+        given = self._states(ids)
+        if self._shared is not None:
+            self._shared[key] = given, self._pooled
+        return given
+
+    def _states(self, ids: np.ndarray) -> list[torch.Tensor]:
         tensor = torch.from_numpy(ids).to(self._device, torch.long)
         out = self._points.read(self._forward, tensor) if self._points else self._forward(tensor)
         self._pooled = out.get("pooler_output")

@@ -1,5 +1,5 @@
-"""What a model is asked for: its forward pass, with GPT-2's activation in one pass over memory; every layer's vectors
-of every token; and its embedding tables, the input matrix and that of its language-model head.
+"""What a model is asked for: its forward pass, with GPT-2's activation in one pass over memory; and its embedding
+tables, the input matrix and that of its language-model head.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch import nn
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ModelError
-from ctxexp.model import EmbeddingTable, TokenStates
+from ctxexp.model import EmbeddingTable
 from ctxexp.models.transformer import Checkpoint, weight_files
 from ctxexp.models.transformer.facts import LayerHooks, ModelFacts, caught, reading
 from ctxexp.models.transformer.gguf import OUTPUT, read_matrix
@@ -84,57 +84,6 @@ def _replaced(forwards: Forwards) -> Iterator[None]:
     finally:
         for layer in forwards:
             del vars(layer)["forward"]
-
-
-def token_states(base: Any, sentence: Sentence) -> TokenStates:
-    """The token states of a sentence by a transformer encoder. Raises ModelError where its window is too short."""
-    import torch  # not when plugins are registered
-
-    (pieces,) = base._read([sentence])
-    if base.window is not None and len(pieces.ids) > base.window:
-        raise ModelError(
-            f"{sentence.text[:60]!r} has {len(pieces.ids)} pieces, the model takes {base.window}; shorten it"
-        )
-    entering: list[torch.Tensor] = []
-    norm = None if (name := base.details["final_norm_module"]) == "-" else base.model.get_submodule(str(name))
-    hook = norm.register_forward_pre_hook(lambda _, args: entering.append(args[0])) if norm is not None else None
-    with torch.inference_mode():
-        try:
-            out = base._forward(torch.from_numpy(pieces.ids[None]).to(base._device, torch.long)).hidden_states
-        finally:
-            if hook is not None:
-                hook.remove()
-        layers = torch.stack([layer[0].float().cpu() for layer in out]).numpy()
-        normed = None if norm is None else torch.stack([norm(layer)[0].float().cpu() for layer in out]).numpy()
-    before = entering[-1][0].float().cpu().numpy() if entering else None
-    (words,) = base.token_spans([sentence])
-    return TokenStates(pieces.ids, layers, before, normed, np.asarray(words))
-
-
-@contextmanager
-def shared_passes(base: Any) -> Iterator[None]:
-    """Inside, pieces that a transformer has read for words aren't read again for their sentences' vectors.
-
-    Encode a batch, then the same batch by `sentence_encoder()`: hidden states stay in memory until they are asked for
-    again, or until the end. The vectors are the same to the bit.
-    """
-    compute: Callable[[np.ndarray], list[torch.Tensor]] = base.hidden_states
-    states: dict[tuple[object, bytes], tuple[list[torch.Tensor], torch.Tensor | None]] = {}
-
-    def once(ids: np.ndarray) -> list[torch.Tensor]:
-        key = (ids.shape, ids.tobytes())
-        if key in states:
-            layers, base._pooled = states.pop(key)
-            return layers
-        layers = compute(ids)
-        states[key] = layers, base._pooled
-        return layers
-
-    vars(base)["hidden_states"] = once
-    try:
-        yield
-    finally:
-        del vars(base)["hidden_states"]
 
 
 def transformer_tables(
