@@ -20,25 +20,9 @@ from tests import tiny_models
 from tests.shipped import huggingface
 
 WORDS = [
-    "the",
-    "quick",
-    "brown",
-    "fox",
-    "jumps",
-    "over",
-    "the",
-    "lazy",
-    "dog",
-    "and",
-    "the",
-    "money",
-    "in",
-    "the",
-    "bank",
-    "by",
-    "the",
-    "river",
-]
+    "the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog",
+    "and", "the", "money", "in", "the", "bank", "by", "the", "river",
+]  # fmt: skip
 SHAPE: dict[str, Any] = {**tiny_models.SHAPE, "max_position_embeddings": 32}
 ENDS: dict[str, Any] = {"pad_token_id": 1, "bos_token_id": 3, "eos_token_id": 3}
 STATES = {"state_size": 8, "time_step_rank": 4, "hidden_size": 16, "num_hidden_layers": 2}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -258,7 +260,7 @@ def test_checkpoint_replaces_what_weights_stands_for(folder: Folder) -> None:
         gpt2(weights="pretrained")
 
 
-def test_messages(folder: Folder, tmp_path: Path) -> None:
+def test_messages(folder: Folder) -> None:
     with pytest.raises(ModelError, match=r"final_norm=false: BertModel .* has no final norm .* leave final_norm=true"):
         encoder(folder("bert"), final_norm=False)
     for stride, kind, size in (
@@ -280,14 +282,6 @@ def test_messages(folder: Folder, tmp_path: Path) -> None:
     if not torch.cuda.is_available():
         with pytest.raises(ConfigError, match=r"device=cuda: torch .* sees no cuda device .* use device=auto"):
             resolve_device("cuda")
-    odd = shutil.copytree(folder("bert"), tmp_path / "odd")
-    settings = json.loads((odd / "config.json").read_text())
-    (odd / "config.json").write_text(json.dumps(settings | {"num_hidden_layers": 3}))
-    with pytest.raises(ModelError, match=r"lacks \d+ weights of BertModel \(encoder.layer.2.* would be random"):
-        encoder(odd)
-    (odd / "config.json").write_text(json.dumps(settings | {"model_type": "nonesuch"}))
-    with pytest.raises(ModelError, match=r"cannot load .*odd.*nonesuch"):
-        encoder(odd)
 
 
 def test_a_tokenizer_without_offsets_is_refused() -> None:
@@ -297,30 +291,64 @@ def test_a_tokenizer_without_offsets_is_refused() -> None:
         PieceReader(object(), pooling="mean", source="x/y")
 
 
-def damaged(source: Path, target: Path, **settings: object) -> Path:
-    """A copy of a checkpoint with other values in its config.json."""
-    copy = shutil.copytree(source, target)
-    config = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps(config | settings))
-    return copy
+def retold(name: str, **changes: object) -> Callable[[Path], object]:
+    """Gives one of a folder's JSON files other values."""
+    return lambda folder: (folder / name).write_text(json.dumps(json.loads((folder / name).read_text()) | changes))
 
 
-def reweighted(folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> Path:
-    """The checkpoint with its weights changed."""
+def reweighted(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Path], object]:
+    """Changes a weight of a folder."""
     from safetensors.torch import load_file, save_file
 
-    weights = load_file(folder / "model.safetensors")
-    change(weights)
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    return folder
+    def write(folder: Path) -> None:
+        weights = load_file(file := folder / "model.safetensors")
+        save_file(weights | {name: change(weights[name])}, file, {"format": "pt"})
+
+    return write
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2", "t5"])
-def test_a_checkpoint_without_its_tokenizer_is_refused(folder: Folder, tmp_path: Path, kind: str) -> None:
+def without_tokenizer(folder: Path) -> None:
     """transformers makes a tokenizer of special pieces alone, and every word would be unknown."""
-    alone = shutil.copytree(folder(kind), tmp_path / kind, ignore=shutil.ignore_patterns("tokenizer*"))
-    with pytest.raises(ModelError, match=r"tokenizer .* knows [01] pieces besides its special ones, but .* \d+ rows"):
-        encoder(alone)
+    for file in folder.glob("tokenizer*"):
+        file.unlink()
+
+
+def cut(name: str) -> Callable[[Path], object]:
+    return lambda folder: os.truncate(folder / name, (folder / name).stat().st_size - 9)
+
+
+config = partial(retold, "config.json")
+REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
+    *((kind, without_tokenizer, r"knows [01] pieces besides its special ones, but .* \d+ rows")
+      for kind in ("bert", "roberta", "gpt2", "t5")),
+    # fused attention turns NaN scores into finite vectors, so the vectors' own check doesn't see them
+    *(("bert", reweighted("encoder.layer.0.attention.self.query.weight", lambda x, y=y: x.fill_(y)), "NaN or infinite")
+      for y in (float("nan"), float("inf"))),
+    # transformers would read them as floats, without the scale that made them
+    ("gpt2", reweighted("h.0.mlp.c_fc.weight", lambda x: (x * 9).to(torch.int8)), "is of type I8 in its file"),
+    *(("gpt2", cut(name), f"^cannot load .*odd: {name} can't be read .*copy or download it again")
+      for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors")),
+    ("bert", config(intermediate_size=64), r"has shape \(.*32.*\) in its file, its config.json asks for .*64"),
+    # its sizes missing, the type's own are taken: 7 billion weights would be drawn before any is found missing
+    ("t5", config(model_type="qwen2"), r"describes [\d,]{12,} weights, its files hold [\d,]+"),
+    ("bert", config(num_hidden_layers=1), r"\(encoder.layer.1.attention\S+, .* no place"),
+    ("gpt2", config(n_layer=1), r"\(h.1.attn\S+, .* no place"),
+    ("llama", config(num_hidden_layers=1), r"\(layers.1.input\S+, .* no place"),
+    ("t5", config(num_layers=1), r"\(encoder.block.1.layer\S+, .* no place"),
+    ("bert", config(num_hidden_layers=3), r"lacks \d+ weights of BertModel \(encoder.layer.2.* would be random"),
+    ("bert", config(num_hidden_layers=10**7), "num_hidden_layers=10000000; expected 1 to 1,000 layers"),
+    ("gpt2", config(n_layer=-1), "num_hidden_layers=-1; expected 1 to 1,000 layers"),
+    ("bert", config(model_type="nonesuch"), r"cannot load .*odd.*nonesuch"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "change", "message"), REFUSED)
+def test_files_that_don_t_fit_together_are_refused(
+    folder: Folder, tmp_path: Path, kind: str, change: Callable[[Path], object], message: str
+) -> None:
+    change(odd := shutil.copytree(folder(kind), tmp_path / "odd"))
+    with pytest.raises(ModelError, match=message):
+        encoder(odd, unused="refuse")
 
 
 def test_a_tokenizer_of_another_model_is_refused(folder: Folder, tmp_path: Path) -> None:
@@ -331,88 +359,17 @@ def test_a_tokenizer_of_another_model_is_refused(folder: Folder, tmp_path: Path)
         made.lengths(SENTENCES)
 
 
-def retold(folder: Path, name: str, **changes: object) -> Path:
-    """The folder with other values in one of its JSON files."""
-    told = json.loads((folder / name).read_text())
-    (folder / name).write_text(json.dumps(told | changes))
-    return folder
-
-
-@pytest.mark.parametrize("name", ["encoder.layer.0.attention.self.query.weight", "embeddings.LayerNorm.bias"])
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_weights_that_are_no_numbers_are_refused(folder: Folder, tmp_path: Path, name: str, value: float) -> None:
-    """Fused attention turns NaN scores into finite vectors, so the vectors' own check doesn't see them."""
-    odd = reweighted(shutil.copytree(folder("bert"), tmp_path / "odd"), lambda w: w[name].view(-1)[:1].fill_(value))
-    with pytest.raises(ModelError, match=rf"the weight {name} holds NaN or infinite values; the file is damaged"):
-        encoder(odd)
-
-
-def test_weights_that_are_integers_are_refused(folder: Folder, tmp_path: Path) -> None:
-    """transformers would read them as floats, without the scale that made them."""
-
-    def rounded(weights: dict[str, torch.Tensor]) -> None:
-        weights["h.0.mlp.c_fc.weight"] = (weights["h.0.mlp.c_fc.weight"] * 9).to(torch.int8)
-
-    odd = reweighted(shutil.copytree(folder("gpt2"), tmp_path / "odd"), rounded)
-    with pytest.raises(
-        ModelError, match=r"the weight h.0.mlp.c_fc.weight is of type I8 in its file, .*isn't quantised"
-    ):
-        encoder(odd)
-
-
-@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"])
-def test_a_file_that_is_cut_is_named(folder: Folder, tmp_path: Path, name: str) -> None:
-    odd = shutil.copytree(folder("gpt2"), tmp_path / "odd")
-    (odd / name).write_bytes((odd / name).read_bytes()[:-9])
-    with pytest.raises(
-        ModelError, match=rf"^cannot load \S*odd: {name} can't be read \(.*\); copy or download it again$"
-    ):
-        encoder(odd)
-
-
-def test_a_weight_of_another_shape_is_named(folder: Folder, tmp_path: Path) -> None:
-    with pytest.raises(
-        ModelError, match=r"the weight \S+ has shape \(.*32.*\) in its file, its config.json asks for .*64"
-    ):
-        encoder(damaged(folder("bert"), tmp_path / "odd", intermediate_size=64))
-
-
-def test_a_config_of_another_model_asks_for_no_memory(folder: Folder, tmp_path: Path) -> None:
-    """Its sizes missing, the type's own are taken: 7 billion weights would be drawn before any is found missing."""
-    odd = damaged(folder("t5"), tmp_path / "odd", model_type="qwen2")
-    with pytest.raises(
-        ModelError, match=r"describes [\d,]{12,} weights, its files hold [\d,]+; do they belong together"
-    ):
-        encoder(odd)
-
-
 def test_weights_that_overflow_a_half_type_are_refused(folder: Folder, tmp_path: Path) -> None:
-    odd = reweighted(shutil.copytree(folder("gpt2"), tmp_path / "odd"), lambda w: w["h.1.ln_2.bias"].fill_(1e6))
+    odd = shutil.copytree(folder("gpt2"), tmp_path / "odd")
+    reweighted("h.1.ln_2.bias", lambda x: x.fill_(1e6))(odd)
     with pytest.raises(ModelError, match=r"h.1.ln_2.bias holds .* or it overflows in torch.float16: try dtype="):
         encoder(odd, dtype="float16")
 
 
-@pytest.mark.parametrize(
-    ("kind", "settings", "message"),
-    [
-        ("bert", {"num_hidden_layers": 1}, r"\(encoder.layer.1.attention\S+, .* no place"),
-        ("gpt2", {"n_layer": 1}, r"\(h.1.attn\S+, .* no place"),
-        ("llama", {"num_hidden_layers": 1}, r"\(layers.1.input\S+, .* no place"),
-        ("t5", {"num_layers": 1}, r"\(encoder.block.1.layer\S+, .* no place"),
-        ("bert", {"num_hidden_layers": 10**7}, r"num_hidden_layers=10000000; expected 1 to 1,000 layers"),
-        ("gpt2", {"n_layer": -1}, r"num_hidden_layers=-1; expected 1 to 1,000 layers"),
-    ],
-)
-def test_a_config_of_other_layers_than_the_weights_is_refused(
-    folder: Folder, tmp_path: Path, kind: str, settings: dict[str, int], message: str
-) -> None:
-    with pytest.raises(ModelError, match=message):
-        encoder(damaged(folder(kind), tmp_path / kind, **settings), unused="refuse")
-
-
 @pytest.mark.parametrize("said", ["many", float("nan"), 0, None])
 def test_a_length_that_is_none_leaves_it_to_the_positions(folder: Folder, tmp_path: Path, said: object) -> None:
-    odd = retold(shutil.copytree(folder("bert"), tmp_path / "odd"), "tokenizer_config.json", model_max_length=said)
+    odd = shutil.copytree(folder("bert"), tmp_path / "odd")
+    retold("tokenizer_config.json", model_max_length=said)(odd)
     assert encoder(odd).window == 40
 
 
