@@ -33,6 +33,15 @@ def check_command(words: Sequence[str], *, multirun: bool = False) -> None:
     compose.check_command(compose.read_overrides(words), multirun=multirun)
 
 
+def planned(words: Sequence[str]) -> dict[str, str]:
+    """The values that an experiment's own sweep gives each key."""
+    from hydra import compose as hydra_compose
+
+    with compose._hydra():
+        whole = hydra_compose("ctxexp", overrides=list(words), return_hydra_config=True)
+    return {key: str(values) for key, values in (whole.hydra.sweeper.get("params") or {}).items()}
+
+
 def config_of(words: Sequence[str]) -> Any:
     """The config of these words, with the secrets that they refer to."""
     return compose.config_of(words)

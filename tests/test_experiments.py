@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from ctxexp.command import registry
-from tests.composed import check_command
+from tests.composed import check_command, planned
 
 ROOT = Path(__file__).resolve().parent.parent
 STATES = ("works", "partly")
@@ -57,11 +57,16 @@ def test_each_command_composes(line: Line) -> None:
 
 
 def composes(words: list[str]) -> None:
-    """Every job is composed, those of an experiment's own sweep too."""
-
+    """The first job is composed, and each value of an experiment's own sweep."""
     if "glove" in " ".join(words) and "glove" not in registry().names("model"):
         pytest.skip("model=glove comes with the plugin of packaged models")
-    check_command([word for word in words if word != "-m"], multirun="-m" in words)
+    own = [word for word in words if word != "-m"]
+    check_command(own, multirun="-m" in words)
+    for key, values in planned([word for word in own if word.startswith("experiment=")]).items():
+        for value in values.split(",") if "[" not in values else ():
+            if key != "model" or value in registry().names("model"):
+                others = [word for word in own if not word.startswith(f"{key}=")]
+                check_command([*others, f"{key}={value}"], multirun=True)
 
 
 def trains(words: list[str]) -> None:

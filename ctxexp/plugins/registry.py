@@ -56,20 +56,7 @@ BOUNDS = {"greater_than_equal": "at least {ge}", "less_than_equal": "at most {le
 FILE = Path(__file__).with_name(
     "published.json"
 )  # what pip is asked for, by kind and name; plugins/published.py writes it
-HYDRAS = {  # names of Hydra's own plugins, which others publish
-    "hydra/launcher": {
-        "ray": "hydra-ray-launcher",
-        "ray_aws": "hydra-ray-launcher",
-        "rq": "hydra-rq-launcher",
-        "submitit_local": "hydra-submitit-launcher",
-        "submitit_slurm": "hydra-submitit-launcher",
-    },
-    "hydra/sweeper": {
-        "ax": "hydra-ax-sweeper",
-        "nevergrad": "hydra-nevergrad-sweeper",
-        "optuna": "hydra-optuna-sweeper",
-    },
-}
+HYDRAS = ("ray-launcher", "rq-launcher", "submitit-launcher", "ax-sweeper", "nevergrad-sweeper", "optuna-sweeper")
 
 
 @dataclass(frozen=True)
@@ -319,7 +306,10 @@ def publisher(kind: str, name: str) -> str:
 
 
 def _requirement(kind: str, name: str) -> str:
-    tables: dict[str, dict[str, str]] = {**json.loads(FILE.read_text(encoding="utf-8")), **HYDRAS}
+    hydras = f"{name.partition('_')[0]}-{kind.removeprefix('hydra/')}"  # plugins of Hydra that others publish
+    if hydras in HYDRAS:
+        return f"hydra-{hydras}"
+    tables: dict[str, dict[str, str]] = json.loads(FILE.read_text(encoding="utf-8"))
     return tables.get(kind, {}).get(name, "")
 
 

@@ -120,7 +120,3 @@ def test_a_run_says_what_a_location_is_read_as(
         assert run_command_line(["bert-base-uncased", "--cfg", "job"]) == 0
     assert "bert-base-uncased is read as model=huggingface model.checkpoint=bert-base-uncased" in caplog.messages
     assert "checkpoint: bert-base-uncased" in capsys.readouterr().out
-    assert run_command_line(["bert-base-uncased", "--help"]) == 0
-    head, _, rest = capsys.readouterr().out.partition("\n\n")
-    assert head == "bert-base-uncased is read as model=huggingface model.checkpoint=bert-base-uncased"
-    assert rest.startswith("model=huggingface   Any encoder or decoder that transformers loads")
