@@ -35,7 +35,7 @@ from docs.numbers.marked import marked
 from docs.numbers.pins import checks, planted, planted_table, rerun_table
 from docs.numbers.planted_changes import Original, changes
 from tests.composed import run_command_line
-from tests.shipped import mini
+from tests.shipped import mini, polysemy
 
 README = Path(__file__).parents[1] / "README.md"
 HOW_TO = Path(__file__).parents[3] / "docs" / "how-to" / "ship-a-model-its-card-and-a-gate.md"
@@ -52,7 +52,7 @@ def original() -> Original:
 
 @pytest.fixture(scope="module")
 def pinned(original: Original) -> Pin:
-    return pin(original.encoder(), reruns=(Rerun(1),))
+    return pin(original.encoder(), text=[sentence.text for sentence in polysemy().sentences[:30]], reruns=(Rerun(1),))
 
 
 def arrays(layers: np.ndarray) -> ctxexp.Encoder:
@@ -62,10 +62,10 @@ def arrays(layers: np.ndarray) -> ctxexp.Encoder:
 
 
 @pytest.mark.nightly
-def test_planted_changes_are_found_and_named(original: Original, pinned: Pin) -> None:
+def test_planted_changes_are_found_and_named(original: Original) -> None:
     tried = [change for change in changes(original) if change.label in TRIED]
     assert len(tried) == len(TRIED)
-    found = list(planted(pinned, tried))
+    found = list(planted(pin(original.encoder(), reruns=(Rerun(1),)), tried))
     assert all(one.found and one.named for one in found), [one.sentence for one in found if not one.named]
     assert "blocks 2 and 3 are swapped" in "".join(one.sentence for one in found)
 
@@ -238,8 +238,9 @@ def test_the_lines_of_the_action_catch_a_changed_checkpoint(
     assert len(lines) == 1
     shutil.copytree(mini("bert"), tmp_path / "model")
     monkeypatch.chdir(tmp_path)
-    pinned = ["pin", "huggingface model.checkpoint=./model", "out=model.pin", "occurrences=100", "dtypes=float32"]
-    assert run_command_line(pinned) == 0
+    (tmp_path / "text.txt").write_text("\n".join(sentence.text for sentence in polysemy().sentences[:30]))
+    typed = ["pin", "huggingface model.checkpoint=./model", "out=model.pin", "text=text.txt", "dtypes=float32"]
+    assert run_command_line(typed) == 0
 
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = {
