@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_compare.passport.command import passport, passport_of
+from ctxexp_compare.passport.files import read_vectors
 from ctxexp_compare.passport.match import Passport, make_passport
 from ctxexp_compare.passport.report import describe
 
@@ -118,9 +119,11 @@ def test_formats_are_read_by_their_layouts(tmp_path: Path, gpt2: list[TokenState
     files = save_all(tmp_path, gpt2)
     shown = {}
     for name, file in files.items():
-        made = passport(file, "gpt2", text=text, out=tmp_path / "passport.json")
-        [shown[name]] = made.sentences
-        assert made.status == (0 if shown[name] == WHOLE else 1)
+        vectors, names = read_vectors(file, gpt2)
+        shown[name] = describe(make_passport(vectors, gpt2, names))
+    for name, status in {"npz": 0, "vllm": 1}.items():
+        made = passport(files[name], "gpt2", text=text, out=tmp_path / "passport.json")
+        assert (made.status, made.sentences) == (status, [shown[name]])
         assert json.loads((tmp_path / "passport.json").read_text())["passport"] == shown[name]
     assert [shown[name] for name in ("npz", "joined", "parquet")] == [WHOLE] * 3
     assert shown["by layer"].startswith("layers 1 to 2 here are hidden_states[1] to hidden_states[2]; layer 4 here is")
@@ -144,33 +147,32 @@ def test_vectors_of_another_engine_measure_as_the_model_does(tmp_path: Path, gpt
 
 def test_what_cannot_be_read_is_said_in_a_line(tmp_path: Path, gpt2: list[TokenStates]) -> None:
     files = save_all(tmp_path, gpt2)
-    with pytest.raises(DataError, match="no such file or folder"):
-        passport_of(tmp_path / "none.npz", "gpt2", TEXTS)
     (tmp_path / "own.txt").write_text("x")
-    with pytest.raises(DataError, match=r"own.txt: expected .npz, .parquet"):
-        passport_of(tmp_path / "own.txt", "gpt2", TEXTS)
     (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04")
-    with pytest.raises(DataError, match=r"broken.npz can't be read"):
-        passport_of(tmp_path / "broken.npz", "gpt2", TEXTS)
+    np.savez(tmp_path / "nan.npz", **{f"s{i}": s.layers * np.nan for i, s in enumerate(gpt2)})
+    pooled = {"data": [{"index": i, "embedding": [1.0, 2.0]} for i in range(3)]}
+    (tmp_path / "pooled.json").write_text(json.dumps(pooled))
+    for name, said in {
+        "none.npz": "no such file or folder",
+        "own.txt": "own.txt: expected .npz, .parquet",
+        "broken.npz": "broken.npz can't be read",
+        "nan.npz": "holds NaN or infinite numbers",
+        "pooled.json": "run llama.cpp with --pooling none",
+    }.items():
+        with pytest.raises(DataError, match=said):
+            read_vectors(tmp_path / name, gpt2)
+    with pytest.raises(DataError, match="its token_ids begin"):
+        read_vectors(files["vllm"], [gpt2[1], gpt2[0], gpt2[2]])
     with pytest.raises(DataError, match="vectors of 3 sentences, the text 2 sentences"):
         passport_of(files["npz"], "gpt2", TEXTS[:2])
     with pytest.raises(
         DataError, match=r"arrays of shape \(5, \d+, 192\); expected axes of layers, tokens and columns"
     ):
         passport_of(files["npz"], "gpt2", ["Another text altogether, which is far longer.", *TEXTS[1:]])
-    with pytest.raises(DataError, match="its token_ids begin"):
-        passport_of(files["vllm"], "gpt2", [TEXTS[1], TEXTS[0], TEXTS[2]])
     with pytest.raises(DataError, match="no such file or folder"):
         passport(files["npz"], "gpt2", text=tmp_path / "none.txt")
     with pytest.raises(ModelError, match="expected a transformer"):
         passport_of(files["npz"], "random_words", TEXTS)
-    np.savez(tmp_path / "nan.npz", **{f"s{i}": s.layers * np.nan for i, s in enumerate(gpt2)})
-    with pytest.raises(DataError, match="holds NaN or infinite numbers"):
-        passport_of(tmp_path / "nan.npz", "gpt2", TEXTS)
-    pooled = {"data": [{"index": i, "embedding": [1.0, 2.0]} for i in range(3)]}
-    (tmp_path / "pooled.json").write_text(json.dumps(pooled))
-    with pytest.raises(DataError, match=r"run llama.cpp with --pooling none"):
-        passport_of(tmp_path / "pooled.json", "gpt2", TEXTS)
 
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
