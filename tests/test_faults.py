@@ -90,12 +90,12 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(planted: list[str], tmp_pat
 
 
 SHORT = {
-    "identity": 4,
-    "damage": 6,
+    "identity": 2,
+    "damage": 4,
     "results_damage": 1,
-    "stores": 8,
-    "leases": 3,
-    "shards": 2,
+    "stores": 4,
+    "leases": 2,
+    "shards": 1,
     "drivers": 1,
 }
 """How many the suite tries; a full disk has tests of its own, which need no disk."""
@@ -116,7 +116,7 @@ def test_a_sweep_that_is_killed_resumes_whole() -> None:
 
 @pytest.mark.slow
 def test_processes_that_start_together_on_one_store_succeed(tmp_path: Path) -> None:
-    ((_, case),) = concurrency.cases(0, 1, tmp_path, processes=4)
+    ((_, case),) = concurrency.cases(0, 1, tmp_path, processes=2)
     case()
 
 

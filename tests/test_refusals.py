@@ -19,6 +19,7 @@ import pytest
 import ctxexp
 from ctxexp import CtxexpError, Pair, Sense, Sentence
 from ctxexp.command import face
+from ctxexp.dataset import check_corpus
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, ModelError, TrackingError, UnknownName
 from tests.composed import check_command, run_command_line
@@ -243,9 +244,9 @@ def measured(model: object = "bert", text: object = SENTENCES, **chosen: object)
 
 
 def of(sentence: object, name: object = "c", **more: object) -> Callable[[], object]:
-    """A corpus of this sentence, measured."""
+    """A corpus of this sentence, checked as it is where one comes in."""
     sentences = sentence if isinstance(sentence, tuple | list) and not isinstance(sentence, Sentence) else (sentence,)
-    return lambda: ctxexp.measure("bert", ctxexp.Corpus(name, sentences, **more), progress=False)  # type: ignore[arg-type]
+    return lambda: check_corpus(ctxexp.Corpus(name, sentences, **more))  # type: ignore[arg-type]
 
 
 class Model: ...
@@ -314,6 +315,7 @@ PYTHON: list[tuple[str, Callable[[], object], type[Exception], str]] = [
         (Sentence("\ud800", ("\ud800",), ((0, 1),)), "it holds a NUL or half of a surrogate pair"),
         ("a bank", "expected a ctxexp.Sentence, got str"),
     ])),
+    ("a stranger's", measured(text=ctxexp.Corpus("", (A,))), DataError, "a corpus's name is ''; expected a text"),
     ("list", of([A]), DataError, "corpus 'c': expected a tuple of sentences, got [Sentence"),
     ("empty", of(()), DataError, "corpus 'c': expected a tuple of sentences, got ()"),
     ("name=7", of(A, 7), DataError, "a corpus's name is 7; expected a text for charts and tables"),

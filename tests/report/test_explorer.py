@@ -186,7 +186,7 @@ def test_the_page_of_a_large_text_and_deep_models_stays_below_8_mb(tmp_path: Pat
     corpus = Corpus.of("large", [rng.choice(vocabulary, 40, p=ranks / ranks.sum()).tolist() for _ in range(2500)])
     shelf = shelve(corpus)
     occurrences = Occurrences.of(shelf, corpus, keep=str.isalpha)
-    store = Random(shelf.unit_codes, 25, 1)
+    store = Random(shelf.unit_codes, 13, 1)
     points = WordMap(shelf, occurrences, corpus, dim=8, most=3072)
     results = measure(store, occurrences, METRICS, observers={"word_map": points}, bootstrap=5)
     assert len(results.tables["word_map"]) > 3072
