@@ -114,8 +114,9 @@ def test_a_sweep_takes_names_and_folders(folder: Path, monkeypatch: pytest.Monke
 
 
 def test_a_run_says_what_a_location_is_read_as(
-    folder: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+    folder: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(logging.getLogger("ctxexp"), "handlers", [caplog.handler])  # whatever command came before
     with caplog.at_level(logging.INFO, "ctxexp"):
         assert run_command_line(["bert-base-uncased", "--cfg", "job"]) == 0
     assert "bert-base-uncased is read as model=huggingface model.checkpoint=bert-base-uncased" in caplog.messages
