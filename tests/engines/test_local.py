@@ -184,7 +184,13 @@ def test_another_model_is_refused(tmp_path: Path) -> None:
 def test_text_is_read_by_several_to_the_same_bits(tmp_path: Path) -> None:
     for i in range(4):
         (tmp_path / f"{i}.txt").write_text("\n".join(s.text for s in text(60 + i).sentences), encoding="utf-8")
-    words = [f"dataset.path={tmp_path}", "dataset.stream=true", "words.max_contexts=9", "words.max_sentences=20"]
+    words = [
+        "dataset=text",
+        f"dataset.path={tmp_path}",
+        "dataset.stream=true",
+        "words.max_contexts=9",
+        "words.max_sentences=20",
+    ]
     engines: Any = ([], ["engine=local", "engine.processes=2"])
     one, two = (Built(configured("bert", options=[*words, *engine], min_contexts=2)).corpus for engine in engines)
     assert one.content == two.content

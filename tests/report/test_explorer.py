@@ -302,7 +302,10 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
     before = shown()
     filled = run("return document.querySelector('#scatters .plot').data[0].x.length")  # those before aren't projected
     dots = browser.find_elements("css selector", "#scatters .plot .points path")
-    ActionChains(browser).move_to_element(dots[filled + 5]).click().perform()
+    for dot in dots[filled:]:  # some are below others
+        ActionChains(browser).move_to_element(dot).click().perform()
+        if shown() != before:
+            break
     wait_until(lambda: shown() != before)
     wait_until(lambda: set(texts(browser, "#occurrences mark")) == {shown().split(" (")[0]})
     browser.find_element("css selector", "[name=across][value=senses]").click()

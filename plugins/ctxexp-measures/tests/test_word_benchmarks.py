@@ -619,7 +619,7 @@ def test_so_many_candidates_are_so_many_words_whatever_their_forms(oov: str, sha
         (["vector=x"], r"no argument 'vector'; did you mean 'vectors'\?"),
         (["x"], r"'x': expected key=value; ctxexp bench-words --help says which"),
         (["lower=maybe"], r"lower='maybe': expected bool, got str"),
-        (["vectors=/absent", "data=DATA"], r"no file of word vectors at /absent"),
+        (["vectors=/absent", "data=DATA"], r"/absent: .*No such file"),
         (["vectors=x", "data=DATA", "benchmarks=[mem]"], r"no word benchmark 'mem'; did you mean 'men'"),
         (["vectors=VECTORS", "data=DATA", "out=VECTORS/x.csv"], r"cannot write .*x\.csv: .*; choose a writable place"),
     ],
