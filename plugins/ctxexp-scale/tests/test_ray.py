@@ -44,7 +44,13 @@ def test_ray_repeats_one_processs_vectors_though_a_worker_dies(tmp_path: Path) -
 def test_text_is_read_by_ray_to_the_same_bits(tmp_path: Path) -> None:
     for i in range(3):
         (tmp_path / f"{i}.txt").write_text("\n".join(s.text for s in text(60 + i).sentences), encoding="utf-8")
-    words = [f"dataset.path={tmp_path}", "dataset.stream=true", "words.max_contexts=9", "words.max_sentences=20"]
+    words = [
+        "dataset=text",
+        f"dataset.path={tmp_path}",
+        "dataset.stream=true",
+        "words.max_contexts=9",
+        "words.max_sentences=20",
+    ]
     one, two = (
         Built(configured("bert", options=[*words, *engine], min_contexts=2)).corpus for engine in ([], ["engine=ray"])
     )

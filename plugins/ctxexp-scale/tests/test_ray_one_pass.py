@@ -42,18 +42,19 @@ def test_numbers_are_those_of_one_process_though_an_actor_dies(tmp_path: Path) -
 
 
 DRIVER = """
+import runpy
 import sys
 from pathlib import Path
-from test_ray_one_pass import TracingEncoder, measured
-folder = Path(sys.argv[1])
-measured(folder, "ray", TracingEncoder(folder, seconds=float(sys.argv[2])))
+from tests.traced import TracingEncoder
+folder = Path(sys.argv[2])
+runpy.run_path(sys.argv[1])["measured"](folder, "ray", TracingEncoder(folder, seconds=float(sys.argv[3])))
 """
 
 
 def test_a_killed_drivers_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     alone = measured(tmp_path / "alone", "local")
     folder = tmp_path / "killed"
-    driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(folder), "0.2"], env={**os.environ})
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, __file__, str(folder), "0.2"], env={**os.environ})
     done: list[Path] = []
     while len(done) < 3:
         time.sleep(0.05)
