@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import numpy as np
 
@@ -34,6 +38,23 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger("ctxexp")
+
+
+def _local_place(client: MlflowClient, run_id: str) -> Path | None:
+    """The folder of a run's files where a server without artifact proxy names a path, which is its client's then."""
+    place = urlsplit(client.get_run(run_id).info.artifact_uri)
+    is_local = client.tracking_uri.startswith("http") and place.scheme in ("", "file")
+    return Path(url2pathname(place.path)) if is_local else None
+
+
+@cache
+def _say_where_files_stay(uri: str, place: str, can_write: bool) -> None:
+    """Once a process, in one line."""
+    where = f"are written to {place} on this machine" if can_write else f"stay in the tracking folder: no {place} here"
+    _log.warning(
+        f"warning: {uri} serves no artifacts (it was started with --no-serve-artifacts): the runs' files {where}, and "
+        "its page shows them on no other machine"
+    )
 
 
 MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
@@ -93,7 +114,8 @@ class MlflowSink(Sink):
             )
             self.run_id = run.info.run_id
             self._log_batches(params=[Param(k, v) for k, v in views.flat(params).items()])
-            self.client.log_text(self.run_id, config, "config.yaml")
+            if self._can_send_files:
+                self.client.log_text(self.run_id, config, "config.yaml")
 
     def send_once(self, run: Run) -> bool:
         """Send a saved run with its results, unless it is there already; one that an interruption left incomplete is
@@ -190,10 +212,24 @@ class MlflowSink(Sink):
             self.client.log_batch(self.run_id, metrics[:room], params[:MAX_PARAMS], tags, synchronous=True)
             metrics, params, tags = metrics[room:], params[MAX_PARAMS:], ()
 
+    @cached_property
+    def _can_send_files(self) -> bool:
+        """Whether the run's files can be sent; where a server leaves them on this machine, that is said."""
+        place = _local_place(self.client, self.run_id)
+        if place is None:
+            return True
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            can_write = os.access(place, os.W_OK)
+        except OSError:
+            can_write = False
+        _say_where_files_stay(redact(self.uri or ""), str(place.parent.parent), can_write)
+        return can_write
+
     def send_files(self, folder: Path) -> None:
         """Send every file of the folder as an artifact, but none elsewhere that a link leads to: a folder may come from
         anyone, and a store be read by many."""
-        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        for path in sorted(p for p in folder.rglob("*") if p.is_file() and self._can_send_files):
             if path.name == STATE or path.suffix in (".part", ".lock", ".tmp"):
                 continue
             if not is_own_file(path, folder):

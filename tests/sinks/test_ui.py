@@ -143,6 +143,24 @@ def test_upload_through_the_server(stored: Any, address: str, capsys: pytest.Cap
     client.delete_experiment(runs[0].info.experiment_id)
 
 
+def test_a_server_that_serves_no_files_is_named_and_fails_nothing(
+    stored: Any, address: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = database.client(address)
+    (tmp_path / "file").touch()
+    for number, (place, written) in enumerate({"there": True, "file/below": False}.items()):
+        caplog.clear()
+        made = client.create_experiment(f"no files {number}", artifact_location=str(tmp_path / place))
+        assert run_command_line(["upload", str(stored.results), f"uri={address}", f"experiment=no files {number}"]) == 0
+        (said,) = [line for line in caplog.messages if "serves no artifacts" in line]
+        assert str(tmp_path / place) in said
+        assert ("are written to" in said) == written
+        runs = client.search_runs([made], "attributes.status = 'FINISHED' AND tags.`ctxexp.logged` = 'true'")
+        assert len(runs) == len(MODELS)
+        assert len([*(tmp_path / "there").glob("*/artifacts/results.json")]) == len(MODELS)
+        client.delete_experiment(made)
+
+
 def sweep_charts(sweep: Any) -> str:
     sink = MlflowSink(experiment="study")
     sink.prepare_jobs(sweep.tracking_folder)
