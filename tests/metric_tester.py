@@ -78,7 +78,7 @@ class Case:
         over = self.make().over
         return groups_of(over, [rows(rng, n) for n in SIZES.get(over, [3, 3, 4, 4, 5, 7, 20])])
 
-    def computed(self, groups: Sequence[Group], *, between: bool = False) -> dict[str, float]:
+    def compute(self, groups: Sequence[Group], *, between: bool = False) -> dict[str, float]:
         """Statistics of the groups; `between`: computed after each of them, too."""
         metric = self.make()
         metric.resampling = np.random.default_rng(0), 0
@@ -111,10 +111,10 @@ class MetricTester:
             if isinstance(case.make(), GroupMean) and not case.draw:  # one without a pair, and zeros
                 drawn += [Group("word998", drawn[0].x[:1]), Group("word999", 0 * drawn[0].x)]
             groups = [replace(group, x=group.x.astype(dtype)) for group in drawn]
-            got = case.computed(groups)
+            got = case.compute(groups)
             exact = [replace(group, x=group.x.astype(np.float64)) for group in groups]
             same(got, case.values(exact), case.within, f"seed {seed}")
-            other = case.computed(groups[::-1], between=len(groups) < 9)
+            other = case.compute(groups[::-1], between=len(groups) < 9)
             same(other, got, 0 if isinstance(case.make(), GroupMean) else 1e-10, "in another order")
             for group in exact:
                 level = {"baseline": case.make().baseline_value(group.x)}
@@ -126,9 +126,9 @@ class MetricTester:
 
     def test_invariances_are_those_that_are_declared(self, case: Case) -> None:
         groups = case.groups(0)
-        expected, held = case.computed(groups), set()
+        expected, held = case.compute(groups), set()
         for name, change in changes(np.random.default_rng(1), groups[0].x.shape[-1]).items():
-            got = case.computed([replace(group, x=change(group.x)) for group in groups])
+            got = case.compute([replace(group, x=change(group.x)) for group in groups])
             if got == pytest.approx(expected, rel=1e-7, abs=1e-9, nan_ok=True):
                 held.add(name)
         assert held == case.make().invariances | case.also, f"{sorted(held)} hold"
@@ -136,12 +136,12 @@ class MetricTester:
     def test_edges_are_known(self, case: Case) -> None:
         over = case.make().over
         if over != "pair":  # of which a corpus has some
-            counts = {name: value for name, value in case.computed([]).items() if np.isfinite(value)}
+            counts = {name: value for name, value in case.compute([]).items() if np.isfinite(value)}
             assert not any(counts.values()), f"without a group: {counts}"
         for what, (x, expected) in case.edges.items():
             if isinstance(x, np.ndarray):
                 x = groups_of(over, list(x[:, None]) if over == "occurrence" else [x])
-            same(case.computed(x), expected if isinstance(expected, Mapping) else {"raw": expected}, 1e-6, what)
+            same(case.compute(x), expected if isinstance(expected, Mapping) else {"raw": expected}, 1e-6, what)
 
     def test_options_out_of_range_are_refused(self, case: Case) -> None:
         for said, options in case.refused.items():

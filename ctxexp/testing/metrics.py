@@ -68,7 +68,7 @@ class Trial:
     def over(self) -> Over:
         return self.make().over
 
-    def updated(self, groups: Sequence[Group], replicates: int = 0) -> Metric:
+    def new_metric(self, groups: Sequence[Group], replicates: int = 0) -> Metric:
         """A new metric, updated with these groups."""
         metric = self.make()
         metric.resampling = np.random.default_rng(1), replicates
@@ -76,15 +76,15 @@ class Trial:
             metric.update(group)
         return metric
 
-    def computed(self, groups: Sequence[Group], replicates: int = 0) -> dict[str, float]:
+    def compute(self, groups: Sequence[Group], replicates: int = 0) -> dict[str, float]:
         """What a new metric says of these groups."""
-        return numbers(self.updated(groups, replicates).compute())
+        return numbers(self.new_metric(groups, replicates).compute())
 
-    def mapped(self, change: Callable[[np.ndarray], np.ndarray]) -> dict[str, float]:
+    def compute_changed(self, change: Callable[[np.ndarray], np.ndarray]) -> dict[str, float]:
         """All that a new metric says of the groups with changed rows, its chance level on the largest included."""
         groups = [replace(group, x=change(group.x)) for group in self.groups]
         level = np.nan if self.over == "pair" else self.make().baseline_value(max((g.x for g in groups), key=len))
-        return {**self.computed(groups), "baseline_value()": level}
+        return {**self.compute(groups), "baseline_value()": level}
 
 
 def interface(make: Make) -> str | None:
@@ -130,7 +130,7 @@ def _pairs() -> list[Group]:
 
 
 def statistics(trial: Trial) -> None:
-    metric = trial.updated(trial.groups, REPLICATES)
+    metric = trial.new_metric(trial.groups, REPLICATES)
     found: object = metric.compute()
     if not isinstance(found, Mapping) or not found:
         raise Breach(f"compute() gave {found!r}; expected statistics by name, such as {{'raw': 0.5}}")
@@ -151,10 +151,10 @@ def statistics(trial: Trial) -> None:
 
 
 def order_of_groups(trial: Trial) -> None:
-    expected = trial.computed(trial.groups)
+    expected = trial.compute(trial.groups)
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(len(trial.groups))
-        got = trial.computed([trial.groups[i] for i in order])
+        got = trial.compute([trial.groups[i] for i in order])
         require_equal(got, expected, "groups in another order give", "their order must not matter")
 
 
@@ -166,13 +166,13 @@ def a_block_equals_its_groups(trial: Trial) -> None:
     for same in by_size.values():
         x, labels = np.stack([group.x for group in same]), [group.labels for group in same]
         blocks.update_block(Block([group.key for group in same], x, labels=labels))
-    got, expected = numbers(blocks.compute()), trial.computed(trial.groups)
+    got, expected = numbers(blocks.compute()), trial.compute(trial.groups)
     hint = "compared with one update a group; does score reduce over the last two axes only?"
     require_equal(got, expected, "a block gives", hint, tolerance=1e-6)
 
 
 def lent_memory(trial: Trial) -> None:
-    metric = trial.updated([])
+    metric = trial.new_metric([])
     for group in trial.groups:
         x, pairs = group.x.copy(), group.pairs and Pairs(group.pairs.gold.copy(), list(group.pairs.texts))
         metric.update(replace(group, x=x, pairs=pairs))
@@ -181,12 +181,12 @@ def lent_memory(trial: Trial) -> None:
         if pairs:
             pairs.gold[...] = 0
     hint = "x is only lent for the call; copy what must be kept"
-    got, expected = numbers(metric.compute()), trial.computed(trial.groups)
+    got, expected = numbers(metric.compute()), trial.compute(trial.groups)
     require_equal(got, expected, "once the lent rows are overwritten it gives", hint)
 
 
 def float32_agrees_with_float64(trial: Trial) -> None:
-    got, expected = trial.mapped(lambda x: x.astype(np.float32)), trial.mapped(lambda x: x)
+    got, expected = trial.compute_changed(lambda x: x.astype(np.float32)), trial.compute_changed(lambda x: x)
     require_equal(got, expected, "float32 rows give", "of float64 rows; sum in float64", tolerance=1e-4)
 
 
@@ -200,10 +200,10 @@ def invariances(trial: Trial) -> None:
         "shift": lambda x: x + shift,
         "permutation": lambda x: rng.permutation(x, axis=0),
     }
-    expected = trial.mapped(lambda x: x)
+    expected = trial.compute_changed(lambda x: x)
     for kind in sorted(trial.make().invariances):
         what = f"it declares {kind}, but gives"
-        require_equal(trial.mapped(changes[kind]), expected, what, INVARIANCES[kind], tolerance=1e-6)
+        require_equal(trial.compute_changed(changes[kind]), expected, what, INVARIANCES[kind], tolerance=1e-6)
 
 
 def a_share_is_a_share(trial: Trial) -> None:
@@ -214,7 +214,7 @@ def a_share_is_a_share(trial: Trial) -> None:
         line = np.outer(rng.uniform(1, 5, n), rng.normal(size=DIM))
         at_random = rng.normal(size=(n, DIM)) + rng.normal(size=DIM)
         for what, x in (("on one line", line), ("at random", at_random)):
-            metric = trial.updated([_group(trial.over, 0, x)])
+            metric = trial.new_metric([_group(trial.over, 0, x)])
             raw, null = numbers(metric.compute()).get("raw", np.nan), metric.baseline_value(x)
             share = f"{n} rows {what} through the origin have the share {raw:.6g}"
             require(x is not line or np.isclose(raw, 1, atol=1e-6), f"{share} instead of 1: {hint}")
@@ -224,7 +224,7 @@ def a_share_is_a_share(trial: Trial) -> None:
 
 def degenerate_groups(trial: Trial) -> None:
     """Nothing raises, and a group without a value is NaN and counted, not 0, and doesn't spoil the mean."""
-    x, over, good = trial.groups[0].x, trial.over, trial.computed(trial.groups)
+    x, over, good = trial.groups[0].x, trial.over, trial.compute(trial.groups)
     nan, infinite = x.copy(), x.copy()
     nan[0, 0], infinite[-1, -1] = np.nan, np.inf
     cases = {
@@ -239,8 +239,8 @@ def degenerate_groups(trial: Trial) -> None:
         try:
             for dtype in (np.float32, np.float64):
                 cast = replace(group, x=group.x.astype(dtype))
-                alone, null = trial.computed([cast]), trial.make().baseline_value(cast.x)
-                together = {} if over == "corpus" else trial.computed([*trial.groups, cast])
+                alone, null = trial.compute([cast]), trial.make().baseline_value(cast.x)
+                together = {} if over == "corpus" else trial.compute([*trial.groups, cast])
         except Exception as error:
             raise Breach(f"a group with {what} raises {type(error).__name__}: {error}; undefined is NaN") from error
         level = isinstance(null, float | np.floating)
@@ -266,7 +266,7 @@ def one_pass(trial: Trial) -> None:
     sentence, word = np.repeat(np.arange(n_sentences), lengths), rng.integers(0, 7, lengths.sum())
     x = (rng.normal(size=(len(word), DIM)) + rng.normal(size=DIM)) * rng.uniform(0.5, 2.0, (len(word), 1))
     of = {"word": word, "sentence": sentence, "corpus": np.zeros_like(word)}.get(metric.over, np.arange(len(word)))
-    expected = trial.computed([Group(i, x[of == i]) for i in range(of.max() + 1)])
+    expected = trial.compute([Group(i, x[of == i]) for i in range(of.max() + 1)])
     for cuts in ([0, n_sentences], [0, 11, 12, 30, n_sentences]):
         parts = [(at, low) for low, high in pairwise(cuts) for at in [(sentence >= low) & (sentence < high)]]
         for order in (parts, parts[::-1]):
@@ -301,13 +301,13 @@ def noise(trial: Trial) -> str:
     rng, parts = np.random.default_rng(11), []
     for n in PROFILE:
         drawn = (rng.normal(size=(n, 32)).astype(np.float32) for _ in range(200))
-        stats = trial.computed([_group(trial.over, i, x) for i, x in enumerate(drawn)])
+        stats = trial.compute([_group(trial.over, i, x) for i, x in enumerate(drawn)])
         parts.append(f"{n}: {stats.get('raw', np.nan):.3f} ± {stats.get('sd', np.nan):.3f}")
     return f"score of n rows of noise in 32 dimensions (mean ± sd over groups), {'; '.join(parts)}"
 
 
 def outputs(trial: Trial) -> None:
-    metric = trial.updated(trial.groups, REPLICATES)
+    metric = trial.new_metric(trial.groups, REPLICATES)
     metric.compute()
     found: object = metric.outputs()
     if not isinstance(found, Mapping):
@@ -322,12 +322,12 @@ def outputs(trial: Trial) -> None:
 
 
 def seeds(trial: Trial) -> None:
-    first, again = trial.computed(trial.groups, REPLICATES), trial.computed(trial.groups, REPLICATES)
+    first, again = trial.compute(trial.groups, REPLICATES), trial.compute(trial.groups, REPLICATES)
     require_equal(again, first, "the same generator gives", "draw from `rng` alone")
 
 
 def intervals(trial: Trial) -> None:
-    without, resampled = trial.computed(trial.groups), trial.computed(trial.groups, REPLICATES)
+    without, resampled = trial.compute(trial.groups), trial.compute(trial.groups, REPLICATES)
     for key, value in without.items():
         if key.endswith(("_ci_low", "_ci_high")):
             require(not np.isfinite(value), f"{key} is {value:.6g} without replicates; undefined is NaN")
@@ -350,6 +350,6 @@ def degenerate_pairs(trial: Trial) -> None:
     for what, group in cases.items():
         for some in ([group], [group, *others]):
             try:
-                trial.computed(some, REPLICATES)
+                trial.compute(some, REPLICATES)
             except Exception as error:
                 raise Breach(f"{what}: it raised {type(error).__name__}: {error}; undefined is NaN") from error

@@ -39,7 +39,7 @@ class _Rows:
     make: Callable[[], Transform]
     x: np.ndarray
 
-    def mapped(self, x: np.ndarray) -> np.ndarray:
+    def fit_apply(self, x: np.ndarray) -> np.ndarray:
         """The rows, mapped by a transform that was fitted on them."""
         return self.make().fit(x).apply(x)
 
@@ -73,7 +73,7 @@ def _close(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def each_row_by_itself(rows: _Rows) -> None:
-    x, whole = rows.x, rows.mapped(rows.x)
+    x, whole = rows.x, rows.fit_apply(rows.x)
     fitted, order = rows.make().fit(x), np.random.default_rng(0).permutation(len(x))
     parts = np.concatenate([fitted.apply(x[a : a + 7]) for a in range(0, len(x), 7)])
     alike = _close(parts, whole) and _close(fitted.apply(x[order]), whole[order])
@@ -81,7 +81,7 @@ def each_row_by_itself(rows: _Rows) -> None:
 
 
 def fit_forgets_all_but_the_rows(rows: _Rows) -> None:
-    x, whole = rows.x, rows.mapped(rows.x)
+    x, whole = rows.x, rows.fit_apply(rows.x)
     turned = rows.make().fit(x[::-1].copy()).apply(x)
     require(_close(turned, whole), "fitted on the same rows in another order it maps them elsewhere")
     again = rows.make().fit(x * 3 + 1).fit(x).apply(x)
@@ -90,13 +90,13 @@ def fit_forgets_all_but_the_rows(rows: _Rows) -> None:
 
 def lent_memory(rows: _Rows) -> None:
     lent = rows.x.copy()
-    rows.mapped(lent)
+    rows.fit_apply(lent)
     require(np.array_equal(lent, rows.x), "it changes the rows that it is given; work on a copy")
 
 
 def statistics_in_float64(rows: _Rows) -> None:
-    whole = rows.mapped(rows.x)
-    near, far = (rows.mapped(rows.x + np.float32(by)) for by in (2, 4096))  # both exact: x is a multiple of 1/512
+    whole = rows.fit_apply(rows.x)
+    near, far = (rows.fit_apply(rows.x + np.float32(by)) for by in (2, 4096))  # both exact: x is a multiple of 1/512
     lost = _close(near, whole) and not _close(far, whole)
     require(not lost, "far from the origin it loses digits: take means and variances in float64")
 
@@ -110,7 +110,7 @@ def degenerate_layers(rows: _Rows) -> str | None:
         ("zeros", np.zeros((5, DIM), np.float32)),
     ):
         try:
-            finite = np.isfinite(rows.mapped(few)).all()
+            finite = np.isfinite(rows.fit_apply(few)).all()
         except TransformError as refusal:
             refused += f"it refuses a layer with {what}: {refusal}. "
         else:
