@@ -112,7 +112,7 @@ def check_types(given: Mapping[str, Any], typed: Callable[..., Any]) -> None:
     """Raise `ConfigError` for an argument of a model that isn't of the type that the class or factory says."""
     types = get_type_hints(typed, include_extras=True)
     for name, value in given.items():
-        convert_value(f"model.{name}", value, types[name])
+        convert_value(f"model.{name}", list(value) if isinstance(value, range) else value, types[name])
 
 
 def with_transformer_options(factory: Callable[..., Encoder]) -> Callable[..., Encoder]:

@@ -105,6 +105,7 @@ def test_of_a_model_in_memory_too(folder: Path) -> None:
     model, tokenizer = AutoModel.from_pretrained(folder, dtype="float32"), AutoTokenizer.from_pretrained(folder)
     few, full = (ctxexp.from_transformers(model, tokenizer, layers=which) for which in ([-1, 0], None))
     assert few.layer_numbers == FEW
+    assert ctxexp.from_transformers(model, tokenizer, layers=range(2)).layer_numbers == (0, 1)
     assert few.name == full.name.replace(" dtype=", " layers=0,2 dtype=")
     (some,), (every,) = (one.encode([Sentence.of(WORDS)]) for one in (few, full))
     np.testing.assert_array_equal(some.layers, every.layers[list(FEW)])
