@@ -14,7 +14,7 @@ import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -36,12 +36,21 @@ from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sinks import Status, Sweep, SweepReport, SweepRow
 
-_printed_errors: set[str] = set()  # errors that this process has printed
-_failed: list[str] = []  # errors of this process's jobs, for the exit status of a single run
 JOBS = "jobs.json"  # beside the comparison: the sweep's rows
 Summarise = Callable[[list[tuple[str, Results]], Path], object]
-_current: tuple[Sweep, Sinks] | None = None
-_verbose = False
+
+
+@dataclass
+class _Command:
+    """The state of the command that this process runs."""
+
+    sweep: tuple[Sweep, Sinks] | None = None  # None: it has started none
+    verbose: bool = False
+    has_failed: bool = False  # one of this process's jobs
+    printed: set[str] = field(default_factory=set)  # errors
+
+
+_command = _Command()
 
 
 class Parts(Protocol):
@@ -84,10 +93,10 @@ class JobSpec:
 
 
 def print_error_once(error: str) -> None:
-    """Print an error on stderr, unless this process has printed it before."""
+    """Print an error on stderr, unless this command has printed it before."""
     error = mask(error)
-    if error not in _printed_errors:
-        _printed_errors.add(error)
+    if error not in _command.printed:
+        _command.printed.add(error)
         show(f"error: {error}", sys.stderr)
 
 
@@ -98,7 +107,7 @@ def execute(read: Callable[[], JobSpec]) -> float | None:
         value = _execute(read())
         return None if value is None or math.isnan(value) else value
     except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
-        _failed.append(f"{type(error).__name__}: {error}")
+        _command.has_failed = True
         message = describe(error)
         if isinstance(error, CtxexpError) or is_disk_full(error):
             print_error_once(line(message))
@@ -204,13 +213,12 @@ def info_as_written(info: RunInfo, texts: Mapping[str, str]) -> RunInfo:
 
 def open_sweep(sweep: Sweep, sinks: Sinks, *, verbose: bool = False) -> None:
     """Remember the sweep that this process starts, and its sinks; `verbose`: its end prints more than the answer."""
-    global _current, _verbose
-    _current, _verbose = (sweep, sinks), verbose
+    _command.sweep, _command.verbose = (sweep, sinks), verbose
 
 
 def current_sweep() -> tuple[Sweep, Sinks] | None:
     """The sweep that this process has started, whether or not it is over, and its sinks; None if it started none."""
-    return _current
+    return _command.sweep
 
 
 def close_sweep(
@@ -300,6 +308,8 @@ def _summarise(runs: list[tuple[str, Results]], folder: Path) -> None:
 def run_application(application: Callable[[], object], *, multirun: bool, summarise: Summarise = _summarise) -> int:
     """Run Hydra's application and settle what it leaves, however it ends: by itself, interrupted, or with a worker
     killed. The exit status; what isn't an end of these raises, after all is settled."""
+    global _command
+    _command = _Command()  # an earlier one's failures and sweep are no part of this
     status = 0
     stopped: str | None = None
     other: Exception | SystemExit | None = None
@@ -316,7 +326,7 @@ def run_application(application: Callable[[], object], *, multirun: bool, summar
             other = error
         except Exception as error:
             stopped, other = f"stopped by {type(error).__name__}", error
-            if multirun and _failed:  # whoever optimises over jobs can't go on where they fail
+            if multirun and _command.has_failed:  # whoever optimises over jobs can't go on where they fail
                 status, stopped, other = 1, f"the sweeper stopped at failed jobs: {error_text(error)}", None
         if status == 1:
             show(f"error: {stopped}", sys.stderr)
@@ -343,21 +353,21 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
     """Settle a sweep after Hydra has returned, and print how its jobs ended; returns the exit status."""
     started = current_sweep() if multirun else None
     if started is None:
-        return 1 if _failed else 0
+        return int(_command.has_failed)
     sweep, sinks = started
     report = close_sweep(sweep, sinks, summarise, stopped=stopped)
     if not report.rows:
         return 1
     targets = {label: (Objective.read(r.info.objective), r) for label, r in report.compared if r.info.objective}
     objectives = {label: f"{one.text} = {one.of(results):.6g}" for label, (one, results) in targets.items()}
-    rows = [row for row in report.rows if _verbose or row.status != "FINISHED" or row.label in objectives]
+    rows = [row for row in report.rows if _command.verbose or row.status != "FINISHED" or row.label in objectives]
     for row in rows:
         note = " ".join(row.error.strip().splitlines()[-1:]) if row.error else objectives.get(row.label, "")
         show(f"{row.label}: {row.status.lower()}{' before' if row.reused else ''}{note and ', '}{note}")
     if problems := (report.error or "").removeprefix(stopped or "").strip():
         show(f"error: {problems}", sys.stderr)
     averages = average_seeds(report.compared)
-    if _verbose and (controls := control_lines(averages)):
+    if _command.verbose and (controls := control_lines(averages)):
         show("\n".join([f"{NO_CONTEXT}:", *controls]))
     for table in table_texts(sweep.summary):
         show(f"\n{fitted_markdown(table, terminal_width())}")

@@ -17,10 +17,10 @@ from ctxexp_papers.claims.runs import on_disk
 
 import ctxexp
 from ctxexp.command import configured
-from ctxexp.errors import Terminated
+from ctxexp.errors import ModelError, Terminated
 from ctxexp.files.process import job_folder
 from ctxexp.jobs import labels, run_name, title_of
-from ctxexp.jobs.execute import close_sweep, run_application
+from ctxexp.jobs.execute import JobSpec, close_sweep, execute, open_sweep, run_application
 from ctxexp.report import colours
 from ctxexp.sinks import SweepReport, SweepRow
 from ctxexp.sinks.views import job_note, sweep_note
@@ -254,14 +254,12 @@ def test_quoted_values_come_back_from_hydra(value: str) -> None:
 FLAT = results_with({"self_similarity/raw": np.ones(2)})
 
 
-def test_a_sweep_ended_between_its_jobs_is_killed(
-    app: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sweep_ended_between_its_jobs_is_killed(app: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found, sinks = stored_sweep(app / "store with 'quotes'", "model=a,b")
-    monkeypatch.setattr("ctxexp.jobs.execute._current", (found, sinks))
     compared: list[str] = []
 
     def application() -> None:
+        open_sweep(found, sinks)
         finish_job(found, "bert", 0, FLAT)
         signal.raise_signal(signal.SIGTERM)
         finish_job(found, "elmo", 1, FLAT)
@@ -281,6 +279,16 @@ def test_a_sweep_ended_between_its_jobs_is_killed(
     assert runs(app)["comparison of 1 jobs"].data.tags["ctxexp.error"] == "ended by SIGTERM"
     assert "ended by SIGTERM: the runs that were under way are KILLED" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_an_earlier_commands_failed_job_is_no_part_of_this_one() -> None:
+    def fail() -> JobSpec:
+        raise ModelError("no such checkpoint")
+
+    assert run_application(lambda: execute(fail), multirun=False) == 1
+    with pytest.raises(ZeroDivisionError):
+        run_application(lambda: 1 / 0, multirun=True)
+    assert run_application(lambda: None, multirun=False) == 0
 
 
 def test_a_worker_that_the_system_kills_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

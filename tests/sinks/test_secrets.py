@@ -71,12 +71,6 @@ def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     forget_plugin_files()  # watch.py is this test's alone
 
 
-def typed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> object:
-    """The exit status of these words of a command line."""
-    monkeypatch.setattr(execute, "_failed", [])  # of this process's commands before this one
-    return run_command_line(words)
-
-
 def experiment(pin: str, received: Path, sink: str = "watch") -> list[str]:
     """The flags with which `experiment=mine` is found: a YAML of a sink with this pin."""
     mine = received.parent / "configs" / "experiment" / "mine.yaml"
@@ -95,11 +89,11 @@ def assert_hidden(secret: str, printed: str) -> None:
 
 @pytest.mark.parametrize(("place", "sweep"), [("pin", ["-m", "seed=0,1"]), ("api_key", []), ("a YAML", [])])
 def test_a_secret_reaches_the_sink_alone(
-    sweep: list[str], place: str, received: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    sweep: list[str], place: str, received: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     flags = experiment("${oc.env:MYKEY}", received) if place == "a YAML" else []
     words = ["sink=none", "experiment=mine"] if flags else ["sink=watch", f"sink.watch.{place}=${{oc.env:MYKEY}}"]
-    assert not typed([*flags, *sweep, *RUN, *words], monkeypatch)
+    assert not run_command_line([*flags, *sweep, *RUN, *words])
     given = f"|{SECRET}" if place == "api_key" else f"{SECRET}|"
     assert received.read_text().splitlines() == [given] * (2 if sweep else 1)
     assert_hidden("hunter22", "".join(capfd.readouterr()))
@@ -119,10 +113,10 @@ def test_a_secret_reaches_the_sink_alone(
     ids=lambda words: words[-1],
 )
 def test_a_secret_in_clear_is_refused_before_anything_is_written(
-    words: list[str], received: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    words: list[str], received: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = experiment("hunter22", received)
-    assert typed([*folder, *RUN, *words], monkeypatch) == 2
+    assert run_command_line([*folder, *RUN, *words]) == 2
     printed = "".join(capfd.readouterr())
     assert credentials.RULE in printed
     assert not Path("mlruns").exists()
@@ -143,7 +137,7 @@ def test_an_error_quotes_no_secret(
     words: list[str], says: str, received: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SIGNED", "https://me:hunter22@host/a?sig=hunter22sig")
-    assert typed(words, monkeypatch)
+    assert run_command_line(words)
     printed = "".join(capfd.readouterr())
     assert says in printed
     assert_hidden("hunter22", printed)
@@ -162,17 +156,15 @@ def test_errors_and_links_of_sinks_are_masked(
 ) -> None:
     monkeypatch.setenv("MYKEY", 'hunter22$"x')
     folder = experiment("${oc.env:MYKEY}", received, "leaky")
-    assert typed([*folder, *RUN, *words], monkeypatch) == 1
+    assert run_command_line([*folder, *RUN, *words]) == 1
     printed = "".join(capfd.readouterr())
     assert "ValueError: no such key: ***, '***', key***_v2" in printed
     assert_hidden("hunter22", printed)
     assert "https://host/runs?id=***" in next(Path().rglob("status.json")).read_text()
 
 
-def test_a_variable_that_is_not_set_is_named_with_its_key(
-    received: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert typed([*RUN, "sink=watch", "sink.watch.pin=${oc.env:NOKEY}"], monkeypatch)
+def test_a_variable_that_is_not_set_is_named_with_its_key(received: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line([*RUN, "sink=watch", "sink.watch.pin=${oc.env:NOKEY}"])
     assert "error: sink.watch.pin: the environment has no variable 'NOKEY'; export it first\n" in capfd.readouterr().err
 
 
@@ -183,20 +175,18 @@ def test_the_link_that_is_printed_needs_nothing_started_first(tmp_path: Path) ->
 
 @pytest.mark.parametrize("flags", [["--cfg", "job"], ["--cfg", "job", "--resolve"], ["--info", "config"]])
 def test_a_config_is_printed_with_its_references(
-    flags: list[str], received: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    flags: list[str], received: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = experiment("${oc.env:MYKEY}", received)
-    assert not typed([*folder, *flags, *RUN, "sink=none", "experiment=mine"], monkeypatch)
+    assert not run_command_line([*folder, *flags, *RUN, "sink=none", "experiment=mine"])
     printed = "".join(capfd.readouterr())
     assert "pin: ${oc.env:MYKEY}" in printed
     assert_hidden("hunter22", printed)
 
 
 @pytest.mark.parametrize(("sink", "broken"), [("watch", 0), ("leaky", 1)])
-def test_conform_shows_no_key(
-    sink: str, broken: int, received: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert typed(["conform", sink, "pin=${oc.env:MYKEY}", RUN[-1]], monkeypatch) == broken
+def test_conform_shows_no_key(sink: str, broken: int, received: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["conform", sink, "pin=${oc.env:MYKEY}", RUN[-1]]) == broken
     printed = "".join(capfd.readouterr())
     assert f"sink {sink} pin=${{oc.env:MYKEY}}" in printed
     assert ("no such key: ***" in printed) == bool(broken)
@@ -209,7 +199,7 @@ def test_a_file_of_the_environment_is_written_as_its_reference(
     Path("vectors.txt").rename(received.parent / "hunter22.txt")
     monkeypatch.setenv("VECTORS", str(received.parent / "hunter22.txt"))
     words = [*RUN, "sink=none", "model.path=${oc.env:VECTORS}"]
-    assert not typed(words, monkeypatch)
+    assert not run_command_line(words)
     [folder] = Path().glob("mlruns/results/*/*/run.json")
     assert '"path": "${oc.env:VECTORS}"' in folder.read_text()
     for path in folder.parent.rglob("*.json"):
