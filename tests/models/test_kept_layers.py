@@ -12,8 +12,7 @@ import torch
 from transformers import AutoConfig, AutoModel
 
 from ctxexp import Sentence
-from ctxexp.models.transformer.facts import model_facts
-from ctxexp.models.transformer.forward import ForwardPass
+from ctxexp.models.transformer.facts import ForwardPass, model_facts
 from tests import tiny_models
 from tests.shipped import huggingface
 

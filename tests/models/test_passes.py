@@ -22,7 +22,7 @@ LONG = Sentence.of(["dog"] * 60)  # is read in windows for words, and cut for it
 @pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """The shapes of the pieces that models read."""
-    from ctxexp.models.transformer.forward import ForwardPass
+    from ctxexp.models.transformer.facts import ForwardPass
 
     shapes: list[tuple[int, ...]] = []
     plain: Callable[..., Any] = ForwardPass.__call__

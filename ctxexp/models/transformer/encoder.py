@@ -4,13 +4,14 @@ pass gives every pooling of every layer.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import getfile
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import torch
@@ -20,12 +21,23 @@ from ctxexp.errors import ConfigError, EncodingError, ModelError, error_text, pl
 from ctxexp.files.code_version import package_digest
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder, TokenStates
 from ctxexp.models.choices import TransformerOptions, layer_selection
-from ctxexp.models.transformer import Checkpoint, label_of
-from ctxexp.models.transformer.facts import block_points, caught, model_facts, model_kind, table_rows, window_size
-from ctxexp.models.transformer.forward import ForwardPass, transformer_tables
-from ctxexp.models.transformer.leftovers import is_own_code
+from ctxexp.models.transformer import Checkpoint, label_of, weight_files
+from ctxexp.models.transformer.facts import (
+    ForwardPass,
+    block_points,
+    caught,
+    model_facts,
+    model_kind,
+    table_rows,
+    window_size,
+)
+from ctxexp.models.transformer.gguf import OUTPUT, read_matrix
+from ctxexp.models.transformer.leftovers import is_own_code, read_weight
 from ctxexp.models.transformer.loading import LoadedModel, state_hash, versions
 from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces, best_window, windows
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 WINDOW_TOKENS = 2048  # pieces of one long sentence's windows that go through the model at once
@@ -512,3 +524,84 @@ def _limit(base: TransformerEncoder) -> int | None:
         )
     limits = [size for size in (own, base.window) if isinstance(size, int)]
     return min(limits, default=None)
+
+
+def transformer_tables(
+    model: PreTrainedModel,
+    reader: PieceReader,
+    checkpoint: Checkpoint,
+    sentences: Sequence[Sentence],
+    *,
+    untrained: bool,
+) -> list[EmbeddingTable]:
+    """`input`, and `output` where the checkpoint holds a matrix of its own for its head.
+
+    The base model that encodes has no head, so an untied output matrix is read from the checkpoint's files; the note of
+    `input` says how the two relate. Rows past the tokenizer's vocabulary (padding of the matrix) are left out; counts
+    are of the pieces of `sentences`, special pieces around them not counted.
+    """
+    weight = model.get_input_embeddings().weight.detach().float().cpu().numpy()
+    backend = reader.backend
+    spelled = {i: token for token, i in backend.get_vocab(with_added_tokens=True).items()}
+    n = min(len(weight), max(spelled) + 1)
+    tokens = tuple(spelled.get(i, f"[{i}]") for i in range(n))
+    special = tuple(sorted(i for i, t in backend.get_added_tokens_decoder().items() if t.special and i < n))
+    unspelled = tuple(i for i in range(n) if i not in spelled)  # rows that no text reaches
+    left_out = tuple(sorted({*special, *unspelled}))
+    counts = _counts(reader, sentences, n)
+    name, note, tied = _head(model.config)
+    output = None
+    if name and untrained:
+        note = "untied, and an untrained model's head is never drawn: no output matrix"
+    elif name:
+        output = _output(checkpoint, name)
+        note = note if output is not None else f"the checkpoint has no {name}: its output matrix is not available"
+    tables = [EmbeddingTable("input", tokens, weight[:n], counts, left_out, note, tied)]
+    if output is not None:
+        if len(output) < n:
+            raise ModelError(
+                f"{checkpoint.source}: its output matrix {name} has {len(output)} rows for {n} pieces; "
+                "expected a row each"
+            )
+        tables.append(EmbeddingTable("output", tokens, output[:n], counts, left_out, f"read from {name}"))
+    return tables
+
+
+def _output(checkpoint: Checkpoint, name: str) -> np.ndarray | None:
+    if checkpoint.is_gguf:
+        return read_matrix(checkpoint.folder, OUTPUT)
+    tensor = read_weight(weight_files(checkpoint.folder), name)
+    return None if tensor is None else tensor.float().numpy()
+
+
+def _counts(reader: PieceReader, sentences: Sequence[Sentence], n: int) -> np.ndarray:
+    counts = np.zeros(n, np.int64)
+    for i in range(0, len(sentences), 1000):
+        for pieces in reader(sentences[i : i + 1000]):
+            own = pieces.ids[pieces.n_before : len(pieces.ids) - pieces.n_after]
+            counts += np.bincount(own[own < n], minlength=n)
+    return counts
+
+
+def _head(config: PretrainedConfig) -> tuple[str, str, bool]:
+    """The name of the untied output matrix, empty if there is none; what is to be said of it; whether it is tied."""
+    import transformers
+
+    for architecture in config.architectures or ():
+        head = getattr(transformers, architecture, None)
+        if head is None or not (
+            "LMHead" in architecture or "ForCausalLM" in architecture or "MaskedLM" in architecture
+        ):
+            continue
+        with torch.device("meta"):  # the shape of the network, without its weights
+            network = head(copy.deepcopy(config))
+        network.tie_weights()
+        output = network.get_output_embeddings()
+        if output is None:
+            continue
+        if output.weight is network.get_input_embeddings().weight:
+            return "", f"tied: {architecture} uses it as its output matrix too", True
+        name = next(name for name, p in network.named_parameters(remove_duplicate=False) if p is output.weight)
+        return name, f"{architecture} has an output matrix of its own", False
+    named = ", ".join(config.architectures or ()) or "none"
+    return "", f"the checkpoint names no language-model head (architectures: {named}): no output matrix is known", False
