@@ -94,25 +94,12 @@ class TransformerOptions:
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` for options that no model allows."""
-        check_types({one.name: getattr(self, one.name) for one in fields(self)}, TransformerOptions)
+        for name, expected in get_type_hints(TransformerOptions, include_extras=True).items():
+            value = getattr(self, name)
+            convert_value(f"model.{name}", list(value) if isinstance(value, range) else value, expected)
         if not self.prefix:
-            raise ConfigError(
-                "model.prefix is empty: expected as_tokenizer, none, bos, or a text that is to stand before each text; "
-                "nothing at all is model.prefix=none"
-            )
+            raise ConfigError("model.prefix is empty: expected as_tokenizer, none, bos, or a text")
         check_layers(self.layers)
-        if self.point != "residual" and self.layers is not None and 0 in self.layers:
-            raise ConfigError(
-                f"model.layers={list(self.layers)}: layer 0 is what enters the first block, so it has no {self.point}; "
-                f"model.point={self.point} is of layers from 1 on"
-            )
-
-
-def check_types(given: Mapping[str, Any], typed: Callable[..., Any]) -> None:
-    """Raise `ConfigError` for an argument of a model that isn't of the type that the class or factory says."""
-    types = get_type_hints(typed, include_extras=True)
-    for name, value in given.items():
-        convert_value(f"model.{name}", list(value) if isinstance(value, range) else value, types[name])
 
 
 def with_transformer_options(factory: Callable[..., Encoder]) -> Callable[..., Encoder]:
@@ -132,7 +119,6 @@ def with_transformer_options(factory: Callable[..., Encoder]) -> Callable[..., E
     @wraps(factory)
     def build(**arguments: Any) -> Encoder:
         options = TransformerOptions(**{one.name: arguments.pop(one.name) for one in shared if one.name in arguments})
-        check_types(arguments, factory)
         return factory(options=options, **arguments)
 
     added = [Parameter(f.name, Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name]) for f in shared]
@@ -144,17 +130,6 @@ def with_transformer_options(factory: Callable[..., Encoder]) -> Callable[..., E
     gap = "\n" if "\n\n" in own_documentation else "\n\n"  # the options are a paragraph of their own, or end one
     build.__doc__ = f"{own_documentation}{gap}{documentation}"
     return build
-
-
-def checked(factory: F) -> F:
-    """Decorate a factory: its arguments are checked by their types."""
-
-    @wraps(factory)
-    def build(**arguments: Any) -> Any:
-        check_types(arguments, factory)
-        return factory(**arguments)
-
-    return build  # type: ignore[return-value]  # of the same signature
 
 
 def check_arguments(given: Mapping[str, Any]) -> None:
@@ -179,15 +154,13 @@ def layer_selection(
 ) -> tuple[int, ...] | None:
     """The requested layers, ascending; None for all, which inside a block begin with 1. Raises `ConfigError` for one
     that the model doesn't have."""
-    layers = layers and [i + n_layers if -n_layers <= i < 0 else i for i in layers]  # -1: the last
+    known = range(0 if point == "residual" else 1, n_layers)
+    layers = known if layers is None else [i + n_layers if -n_layers <= i < 0 else i for i in layers]  # -1: the last
     check_layers(layers)
-    if layers is None and point != "residual":
-        layers = range(1, n_layers)
-    if layers is None or len(layers) == n_layers == max(layers) + 1:
-        return None
-    if beyond := [i for i in layers if not 0 <= i < n_layers]:
-        raise ConfigError(f"model.layers={list(layers)}: no layer {beyond[0]}: {source} has layers 0 to {n_layers - 1}")
-    return tuple(sorted(layers))
+    if beyond := [i for i in layers if i not in known]:
+        where = f"{source} has layers {known[0]} to {known[-1]}" + f" of model.point={point}" * known[0]
+        raise ConfigError(f"model.layers={list(layers)}: no layer {beyond[0]}: {where}")
+    return None if len(layers) == n_layers else tuple(sorted(layers))
 
 
 def check_choices(

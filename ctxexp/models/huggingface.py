@@ -96,7 +96,7 @@ def paper_model(kind: str, summary: str, published_bytes: float) -> Callable[...
         if checkpoint is not None:
             files = Checkpoint.of(checkpoint, revision)
         elif weights == "published":
-            files = from_hub(paper.ids, revision or paper.revision, verified=True)
+            files = from_hub(paper.ids, revision or paper.revision)
         else:
             files = describe(minis.folder(kind), source=f"ctxexp mini {kind}")
         return checkpoint_encoder(files, options, untrained=seed if weights == "untrained" else None, expect=kind)

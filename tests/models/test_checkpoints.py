@@ -66,14 +66,13 @@ def hub(cache: Path, monkeypatch: pytest.MonkeyPatch, tiny: Path) -> Iterator[li
                 if len(path) > 5 and path[5] not in (COMMIT, "main"):
                     return self.answer(404, b"{}", X_Error_Code="RevisionNotFound")
                 if path[4:5] == ["tree"]:
-                    tree = [
-                        {"type": "file", "path": p.name, "size": p.stat().st_size, "oid": "0"} for p in tiny.iterdir()
-                    ]
+                    files = [p for p in tiny.iterdir() if p.name in siblings[name]]
+                    tree = [{"type": "file", "path": p.name, "size": p.stat().st_size, "oid": "0"} for p in files]
                     return self.answer(200, json.dumps(tree).encode(), Content_Type="application/json")
                 about = {"id": name, "sha": COMMIT, "siblings": [{"rfilename": f} for f in siblings[name]]}
                 return self.answer(200, json.dumps(about).encode(), Content_Type="application/json")
             file = tiny / path[-1]
-            if path[:2] == ["me", "tiny"] and file.is_file():
+            if "/".join(path[:2]) in siblings and file.is_file():
                 data = file.read_bytes()
                 return self.answer(200, data, ETag=f'"{hashlib.sha256(data).hexdigest()}"', X_Repo_Commit=COMMIT)
             return self.answer(404, b"{}", X_Error_Code="RepoNotFound")
@@ -108,20 +107,15 @@ def cached(cache: Path, name: str, files: Path, commit: str = COMMIT) -> Path:
     return snapshot
 
 
-def test_a_folder_is_named_by_its_content(tiny: Path) -> None:
-    found = Checkpoint.of(str(tiny))
-    weights = hashlib.sha256((tiny / "model.safetensors").read_bytes()).hexdigest()
-    assert found.weights_hash == weights[:16]
-    assert found.revision == ""
-    assert found.identity == f"sha256:{found.content_hash}"
-
-
 def test_the_cache_is_enough(cache: Path, tiny: Path) -> None:
     snapshot = cached(cache, "me/tiny", tiny)
     found = Checkpoint.of("me/tiny")
     assert (found.folder, found.revision) == (snapshot, COMMIT)
     assert found.identity == f"me/tiny@{COMMIT}"
-    assert found.weights_hash == Checkpoint.of(str(tiny)).weights_hash  # read off the blob's name
+    weights = hashlib.sha256((tiny / "model.safetensors").read_bytes()).hexdigest()
+    in_folder = Checkpoint.of(str(tiny))
+    assert found.weights_hash == in_folder.weights_hash == weights[:16]  # read off the blob's name
+    assert in_folder.identity == f"sha256:{in_folder.content_hash}"
 
 
 def test_published_weights_are_found_under_their_older_id(cache: Path, tiny: Path) -> None:
@@ -164,19 +158,11 @@ def test_offline_and_not_cached_is_one_clear_message(cache: Path, monkeypatch: p
     with pytest.raises(ModelError) as unreachable:
         bert(weights="published")
     assert time.monotonic() - began < 2 * checkpoints.HUB_SECONDS
-    message = str(unreachable.value)
-    assert message.startswith(
-        f"no checkpoint google-bert/bert-base-cased at revision {checkpoints.PUBLISHED_CHECKPOINTS['bert'].revision}: "
-    )
-    assert str(cache / "models--google-bert--bert-base-cased") in message
+    message, revision = str(unreachable.value), checkpoints.PUBLISHED_CHECKPOINTS["bert"].revision
+    assert message.startswith(f"no checkpoint google-bert/bert-base-cased at revision {revision}: ")
     assert str(cache / "models--bert-base-cased") in message
     assert "the hub at http://127.0.0.1:9 gives none" in message
-    assert (
-        f"hf download google-bert/bert-base-cased --revision {checkpoints.PUBLISHED_CHECKPOINTS['bert'].revision}"
-        in message
-    )
-    assert "HF_HOME" in message
-    assert "model.checkpoint=<folder>" in message
+    assert f"hf download google-bert/bert-base-cased --revision {revision}" in message
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(ModelError, match=r"no checkpoint gpt3: .*offline"):
         Checkpoint.of("gpt3")
@@ -199,7 +185,7 @@ def test_download_once_then_cache(hub: list[str], tiny: Path) -> None:
 
 
 def test_what_the_hub_answers_is_said(hub: list[str]) -> None:
-    with pytest.raises(ModelError, match="me/pickled has no safetensors"):
+    with pytest.raises(ModelError, match=r"has no model.safetensors, .* Pickled weights run whatever code"):
         Checkpoint.of("me/pickled")
     with pytest.raises(ModelError, match=r"127.0.0.1:\d+ gives no me/none: .*Repository Not Found"):
         Checkpoint.of("me/none")
@@ -233,7 +219,7 @@ def test_a_sharded_checkpoint_needs_every_part(tiny: Path, tmp_path: Path) -> No
     assert len(checkpoints.describe(tmp_path, source="x").weights_hash) == 16
 
 
-@pytest.mark.parametrize("index", ["", "[]", "{}", '{"weight_map": 7}', '{"weight_map": {"a": ["b"]}}'])
+@pytest.mark.parametrize("index", ["", "{}"])
 def test_a_damaged_index_of_shards_is_named(tmp_path: Path, index: str) -> None:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model.safetensors.index.json").write_text(index)

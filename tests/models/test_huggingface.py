@@ -27,7 +27,6 @@ from tests import tiny_models
 from tests.shipped import bert, gpt2, huggingface
 
 Folder = Callable[[str], Path]
-NORMED = ("gpt2", "qwen2", "llama", "t5")  # those with a norm after the last block
 TEXTS = ["the naïve 👍🏽 fox , jumps", "unbelievable", "money in the bank", "the dog , running", "happiest 1234 x"]
 SENTENCES = [Sentence.of(text.split()) for text in TEXTS]
 
@@ -73,8 +72,8 @@ def by_hand(folder: Path, sentence: Sentence, pooling: str = "mean") -> tuple[li
 
 @pytest.mark.parametrize("kind", tiny_models.KINDS)
 def test_vectors_are_transformers_hidden_states_pooled_by_hand(folder: Folder, kind: str) -> None:
-    made = encoder(folder(kind))
-    assert isinstance(made, Encoder)
+    made = encoder(folder(kind), unused="refuse")
+    assert "warnings" not in made.details  # nothing is left over of what transformers saved
     assert (made.n_layers, made.dim) == (3, 16)
     for i, (sentence, encoded) in enumerate(zip(SENTENCES, made.encode(SENTENCES), strict=True)):
         made.check_encoded(i, encoded)
@@ -107,7 +106,7 @@ def test_pieces_as_units(folder: Folder) -> None:
     assert pieces.name != mean.name
 
 
-@pytest.mark.parametrize("kind", ["bert", "gpt2", "roberta", "llama", "t5"])
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "t5"])
 def test_pieces_are_called_by_their_text(folder: Folder, kind: str) -> None:
     """Whatever a vocabulary's spelling, letters are letters, punctuation is punctuation, word starts are told apart."""
     made = encoder(folder(kind), pooling="pieces")
@@ -129,7 +128,7 @@ def test_pieces_are_called_by_their_text(folder: Folder, kind: str) -> None:
     assert "units=" not in encoder(folder(kind)).name
 
 
-@pytest.mark.parametrize("kind", ["bert", "gpt2", "t5"])
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
 def test_vectors_do_not_depend_on_the_batch(folder: Folder, kind: str) -> None:
     made = encoder(folder(kind))
     alone = {s.text: next(iter(made.encode([s]))).layers for s in SENTENCES}
@@ -139,10 +138,9 @@ def test_vectors_do_not_depend_on_the_batch(folder: Folder, kind: str) -> None:
         np.testing.assert_allclose(encoded.layers, alone[sentence.text], atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", NORMED)
+@pytest.mark.parametrize("kind", ["gpt2", "t5"])
 def test_final_norm_is_an_explicit_switch(folder: Folder, kind: str) -> None:
-    with_norm, without = encoder(folder(kind)), encoder(folder(kind), final_norm=False, pooling="pieces")
-    with_norm = encoder(folder(kind), pooling="pieces")
+    with_norm, without = (encoder(folder(kind), final_norm=norm, pooling="pieces") for norm in (True, False))
     (a,), (b,) = with_norm.encode(SENTENCES[:1]), without.encode(SENTENCES[:1])
     np.testing.assert_allclose(a.layers[:-1], b.layers[:-1], rtol=0, atol=2e-6)
     assert np.abs(a.layers[-1] - b.layers[-1]).max() > 1e-2
@@ -152,7 +150,7 @@ def test_final_norm_is_an_explicit_switch(folder: Folder, kind: str) -> None:
     assert "final_norm=False" in without.name
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2", "llama"])
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
 def test_long_sentences_are_read_in_windows(folder: Folder, kind: str) -> None:
     """Against windows cut by hand: each piece's vector is that of the window which shows it the most context."""
     made = encoder(folder(kind), pooling="pieces", stride=11)
@@ -256,24 +254,14 @@ def test_checkpoint_replaces_what_weights_stands_for(folder: Folder) -> None:
     assert made.name == encoder(folder("bert")).name
     with pytest.raises(ModelError, match=r"model=bert expects a checkpoint of type 'bert', but .* is a 'roberta'"):
         bert(checkpoint=str(folder("roberta")), device="cpu")
-    with pytest.raises(CtxexpError, match=r"model\.weights='pretrained': no such choice"):
-        gpt2(weights="pretrained")
 
 
 def test_messages(folder: Folder) -> None:
     with pytest.raises(ModelError, match=r"final_norm=false: BertModel .* has no final norm .* leave final_norm=true"):
         encoder(folder("bert"), final_norm=False)
-    for stride, kind, size in (
-        (39, "bert", 38),
-        (41, "gpt2", 40),
-    ):  # before any text
-        with pytest.raises(
-            ConfigError,
-            match=rf"^model\.stride={stride}: expected 1 to {size}, the pieces .* window of .* \(40\); leave it null",
-        ):
-            encoder(folder(kind), stride=stride)
-    for stride in (1, 38):
-        assert encoder(folder("bert"), stride=stride).options.stride == stride
+    with pytest.raises(ConfigError, match=r"^model\.stride=39: expected 1 to 38, the pieces .* window of .* \(40\)"):
+        encoder(folder("bert"), stride=39)  # before any text
+    encoder(folder("bert"), stride=38)
     bert(weights="untrained", checkpoint=str(folder("bert")), device="cpu", seed=2**63 - 1)
     with pytest.raises(CtxexpError, match=r"dtype='float61': no such choice; did you mean 'float16'"):
         bert(dtype="float61")
@@ -320,24 +308,19 @@ def cut(name: str) -> Callable[[Path], object]:
 config = partial(retold, "config.json")
 REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
     *((kind, without_tokenizer, r"knows [01] pieces besides its special ones, but .* \d+ rows")
-      for kind in ("bert", "roberta", "gpt2", "t5")),
+      for kind in ("bert", "gpt2", "t5")),
     # fused attention turns NaN scores into finite vectors, so the vectors' own check doesn't see them
-    *(("bert", reweighted("encoder.layer.0.attention.self.query.weight", lambda x, y=y: x.fill_(y)), "NaN or infinite")
-      for y in (float("nan"), float("inf"))),
+    ("bert", reweighted("encoder.layer.0.attention.self.query.weight", lambda x: x.fill_(np.nan)), "NaN or infinite"),
     # transformers would read them as floats, without the scale that made them
     ("gpt2", reweighted("h.0.mlp.c_fc.weight", lambda x: (x * 9).to(torch.int8)), "is of type I8 in its file"),
     *(("gpt2", cut(name), f"^cannot load .*odd: {name} can't be read .*copy or download it again")
-      for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors")),
+      for name in ("config.json", "tokenizer.json", "model.safetensors")),
     ("bert", config(intermediate_size=64), r"has shape \(.*32.*\) in its file, its config.json asks for .*64"),
     # its sizes missing, the type's own are taken: 7 billion weights would be drawn before any is found missing
     ("t5", config(model_type="qwen2"), r"describes [\d,]{12,} weights, its files hold [\d,]+"),
     ("bert", config(num_hidden_layers=1), r"\(encoder.layer.1.attention\S+, .* no place"),
-    ("gpt2", config(n_layer=1), r"\(h.1.attn\S+, .* no place"),
-    ("llama", config(num_hidden_layers=1), r"\(layers.1.input\S+, .* no place"),
     ("t5", config(num_layers=1), r"\(encoder.block.1.layer\S+, .* no place"),
     ("bert", config(num_hidden_layers=3), r"lacks \d+ weights of BertModel \(encoder.layer.2.* would be random"),
-    ("bert", config(num_hidden_layers=10**7), "num_hidden_layers=10000000; expected 1 to 1,000 layers"),
-    ("gpt2", config(n_layer=-1), "num_hidden_layers=-1; expected 1 to 1,000 layers"),
     ("bert", config(model_type="nonesuch"), r"cannot load .*odd.*nonesuch"),
 ]  # fmt: skip
 
@@ -366,7 +349,7 @@ def test_weights_that_overflow_a_half_type_are_refused(folder: Folder, tmp_path:
         encoder(odd, dtype="float16")
 
 
-@pytest.mark.parametrize("said", ["many", float("nan"), 0, None])
+@pytest.mark.parametrize("said", ["many", 0])
 def test_a_length_that_is_none_leaves_it_to_the_positions(folder: Folder, tmp_path: Path, said: object) -> None:
     odd = shutil.copytree(folder("bert"), tmp_path / "odd")
     retold("tokenizer_config.json", model_max_length=said)(odd)

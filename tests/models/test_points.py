@@ -115,7 +115,7 @@ def test_the_name_changes_only_inside_a_block(folder: Callable[[str], Path]) -> 
     [
         ("t5", {"point": "mlp"}, "is of the family 't5', whose blocks have no map of their parts; known: bert"),
         ("gpt2", {"point": "heads"}, "model.point='heads': no such choice"),
-        ("gpt2", {"point": "mlp", "layers": [0, 1]}, "layer 0 is what enters the first block, so it has no mlp"),
+        ("gpt2", {"point": "mlp", "layers": [0, 1]}, "has layers 1 to 2 of model.point=mlp"),
     ],
 )  # fmt: skip
 def test_what_has_no_such_point_is_refused(

@@ -8,9 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers, processors
 
 from ctxexp import Sentence
@@ -20,10 +18,10 @@ from tests.shipped import huggingface
 
 PROBE = "The naïve Cafe\u0301's  42 dogs, I'LL pay 5,678,912 $\n\n RUNNING (in Zürich)\t— 漢字 👍🏽 don't ’tis"
 CLASSES = {
-    "bert": ("BertTokenizer", "MPNetTokenizer", "FunnelTokenizerFast"),
-    "gpt2": ("GPT2Tokenizer", "GPTNeoXTokenizerFast", "Qwen2Tokenizer", "RobertaTokenizer", "PreTrainedTokenizerFast"),
-    "llama": ("LlamaTokenizer", "GemmaTokenizerFast", "CohereTokenizer", "NoSuchTokenizer"),
-    "t5": ("T5Tokenizer", "XLMRobertaTokenizer", "AlbertTokenizer", "XLNetTokenizer"),
+    "bert": ("BertTokenizer", "FunnelTokenizerFast"),
+    "gpt2": ("GPT2Tokenizer", "Qwen2Tokenizer", "RobertaTokenizer"),
+    "llama": ("LlamaTokenizer", "GemmaTokenizerFast", "NoSuchTokenizer"),
+    "t5": ("T5Tokenizer", "XLNetTokenizer"),
 }
 
 
@@ -64,18 +62,15 @@ def added(tokenizer: Tokenizer) -> None:
     tokenizer.add_tokens([AddedToken("dogs", lstrip=True, single_word=True)])
 
 
-def unchanged(tokenizer: Tokenizer) -> None:
-    """As it was trained."""
-
-
-@pytest.mark.parametrize("change", [unchanged, digits, lower_case, template, added])
+@pytest.mark.parametrize("changes", [(), (digits, lower_case, template, added)])
 @pytest.mark.parametrize("kind", CLASSES)
 def test_pieces_are_those_of_tokenizer_json_whatever_class_is_named(
-    tmp_path: Path, kind: str, change: Callable[[Tokenizer], None]
+    tmp_path: Path, kind: str, changes: tuple[Callable[[Tokenizer], None], ...]
 ) -> None:
     folder = tiny_models.make(kind, tmp_path / kind)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    change(tokenizer)
+    for change in changes:
+        change(tokenizer)
     tokenizer.save(str(folder / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -84,20 +79,6 @@ def test_pieces_are_those_of_tokenizer_json_whatever_class_is_named(
         made = encoder(folder).tokenizer
         assert made.encode(PROBE).ids == tokenizer.encode(PROBE).ids, name
         assert made.encode(PROBE).offsets == tokenizer.encode(PROBE).offsets, name
-
-
-def test_vectors_are_of_the_file_s_pieces(tmp_path: Path) -> None:
-    folder = tiny_models.make("gpt2", tmp_path / "gpt2")
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.normalizer = normalizers.Lowercase()
-    tokenizer.save(str(folder / "tokenizer.json"))
-    edit(folder, "tokenizer_config.json", tokenizer_class="GPT2Tokenizer")
-    made = encoder(folder, pooling="pieces")
-    ids = tokenizer.encode("The DOG").ids
-    (encoded,) = made.encode([Sentence.of(["The", "DOG"])])
-    with torch.inference_mode():
-        expected = made.model(torch.tensor([ids]), output_hidden_states=True).hidden_states
-    np.testing.assert_allclose(encoded.layers, torch.cat(expected).numpy(), atol=1e-6)
 
 
 @pytest.fixture
@@ -149,7 +130,7 @@ def test_an_uncased_vocabulary_is_read_in_lower_case(cased: Path, caplog: pytest
     assert "[UNK]" not in made.tokenizer.encode("The DOG").tokens
 
 
-@pytest.mark.parametrize("kind", ["bert", "gpt2", "llama", "t5"])
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "t5"])
 def test_lower_reads_any_tokenizer_in_lower_case(tmp_path: Path, kind: str) -> None:
     folder = tiny_models.make(kind, tmp_path / kind)
     own, lowered, as_it_is = (encoder(folder, lower=choice).tokenizer for choice in (None, True, False))

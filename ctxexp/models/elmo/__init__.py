@@ -18,7 +18,6 @@ from ctxexp.models.choices import (
     ModelFiles,
     Weights,
     check_choices,
-    checked,
     layer_selection,
     lazy,
 )
@@ -32,7 +31,6 @@ def _original() -> Path | None:
 
 @minis.files("elmo")
 @ModelFiles("elmo weights=published", 374e6, "AllenNLP's original", "downloaded when it is first used", _original)
-@checked
 def elmo(
     *,
     weights: Weights = "mini",

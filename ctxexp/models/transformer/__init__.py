@@ -108,14 +108,9 @@ def _resolve(checkpoint: str, revision: str | None) -> Checkpoint:
     path = local_path(checkpoint, revision)
     if path is None:
         paper = published_checkpoint(checkpoint)
-        if paper is None:
-            return from_hub((checkpoint,), revision)
-        ids = (checkpoint, *(name for name in paper.ids if name != checkpoint))
-        if revision is None and (
-            here := _cached(ids, paper.revision, by_name=False) or _cached(ids, None, by_name=False)
-        ):
-            return here
-        return from_hub(ids, revision or paper.revision, verified=True)
+        ids = tuple(dict.fromkeys([checkpoint, *(paper.ids if paper else ())]))
+        pinned = revision or (paper.revision if paper else None)
+        return _cached(ids, pinned) or (None if revision else _cached(ids, None)) or _download(ids, pinned)
     if path.is_dir():
         return describe(path, source=str(path))
     digest = _sha256(path)[:16]
@@ -144,16 +139,15 @@ def local_path(checkpoint: str, revision: str | None = None) -> Path | None:
     return None
 
 
-def from_hub(ids: tuple[str, ...], revision: str | None, *, verified: bool = False) -> Checkpoint:
-    """The first of `ids` (names of one model) that is cached whole, else the first one downloaded. `verified`: digests
-    are of what the files hold, and not read off the names that the cache gives them."""
-    return _cached(ids, revision, by_name=not verified) or _download(ids, revision, by_name=not verified)
+def from_hub(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
+    """The first of `ids` (names of one model) that is cached whole, else the first one downloaded."""
+    return _cached(ids, revision) or _download(ids, revision)
 
 
-def _cached(ids: tuple[str, ...], revision: str | None, *, by_name: bool) -> Checkpoint | None:
+def _cached(ids: tuple[str, ...], revision: str | None) -> Checkpoint | None:
     for name in ids:
         if folder := cached_folder((name,), revision):
-            return describe(folder, source=name, revision=folder.name, by_name=by_name)
+            return describe(folder, source=name, revision=folder.name)
     return None
 
 
@@ -182,9 +176,11 @@ def is_complete(folder: Path) -> bool:
     return (folder / "config.json").is_file() and bool(weight_files(folder)) and tokenizer
 
 
-def describe(folder: Path, *, source: str, revision: str = "", by_name: bool = False) -> Checkpoint:
-    """The checkpoint in `folder`, hashed; `ModelError` if it has no config or no safetensors weights. `by_name`: the
-    digests of the hub's cache, which names large files by them, are taken as they are."""
+def describe(folder: Path, *, source: str, revision: str = "") -> Checkpoint:
+    """The checkpoint in `folder`, hashed; `ModelError` if it has no config or no safetensors weights. Of a hub's
+    `revision` the digests are those that its cache names large files by, but for a paper's, which are held against the
+    record."""
+    by_name = bool(revision) and published_checkpoint(source) is None
     if not (folder / "config.json").is_file():
         is_adapter = (folder / "adapter_config.json").is_file()
         hint = "; it holds an adapter: merge it into its base model (merge_and_unload) and save that" * is_adapter
@@ -250,16 +246,14 @@ def _sha256(path: Path, *, by_name: bool = False) -> str:
     return file_sha256(path)
 
 
-def _download(ids: tuple[str, ...], revision: str | None, *, by_name: bool) -> Checkpoint:
+def _download(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
     from huggingface_hub import HfApi, constants, snapshot_download
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     name = ids[0]
     at = f" at revision {revision}" if revision else ""
     try:
-        info = HfApi().model_info(name, revision=revision, timeout=hub_seconds())  # the download itself tries for long
-        if not any(file.rfilename.endswith(".safetensors") for file in info.siblings or ()):
-            raise ModelError(f"{name}{at} has no safetensors. {CONVERT}")
+        HfApi().model_info(name, revision=revision, timeout=hub_seconds())  # the download itself tries for long
         folder = Path(
             snapshot_download(
                 name,
@@ -272,11 +266,9 @@ def _download(ids: tuple[str, ...], revision: str | None, *, by_name: bool) -> C
         )
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:  # one that is gated among these
         raise ModelError(f"{constants.ENDPOINT} gives no {name}{at}: {line(str(error))}") from None
-    except ModelError:
-        raise
     except Exception as error:  # which exceptions mean "no network" depends on the hub library's HTTP client
         raise ModelError(_nowhere(ids, at, error_text(error))) from None
-    return describe(folder, source=name, revision=folder.name, by_name=by_name)
+    return describe(folder, source=name, revision=folder.name)
 
 
 def hub_seconds() -> float:

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 log = logging.getLogger("ctxexp")
-MOST_LAYERS = 1000
 FLOATS = ("F64", "F32", "F16", "BF16")
 WeightSizes = Mapping[str, tuple[str, int]]  # type and number of values of each weight, by its name
 
@@ -96,7 +95,6 @@ def load(
         if header is not None:
             header.use_keys(config)
         network = network_class(config, source, trust_remote_code=trust_remote_code)
-        check_size(config, source)
         tokenizer = _tokenizer(folder, where)
         if header is not None:
             header.use_tokenizer(tokenizer.backend_tokenizer)
@@ -136,13 +134,6 @@ def load(
         loaded.model.to(device)
     types = ",".join(name for name, _ in header.values_by_type.most_common()) if header else ""
     return loaded._replace(untrained=untrained is not None, dequantized=types, warnings=tuple(warnings))
-
-
-def check_size(config: PretrainedConfig, source: str) -> None:
-    """Raise `ModelError` for a config of more layers than any model has, before a network of them is built."""
-    n = getattr(config.get_text_config(), "num_hidden_layers", 1)
-    if isinstance(n, int) and not 0 < n <= MOST_LAYERS:
-        raise ModelError(f"{source}: its config says num_hidden_layers={n}; expected 1 to {MOST_LAYERS:,} layers")
 
 
 def check_room(build: Callable[[], torch.nn.Module], held: WeightSizes, source: str) -> None:
@@ -332,27 +323,17 @@ def versions(model: PreTrainedModel) -> list[int]:
 
 
 def state_hash(model: PreTrainedModel) -> str:
-    """sha256 (16 hex digits) of every tensor."""
+    """sha256 (16 hex digits) of every tensor; a quantised layer of torch's holds several in one, with bias and type."""
     digest = hashlib.sha256()
-    for name, parts in state_bytes(model):
-        digest.update(name.encode())
-        for part in parts:
-            digest.update(part)
-    return digest.hexdigest()[:16]
-
-
-def state_bytes(model: PreTrainedModel) -> Iterator[tuple[str, list[bytes]]]:
-    """The name and the bytes of each entry of the model's state, by name; torch's quantised layers hold several tensors
-    in one, packed, with their bias and type."""
     for name, entry in sorted(model.state_dict().items()):
-        parts = []
+        digest.update(name.encode())
         for value in entry if isinstance(entry, tuple) else (entry,):
             if isinstance(value, torch.Tensor):
                 tensor = value.dequantize() if value.is_quantized else value.detach()
-                parts.append(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+                digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
             else:
-                parts.append(repr(value).encode())
-        yield name, parts
+                digest.update(repr(value).encode())
+    return digest.hexdigest()[:16]
 
 
 LIBRARIES = ("transformers", "peft", "accelerate", "safetensors", "tokenizers", "gguf")

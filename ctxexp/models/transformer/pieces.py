@@ -297,9 +297,6 @@ def prefix_of(choice: str, tokenizer: PreTrainedTokenizerBase, source: str) -> P
     return Prefix(own, ids, begin, begin + len(added), TextStart(tokens, whose))
 
 
-POOLINGS = ("mean", "first", "last", "pieces")
-
-
 def overlaps(words: np.ndarray, pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Every (word, piece) that share a character, as two index arrays sorted by word, then piece.
 
