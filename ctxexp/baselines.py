@@ -13,9 +13,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from annotated_types import Ge, Gt, Le
 
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.groups import WordReader
@@ -120,7 +121,8 @@ class Baseline(ABC):
 
 
 log = logging.getLogger("ctxexp")
-MAX_REDRAWS = 10_000
+Size = Annotated[int, Ge(2)]  # one occurrence has no pair
+Redraws = Annotated[int, Ge(0), Le(10_000)]  # every layer is measured on each of them; 30 give an interval
 
 
 class OnePerSentence(Baseline):
@@ -134,8 +136,8 @@ class OnePerSentence(Baseline):
 
     name = "one_per_sentence"
 
-    def __init__(self, *, size: int = 1000, redraws: int = 30, exact: bool = False) -> None:
-        self.size, self.redraws = _checked_size(size), _checked_redraws(redraws)
+    def __init__(self, *, size: Size = 1000, redraws: Redraws = 30, exact: bool = False) -> None:
+        self.size, self.redraws = size, redraws
         self.expectation: Among | None = "sentence" if exact else None
 
     def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -156,8 +158,8 @@ class Uniform(Baseline):
 
     name = "uniform"
 
-    def __init__(self, *, size: int = 1000, redraws: int = 30, exact: bool = False) -> None:
-        self.size, self.redraws = _checked_size(size), _checked_redraws(redraws)
+    def __init__(self, *, size: Size = 1000, redraws: Redraws = 30, exact: bool = False) -> None:
+        self.size, self.redraws = size, redraws
         self.expectation: Among | None = "row" if exact else None
 
     def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -165,23 +167,6 @@ class Uniform(Baseline):
         size = _available_size(self.size, len(rows), "occurrences")
         for _ in range(1 + self.redraws):
             yield rows[rng.choice(len(rows), size, replace=False)]
-
-
-def _checked_size(size: int) -> int:
-    if size < 2:
-        raise ConfigError(f"baseline size={size}: expected at least 2 occurrences, since one has no pair")
-    return size
-
-
-def _checked_redraws(redraws: int) -> int:
-    if redraws < 0:
-        raise ConfigError(f"baseline redraws={redraws}: expected 0 or more")
-    if redraws > MAX_REDRAWS:
-        raise ConfigError(
-            f"baseline redraws={redraws}: expected at most {MAX_REDRAWS}, since every layer is measured on each of "
-            "them; 30 give an interval"
-        )
-    return redraws
 
 
 def _available_size(size: int, available: int, what: str) -> int:
@@ -233,18 +218,13 @@ class SizeMatched(Baseline):
     def __init__(
         self,
         *,
-        size: int = 1000,
-        redraws: int = 30,
-        draws: int = 128,
-        exact: int = 12,
-        ratio: float = 1.35,
-        largest: int = 4096,
+        size: Size = 1000,
+        redraws: Redraws = 30,
+        draws: Size = 128,
+        exact: Size = 12,
+        ratio: Annotated[float, Gt(1)] = 1.35,
+        largest: Size = 4096,
     ) -> None:
-        if min(draws, exact, largest) < 2 or ratio <= 1:
-            raise ConfigError(
-                f"size_matched: expected draws, exact and largest of at least 2 and ratio above 1, got draws={draws}, "
-                f"exact={exact}, largest={largest}, ratio={ratio}"
-            )
         self.sample = OnePerSentence(size=size, redraws=redraws)
         self.size = size
         self.draws, self.exact, self.ratio, self.largest = draws, exact, ratio, largest

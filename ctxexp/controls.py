@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge, Gt
 
 from ctxexp.dataset import Corpus, Sense, Sentence
 from ctxexp.errors import ConfigError
@@ -213,11 +214,7 @@ class NoFirst(Control):
 
     name = "no_first"
 
-    def __init__(self, *, first: int = 1) -> None:
-        if first < 1:
-            raise ConfigError(
-                f"control no_first needs first of at least 1 place, got {first}; control=none leaves all in"
-            )
+    def __init__(self, *, first: Annotated[int, Ge(1)] = 1) -> None:
         self.first = first
         self.label = "no first word" if first == 1 else f"no first {first} words"
 
@@ -243,11 +240,7 @@ class NoSinks(Control):
 
     name = "no_sinks"
 
-    def __init__(self, *, factor: float = 5.0) -> None:
-        if not factor > 1:
-            raise ConfigError(
-                f"control no_sinks needs a factor above 1, got {factor}: half of all norms exceed the median"
-            )
+    def __init__(self, *, factor: Annotated[float, Gt(1)] = 5.0) -> None:
         self.factor = float(factor)
         self.label = f"no sinks above {self.factor:g} × median"
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Self, TypeVar
 
 import numpy as np
+from annotated_types import Ge, Le
 
-from ctxexp.errors import ConfigError, TransformError, plugin_call
+from ctxexp.errors import TransformError, plugin_call
 from ctxexp.maths.spectra import CHUNK, covariance, directions_of, mean, rounding_variance
 from ctxexp.occurrences import Layers, Occurrences, read_only
 from ctxexp.plugins import Register, hookimpl
@@ -275,7 +276,6 @@ def chunks(n: int, chunk: int) -> Iterator[tuple[int, int]]:
         yield a, min(a + chunk, n)
 
 
-KINDS = ("pca", "zca")
 MAX_CONDITION = 1e6  # ratio of variances above which one pass leaves more than the last digits wrong
 
 
@@ -359,17 +359,17 @@ class AllButTheTop(Transform):
     (nulling away the top singular vectors), and SN + NATSV (SN: standard normalization) with `standardize=True`: every
     column is first brought to variance 1. Directions without variance in the fitted rows are not removed.
 
-    Raises ConfigError for a k below 0, TransformError for a k that removes all d directions.
+    Raises TransformError for a k that removes all d directions.
     """
 
-    def __init__(self, k: int | None = None, *, standardize: bool = False) -> None:
-        check_int("k", k, least=0)
+    def __init__(self, k: Annotated[int, Ge(0)] | None = None, *, standardize: bool = False) -> None:
         self.k, self.standardize = k, standardize
 
     def fit(self, x: np.ndarray) -> Self:
         d = x.shape[1]
-        k = n_directions(self.k, d, 100)
-        check_fewer_than_columns("k", k, d)
+        k = min(max(1, int(d / 100 + 0.5)), d - 1) if self.k is None else self.k
+        if k >= d > 0 and k > 0:
+            raise TransformError(f"k={k} of {d} columns would leave nothing; choose k below {d}")
         self.mean, self.factor = mean(x), np.ones(d)
         cov = covariance(x, self.mean)
         noise = rounding_variance(cov, self.mean)
@@ -409,16 +409,16 @@ class Whitening(Transform):
       without shrinkage they become 0 in `zca` and come last in `pca`, as columns of zeros.
 
     n distinct rows span at most n - 1 directions, and whitening n <= d of them would only put them at equal distances:
-    without shrinkage, rows of which no more than d are distinct are refused (TransformError), as is k > d. ConfigError
-    for arguments out of range.
+    without shrinkage, rows of which no more than d are distinct are refused (TransformError), as is k > d.
     """
 
-    def __init__(self, k: int | None = None, *, shrinkage: float = 0.0, kind: Literal["pca", "zca"] = "pca") -> None:
-        check_int("k", k, least=1)
-        if isinstance(shrinkage, bool) or not isinstance(shrinkage, (int, float)) or not 0 <= shrinkage <= 1:
-            raise ConfigError(f"shrinkage={shrinkage!r}: expected a number from 0 (none) to 1 (the identity's shape)")
-        if kind not in KINDS:
-            raise ConfigError(f"kind={kind!r}: expected pca (components) or zca (turned back)")
+    def __init__(
+        self,
+        k: Annotated[int, Ge(1)] | None = None,
+        *,
+        shrinkage: Annotated[float, Ge(0), Le(1)] = 0.0,
+        kind: Literal["pca", "zca"] = "pca",
+    ) -> None:
         self.k, self.shrinkage, self.kind = k, float(shrinkage), kind
 
     def width(self, dim: int) -> int:
@@ -479,26 +479,6 @@ def count_distinct(x: np.ndarray, limit: int) -> int:
         if len(rows) > limit:
             break
     return len(rows)
-
-
-def n_directions(given: int | None, d: int, columns_each: int) -> int:
-    """The number of directions to remove from d columns: `given`, else one for every `columns_each` columns (rounded,
-    at least 1 where d allows it)."""
-    if given is None:
-        return min(max(1, int(d / columns_each + 0.5)), d - 1)
-    return given
-
-
-def check_int(name: str, value: int | None, *, least: int) -> None:
-    """Raise ConfigError unless `value` is null or an integer of at least `least`."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-        raise ConfigError(f"{name}={value!r}: expected null or a whole number of at least {least}")
-
-
-def check_fewer_than_columns(name: str, k: int, d: int) -> None:
-    """Raise TransformError if removing k directions from d columns leaves nothing."""
-    if k >= d > 0 and k > 0:
-        raise TransformError(f"{name}={k} of {d} columns would leave nothing; choose {name} below {d}")
 
 
 @hookimpl

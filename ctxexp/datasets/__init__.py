@@ -59,23 +59,11 @@ def polysemy(*, tokenizer: str = "english", lower: bool = False) -> Corpus:
         sentences.append(sentence)
         senses.append(Sense(number, position, label))
         parts.append(tuple(pos_by_label[label] if i == position else "" for i in range(len(sentence.words))))
-    choices = _choices(tokenizer, lower)
+    choices = {"tokenizer": tokenizer, "lower": str(lower).lower()}
     return Corpus("polysemy", tuple(sentences), senses=tuple(senses), choices=choices, tags={"pos": tuple(parts)})
 
 
-def glosses() -> dict[str, str]:
-    """The meaning of each sense label: label -> gloss."""
-    return {label: gloss for label, _pos, gloss in _senses()}
-
-
 def _parts_of_speech() -> dict[str, str]:
-    return {label: pos for label, pos, _gloss in _senses()}
-
-
-def _senses() -> list[list[str]]:
-    """Label, part of speech and gloss of each sense."""
-    return [line.split("\t") for line in (DATA / "senses.tsv").read_text(encoding="utf-8").splitlines()]
-
-
-def _choices(tokenizer: str, lower: bool) -> dict[str, str]:
-    return {"tokenizer": tokenizer, "lower": str(lower).lower()}
+    """By sense label; the file has its gloss too."""
+    lines = (DATA / "senses.tsv").read_text(encoding="utf-8").splitlines()
+    return {label: pos for label, pos, _gloss in (line.split("\t") for line in lines)}

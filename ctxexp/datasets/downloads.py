@@ -16,6 +16,7 @@ import tempfile
 import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
@@ -79,40 +80,39 @@ def manifest(dataset: str) -> dict[str, str]:
     return {row["sha256"]: row["file"] for row in csv.DictReader(io.StringIO(text)) if row["dataset"] == dataset}
 
 
-def fetch_dataset(
-    dataset: str,
-    *,
-    archives: Sequence[str | Sequence[str]] | None = None,
-    files: Mapping[str, str] | None = None,
-    cache: Path | None = None,
-) -> Path:
-    """The folder with every file of `dataset`, downloading it first if need be.
+def fetch_dataset(dataset: str, cache: Path | None = None) -> Path:
+    """The folder with every file of `dataset`, downloaded the first time: from ARCHIVES or, where one of these can't be
+    fetched, what is missing from COPY.
 
-    `archives`: an address or several mirrors of each archive (None: those of ARCHIVES, and where one of these
-    can't be fetched, COPY for the files still missing); `files`: SHA-256 to path (None: the manifest's).
     Raises DataError if the network or the publisher can't be reached, or a file's digest isn't the expected one;
     nothing half-made is left behind.
     """
-    names = manifest(dataset) if files is None else files
+    names = manifest(dataset)
     target = (cache or cache_folder()) / "datasets" / dataset
     if all((target / name).is_file() for name in names.values()):
         return target
-    missing = dict(names)
-    found: dict[str, bytes] = {}
+    missing, files = dict(names), dict[str, bytes]()
+
+    def take(urls: Sequence[str]) -> None:
+        for _, data in archive_members(urls[0], download(urls, dataset)):
+            if name := missing.pop(hashlib.sha256(data).hexdigest(), ""):
+                files[name] = data
+
     try:
-        for urls in ARCHIVES[dataset] if archives is None else archives:
-            _unpack(urls, dataset, missing, found)
-    except DataError as error:
-        if archives is not None:
+        for urls in ARCHIVES[dataset]:
+            take(urls)
+    except DataError:
+        with suppress(DataError):
+            take([COPY])
+        if missing:
             raise
-        _unpack_copy(error, dataset, missing, found)
     if missing:
         raise DataError(
             f"dataset {dataset}: the downloaded archives lack {len(missing)} of {len(names)} files with the "
             f"expected SHA-256, such as {next(iter(missing.values()))}; give the original files with "
             "dataset.path=<folder>"
         )
-    return _write(target, found)
+    return _write(target, files)
 
 
 def fetch(
@@ -152,25 +152,6 @@ def _write(target: Path, files: Mapping[str, bytes]) -> Path:
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return target
-
-
-def _unpack(urls: str | Sequence[str], dataset: str, missing: dict[str, str], found: dict[str, bytes]) -> None:
-    """Add the files of one archive that are `missing` (SHA-256 to path) to those found, and take them off that list."""
-    first = urls if isinstance(urls, str) else urls[0]
-    for _, data in archive_members(first, download(urls, dataset)):
-        name = missing.pop(hashlib.sha256(data).hexdigest(), None)
-        if name is not None:
-            found[name] = data
-
-
-def _unpack_copy(error: DataError, dataset: str, missing: dict[str, str], found: dict[str, bytes]) -> None:
-    """The same from COPY, after the publisher's `error`, which is raised where the copy doesn't help."""
-    try:
-        _unpack(COPY, dataset, missing, found)
-    except DataError:
-        raise error from None
-    if missing:
-        raise error
 
 
 def download(urls: str | Sequence[str], dataset: str) -> bytes:
@@ -241,17 +222,8 @@ def archive_members(url: str, data: bytes) -> Iterator[tuple[str, bytes]]:
 
 log = logging.getLogger("ctxexp")
 ORIGINAL = "elmo_2x4096_512_2048cnn_2xhighway"  # the "original" model: 93.6M parameters, 1 Billion Word benchmark
-
-ORIGINAL_URL = "https://allennlp.s3.amazonaws.com/models/elmo/2x4096_512_2048cnn_2xhighway"
-
 _NAMES = f"{ORIGINAL}_options.json", f"{ORIGINAL}_weights.hdf5"
-
-_URLS = [f"{ORIGINAL_URL}/{name}" for name in _NAMES]
-
-
-def model_cache() -> Path:
-    """The folder of downloaded ELMo files, within the user's cache."""
-    return cache_folder() / "models" / "elmo"
+_URLS = [f"https://allennlp.s3.amazonaws.com/models/elmo/{ORIGINAL.removeprefix('elmo_')}/{name}" for name in _NAMES]
 
 
 def hub_cache() -> Path:
@@ -301,7 +273,7 @@ def local_original(hub: Path | None = None) -> tuple[Path, Path] | None:
 
 def _target(url: str) -> Path:
     folder, _, name = url.partition("?")[0].rpartition("/")
-    return model_cache() / hashlib.sha256(folder.encode()).hexdigest()[:12] / (name or "file")
+    return cache_folder() / "models" / "elmo" / hashlib.sha256(folder.encode()).hexdigest()[:12] / (name or "file")
 
 
 def _fetch(url: str, key: str) -> Path:

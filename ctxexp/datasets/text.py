@@ -13,9 +13,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import regex
+from annotated_types import Ge
 
 from ctxexp.dataset import Corpus, Sentence, TextStream
 from ctxexp.datasets.reading import (
@@ -70,7 +71,7 @@ def text(
     quotes: Literal["csv", "text"] | None = None,
     tokenizer: str = "english",
     lower: bool = False,
-    limit: int | None = None,
+    limit: Annotated[int, Ge(1)] | None = None,
     sentences: Sentences = "row",
     documents: str = "none",
     stream: bool = False,
@@ -92,8 +93,6 @@ def text(
         raise ConfigError(
             "dataset=text needs a file or folder: add dataset.path=<a text, a table, or a folder of them>"
         )
-    if quotes not in (None, "csv", "text"):
-        raise ConfigError(f"dataset.quotes={short(quotes)}: expected csv, text, or null")
     choices = {"documents": documents, "sentences": sentences, "column": str(column), "quotes": str(quotes)}
     texts = TextFiles(path, TextUnits.choices_of(choices, tokenizer, lower, limit), column=column, quotes=quotes)
     return texts.read(limit, stream=stream)
@@ -128,13 +127,7 @@ class TextUnits(TextStream):
 
     @staticmethod
     def choices_of(choices: Mapping[str, str], tokenizer: str, lower: bool, limit: int | None) -> dict[str, str]:
-        """The choices of a text as each run logs them. Raises ConfigError for one that can't be made."""
-        if limit is not None and limit < 1:
-            raise ConfigError(f"dataset.limit={limit}: expected a positive number of sentences, or null for all")
-        if choices["sentences"] not in _CUTS:
-            raise ConfigError(
-                f"dataset.sentences={short(choices['sentences'])}: no such choice{near(choices['sentences'], _CUTS)}"
-            )
+        """The choices of a text as each run logs them."""
         return {"tokenizer": tokenizer, "lower": str(lower).lower(), "limit": str(limit), **choices}
 
     @staticmethod
@@ -330,7 +323,7 @@ def _read(file: Path) -> Iterator[str]:
         return
     columns = [head.index(name) for name in _pair(head, file)]
     for number, line in enumerate(lines[1:], start=2):
-        cells = line.split("\t")
+        cells = line.split("\t")  # of which a row may have more or fewer than the header, in labels
         if not line.strip():
             continue
         if len(cells) <= max(columns):

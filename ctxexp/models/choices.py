@@ -168,7 +168,6 @@ def check_choices(
     weights: str = "mini",
     checkpoint: str | None = None,
     revision: str | None = None,
-    seed: int = 0,
     state: str = "reset",
     slots: int = 1,
     options_file: str | None = None,
@@ -177,8 +176,6 @@ def check_choices(
 ) -> None:
     """Raise ConfigError for choices of weights, states and files that don't go together, ModelError for a folder that
     holds no checkpoint and a file that isn't there."""
-    if weights == "untrained" and not 0 <= seed < 2**63:
-        raise ConfigError(f"seed={seed} (weights=untrained): expected 0 to 2**63 - 1, which is {2**63 - 1}")
     if checkpoint is not None:
         local_path(checkpoint, revision)
     elif revision is not None and weights != "published":

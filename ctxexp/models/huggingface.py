@@ -92,7 +92,7 @@ def paper_model(kind: str, summary: str, published_bytes: float) -> Callable[...
         revision: str | None = None,
         seed: int = 0,
     ) -> Encoder:
-        check_choices(weights=weights, checkpoint=checkpoint, revision=revision, seed=seed)
+        check_choices(weights=weights, checkpoint=checkpoint, revision=revision)
         if checkpoint is not None:
             files = Checkpoint.of(checkpoint, revision)
         elif weights == "published":

@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Ge
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.reading import UNREADABLE, open_bytes, raw_lines
@@ -422,8 +423,6 @@ class RandomWordsEncoder(Encoder):
     positional = False
 
     def __init__(self, dim: int, seed: int) -> None:
-        if dim < 1:
-            raise ModelError(f"model.dim={dim}: expected 1 or more, the components of a random vector")
         self.dim = dim
         self.name = f"random_words:{dim}:{seed}"
         self.details = {"architecture": "a random vector a word", "dim": dim}
@@ -445,7 +444,7 @@ class RandomWordsEncoder(Encoder):
         return self._drawn[word]
 
 
-def random_words(*, dim: int = 768, seed: int = 0) -> RandomWordsEncoder:
+def random_words(*, dim: Annotated[int, Ge(1)] = 768, seed: int = 0) -> RandomWordsEncoder:
     """A random vector of norm 1 for each word, wherever it stands (layer 0): a control for any sweep of models.
 
     `dim`: components of a vector. `seed`: another one draws every word anew.

@@ -52,7 +52,10 @@ Seed = Annotated[int, Ge(0), Le(2**63 - 1)]  # torch's seeds
 ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group
 GROUP = "ctxexp"  # the entry-point group of plugins
 HOOK_GROUP = "ctxexp.hooks"  # of classes like `HookSpecs`, by which a distribution has hooks of its own
-BOUNDS = {"greater_than_equal": "at least {ge}", "less_than_equal": "at most {le}", "finite_number": "a finite number"}
+BOUNDS = {  # what pydantic calls a value out of bounds
+    "greater_than_equal": "at least {ge}", "less_than_equal": "at most {le}", "greater_than": "above {gt}",
+    "finite_number": "a finite number",
+}  # fmt: skip
 FILE = Path(__file__).with_name(
     "published.json"
 )  # what pip is asked for, by kind and name; plugins/published.py writes it

@@ -161,7 +161,6 @@ def test_what_a_table_holds_otherwise_is_refused_with_the_way_out(tmp_path: Path
     refused("b.jsonl", '{"text": "a"}\n["b"]\n', r"b\.jsonl, line 2: expected an object, got \['b'\]")
     refused("c.jsonl", '{"text": ["A dog .", "A cat ."]}', "a list is the words of one sentence; .* a row of its own")
     refused("a.csv", "text,text,sentence\na,b,c\n", "no column 'text' or 'sentence' once")
-    refused("a.csv", "text\na\n", "quotes='none': expected csv, text, or null", quotes="none")
     refused("d.txt", "a b\n", "has no columns", column="text")
     refused("e.csv", "text\na b\n", "documents='blank': no such choice", documents="blank")
     refused("f.parquet", "PAR1", r"f\.parquet can't be read")

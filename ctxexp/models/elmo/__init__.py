@@ -56,9 +56,7 @@ def elmo(
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     seed: of weights=untrained.
     """
-    check_choices(
-        weights=weights, seed=seed, state=state, slots=slots, options_file=options_file, weight_file=weight_file
-    )
+    check_choices(weights=weights, state=state, slots=slots, options_file=options_file, weight_file=weight_file)
     source = None
     if options_file is not None:
         options_path = locate(options_file, "options_file")

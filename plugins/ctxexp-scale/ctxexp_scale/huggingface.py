@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from annotated_types import Ge
 
 from ctxexp import Corpus
 from ctxexp.command import registry
@@ -24,7 +26,7 @@ def huggingface(
     column: str | None = None,
     sentences: Literal["row", "line", "marks"] = "row",
     documents: str = "row",
-    limit: int | None = None,
+    limit: Annotated[int, Ge(1)] | None = None,
     revision: str | None = None,
     stream: bool = False,
     tokenizer: str = "english",
