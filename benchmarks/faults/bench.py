@@ -22,13 +22,13 @@ from . import Lost
 FULL = {
     "kills": 300,
     "concurrency": 2,  # fresh stores, 16 processes each
-    "damage": 44,  # of the vector cache
+    "damage": 28,  # of the vector cache
     "identity": 28,  # of shards of vectors
     "results_damage": 20,
     "disk": 14,
     "stores": 9,
     "leases": 24,
-    "shards": 18,  # of one pass
+    "shards": 13,  # of one pass
     "drivers": 27,
 }
 """How many cases of each kind the full run tries."""

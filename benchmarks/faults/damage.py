@@ -96,34 +96,8 @@ def edited(pattern: str, edit: Callable[[bytearray, np.random.Generator], object
     return damage
 
 
-def flip(data: bytearray, rng: np.random.Generator) -> None:
-    data[rng.integers(len(data))] ^= 1 << rng.integers(8)
-
-
-def flip_two_words(data: bytearray, rng: np.random.Generator) -> None:
-    byte, bit = rng.integers(8), 1 << rng.integers(8)
-    for word in rng.choice(len(data) // 8, 2, replace=False):
-        data[word * 8 + byte] ^= bit
-
-
-def swap(data: bytearray, rng: np.random.Generator) -> None:
-    size = int(rng.choice([size for size in (4, 8, 128, 512, 4096) if 2 * size <= len(data)]))
-    a, b = rng.choice(len(data) // size, 2, replace=False) * size
-    data[a : a + size], data[b : b + size] = data[b : b + size], data[a : a + size]
-
-
-def blank(data: bytearray, rng: np.random.Generator) -> None:
-    at = int(rng.integers(len(data)))
-    data[at : at + 512] = bytes(len(data[at : at + 512]))
-
-
 def cut(data: bytearray, rng: np.random.Generator) -> None:
     del data[rng.integers(len(data)) :]
-
-
-def shift(data: bytearray, rng: np.random.Generator) -> None:
-    at = int(rng.integers(len(data)))
-    data[at:at] = data.pop().to_bytes()
 
 
 def grow(data: bytearray, rng: np.random.Generator) -> None:
@@ -144,21 +118,6 @@ def of_the_other(pattern: str) -> Damage:
     return damage
 
 
-def page_of_the_other(entry: Path, other: Path, rng: np.random.Generator) -> None:
-    path = a_file(entry, rng, "layer_*")
-    data, foreign = bytearray(path.read_bytes()), (other / path.name).read_bytes()
-    at = int(rng.integers(1, len(data) // 512)) * 512
-    data[at : at + 512] = foreign[at : at + 512]
-    path.write_bytes(data)
-
-
-def layers_swapped(entry: Path, other: Path, rng: np.random.Generator) -> None:
-    a, b = (entry / f"layer_{i:02d}.npy" for i in rng.choice(3, 2, replace=False))
-    a.rename(entry / "x")
-    b.rename(a)
-    (entry / "x").rename(b)
-
-
 def entries_swapped(entry: Path, other: Path, rng: np.random.Generator) -> None:
     entry.rename(entry.with_name("x"))
     other.rename(entry)
@@ -172,21 +131,11 @@ def now_a_folder(entry: Path, other: Path, rng: np.random.Generator) -> None:
 
 
 DAMAGES: dict[str, Damage] = {
-    "a bit of any file": edited("*", flip),
-    "a bit of a layer": edited("layer_*", flip),
-    "the same bit of two words": edited("layer_*", flip_two_words),
-    "two pages swapped": edited("layer_*", swap),
-    "two pages of a small file swapped": edited("[uop]*.npy", lambda data, rng: swap(data, rng)),
-    "a page of nulls": edited("*", blank),
     "cut": edited("*", cut),
-    "a byte slipped": edited("*", shift),
     "longer": edited("*", grow),
     "emptied": edited("*", lambda data, rng: data.clear()),
     "missing": lambda entry, other, rng: a_file(entry, rng).unlink(),
     "a folder for a file": now_a_folder,
-    "layers swapped": layers_swapped,
-    "a file of another entry": of_the_other("*"),
-    "a page of another entry": page_of_the_other,
     "another entry's meta": of_the_other("meta.json"),
     "entries swapped": entries_swapped,
     "meta is empty": said(b"{}"),

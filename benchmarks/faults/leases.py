@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp import CtxexpError
+from ctxexp.vectors.cache import hold_sweep
 from tests.other_process import child
 
 from . import Lost, Silent
@@ -24,6 +25,7 @@ from .identity import stop_encoding
 
 NAMES = ("one", "two", "three", "four", "five")
 TEXT = CORPORA["one"]
+SWEEPS: list[object] = []  # that this process drives
 NEEDED = sum(map(len, TEXT.sentences)) * (3 * 32 * 4 + 16) + 200 * len(TEXT.sentences)
 """Bytes that must be free under the limit before one entry is encoded: more than it takes then."""
 
@@ -44,6 +46,8 @@ def attempt(situation: Callable[[Path, np.random.Generator], None], cache: Path,
 
 def read(cache: Path, name: str, *, limit: int | None = None, sweep: str = "", **options: object) -> Any:
     """The store of an encoder of that name, whose vectors are checked."""
+    if sweep:
+        SWEEPS.append(hold_sweep(cache, sweep))
     bound = None if limit is None else limit / 1e9
     store = open_store(cache, name, **{"cache.limit_gb": bound, "tracking.sweep": sweep or None, **options})
     check(store, name)
@@ -52,7 +56,7 @@ def read(cache: Path, name: str, *, limit: int | None = None, sweep: str = "", *
 
 def entries(cache: Path) -> dict[str, int]:
     """Bytes of each entry, whole or stopped, by its folder's name."""
-    folders = [path for path in cache.iterdir() if path.name not in ("locks", "leases")]
+    folders = [path for path in cache.iterdir() if path.name not in ("locks", "sweeps")]
     return {path.name: sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) for path in folders}
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import warnings
-import zipfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -146,20 +144,6 @@ def splice(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator
     shard.write_bytes(data)
 
 
-def rewritten(choose: Callable[[str, zipfile.ZipFile, zipfile.ZipFile], bytes | None]) -> Damage:
-    """An archive without a flaw, each member of which is chosen from the shard's own and another's."""
-
-    def damage(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator) -> None:
-        with zipfile.ZipFile(shard) as own, zipfile.ZipFile(neighbour) as other:
-            members = {name: choose(name, own, other) for name in own.namelist()}
-        with zipfile.ZipFile(shard, "w") as file:
-            for name, content in members.items():
-                if content is not None:
-                    file.writestr(name, content)
-
-    return damage
-
-
 def swap(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator) -> None:
     """Two shards of this run in each other's place."""
     there = shard.with_name(neighbour.name)
@@ -167,15 +151,6 @@ def swap(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator) 
         first = shard.read_bytes()
         shard.write_bytes(there.read_bytes())
         there.write_bytes(first)
-
-
-def twice(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator) -> None:
-    """The other's arrays behind the own ones, under the same names, in one archive."""
-    with zipfile.ZipFile(neighbour) as other, zipfile.ZipFile(shard, "a") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that names come twice
-        for name in other.namelist():
-            if name != "identity.json":
-                file.writestr(name, other.read(name))
 
 
 def instead(make: Callable[[Path], object]) -> Damage:
@@ -195,14 +170,6 @@ DAMAGES: dict[str, Damage] = {
     "a neighbour's stretch": splice,
     "a stretch of nulls": edited(blank),
     "longer": edited(grow),
-    "a neighbour's arrays": rewritten(lambda name, own, other: (own if name == "identity.json" else other).read(name)),
-    "a neighbour's counts": rewritten(lambda name, own, other: (other if "counts" in name else own).read(name)),
-    "a neighbour's identity": rewritten(
-        lambda name, own, other: (other if name == "identity.json" else own).read(name)
-    ),
-    "without an identity": rewritten(lambda name, own, other: None if name == "identity.json" else own.read(name)),
-    "without a layer": rewritten(lambda name, own, other: None if "word/1" in name else own.read(name)),
-    "arrays twice": twice,
     "empty": edited(lambda data, rng: data.clear()),
     "a folder": instead(lambda path: path.mkdir()),
     "a pipe": instead(os.mkfifo),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import hydra
 import yaml
+from filelock import FileLock
 from hydra._internal.utils import get_args_parser
 from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
@@ -52,13 +53,13 @@ from ctxexp.files.process import (
     watch_parent_in_workers,
 )
 from ctxexp.jobs import RESULT_NEUTRAL_KEYS, describe
-from ctxexp.jobs.execute import JobSpec, current_sweep, execute, open_sweep, run_application
+from ctxexp.jobs.execute import JobSpec, execute, open_sweep, run_application
 from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.registry import GROUPS, LISTS, load_plugin_files, registry
 from ctxexp.progress import Progress, show
 from ctxexp.report.page import FLAG, open_when_made
 from ctxexp.sinks import Sweep
-from ctxexp.vectors import cache as leases
+from ctxexp.vectors.cache import hold_sweep
 
 if TYPE_CHECKING:
     from hydra.core.utils import JobReturn
@@ -241,11 +242,6 @@ def _job_of(config: DictConfig, folder: Path | str, group: str) -> tuple[Path, l
     return job_folder(folder, group, number, overrides), overrides
 
 
-def _cache(config: DictConfig) -> Path | None:
-    """The folder of the jobs' vectors; None for an application that has none."""
-    return vector_folder(config.cache.folder) if "cache" in config else None
-
-
 def _overrides(config: DictConfig) -> list[str]:
     """The task's overrides as they were typed: an environment variable stays its name."""
     overrides: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
@@ -258,6 +254,8 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
     Reads config.tracking (folder, sweep) and config.sink. The jobs get the sweep's id, the absolute folder and what the
     sinks prepared as overrides, the one way that needs neither a shared environment nor a shared disk.
     """
+
+    lock: FileLock | None = None
 
     def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
         if "Joblib" in str(OmegaConf.select(config, "hydra.launcher._target_")):
@@ -277,14 +275,14 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
             extra += [f"sink.{label}.{key}={quote(str(value))}" for key, value in arguments.items()]
         with read_write(config), open_dict(config):
             config.hydra.overrides.hydra.extend(extra)
-        if cache := _cache(config):  # what its jobs will read stays there while this process lives
-            leases.lease(cache, leases.SWEEPS, sweep)
+        if "cache" in config:  # what its jobs will read stays there while this process lives
+            self.lock = hold_sweep(vector_folder(config.cache.folder), sweep)
         begun = Sweep(sweep, folder, time.time(), tuple(_overrides(config)))
         open_sweep(begun, sinks, verbose=bool(config.get("verbose", False)))
 
     def on_multirun_end(self, config: DictConfig, **kwargs: object) -> None:
-        if (started := current_sweep()) and (cache := _cache(config)):
-            leases.release(cache, leases.SWEEPS, started[0].id)
+        if self.lock:
+            self.lock.release()
         optimum = user_path(str(config.hydra.sweep.dir)) / "optimization_results.yaml"  # of the sweepers that optimise
         if optimum.is_file():
             show(f"\nthe optimum, in {optimum}:\n{optimum.read_text(encoding='utf-8').rstrip()}")

@@ -4,8 +4,8 @@ sentence and word.
 A row is the vector of one unit of a sentence: of a word, or of a piece where the encoder gives vectors of pieces. A
 folder holds `layer_00.npy` ... (plain .npy files), `unit_codes.npy` into `vocabulary.json`, `offsets.npy` (the rows
 of each stored sentence), `order.npy` (which sentence is stored where), `positions.npy` (each row's word in its
-sentence) and `meta.json`. It is written beside its place and renamed into it, meta.json last; opening one that this
-call didn't write checks every byte.
+sentence) and `meta.json`. It is written beside its place and renamed into it, meta.json last, which has the size of
+every file.
 """
 
 from __future__ import annotations
@@ -14,26 +14,23 @@ import json
 import shutil
 import stat
 import weakref
-import zlib
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from io import BufferedWriter, FileIO
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import NotRequired, Self, TypedDict
+from typing import BinaryIO, NotRequired, Self, TypedDict
 
 import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import StoreError
-from ctxexp.files import digest, seal, unseal
+from ctxexp.files import no_device, seal, unseal
 
-STAGE_BYTES = 16 << 20  # rows of small batches, all layers, that wait in memory until they are written together
-DIRECT_ROWS = 64  # a batch of at least so many rows is written from where it lies, without the buffer
 WRITE_BYTES = 64 << 10  # larger writes make the kernel look for huge pages, at three times the cost
-FORMAT = 2  # for other readers; our own find only what the same code wrote
+FORMAT = 3  # for other readers; our own find only what the same code wrote
 HEADER_BYTES = 128  # bytes before the data of a layer file
 
 
@@ -50,8 +47,8 @@ class Store:
     """
 
     def __init__(self, path: Path, unique_of: np.ndarray, *, n_encoded: int = 0) -> None:
-        """Open the folder, and check it unless `n_encoded` says that this process has just written it. `unique_of`
-        (n_corpus_sentences,) is each corpus sentence's number among the unique ones."""
+        """Open the folder. `unique_of` (n_corpus_sentences,) is each corpus sentence's number among the unique ones.
+        Raises DamagedError for a file that is missing or has another size than was written."""
         self.path, self.n_encoded = path, n_encoded
         self.meta = read_meta(path)
         self.n_layers, self.dim, self.n_rows = self.meta["n_layers"], self.meta["dim"], self.meta["n_rows"]
@@ -65,7 +62,11 @@ class Store:
         files: list[FileIO] = []
         weakref.finalize(self, _close, files)
         try:
-            self._check(files)
+            for name, size in self.meta["sizes"].items():  # before any is opened: a FIFO there would be waited for
+                status = (path / name).stat()
+                if status.st_size != size or not stat.S_ISREG(status.st_mode):
+                    raise DamagedError(f"{name} has {status.st_size:,} bytes instead of {size:,}")
+            files.extend((path / layer_name(i)).open("rb", buffering=0) for i in self.layer_numbers)
             self.vocabulary: list[str] = json.loads((path / "vocabulary.json").read_text(encoding="utf-8"))
             self.unit_codes: np.ndarray = np.load(path / "unit_codes.npy")  # (n_rows,) int32
             self.offsets: np.ndarray = np.load(path / "offsets.npy")  # (n_stored + 1,) int64
@@ -95,34 +96,6 @@ class Store:
         """Size on disk, in bytes."""
         return sum(self.meta["sizes"].values())
 
-    def _check(self, files: list[FileIO]) -> None:
-        """Open the layers into `files` and compare every file with its size and checksum."""
-        for name, size in self.meta["sizes"].items():  # before any is opened: a FIFO there would be waited for
-            status = (self.path / name).stat()
-            if status.st_size != size or not stat.S_ISREG(status.st_mode):
-                raise DamagedError(f"{name} has {status.st_size:,} bytes instead of {size:,}")
-        for i in self.layer_numbers:
-            files.append((self.path / layer_name(i)).open("rb", buffering=0))
-        if self.n_encoded:  # this process has just written it: no need to read all of it again
-            return
-        for name, expected in self.meta["digests"].items():
-            if digest((self.path / name).read_bytes()) != expected:
-                raise DamagedError(f"the checksum of {name} differs")
-        row_bytes = self.dim * self.dtype.itemsize
-        buffer = np.empty(max(self.meta["chunks"], default=0) * row_bytes, dtype=np.uint8)
-        for i, file, checksums in zip(self.layer_numbers, files, self.meta["checksums"], strict=True):
-            if file.read(HEADER_BYTES) != header(self.dtype, self.n_rows, self.dim):
-                raise DamagedError(f"the header of {layer_name(i)} differs")
-            for rows, total in zip(self.meta["chunks"], checksums, strict=True):
-                block, n = buffer[: rows * row_bytes], 0
-                while n < len(block):  # a raw read may stop short
-                    more = file.readinto(block[n:].data)
-                    if not more:
-                        raise DamagedError(f"{layer_name(i)} ends early")
-                    n += more
-                if zlib.crc32(block.data) != total:
-                    raise DamagedError(f"the checksum of {layer_name(i)} differs")
-
 
 def _close(files: list[FileIO]) -> None:
     for file in files:
@@ -137,19 +110,14 @@ class StoreWriter:
         self.folder, self.n_layers, self.dim = folder, n_layers, dim
         self.layers = range(n_layers) if layers is None else layers
         self.dtype: np.dtype[np.floating] | None = None  # that of the first rows
-        self.buffer = np.empty((len(self.layers), 0, dim))
-        self.waiting = self.n_rows = 0
-        self.chunks: list[int] = []  # numbers of rows that share a checksum
-        self.checksums: list[list[int]] = [[] for _ in self.layers]  # of each layer, one per chunk
-        self.files: list[BufferedWriter] = []
+        self.n_rows = 0
+        self.files: list[BinaryIO] = []
         self.finished = False
 
     def _open(self, dtype: np.dtype[np.floating]) -> None:
         self.dtype = dtype
-        rows = max(1, STAGE_BYTES // max(1, len(self.layers) * self.dim * dtype.itemsize))
-        self.buffer = np.empty((len(self.layers), rows, self.dim), dtype=dtype)
         for i in self.layers:
-            self.files.append((self.folder / layer_name(i)).open("wb"))
+            self.files.append((self.folder / layer_name(i)).open("wb", buffering=WRITE_BYTES))
             self.files[-1].write(bytes(HEADER_BYTES))  # the true one comes last, with the true shape
 
     def __enter__(self) -> Self:
@@ -164,60 +132,29 @@ class StoreWriter:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def append(self, parts: Sequence[np.ndarray]) -> None:
-        """Add the rows of each array (layers, n, dim) in turn.
-
-        Arrays that lie side by side in memory, as an encoder's batch does, are written from where they are; others
-        are gathered until enough rows wait.
-        """
+        """Add the rows of each array (layers, n, dim) in turn. Raises NotFiniteError for NaN and infinity."""
         if self.dtype is None:
             self._open(parts[0].dtype)
-        whole = side_by_side(parts)
-        if whole is not None and whole.shape[1] >= DIRECT_ROWS:
-            self.flush()
-            self._write(whole)
-            return
-        for part in parts:
-            while part.shape[1]:
-                head, part = np.split(part, [self.buffer.shape[1] - self.waiting], axis=1)
-                self.buffer[:, self.waiting : self.waiting + head.shape[1]] = head
-                self.waiting += head.shape[1]
-                if self.waiting == self.buffer.shape[1]:
-                    self.flush()
+        rows = np.concatenate(parts, axis=1)
+        for file, block in zip(self.files, rows, strict=True):
+            if not all_finite(block):
+                raise NotFiniteError(self.n_rows + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0]))
+            flat = block.reshape(-1).view(np.uint8)
+            for at in range(0, len(flat), WRITE_BYTES):
+                file.write(flat[at : at + WRITE_BYTES].data)
+        self.n_rows += rows.shape[1]
 
     def append_store(self, store: Store) -> None:
-        """Add all rows of another store: its bytes are copied, its checksums taken over."""
-        self.flush()
+        """Add all rows of another store: its bytes are copied."""
         if self.dtype is None:
             self._open(store.dtype)
         if store.dtype != self.dtype:
             raise StoreError(f"{store.path} holds {store.dtype} rows after {self.dtype} ones; one type a store")
-        for file, checksums, name, of in zip(
-            self.files, self.checksums, map(layer_name, self.layers), store.meta["checksums"], strict=True
-        ):
-            with (store.path / name).open("rb") as source:
+        for file, i in zip(self.files, self.layers, strict=True):
+            with (store.path / layer_name(i)).open("rb") as source:
                 source.seek(HEADER_BYTES)
                 shutil.copyfileobj(source, file, WRITE_BYTES)
-            checksums.extend(of)
-        self.chunks.extend(store.meta["chunks"])
         self.n_rows += store.n_rows
-
-    def flush(self) -> None:
-        """Write the rows that wait in memory."""
-        if self.waiting:
-            self._write(self.buffer[:, : self.waiting])
-            self.waiting = 0
-
-    def _write(self, rows: np.ndarray) -> None:  # (layers, n, dim)
-        for i, (file, block) in enumerate(zip(self.files, rows, strict=True)):
-            if not all_finite(block):
-                row = int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
-                raise NotFiniteError(self.n_rows + row)
-            flat = block.reshape(-1).view(np.uint8)
-            self.checksums[i].append(zlib.crc32(flat))
-            for at in range(0, len(flat), WRITE_BYTES):
-                file.write(flat[at : at + WRITE_BYTES].data)
-        self.chunks.append(rows.shape[1])
-        self.n_rows += rows.shape[1]
 
     def finish(
         self, *, vocabulary: Sequence[str], arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]
@@ -231,24 +168,17 @@ class StoreWriter:
         for name, values in arrays.items():
             np.save(self.folder / f"{name}.npy", values)
         (self.folder / "vocabulary.json").write_text(json.dumps(list(vocabulary)), encoding="utf-8")
-        small = ["vocabulary.json", *(f"{name}.npy" for name in arrays)]
-        every = [*small, *(layer_name(i) for i in self.layers)]
-        write_meta(
-            self.folder,
-            {
-                **meta,
-                "format": FORMAT,
-                "n_layers": self.n_layers,
-                "layers": list(self.layers),
-                "dim": self.dim,
-                "dtype": self.dtype.name,
-                "n_rows": self.n_rows,
-                "chunks": self.chunks,
-                "sizes": {name: (self.folder / name).stat().st_size for name in every},
-                "digests": {name: digest((self.folder / name).read_bytes()) for name in small},
-                "checksums": self.checksums,
-            },
-        )
+        content = {
+            **meta,
+            "format": FORMAT,
+            "n_layers": self.n_layers,
+            "layers": list(self.layers),
+            "dim": self.dim,
+            "dtype": self.dtype.name,
+            "n_rows": self.n_rows,
+            "sizes": {file.name: file.stat().st_size for file in sorted(self.folder.iterdir())},
+        }
+        (self.folder / "meta.json").write_text(seal(content), encoding="utf-8")
         self.finished = True
 
 
@@ -262,21 +192,6 @@ class NotFiniteError(Exception):
     def __init__(self, row: int) -> None:
         super().__init__(row)
         self.row = row
-
-
-def side_by_side(parts: Sequence[np.ndarray]) -> np.ndarray | None:
-    """The one array (n_layers, n, dim) that `parts` are consecutive slices of, without a copy; None if they aren't."""
-    parts = [part for part in parts if part.shape[1]]
-    if not parts:
-        return None
-    n_layers, _, dim = parts[0].shape
-    rows, item = sum(part.shape[1] for part in parts), parts[0].itemsize
-    strides, at = (rows * dim * item, dim * item, item), parts[0].__array_interface__["data"][0]
-    for part in parts:
-        if part.strides != strides or part.__array_interface__["data"][0] != at:
-            return None
-        at += part.shape[1] * dim * item
-    return np.lib.stride_tricks.as_strided(parts[0], (n_layers, rows, dim), strides)
 
 
 class StoreMeta(TypedDict):
@@ -295,10 +210,7 @@ class StoreMeta(TypedDict):
     example: NotRequired[str]  # one of the words without a row, in a shard
     unknown: int  # pieces that stand for characters which the tokenizer doesn't know
     pieces: int  # all pieces
-    chunks: list[int]  # numbers of rows that share a checksum
     sizes: dict[str, int]  # bytes of each file
-    digests: dict[str, str]  # of the small files
-    checksums: list[list[int]]  # of each layer, one per chunk
 
 
 def layer_name(i: int) -> str:
@@ -309,12 +221,8 @@ def layer_name(i: int) -> str:
 def header(dtype: np.dtype[np.floating], n_rows: int, dim: int) -> bytes:
     """The first 128 bytes of a .npy file (format 1.0) of a C-ordered (n_rows, dim) array."""
     about = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({int(n_rows)}, {int(dim)}), }}"
-    return (
-        b"\x93NUMPY\x01\x00"
-        + (HEADER_BYTES - 10).to_bytes(2, "little")
-        + about.ljust(HEADER_BYTES - 11).encode()
-        + b"\n"
-    )
+    start = b"\x93NUMPY\x01\x00" + (HEADER_BYTES - 10).to_bytes(2, "little")
+    return start + about.ljust(HEADER_BYTES - 11).encode() + b"\n"
 
 
 def all_finite(block: np.ndarray) -> bool:
@@ -326,18 +234,11 @@ def all_finite(block: np.ndarray) -> bool:
     return bool((block.view(np.uint16) & 0x7C00).max(initial=0) < 0x7C00)
 
 
-def write_meta(folder: Path, meta: Mapping[str, object]) -> None:
-    """Write meta.json, sealed with its own checksum."""
-    (folder / "meta.json").write_text(seal(meta), encoding="utf-8")
-
-
 def read_meta(folder: Path) -> StoreMeta:
     """The content of meta.json. Raises `DamagedError` if it can't be read or was changed."""
     file = folder / "meta.json"
     try:
-        if not file.is_file():  # a FIFO there would be waited for
-            raise FileNotFoundError(file)
-        meta: StoreMeta = unseal(file.read_bytes())
+        meta: StoreMeta = unseal(no_device(file).read_bytes())
     except ValueError as error:
         raise DamagedError(f"meta.json {error}") from error
     except OSError as error:

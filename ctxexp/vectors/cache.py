@@ -1,13 +1,10 @@
-"""The folder of stores: one entry per key, locks, a bounded size, the oldest out first, and leases that spare an entry.
+"""The folder of stores: one entry per key, locks, a bounded size, the oldest out first, what running sweeps read last.
 
 Beside the stores lie the shards of encoding that was stopped (`shards-<key>-...`) and the sums of text that was
-measured in one pass (`sums-<key>`): entries like these, in size and age.
-
-A lease is held by an owner: a sweep, whose later jobs read again what earlier ones have read, or a run that reads the
-partial sums of a text measured in one pass. It has a folder, with a file for each of its processes, and for each key
-that it needs an empty file of that name. A lease counts while one of its owner's processes lives; one of another
-machine, whose processes can't be asked for, a day after its last sign of life. Leases are advice: where none can be
-written, work goes on without.
+measured in one pass (`sums-<key>`): entries like these, in size and age. A sweep's later jobs read again what earlier
+ones have read: the process that drives it holds a lock, and each job notes the keys that it reads in
+`sweeps/<sweep>`; where neither can be written, work goes on without. A run that reads sums does the same by a name of
+its own: they stay.
 """
 
 from __future__ import annotations
@@ -26,17 +23,13 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ctxexp.errors import DiskError, StoreError
-from ctxexp.files import PART, write_file
-from ctxexp.files.process import HOST, PID, STARTED, process_tags, why_gone
+from ctxexp.errors import StoreError
 from ctxexp.vectors import DamagedError, read_meta
 
 log = logging.getLogger("ctxexp")
 CONTENT_DIGITS = 24  # digits of a key that encoder and sentences decide; the others are the code's
 _NAME = re.compile(r"(?:(shards|sums)-)?([^-]{32})(?:-.*)?")  # of an entry's folder: its kind, its key
 FLOOR, CEILING = 20 * 10**9, 100 * 10**9  # bytes, of the limit that the disk decides
-SWEEPS, RUNS = "sweeps", "runs"  # kinds of owners
-REMOTE_LEASE_SECONDS = 86400  # for which a lease of another machine counts without a sign of life
 
 
 @dataclass(frozen=True)
@@ -104,8 +97,9 @@ def clear(cache: Path, *, key: str | None = None, older_than_days: float | None 
             raise StoreError(f"no cache entry {key!r} in {cache}; `ctxexp cache` lists them")
     if older_than_days is not None:
         selection = [entry for entry in selection if time.time() - entry.last_used > older_than_days * 86400]
-    run_keys = leased_keys(cache, RUNS)
-    removed = [entry for entry in selection if entry.key not in run_keys and _try_remove(cache, entry.path)]
+    keys = keys_of_sweeps(cache)
+    spare = [entry for entry in selection if entry.kind != "sums" or entry.key not in keys]
+    removed = [entry for entry in spare if _try_remove(cache, entry.path)]
     _remove_leftovers(cache)
     if key is None and older_than_days is None:
         shutil.rmtree(cache / "encoders", ignore_errors=True)  # descriptions of loaded encoders, which are made anew
@@ -151,9 +145,9 @@ def make_room(cache: Path, needed: int, *, limit: int | None, keep: str) -> None
 
     if not short():
         return
-    sweep_keys, run_keys = leased_keys(cache, SWEEPS), leased_keys(cache, RUNS)
+    sweep_keys = keys_of_sweeps(cache)
     sweep_bytes = needed + sum(entry.n_bytes for entry in by_use if entry.key in sweep_keys or entry.key == keep)
-    turn = [entry for entry in spare if entry.key not in run_keys]
+    turn = [entry for entry in spare if entry.kind != "sums" or entry.key not in sweep_keys]
     for entry in sorted(turn, key=lambda entry: entry.key in sweep_keys):  # what no sweep asked for first, by age
         if not short():
             break
@@ -252,7 +246,7 @@ def folder_size(path: Path) -> int:
 def _lock(cache: Path, key: str) -> FileLock:
     folder = cache / "locks"
     folder.mkdir(parents=True, exist_ok=True)
-    return FileLock(folder / f"{key}.lock")
+    return FileLock(folder / f"{key}.lock", thread_local=False)  # a finalizer may run in any thread
 
 
 def _try_remove(cache: Path, path: Path) -> bool:
@@ -281,45 +275,32 @@ def _remove_leftovers(cache: Path) -> None:
         _try_remove(cache, path)
 
 
-def lease(cache: Path, kind: str, owner: str, *keys: str) -> None:
-    """Note that `owner` needs the entries of these keys, and that this process belongs to it."""
-    folder, tags = _folder(cache, kind, owner), process_tags()
-    with suppress(OSError, DiskError):
-        folder.mkdir(parents=True, exist_ok=True)
-        host = re.sub(r"[^\w.-]", "_", tags[HOST])
-        write_file(folder / f"{host}-{tags[PID]}.json", json.dumps(tags))
-        for key in keys:
-            (folder / key).touch()
+def hold_sweep(cache: Path, sweep: str) -> FileLock | None:
+    """The held lock of a sweep that this process drives: what its jobs have read goes last until it is released."""
+    with suppress(OSError, Timeout):  # another process drives it already
+        lock = _lock(cache, sweep)
+        lock.acquire(timeout=1)
+        return lock
+    return None
 
 
-def release(cache: Path, kind: str, owner: str) -> None:
-    """Note that `owner` needs nothing any more."""
-    shutil.rmtree(_folder(cache, kind, owner), ignore_errors=True)
+def note_read(cache: Path, sweep: str, key: str) -> None:
+    """Note that a job of the sweep reads the entry."""
+    with suppress(OSError):
+        (cache / "sweeps" / sweep).mkdir(parents=True, exist_ok=True)
+        (cache / "sweeps" / sweep / key).touch()
 
 
-def leased_keys(cache: Path, kind: str) -> set[str]:
-    """The keys that living owners of that kind need; leases of dead owners are removed."""
+def keys_of_sweeps(cache: Path) -> set[str]:
+    """The keys that jobs of running sweeps have read; the notes of other sweeps are removed."""
     keys: set[str] = set()
-    for folder in (cache / "leases" / kind).glob("*"):
-        with suppress(FileNotFoundError):  # its owner released it just now
-            if any(map(_is_alive, folder.glob("*.json"))):
-                keys.update(path.name for path in folder.iterdir() if path.suffix not in (".json", PART))
-            else:
-                shutil.rmtree(folder, ignore_errors=True)
+    for folder in (cache / "sweeps").glob("*"):
+        lock = _lock(cache, folder.name)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            keys.update(path.name for path in folder.glob("*"))
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            lock.release()
     return keys
-
-
-def _folder(cache: Path, kind: str, owner: str) -> Path:
-    return cache / "leases" / kind / owner
-
-
-def _is_alive(file: Path) -> bool:
-    """Whether the process that wrote this lease may still be running."""
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-        tags = {name: str(document[name]) for name in (HOST, PID, STARTED)}
-        if tags[HOST] != process_tags()[HOST]:
-            return time.time() - file.stat().st_mtime < REMOTE_LEASE_SECONDS
-    except (OSError, ValueError, LookupError, TypeError):  # removed just now, or nobody's
-        return False
-    return why_gone(tags) is None

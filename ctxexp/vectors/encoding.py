@@ -63,7 +63,7 @@ def encode_into(
     order.
 
     `done` is called with each batch after it is written. A second thread writes a batch while the next one goes through
-    the model in the caller's thread; checksums and copies release the interpreter lock.
+    the model in the caller's thread; copies release the interpreter lock.
     """
 
     def write(batch: np.ndarray, vectors: list[EncodedSentence], previous: list[EncodedSentence]) -> np.ndarray:
@@ -84,7 +84,6 @@ def encode_into(
                 writing, previous = thread.submit(write, batch, vectors, previous), vectors
             if writing:
                 done(writing.result())
-        writer.flush()
     except NotFiniteError as error:
         i = order[int(np.searchsorted(rows_of.offsets, error.row, side="right")) - 1]
         raise EncodingError(
@@ -491,7 +490,7 @@ def open_store(
     try:
         with caches.entry_lock(cache, key):
             if sweep:
-                caches.lease(cache, caches.SWEEPS, sweep, key)
+                caches.note_read(cache, sweep, key)
             store = _intact_store(path, unique_of)
             if store is None:
                 if caches.has_other_version(cache, key):

@@ -34,13 +34,13 @@ from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.shards import ShardedText
 from ctxexp.engines import Engine, Local
 from ctxexp.errors import ConfigError, DataError, EncodingError, StoreError, error_text, plugin_call
-from ctxexp.files import seal, unseal
+from ctxexp.files import no_device
 from ctxexp.files.code_version import class_digest, package_digest
 from ctxexp.maths.sums import Batch, SumForm, Sums
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
-from ctxexp.vectors.cache import RUNS, SWEEPS, entry_lock, lease, make_room, release
+from ctxexp.vectors.cache import entry_lock, hold_sweep, make_room, note_read
 from ctxexp.vectors.encoding import CODE as CODE_OF_VECTORS
 from ctxexp.vectors.encoding import BatchedText, EncodingWorkers, warn_unknown, worker_encoder
 from ctxexp.vectors.stores import Vectors, WordFilter
@@ -89,13 +89,14 @@ def sum_up(
     try:
         with entry_lock(cache, key):
             if vectors.sweep:
-                lease(cache, SWEEPS, vectors.sweep, key)
+                note_read(cache, vectors.sweep, key)
             work.folder.mkdir(exist_ok=True)
             title = f"encode {encoder.details.get('architecture', encoder.name)}"
             totals = Totals(text, *_sum_shards(work, workers.engine, progress, title), words.min_contexts)
-            reader = f"{platform.node()}-{os.getpid()}-{time.monotonic_ns()}"
-            lease(cache, RUNS, reader, key)  # the sums stay in the cache while these totals read them
-            weakref.finalize(totals, release, cache, RUNS, reader)
+            reader = f"reader-{platform.node()}-{os.getpid()}-{time.monotonic_ns()}"
+            if lock := hold_sweep(cache, reader):  # the sums stay in the cache while these totals read them
+                weakref.finalize(totals, lock.release)
+                note_read(cache, reader, key)
             os.utime(work.folder)
         if vectors.limit_bytes is not None:
             make_room(cache, 0, limit=vectors.limit_bytes, keep=key)
@@ -277,9 +278,6 @@ class _Tally:
         file.write(arrays)
 
 
-IDENTITY = "identity.json"  # the archive's member that names the shard
-
-
 @dataclass(frozen=True)
 class SumsFile:
     """The sums of a shard on disk, a file in the folder of its run's key: complete, or not there."""
@@ -292,23 +290,20 @@ class SumsFile:
         return self.folder / f"{self.number:04d}.npz"
 
     @property
-    def identity(self) -> dict[str, object]:
-        """The shard's identity, which the file holds beside the digest of its arrays."""
-        return {"key": self.folder.name, "number": self.number}
+    def identity(self) -> str:
+        """The shard's identity, which the file holds beside its arrays."""
+        return f"{self.folder.name}/{self.number}"
 
     def damage(self) -> str:
         """The reason why the file can't be used: it is damaged, or another shard's; empty if it can."""
-        if not self.path.is_file():
-            return "it is no file"
         try:
-            with zipfile.ZipFile(self.path) as file:
-                identity = unseal(file.read(IDENTITY))
-                digest = identity.pop("digest")
-                if digest != _digest(file):
-                    return "the checksum of its sums differs"
+            with zipfile.ZipFile(no_device(self.path)) as file:
+                if name := file.testzip():
+                    return f"the checksum of {name} differs"
+            with np.load(self.path) as arrays:
+                return "" if str(arrays["identity"]) == self.identity else "it is another shard's"
         except Exception as error:  # zipfile raises whatever its bytes make of it
             return error_text(error)
-        return "" if identity == self.identity else "it is another shard's"
 
     def tallies(self) -> Counter[str]:
         """Counts of its sentences, rows, words without a vector (`skipped`), occurrences `left_out`, `unknown` pieces
@@ -336,9 +331,7 @@ class SumsFile:
         """Write the arrays beside their place, and put them there."""
         own = self.path.with_suffix(f".{socket.gethostname()}-{os.getpid()}.npz")
         try:
-            np.savez(own, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
-            with zipfile.ZipFile(own, "a") as file:
-                file.writestr(IDENTITY, seal(self.identity | {"digest": _digest(file)}))
+            np.savez(own, identity=np.array(self.identity), **arrays)  # type: ignore[arg-type]  # none is allow_pickle
             own.replace(self.path)
         finally:
             own.unlink(missing_ok=True)
@@ -354,18 +347,6 @@ class SumsFile:
             else:
                 self.path.unlink()
         return not damage
-
-
-def _digest(file: zipfile.ZipFile) -> str:
-    """Hex digest of the names and bytes of all arrays; reading them checks the archive's own checksums too."""
-    digest = hashlib.blake2b(digest_size=16)
-    for member in sorted(file.namelist()):
-        if member != IDENTITY:
-            digest.update(member.encode() + b"\0")
-            with file.open(member) as content:
-                while block := content.read(1 << 20):
-                    digest.update(block)
-    return digest.hexdigest()
 
 
 @dataclass(frozen=True)

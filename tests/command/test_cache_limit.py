@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from ctxexp.command import Built
 from ctxexp.command.experiment import SweepCallback
-from ctxexp.vectors.cache import lease, leased_keys
+from ctxexp.vectors.cache import keys_of_sweeps, note_read
 from tests.composed import composed
 
 
@@ -26,7 +26,7 @@ def test_a_number_stays_and_otherwise_the_disk_decides(
     assert composed().cache.limit_gb == "auto"
 
 
-def test_vectors_are_leased_while_the_sweep_runs(tmp_path: Path) -> None:
+def test_vectors_are_kept_while_the_sweep_runs(tmp_path: Path) -> None:
     """By the process that drives it, though no process of a job lives on."""
     config = OmegaConf.create(
         {
@@ -36,8 +36,9 @@ def test_vectors_are_leased_while_the_sweep_runs(tmp_path: Path) -> None:
             "hydra": {"job": {}, "overrides": {"task": [], "hydra": []}, "sweep": {"dir": str(tmp_path / "sweep")}},
         }
     )
-    SweepCallback().on_multirun_start(config)
-    lease(tmp_path / "cache", "sweeps", "s1", "a" * 32)
-    assert leased_keys(tmp_path / "cache", "sweeps") == {"a" * 32}
-    SweepCallback().on_multirun_end(config)
-    assert leased_keys(tmp_path / "cache", "sweeps") == set()
+    callback = SweepCallback()
+    callback.on_multirun_start(config)
+    note_read(tmp_path / "cache", "s1", "a" * 32)
+    assert keys_of_sweeps(tmp_path / "cache") == {"a" * 32}
+    callback.on_multirun_end(config)
+    assert keys_of_sweeps(tmp_path / "cache") == set()

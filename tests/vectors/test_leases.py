@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.files.process import process_tags
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors.encoding import open_store
 from tests.traced import Counted, corpus
@@ -24,8 +21,10 @@ ROOT = Path(__file__).parents[2]
 OTHER = """
 import sys
 from pathlib import Path
+from ctxexp.vectors.cache import hold_sweep
 from ctxexp.vectors.encoding import open_store
 from tests.traced import Counted, corpus
+lock = hold_sweep(Path(sys.argv[1]), "theirs")
 store = open_store(corpus(), Counted("theirs"), cache=Path(sys.argv[1]), sweep="theirs")
 print(store.path.name, flush=True)
 sys.stdin.read()
@@ -66,22 +65,11 @@ def another_process(cache: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
             process.kill()
 
 
-def test_a_sweep_over_transforms_keeps_shared_vectors(tmp_path: Path, two: int) -> None:
-    """Another user's younger vectors go, not the sweep's older ones."""
-    shared, _ = opened(tmp_path, "shared", sweep="s", limit=two)
-    strange, _ = opened(tmp_path, "strange")
-    third, _ = opened(tmp_path, "third", limit=two)
-    assert held(tmp_path) == {shared, third}
-    assert strange not in held(tmp_path)
-    assert opened(tmp_path, "shared", sweep="s", limit=two) == (shared, 0)
-    caches.release(tmp_path, "sweeps", "s")
-    opened(tmp_path, "third")
-    fourth, _ = opened(tmp_path, "fourth", limit=two)
-    assert held(tmp_path) == {third, fourth}
-
-
-def test_leased_vectors_of_live_processes_go_last(tmp_path: Path, two: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_a_living_sweep_has_read_goes_last(tmp_path: Path, two: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Before younger vectors of nobody; of two sweeps, the older's goes first."""
     caplog.set_level(logging.INFO)
+    lock = caches.hold_sweep(tmp_path, "mine")
+    assert lock is not None
     with another_process(tmp_path) as (process, theirs):
         opened(tmp_path, "old")
         new, _ = opened(tmp_path, "new", limit=two)
@@ -98,72 +86,29 @@ def test_leased_vectors_of_live_processes_go_last(tmp_path: Path, two: int, capl
         assert "cache.limit_gb=1 or more" in told
         process.kill()
         process.wait()
-        assert caches.leased_keys(tmp_path, "sweeps") == {mine, last}
-        assert [path.name for path in (tmp_path / "leases" / "sweeps").iterdir()] == ["mine"]
+        assert caches.keys_of_sweeps(tmp_path) == {mine, last}
+        assert [path.name for path in (tmp_path / "sweeps").iterdir()] == ["mine"]
+    lock.release()
+    assert caches.keys_of_sweeps(tmp_path) == set()
 
 
-def test_a_dead_process_keeps_nothing(tmp_path: Path, two: int) -> None:
-    with another_process(tmp_path) as (process, theirs):
-        process.kill()
-        process.wait()
-    new, _ = opened(tmp_path, "new")
-    other, _ = opened(tmp_path, "other", limit=two)
-    assert held(tmp_path) == {new, other}
-    assert theirs not in held(tmp_path)
-
-
-def test_reused_process_numbers_and_odd_leases_are_recognised(tmp_path: Path) -> None:
-    caches.lease(tmp_path, "sweeps", "s", "a" * 32)
-    (file,) = (tmp_path / "leases" / "sweeps" / "s").glob("*.json")
-    tags = process_tags()
-    assert json.loads(file.read_text()) == tags
-    for changed, lives in (("ctxexp.process_started", False), ("ctxexp.pid", False), ("ctxexp.host", True)):
-        file.write_text(json.dumps(tags | {changed: "4194303999"}))
-        assert caches.leased_keys(tmp_path, "sweeps") == ({"a" * 32} if lives else set())
-        caches.lease(tmp_path, "sweeps", "s", "a" * 32)
-    file.write_text(json.dumps(tags | {"ctxexp.host": "elsewhere"}))
-    os.utime(file, (time.time() - caches.REMOTE_LEASE_SECONDS - 60,) * 2)
-    assert caches.leased_keys(tmp_path, "sweeps") == set()
-    for odd in ("", "[]", "{}", '{"ctxexp.host": 1}', "\udcff"):
-        caches.lease(tmp_path, "sweeps", "s", "a" * 32)
-        file.write_bytes(odd.encode(errors="surrogateescape"))
-        assert caches.leased_keys(tmp_path, "sweeps") == set()
-
-
-def test_leases_that_are_released_while_they_are_read_are_none(tmp_path: Path) -> None:
-    """A folder went between two looks at it, and the run that looked ended."""
-    over = threading.Event()
-
-    def come_and_go() -> None:
-        while not over.is_set():
-            caches.lease(tmp_path, "sweeps", "s", "a" * 32)
-            caches.release(tmp_path, "sweeps", "s")
-
-    thread = threading.Thread(target=come_and_go)
-    thread.start()
-    try:
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end:
-            assert caches.leased_keys(tmp_path, "sweeps") <= {"a" * 32}
-    finally:
-        over.set()
-        thread.join()
-
-
-def test_a_cache_that_takes_no_lease_is_used_without(tmp_path: Path) -> None:
-    (tmp_path / "leases").write_text("no folder")
+def test_a_cache_that_takes_no_note_is_used_without(tmp_path: Path) -> None:
+    (tmp_path / "sweeps").write_text("no folder")
     assert opened(tmp_path, "one", sweep="s")[1] > 0
-    caches.release(tmp_path, "sweeps", "s")
+    (tmp_path / "no folder").touch()
+    assert caches.hold_sweep(tmp_path / "no folder", "s") is None
 
 
 def test_sums_that_are_read_are_neither_evicted_nor_cleared(tmp_path: Path) -> None:
     for key in ("a" * 32, "b" * 32):
         (tmp_path / f"sums-{key}").mkdir()
         (tmp_path / f"sums-{key}" / "0000.npz").write_bytes(bytes(1000))
-    caches.lease(tmp_path, "runs", "r", "a" * 32)
+    lock = caches.hold_sweep(tmp_path, "r")
+    assert lock is not None
+    caches.note_read(tmp_path, "r", "a" * 32)
     caches.make_room(tmp_path, 500, limit=500, keep="")
     assert held(tmp_path) == {"a" * 32}
     assert caches.clear(tmp_path) == []
-    caches.release(tmp_path, "runs", "r")
+    lock.release()
     assert [entry.kind for entry in caches.clear(tmp_path)] == ["sums"]
     assert held(tmp_path) == set()

@@ -1,4 +1,4 @@
-"""Stores on disk: what goes in comes out, plain .npy; damage of any byte is noticed; the cache keeps its bound."""
+"""Stores on disk: what goes in comes out, plain .npy; cut and missing files are noticed; the cache keeps its bound."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
@@ -22,24 +21,19 @@ from ctxexp.vectors import (
     all_finite,
     header,
     layer_name,
-    side_by_side,
 )
 from ctxexp.vectors import cache as caches
 
 HEADER_BYTES = 128
 
 
-def write(folder: Path, parts: list[np.ndarray], *, stage: int | None = None) -> np.ndarray:
+def write(folder: Path, parts: list[np.ndarray]) -> np.ndarray:
     """Writes a store of `parts`, one array a sentence; returns them joined."""
     n_layers, _, dim = parts[0].shape
     offsets = np.cumsum([0, *(part.shape[1] for part in parts)])
     with StoreWriter(folder, n_layers, dim) as writer:
         writer.append(parts[:1])
-        if stage is not None:  # a small stage, so that small arrays fill it
-            writer.flush()
-            writer.buffer = writer.buffer[:, :stage]
         writer.append(parts[1:] or [parts[0][:, :0]])
-        writer.flush()
         writer.finish(
             vocabulary=["a", "b\u2028"],
             arrays={
@@ -59,9 +53,8 @@ def parts(dtype: str = "float32", dim: int = 5) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize("stage", [None, 1, 6])
-def test_rows_come_back_as_plain_npy(tmp_path: Path, dtype: str, stage: int | None) -> None:
-    expected = write(tmp_path / "s", parts(dtype), stage=stage)
+def test_rows_come_back_as_plain_npy(tmp_path: Path, dtype: str) -> None:
+    expected = write(tmp_path / "s", parts(dtype))
     store = Store(tmp_path / "s", np.array([5, 0, 0, 3]))
     assert (store.n_layers, store.n_rows, store.dim, store.dtype) == (3, 142, 5, np.dtype(dtype))
     assert store.stored_of.tolist() == [5, 0, 0, 3]
@@ -75,20 +68,6 @@ def test_rows_come_back_as_plain_npy(tmp_path: Path, dtype: str, stage: int | No
         store.layer(3)
 
 
-def test_a_batch_side_by_side_is_written_as_it_lies(tmp_path: Path) -> None:
-    base = np.random.default_rng(1).normal(size=(3, 200, 8)).astype(np.float32)
-    cut = [base[:, a:b] for a, b in ((0, 50), (50, 50), (50, 120), (120, 200))]
-    joined = side_by_side(cut)
-    assert joined is not None
-    assert np.shares_memory(joined, base)
-    np.testing.assert_array_equal(joined, base)
-    assert side_by_side([cut[0], cut[2], cut[1], cut[3]][::-1]) is None
-    assert side_by_side(cut[:2]) is None
-    assert side_by_side([c.copy() for c in cut]) is None
-    write(tmp_path / "s", [cut[0].copy(), *cut])
-    np.testing.assert_array_equal(Store(tmp_path / "s", np.arange(5)).layer(2)[50:], base[2])
-
-
 def test_an_empty_store(tmp_path: Path) -> None:
     write(tmp_path / "s", [np.empty((2, 0, 3), dtype=np.float32)])
     store = Store(tmp_path / "s", np.zeros(1, dtype=np.int64))
@@ -100,19 +79,13 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_any_damage_is_noticed(tmp_path: Path) -> None:
+def test_files_of_another_size_and_damage_of_meta_are_noticed(tmp_path: Path) -> None:
     write(tmp_path / "s", parts())
-    rng = np.random.default_rng(2)
     for name in files(tmp_path / "s"):
         original = (tmp_path / "s" / name).read_bytes()
-        for at in {0, len(original) - 1, *rng.integers(0, len(original), 10).tolist()}:
-            flipped = bytearray(original)
-            flipped[at] ^= 1 << int(rng.integers(8))
-            (tmp_path / "s" / name).write_bytes(flipped)
-            with pytest.raises(DamagedError):
-                Store(tmp_path / "s", np.arange(6))
-        for cut in (original[:-1], original + b"\0", b""):
-            (tmp_path / "s" / name).write_bytes(cut)
+        flipped = original[:-5] + b"x" + original[-4:] if name == "meta.json" else b""
+        for damaged in (original[:-1], original + b"\0", flipped):
+            (tmp_path / "s" / name).write_bytes(damaged)
             with pytest.raises(DamagedError):
                 Store(tmp_path / "s", np.arange(6))
         (tmp_path / "s" / name).unlink()
@@ -120,39 +93,6 @@ def test_any_damage_is_noticed(tmp_path: Path) -> None:
             Store(tmp_path / "s", np.arange(6))
         (tmp_path / "s" / name).write_bytes(original)
     Store(tmp_path / "s", np.arange(6))
-
-
-def swapped_pages(words: np.ndarray, rng: np.random.Generator) -> None:
-    size = 4096 // words.itemsize
-    a, b = rng.choice(len(words) // size, 2, replace=False) * size
-    words[a : a + size], words[b : b + size] = words[b : b + size].copy(), words[a : a + size].copy()
-
-
-def same_bit_in_two_words(words: np.ndarray, rng: np.random.Generator) -> None:
-    words[rng.choice(len(words), 2, replace=False)] ^= np.uint64(1) << rng.integers(64, dtype=np.uint64)
-
-
-def two_bits(words: np.ndarray, rng: np.random.Generator) -> None:
-    for at in rng.choice(len(words), 2, replace=False):
-        words[at] ^= np.uint64(1) << rng.integers(64, dtype=np.uint64)
-
-
-@pytest.mark.parametrize("damage", [swapped_pages, same_bit_in_two_words, two_bits])
-def test_a_checksum_sees_order_and_what_cancels_out(
-    tmp_path: Path, damage: Callable[[np.ndarray, np.random.Generator], None]
-) -> None:
-    rng = np.random.default_rng(3)
-    write(tmp_path / "s", [rng.normal(size=(2, n, 64)).astype(np.float32) for n in (20, 300)])
-    path = tmp_path / "s" / layer_name(1)
-    original = path.read_bytes()
-    for _ in range(20):
-        words = np.frombuffer(original[HEADER_BYTES:], np.uint64).copy()
-        damage(words, rng)
-        path.write_bytes(original[:HEADER_BYTES] + words.tobytes())
-        with pytest.raises(DamagedError, match=r"the checksum of layer_01\.npy differs"):
-            Store(tmp_path / "s", np.arange(2))
-    path.write_bytes(original)
-    Store(tmp_path / "s", np.arange(2))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
@@ -177,7 +117,6 @@ def test_a_writer_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
     def break_off(given: list[np.ndarray]) -> None:
         with StoreWriter(tmp_path / "s", 3, 5) as writer:
             writer.append(given)
-            writer.flush()
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
