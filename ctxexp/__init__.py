@@ -11,12 +11,11 @@ A model is a name (`gpt2`), a repository of the hub or a folder; a text is sente
 have `sentence`, `summary()`, `plot(measure)`, `report()` and every number in `frame`: `help(ctxexp.Results)`.
 
 For plugins: Encoder, Metric and GroupMean, Baseline, Transform, Control, Sink and Engine are contracts; `hookimpl`
-marks hooks, and Register is what they call; Sentence, Corpus, Pair and Sense are text, EncodedSentence its vectors;
-Text and Occurrences are a text that was encoded; Group, Block, Pairs and Estimate are
-what metrics take and give, SimilarityMetric and ScoredPairs those of gold pairs, Reading how their values are read,
-Output what they keep as files; Run
-describes a run to a sink; CtxexpError is the base of all errors. More for plugins: ctxexp.errors, .maths, .datasets,
-.models, .results, .report, .command and .testing.
+marks hooks, Register is what they call, and lazy_names loads a package's names when they are asked for; Sentence,
+Corpus, Pair and Sense are text, EncodedSentence its vectors; Text and Occurrences are a text that was encoded; Group,
+Block, Pairs and Estimate are what metrics take and give, SimilarityMetric and ScoredPairs those of gold pairs, Reading
+how their values are read, Output what they keep as files; Run describes a run to a sink; CtxexpError is the base of all
+errors. More for plugins: ctxexp.errors, .maths, .datasets, .models, .results, .report, .command and .testing.
 
 Example:
     >>> import ctxexp
@@ -28,28 +27,29 @@ Example:
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING
 
-from ctxexp.baselines import Baseline
-from ctxexp.command.face import compare, load, measure, runs
-from ctxexp.controls import Control
-from ctxexp.dataset import Corpus, Pair, Sense, Sentence
-from ctxexp.engines import Engine
-from ctxexp.errors import CtxexpError, near
-from ctxexp.files.code_version import __version__ as __version__
-from ctxexp.groups import Block, Group, Pairs
-from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Reading
-from ctxexp.metrics.annotated import ScoredPairs, SimilarityMetric
-from ctxexp.model import EncodedSentence, Encoder
-from ctxexp.models.huggingface import from_transformers
-from ctxexp.models.word_vectors import from_arrays
-from ctxexp.occurrences import Occurrences, Text
-from ctxexp.plugins import Register, hookimpl
-from ctxexp.results import Results
-from ctxexp.sinks import Run, Sink
-from ctxexp.transforms import Transform
+from ctxexp.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from ctxexp.baselines import Baseline
+    from ctxexp.command.face import compare, load, measure, runs
+    from ctxexp.controls import Control
+    from ctxexp.dataset import Corpus, Pair, Sense, Sentence
+    from ctxexp.engines import Engine
+    from ctxexp.errors import CtxexpError
+    from ctxexp.files.code_version import __version__ as __version__
+    from ctxexp.groups import Block, Group, Pairs
+    from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Reading
+    from ctxexp.metrics.annotated import ScoredPairs, SimilarityMetric
+    from ctxexp.model import EncodedSentence, Encoder
+    from ctxexp.models.huggingface import from_transformers
+    from ctxexp.models.word_vectors import from_arrays
+    from ctxexp.occurrences import Occurrences, Text
+    from ctxexp.plugins import Register, hookimpl
+    from ctxexp.results import Results
+    from ctxexp.sinks import Run, Sink
+    from ctxexp.transforms import Transform
 
 __all__ = [
     "Baseline",
@@ -83,30 +83,14 @@ __all__ = [
     "from_arrays",
     "from_transformers",
     "hookimpl",
+    "lazy_names",
     "load",
     "measure",
     "runs",
 ]
 
-
-class _Package(ModuleType):
-    """Lists the public names alone; pydoc gets neither them nor the modules, so that `help(ctxexp)` is one screen, not
-    every contract written out."""
-
-    def __dir__(self) -> list[str]:
-        return list(self.__all__)
-
-    def _own(self, name: str) -> Any:
-        """The module's own attribute."""
-        if sys._getframe(2).f_globals.get("__name__") == "pydoc":
-            raise AttributeError(name)
-        return vars(self)[name]
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"ctxexp has no {name!r}{near(name, self.__all__)}", name=name, obj=self)
-
-    __all__ = property(lambda self: self._own("__all__"))  # it goes before the module's own
-    __path__ = property(lambda self: self._own("__path__"))
+__getattr__ = lazy_names(__name__, __file__)
 
 
-sys.modules[__name__].__class__ = _Package
+def __dir__() -> list[str]:
+    return __all__

@@ -25,7 +25,6 @@ from ctxexp.maths.resampling import Curve, Stream, Units
 from ctxexp.maths.statistics import finite_mean
 from ctxexp.metrics import GroupMean, Metric, Over
 from ctxexp.occurrences import Occurrences
-from ctxexp.plugins import Register, hookimpl
 from ctxexp.results.run_info import SIZE_MATCHED
 
 Among = Literal["sentence", "row"]
@@ -327,12 +326,6 @@ class LadderBaseline(GroupBaseline):
 
 
 BASELINES: dict[str, type[Baseline]] = {kind.name: kind for kind in (OnePerSentence, SizeMatched, Uniform)}
-
-
-@hookimpl
-def register_baselines(register: Register) -> None:
-    for name, kind in BASELINES.items():
-        register(name, kind)
 
 
 def builtin_baseline(name: str) -> Baseline:

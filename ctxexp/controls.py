@@ -17,7 +17,6 @@ from ctxexp.errors import ConfigError
 from ctxexp.maths.resampling import Stream
 from ctxexp.model import EncodedSentence, Encoder, TextStart
 from ctxexp.occurrences import Layers, Occurrences
-from ctxexp.plugins import Register, hookimpl
 
 if TYPE_CHECKING:
     import numpy as np
@@ -311,9 +310,3 @@ class Shuffled(Control):
             tags[kind] = tuple(tuple(flat[i] for i in source[a:b].tolist()) for a, b in pairwise(starts))
         choices = {**corpus.choices, "control": self.label}
         return replace(corpus, sentences=sentences, senses=tuple(senses), choices=choices, tags=tags)
-
-
-@hookimpl
-def register_controls(register: Register) -> None:
-    for control in (Uncontrolled, Alone, Shuffled, NoFirst, NoSinks):
-        register(control.name, control)

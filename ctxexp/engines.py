@@ -17,7 +17,6 @@ from typing import Any, ClassVar, TypeVar
 
 from ctxexp.errors import ConfigError, CtxexpError, line
 from ctxexp.files.process import defer_signals, process_identity
-from ctxexp.plugins import Register, hookimpl
 
 log = logging.getLogger("ctxexp")
 
@@ -176,8 +175,3 @@ def _do(item: bytes) -> Any:
     if "function" not in _own:
         _own["function"] = loads(_own["work"])()
     return _own["function"](loads(item))
-
-
-@hookimpl
-def register_engines(register: Register) -> None:
-    register(Local.name, Local)

@@ -14,7 +14,6 @@ from annotated_types import Ge, Le
 from ctxexp.errors import TransformError, plugin_call
 from ctxexp.maths.spectra import CHUNK, covariance, directions_of, mean, rounding_variance
 from ctxexp.occurrences import Layers, Occurrences, read_only
-from ctxexp.plugins import Register, hookimpl
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -479,13 +478,3 @@ def count_distinct(x: np.ndarray, limit: int) -> int:
         if len(rows) > limit:
             break
     return len(rows)
-
-
-@hookimpl
-def register_transforms(register: Register) -> None:
-    register("none", "ctxexp.transforms:Nothing")
-    register("center", "ctxexp.transforms:Center")
-    register("standardize", "ctxexp.transforms:Standardize")
-    register("all_but_the_top", "ctxexp.transforms:AllButTheTop")
-    register("unit_norm", "ctxexp.transforms:UnitNorm")
-    register("whitening", "ctxexp.transforms:Whitening")

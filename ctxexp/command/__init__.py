@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ctxexp.command.cli import Verb
-from ctxexp.command.face import configured
-from ctxexp.command.names import typed_model
-from ctxexp.plugins.registry import registry
-from ctxexp.progress import Progress, show
+from ctxexp.lazy import lazy_names
 
 if TYPE_CHECKING:
     from ctxexp.command.build import Built
+    from ctxexp.command.cli import Verb
+    from ctxexp.command.face import configured
+    from ctxexp.command.names import typed_model
+    from ctxexp.plugins.registry import registry
+    from ctxexp.progress import Progress, show
 
 __all__ = [
     "Built",
@@ -23,10 +24,4 @@ __all__ = [
     "typed_model",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name != "Built":
-        raise AttributeError(f"ctxexp.command has no {name!r}")
-    from ctxexp.command.build import Built  # with what checks configs: not at `import ctxexp`
-
-    return Built
+__getattr__ = lazy_names(__name__, __file__)

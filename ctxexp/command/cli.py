@@ -27,7 +27,7 @@ from contextlib import redirect_stdout
 from functools import cached_property
 from inspect import Parameter
 from pathlib import Path
-from typing import Any, Literal, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_origin
 
 from ctxexp.command.names import EXAMPLE, columns, help_of
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, near, short, suggestions
@@ -37,7 +37,9 @@ from ctxexp.files.credentials import mask, refuse_clear
 from ctxexp.plugins import COMMAND
 from ctxexp.plugins.registry import parse_value, registry, type_text, value_text
 from ctxexp.progress import show, silence, terminal_width
-from ctxexp.report.terminal import Document
+
+if TYPE_CHECKING:
+    from ctxexp.report.terminal import Document
 
 HELP = {"-h", "--help"}
 BARE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
@@ -84,6 +86,8 @@ class Verb:
         if HELP & set(args):
             show(self.usage())
             return 0
+        from ctxexp.report.terminal import Document  # with what is shown: not for the general help
+
         bare, keywords = self.arguments(args)
         as_json = bool(keywords.pop("json", False)) if self.makes_document else False
         place = next((p.default for p in params if p.name == "out"), None)
@@ -112,6 +116,8 @@ class Verb:
     @property
     def makes_document(self) -> bool:
         """Whether the function says that it returns a Document."""
+        from ctxexp.report.terminal import Document
+
         return self._hints.get("return") is Document
 
     @cached_property

@@ -9,7 +9,6 @@ names is none: it is misspelt, and the hub is not asked for it.
 from __future__ import annotations
 
 import inspect
-import io
 import re
 import shlex
 import textwrap
@@ -18,7 +17,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ctxexp.datasets.text import is_text_file
 from ctxexp.errors import ConfigError, UnknownName, suggestions
 from ctxexp.files import user_path
 from ctxexp.plugins import COMMAND
@@ -40,7 +38,7 @@ _folder: Path | None = None  # of --config-dir
 _HUB = r"(?:https?://(?:huggingface\.co|hf\.co)/|hf://)"
 PAGES = {"model": rf"{_HUB}(?!datasets/)([\w./-]+?)/?", "dataset": rf"{_HUB}datasets/([\w./-]+?)/?"}  # by their address
 FIRST = ("run", "layer", "compare", "card", "check", "claims", "models", "ui")
-TOOLS = ("ctxexp.command.verbs", "compare")  # plugins whose other verbs are tools
+TOOLS = ("ctxexp", "compare")  # plugins whose other verbs are tools
 MEASURES = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance", "sts", "wic")
 EXAMPLE = "example"  # the line of a verb's docstring that says how it is typed
 FLAGS = {
@@ -128,6 +126,8 @@ def locate(group: str, text: str, names: Sequence[str]) -> Location | None:
         exists = path.exists()
     except (ConfigError, OSError):
         return None
+    from ctxexp.datasets.text import is_text_file  # with what reads texts: not for `--help`
+
     is_path = exists or text.startswith(("/", "./", "../", "~")) or text.count("/") > 1
     if group == "model":
         is_model = is_path or path.suffix == ".gguf" or _is_repository(text, names)
@@ -238,6 +238,8 @@ def group_of(word: str, names: Names) -> str:
 def _group_of(word: str, names: Names) -> str:
     if word in names("model"):
         return "model"
+    from ctxexp.datasets.text import is_text_file
+
     try:
         path = user_path(word)
         if path.is_dir():
@@ -307,7 +309,7 @@ def describe_all() -> str:
 
 def _example(offer: Offer) -> str:
     """What is typed, by the docstring's line `example: `; else the verb alone."""
-    found = re.search(rf"^{EXAMPLE}: (.*)", inspect.getdoc(offer.factory) or "", flags=re.MULTILINE)
+    found = re.search(rf"^{EXAMPLE}: (.*)", offer.docstring, flags=re.MULTILINE)
     return found[1] if found else f"ctxexp {offer.name}"
 
 
@@ -385,25 +387,16 @@ def _default(default: object) -> str:
 
 def _sentence(offer: Offer, key: str) -> str:
     """The docstring's text on an argument: its line `key: text`, or the first sentence that has it in backticks."""
-    doc = inspect.getdoc(offer.factory) or "" if not offer.problem else ""
-    if line := re.search(rf"^{key}: (.*)", doc, flags=re.MULTILINE):
+    if line := re.search(rf"^{key}: (.*)", offer.docstring, flags=re.MULTILINE):
         return line[1]
-    sentences = re.split(r"(?<=[.;]) |\n", re.sub(r"\n(?![\n-])", " ", doc))
+    sentences = re.split(r"(?<=[.;]) |\n", re.sub(r"\n(?![\n-])", " ", offer.docstring))
     return next((" ".join(sentence.split()) for sentence in sentences if f"`{key}" in sentence), "")
 
 
 def columns(rows: Iterable[tuple[str, str]], width: int | None = None) -> str:
     """Two columns as text, the second one folded to the width; None: the terminal's."""
-    from rich.console import Console  # whose import draws Python's random numbers
-    from rich.table import Table
-    from rich.text import Text
-
-    buffer = io.StringIO()
-    console = Console(file=buffer, width=width or terminal_width(), color_system=None)
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column()
-    for left, right in rows:
-        table.add_row(Text(f"  {left}"), Text(right))
-    console.print(table)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
+    cells = [*rows]
+    left = max((len(first) for first, _ in cells), default=0) + 5
+    room = max((width or terminal_width()) - left, 20)
+    margin = "\n" + " " * left
+    return "\n".join(f"  {first:<{left - 2}}{margin.join(textwrap.wrap(text, room))}".rstrip() for first, text in cells)

@@ -18,7 +18,7 @@ from ctxexp.files import user_path
 from ctxexp.files.code_version import __version__
 from ctxexp.files.credentials import mask
 from ctxexp.models.choices import cached_models, registered_models
-from ctxexp.plugins import ALL_KINDS, COMMAND, CONFIG_KINDS, Register, hookimpl
+from ctxexp.plugins import ALL_KINDS, COMMAND, CONFIG_KINDS
 from ctxexp.plugins.registry import (
     GROUPS,
     Offer,
@@ -182,12 +182,6 @@ def conform(name: str, **arguments: Any) -> Document:
     return Document(mask(said).splitlines(), status=status)  # a sink's errors may quote its key
 
 
-@hookimpl
-def register_commands(register: Register) -> None:
-    for verb in (run, ui, report, models, cache, upload, plugins, conform):
-        register(verb.__name__, verb)
-
-
 def listing(registry: Registry) -> str:
     """The listing as text, one section per plugin: distribution and version, then its offers, each with the first
     sentence of its docstring and its config keys."""
@@ -221,7 +215,7 @@ def _title(source: PluginVersion) -> str:
 def _section(title: str, version: str, offers: list[Offer]) -> str:
     lines = [f"{title} {version}"]
     for offer in sorted(offers, key=lambda o: ((*ALL_KINDS, o.kind).index(o.kind), o.name)):
-        lines.append(f"  {offer.usage:<36} {offer.summary}".rstrip())
+        lines.append(f"  {offer.usage:<36} {offer.problem or offer.summary}".rstrip())
         if offer.kind in CONFIG_KINDS and (keys := signature_text(offer)):
             lines.append(f"      {keys}")
     return "\n".join(lines)

@@ -13,7 +13,6 @@ from ctxexp.datasets.reading import read_table, text_lines, tokenizer
 from ctxexp.datasets.text import TextUnits
 from ctxexp.errors import DataError
 from ctxexp.files import user_path
-from ctxexp.plugins import Register, hookimpl
 
 __all__ = [
     "TextUnits",
@@ -26,16 +25,6 @@ __all__ = [
 ]
 
 DATA = files("ctxexp.datasets") / "polysemy"
-
-
-@hookimpl
-def register_datasets(register: Register) -> None:
-    register("polysemy", "ctxexp.datasets:polysemy")
-    register("sts_2012_2016", "ctxexp.datasets.sts:sts_2012_2016")
-    register("sts_b", "ctxexp.datasets.sts:sts_b")
-    register("sick_r", "ctxexp.datasets.sts:sick_r")
-    register("sts", "ctxexp.datasets.sts:sts")
-    register("text", "ctxexp.datasets.text:text")
 
 
 def polysemy(*, tokenizer: str = "english", lower: bool = False) -> Corpus:

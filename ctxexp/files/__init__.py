@@ -18,11 +18,10 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ctxexp.errors import ConfigError, DiskError, short
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
 PART = ".part"  # suffix of the temporary name
@@ -164,7 +163,7 @@ def _convert(cells: pd.Series, kind: str) -> pd.Series | np.ndarray:
         return cells == "True"
     if kind not in _TYPES.values():  # a damaged file may name U99999999, for which NumPy would ask so much memory
         raise ValueError(f"a column of type {short(kind)}, expected str, {', '.join(sorted({*_TYPES.values()}))}")
-    return cells.replace("", "nan").to_numpy(np.str_).astype(kind)
+    return cells.replace("", "nan").to_numpy(str).astype(kind)
 
 
 NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)
@@ -176,6 +175,8 @@ NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError,
 def read_npz(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an .npz file by name. Raises ValueError for one that isn't as long as it says, and zipfile's errors
     (NO_ARCHIVE) for bytes that are no archive."""
+    import numpy as np  # not for a command's help
+
     with path.open("rb") as file, np.lib.npyio.NpzFile(file) as arrays:
         return dict(arrays)
 

@@ -17,7 +17,6 @@ from ctxexp.groups import Block, Group
 from ctxexp.maths.resampling import jackknife, of_mean_cosine
 from ctxexp.maths.statistics import aggregate, percentiles
 from ctxexp.maths.sums import SumForm
-from ctxexp.plugins import Register, hookimpl
 from ctxexp.results.run_info import MeasureInfo
 
 if TYPE_CHECKING:
@@ -369,14 +368,3 @@ def describe(label: str, metric: Metric, baseline_source: str = "") -> MeasureIn
         lower=reading.lower,
         higher=reading.higher,
     )
-
-
-@hookimpl
-def register_metrics(register: Register) -> None:
-    register("anisotropy", "ctxexp.metrics.contextuality:Anisotropy")
-    register("intra_sentence_similarity", "ctxexp.metrics.contextuality:IntraSentenceSimilarity")
-    register("max_explainable_variance", "ctxexp.metrics.contextuality:MaxExplainableVariance")
-    register("self_similarity", "ctxexp.metrics.contextuality:SelfSimilarity")
-    register("sense_separation", "ctxexp.metrics.annotated:SenseSeparation")
-    register("sts", "ctxexp.metrics.annotated:STS")
-    register("word_norm", "ctxexp.metrics.contextuality:WordNorm")

@@ -9,7 +9,6 @@ from ctxexp.models.choices import ModelFiles, TransformerOptions, resolve_device
 from ctxexp.models.huggingface import checkpoint_encoder
 from ctxexp.models.transformer import Checkpoint
 from ctxexp.models.word_vectors import WordVectorEncoder, WordVectors
-from ctxexp.plugins import Register, hookimpl
 
 if TYPE_CHECKING:
     from ctxexp.models.elmo.encoder import ElmoNetwork
@@ -34,13 +33,3 @@ def __getattr__(name: str) -> Any:
     from ctxexp.models.elmo.encoder import ElmoNetwork  # with torch
 
     return ElmoNetwork
-
-
-@hookimpl
-def register_models(register: Register) -> None:
-    register("bert", "ctxexp.models.huggingface:bert")
-    register("gpt2", "ctxexp.models.huggingface:gpt2")
-    register("elmo", "ctxexp.models.elmo:elmo")
-    register("huggingface", "ctxexp.models.huggingface:huggingface")
-    register("random_words", "ctxexp.models.word_vectors:random_words")
-    register("word_vectors", "ctxexp.models.word_vectors:word_vectors")

@@ -90,7 +90,3 @@ REPORT = "report"  # a table or figure of a sweep's runs
 ALL_KINDS = tuple(hook.removeprefix("register_").removesuffix("s") for hook in HOOKS if hook.startswith("register_"))
 CONFIG_KINDS = tuple(kind for kind in ALL_KINDS if kind not in (COMMAND, REPORT))  # chosen by a config
 USER_FACING_KINDS = (*CONFIG_KINDS, COMMAND)  # users write these names in configs or on the command line
-FIRST_PARTY = (  # ctxexp's own, through the same hooks
-    *(f"ctxexp.{kind}s" for kind in CONFIG_KINDS),
-    "ctxexp.command.verbs",
-)

@@ -6,6 +6,7 @@ arguments that it takes, checked against its types by pydantic. Names that publi
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import json
@@ -20,8 +21,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Annotated, Any, Literal, cast, get_args, get_origin
@@ -46,10 +47,11 @@ from ctxexp.errors import (
 )
 from ctxexp.files import user_path
 from ctxexp.files.code_version import damaged
-from ctxexp.plugins import COMMAND, CONFIG_KINDS, FIRST_PARTY, HOOKS, REPORT, Factory, HookSpecs, Register
+from ctxexp.plugins import COMMAND, CONFIG_KINDS, HOOKS, REPORT, Factory, HookSpecs, Register, shipped
 
 Seed = Annotated[int, Ge(0), Le(2**63 - 1)]  # torch's seeds
 ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group
+SHIPPED = "ctxexp"  # the plugin of what ships
 GROUP = "ctxexp"  # the entry-point group of plugins
 HOOK_GROUP = "ctxexp.hooks"  # of classes like `HookSpecs`, by which a distribution has hooks of its own
 BOUNDS = {  # what pydantic calls a value out of bounds
@@ -141,16 +143,28 @@ class Offer:
     @property
     def builtin(self) -> bool:
         """Whether it ships with ctxexp."""
-        return self.plugin in FIRST_PARTY
+        return self.plugin == SHIPPED
+
+    @property
+    def docstring(self) -> str:
+        """The factory's own docstring, empty if it has none; of one that isn't imported yet, read from its file."""
+        if isinstance(self.source, str):
+            with suppress(CtxexpError), plugin_call("plugin", self.plugin):  # else its import says what is wrong
+                module, _, name = self.source.partition(":")
+                spec = find_spec(module) if module not in sys.modules else None
+                source = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+                for node in ast.parse(source).body:
+                    if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+                        return ast.get_docstring(node) or ""
+        if self.problem:
+            return ""
+        doc = vars(self.factory).get("__doc__") if isinstance(self.factory, type) else self.factory.__doc__
+        return inspect.cleandoc(doc) if isinstance(doc, str) else ""
 
     @property
     def summary(self) -> str:
-        """The first sentence of the factory's docstring, empty if it has none of its own; `problem` where there is
-        one."""
-        if self.problem:
-            return self.problem
-        doc = vars(self.factory).get("__doc__") if isinstance(self.factory, type) else self.factory.__doc__
-        paragraph = " ".join((doc if isinstance(doc, str) else "").strip().partition("\n\n")[0].split())
+        """The first sentence of the factory's docstring."""
+        paragraph = " ".join(self.docstring.partition("\n\n")[0].split())
         return re.split(r"(?<=[^.A-Z]\.) (?=[A-Z])", paragraph, maxsplit=1)[0]
 
 
@@ -381,8 +395,7 @@ def build_registry(
     for entry, source in _entries(registry, HOOK_GROUP):
         with _reported(registry, source, entry.value, "could not be loaded"):
             registry.hooks.append(entry.load())
-    for name in FIRST_PARTY:
-        _adopt(registry, name, import_module(name))
+    _adopt(registry, SHIPPED, shipped)
     for text in damaged if installed else ():
         _warn(registry, text)
     entries: list[tuple[object, PluginVersion]] = []

@@ -17,7 +17,6 @@ from typing import ClassVar, Literal
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.process import RUN, read_json
-from ctxexp.plugins import Register, hookimpl
 from ctxexp.results import Results
 
 Status = Literal["FINISHED", "FAILED", "KILLED"]
@@ -248,8 +247,3 @@ def settle() -> None:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     log = logging.getLogger("mlflow.store.db.utils")
     log.setLevel(logging.CRITICAL)  # what it logs, with its traceback, it raises too
-
-
-@hookimpl
-def register_sinks(register: Register) -> None:
-    register("mlflow", "ctxexp.sinks.mlflow:MlflowSink")

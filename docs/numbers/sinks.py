@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import torch
 from ctxexp_compare import Sinks, sinks
-from ctxexp_compare.sinks.mask import effects
+from ctxexp_compare.attention_sinks.mask import effects
 from transformers import PreTrainedTokenizerFast
 
 import ctxexp

@@ -72,9 +72,7 @@ def test_own_verbs_come_by_the_hook_and_stay_unique() -> None:
         def register_commands(self, register: Register) -> None:
             register("ui", print)
 
-    with pytest.warns(
-        UserWarning, match="registers command 'ui', which plugin 'ctxexp.command.verbs' already supplies"
-    ):
+    with pytest.warns(UserWarning, match="registers command 'ui', which plugin 'ctxexp' already supplies"):
         registry = registry_of([("twice", Twice())])
     verbs = ["cache", "conform", "models", "plugins", "report", "run", "ui", "upload"]
     assert registry.names("command") == verbs

@@ -120,7 +120,7 @@ def test_a_broken_plugin_is_named_and_leaves_nothing_behind() -> None:
     with pytest.warns(UserWarning, match="plugin"):
         registry = registry_of(plugins)
     report = "\n".join(registry.broken)
-    assert "registers model 'bert', which plugin 'ctxexp.models' already supplies; rename one of them" in report
+    assert "registers model 'bert', which plugin 'ctxexp' already supplies; rename one of them" in report
     assert "registrar" in report  # the argument that the hook doesn't have
     assert "expected a callable factory, or module:name, got 'not callable'" in report
     assert "ValueError: boom" in report
@@ -213,7 +213,7 @@ def test_config_files_lie_in_a_plugins_folder(tmp_path: Path, monkeypatch: pytes
         ("def f(:\n", "line 1: SyntaxError: "),
         ("def f():\n    return 1 / 0\n\nf()\n", "line 2: ZeroDivisionError: division by zero"),
         ("x = 1\n", "it offers nothing: mark a function register_models(register)"),
-        (FILE.replace('"bits"', '"bert"'), "registers model 'bert', which plugin 'ctxexp.models' already"),
+        (FILE.replace('"bits"', '"bert"'), "registers model 'bert', which plugin 'ctxexp' already"),
         (FILE.replace("register_models", "register_modles"), "no hook 'register_modles'; did you mean"),
         (FILE.replace("    register(", "    raise KeyError("), "line 32: KeyError: ('bits', <class"),
     ],

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import ctxexp
-from ctxexp import Register
-from ctxexp_compare.cka import Cka
-from ctxexp_compare.engine import Matrix, Similarities, similarities
-from ctxexp_compare.face import compare
-from ctxexp_compare.floors.floor import Floor
-from ctxexp_compare.floors.make import floor
-from ctxexp_compare.gate import CurveDifference, Gate, diff
-from ctxexp_compare.imbalance import InformationImbalance
-from ctxexp_compare.layer_choice.choice import Candidate, LayerChoice, ScoreTable, choose
-from ctxexp_compare.layer_choice.encoder import LayerEncoder
-from ctxexp_compare.linearity import Linearity
-from ctxexp_compare.measure import ComparisonScore, NullDistribution, Sample, TwoSpaces
-from ctxexp_compare.model_card import Card, card
-from ctxexp_compare.neighbours import MutualNeighbours, NeighbourhoodOverlap, label_overlap
-from ctxexp_compare.passport.command import passport_of
-from ctxexp_compare.pins.check import PinCheck, check
-from ctxexp_compare.pins.make import pin
-from ctxexp_compare.pins.pin import Pin
-from ctxexp_compare.shape import ShapeDistance
-from ctxexp_compare.sinks.find import sinks
-from ctxexp_compare.sinks.found import Sinks
-from ctxexp_compare.sinks.mask import WithoutSinks
-from ctxexp_compare.sinks.scores import sink_mask
-from ctxexp_compare.space import Space
+from ctxexp import Register, lazy_names
+
+if TYPE_CHECKING:
+    from ctxexp_compare.attention_sinks.find import sinks
+    from ctxexp_compare.attention_sinks.found import Sinks
+    from ctxexp_compare.attention_sinks.mask import WithoutSinks
+    from ctxexp_compare.attention_sinks.scores import sink_mask
+    from ctxexp_compare.cka import Cka
+    from ctxexp_compare.engine import Matrix, Similarities, similarities
+    from ctxexp_compare.face import compare
+    from ctxexp_compare.floors.floor import Floor
+    from ctxexp_compare.floors.make import floor
+    from ctxexp_compare.gate import CurveDifference, Gate, diff
+    from ctxexp_compare.imbalance import InformationImbalance
+    from ctxexp_compare.layer_choice.choice import Candidate, LayerChoice, ScoreTable, choose
+    from ctxexp_compare.layer_choice.encoder import LayerEncoder
+    from ctxexp_compare.linearity import Linearity
+    from ctxexp_compare.measure import ComparisonScore, NullDistribution, Sample, TwoSpaces
+    from ctxexp_compare.model_card import Card, card
+    from ctxexp_compare.neighbours import MutualNeighbours, NeighbourhoodOverlap, label_overlap
+    from ctxexp_compare.passport.command import passport_of
+    from ctxexp_compare.pins.check import PinCheck, check
+    from ctxexp_compare.pins.make import pin
+    from ctxexp_compare.pins.pin import Pin
+    from ctxexp_compare.shape import ShapeDistance
+    from ctxexp_compare.space import Space
 
 __all__ = [
     "Candidate",
@@ -68,11 +72,17 @@ __all__ = [
     "sinks",
 ]
 
+__getattr__ = lazy_names(__name__, __file__)
+
 
 @ctxexp.hookimpl(optionalhook=True)
 def register_comparisons(register: Register) -> None:
-    for measure in (Cka, MutualNeighbours, NeighbourhoodOverlap, InformationImbalance, ShapeDistance, Linearity):
-        register(measure.name, measure)
+    register("cka", "ctxexp_compare.cka:Cka")
+    register("mutual_knn", "ctxexp_compare.neighbours:MutualNeighbours")
+    register("neighbourhood_overlap", "ctxexp_compare.neighbours:NeighbourhoodOverlap")
+    register("information_imbalance", "ctxexp_compare.imbalance:InformationImbalance")
+    register("shape_distance", "ctxexp_compare.shape:ShapeDistance")
+    register("linearity", "ctxexp_compare.linearity:Linearity")
 
 
 @ctxexp.hookimpl
@@ -85,7 +95,7 @@ def register_commands(register: Register) -> None:
     register("layer", "ctxexp_compare.layer_choice.command:layer")
     register("passport", "ctxexp_compare.passport.command:passport")
     register("pin", "ctxexp_compare.pins.command:pin")
-    register("sinks", "ctxexp_compare.sinks.command:sinks")
+    register("sinks", "ctxexp_compare.attention_sinks.command:sinks")
 
 
 @ctxexp.hookimpl

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_compare import Sinks, WithoutSinks, sink_mask, sinks
-from ctxexp_compare.sinks.found import number_ranges
-from ctxexp_compare.sinks.mask import effects
-from ctxexp_compare.sinks.scores import norm_ratios, received_attention
+from ctxexp_compare.attention_sinks.found import number_ranges
+from ctxexp_compare.attention_sinks.mask import effects
+from ctxexp_compare.attention_sinks.scores import norm_ratios, received_attention
 from transformers import AutoTokenizer, GPT2Config, GPT2Model
 
 import ctxexp

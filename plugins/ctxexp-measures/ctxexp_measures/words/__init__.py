@@ -8,16 +8,12 @@ from ctxexp import Register
 
 @ctxexp.hookimpl
 def register_metrics(register: Register) -> None:
-    from ctxexp_measures.words.metric import StaticVectors
-
-    register("static_vectors", StaticVectors)
+    register("static_vectors", "ctxexp_measures.words.metric:StaticVectors")
 
 
 @ctxexp.hookimpl
 def register_reports(register: Register) -> None:
-    from ctxexp_measures.words.table_1 import table_1
-
-    register("table_1", table_1)
+    register("table_1", "ctxexp_measures.words.table_1:table_1")
 
 
 @ctxexp.hookimpl

@@ -9,7 +9,7 @@ import numpy as np
 
 import ctxexp
 from ctxexp import Control, Corpus, Encoder, Sentence
-from ctxexp_compare.sinks.found import Sinks
+from ctxexp_compare.attention_sinks.found import Sinks
 
 if TYPE_CHECKING:
     import pandas as pd

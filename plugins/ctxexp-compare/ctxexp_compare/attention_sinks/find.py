@@ -11,8 +11,8 @@ import numpy as np
 from ctxexp import Encoder, Sentence
 from ctxexp.command import configured
 from ctxexp.errors import ConfigError, DataError
-from ctxexp_compare.sinks.found import Sinks
-from ctxexp_compare.sinks.scores import FACTOR, SHARE, norm_ratios, received_attention
+from ctxexp_compare.attention_sinks.found import Sinks
+from ctxexp_compare.attention_sinks.scores import FACTOR, SHARE, norm_ratios, received_attention
 from ctxexp_compare.space import Texts
 
 SENTENCES = 200

@@ -11,11 +11,11 @@ import numpy as np
 from ctxexp.command import Built, configured
 from ctxexp.errors import MetricError
 from ctxexp.report import Document, Table, write_csv
-from ctxexp_compare.sinks.find import SENTENCES
-from ctxexp_compare.sinks.find import sinks as find_sinks
-from ctxexp_compare.sinks.found import Sinks
-from ctxexp_compare.sinks.mask import METRICS, effects
-from ctxexp_compare.sinks.scores import FACTOR, SHARE
+from ctxexp_compare.attention_sinks.find import SENTENCES
+from ctxexp_compare.attention_sinks.find import sinks as find_sinks
+from ctxexp_compare.attention_sinks.found import Sinks
+from ctxexp_compare.attention_sinks.mask import METRICS, effects
+from ctxexp_compare.attention_sinks.scores import FACTOR, SHARE
 
 if TYPE_CHECKING:
     import pandas as pd

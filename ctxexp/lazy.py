@@ -1,0 +1,35 @@
+"""Public names of a package, each imported when it is first asked for: a command loads what it uses alone."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+def lazy_names(package: str, file: str) -> Callable[[str], Any]:
+    """The package's `__getattr__`, which imports what the package imports `if TYPE_CHECKING` alone.
+
+    Args:
+        package: Its `__name__`.
+        file: Its `__file__`.
+
+    Returns:
+        A function of a name, which raises AttributeError with the nearest one for an unknown name.
+    """
+    nodes = [n for n in ast.walk(ast.parse(Path(file).read_text(encoding="utf-8"))) if isinstance(n, ast.ImportFrom)]
+    modules = {alias.name: str(node.module) for node in nodes if node.col_offset for alias in node.names}
+
+    def find(name: str) -> Any:
+        if name not in modules:
+            from ctxexp.errors import near
+
+            raise AttributeError(f"{package} has no {name!r}{near(name, modules)}", name=name, obj=sys.modules[package])
+        value = getattr(import_module(modules[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find
