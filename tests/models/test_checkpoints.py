@@ -145,22 +145,14 @@ def test_a_cache_without_a_tokenizer_is_completed(hub: list[str], cache: Path, t
     assert any("tokenizer.json" in path for path in hub)
 
 
-def test_the_hub_may_be_given_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HF_HUB_ETAG_TIMEOUT", raising=False)
-    assert checkpoints.hub_seconds() == checkpoints.HUB_SECONDS
-    monkeypatch.setenv("HF_HUB_ETAG_TIMEOUT", "30")
-    monkeypatch.setattr(constants, "HF_HUB_ETAG_TIMEOUT", 30)
-    assert checkpoints.hub_seconds() == 30
-
-
 def test_offline_and_not_cached_is_one_clear_message(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
     with pytest.raises(ModelError) as unreachable:
         bert(weights="published")
-    assert time.monotonic() - began < 2 * checkpoints.HUB_SECONDS
+    assert time.monotonic() - began < 10
     message, revision = str(unreachable.value), checkpoints.PUBLISHED_CHECKPOINTS["bert"].revision
     assert message.startswith(f"no checkpoint google-bert/bert-base-cased at revision {revision}: ")
-    assert str(cache / "models--bert-base-cased") in message
+    assert str(cache) in message
     assert "the hub at http://127.0.0.1:9 gives none" in message
     assert f"hf download google-bert/bert-base-cased --revision {revision}" in message
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)

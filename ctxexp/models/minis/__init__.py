@@ -9,29 +9,21 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from ctxexp.errors import ModelError, UnknownName
+from ctxexp.errors import ModelError
 from ctxexp.models.choices import ModelFiles
 
-NAMES = ("bert", "elmo", "gpt2")
-
-_FILES = {
+FILES = {
     "bert": ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
     "gpt2": ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
     "elmo": ("options.json", "weights.hdf5"),
 }
 
 
-def folder(name: str, *, weights: Path | None = None) -> Path:
-    """Folder of a shipped model: `transformers` files for bert and gpt2, options.json and weights.hdf5 for elmo.
-
-    `weights` is the folder that holds them all, for copies kept elsewhere. Raises UnknownName, and ModelError naming
-    the files that are missing.
-    """
-    if name not in _FILES:
-        raise UnknownName("mini", name, NAMES)
-    path = (weights or Path(__file__).parent / "weights") / name
-    missing = [file for file in _FILES[name] if not (path / file).is_file()]
-    if missing:
+def folder(name: str) -> Path:
+    """Folder of a shipped model: `transformers` files for bert and gpt2, options.json and weights.hdf5 for elmo. Raises
+    ModelError naming the files that are missing."""
+    path = Path(__file__).parent / "weights" / name
+    if missing := [file for file in FILES[name] if not (path / file).is_file()]:
         raise ModelError(
             f"mini {name!r} lacks {', '.join(missing)} in {path}: reinstall ctxexp, or train it with ctxexp-lab: "
             f"ctxexp train model={name} text=<folder of *.txt.xz>"

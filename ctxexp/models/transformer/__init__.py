@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +17,6 @@ CONVERT = (
     "Pickled weights run whatever code they hold: if you trust them, convert them once, by "
     "AutoModel.from_pretrained(old) and its save_pretrained(new), and the tokenizer likewise; then checkpoint=new"
 )
-HUB_SECONDS = 5.0  # how long the hub may take to answer before it counts as out of reach; HF_HUB_ETAG_TIMEOUT sets it
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,17 @@ class Checkpoint:
     def of(cls, source: str, revision: str | None = None) -> Checkpoint:
         """The checkpoint of that folder, GGUF file or hub id, downloaded if not cached and the hub answers; else
         `ModelError`."""
-        return replace(_resolve(source, revision), revision_name=revision or "")
+        path = local_path(source, revision)
+        if path is None:
+            paper = published_checkpoint(source)
+            ids = tuple(dict.fromkeys([source, *(paper.ids if paper else ())]))
+            pinned = revision or (paper.revision if paper else None)
+            here = _cached(ids, pinned) or (None if revision else _cached(ids, None)) or _download(ids, pinned)
+            return replace(here, revision_name=revision or "")
+        if path.is_dir():
+            return describe(path, source=str(path))
+        digest = _sha256(path)[:16]
+        return cls(str(path), "", path, digest, digest)
 
     @staticmethod
     def training_step(name: str) -> int | None:
@@ -102,19 +110,6 @@ def label_of(source: str) -> str:
     that is named by its step, `step8`, the training's name too."""
     name = (Path(source).name or Path(source).resolve().name).removesuffix(".gguf")
     return f"{training_of(Path(source))} {name}".strip() if Checkpoint.training_step(name) is not None else name
-
-
-def _resolve(checkpoint: str, revision: str | None) -> Checkpoint:
-    path = local_path(checkpoint, revision)
-    if path is None:
-        paper = published_checkpoint(checkpoint)
-        ids = tuple(dict.fromkeys([checkpoint, *(paper.ids if paper else ())]))
-        pinned = revision or (paper.revision if paper else None)
-        return _cached(ids, pinned) or (None if revision else _cached(ids, None)) or _download(ids, pinned)
-    if path.is_dir():
-        return describe(path, source=str(path))
-    digest = _sha256(path)[:16]
-    return Checkpoint(str(path), "", path, digest, digest)
 
 
 def local_path(checkpoint: str, revision: str | None = None) -> Path | None:
@@ -253,40 +248,26 @@ def _download(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
     name = ids[0]
     at = f" at revision {revision}" if revision else ""
     try:
-        HfApi().model_info(name, revision=revision, timeout=hub_seconds())  # the download itself tries for long
+        HfApi().model_info(name, revision=revision, timeout=constants.HF_HUB_ETAG_TIMEOUT)  # a download tries for long
         folder = Path(
             snapshot_download(
                 name,
                 revision=revision,
                 allow_patterns=["model.safetensors", "model-*-of-*.safetensors", ADAPTER, *(f"*{s}" for s in SUFFIXES)],
                 ignore_patterns=["*/*", *_IGNORED],
-                etag_timeout=hub_seconds(),
                 endpoint=constants.ENDPOINT,
             )
         )
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:  # one that is gated among these
         raise ModelError(f"{constants.ENDPOINT} gives no {name}{at}: {line(str(error))}") from None
     except Exception as error:  # which exceptions mean "no network" depends on the hub library's HTTP client
-        raise ModelError(_nowhere(ids, at, error_text(error))) from None
+        raise ModelError(
+            f"no checkpoint {name}{at}: not in the hub's cache ({constants.HF_HUB_CACHE}), and the hub at "
+            f"{constants.ENDPOINT} gives none ({error_text(error)}). Either run `hf download {name}"
+            f"{at.replace(' at revision', ' --revision')}` on a machine with network and point HF_HOME at its cache, "
+            "or give a folder with model.checkpoint=<folder>"
+        ) from None
     return describe(folder, source=name, revision=folder.name)
-
-
-def hub_seconds() -> float:
-    """How long the hub may take to answer: HF_HUB_ETAG_TIMEOUT where that is set, as for the hub's own tools."""
-    from huggingface_hub import constants
-
-    return float(constants.HF_HUB_ETAG_TIMEOUT) if "HF_HUB_ETAG_TIMEOUT" in os.environ else HUB_SECONDS
-
-
-def _nowhere(ids: tuple[str, ...], at: str, why: str) -> str:
-    from huggingface_hub import constants
-
-    where = " or ".join(str(Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}") for name in ids)
-    return (
-        f"no checkpoint {ids[0]}{at}: not in the hub's cache ({where}), and the hub at {constants.ENDPOINT} gives "
-        f"none ({why}). Either run `hf download {ids[0]}{at.replace(' at revision', ' --revision')}` on a machine with "
-        "network and point HF_HOME at its cache, or give a folder with model.checkpoint=<folder>"
-    )
 
 
 _STEP = re.compile(r"(?:^|[-_ ])(?:step|checkpoint|ckpt|iter)[-_]?(\d+)$", re.IGNORECASE)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from ctxexp.models.transformer import hub_seconds
 from ctxexp.results import RunInfo
 
 WORDS = {"fold_case": "False", "deduplicate": "True", "sample": "None", "punctuation": "drop"}
@@ -108,7 +107,7 @@ def from_hub(pinned: PinnedWeights) -> str:
         return ""
     try:
         info = HfApi(endpoint=constants.ENDPOINT).model_info(
-            pinned.repository, revision=pinned.revision, files_metadata=True, timeout=hub_seconds()
+            pinned.repository, revision=pinned.revision, files_metadata=True, timeout=constants.HF_HUB_ETAG_TIMEOUT
         )
         files = {file.rfilename: file for file in info.siblings or []}
         lfs = files[pinned.file].lfs if pinned.file in files else None
