@@ -245,11 +245,7 @@ class SizeMatched(Baseline):
         return np.array(sorted(rungs), np.int64)
 
     def group_baseline(self, occurrences: Occurrences, over: Over, seed: int) -> GroupBaseline | None:
-        if over in (
-            "sense",
-            "sample",
-            "pair",
-        ):  # sense metrics permute labels; samples and pairs are no groups of like rows
+        if over in ("sense", "sample", "pair"):  # senses permute labels; samples and pairs are no groups of like rows
             return None
         counts = occurrences.groups(over).counts
         if not len(counts):

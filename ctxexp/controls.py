@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt
@@ -17,12 +17,6 @@ from ctxexp.errors import ConfigError
 from ctxexp.maths.resampling import Stream
 from ctxexp.model import EncodedSentence, Encoder, TextStart
 from ctxexp.occurrences import Layers, Occurrences
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from ctxexp.model import Encoder, TextStart
-    from ctxexp.occurrences import Layers, Occurrences
 
 
 class Control:

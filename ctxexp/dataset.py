@@ -184,11 +184,9 @@ class Corpus:
         """Hex digest (32 digits) of the sentences' texts and spans, and of which words are bounded away: equal iff the
         stored rows are."""
         digest = fingerprint(self.sentences)
-        return (
-            digest
-            if self.bound is None
-            else hashlib.blake2b(f"{digest} {self.bound}".encode(), digest_size=16).hexdigest()
-        )
+        if self.bound is not None:
+            digest = hashlib.blake2b(f"{digest} {self.bound}".encode(), digest_size=16).hexdigest()
+        return digest
 
     @property
     def unbounded(self) -> Corpus:
@@ -198,12 +196,9 @@ class Corpus:
     @property
     def running(self) -> Sequence[Sentence]:
         """Sentences in which words are as frequent as in the text: all, or the whole ones of a bounded corpus."""
-        bound = self.unbounded.bound
-        return (
-            self.unbounded.sentences
-            if bound is None
-            else [self.sentences[i] for i in np.flatnonzero(bound.is_fully_measured)]
-        )
+        if (bound := self.unbounded.bound) is None:
+            return self.unbounded.sentences
+        return [self.sentences[i] for i in np.flatnonzero(bound.is_fully_measured)]
 
     @cached_property
     def content(self) -> str:
@@ -318,9 +313,7 @@ class CorpusBound:
     is_fully_measured: np.ndarray  # (n_sentences,) bool
     text_sentences: int  # of the unbounded text, repetitions included
     text_words: int
-    word_counts: Mapping[
-        str, int
-    ]  # occurrences in the text, repeated sentences counted, of each word with contexts enough
+    word_counts: Mapping[str, int]  # of each word with contexts enough, in the text, repeated sentences counted
     measured_words: int  # of all words, those that aren't measured left out
     source: Corpus | None = None
 

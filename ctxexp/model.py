@@ -276,20 +276,10 @@ class Encoder(ABC):
         expected = (len(self.layer_numbers), len(encoded.units), self.dim)
         if not isinstance(got, np.ndarray):
             raise EncodingError(f"{who} gave a {type(got).__name__} for sentence {index}; give a NumPy array")
-        if (
-            got.ndim == 3
-            and got.shape[0] == expected[0]
-            and got.shape[2] == expected[2]
-            and got.shape[1] != expected[1]
-        ):
-            raise EncodingError(
-                f"{who} gave {got.shape[1]} columns for {expected[1]} units in sentence {index}; "
-                "pool its pieces to words first"
-            )
         if got.shape != expected:
             raise EncodingError(
-                f"{who} gave an array of shape {got.shape} for sentence {index}; "
-                f"expected (n_layers, units, dim) = {expected}"
+                f"{who} gave an array of shape {got.shape} for sentence {index}; expected (n_layers, units, dim) = "
+                f"{expected}, a unit's pieces pooled"
             )
         if got.dtype not in (np.float32, np.float16):
             raise EncodingError(f"{who} gave {got.dtype} vectors for sentence {index}; expected float32 (or float16)")
@@ -359,10 +349,8 @@ def contract_violation(encoder: object) -> str:
 def check_separate(encoder: Encoder, results: Iterable[EncodedSentence]) -> None:
     """Raise `EncodingError` if two of these results share memory, for example as views of a reused buffer, which by now
     holds the vectors of the last sentence."""
-    inputs = [one.layers[0] for one in results if one.layers.size]
-    inputs.sort(
-        key=lambda x: x.__array_interface__["data"][0]
-    )  # overlapping arrays are then neighbours; layer 0 stands for all layers
+    inputs = [one.layers[0] for one in results if one.layers.size]  # layer 0 stands for all layers
+    inputs.sort(key=lambda x: x.__array_interface__["data"][0])  # overlapping arrays are then neighbours
     if any(np.shares_memory(a, b) for a, b in pairwise(inputs)):
         raise EncodingError(
             f"encoder {encoder.name!r} gave two sentences vectors in the same memory, as views of a buffer that it "

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.errors import ConfigError, DataError, MetricError
+from ctxexp.errors import DataError, MetricError
 from ctxexp.maths.resampling import Units, blocks_of
 from ctxexp.maths.statistics import MixedWords, WordMix
 from ctxexp.model import Encoder
@@ -104,9 +104,8 @@ class Occurrences:
     by_sentence: Groups  # keys: the sentence's index in the corpus; kept units only, and sentences that have any
     distinct: Groups  # the same with each distinct sentence once; keys: its first place in the corpus
     min_contexts: int  # distinct sentences that a word needs
-    forms: (
-        np.ndarray
-    )  # (n_rows,) each store row's word as a number, whether the word has enough contexts or not; -1: left out
+    # (n_rows,) each store row's word as a number, whether the word has enough contexts or not; -1: left out
+    forms: np.ndarray
     places: np.ndarray  # (n_rows,) each store row's place in its sentence, 0 first, units that aren't kept counted too
     commonest: tuple[str, int]  # the word in most distinct sentences (then by count), enough or not, and in how many
     units: Units  # what is drawn anew behind an interval
@@ -133,8 +132,6 @@ class Occurrences:
         `measured` (n_rows,) bool: store rows that are false are left out of every group, as if `keep` were false for
         this one occurrence; words, sentences and baselines all see the rest only. `mix` weighs words in means.
         """
-        if min_contexts < 1:
-            raise ConfigError(f"min_contexts={min_contexts}: expected at least 1 distinct sentence per word")
         stored_of = np.asarray(store.stored_of, np.int64)
         if len(stored_of) != len(corpus.sentences):
             raise MetricError(

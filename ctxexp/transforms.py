@@ -199,20 +199,12 @@ def fit_table(recorded: Mapping[str, Mapping[str, Record]]) -> pd.DataFrame | No
 
     Its first columns are `over` (words or sentences) and `at` (`layer 3`, or a mix).
     """
-    columns: dict[str, list[object]] = {}
-    done = 0
-    for over, records in recorded.items():
-        for at, record in records.items():
-            n = len(next(iter(record.values()), ()))
-            added = {"over": [over] * n, "at": [at] * n, **record}
-            for name in {**columns, **added}:
-                columns.setdefault(name, [None] * done).extend(added.get(name, [None] * n))
-            done += n
-    if not done:
+    parts = [{"over": over, "at": at, **record} for over, records in recorded.items() for at, record in records.items()]
+    if not parts:
         return None
     import pandas as pd
 
-    return pd.DataFrame(columns)
+    return pd.concat(map(pd.DataFrame, parts), ignore_index=True)
 
 
 class TransformedLayers:

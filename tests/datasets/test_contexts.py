@@ -49,7 +49,7 @@ def told(corpus: Corpus) -> object:
     return corpus.content, corpus.sentences, corpus.documents, corpus.bound.text_words, corpus.bound.text_sentences
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(documents=DOCUMENTS, data=st.data())
 def test_the_choice_depends_on_neither_order_nor_cuts(
     tmp_path_factory: pytest.TempPathFactory, documents: list[list[str]], data: st.DataObject
@@ -110,7 +110,7 @@ def test_every_occurrence_is_as_likely() -> None:
     """Over seeds each occurrence of a word is taken equally often, whether its sentence has one or two of it."""
     lines = ["x a", "x b", "x x c", "x d", "e x x", "f x"]
     corpus = Corpus("lines", tuple(Sentence.of(line.split()) for line in lines))
-    seeds = 2000
+    seeds = 500
     times: Counter[tuple[str, int]] = Counter()
     for seed in range(seeds):
         found = bound_corpus(corpus, bounds(4, seed=seed))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ctxexp import Corpus, Occurrences, Sense
 from ctxexp.dataset import CorpusBound
-from ctxexp.errors import ConfigError, MetricError
+from ctxexp.errors import MetricError
 from ctxexp.occurrences import Groups
 from ctxexp.testing.transforms import MemoryRowIndex
 from tests.engine import shelve
@@ -88,8 +88,6 @@ def test_blocks_hold_every_group_once(most_rows: int) -> None:
 
 
 def test_messages() -> None:
-    with pytest.raises(ConfigError, match=r"min_contexts=0: expected at least 1 distinct sentence per word"):
-        of([["a"]], min_contexts=0)
     with pytest.raises(MetricError, match=r"corpus 'small' has no unit to measure: all 3 are left out"):
         of([[".", "."], ["!"]], keep=str.isalnum)
     corpus = Corpus.of("small", [["a"], ["b"]])

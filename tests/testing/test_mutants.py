@@ -111,7 +111,7 @@ def test_pieces_counted_as_words() -> None:
     fails("model", Wrapped(pieces, first_pieces), "Are pieces counted as words")
     fails("model", Wrapped(pieces, lambda encoded, _: encoded), "pool pieces to words")
     too_many = Wrapped(pieces, lambda encoded, sentence: EncodedSentence(sentence.words, encoded.layers))
-    fails("model", too_many, "pool its pieces to words first")
+    fails("model", too_many, "a unit's pieces pooled")
     fails("model", Wrapped(gpt2(), layers(lambda x: np.roll(x, 1, axis=1))), "special tokens")
 
 
