@@ -1,7 +1,7 @@
 """How often nominal 95% intervals hold the truth: random sets of real sentences, and planted documents drawn anew.
 
 `python benchmarks/interval_coverage.py planted OUT` and `python benchmarks/interval_coverage.py sts OUT --data FOLDER`
-add a row a draw, curve and layer to OUT/planted.csv and OUT/sts.csv; `python -m docs.numbers.interval_coverage OUT`
+add a row a draw, curve and layer to OUT/planted.csv and OUT/sts.csv; `python -m docs.numbers interval_coverage=OUT`
 makes the page's table of them. Draw -1 is the whole text, or a planted one twenty times as long.
 """
 

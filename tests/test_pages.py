@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-import docs.numbers
 from docs.numbers import atlas, card
 from docs.numbers.marked import marked
 from docs.numbers.part import ROOT, Part
+from docs.numbers.steps import STEPS
 
-MODULES = (importlib.import_module(f"docs.numbers.{m.name}") for m in pkgutil.iter_modules(docs.numbers.__path__))
-PARTS: dict[str, Part] = {of.PART.mark: of.PART for of in MODULES if hasattr(of, "PART")}
+PARTS = {step.mark: step for step in STEPS.values() if isinstance(step, Part)}
 MADE: dict[tuple[Path, str], Callable[[], str]] = {
     **{(ROOT / part.page, part.mark): lambda part=part: part.table(part.read()) for part in PARTS.values()},  # type: ignore[misc]
-    **{(card.CARD, mark): partial(str, table) for mark, table in card.recorded().items()},
     (ROOT / atlas.PAGE, atlas.MARK): lambda: atlas.table(atlas.rows()),
 }
 PAGES = [ROOT / "README.md", card.CARD, *(p for top in ("docs", "plugins") for p in sorted((ROOT / top).rglob("*.md")))]
@@ -33,8 +28,6 @@ BLOCKS = [
 
 ELSEWHERE = {
     "known model": "0 1,493",
-    "losses": "32 64 127 128 20,000 40,000 4.206 4.208 6.8%",
-    "budget": "0.01 100",
     "measured": "30%",
     "atlas": "40 95%",
     "contrastive": "300",
@@ -48,10 +41,7 @@ ELSEWHERE = {
     "calibration league": "8 32 100 192 384 768 7,000 9,000 10,000 15,000 130,000 .31 .45 .65 .68 .99",
     "numbers": "1",
     "usages": "2019 5% 50% 59.3% 65.5%",
-    "pins": "1 4 64 .0001",
-    "reruns": "5",
     "floors": "32 1,000",
-    "itself": "5",
 }
 """Numbers of the prose after a block that its table lacks: years, sizes, layers, what others or other runs gave."""
 

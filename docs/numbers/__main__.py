@@ -8,7 +8,6 @@ are left out, each with a line. STEP=FOLDER takes what was measured before: a sw
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import sys
@@ -26,20 +25,14 @@ def make(name: str) -> int:
         print(f"{name} is left out: {', '.join(missing)} is not given", flush=True)
         return 0
     print(f"== {name}", flush=True)
-    if not step.made:
+    if not isinstance(step, Part):
         return typed(step.commands, ROOT)
     with TemporaryDirectory() as folder:
         if status := typed(step.commands, Path(folder)):
             return status
         (made,) = Path(folder).glob(step.made)
-        part(name).write(made)
+        step.write(made)
     return 0
-
-
-def part(name: str) -> Part:
-    """The part of a page that the step of this name makes."""
-    found: Part = importlib.import_module(f"docs.numbers.{name}").PART
-    return found
 
 
 def typed(commands: str, folder: Path) -> int:
@@ -52,16 +45,17 @@ def typed(commands: str, folder: Path) -> int:
 
 def main(words: list[str]) -> str | None:
     """What failed, if anything did; before any work, which word is none of the steps."""
+    parts = {name: step for name, step in STEPS.items() if isinstance(step, Part)}
     for word in words:
-        name, _, measured = word.partition("=")
-        known = {step: f"{step}=FOLDER" for step in STEPS if STEPS[step].made} if measured else {s: s for s in STEPS}
-        if name not in known:
-            return f"error: no step {word!r}; expected {', '.join(known.values())}"
+        name, is_measured, _ = word.partition("=")
+        if name not in (parts if is_measured else STEPS):
+            known = [f"{part}=FOLDER" for part in parts] if is_measured else STEPS
+            return f"error: no step {word!r}; expected {', '.join(known)}"
     failed = []
-    for word in words or STEPS:
+    for word in words or [name for name, step in STEPS.items() if step.commands]:
         name, _, measured = word.partition("=")
         if measured:
-            part(name).write(Path(measured))
+            parts[name].write(Path(measured))
         elif make(name):
             failed.append(name)
     return f"failed: {', '.join(failed)}" if failed else None

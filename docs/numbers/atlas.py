@@ -1,26 +1,27 @@
 """The atlas: known models over three texts, a row of `docs/atlas.md` for each card in `docs/atlas/`.
 
-`python -m docs.numbers.atlas` writes the page from the cards. Names of MODELS behind it, or `all`, are measured first,
-with the commands that their rows show.
+`python -m docs.numbers.atlas` writes the page from the cards that `ctxexp card` wrote, of models that others can have.
+Names of MODELS behind it, or `all`, are measured first, with the commands that their rows show.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ctxexp.errors import DataError
-from docs.numbers.atlas_row import HEADLINES, TEXTS, Row, cell, lowest, read_row
+from ctxexp.results import RunInfo
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ONE_TRAINING_RUN, ROOT, markdown
 
-PAGE = "docs/atlas.md"
-FOLDER = "docs/atlas"
-MARK = "atlas"
-CONTROLS = "Negative controls (no context, or no training)"
+PAGE, FOLDER, MARK = "docs/atlas.md", "docs/atlas", "atlas"
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MODELS = {  # file: its title and what is typed of the model
     "bert-mini": ("bert-mini", "bert"),
@@ -38,26 +39,110 @@ MODELS = {  # file: its title and what is typed of the model
 }
 OPTIONS = "metric=[anisotropy,self_similarity,intra_sentence_similarity,max_explainable_variance] bootstrap=200"
 SELF_SIMILARITY = "self_similarity/share_of_room"
-HEAD = [
-    *("model", "text", "layers × width", *(title for _, title in HEADLINES)),
-    *("lowest (layer)", "resamples", "command and card"),
-]
+HEADLINES = {  # curves that each row has, and how a column is called
+    SELF_SIMILARITY: "self-similarity, share of the room above chance",
+    "self_similarity/raw": "raw",
+    "anisotropy/mean_cosine": "chance: cosine of unrelated words",
+    "self_similarity/adjusted": "adjusted",
+    "intra_sentence_similarity/size_matched_share_of_room": "intra-sentence similarity, likewise, length-matched",
+    "max_explainable_variance/share_of_room": "MEV, likewise",
+}
+FEWEST_RESAMPLES = 100
+MOST = 1 + 1e-4  # of a cosine or a share, rounded
+Values = list[float | None]
 
 
-def command(model: str, text: str) -> list[str]:
-    """What makes the card of one of MODELS over one of TEXTS."""
-    title, typed = MODELS[model]
-    return ["ctxexp", "card", f"{typed} {TEXTS[text].typed} {OPTIONS}", f"title={title}"]
+class Text(NamedTuple):
+    """One of the atlas' texts: what is typed for it, the digest of its sentences and words, and its title."""
+
+    typed: str
+    fingerprint: str
+    title: str
 
 
-def make(model: str, text: str, root: Path = ROOT) -> None:
-    """Measure, and keep the card. Raises CalledProcessError where the command fails."""
-    with TemporaryDirectory() as folder:
-        typed = [sys.executable, "-m", *command(model, text), f"out={folder}"]
-        print(shlex.join(typed[2:-1]), flush=True)
-        subprocess.run(typed, check=True, stdout=subprocess.DEVNULL)
-        read_row(Path(folder) / "card.json")
-        (Path(folder) / "card.json").replace(root / FOLDER / f"{model}.{text}.json")
+TEXTS = {
+    "embedded": Text("dataset=polysemy", "e5178d12e7fcdb665339b55c52ea29b9", "the embedded sentences"),
+    "sts-b": Text("dataset=sts_b", "13478aac61790cf18ca8870dec438633", "STS-B"),
+    "semcor": Text("dataset=semcor_sample", "595a8cf8076da3019965d40c2a796cb2", "SemCor"),
+}
+
+
+class Curve(BaseModel):
+    """Values by layer, and the ends of their 95% intervals where there are any."""
+
+    model_config = ConfigDict(extra="forbid")
+    value: Values
+    low: Values | None = None
+    high: Values | None = None
+
+    def at(self, layer: int) -> list[float | None]:
+        """Value, low and high in this layer."""
+        return [values[layer] if values else None for values in (self.value, self.low, self.high)]
+
+
+class Row(BaseModel):
+    """The schema of a file in `docs/atlas/`."""
+
+    model_config = ConfigDict(extra="forbid")
+    format: Literal[1]
+    title: Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[^|`<>\n]+$")]
+    command: str
+    findings: list[str]
+    warnings: list[str]
+    extremes: list[str]
+    advice: list[str] = []
+    sinks: list[str]
+    controls: list[str]
+    curves: dict[str, Curve]
+    run: RunInfo
+
+    @property
+    def text(self) -> str:
+        """The text's name in the atlas."""
+        return next(name for name, text in TEXTS.items() if text.fingerprint == self.run.corpus.fingerprint)
+
+    @model_validator(mode="after")
+    def _check(self) -> Row:
+        info, words = self.run, self.command.split()
+        if words[:2] != ["ctxexp", "card"] or any(re.match(r"[/~.\\]|[A-Za-z]:\\", w.split("=")[-1]) for w in words):
+            raise ValueError(
+                f"{self.command!r}: expected ctxexp card 'MODEL key=value', without a path on your machine"
+            )
+        if info.corpus.fingerprint not in {text.fingerprint for text in TEXTS.values()}:
+            typed = " or ".join(text.typed for text in TEXTS.values())
+            raise ValueError(f"the text is {info.corpus.name!r}, none of the atlas'; expected a run with {typed}")
+        if (info.control, info.transform.name, info.seed) != ("none", "none", 0):
+            raise ValueError("expected control=none, transform=none and seed=0, as they are by default")
+        if info.bootstrap < FEWEST_RESAMPLES:
+            raise ValueError(f"{info.bootstrap} resamples; expected bootstrap={FEWEST_RESAMPLES} or more")
+        if absent := set(HEADLINES) - set(self.curves):
+            raise ValueError(f"no curve {min(absent)}; expected the measures {', '.join(HEADLINES)}")
+        for key in HEADLINES:
+            _check_curve(key, self.curves[key], info.model.n_layers)
+        return self
+
+
+def _check_curve(key: str, curve: Curve, n_layers: int) -> None:
+    if {len(values) for values in (curve.value, curve.low, curve.high) if values is not None} != {n_layers}:
+        raise ValueError(f"{key}: {len(curve.value)} values; the model has {n_layers} layers")
+    least = -float("inf") if key.endswith("share_of_room") else -MOST  # a share of little room may be far below 0
+    for layer in range(n_layers):
+        value, low, high = curve.at(layer)
+        known = [v for v in (low, value, high) if v is not None]
+        if not all(least <= v <= MOST for v in known) or known != sorted(known):
+            raise ValueError(f"{key}, layer {layer}: {known}; expected low <= value <= high, each from -1 to 1")
+
+
+def read_row(path: Path) -> Row:
+    """The row in a file. Raises DataError, which says what is wrong with it."""
+    if not re.fullmatch(r"[a-z0-9.-]+|card", path.stem):
+        raise DataError(f"{path}: expected a name of small letters, digits, dots and hyphens")
+    try:
+        return Row.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the card"
+        raise DataError(f"{path}: {where}: {first['msg']}; a row is the card.json of `ctxexp card`") from error
 
 
 def rows(root: Path = ROOT) -> dict[str, Row]:
@@ -70,15 +155,36 @@ def rows(root: Path = ROOT) -> dict[str, Row]:
     return found
 
 
+def cell(row: Row, key: str, layer: int) -> str:
+    """`.551 [.543, .558]`"""
+    value, *interval = row.curves[key].at(layer)
+    if value is None or None in interval:
+        return "" if value is None else _number(value)
+    return f"{_number(value)} [{', '.join(_number(end) for end in interval if end is not None)}]"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}".replace("0.", ".", 1)
+
+
 def table(found: dict[str, Row]) -> str:
     """A row a card, by model and text."""
-    lines = [_line(name, row) for name, row in sorted(found.items(), key=lambda item: (item[1].title, item[1].text))]
-    return f'<div class="sortable" markdown="1">\n\n{markdown(HEAD, lines)}\n\n</div>\n\n{ONE_TRAINING_RUN}.'
+    lines = []
+    for name, row in sorted(found.items(), key=lambda item: (item[1].title, item[1].text)):
+        model, common = row.run.model, {*OPTIONS.split(), TEXTS[row.text].typed}
+        typed = " ".join(word for word in shlex.split(row.command)[2].split() if word not in common)
+        lowest, at = min((v, i) for i, v in enumerate(row.curves[SELF_SIMILARITY].value) if v is not None)
+        cells = [cell(row, key, model.n_layers - 1) for key in HEADLINES]
+        text = ", ".join(filter(None, [row.text, row.run.mix.mark]))
+        last = [f"{_number(lowest)} ({at})", str(row.run.bootstrap), f"[`{typed}`](atlas/{name}.json)"]
+        lines.append([row.title, text, f"{model.n_layers} × {model.dim}", *cells, *last])
+    head = ["model", "text", "layers × width", *HEADLINES.values(), "lowest (layer)", "resamples", "command and card"]
+    return f'<div class="sortable" markdown="1">\n\n{markdown(head, lines)}\n\n</div>\n\n{ONE_TRAINING_RUN}.'
 
 
 def card_page(row: Row) -> str:
     """One card as a page of the site."""
-    layers = [[str(i), *(cell(row, key, i) for key, _ in HEADLINES)] for i in range(row.run.model.n_layers)]
+    layers = [[str(i), *(cell(row, key, i) for key in HEADLINES)] for i in range(row.run.model.n_layers)]
     facts = {k: v for k, v in row.run.model.details.items() if k in ("checkpoint", "revision", "content_hash")}
     about = [f"{row.run.corpus.sentences:,} sentences", f"ctxexp {row.run.version}"]
     parts = [
@@ -91,47 +197,34 @@ def card_page(row: Row) -> str:
         "In words": row.findings,
         "Before you use these numbers": row.warnings,
         "Highest and lowest layers": row.extremes,
+        "Sinks": row.sinks,
+        "Negative controls (no context, or no training)": row.controls,
     }
-    for head, lines in {**lists, "Sinks": row.sinks, CONTROLS: row.controls}.items():
+    for title, lines in lists.items():
         if lines:
-            parts += [f"**{head}**", "\n".join(f"- {line}" for line in lines)]
-    parts += ["**By layer** (layer 0 is the input layer)", markdown(["layer", *(t for _, t in HEADLINES)], layers)]
+            parts += [f"**{title}**", "\n".join(f"- {line}" for line in lines)]
+    parts += ["**By layer** (layer 0 is the input layer)", markdown(["layer", *HEADLINES.values()], layers)]
     return "\n\n".join([*parts, "[All models](../atlas.md)"]) + "\n"
 
 
-def write(root: Path = ROOT) -> None:
-    """Write the page's table."""
-    write_marked(root / PAGE, MARK, table(rows(root)))
+def command(model: str, text: str) -> list[str]:
+    """What makes the card of one of MODELS over one of TEXTS."""
+    title, typed = MODELS[model]
+    return ["ctxexp", "card", f"{typed} {TEXTS[text].typed} {OPTIONS}", f"title={title}"]
 
 
-def _line(name: str, row: Row) -> list[str]:
-    model, last = row.run.model, row.run.model.n_layers - 1
-    common = {*OPTIONS.split(), TEXTS[row.text].typed}
-    typed = " ".join(word for word in shlex.split(row.command)[2].split() if word not in common)
-    return [
-        *(row.title, ", ".join(filter(None, [row.text, row.run.mix.mark])), f"{model.n_layers} × {model.dim}"),
-        *(cell(row, key, last) for key, _ in HEADLINES),
-        *(lowest(row, SELF_SIMILARITY), str(row.run.bootstrap), f"[`{typed}`](atlas/{name}.json)"),
-    ]
-
-
-def main(names: list[str]) -> int:
-    """The exit status."""
-    if unknown := [name for name in names if name not in {*MODELS, "all"}]:
-        print(f"error: no model {unknown[0]!r}; expected all, {', '.join(MODELS)}", file=sys.stderr)
-        return 2
-    failed = []
-    for model in MODELS if "all" in names else names:
-        for text in TEXTS:
-            try:
-                make(model, text)
-            except subprocess.CalledProcessError as error:  # the command has said why
-                failed.append(f"{model} over {text} (exit status {error.returncode})")
-    write()
-    for line in failed:
-        print(f"failed: {line}", file=sys.stderr)
-    return bool(failed)
+def make(model: str, text: str) -> None:
+    """Measure, and keep the card. Raises CalledProcessError where the command fails."""
+    with TemporaryDirectory() as folder:
+        print(shlex.join(command(model, text)), flush=True)
+        typed = [sys.executable, "-m", *command(model, text), f"out={folder}"]
+        subprocess.run(typed, check=True, stdout=subprocess.DEVNULL)
+        read_row(Path(folder) / "card.json")
+        (Path(folder) / "card.json").replace(ROOT / FOLDER / f"{model}.{text}.json")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    for name in MODELS if "all" in sys.argv else sys.argv[1:]:
+        for text in TEXTS:
+            make(name, text)
+    write_marked(ROOT / PAGE, MARK, table(rows()))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +14,11 @@ from ctxexp_compare.floors.fit import calibration_error
 from ctxexp_compare.floors.make import domain_sentences, floor_of_domains
 from ctxexp_compare.floors.sample import Rows, collect, sampled
 
-from ctxexp import Encoder, Sentence
+from ctxexp import Sentence
 from ctxexp.datasets import tokenizer
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown
 
-README = ROOT / "plugins" / "ctxexp-compare" / "README.md"
 MODEL, POOLING = "minilm", "mean"
 DOMAINS = ("deft-forum", "headlines", "images", "tweet-news")  # of STS 2014
 OWN = (50, 100, 200, 400)
@@ -38,11 +36,6 @@ def domain_texts(folder: Path) -> dict[str, list[Sentence]]:
         order = np.random.default_rng(0).permutation(len(distinct))
         texts[name] = [read(distinct[i]) for i in order.tolist()]
     return texts
-
-
-def own_rows(encoder: Encoder, name: str, sentences: Sequence[Sentence]) -> Rows:
-    """The sentence vectors of a domain."""
-    return collect(encoder, {name: sentences}, [POOLING], np.random.default_rng(0))[POOLING]
 
 
 def part_of(rows: Rows, which: np.ndarray) -> Rows:
@@ -74,20 +67,16 @@ def errors(floor: Floor, rows: Rows) -> dict[str, float]:
     return found
 
 
-def table(found: Mapping[str, Mapping[str, float]]) -> str:
-    """A row a domain."""
-    columns = ["as it is", *map(str, OWN)]
-    rows = [[name, *(f"{own[key]:.3f}" if key in own else "-" for key in columns)] for name, own in found.items()]
-    return markdown(["held-out domain", *columns], rows)
-
-
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
     encoder, registers, title = domain_sentences(MODEL, None, [])
     made = floor_of_domains(encoder, registers, title, "embedded sentences")
-    all_found = {}
+    columns, rows = ["as it is", *map(str, OWN)], []
     for name, sentences in domain_texts(Path(os.environ["STS"])).items():
         chosen = sampled({name: sentences}, TESTED + max(OWN), 0)[name]
-        all_found[name] = errors(made, own_rows(encoder, name, chosen))
-        print(name, all_found[name], flush=True)
-    write_marked(README, "floors", table(all_found))
+        found = errors(made, collect(encoder, {name: chosen}, [POOLING], np.random.default_rng(0))[POOLING])
+        rows.append([name, *(f"{found[key]:.3f}" if key in found else "-" for key in columns)])
+        print(*rows[-1], flush=True)
+    write_marked(
+        ROOT / "plugins" / "ctxexp-compare" / "README.md", "floors", markdown(["held-out domain", *columns], rows)
+    )

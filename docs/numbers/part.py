@@ -1,4 +1,4 @@
-"""A part of a page that is made of numbers, which are kept beside the page."""
+"""A part of a page that is made of numbers, which are kept beside the page; and how its table is written."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from docs.numbers.marked import marked, write_marked, write_small
 ROOT = Path(__file__).resolve().parents[2]
 MINIS = ROOT / "ctxexp" / "models" / "minis" / "weights"
 ONE_TRAINING_RUN = "Each model is one training run"
+SWEEP = "mlruns/results/*/summary"
 
 
 def polysemy() -> Corpus:
@@ -30,21 +31,51 @@ def one_run_each(models: Iterable[object], *, intervals: bool = True) -> str:
     return f"\n\n{ONE_TRAINING_RUN}{': intervals are over the text, not over trainings' * intervals}."
 
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], *, ruler: Sequence[str] = ()) -> str:
+    """A Markdown table; `ruler` aligns its columns."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ruler or ["---"] * len(head), *rows))
+
+
+def interval(row: pd.Series, name: str = "value", form: str = ".2f", ends: tuple[str, str] = ("low", "high")) -> str:
+    """`0.36 [0.35, 0.37]`; a form that ends with % gives percents: `36% [35, 37]`."""
+    value, low, high = (row[column] for column in (name, *ends))
+    if not form.endswith("%"):
+        return f"{value:{form}} [{low:{form}}, {high:{form}}]"
+    return f"{value:{form}} [{100 * low:{form[:-1]}f}, {100 * high:{form[:-1]}f}]"
+
+
+def share(value: float, decimals: int = 3) -> str:
+    """Without the 0 before the point: `.360`."""
+    return f"{value:.{decimals}f}".removeprefix("0")
+
+
+def rounded(file: str, decimals: int = 4) -> Callable[[Path], pd.DataFrame]:
+    """A table of the folder that a part is made of, with so many decimals."""
+    return lambda made: pd.read_csv(made / file).round(decimals)
 
 
 @dataclass(frozen=True)
-class Part:
+class Step:
+    """Commands that are typed in the checkout, and write into it by themselves."""
+
+    commands: str
+    needs: tuple[str, ...] = ()
+    """Variables of the environment: folders of data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part(Step):
     """A table of a page. `numbers` (a CSV) and `figures` (what was drawn, by the picture's name) lie in docs/; `table`
-    makes of the numbers the text between the page's marks, and `kept` makes the numbers of what was measured."""
+    makes of the numbers the text between the page's marks, and `kept` makes the numbers of what was measured. Its
+    commands are typed in an empty folder, and leave at `made` there what is measured."""
 
     mark: str
     page: str
     numbers: str
     kept: Callable[[Path], pd.DataFrame]
     table: Callable[[pd.DataFrame], str]
+    commands: str = ""
+    made: str = SWEEP
     figures: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, type] = field(default_factory=dict)
     """Columns that aren't what they look like."""
@@ -53,7 +84,7 @@ class Part:
         """Take what lies in the folder `made` into the checkout at `root`."""
         self.kept(made).to_csv(root / "docs" / self.numbers, index=False)
         for name, drawn in self.figures.items():
-            write_small(made / drawn, root / "docs" / name)
+            write_small(min(made.glob(drawn)), root / "docs" / name)
         write_marked(root / self.page, self.mark, self.table(self.read(root)))
 
     def read(self, root: Path = ROOT) -> pd.DataFrame:

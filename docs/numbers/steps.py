@@ -2,102 +2,226 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
-SWEEP = "mlruns/results/*/summary"
+from ctxexp_measures.senses.components.figure import DECIMALS
 
+from docs.numbers import collect, court, tables
+from docs.numbers.part import Part, Step, rounded
 
-@dataclass(frozen=True)
-class Step:
-    """`commands` are typed in an empty folder, and what they leave at `made` there is taken by the Part in the module
-    of the step's name; without `made` they are typed in the checkout, and write by themselves."""
+STS_RUNS = (
+    'python -m ctxexp -m dataset=sts_b metric=[sts,sentence_geometry] sentence.pooling=mean dataset.path="$STS" '
+    "transform=none,whitening,flow"
+)
+SENTENCES = (  # the first 105, which are of seven ambiguous words
+    'python -c \'from ctxexp.command import registry; text = registry().find("dataset", "polysemy").factory(); '
+    'print(*(one.text for one in text.sentences[:105]), sep="\\n")\' > sentences.txt'
+)
+INSIDE = (
+    "dataset=text dataset.path=sentences.txt model.point=residual,attention,mlp "
+    "metric=[variance_components,self_similarity,anisotropy]"
+)
 
-    commands: str
-    made: str = ""
-    needs: tuple[str, ...] = ()
-    """Variables of the environment: folders of data."""
-
-
-STEPS = {
+STEPS: dict[str, Step] = {
     "golden": Step("python -m tests.golden --write"),
-    "card": Step('python -m docs.numbers.card --sts "$STS" --write', needs=("STS",)),
-    "gallery": Step("python -m docs.numbers.gallery"),
-    "explorer": Step("python -m docs.numbers.explorer"),
-    "court": Step(
-        'python -m ctxexp claims released="$RELEASED" model=gpt2,bert,elmo,smollm2,minilm,glove out=claims',
-        "claims",
-        ("RELEASED", "STS"),
-    ),
-    "precision": Step("python -m docs.numbers.precision"),
+    "card": Step("python -m docs.numbers.card", needs=("STS",)),
+    "pictures": Step("python -m docs.numbers.pictures"),
     "notebooks": Step("python tests/test_notebooks.py"),
-    "multiverse": Step("python -m ctxexp -m experiment=multiverse", SWEEP),
-    "two_spaces": Step("python -m ctxexp compare bert gpt2 elmo minilm smollm2 layers=8", "compare"),
-    "what_is_context": Step(
-        "python -m ctxexp -m experiment=what_is_context model=bert,gpt2,elmo,smollm2 dataset=polysemy,semcor_sample",
-        SWEEP,
-        ("SEMCOR",),
-    ),
-    "by_class": Step(
-        "python -m ctxexp -m dataset=semcor_sample metric=by_class control=no_sinks model=bert,gpt2,elmo,smollm2",
-        SWEEP,
-        ("SEMCOR",),
-    ),
-    "usages": Step(
-        'python -m ctxexp -m dataset=wic dataset.path="$WIC" metric=wic model=bert,minilm\n'
-        'python -m ctxexp dataset=wic dataset.path="$WIC" metric=wic model=smollm2 dtype=bfloat16\n'
-        'python -m ctxexp -m dataset=dwug dataset.path="$DWUG" dataset.subset=subset1,subset2 metric=semantic_change '
-        "model=bert,minilm",
-        "mlruns",
-        ("WIC", "DWUG"),
-    ),
-    "first_word": Step("python -m ctxexp -m experiment=first_word dataset=polysemy,sts_b_given", SWEEP, ("STS",)),
-    "league": Step(
-        'python -m ctxexp -m experiment=calibration_league model=bert,gpt2,elmo dataset.path="$STS"', SWEEP, ("STS",)
-    ),
-    "table_1": Step(
-        'python -m ctxexp -m experiment=table_1 model=glove,minilm,smollm2 dataset.path="$STS" '
-        'metric.static_vectors.data="$BENCHMARKS"',
-        SWEEP,
-        ("STS", "BENCHMARKS"),
-    ),
-    "probe": Step(
-        "ctxexp probe use=frozen,mix,all out=probe/mini\n"
-        "ctxexp probe use=frozen,mix,all weights=untrained out=probe/untrained",
-        "probe",
-    ),
-    "contrastive": Step(
-        'ctxexp train objective=contrastive folder=trained text="$CORPUS"\n'
-        'ctxexp train objective=contrastive contrastive.untrained=true steps=100 folder=untrained text="$CORPUS"\n'
-        "python -m ctxexp -m dataset=sts_b metric=[sts,sentence_geometry] sentence.pooling=mean "
-        'model=bert weights=mini,untrained transform=none,whitening,flow dataset.path="$STS"\n'
-        "python -m ctxexp -m dataset=sts_b metric=[sts,sentence_geometry] sentence.pooling=mean "
-        'model=trained/export,untrained/export transform=none,whitening,flow dataset.path="$STS"',
-        "mlruns",
-        ("CORPUS", "STS"),
-    ),
-    "distil": Step(
-        'ctxexp distil minilm out=distil/minilm data="$STS"\nctxexp distil bert out=distil/bert data="$STS"',
-        "distil",
-        ("STS",),
-    ),
-    "softmax_link": Step("ctxexp link gpt2 bert", "link"),
-    "label_probe": Step("ctxexp probe model=bert,gpt2,elmo labels=pos,sense control=none,alone", SWEEP),
-    "split_words": Step("ctxexp split-words gpt2 bert", "split_words"),
-    "training_steps": Step(
-        'ctxexp train -m model=bert,gpt2 size=quick tracking=null text="$TEXT"\n'
-        "ctxexp steps outputs/minis/bert/checkpoints outputs/minis/gpt2/checkpoints "
-        "metric=[anisotropy,self_similarity,first_word_length]",
-        SWEEP,
-        ("TEXT",),
-    ),
-    "penalty": Step("python -m docs.numbers.penalty", needs=("TEXT",)),
-    "points": Step("python -m docs.numbers.points"),
     "atlas": Step("python -m docs.numbers.atlas all"),
-    "drift": Step("python -m docs.numbers.drift bert,gpt2,minilm"),
-    "itself": Step("python -m docs.numbers.itself"),
-    "known_model": Step("python -m docs.numbers.known_model"),
-    "pins": Step("python -m docs.numbers.pins"),
+    "precision": Step("python -m docs.numbers.precision"),
     "sinks": Step("python -m docs.numbers.sinks"),
     "word_mix": Step("python -m docs.numbers.word_mix", needs=("STS",)),
     "floors": Step("python -m docs.numbers.floors", needs=("STS",)),
+    "court": replace(
+        court.PART,
+        commands='python -m ctxexp claims released="$RELEASED" model=gpt2,bert,elmo,smollm2,minilm,glove out=claims',
+        made="claims",
+        needs=("RELEASED", "STS"),
+    ),
+    "multiverse": Part(
+        mark="multiverse",
+        page="docs/how-to/how-much-hangs-on-my-choices.md",
+        numbers="multiverse.csv",
+        commands="python -m ctxexp -m experiment=multiverse",
+        kept=collect.multiverse,
+        table=tables.multiverse,
+        figures={"multiverse.png": "multiverse.png"},
+    ),
+    "two_spaces": Part(
+        mark="numbers",
+        page="docs/measures/two-spaces.md",
+        numbers="two_spaces.csv",
+        commands="python -m ctxexp compare bert gpt2 elmo minilm smollm2 layers=8",
+        made="compare",
+        kept=collect.two_spaces,
+        table=tables.two_spaces,
+        figures={f"two_spaces_{measure}.png": f"compare_{measure}.png" for measure in tables.COMPARISONS},
+    ),
+    "what_is_context": Part(
+        mark="what is context",
+        page="docs/measures/variance-components.md",
+        numbers="what_is_context.csv",
+        commands="python -m ctxexp -m experiment=what_is_context model=bert,gpt2,elmo,smollm2 "
+        "dataset=polysemy,semcor_sample",
+        needs=("SEMCOR",),
+        kept=rounded("table_what_is_context.csv", DECIMALS),
+        table=tables.what_is_context,
+        figures={"what_is_context.png": "what_is_context.png"},
+    ),
+    "by_class": Part(
+        mark="by class",
+        page="docs/measures/usages.md",
+        numbers="by_class.csv",
+        commands="python -m ctxexp -m dataset=semcor_sample metric=by_class control=no_sinks "
+        "model=bert,gpt2,elmo,smollm2",
+        needs=("SEMCOR",),
+        kept=collect.by_class,
+        table=tables.by_class,
+        figures={f"{name}.png": f"{name}.png" for name in ("by_class_sense_separation", "by_class_components")},
+    ),
+    "usages": Part(
+        mark="usages",
+        page="docs/measures/usages.md",
+        numbers="usages.csv",
+        commands='python -m ctxexp -m dataset=wic dataset.path="$WIC" metric=wic model=bert,minilm\n'
+        'python -m ctxexp dataset=wic dataset.path="$WIC" metric=wic model=smollm2 dtype=bfloat16\n'
+        'python -m ctxexp -m dataset=dwug dataset.path="$DWUG" dataset.subset=subset1,subset2 metric=semantic_change '
+        "model=bert,minilm",
+        made="mlruns",
+        needs=("WIC", "DWUG"),
+        kept=collect.usages,
+        table=tables.usages,
+    ),
+    "first_word": Part(
+        mark="first word",
+        page="docs/measures/attention-sink.md",
+        numbers="first_word.csv",
+        commands="python -m ctxexp -m experiment=first_word dataset=polysemy,sts_b_given",
+        needs=("STS",),
+        kept=rounded("table_first_word.csv"),
+        table=tables.first_word,
+        figures={"first_word.png": "first_word.png"},
+    ),
+    "league": Part(
+        mark="calibration league",
+        page="docs/measures/transforms.md",
+        numbers="calibration_league.csv",
+        commands='python -m ctxexp -m experiment=calibration_league model=bert,gpt2,elmo dataset.path="$STS"',
+        needs=("STS",),
+        kept=collect.league,
+        table=tables.league,
+        figures={"calibration_league.png": "isotropy_against_spearman.png"},
+    ),
+    "table_1": Part(
+        mark="table 1",
+        page="docs/measures/static-vectors.md",
+        numbers="table_1.csv",
+        commands='python -m ctxexp -m experiment=table_1 model=glove,minilm,smollm2 dataset.path="$STS" '
+        'metric.static_vectors.data="$BENCHMARKS"',
+        needs=("STS", "BENCHMARKS"),
+        kept=collect.table_1,
+        table=tables.table_1,
+    ),
+    "probe": Part(
+        mark="probe",
+        page="docs/measures/probe.md",
+        numbers="probe.csv",
+        commands="ctxexp probe use=frozen,mix,all out=probe/mini\n"
+        "ctxexp probe use=frozen,mix,all weights=untrained out=probe/untrained",
+        made="probe",
+        kept=collect.probe,
+        table=tables.probe,
+        kinds={"layer": str},
+    ),
+    "contrastive": Part(
+        mark="contrastive",
+        page="docs/how-to/does-isotropy-help-the-calibration-league.md",
+        numbers="contrastive.csv",
+        commands='ctxexp train objective=contrastive folder=trained text="$CORPUS"\n'
+        'ctxexp train objective=contrastive contrastive.untrained=true steps=100 folder=untrained text="$CORPUS"\n'
+        f"{STS_RUNS} model=bert weights=mini,untrained\n{STS_RUNS} model=trained/export,untrained/export",
+        made="mlruns",
+        needs=("CORPUS", "STS"),
+        kept=collect.contrastive,
+        table=tables.contrastive,
+    ),
+    "distil": Part(
+        mark="distil",
+        page="docs/how-to/distil-static-vectors-benchmark-any-vectors.md",
+        numbers="distil.csv",
+        commands='ctxexp distil minilm out=distil/minilm data="$STS"\nctxexp distil bert out=distil/bert data="$STS"',
+        made="distil",
+        needs=("STS",),
+        kept=collect.distil,
+        table=tables.distil,
+    ),
+    "softmax_link": Part(
+        mark="softmax link",
+        page="docs/measures/softmax-link.md",
+        numbers="softmax_link.csv",
+        commands="ctxexp link gpt2 bert",
+        made="link",
+        kept=rounded("link.csv", 3),
+        table=tables.softmax_link,
+    ),
+    "label_probe": Part(
+        mark="label probe",
+        page="docs/measures/probe.md",
+        numbers="label_probe.csv",
+        commands="ctxexp probe model=bert,gpt2,elmo labels=pos,sense control=none,alone",
+        kept=rounded("table_probe.csv"),
+        table=tables.label_probe,
+        figures={"probe_layers.png": "probe_layers.png"},
+    ),
+    "split_words": Part(
+        mark="split words",
+        page="docs/measures/split-words.md",
+        numbers="split_words.csv",
+        commands="ctxexp split-words gpt2 bert",
+        made="split_words",
+        kept=rounded("split_words.csv"),
+        table=tables.split_words,
+        figures={"split_words.png": "split_words.png"},
+    ),
+    "training_steps": Part(
+        mark="training steps",
+        page="docs/how-to/follow-a-model-through-its-training.md",
+        numbers="training_steps.csv",
+        commands='ctxexp train -m model=bert,gpt2 size=quick tracking=null text="$TEXT"\n'
+        "ctxexp steps outputs/minis/bert/checkpoints outputs/minis/gpt2/checkpoints "
+        "metric=[anisotropy,self_similarity,first_word_length]",
+        needs=("TEXT",),
+        kept=rounded("table_training_steps.csv"),
+        table=tables.training_steps,
+        figures={"training_steps.png": "training_steps.png"},
+    ),
+    "penalty": Part(
+        mark="penalty",
+        page="docs/how-to/train-small-models.md",
+        numbers="penalty.csv",
+        commands='ctxexp train -m model=bert,gpt2 context_penalty=0,1 size=quick tracking=null text="$TEXT"',
+        made="outputs/minis",
+        needs=("TEXT",),
+        kept=collect.penalty,
+        table=tables.penalty,
+        kinds={"penalty": str},
+    ),
+    "points": Part(
+        mark="inside a block",
+        page="docs/measures/inside-a-block.md",
+        numbers="inside_a_block.csv",
+        commands=f"{SENTENCES}\npython -m ctxexp -m model=smollm2 model.prefix=bos {INSIDE}\n"
+        f"python -m ctxexp -m model=gpt2 weights=mini,untrained {INSIDE}",
+        made="mlruns",
+        kept=collect.points,
+        table=tables.points,
+        figures={"inside_a_block.png": "results/*/summary/what_is_context.png"},
+    ),
+    "interval_coverage": Part(  # of what `benchmarks/interval_coverage.py` left in a folder
+        mark="interval coverage",
+        page="docs/measures/intervals.md",
+        numbers="interval_coverage.csv",
+        kept=collect.interval_coverage,
+        table=tables.interval_coverage,
+    ),
 }

@@ -13,7 +13,7 @@ import ctxexp
 from ctxexp import Corpus, Pair
 from ctxexp.command import Built, configured, registry
 from docs.numbers.marked import write_marked
-from docs.numbers.part import ROOT, markdown
+from docs.numbers.part import ROOT, markdown, share
 
 PAGE = ROOT / "docs" / "measures" / "self-similarity.md"
 SIZES, LAYERS = (750, 1500, 3000, 7000, 15000, 30000), (4, 5, 6)
@@ -64,25 +64,20 @@ def centred_table(model: str) -> pd.DataFrame:
 def write_sizes(sizes: pd.DataFrame) -> None:
     rows = [
         [f"{row.sentences:,.0f}", f"{row.words:,.0f}"]
-        + [" ".join(_share(row[f"{weights} {layer}"]) for layer in LAYERS) for weights in WEIGHTS]
+        + [" ".join(share(row[f"{weights} {layer}"]) for layer in LAYERS) for weights in WEIGHTS]
         for _, row in sizes.iterrows()
     ]
-    layers = ", ".join(map(str, LAYERS))
-    head = ["sentences", "words and marks", f"three bands (the default): layers {layers}", "all words alike"]
+    head = ["sentences", "words and marks", "three bands (the default): layers 4, 5, 6", "all words alike"]
     write_marked(PAGE, "word mix", markdown(head, rows))
 
 
 def write_centred(centred: pd.DataFrame) -> None:
     rows = []
     for model, of_model in centred.groupby("model", sort=False):
-        shares, spaces = (" ".join(map(_share, of_model[c])) for c in ("share_of_room", "raw"))
-        rows.append([str(model), shares, spaces, _share((of_model.share_of_room - of_model.raw).abs().max())])
+        shares, spaces = (" ".join(map(share, of_model[c])) for c in ("share_of_room", "raw"))
+        rows.append([str(model), shares, spaces, share((of_model.share_of_room - of_model.raw).abs().max())])
     head = ["model", "share of the room, by layer", "self-similarity after `center_unit_norm`", "furthest apart"]
     write_marked(PAGE, "centred", markdown(head, rows))
-
-
-def _share(value: float) -> str:
-    return f"{value:.3f}".removeprefix("0")
 
 
 if __name__ == "__main__":

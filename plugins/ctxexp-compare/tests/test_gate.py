@@ -17,9 +17,8 @@ from ctxexp_compare.gate import diff as compared
 import ctxexp
 from ctxexp import CtxexpError, Results
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
+from ctxexp.maths import Curve, Resamples
 from ctxexp.results import Key
-from docs.numbers.marked import marked
-from docs.numbers.planted_gate import planted
 from tests.composed import run_command_line
 from tests.made import results_with, told
 
@@ -43,6 +42,33 @@ def run(seed: int, *, spread: float = 0.01, shift: float = 0.0, layer: int = 3, 
     said = {"n_layers": LAYERS, "measures": MEASURES, "fingerprint": "f", "seed": 0, "bootstrap": R, "title": "m"}
     said |= {"corpus": "text", "resampled": "document", "n_resampled": 200}
     return results_with(curves, replicates=replicates, info=told(**{**said, **info}))
+
+
+def planted(
+    rng: np.random.Generator, unit: str, *, documents: int = 40, shift: float = 0.0, spread: float = 0.05
+) -> list[Results]:
+    """Two runs over one text of documents of 5 sentences, resampled by `unit` with the code of every run.
+
+    Sentences' scores of the second differ by an effect of their document (normal, of `spread`), half as much by one of
+    their own, and by `shift` in layer 3.
+    """
+    document = np.repeat(np.arange(documents), 5)
+    n = len(document)
+    draws = Resamples.of_clusters(document if unit == "document" else np.arange(n), 500, np.random.default_rng(0))
+    curves: list[dict[str, np.ndarray]] = [{}, {}]
+    replicates: list[dict[str, np.ndarray]] = [{}, {}]
+    for key in ("anisotropy/mean_cosine", "self_similarity/share_of_room"):
+        scores = 0.4 + 0.1 * rng.normal(size=(LAYERS, n))
+        effect = rng.normal(size=(LAYERS, documents))[:, document] + 0.5 * rng.normal(size=(LAYERS, n))
+        effect = spread * effect
+        effect[3] += shift
+        for i, own in enumerate((scores, scores + effect)):
+            value = own.mean(axis=1)
+            influence = np.stack([draws.by_block(row) for row in (own - value[:, None]) / n])
+            curves[i][key], replicates[i][key] = value, draws.of(Curve(value, influence))
+    said = {"n_layers": LAYERS, "measures": MEASURES, "fingerprint": "planted", "seed": 0, "bootstrap": 500}
+    info = told(**said, title="planted", corpus="text", resampled=unit, n_resampled=draws.units.n)
+    return [results_with(c, replicates=r, info=info) for c, r in zip(curves, replicates, strict=True)]
 
 
 @pytest.mark.nightly
@@ -235,7 +261,6 @@ def test_planted_drifts_are_found_and_rounding_is_not(tmp_path: Path) -> None:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    from docs.numbers.drift import DRIFTS
     from tests.shipped import mini, polysemy
 
     os.environ["CTXEXP_CACHE"] = str(tmp_path)
@@ -244,16 +269,31 @@ def test_planted_drifts_are_found_and_rounding_is_not(tmp_path: Path) -> None:
     corpus = ctxexp.Corpus("part", polysemy().sentences[:70])
 
     def measured(change: Callable[[Any], Any]) -> Results:
-        encoder = ctxexp.from_transformers(change(copy.deepcopy(base)), tokenizer)
+        model = copy.deepcopy(base)
+        change(model)
+        encoder = ctxexp.from_transformers(model, tokenizer)
         return ctxexp.measure(encoder, corpus, options=["min_contexts=3", "bootstrap=300"], progress=False)
 
     def diff(a: Results, b: Results, margin: float = MARGIN) -> Gate:
         return compared(a, b, margin=margin, independent_sentences=True)  # each was written by itself
 
-    plain = measured(lambda model: model)
+    def swap_layers(model: Any) -> None:
+        layers = model.encoder.layer
+        layers[1], layers[2] = layers[2], layers[1]
+
+    plain = measured(bool)
     wrong = ("two layers swapped", "a norm's weights 1", "a norm left out")
-    kinds = (*wrong, "bfloat16", "int8, dynamic")
-    changed = {what: measured(DRIFTS[what]) for what in kinds}
+    drifts: dict[str, Callable[[Any], Any]] = {
+        "two layers swapped": swap_layers,
+        "a norm's weights 1": lambda model: model.encoder.layer[-1].output.LayerNorm.weight.data.fill_(1.0),
+        "a norm left out": lambda model: setattr(model.encoder.layer[0].output, "LayerNorm", torch.nn.Identity()),
+        "bfloat16": lambda model: model.to(torch.bfloat16).float(),
+        "int8, dynamic": lambda model: torch.ao.quantization.quantize_dynamic(  # type: ignore[no-untyped-call]
+            model, {torch.nn.Linear}, torch.qint8, inplace=True
+        ),
+    }
+    kinds = tuple(drifts)
+    changed = {what: measured(change) for what, change in drifts.items()}
     found = {what: diff(plain, results) for what, results in changed.items()}
     moved = {what: len(gate.outside) for what, gate in found.items()}
     assert [what for what in kinds if moved[what]] == [*wrong], moved
@@ -261,23 +301,3 @@ def test_planted_drifts_are_found_and_rounding_is_not(tmp_path: Path) -> None:
     assert diff(plain, changed["int8, dynamic"], margin=1e-3).outside  # smaller margins find these
     assert diff(plain, changed["bfloat16"], margin=1e-5).outside
     assert not diff(plain, plain, margin=0).outside
-
-
-def test_what_the_readme_says_of_planted_drifts_its_table_shows() -> None:
-    from docs.numbers.drift import MARK, README
-
-    _, _, *lines = marked(README, MARK).splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    verdicts = {(model, what): verdict.split(" ")[0] for model, what, verdict, *_ in rows}
-    assert {model for model, _ in verdicts} == {"bert", "gpt2", "minilm"}
-    for (model, what), verdict in verdicts.items():
-        if what in ("two layers swapped", "a norm's weights 1", "a norm left out", "norms' epsilon 0.1"):
-            assert verdict == "moved", (model, what)
-        elif what in ("itself", "float16", "bfloat16", "norms' epsilon 1e-5"):
-            assert verdict == "held", (model, what)
-    assert verdicts["gpt2", "int8, dynamic"] == "held"
-    cells = {(model, what): (below, least) for model, what, _, below, least, *_ in rows}
-    assert all(float(cells[model, "bfloat16"][0]) > 5e-5 for model in ("bert", "gpt2", "minilm"))
-    for (model, what), (below, least) in cells.items():
-        assert (0 if below == "nowhere" else float(below)) <= float(least), (model, what)
-        assert (verdicts[model, what] == "held") == (float(least) <= MARGIN), (model, what)

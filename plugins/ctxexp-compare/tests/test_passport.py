@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,24 +14,131 @@ from ctxexp_compare.passport.match import Passport, make_passport
 from ctxexp_compare.passport.report import describe
 
 import ctxexp
-from ctxexp.command import registry
+from ctxexp.command import Built, configured, registry
+from ctxexp.datasets import tokenizer
 from ctxexp.errors import DataError, ModelError
 from ctxexp.models import TokenStates
-from docs.numbers.marked import marked
-from docs.numbers.passports import (
-    KINDS,
-    LAST,
-    PLANTED,
-    TEXTS,
-    WHOLE,
-    before,
-    is_named,
-    nulls,
-    planted_table,
-    states_of,
-)
 
-PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "identify-a-layer.md"
+TEXTS = ["The bank of the river was unbelievably wet.", "A bank lent us money.", "We sat on the bank, quietly."]
+LAST = 4
+Plant = Callable[[TokenStates], np.ndarray]
+
+
+def layers(*numbers: int) -> Plant:
+    return lambda s: s.layers[list(numbers)]
+
+
+def with_last(change: Callable[[TokenStates], np.ndarray]) -> Plant:
+    return lambda s: np.concatenate([s.layers[:LAST], change(s)[None]])
+
+
+def before(s: TokenStates) -> np.ndarray:
+    assert s.before_norm is not None
+    return s.before_norm
+
+
+def normed(s: TokenStates, *numbers: int) -> np.ndarray:
+    assert s.normed is not None
+    return np.asarray(s.normed[list(numbers)])
+
+
+def unit(x: np.ndarray) -> np.ndarray:
+    return np.asarray(x / np.linalg.norm(x, axis=-1, keepdims=True))
+
+
+def noise(x: np.ndarray, share: float) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=x.shape)
+    return np.asarray(x + share * unit(z) * np.linalg.norm(x, axis=-1, keepdims=True))
+
+
+WHOLE = "layers 0 to 4 here are hidden_states[0] to hidden_states[4]"
+PLANTED: dict[str, tuple[Plant, str]] = {  # the vectors, and a part of the sentence that names them
+    "as it is": (lambda s: s.layers, WHOLE),
+    "input layer missing": (
+        layers(1, 2, 3, 4),
+        "layers 0 to 3 here are hidden_states[1] to hidden_states[4]; layer 0 is missing",
+    ),
+    "two missing": (
+        layers(2, 3, 4),
+        "layers 0 to 2 here are hidden_states[2] to hidden_states[4]; layers 0 and 1 are missing",
+    ),
+    "last missing": (
+        layers(0, 1, 2, 3),
+        "layers 0 to 3 here are hidden_states[0] to hidden_states[3]; layer 4 is missing",
+    ),
+    "both ends missing": (
+        layers(1, 2, 3),
+        "layers 0 to 2 here are hidden_states[1] to hidden_states[3]; layers 0 and 4 are missing",
+    ),
+    "gap": (layers(0, 1, 3, 4), "layers 2 to 3 here are hidden_states[3] to hidden_states[4]; layer 2 is missing"),
+    "every other": (
+        layers(0, 2, 4),
+        "layer 1 here is hidden_states[2]; layer 2 here is hidden_states[4]; layers 1 and 3 are missing",
+    ),
+    "one layer": (layers(2), "layer 0 here is hidden_states[2]; layers 0, 1, 3 and 4 are missing"),
+    "reversed": (layers(4, 3, 2, 1, 0), "layer 0 here is hidden_states[4]; layer 1 here is hidden_states[3]"),
+    "two swapped": (layers(0, 2, 1, 3, 4), "layer 1 here is hidden_states[2]; layer 2 here is hidden_states[1]"),
+    "one twice": (layers(0, 1, 1, 3, 4), "layer 2 here is hidden_states[1]; layers 3 to 4"),
+    "no final norm": (with_last(before), "layer 4 here is hidden_states[4] before the final norm"),
+    "only the last, unnormed": (
+        lambda s: before(s)[None],
+        "layer 0 here is hidden_states[4] before the final norm; layers 0 to 3 are missing",
+    ),
+    "final norm on every layer": (
+        lambda s: normed(s, 0, 1, 2, 3),
+        "layers 0 to 3 here are hidden_states[0] to hidden_states[3] after the final norm; layer 4 is missing",
+    ),
+    "final norm on a middle layer": (
+        lambda s: np.concatenate([s.layers[:2], normed(s, 2), s.layers[3:]]),
+        "layer 2 here is hidden_states[2] after the final norm",
+    ),
+    "off by one and no final norm": (
+        lambda s: np.concatenate([s.layers[1:LAST], before(s)[None]]),
+        "layer 3 here is hidden_states[4] before the final norm; layer 0 is missing",
+    ),
+    "rows of length 1": (lambda s: unit(s.layers), f"{WHOLE}, scaled to length 1"),
+    "last row-normalized": (
+        with_last(lambda s: unit(s.layers[LAST])),
+        "layer 4 here is hidden_states[4], scaled to length 1",
+    ),
+    "unnormed and scaled": (
+        with_last(lambda s: unit(before(s))),
+        "layer 4 here is hidden_states[4] before the final norm, scaled to length 1",
+    ),
+    "tokens first": (lambda s: s.layers.transpose(1, 0, 2), f"{WHOLE}; its axes are tokens, layers, columns"),
+    "columns before tokens": (lambda s: s.layers.transpose(0, 2, 1), f"{WHOLE}; its axes are layers, columns, tokens"),
+    "columns first": (lambda s: s.layers.transpose(2, 1, 0), f"{WHOLE}; its axes are columns, tokens, layers"),
+    "tokens, columns, layers": (
+        lambda s: s.layers.transpose(1, 2, 0),
+        f"{WHOLE}; its axes are tokens, columns, layers",
+    ),
+    "the other memory order": (
+        lambda s: np.ascontiguousarray(s.layers.transpose(0, 2, 1)).reshape(s.layers.shape),
+        f"{WHOLE}; tokens and columns were read in the other memory order",
+    ),
+    "transposed and off by one": (
+        lambda s: s.layers[1:].transpose(1, 0, 2),
+        "layers 0 to 3 here are hidden_states[1] to hidden_states[4]; layer 0 is missing; its axes are tokens, layers",
+    ),
+    "rows a token late": (lambda s: np.roll(s.layers, 1, axis=1), f"{WHOLE}; row 1 here is token 0"),
+    "rows a token early": (lambda s: np.roll(s.layers, -1, axis=1), f"{WHOLE}; row 0 here is token 1"),
+    "words": (
+        lambda s: np.stack([s.layers[:, a : a + n].mean(axis=1) for a, n in s.words.tolist()], axis=1),
+        f"{WHOLE}; rows are words",
+    ),
+    "rounding of one percent": (lambda s: noise(s.layers, 0.01), f"{WHOLE} (rows differ by 0.0"),
+    "another model's": (
+        lambda s: np.random.default_rng(1).normal(size=s.layers.shape),
+        "layer 0 here is no hidden state of this checkpoint (nearest: ",
+    ),
+}
+
+
+def states_of(model: str, *options: str) -> list[TokenStates]:
+    """The token states of the texts."""
+    encoder = Built(configured(model, options=list(options))).encoder
+    return [encoder.token_states(tokenizer("english")(text)) for text in TEXTS]
 
 
 @pytest.fixture(scope="module")
@@ -47,27 +155,18 @@ def bert() -> list[TokenStates]:
 def test_planted_faults_are_named(name: str, gpt2: list[TokenStates]) -> None:
     plant, expected = PLANTED[name]
     found = make_passport([plant(s) for s in gpt2], gpt2)
-    if found.arrangement.rows == "words" and name != "words":
-        pytest.fail("read as words")
+    assert (found.arrangement.rows == "words") == (name == "words")
     assert expected in describe(found)
+    assert _is_clean(found) == (name in ("as it is", "rounding of one percent"))
 
 
-def test_every_kind_is_planted_and_only_the_whole_passes_plainly(gpt2: list[TokenStates]) -> None:
-    assert len(PLANTED) == 30
-    plain = [n for n, (plant, _) in PLANTED.items() if _is_clean(make_passport([plant(s) for s in gpt2], gpt2))]
-    assert plain == ["as it is", "rounding of one percent"]
-
-
-def test_the_page_s_tables_are_those_of_the_script(gpt2: list[TokenStates]) -> None:
-    """All 30 are named, and nothing where there is nothing to name; the small form of the script's nulls."""
-    written = marked(PAGE, "passports")
-    assert sorted(name for names in KINDS.values() for name in names) == sorted(PLANTED)
-    assert all(is_named(name, gpt2) for name in PLANTED)
-    assert written.startswith(planted_table(gpt2))
-    rows = [line.strip("| ").split(" | ") for line in written.rpartition("named all the same")[2].splitlines()[2:]]
-    assert len(rows) == 3
-    assert all(int(layers.replace(",", "")) >= 50 and named.strip() == "0" for _, layers, named in rows)
-    assert [named for _, _, named in nulls(gpt2, 10)] == [0, 0, 0]
+def test_nothing_is_named_where_there_is_nothing(gpt2: list[TokenStates]) -> None:
+    """Random numbers, shuffled columns, an untrained network of the same shape."""
+    rng = np.random.default_rng(0)
+    order = rng.permutation(gpt2[0].layers.shape[2])
+    untrained = [s.layers for s in states_of("gpt2", "weights=untrained")]
+    for vectors in ([rng.normal(size=s.layers.shape) for s in gpt2], [s.layers[:, :, order] for s in gpt2], untrained):
+        assert all(one.layer is None for one in make_passport(vectors, gpt2).layers)
 
 
 def _is_clean(found: Passport) -> bool:

@@ -1,0 +1,165 @@
+"""The numbers that parts keep of what was measured, where that is more than a file of a sweep's summary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from ctxexp_measures.calibration.league.standings import measure_of, paired_interval
+from ctxexp_measures.senses.components.figure import DECIMALS
+
+import ctxexp
+from ctxexp import Results
+from docs.numbers.part import polysemy
+from docs.numbers.tables import COMPARISONS, PENALTY_CURVES, TRANSFORMS, USAGES
+
+LEAGUE = ["model", "transform", "average", "gain", "gain_ci_low", "gain_ci_high"]
+COMPARED = ["measure", "run_a", "layer_a", "run_b", "layer_b", "adjusted", "adjusted_low", "adjusted_high"]
+
+
+def table_1(summary: Path) -> pd.DataFrame:
+    """The rows that the sweep measured, not those of the paper."""
+    numbers = pd.read_csv(summary / "table_1.csv")
+    return numbers[numbers.source == "measured"].round(4).astype({"layer": int})
+
+
+def league(summary: Path) -> pd.DataFrame:
+    """Each model's last layer."""
+    numbers = pd.read_csv(summary / "table_league.csv")
+    rows = numbers[(numbers.vectors == "last layer") & numbers["transform"].isin(["none", *TRANSFORMS])]
+    return rows[LEAGUE].round(2).reset_index(drop=True)
+
+
+def distil(made: Path) -> pd.DataFrame:
+    """A row a model and way."""
+    parts = [pd.read_csv(file).assign(model=file.parent.name) for file in sorted(made.glob("*/distil.csv"))]
+    return pd.concat(parts, ignore_index=True).round(4)
+
+
+def multiverse(summary: Path) -> pd.DataFrame:
+    """The specifications, and behind them the joint statistics, which have no verdict."""
+    tables = (pd.read_csv(summary / f"table_{name}.csv") for name in ("multiverse", "multiverse_joint"))
+    return pd.concat(tables, ignore_index=True).round(4)
+
+
+def probe(folder: Path) -> pd.DataFrame:
+    """What the probe wrote into subfolders, whose names are the networks'; the layer "0-2" is that of the mix."""
+    files = sorted(folder.glob("*/probe.csv"))
+    tables = [pd.read_csv(file, dtype={"layer": str}).assign(network=file.parent.name) for file in files]
+    return pd.concat(tables).round(6)
+
+
+def two_spaces(folder: Path) -> pd.DataFrame:
+    """Each pair of places once, the measures that are shown."""
+    numbers = pd.read_csv(folder / "compare.csv")
+    of_a, of_b = (list(zip(numbers[f"run_{s}"], numbers[f"layer_{s}"], strict=True)) for s in "ab")
+    place = {pair: i for i, pair in enumerate(dict.fromkeys(of_a))}
+    is_first = np.array([place[a] < place[b] for a, b in zip(of_a, of_b, strict=True)])
+    return numbers[is_first & numbers.measure.isin(COMPARISONS).to_numpy()][COMPARED].round(4)
+
+
+def by_class(summary: Path) -> pd.DataFrame:
+    """Each run's and measure's last layer."""
+    numbers = pd.read_csv(summary / "table_by_class.csv")
+    last = numbers.groupby(["model", "corpus", "measure"]).layer.transform("max")
+    return numbers[numbers.layer == last].round(DECIMALS).reset_index(drop=True)
+
+
+def contrastive(mlruns: Path) -> pd.DataFrame:
+    """A row a run: model, transform, Spearman x 100 in the last layer, and its gain over the plain mini's on the same
+    resamples of pairs."""
+    runs = [one for one in ctxexp.runs(mlruns).values() if measure_of(one, "sts")]
+    named = [(_network(one), one.info.transform.name, one) for one in runs]
+    (plain,) = [one for name, transform, one in named if (name, transform) == ("the mini", "none")]
+    last = plain.n_layers - 1
+    rows = []
+    for name, transform, one in named:
+        values = one.frame[(one.frame.measure == "sts") & (one.frame.statistic == "all") & (one.frame.layer == last)]
+        row = values.iloc[0]
+        rows.append((name, transform, row.value, row.low, row.high, *paired_interval(one, plain, last)[0]))
+    columns = ["model", "transform", "spearman", "low", "high", "gain_low", "gain_high"]
+    return pd.DataFrame(rows, columns=columns).round(3).sort_values(["model", "transform"])
+
+
+def _network(results: Results) -> str:
+    place = str(results.info.model.details.get("checkpoint", ""))
+    if results.info.model.name == "bert":
+        return "untrained" if results.info.model.weights.startswith("untrained") else "the mini"
+    return "contrastive, from untrained weights" if "untrained" in place else "contrastive, from the mini"
+
+
+def usages(mlruns: Path) -> pd.DataFrame:
+    """A row a measure, model, corpus, task, statistic and layer."""
+    parts = []
+    for results in reversed(ctxexp.runs(mlruns).values()):  # the oldest first
+        model, corpus = results.info.model, results.info.corpus.name
+        for measure, about in results.info.measures.items():
+            if about.name in USAGES:
+                rows = results.frame[results.frame.measure == measure]
+                rows = rows[rows.statistic.isin(USAGES[about.name])]
+                rows = rows[["task", "statistic", "layer", "value", "low", "high"]].round(DECIMALS)
+                for name, value in (("corpus", corpus), ("model", model.name), ("dtype", model.dtype)):
+                    rows.insert(0, name, value)
+                parts.append(rows.assign(measure=about.name))
+    return pd.concat(parts, ignore_index=True)
+
+
+def points(mlruns: Path) -> pd.DataFrame:
+    """A row a model, point and layer: context and its parts, self-similarity and what it is made of."""
+    return pd.concat(_points(summary) for summary in sorted(mlruns.glob("results/*/summary"))).round(4)
+
+
+def _points(summary: Path) -> pd.DataFrame:
+    components = pd.read_csv(summary / "table_what_is_context.csv")
+    curves = pd.read_csv(summary / "comparison.csv")
+    shown = curves.statistic.isin(("share_of_room", "raw", "baseline", "adjusted"))
+    curves = curves[(curves.measure == "self_similarity") & shown]
+    wide = curves.pivot_table(index=["run", "layer"], columns="statistic", values=["value", "low", "high"])
+    wide.columns = [f"self_similarity_{statistic}_{kind}" for kind, statistic in wide.columns]
+    joined = components.merge(wide.reset_index().rename(columns={"run": "model"}), on=["model", "layer"])
+    point = joined.model.str.extract(r"\b(attention|mlp)\b")[0].fillna("residual")
+    model = joined.model.str.extract(r"^(\w+(?: \(untrained\))?)")[0]
+    filled = ctxexp.load(next(summary.parent.glob("*/results.json")).parent).info.mix.mark
+    return joined.assign(model=model, point=point, filled=filled).drop(columns=["corpus", "words"])
+
+
+def penalty(minis: Path) -> pd.DataFrame:
+    """A row a model, penalty (0, 1, untrained), curve and x (layer, or step of the held-out loss): the last checkpoint
+    of each training, and the first as the untrained control, on the embedded sentences."""
+    tables = []
+    for model in ("bert", "gpt2"):
+        for weight in ("0", "1", "untrained"):
+            run = minis / f"{model}-context_penalty={weight.replace('untrained', '0')}"
+            losses = pd.read_csv(run / "held_out.csv")
+            checkpoint = run / "checkpoints" / f"step{losses.step.max() if weight != 'untrained' else 0}"
+            metrics = ["anisotropy", "self_similarity", "intra_sentence_similarity"]
+            frame = ctxexp.measure(str(checkpoint), polysemy(), metrics=metrics, progress=False).frame
+            curves = frame.assign(curve=frame.measure + "/" + frame.statistic, x=frame.layer)
+            of_curves = curves[curves.curve.isin(PENALTY_CURVES)]
+            losses = losses.assign(curve="held-out loss").rename(columns={"step": "x", "loss": "value"})
+            for table in (of_curves, *([losses] if weight != "untrained" else [])):
+                tables.append(table.assign(model=model, penalty=weight))
+    columns = ["model", "penalty", "curve", "x", "value", "low", "high"]
+    return pd.concat(tables, ignore_index=True)[columns].round(4)
+
+
+def interval_coverage(made: Path) -> pd.DataFrame:
+    """A row a world, curve and layer: of how many draws' intervals what share held the mean over draws and the value of
+    the whole text, and how wide they were over 3.92 standard deviations of the value."""
+    draws = pd.concat([pd.read_csv(path) for path in sorted(made.rglob("*.csv"))])
+    rows = []
+    for (world, curve, layer), of_curve in draws.groupby(["world", "curve", "layer"], sort=False):
+        if curve.startswith("sts/") != world.startswith("pairs") or ("centred" in curve and curve.endswith("step")):
+            continue
+        mine = of_curve[of_curve.draw >= 0].drop_duplicates("draw")
+        if not len(mine):
+            continue
+        whole, mean, sd = of_curve[of_curve.draw < 0].value, mine.value.mean(), mine.value.std(ddof=1)
+        held = [float(((mine.low <= truth) & (truth <= mine.high)).mean()) for truth in (mean, *whole[:1])]
+        rows.append(
+            {"world": world, "curve": curve, "layer": layer, "draws": len(mine), "mean": held[0]}
+            | {"whole": held[1] if len(held) > 1 else np.nan, "width": (mine.high - mine.low).mean() / (3.92 * sd)}
+            | {"off": (mean - whole.iloc[0]) / sd if len(whole) else np.nan}
+        )
+    return pd.DataFrame(rows).round(4)

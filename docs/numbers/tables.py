@@ -1,0 +1,376 @@
+"""The tables that pages show of kept numbers: a function of a CSV's rows each, which gives Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pandas as pd
+from ctxexp_measures.senses.by_class.figure import COMPONENTS, SELF_SIMILARITY, SENSE_SEPARATION
+from ctxexp_measures.senses.components.figure import below_zero
+from ctxexp_measures.words.table_1 import HEADINGS, cell
+from ctxexp_papers.first_word.effects import AS_TOKENIZED, METRICS
+from ctxexp_papers.first_word.table import share as layers_near_zero
+from ctxexp_papers.first_word.words import interval as effect
+from ctxexp_papers.first_word.words import largest, number
+
+from ctxexp.report import decimal
+from docs.numbers.part import interval, markdown, one_run_each, share
+
+LINKS = (
+    "own_pmi", "own_pmi_within", "log_p_within", "counted_pmi_given_log_p", "counted_pmi_given_log_p_within",
+    "second_order_given_frequency",
+)  # fmt: skip
+TRANSFORMS = ("center", "whitening", "flow")
+COMPARISONS = {"cka": "CKA", "mutual_knn": "mutual nearest neighbours"}
+CLASSES = {
+    SENSE_SEPARATION.name: ("sense separation", ("pos", "pieces"), ".3f"),
+    COMPONENTS.name: ("context", ("pos", "frequency", "pieces"), ".0%"),
+    SELF_SIMILARITY.name: ("self-similarity", ("pos", "pieces"), ".3f"),
+}
+CLASS_NAMES = {"pos": "{}", "frequency": "{} occurrences", "pieces": "{} tokens"}
+FIRST_WORD_MODEL = "smollm2"  # whose values stand in the table; of others what moves most
+CONTRASTIVE = ("the mini", "contrastive, from the mini", "untrained", "contrastive, from untrained weights")
+USAGES = {
+    "wic": ("accuracy", "form", "position"),
+    "semantic_change": ("apd_spearman", "prt_spearman", "jsd_spearman", "apd_adjusted_spearman", "apd_changed"),
+}
+POINTS = ("residual", "attention", "mlp")
+PENALTY_CURVES = ("anisotropy/mean_cosine", "self_similarity/share_of_room")
+COVERAGE_WORLDS = {"sts": "sentences", "planted": "documents"}
+COVERAGE_NAMES = {
+    "anisotropy": "anisotropy", "self_similarity": "self-similarity",
+    "intra_sentence_similarity": "intra-sentence similarity", "max_explainable_variance": "explainable variance",
+    "max_explainable_variance_centred": "the same, centred", "sts": "STS Spearman", "mean_cosine": "", "all": "",
+    "raw": ", raw", "adjusted": ", adjusted", "share_of_room": ", share of the room",
+    "step": ", share: step from the layer below",
+}  # fmt: skip
+
+
+def ends(name: str) -> tuple[str, str]:
+    """The columns of an interval that are named after the value's."""
+    return f"{name}_low", f"{name}_high"
+
+
+def percent(row: pd.Series, name: str = "context") -> str:
+    """A share with its interval: `35.7% [35.4, 36.0]`."""
+    value, low, high = (round(100 * row[column], 1) for column in (name, *ends(name)))
+    return f"{value:z.1f}% [{low:z.1f}, {high:z.1f}]"
+
+
+def grid(
+    numbers: pd.DataFrame,
+    row: str,
+    column: str,
+    one: Callable[[Any], str],
+    rows: Iterable[str] = (),
+    columns: Iterable[str] = (),
+) -> list[list[str]]:
+    """A row and a column a value of these columns (by default in their order); empty where there is no number."""
+    by = {(at[row], at[column]): one(at) for _, at in numbers.iterrows()}
+    columns = [*columns] or numbers[column].unique()
+    return [[str(r), *(by.get((r, c), "") for c in columns)] for r in [*rows] or numbers[row].unique()]
+
+
+def softmax_link(numbers: pd.DataFrame) -> str:
+    """A row a correlation; of each model its interval, and the middle 95% of chance where there is one."""
+
+    def one(row: pd.Series) -> str:
+        has_chance = pd.notna(row.chance_low)
+        return interval(row) + (f"; chance {row.chance_low:.2f} to {row.chance_high:.2f}" if has_chance else "")
+
+    rows = [[f"`{name}`", *cells] for name, *cells in grid(numbers, "statistic", "model", one, LINKS)]
+    models = [str(model) for model in numbers.model.unique()]
+    return markdown(["correlation", *models], rows) + one_run_each(models)
+
+
+def table_1(numbers: pd.DataFrame) -> str:
+    """A row a model and layer, a column a benchmark with its coverage in the heading (the first row's: the text gives
+    the vocabulary, whatever the model)."""
+    first = numbers.iloc[0]
+    headings = [f"{title} ({first[f'{name}_covered']:.0%})" for name, title in HEADINGS.items()]
+    rows = [[f"{row.model}, {row.layer}", *(cell(row[name]) for name in HEADINGS)] for _, row in numbers.iterrows()]
+    table = markdown(["model, layer", *headings], rows, ruler=["---", *["---:"] * len(headings)])
+    return table + one_run_each(numbers.model, intervals=False)
+
+
+def label_probe(numbers: pd.DataFrame) -> str:
+    """Of each probe the layers 0, the most selective and the last; then what no layer changes."""
+    head = ["probe", "layer", "accuracy", "control task", "selectivity", "words held out", "words alone", "untrained"]
+    rows = []
+    for model, of_model in numbers.groupby("model", sort=False):
+        best = of_model.adjusted.idxmax()
+        for at in dict.fromkeys([of_model.index[0], best, of_model.index[-1]]):
+            row = of_model.loc[at]
+            layer = f"{row.layer}{', the most selective' if at == best else ''}"
+            selectivity = interval(row, "adjusted", ".3f", ends("adjusted"))
+            others = [
+                "" if pd.isna(row[key]) else f"{row[key]:.3f}" for key in ("held_out_words", "alone", "untrained")
+            ]
+            rows.append([str(model), layer, f"{row.raw:.3f}", f"{row.baseline:.3f}", selectivity, *others])
+    return markdown(head, rows) + one_run_each(numbers.model)
+
+
+def league(numbers: pd.DataFrame) -> str:
+    """A row a model: the raw Spearman and what each transform gains."""
+
+    def one(row: pd.Series) -> str:
+        gain = f"{row.gain:+.2f} [{row.gain_ci_low:.2f}, {row.gain_ci_high:.2f}]"
+        return gain if row["transform"] != "none" else f"{row.average:.2f}"
+
+    names = ["none", *TRANSFORMS]
+    table = markdown(["", *(f"`{name}`" for name in names)], grid(numbers, "model", "transform", one, (), names))
+    return table + one_run_each(numbers.model, intervals=False)
+
+
+def distil(numbers: pd.DataFrame) -> str:
+    """A row a model and way; speeds as multiples of the model's own, since they were taken side by side."""
+    rows = []
+    for model, of in numbers.groupby("model", sort=False):
+        own = of[of.way == "the model"].iloc[0]
+        for _, one in of.iterrows():
+            kept = f"{one.kept:.0%} [{one.kept_low:.0%}, {one.kept_high:.0%}]"
+            speed = f"{one.words_per_second / own.words_per_second:.0f}"
+            size = f"{one.bytes_kept / 1e6:.1f}"
+            rows.append([f"`{model}`", str(one.way), size, speed, interval(one, "spearman", ".1f"), kept])
+    head = ["model", "sentence vectors of", "MB", "speed, the model's = 1", "Spearman x 100", "of the model's"]
+    return markdown(head, rows)
+
+
+def multiverse(numbers: pd.DataFrame) -> str:
+    """Two tables: the joint statistics against chance, and in how many ways the measures fall and rise."""
+    joint = []
+    for _, row in numbers[numbers.verdict.isna()].iterrows():
+        is_effect = row["name"] == "median effect"
+        value, expected = (decimal(x, 3, sign=True) if is_effect else f"{x:.0%}" for x in (row.value, row.expected))
+        joint.append([row["name"], value, row.null, expected, "" if pd.isna(row.p) else f"{row.p:.3f}"])
+    verdicts = ["falls", "rises", "open", "all"]
+    counts = pd.crosstab(numbers.definition, numbers.verdict, margins=True, margins_name="all")[verdicts]
+    ways = [[str(definition), *map(str, of)] for definition, *of in counts.itertuples()]
+    head = ["all ways together", "value", "chance", "expected of it", "p"]
+    return f"{markdown(head, joint)}\n\n{markdown(['ways, by definition', *verdicts], ways)}"
+
+
+def probe(numbers: pd.DataFrame) -> str:
+    """A row a score, a column a network, whose learnt mix stands below."""
+
+    def one(row: pd.Series) -> str:
+        value, low, high = map(share, (row.accuracy, row.ci_low, row.ci_high))
+        return f"{value} [{low}, {high}]"
+
+    mixes = [name for name in numbers if name.startswith("s_") and not name.endswith("_sd")]
+    shares = [", ".join(share(row[s], 2) for s in mixes) for _, row in numbers[numbers.use == "mix"].iterrows()]
+    numbers = numbers.assign(score=numbers.use.where(numbers.use != "frozen", "layer " + numbers.layer))
+    networks = [str(network) for network in numbers.network.unique()]
+    rows = [*grid(numbers, "score", "network", one), ["shares of the mix, by layer", *shares]]
+    return markdown(["accuracy", *networks], rows)
+
+
+def split_words(numbers: pd.DataFrame) -> str:
+    """Of each model the layer in which most split words are recovered."""
+    head = ["model", "words", "layer of most", "split", "mismatched", "gain", "alone", "in one piece", "chance"]
+    rows = []
+    for model, of_model in numbers.groupby("model", sort=False):
+        split = of_model[of_model.condition == "split"]
+        layer = split.layer[split.share.idxmax()]
+        at = of_model[of_model.layer == layer].set_index("condition")
+        shown = ("split", "mismatched", "gain", "alone", "whole")
+        cells = [interval(at.loc[name], "share", ".0%") if name in at.index else "" for name in shown]
+        rows.append([f"`{model}`", str(split.words.iloc[0]), str(layer), *cells, f"{split.chance.iloc[0]:.1%}"])
+    return markdown(head, rows) + one_run_each(numbers.model)
+
+
+def two_spaces(numbers: pd.DataFrame) -> str:
+    """By each measure the most alike layers of two models, and the two layers of one model that the measures disagree
+    most on."""
+    keys = ["run_a", "layer_a", "run_b", "layer_b"]
+    by_measure = {name: numbers[numbers.measure == name].set_index(keys) for name in COMPARISONS}
+    chosen = {
+        f"most alike of two models by {title}": by_measure[name].query("run_a != run_b").adjusted.idxmax()
+        for name, title in COMPARISONS.items()
+    }
+    one, other = (of.query("run_a == run_b").adjusted for of in by_measure.values())
+    chosen["the measures disagree most of one model"] = (one - other).abs().idxmax()
+    rows = [
+        [what, f"{at[0]} {at[1]}, {at[2]} {at[3]}"]
+        + [interval(of.loc[at], "adjusted", ".2f", ends("adjusted")) for of in by_measure.values()]
+        for what, at in chosen.items()
+    ]
+    return markdown(["", "layers", *COMPARISONS.values()], rows) + one_run_each([*numbers.run_a, *numbers.run_b])
+
+
+def by_class(numbers: pd.DataFrame) -> str:
+    """Of one text: a row a measure and class, a column a model's last layer."""
+    layers = {str(model): rows.layer.max() for model, rows in numbers.groupby("model", sort=False)}
+    lines = []
+    for measure, (what, kinds, form) in CLASSES.items():
+        for kind in kinds:
+            rows = numbers[(numbers.measure == measure) & (numbers.kind == kind) & numbers.value.notna()]
+            for name, of in rows.groupby("class", sort=False):
+                cells = {str(row.model): interval(row, form=form) for _, row in of.iterrows()}
+                named = ", ".join([CLASS_NAMES[kind].format(name), *of["filled"].dropna().unique()])
+                lines.append([what, named, *(cells.get(model, "") for model in layers)])
+    head = ["", "class", *(f"{model}, layer {layer}" for model, layer in layers.items())]
+    return markdown(head, lines) + one_run_each(numbers.model)
+
+
+def first_word(numbers: pd.DataFrame) -> str:
+    """A row a condition: one model's words in the layer that moves most and the layers near 0, against the paper's
+    level and the length-matched one; its sentences, where these were measured; the other models' moves."""
+    words, sentences = (numbers[numbers.measure == metric] for metric in METRICS)
+    own, shown = (rows[rows.model == FIRST_WORD_MODEL] for rows in (words, sentences))
+    others = [str(model) for model in words.model.unique() if model != FIRST_WORD_MODEL]
+    at, near = int(largest(own).layer), "within .05 of 0"
+    head = ["what stands first", f"layer {at}", f"layers {near}", f"length-matched, layer {at}", near]
+    head += [f"STS-B, layer {int(largest(shown).layer)}"] if len(shown) else []
+    rows = []
+    for condition, curve in own.groupby("condition", sort=False):
+        row = curve[curve.layer == at].iloc[0]
+        cells = [str(condition), number(row.value, METRICS[0]), layers_near_zero(curve.value)]
+        cells += [number(row.matched, METRICS[0]), layers_near_zero(curve.matched)]
+        if len(shown):
+            of = shown[(shown.condition == condition) & (shown.layer == largest(shown).layer)]
+            cells += [number(of.iloc[0].value, METRICS[1]) if len(of) else "as tokenized"]
+        for model in others:
+            moved = words[(words.model == model) & (words.condition == condition)]
+            cells.append("" if condition == AS_TOKENIZED or moved.empty else effect(largest(moved)))
+        rows.append(cells)
+    return markdown([*head, *(f"{model} moves at most by" for model in others)], rows)
+
+
+def contrastive(numbers: pd.DataFrame) -> str:
+    """A row a model, a column a transform; the gain over the mini without any behind each."""
+
+    def one(row: pd.Series) -> str:
+        is_reference = (row.model, row["transform"]) == ("the mini", "none")
+        gain = "" if is_reference else f"; {row.gain_low:+.1f} to {row.gain_high:+.1f}"
+        return interval(row, "spearman", ".1f") + gain
+
+    names = ("none", "whitening", "flow")
+    rows = grid(numbers, "model", "transform", one, CONTRASTIVE, names)
+    return markdown(["model", *names], rows) + one_run_each(numbers.model)
+
+
+def usages(numbers: pd.DataFrame) -> str:
+    """Two tables, a row a run: Word in Context, then semantic change."""
+    wic, change = (numbers[numbers.measure == name] for name in USAGES)
+    pairs, periods = [], []
+    for (model, dtype), rows in wic.groupby(["model", "dtype"], sort=False):
+        values = rows.set_index(["task", "statistic", "layer"]).sort_index()
+        dev = values.loc[("dev", "accuracy")].value
+        best, last = int(dev.idxmax()), int(dev.index.max())
+        places = (("dev", best), ("test", best), ("test", last), ("test", 0))
+        cells = [interval(values.loc[(task, "accuracy", layer)], form=".1%") for task, layer in places]
+        cells += [f"{values.loc[('test', name, 0)].value:.1%}" for name in ("form", "position")]
+        pairs.append([f"`{model}`{'' if dtype == 'float32' else f', {dtype}'}", str(best), *cells])
+    for (model, corpus), rows in change.groupby(["model", "corpus"], sort=False):
+        of = rows[rows.layer == rows.layer.max()].set_index("statistic")
+        cells = [interval(of.loc[f"{name}_spearman"]) for name in ("apd", "prt", "jsd")]
+        periods.append([f"`{model}`", str(corpus), str(rows.layer.max()), *cells, f"{of.loc['apd_changed'].value:.0%}"])
+    heads = (
+        "Word in Context|best layer of the dev pairs|its dev pairs|its test pairs|last layer|layer 0|spelling alone|"
+        "place alone",
+        "semantic change|NorDiaChange's|last layer|correlation by APD|by PRT|by JSD|APD beyond 95% of permuted periods",
+    )
+    tables = [markdown(head.split("|"), rows) for head, rows in zip(heads, (pairs, periods), strict=True) if rows]
+    return "\n\n".join(tables) + one_run_each(numbers.model)
+
+
+def what_is_context(numbers: pd.DataFrame) -> str:
+    """A row a model and text with the context in the first, the highest and the last layer, and its parts there; the
+    sense where it is largest, among ambiguous words."""
+    head = ["model", "text", "context: layer 0", "highest", "its floor", "last layer", "its floor",
+            "of which document", "sentence", "rest", "position, highest above layer 0",
+            "sense of ambiguous words, highest", "below 0"]  # fmt: skip
+
+    def highest(rows: pd.DataFrame, part: str) -> str:
+        top = rows.loc[rows[part].idxmax()]
+        return f"{percent(top, part)} (layer {top.layer})"
+
+    def whole(row: pd.Series, part: str, form: str) -> str:
+        return f"{row[part]:{form}}" if pd.notna(row.get(part)) else ""
+
+    rows = []
+    for (corpus, model), of in numbers[numbers.words == "all"].groupby(["corpus", "model"], sort=False):
+        layers = of.sort_values("layer")
+        first, last, most = layers.iloc[0], layers.iloc[-1], layers.loc[layers.context.idxmax()]
+        position = layers.iloc[1:].position
+        some = numbers[(numbers.words == "ambiguous") & (numbers.corpus == corpus) & (numbers.model == model)]
+        negative = [
+            f"{part} {percent(row, part)} (layer {row.layer})"
+            for _, row in layers.iterrows()
+            for part in below_zero(row.to_dict())
+        ]
+        rows.append(
+            [f"`{model}`", str(corpus), percent(first), highest(layers, "context"), whole(most, "floor", "z.1%")]
+            + [percent(last), whole(last, "floor", "z.1%")]
+            + [whole(last, part, ".0%") for part in ("document", "sentence", "rest")]
+            + [f"{position.max():.0%} (layer {layers.layer[position.idxmax()]})"]
+            + [highest(some, "sense") if len(some) else "", "; ".join(negative)]
+        )
+    return markdown(head, rows) + one_run_each(numbers.model)
+
+
+def training_steps(numbers: pd.DataFrame) -> str:
+    """Each measure's last layer by step; of the first word's length the layer that ends farthest from chance."""
+    steps = sorted(numbers.step.unique())
+    rows = []
+    for (training, measure), of_measure in numbers.groupby(["training", "measure"], sort=False):
+        by_layer = of_measure.pivot(index="layer", columns="step", values="value")
+        layer = by_layer[steps[-1]].abs().idxmax() if measure == "first_word_length" else by_layer.index[-1]
+        values = [decimal(by_layer.loc[layer, step]) for step in steps]
+        rows.append([f"`{training}`", measure.replace("_", " "), str(layer), *values])
+    head = ["training", "measure", "layer", *(f"step {step}" for step in steps)]
+    return markdown(head, rows) + one_run_each(numbers.training)
+
+
+def points(numbers: pd.DataFrame) -> str:
+    """A row a model and point of its blocks."""
+    head = ["model", "point", "context: first layer", "highest", "last layer"]
+    head += ["self-similarity, share of the room above chance: first layer", "last layer", "chance: last layer"]
+    rows = []
+    for model, of_model in numbers.groupby("model", sort=False):
+        for point in POINTS:
+            layers = of_model[of_model.point == point].set_index("layer").sort_index()
+            first, last, top = layers.loc[1], layers.iloc[-1], layers.loc[1:].context.idxmax()
+            alike = [f"{row.self_similarity_share_of_room_value:.2f}" for row in (first, last)]
+            shares = [percent(first), f"{percent(layers.loc[top])} (layer {top})", percent(last)]
+            rows.append([f"`{model}`", point, *shares, *alike, f"{last.self_similarity_baseline_value:.2f}"])
+    bands = ", ".join(numbers.filled.dropna().unique())  # of a text that fills all bands: none
+    said = f"\n\nThe text fills {bands} of word frequency: self-similarity is the mean over these alone."
+    return markdown(head, rows) + said * bool(bands) + one_run_each(numbers.model)
+
+
+def penalty(numbers: pd.DataFrame) -> str:
+    """A row a training, and the untrained control."""
+    head = ["model", "context_penalty", "cosine of unrelated words: mean of layers above 0", "last layer",
+            "self-similarity, share of the room above that: mean of layers above 0", "last layer",
+            "loss on held-out text"]  # fmt: skip
+    rows = []
+    for model, of_model in numbers.groupby("model", sort=False):
+        for weight in ("untrained", "0", "1"):
+            cells = []
+            for curve in PENALTY_CURVES:
+                own = of_model[(of_model.penalty == weight) & (of_model.curve == curve)].set_index("x").sort_index()
+                cells += [f"{own.value.loc[1:].mean():.3f}", interval(own.iloc[-1], form=".3f")]
+            losses = of_model[(of_model.penalty == weight) & (of_model.curve == "held-out loss")].value
+            loss = f"{losses.iloc[-1]:.3f}" if len(losses) else ""
+            rows.append([f"`{model}`", weight, *cells, loss])
+    return markdown(head, rows) + one_run_each(numbers.model)
+
+
+def interval_coverage(numbers: pd.DataFrame) -> str:
+    """A row a curve with each layer's coverage, and the mean width over the right one."""
+    shown = numbers[numbers.world.isin(list(COVERAGE_WORLDS))].copy()
+    shown["held"] = shown.whole.where(shown.world == "sts").fillna(shown["mean"])
+    rows = []
+    for curve in shown.curve.unique():
+        measure, _, statistic = curve.partition("/")
+        cells = [COVERAGE_NAMES[measure] + COVERAGE_NAMES[statistic]]
+        for world in COVERAGE_WORLDS:
+            mine = shown[(shown.world == world) & (shown.curve == curve)].sort_values("layer")
+            cells.append(" ".join(map(share, mine.held)) + (f" ({mine.width.mean():.2f})" if len(mine) else ""))
+        rows.append(cells)
+    draws = {world: sorted(set(shown[shown.world == world].draws)) for world in COVERAGE_WORLDS}
+    heads = [f"{what} ({' or '.join(map(str, draws[world]))} draws)" for world, what in COVERAGE_WORLDS.items()]
+    return markdown(["statistic", *heads], rows)
