@@ -44,7 +44,6 @@ WORDS = ["river", "bank", "money", "water", "house", "days", "seven", "under"]
 POINTS = (
     "mlflow.db",
     "hydra/*/*/multirun.yaml",
-    "hydra/*/*/0/.hydra/config.yaml",
     "results/*/000*/environment.json",
     "results/*/000*/run.json",
     "vectors/tmp-*/layer_00.npy",

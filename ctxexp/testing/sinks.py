@@ -120,36 +120,19 @@ def _digests(folder: Path) -> dict[Path, str]:
     return {path: digest_of(path) for path in folder.rglob("*") if path.is_file()}
 
 
-def _points_of(sink: Sink) -> dict[str, list[tuple[int, float]]] | None:
-    """Layers and values by name, as the sink's destination holds them; None if it can't be read."""
+def _require_held(sink: Sink, results: Results) -> None:
+    """Raise Breach unless a destination that can be read holds each curve's finite values once, at their layers."""
     if (points := sink.read()) is None:
-        return None
+        return
     points_of: dict[str, list[tuple[int, float]]] = {}
     for name, layer, value in points:
-        points_of.setdefault(name, []).append((int(layer), float(value)))
-    return points_of
-
-
-def _require_held(sink: Sink, results: Results) -> None:
-    """Raise Breach unless the destination holds each curve's finite values once, at their layers."""
-    if (points_of := _points_of(sink)) is None:
-        return
+        if math.isfinite(value):
+            points_of.setdefault(name, []).append((int(layer), float(value)))
+    curves = [sorted(points) for points in points_of.values()]
     for key, (curve, _, _) in results.by_key.items():
-        values = {layer: value for layer, value in enumerate(curve.tolist()) if math.isfinite(value)}
-        its_own = [name for name, points in points_of.items() if _meets(points, values)]
-        names = [name for name in its_own if dict(points_of[name]) | values == dict(points_of[name])]
-        twice = [name for name in its_own if len(points_of[name]) > len(dict(points_of[name]))]
-        require(not twice, f"a value of {key} is there twice, under {twice[:1]}")
-        require(names or not its_own, f"{key}: its values are not at their layers; the layer, from 0, is the step")
-        require(names or not values, f"{key}: its values are not there, or not to the last digit")
-        for layer, value in points_of[names[0]] if names else ():
-            number = layer not in values and math.isfinite(value)
-            require(not number, f"{key} is {curve[layer]} at layer {layer}, but there it is {value}, a number")
-
-
-def _meets(points: list[tuple[int, float]], values: Mapping[int, float]) -> bool:
-    """Whether the points are of this curve: two of its values are among them, or its only one."""
-    return bool(values) and len({value for _, value in points} & set(values.values())) >= min(2, len(values))
+        values = [(layer, value) for layer, value in enumerate(curve.tolist()) if math.isfinite(value)]
+        expected = "each finite value once, to the last digit, the layer, from 0, its step"
+        require(not values or values in curves, f"{key}: no name there has its values; expected {expected}")
 
 
 def _results(seed: int, **others: np.ndarray) -> Results:
@@ -203,8 +186,7 @@ def runs_side_by_side(kit: _Runs) -> None:
         sink.finish("FINISHED")
     for sink, own, other in zip(sinks, results, reversed(results), strict=True):
         _require_held(sink, own)
-        values = dict(enumerate(other.curve("alpha").tolist()))
-        mixed = any(_meets(points, values) for points in (_points_of(sink) or {}).values())
+        mixed = {value for _, _, value in sink.read() or ()} & set(other.curve("alpha").tolist())
         require(not mixed, "one run has values of another: keep nothing in the class or the module")
 
 
