@@ -199,7 +199,12 @@ def fit_table(recorded: Mapping[str, Mapping[str, Record]]) -> pd.DataFrame | No
 
     Its first columns are `over` (words or sentences) and `at` (`layer 3`, or a mix).
     """
-    parts = [{"over": over, "at": at, **record} for over, records in recorded.items() for at, record in records.items()]
+    parts = [
+        {"over": over, "at": at, **record}
+        for over, records in recorded.items()
+        for at, record in records.items()
+        if any(map(len, record.values()))
+    ]
     if not parts:
         return None
     import pandas as pd
