@@ -1,6 +1,6 @@
 """Coverage of the intervals of `ctxexp layer` and regret of its choice, in worlds whose truth is planted.
 
-    python benchmarks/layer_choice.py [worlds] [--write docs/how-to/choose-a-layer.md]
+    python benchmarks/layer_choice.py [worlds]
 
 Ten layers, neighbouring ones alike, and the mean of the layers; scores of tasks are normal, or of Student's t with four
 degrees of freedom. Tasks differ in difficulty by far more than layers do. Coverage counts worlds where the chosen layer
@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from ctxexp_compare.layer_choice import winners
 from ctxexp_compare.layer_choice.choice import MEAN, Candidate, ScoreTable, choose
-
-from docs.numbers.marked import write_marked
 
 LAYERS, FEWEST = 10, 50
 DEPTH = np.linspace(0, 1, LAYERS)
@@ -89,7 +86,6 @@ def main(args: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("worlds", type=int, nargs="?", default=500)
     parser.add_argument("--draws", type=int, default=1500, help="behind simultaneous quantiles")
-    parser.add_argument("--write", type=Path, help="a page with the marks of the table")
     options = parser.parse_args(args)
     winners.DRAWS = options.draws
     head = ["world", "tasks", "scores", *(f"against {rival}" for rival in RIVALS), "plain, against mean"]
@@ -100,8 +96,6 @@ def main(args: Sequence[str] | None = None) -> None:
             for heavy in (False, True):
                 lines.append("| " + " | ".join(row(name, tasks, heavy, options.worlds)) + " |")
                 print(lines[-1], flush=True)
-    if options.write:
-        write_marked(options.write, "layer_choice", "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ ELSEWHERE = {
     "measured": "30%",
     "atlas": "40 95%",
     "contrastive": "300",
-    "peers": "5",
+    "precision": "1 5",
     "first word": "100 95%",
     "nulls": "2 200 400 1,000 5,000 5%",
     "interval coverage": "80 130 1.96 .003 .03 .04 .05 .86",

@@ -40,7 +40,7 @@ STEPS: dict[str, Step] = {
     ),
     "multiverse": Part(
         mark="multiverse",
-        page="docs/how-to/how-much-hangs-on-my-choices.md",
+        page="docs/how-to/test-the-papers-claims.md",
         numbers="multiverse.csv",
         commands="python -m ctxexp -m experiment=multiverse",
         kept=collect.multiverse,
@@ -135,7 +135,7 @@ STEPS: dict[str, Step] = {
     ),
     "contrastive": Part(
         mark="contrastive",
-        page="docs/how-to/does-isotropy-help-the-calibration-league.md",
+        page="docs/how-to/calibrate-and-compare-sentences.md",
         numbers="contrastive.csv",
         commands='ctxexp train objective=contrastive folder=trained text="$CORPUS"\n'
         'ctxexp train objective=contrastive contrastive.untrained=true steps=100 folder=untrained text="$CORPUS"\n'
@@ -147,7 +147,7 @@ STEPS: dict[str, Step] = {
     ),
     "distil": Part(
         mark="distil",
-        page="docs/how-to/distil-static-vectors-benchmark-any-vectors.md",
+        page="docs/how-to/word-vectors.md",
         numbers="distil.csv",
         commands='ctxexp distil minilm out=distil/minilm data="$STS"\nctxexp distil bert out=distil/bert data="$STS"',
         made="distil",
@@ -185,7 +185,7 @@ STEPS: dict[str, Step] = {
     ),
     "training_steps": Part(
         mark="training steps",
-        page="docs/how-to/follow-a-model-through-its-training.md",
+        page="docs/how-to/train-and-follow.md",
         numbers="training_steps.csv",
         commands='ctxexp train -m model=bert,gpt2 size=quick tracking=null text="$TEXT"\n'
         "ctxexp steps outputs/minis/bert/checkpoints outputs/minis/gpt2/checkpoints "
@@ -197,7 +197,7 @@ STEPS: dict[str, Step] = {
     ),
     "penalty": Part(
         mark="penalty",
-        page="docs/how-to/train-small-models.md",
+        page="docs/how-to/train-and-follow.md",
         numbers="penalty.csv",
         commands='ctxexp train -m model=bert,gpt2 context_penalty=0,1 size=quick tracking=null text="$TEXT"',
         made="outputs/minis",

@@ -43,7 +43,7 @@ from ctxexp.errors import ConfigError, DataError
 from tests.composed import run_command_line
 from tests.shipped import mini, polysemy
 
-HOW_TO = Path(__file__).parents[3] / "docs" / "how-to" / "ship-a-model-its-card-and-a-gate.md"
+HOW_TO = Path(__file__).parents[3] / "docs" / "how-to" / "choose-and-check-a-model.md"
 
 
 def unchanged(_: object) -> None:
