@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,15 @@ def template(common: Path) -> Path:
 
     database.prepare(common / "template-store")
     return common / "template-store"
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a tiny model of some type (`tests.tiny_models`), made once: tests change copies of it alone."""
+    from tests import tiny_models
+
+    base = tmp_path_factory.mktemp("tiny")
+    return cache(lambda kind: tiny_models.make(kind, base / kind))
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from ctxexp.models.elmo.encoder import ElmoEncoder
 from ctxexp.models.elmo.files import ElmoOptions
+from tests.shipped import huggingface
 
 
 def elmo_options(**changes: Any) -> ElmoOptions:
@@ -117,6 +118,8 @@ def config(kind: str, vocab_size: int) -> Any:
     if kind == "qwen2":
         ends = {"bos_token_id": 0, "eos_token_id": 2}
         return t.Qwen2Config(vocab_size=vocab_size, num_key_value_heads=2, max_position_embeddings=40, **ends, **SHAPE)
+    if kind == "gpt_neox":
+        return t.GPTNeoXConfig(vocab_size=vocab_size, bos_token_id=0, eos_token_id=2, **SHAPE)
     assert kind == "t5"
     return t.T5Config(vocab_size=vocab_size, d_model=16, num_layers=2, num_heads=2, d_kv=8, d_ff=32,
                       decoder_start_token_id=0, pad_token_id=0, eos_token_id=1)  # fmt: skip
@@ -131,6 +134,7 @@ TOKENIZERS = {
     "qwen2": byte_level,
     "llama": sentencepiece,
     "t5": unigram,
+    "gpt_neox": byte_level,
 }
 KINDS = tuple(TOKENIZERS)
 
@@ -157,6 +161,11 @@ def make(kind: str, folder: Path, *, scale: float = 5.0) -> Path:
                 weight.data *= scale
     model.save_pretrained(folder)
     return folder
+
+
+def encoder(folder: Path, **choices: Any) -> Any:
+    """The model of a folder."""
+    return huggingface(checkpoint=str(folder), device="cpu", **choices)
 
 
 SHORT_TEXTS = ["The quick brown fox jumps over the lazy dog.", "The bank by the river agreed.", "naïve dog"]

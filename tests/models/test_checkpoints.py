@@ -7,7 +7,7 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -17,15 +17,14 @@ from huggingface_hub import constants
 from ctxexp.errors import ModelError
 from ctxexp.models import Checkpoint
 from ctxexp.models import transformer as checkpoints
-from tests import tiny_models
 from tests.shipped import bert
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make("bert", tmp_path_factory.mktemp("tiny") / "bert")
+@pytest.fixture
+def tiny(folder: Callable[[str], Path]) -> Path:
+    return folder("bert")
 
 
 @pytest.fixture

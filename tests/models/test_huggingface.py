@@ -19,32 +19,17 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from ctxexp import CtxexpError, Encoder, Sentence
+from ctxexp import CtxexpError, Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.models import resolve_device
 from ctxexp.models.transformer.pieces import best_window, windows
 from tests import tiny_models
 from tests.shipped import bert, gpt2, huggingface
+from tests.tiny_models import encoder
 
 Folder = Callable[[str], Path]
 TEXTS = ["the naïve 👍🏽 fox , jumps", "unbelievable", "money in the bank", "the dog , running", "happiest 1234 x"]
 SENTENCES = [Sentence.of(text.split()) for text in TEXTS]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    base, made = tmp_path_factory.mktemp("tiny"), {}
-
-    def make(kind: str) -> Path:
-        if kind not in made:
-            made[kind] = tiny_models.make(kind, base / kind)
-        return made[kind]
-
-    return make
-
-
-def encoder(folder: Path, **choices: object) -> Encoder:
-    return huggingface(checkpoint=str(folder), device="cpu", **choices)  # type: ignore[arg-type]
 
 
 def by_hand(folder: Path, sentence: Sentence, pooling: str = "mean") -> tuple[list[str], np.ndarray]:

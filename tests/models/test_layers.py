@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +12,15 @@ import ctxexp
 from ctxexp import Corpus, Pair, Results, Sentence
 from ctxexp.errors import ConfigError
 from ctxexp.vectors.encoding import open_store
-from tests import tiny_models
-from tests.shipped import huggingface
+from tests.tiny_models import encoder
 
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dog", "money", "in", "bank", "river"]
 FEW = (0, 2)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make("gpt2", tmp_path_factory.mktemp("tiny") / "gpt2")
+def gpt2(folder: Callable[[str], Path]) -> Path:
+    return folder("gpt2")
 
 
 @pytest.fixture(scope="module")
@@ -30,18 +30,14 @@ def corpus() -> Corpus:
     return Corpus("tiny", sentences, tuple(Pair(i, i + 12, float(i % 5)) for i in range(12)))
 
 
-def encoder(folder: Path, layers: tuple[int, ...] | None) -> ctxexp.Encoder:
-    return huggingface(checkpoint=str(folder), layers=layers, device="cpu")
-
-
 def measured(folder: Path, corpus: Corpus, layers: tuple[int, ...] | None, *more: str) -> Results:
     metrics = ["self_similarity", "anisotropy", "word_norm", "intra_sentence_similarity", "sts"]
     options = ["min_contexts=2", "bootstrap=20", *more]
-    return ctxexp.measure(encoder(folder, layers), corpus, metrics=metrics, options=options, progress=False)
+    return ctxexp.measure(encoder(folder, layers=layers), corpus, metrics=metrics, options=options, progress=False)
 
 
-def test_values_are_the_full_runs_at_these_layers(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
-    full, few = measured(folder, corpus, None), measured(folder, corpus, FEW)
+def test_values_are_the_full_runs_at_these_layers(gpt2: Path, corpus: Corpus, tmp_path: Path) -> None:
+    full, few = measured(gpt2, corpus, None), measured(gpt2, corpus, FEW)
     assert few.info.model.layers == FEW
     assert few.n_layers == 3
     kept = full.frame[full.frame.layer.isin(FEW)].reset_index(drop=True)
@@ -59,10 +55,10 @@ def test_values_are_the_full_runs_at_these_layers(folder: Path, corpus: Corpus, 
     assert few.plot("self_similarity").axes[0].lines[0].get_xdata().tolist() == list(FEW)
 
 
-def test_only_these_layers_are_stored_under_their_numbers(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
-    few, full = (huggingface(checkpoint=str(folder), layers=layers, device="cpu") for layers in ([2, 0], None))
+def test_only_these_layers_are_stored_under_their_numbers(gpt2: Path, corpus: Corpus, tmp_path: Path) -> None:
+    few, full = (encoder(gpt2, layers=layers) for layers in ([2, 0], None))
     assert few.name == full.name.replace(" dtype=", " layers=0,2 dtype=")
-    assert encoder(folder, (0, 1, 2)).name == full.name
+    assert encoder(gpt2, layers=(0, 1, 2)).name == full.name
     one, two = (open_store(corpus, one, cache=tmp_path) for one in (few, full))
     assert sorted(p.name for p in one.path.glob("layer_*")) == ["layer_00.npy", "layer_02.npy"]
     for i in FEW:
@@ -72,37 +68,35 @@ def test_only_these_layers_are_stored_under_their_numbers(folder: Path, corpus: 
     with pytest.raises(ctxexp.errors.StoreError, match=r"no layer 1: .* has layers 0, 2$"):
         again.layer(1)
     view, whole = few.sentence_encoder(), full.sentence_encoder()
-    assert view is not None
-    assert whole is not None
     for a, b in zip(view.encode(corpus.sentences), whole.encode(corpus.sentences), strict=True):
         np.testing.assert_array_equal(a.layers, b.layers[list(FEW)])
 
 
-def test_long_sentences_too(folder: Path) -> None:
+def test_long_sentences_too(gpt2: Path) -> None:
     long = Sentence.of(WORDS * 8)
-    few, full = (huggingface(checkpoint=str(folder), layers=layers, device="cpu") for layers in (FEW, None))
+    few, full = (encoder(gpt2, layers=layers) for layers in (FEW, None))
     (a,), (b,) = few.encode([long]), full.encode([long])
     np.testing.assert_array_equal(a.layers, b.layers[list(FEW)])
 
 
-def test_what_needs_other_layers_is_refused(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
+def test_what_needs_other_layers_is_refused(gpt2: Path, corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^model\.layers=\[0, 3\]: no layer 3: .*gpt2 has layers 0 to 2$"):
-        huggingface(checkpoint=str(folder), layers=[0, 3])
+        encoder(gpt2, layers=[0, 3])
     for layers in ([], [1, 1], [2, -1]):
         with pytest.raises(ConfigError, match=r"^model\.layers=\[.*\]: expected different layers, counted from 0"):
-            huggingface(checkpoint=str(folder), layers=layers)
+            encoder(gpt2, layers=layers)
     message = r"^last2: layers 1, 2: layer 1 of the model's 0 to 2 isn't encoded; add it to model.layers, or"
     with pytest.raises(ConfigError, match=message):
-        measured(folder, corpus, FEW, "sentence.mixes=[last2]")
+        measured(gpt2, corpus, FEW, "sentence.mixes=[last2]")
     with pytest.raises(ConfigError, match=r"no_sinks judges .* in every layer, of which only 0, 2 are there; leave"):
-        measured(folder, corpus, FEW, "control=no_sinks", f"cache.folder={tmp_path}")
+        measured(gpt2, corpus, FEW, "control=no_sinks", f"cache.folder={tmp_path}")
     assert not list(tmp_path.rglob("meta.json"))  # nothing was encoded for it
 
 
-def test_of_a_model_in_memory_too(folder: Path) -> None:
+def test_of_a_model_in_memory_too(gpt2: Path) -> None:
     from transformers import AutoModel, AutoTokenizer
 
-    model, tokenizer = AutoModel.from_pretrained(folder, dtype="float32"), AutoTokenizer.from_pretrained(folder)
+    model, tokenizer = AutoModel.from_pretrained(gpt2, dtype="float32"), AutoTokenizer.from_pretrained(gpt2)
     few, full = (ctxexp.from_transformers(model, tokenizer, layers=which) for which in ([-1, 0], None))
     assert few.layer_numbers == FEW
     assert ctxexp.from_transformers(model, tokenizer, layers=range(2)).layer_numbers == (0, 1)

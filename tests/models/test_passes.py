@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from ctxexp import Encoder, Sentence
-from tests.shipped import huggingface
-from tests.tiny_models import make
+from tests import tiny_models
 
 TEXT = [
     Sentence.of(words.split())
@@ -45,11 +44,10 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     ],
 )
 def test_a_batch_is_read_once_for_both(
-    kind: str, options: dict[str, Any], tmp_path: Any, passes: list[tuple[int, ...]]
+    kind: str, options: dict[str, Any], folder: Any, passes: list[tuple[int, ...]]
 ) -> None:
-    encoder = huggingface(checkpoint=str(make(kind, tmp_path)), device="cpu", **options)
+    encoder = tiny_models.encoder(folder(kind), **options)
     view = encoder.sentence_encoder()
-    assert view is not None
     passes.clear()
     plain = vectors(encoder), vectors(view)
     twice = sorted(passes)
@@ -65,10 +63,9 @@ def test_a_batch_is_read_once_for_both(
     assert sorted(passes) == twice  # nothing is shared any more
 
 
-def test_what_isn_t_read_alike_is_read_twice(tmp_path: Any, passes: list[tuple[int, ...]]) -> None:
-    encoder = huggingface(checkpoint=str(make("gpt2", tmp_path)), device="cpu")
+def test_what_isn_t_read_alike_is_read_twice(folder: Any) -> None:
+    encoder = tiny_models.encoder(folder("gpt2"))
     view = encoder.sentence_encoder()
-    assert view is not None
     text = [*TEXT, LONG]
     plain = vectors(encoder, text), vectors(view, text)
     with encoder.shared_passes():

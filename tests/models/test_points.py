@@ -11,45 +11,13 @@ import pytest
 import torch
 from torch import nn
 
-from ctxexp import CtxexpError, Encoder, Sentence
+from ctxexp import CtxexpError, Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.transformer.facts import FAMILIES, BlockMap
-from tests import tiny_models
-from tests.shipped import huggingface
+from tests.tiny_models import encoder
 
 PRE_NORM = ("gpt2", "llama", "qwen2", "gpt_neox")  # whose last residual is before a final norm
 SENTENCES = [Sentence.of(text.split()) for text in ("the quick brown fox", "money in the bank", "unbelievable")]
-
-
-def neox(folder: Path) -> Path:
-    """GPT-NeoX with the tokenizer of the tiny GPT-2; its two parts read the same residual."""
-    from transformers import AutoModel, GPTNeoXConfig
-
-    tokenizer, special = tiny_models.TOKENIZERS["gpt2"]()
-    tiny_models.fast(tokenizer, special).save_pretrained(folder)
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(3)
-        config = GPTNeoXConfig(
-            vocab_size=tokenizer.get_vocab_size(), bos_token_id=3, eos_token_id=3, **tiny_models.SHAPE
-        )
-        AutoModel.from_config(config).save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    base, made = tmp_path_factory.mktemp("points"), {}
-
-    def make(kind: str) -> Path:
-        if kind not in made:
-            made[kind] = neox(base / kind) if kind == "gpt_neox" else tiny_models.make(kind, base / kind)
-        return made[kind]
-
-    return make
-
-
-def encoder(folder: Path, **options: object) -> Encoder:
-    return huggingface(checkpoint=str(folder), device="cpu", **options)  # type: ignore[arg-type]
 
 
 def read(folder: Path, point: str, *, final_norm: bool = True) -> list[torch.Tensor]:

@@ -20,10 +20,10 @@ from ctxexp.models.choices import LazyEncoder
 from ctxexp.models.transformer.pieces import best_window, windows
 from ctxexp.report.wording import encoder_lines
 from ctxexp.results import RunInfo
-from tests import tiny_models
 from tests.composed import config_of
 from tests.made import printed
-from tests.shipped import elmo, gpt2, huggingface
+from tests.shipped import elmo, gpt2
+from tests.tiny_models import encoder
 
 Folder = Callable[[str], Path]
 SENTENCES = [
@@ -31,22 +31,6 @@ SENTENCES = [
     for text in ("the bank by the river", "naïve owners , running", "the", "she deposited the money", "the dog")
 ]
 OWN = {"gpt2": 0, "llama": 1, "bert": 1}  # special pieces that the tokenizer puts in front
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    base, made = tmp_path_factory.mktemp("tiny"), {}
-
-    def make(kind: str) -> Path:
-        if kind not in made:
-            made[kind] = tiny_models.make(kind, base / kind)
-        return made[kind]
-
-    return make
-
-
-def encoder(folder: Path, **choices: Any) -> Any:
-    return huggingface(checkpoint=str(folder), device="cpu", **choices)
 
 
 def ids_of(tokenizer: Any, prefix: str, text: str) -> tuple[list[int], list[tuple[int, int]]]:

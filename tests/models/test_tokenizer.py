@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers, processors
@@ -14,7 +13,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 from ctxexp import Sentence
 from ctxexp.errors import ModelError
 from tests import tiny_models
-from tests.shipped import huggingface
+from tests.tiny_models import encoder
 
 PROBE = "The naïve Cafe\u0301's  42 dogs, I'LL pay 5,678,912 $\n\n RUNNING (in Zürich)\t— 漢字 👍🏽 don't ’tis"
 CLASSES = {
@@ -28,10 +27,6 @@ CLASSES = {
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))  # what a load says is said once
-
-
-def encoder(folder: Path, **choices: object) -> Any:
-    return huggingface(checkpoint=str(folder), device="cpu", **choices)
 
 
 def edit(folder: Path, name: str, **changes: object) -> None:

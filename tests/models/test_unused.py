@@ -16,30 +16,20 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from ctxexp import Encoder, Sentence, from_transformers
+from ctxexp import Sentence, from_transformers
 from ctxexp.errors import ModelError
 from ctxexp.models.transformer import describe
 from ctxexp.models.transformer.leftovers import Leftovers, unused_settings
 from tests import tiny_models
-from tests.shipped import huggingface
+from tests.tiny_models import encoder
 
 Weights = dict[str, torch.Tensor]
 SENTENCE = Sentence.of(["money", "in", "the", "bank", "by", "the", "river"])
 
 
-@pytest.fixture(scope="module")
-def originals(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    base = tmp_path_factory.mktemp("originals")
-    return lambda kind: base / kind if (base / kind).exists() else tiny_models.make(kind, base / kind)
-
-
 @pytest.fixture
-def copy(originals: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
-    return lambda kind: shutil.copytree(originals(kind), tmp_path / kind)
-
-
-def encoder(folder: Path, **choices: object) -> Encoder:
-    return huggingface(checkpoint=str(folder), device="cpu", **choices)  # type: ignore[arg-type]
+def copy(folder: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
+    return lambda kind: shutil.copytree(folder(kind), tmp_path / kind)
 
 
 def vectors(folder: Path) -> np.ndarray:
@@ -252,13 +242,13 @@ def test_an_adapter_beside_the_model_is_applied(copy: Callable[[str], Path]) -> 
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
 @pytest.mark.parametrize("method", ["prompt", "prefix", "lora", "ia3"])
 def test_tuned_models_in_memory_are_read_with_what_was_tuned(
-    originals: Callable[[str], Path], kind: str, method: str
+    folder: Callable[[str], Path], kind: str, method: str
 ) -> None:
     """Against peft's own hidden states at the text's positions, which a prompt stands before."""
     peft = pytest.importorskip("peft", reason="tuned models are peft's")
     from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
 
-    folder, causal = originals(kind), kind == "gpt2"
+    folder, causal = folder(kind), kind == "gpt2"
     task, linear = ("CAUSAL_LM", "c_attn") if causal else ("FEATURE_EXTRACTION", "query")
     model = (AutoModelForCausalLM if causal else AutoModel).from_pretrained(folder)
     config = {
@@ -281,7 +271,7 @@ def test_tuned_models_in_memory_are_read_with_what_was_tuned(
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # peft's
-def test_an_adapters_scale_is_part_of_the_name(originals: Callable[[str], Path]) -> None:
+def test_an_adapters_scale_is_part_of_the_name(folder: Callable[[str], Path]) -> None:
     peft = pytest.importorskip("peft", reason="tuned models are peft's")
     from transformers import AutoModel, AutoTokenizer
 
@@ -289,8 +279,8 @@ def test_an_adapters_scale_is_part_of_the_name(originals: Callable[[str], Path])
     for alpha in (4, 8):
         torch.manual_seed(0)
         config = peft.LoraConfig(r=2, lora_alpha=alpha, target_modules=["query"], init_lora_weights=False)
-        tuned = peft.get_peft_model(AutoModel.from_pretrained(originals("bert")), config)
-        names.add(from_transformers(tuned, AutoTokenizer.from_pretrained(originals("bert"))).name)
+        tuned = peft.get_peft_model(AutoModel.from_pretrained(folder("bert")), config)
+        names.add(from_transformers(tuned, AutoTokenizer.from_pretrained(folder("bert"))).name)
     assert len(names) == 2
 
 
@@ -308,14 +298,14 @@ LEFT_OVER: list[tuple[str, dict[str, object]]] = [  # as on the hub: they change
 
 
 @pytest.fixture(scope="module")
-def judged(originals: Callable[[str], Path]) -> Callable[[str, dict[str, object]], Leftovers]:
+def judged(folder: Callable[[str], Path]) -> Callable[[str, dict[str, object]], Leftovers]:
     """What is said of a model's config.json with these settings."""
     from transformers import AutoModel
 
-    network = cache(lambda kind: AutoModel.from_pretrained(originals(kind)))
+    network = cache(lambda kind: AutoModel.from_pretrained(folder(kind)))
 
     def judge(kind: str, changes: dict[str, object]) -> Leftovers:
-        settings = json.loads((originals(kind) / "config.json").read_text()) | changes
+        settings = json.loads((folder(kind) / "config.json").read_text()) | changes
         return unused_settings(settings, type(network(kind).config).from_dict(dict(settings)), network(kind))
 
     return judge

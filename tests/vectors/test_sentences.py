@@ -21,25 +21,12 @@ from ctxexp.testing.encoders import check_sentences
 from ctxexp.testing.report import Breach
 from ctxexp.vectors.encoding import open_store
 from ctxexp.vectors.stores import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view
-from tests import tiny_models
 
 Folder = Callable[[str], Path]
 TEXTS = [
     "The quick brown fox , jumps", "unbelievable", "money in the bank", "the dog , running", "a", "happiest 1234 x"
 ]  # fmt: skip
 SENTENCES = tuple(Sentence.of(text.split()) for text in TEXTS)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    base, made = tmp_path_factory.mktemp("tiny"), {}
-
-    def make(kind: str) -> Path:
-        if kind not in made:
-            made[kind] = tiny_models.make(kind, base / kind)
-        return made[kind]
-
-    return make
 
 
 def encoder(folder: Path, **choices: object) -> Any:
@@ -86,7 +73,7 @@ OFFERED = {
 }
 
 
-@pytest.mark.parametrize("kind", tiny_models.KINDS)
+@pytest.mark.parametrize("kind", OFFERED)
 def test_poolings_are_transformers_hidden_states_pooled_by_hand(folder: Folder, kind: str) -> None:
     view = encoder(folder(kind)).sentence_encoder()
     assert list(view.poolings) == OFFERED[kind].split()
