@@ -35,19 +35,14 @@ ELSEWHERE = {
     "first word": "100 95%",
     "nulls": "2 200 400 1,000 5,000 5%",
     "interval coverage": "80 130 1.96 .003 .03 .04 .05 .86",
-    "probe": "1,200",
     "centred": ".0001 .007 .022",
-    "word mix": "1 2 3 24 686 2005 2019 1.96 .002 .008 95%",
-    "calibration league": "8 32 100 192 384 768 7,000 9,000 10,000 15,000 130,000 .31 .45 .65 .68 .99",
-    "numbers": "1",
-    "usages": "2019 5% 50% 59.3% 65.5%",
+    "word mix": "2 3",
+    "usages": "2019 50% 59.3% 65.5%",
     "floors": "32 1,000",
 }
 """Numbers of the prose after a block that its table lacks: years, sizes, layers, what others or other runs gave."""
 
 SWEEPS = {
-    "by class": "table_by_class.csv",
-    "calibration league": "table_league.csv",
     "first word": "table_first_word.csv",
     "label probe": "table_probe.csv",
     "numbers": "compare.csv",

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from docs.numbers.part import ROOT, Part
+from docs.numbers.part import ROOT, Drawing
 from docs.numbers.steps import STEPS
 
 
@@ -25,7 +25,7 @@ def make(name: str) -> int:
         print(f"{name} is left out: {', '.join(missing)} is not given", flush=True)
         return 0
     print(f"== {name}", flush=True)
-    if not isinstance(step, Part):
+    if not isinstance(step, Drawing):
         return typed(step.commands, ROOT)
     with TemporaryDirectory() as folder:
         if status := typed(step.commands, Path(folder)):
@@ -45,7 +45,7 @@ def typed(commands: str, folder: Path) -> int:
 
 def main(words: list[str]) -> str | None:
     """What failed, if anything did; before any work, which word is none of the steps."""
-    parts = {name: step for name, step in STEPS.items() if isinstance(step, Part)}
+    parts = {name: step for name, step in STEPS.items() if isinstance(step, Drawing)}
     for word in words:
         name, is_measured, _ = word.partition("=")
         if name not in (parts if is_measured else STEPS):

@@ -59,13 +59,6 @@ def two_spaces(folder: Path) -> pd.DataFrame:
     return numbers[is_first & numbers.measure.isin(COMPARISONS).to_numpy()][COMPARED].round(4)
 
 
-def by_class(summary: Path) -> pd.DataFrame:
-    """Each run's and measure's last layer."""
-    numbers = pd.read_csv(summary / "table_by_class.csv")
-    last = numbers.groupby(["model", "corpus", "measure"]).layer.transform("max")
-    return numbers[numbers.layer == last].round(DECIMALS).reset_index(drop=True)
-
-
 def contrastive(mlruns: Path) -> pd.DataFrame:
     """A row a run: model, transform, Spearman x 100 in the last layer, and its gain over the plain mini's on the same
     resamples of pairs."""

@@ -64,27 +64,37 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part(Step):
-    """A table of a page. `numbers` (a CSV) and `figures` (what was drawn, by the picture's name) lie in docs/; `table`
-    makes of the numbers the text between the page's marks, and `kept` makes the numbers of what was measured. Its
-    commands are typed in an empty folder, and leave at `made` there what is measured."""
+class Drawing(Step):
+    """Figures in docs/, each by its name with what was drawn. Its commands are typed in an empty folder, and leave at
+    `made` there what is measured."""
+
+    commands: str = ""
+    made: str = SWEEP
+    figures: Mapping[str, str] = field(default_factory=dict)
+
+    def write(self, made: Path, root: Path = ROOT) -> None:
+        """Take what lies in the folder `made` into the checkout at `root`."""
+        for name, drawn in self.figures.items():
+            write_small(min(made.glob(drawn)), root / "docs" / name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part(Drawing):
+    """A table of a page: `kept` makes the numbers (a CSV in docs/) of what was measured, and `table` makes of these the
+    text between the page's marks."""
 
     mark: str
     page: str
     numbers: str
     kept: Callable[[Path], pd.DataFrame]
     table: Callable[[pd.DataFrame], str]
-    commands: str = ""
-    made: str = SWEEP
-    figures: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, type] = field(default_factory=dict)
     """Columns that aren't what they look like."""
 
     def write(self, made: Path, root: Path = ROOT) -> None:
-        """Take what lies in the folder `made` into the checkout at `root`."""
+        """Figures, numbers and the page's table."""
+        super().write(made, root)
         self.kept(made).to_csv(root / "docs" / self.numbers, index=False)
-        for name, drawn in self.figures.items():
-            write_small(min(made.glob(drawn)), root / "docs" / name)
         write_marked(root / self.page, self.mark, self.table(self.read(root)))
 
     def read(self, root: Path = ROOT) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ctxexp_measures.senses.components.figure import DECIMALS
 
 from docs.numbers import collect, court, tables
-from docs.numbers.part import Part, Step, rounded
+from docs.numbers.part import Drawing, Part, Step, rounded
 
 STS_RUNS = (
     'python -m ctxexp -m dataset=sts_b metric=[sts,sentence_geometry] sentence.pooling=mean dataset.path="$STS" '
@@ -68,15 +68,10 @@ STEPS: dict[str, Step] = {
         table=tables.what_is_context,
         figures={"what_is_context.png": "what_is_context.png"},
     ),
-    "by_class": Part(
-        mark="by class",
-        page="docs/measures/usages.md",
-        numbers="by_class.csv",
+    "by_class": Drawing(
         commands="python -m ctxexp -m dataset=semcor_sample metric=by_class control=no_sinks "
         "model=bert,gpt2,elmo,smollm2",
         needs=("SEMCOR",),
-        kept=collect.by_class,
-        table=tables.by_class,
         figures={f"{name}.png": f"{name}.png" for name in ("by_class_sense_separation", "by_class_components")},
     ),
     "usages": Part(

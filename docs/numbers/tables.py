@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pandas as pd
-from ctxexp_measures.senses.by_class.figure import COMPONENTS, SELF_SIMILARITY, SENSE_SEPARATION
 from ctxexp_measures.senses.components.figure import below_zero
 from ctxexp_measures.words.table_1 import HEADINGS, cell
 from ctxexp_papers.first_word.effects import AS_TOKENIZED, METRICS
@@ -23,12 +22,6 @@ LINKS = (
 )  # fmt: skip
 TRANSFORMS = ("center", "whitening", "flow")
 COMPARISONS = {"cka": "CKA", "mutual_knn": "mutual nearest neighbours"}
-CLASSES = {
-    SENSE_SEPARATION.name: ("sense separation", ("pos", "pieces"), ".3f"),
-    COMPONENTS.name: ("context", ("pos", "frequency", "pieces"), ".0%"),
-    SELF_SIMILARITY.name: ("self-similarity", ("pos", "pieces"), ".3f"),
-}
-CLASS_NAMES = {"pos": "{}", "frequency": "{} occurrences", "pieces": "{} tokens"}
 FIRST_WORD_MODEL = "smollm2"  # whose values stand in the table; of others what moves most
 CONTRASTIVE = ("the mini", "contrastive, from the mini", "untrained", "contrastive, from untrained weights")
 USAGES = {
@@ -197,21 +190,6 @@ def two_spaces(numbers: pd.DataFrame) -> str:
         for what, at in chosen.items()
     ]
     return markdown(["", "layers", *COMPARISONS.values()], rows) + one_run_each([*numbers.run_a, *numbers.run_b])
-
-
-def by_class(numbers: pd.DataFrame) -> str:
-    """Of one text: a row a measure and class, a column a model's last layer."""
-    layers = {str(model): rows.layer.max() for model, rows in numbers.groupby("model", sort=False)}
-    lines = []
-    for measure, (what, kinds, form) in CLASSES.items():
-        for kind in kinds:
-            rows = numbers[(numbers.measure == measure) & (numbers.kind == kind) & numbers.value.notna()]
-            for name, of in rows.groupby("class", sort=False):
-                cells = {str(row.model): interval(row, form=form) for _, row in of.iterrows()}
-                named = ", ".join([CLASS_NAMES[kind].format(name), *of["filled"].dropna().unique()])
-                lines.append([what, named, *(cells.get(model, "") for model in layers)])
-    head = ["", "class", *(f"{model}, layer {layer}" for model, layer in layers.items())]
-    return markdown(head, lines) + one_run_each(numbers.model)
 
 
 def first_word(numbers: pd.DataFrame) -> str:
