@@ -23,7 +23,7 @@ FULL = {
     "kills": 300,
     "concurrency": 2,  # fresh stores, 16 processes each
     "damage": 28,  # of the vector cache
-    "identity": 28,  # of shards of vectors
+    "identity": 20,  # of shards of vectors
     "results_damage": 20,
     "disk": 14,
     "stores": 9,

@@ -15,7 +15,7 @@ from . import Silent
 from .damage import check, heard
 from .drawn import CORPORA, STOPPED, open_store
 
-DAMAGES = ("swapped", "copied over another", "another text's", "one byte", "cut", "gone", "a FIFO")
+DAMAGES = ("swapped", "copied over another", "another text's", "cut", "gone")
 
 
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -32,7 +32,7 @@ def shards(folder: Path, how: str, rng: np.random.Generator) -> None:
     own, other = (sorted(folder.glob(f"{name}/shards-*/0*")) for name in CORPORA)
     one, two = rng.choice(len(own), 2, replace=False)
     with heard():
-        if how in ("one byte", "cut", "a FIFO", "gone"):
+        if how in ("cut", "gone"):
             files = sorted(own[one].iterdir())
             damage(files[rng.integers(len(files))], own[two] / "meta.json", files[0], how, rng)
         else:
@@ -62,13 +62,7 @@ def damage(path: Path, neighbour: Path, foreign: Path, how: str, rng: np.random.
         source = neighbour if how == "copied over another" else foreign
         (shutil.rmtree if path.is_dir() else os.unlink)(path)
         (shutil.copytree if source.is_dir() else shutil.copy)(source, path)
-    elif how == "one byte":
-        data = bytearray(path.read_bytes())
-        data[rng.integers(len(data))] ^= 1 << int(rng.integers(8))
-        path.write_bytes(data)
     elif how == "cut":
         path.write_bytes(path.read_bytes()[: rng.integers(path.stat().st_size)])
     else:
         path.unlink()
-        if how == "a FIFO":
-            os.mkfifo(path)

@@ -3,7 +3,6 @@ numbers of an undisturbed run, or is refused. (Shards of vectors are attacked by
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -172,6 +171,5 @@ DAMAGES: dict[str, Damage] = {
     "longer": edited(grow),
     "empty": edited(lambda data, rng: data.clear()),
     "a folder": instead(lambda path: path.mkdir()),
-    "a pipe": instead(os.mkfifo),
     "a killed worker's rest": lambda shard, n, f, rng: shard.with_suffix(".killed-1.npz").write_bytes(rng.bytes(99)),
 }

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from ctxexp.errors import DiskError, Terminated
-from ctxexp.files import clear_parts, no_device, user_path, write_file
+from ctxexp.files import clear_parts, user_path, write_file
 from ctxexp.files.code_version import PACKAGE
 from ctxexp.files.credentials import map_texts, mask
 
@@ -72,7 +72,7 @@ def write_json(path: Path, document: object) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """The file's object; empty if there is none or it is damaged."""
     try:
-        document = json.loads(no_device(path).read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}

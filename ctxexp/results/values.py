@@ -15,19 +15,18 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from ctxexp.errors import MetricError, TrackingError, short
+from ctxexp.errors import MetricError, TrackingError
 from ctxexp.files import (
     NO_ARCHIVE,
     atomic_write,
     column_types,
     find_damage,
-    own_file,
     read_csv,
     read_npz,
     write_csv,
     write_file,
 )
-from ctxexp.results.run_info import ModelInfo, RunInfo
+from ctxexp.results.run_info import RunInfo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -258,12 +257,12 @@ def read_results(folder: Path) -> tuple[pd.DataFrame, dict[str, pd.DataFrame], d
     path = folder / RESULTS_FILE
     if not folder.is_dir():
         raise TrackingError(f"no folder {folder}: expected a run's, as in mlruns/results/<sweep>/<job>")
-    if not path.is_file():  # opening a FIFO would wait for ever
+    if not path.is_file():
         raise TrackingError(
             f"no {RESULTS_FILE} in {folder}: the run there never finished measuring, or holds several: ctxexp.runs()"
         )
     try:
-        text = own_file(folder, RESULTS_FILE).read_bytes().decode()
+        text = path.read_text(encoding="utf-8")
         if what := find_damage(folder, (RESULTS_FILE, FRAME, REPLICATES)):
             raise ValueError(what)
         document = json.loads(text)
@@ -277,27 +276,11 @@ def read_results(folder: Path) -> tuple[pd.DataFrame, dict[str, pd.DataFrame], d
         for each in document["values"]:
             ends = {end: np.array([_from_json(v) for v in each.pop(end)]) for end in Estimates._fields if end in each}
             values.set(Key.of(**each), ends.pop("value"), **ends)
-        paths = {name: own_file(folder, f"{name}.csv") for name in document["tables"]}
-        tables = {name: read_csv(file, document["tables"][name]) for name, file in paths.items()}
+        tables = {name: read_csv(folder / f"{name}.csv", types) for name, types in document["tables"].items()}
         info = RunInfo.from_json(document["info"])
-        _check_layers(info.model, values.by_key)
         return values.frame(info.model.layers), tables, _replicates(folder), info
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise TrackingError(f"{path} is not a results file of ctxexp: {error}") from error
-
-
-def _check_layers(model: ModelInfo, estimates: Mapping[Key, Estimates]) -> None:
-    """Raise ValueError for layers that the curves don't have, before a curve of so many layers fills the memory."""
-    lengths = {len(each.value) for key, each in estimates.items() if key.place == LAYER}
-    n, measured_layers = model.n_layers, model.layers
-    if n < 0 or (n and lengths and n != max(lengths)):
-        raise ValueError(f"it names {n:,} layers, its curves have {max(lengths, default=0):,}")
-    if measured_layers and (
-        len(set(measured_layers)) < len(measured_layers)
-        or not 0 <= min(measured_layers) <= max(measured_layers) < min(lengths, default=n)
-        or not n
-    ):
-        raise ValueError(f"it names the layers {short(measured_layers)}, its curves have {min(lengths, default=n):,}")
 
 
 def _name_error(tables: Iterable[str]) -> str:
@@ -318,7 +301,7 @@ def _to_lists(estimates: Estimates) -> dict[str, list[float | str | None]]:
 
 def _replicates(folder: Path) -> dict[Key, np.ndarray]:
     try:
-        arrays = read_npz(own_file(folder, REPLICATES))
+        arrays = read_npz(folder / REPLICATES)
         return {Key.of(*key): arrays[f"arr_{i}"] for i, key in enumerate(arrays["keys"].tolist())}
     except FileNotFoundError:
         return {}

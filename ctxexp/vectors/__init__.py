@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import stat
 import weakref
 from array import array
 from collections import Counter
@@ -27,7 +26,7 @@ import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import StoreError
-from ctxexp.files import no_device, seal, unseal
+from ctxexp.files import seal, unseal
 
 WRITE_BYTES = 64 << 10  # larger writes make the kernel look for huge pages, at three times the cost
 FORMAT = 3  # for other readers; our own find only what the same code wrote
@@ -62,10 +61,9 @@ class Store:
         files: list[FileIO] = []
         weakref.finalize(self, _close, files)
         try:
-            for name, size in self.meta["sizes"].items():  # before any is opened: a FIFO there would be waited for
-                status = (path / name).stat()
-                if status.st_size != size or not stat.S_ISREG(status.st_mode):
-                    raise DamagedError(f"{name} has {status.st_size:,} bytes instead of {size:,}")
+            for name, size in self.meta["sizes"].items():
+                if (n := (path / name).stat().st_size) != size:
+                    raise DamagedError(f"{name} has {n:,} bytes instead of {size:,}")
             files.extend((path / layer_name(i)).open("rb", buffering=0) for i in self.layer_numbers)
             self.vocabulary: list[str] = json.loads((path / "vocabulary.json").read_text(encoding="utf-8"))
             self.unit_codes: np.ndarray = np.load(path / "unit_codes.npy")  # (n_rows,) int32
@@ -236,9 +234,8 @@ def all_finite(block: np.ndarray) -> bool:
 
 def read_meta(folder: Path) -> StoreMeta:
     """The content of meta.json. Raises `DamagedError` if it can't be read or was changed."""
-    file = folder / "meta.json"
     try:
-        meta: StoreMeta = unseal(no_device(file).read_bytes())
+        meta: StoreMeta = unseal((folder / "meta.json").read_bytes())
     except ValueError as error:
         raise DamagedError(f"meta.json {error}") from error
     except OSError as error:

@@ -34,7 +34,6 @@ from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.shards import ShardedText
 from ctxexp.engines import Engine, Local
 from ctxexp.errors import ConfigError, DataError, EncodingError, StoreError, error_text, plugin_call
-from ctxexp.files import no_device
 from ctxexp.files.code_version import class_digest, package_digest
 from ctxexp.maths.sums import Batch, SumForm, Sums
 from ctxexp.model import Encoder
@@ -297,7 +296,7 @@ class SumsFile:
     def damage(self) -> str:
         """The reason why the file can't be used: it is damaged, or another shard's; empty if it can."""
         try:
-            with zipfile.ZipFile(no_device(self.path)) as file:
+            with zipfile.ZipFile(self.path) as file:
                 if name := file.testzip():
                     return f"the checksum of {name} differs"
             with np.load(self.path) as arrays:

@@ -83,8 +83,6 @@ def test_a_shard_that_is_another_s_is_made_anew(tmp_path: Path, caplog: pytest.L
             lambda one, two: (shutil.rmtree(one), shutil.copytree(two, one)),
             lambda one, two: (shutil.rmtree(one), shutil.copytree(foreign / one.name, one)),
             lambda one, two: (shutil.rmtree(one), one.write_text("a file")),
-            lambda one, two: ((one / "layer_00.npy").unlink(), os.mkfifo(one / "layer_00.npy")),
-            lambda one, two: ((one / "meta.json").unlink(), os.mkfifo(one / "meta.json")),
         )
     ):
         cache = tmp_path / str(i)

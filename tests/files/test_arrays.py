@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import os
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -27,18 +24,7 @@ def test_it_reads_what_numpy_writes(tmp_path: Path) -> None:
             assert held[name].dtype == array.dtype
 
 
-def absurd(path: Path, shape: tuple[int, ...]) -> None:
-    """An archive with one array, whose header names that shape over 64 bytes."""
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": shape})
-    with zipfile.ZipFile(path, "w") as file:
-        file.writestr("arr_0.npy", header.getvalue() + bytes(64))
-
-
-@pytest.mark.parametrize(
-    "damage",
-    ["a 40 TB array", "an absurd one", "a short one", "no archive", "a FIFO for replicates", "a FIFO for results"],
-)
+@pytest.mark.parametrize("damage", ["a short one", "no archive"])
 def test_results_with_it_are_refused(tmp_path: Path, damage: str) -> None:
     results_with({"self_similarity/raw": np.arange(3.0)}, replicates={"self_similarity/raw": np.ones((3, 2))}).save(
         tmp_path
@@ -46,13 +32,7 @@ def test_results_with_it_are_refused(tmp_path: Path, damage: str) -> None:
     assert Results.load(tmp_path).replicates
     for path in tmp_path.glob("files.json"):
         path.unlink()
-    if shape := {"a 40 TB array": (5 * 10**12,), "an absurd one": (2**60, 2**60), "a short one": (9,)}.get(damage):
-        absurd(tmp_path / "replicates.npz", shape)
-    elif damage == "no archive":
-        (tmp_path / "replicates.npz").write_bytes(b"PK")
-    else:
-        path = tmp_path / ("results.json" if damage.endswith("results") else "replicates.npz")
-        path.unlink()
-        os.mkfifo(path)
+    path = tmp_path / "replicates.npz"
+    path.write_bytes(b"PK" if damage == "no archive" else path.read_bytes()[:-9])
     with pytest.raises(TrackingError, match=r"no results.json in|is not a results file of ctxexp: .*replicates.npz: "):
         Results.load(tmp_path)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import h5py
 import numpy as np
-import pandas as pd
 import pytest
 
 from ctxexp import CtxexpError, Results
-from ctxexp.files.process import read_state
 from ctxexp.models import ElmoNetwork, WordVectors
 from ctxexp.models.elmo.files import layout, read_weights, write_weights
 from tests import tiny_models
@@ -32,39 +28,6 @@ def test_a_call_without_bounds_is_noticed() -> None:
         bounded(lambda: bytes(1 << 40))
     with pytest.raises(UnboundedError, match=r"\d s of a processor|worked on and on"):
         bounded(lambda: sum(range(10**7)), seconds=0.05)
-
-
-@pytest.mark.parametrize(
-    ("n_layers", "layers", "message"),
-    [
-        (10**9, [], "names 1,000,000,000 layers, its curves have 3"),
-        (10**9, [0, 1, 2], "names 1,000,000,000 layers, its curves have 3"),
-        (2, [], "names 2 layers, its curves have 3"),
-        (-1, [], "names -1 layers"),
-        (3, [0, 10**9], "names the layers (0, 1000000000), its curves have 3"),
-        (3, [1, 1], "names the layers (1, 1)"),
-        (0, [0], "names the layers (0,)"),
-    ],
-)
-def test_layers_that_no_curve_has_are_refused(tmp_path: Path, n_layers: int, layers: list[int], message: str) -> None:
-    results_with({"self_similarity/raw": np.arange(3.0)}, info=told(n_layers=3)).save(tmp_path)
-    assert Results.load(tmp_path).n_layers == 3
-    document = json.loads((tmp_path / "results.json").read_text())
-    document["info"]["model"].update(n_layers=n_layers, layers=layers)
-    (tmp_path / "results.json").write_text(json.dumps(document))
-    with pytest.raises(CtxexpError, match=re.escape(message)):
-        bounded(lambda: Results.load(tmp_path).by_name)
-
-
-@pytest.mark.parametrize("kind", ["S2147483647", "<U1000000000", "object", "float64,float64"])
-def test_a_column_of_another_type_than_ours_is_refused(tmp_path: Path, kind: str) -> None:
-    tables = {"words": pd.DataFrame({"word": ["bank"], "raw": [0.5]})}
-    results_with({"self_similarity/raw": np.arange(3.0)}, tables=tables).save(tmp_path)
-    document = json.loads((tmp_path / "results.json").read_text())
-    document["tables"]["words"]["raw"] = kind
-    (tmp_path / "results.json").write_text(json.dumps(document))
-    with pytest.raises(CtxexpError, match=f"a column of type '{kind}', expected str, bool, float64, int64"):
-        bounded(lambda: Results.load(tmp_path))
 
 
 def test_a_few_measured_layers_are_still_read(tmp_path: Path) -> None:
@@ -122,21 +85,3 @@ def test_a_header_of_absurd_numbers_is_refused(tmp_path: Path, head: str) -> Non
     (tmp_path / "v.txt").write_text(f"{head}\nriver 1 2 3\nbank 1 2 3\n")
     with pytest.raises(CtxexpError, match=r"v.txt: line 1: the header says '[\d ]+'; expected 1 to"):
         bounded(lambda: WordVectors.read(tmp_path / "v.txt"))
-
-
-@pytest.mark.parametrize("name", ["words.csv", "files.json"])
-@pytest.mark.parametrize("device", ["a pipe", "/dev/zero"])
-def test_results_wait_for_no_pipe_and_read_no_device(tmp_path: Path, name: str, device: str) -> None:
-    tables = {"words": pd.DataFrame({"word": ["bank"], "raw": [0.5]})}
-    results_with({"self_similarity/raw": np.arange(3.0)}, tables=tables).save(tmp_path)
-    path = tmp_path / name
-    path.unlink(missing_ok=True)
-    os.mkfifo(path) if device == "a pipe" else path.symlink_to(device)
-    with pytest.raises(CtxexpError, match=r"is no file|leads out of|files.json is damaged"):
-        bounded(lambda: Results.load(tmp_path))
-
-
-def test_a_pipe_as_status_says_nothing(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "status.json")
-    bounded(lambda: read_state(tmp_path))
-    assert read_state(tmp_path) == {}

@@ -122,6 +122,7 @@ def _mean_cosine(x: np.ndarray) -> float:
     return float((np.square(u.sum(axis=0)).sum() - n) / (n * (n - 1)))
 
 
+@pytest.mark.nightly
 def test_curves_of_sts_are_those_of_all_contexts(tmp_path: Path, shared: Path) -> None:
     """R92 on real text; `benchmarks/growth.py` has it for a trained model, all years and 256 contexts."""
     text = sts_2012_2016(path=str(shared / "data" / "sts"), years=[2014, 2015])

@@ -83,14 +83,7 @@ def test_each_listed_word_has_points_where_there_is_room_for_few(tmp_path: Path)
     assert points[list(listed)].min() >= 2
 
 
-def test_gpt2_lists_no_word_that_only_opens_sentences() -> None:
-    """All ten of its highest were such words."""
-    options = ["figures.explorer=0", "bootstrap=0"]
-    results = ctxexp.measure("gpt2", metrics="self_similarity", options=options, progress=False)
-    assert results.tables["self_similarity"]["constant"].sum() > 10
-    assert (results.tables["most_self_similar"]["first_share"] < 1).all()
-
-
+@pytest.mark.nightly
 @pytest.mark.parametrize(("n_words", "least", "most", "documents"), [(60, 5, 12, 1), (200, 5, 30, 1), (100, 8, 16, 2)])
 def test_extremes_intervals_of_equal_words_cover_as_stated(n_words: int, least: int, most: int, documents: int) -> None:
     """All words are alike, so that chance alone makes the list; 1.96 standard errors hold .5 to .8 of it.

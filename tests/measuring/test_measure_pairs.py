@@ -284,16 +284,6 @@ def test_rows_are_equal_where_several_are_one(rows: str, equal: bool) -> None:
     assert _all_equal(x, np.array([True] * len(rows) + [False])) == equal
 
 
-@pytest.mark.parametrize("stats", [{1: 0.5}, {"raw": "much"}, {"raw": None}, [0.5]])
-def test_statistics_are_numbers_by_name(stats: object) -> None:
-    class Odd(Dot):
-        def compute(self) -> object:  # type: ignore[override]
-            return stats
-
-    with pytest.raises(MetricError, match=r"metric 'dot': compute\(\) gave .*; expected numbers by name"):
-        run(*place(), Odd)
-
-
 def test_outputs_of_a_second_run_take_the_firsts_place(tmp_path: Path) -> None:
     first = run(*place(), folder=tmp_path)
     second = run(*place(), folder=tmp_path)

@@ -26,7 +26,7 @@ def of(sentences: list[list[str]], **choices: object) -> tuple[Occurrences, Memo
 words = st.sampled_from(["a", "A", "b", "c", "d", "."])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(words, min_size=1, max_size=6), min_size=1, max_size=25), st.integers(1, 4))
 def test_rows_are_those_of_a_plain_loop(sentences: list[list[str]], min_contexts: int) -> None:
     sentences = [*sentences, ["b"]]

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 import ctxexp
-from ctxexp import Corpus, CtxexpError, EncodedSentence, Encoder, Engine, Occurrences, Results, Sentence
+from ctxexp import Corpus, EncodedSentence, Encoder, Engine, Occurrences, Results, Sentence
 from ctxexp.command import Built, configured
 from ctxexp.datasets import shards as sharded
 from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError
@@ -29,7 +29,6 @@ from tests.engine import measure
 from tests.shipped import (
     Anisotropy,
     IntraSentenceSimilarity,
-    Local,
     NoFirst,
     OnePerSentence,
     SelfSimilarity,
@@ -109,8 +108,10 @@ def compare(found: Results, stored: Results, *, within: float, names: set[tuple[
     np.testing.assert_allclose(both.value_b[middle], both.value[middle], rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("baseline", [OnePerSentence(size=50, exact=True), Uniform(size=50, exact=True)])
-@pytest.mark.parametrize("control", [None, NoFirst(first=2)])
+@pytest.mark.parametrize(
+    ("baseline", "control"),
+    [(OnePerSentence(size=50, exact=True), NoFirst(first=2)), (Uniform(size=50, exact=True), None)],
+)
 def test_numbers_are_those_of_stored_rows(tmp_path: Path, baseline: OnePerSentence, control: NoFirst | None) -> None:
     stored = built(tmp_path, corpus(), baseline=baseline, control=control).run(tmp_path)
     found = in_one_pass(tmp_path, corpus(), baseline=baseline, control=control)
@@ -148,7 +149,7 @@ def test_order_shards_and_batches_move_nothing(tmp_path: Path) -> None:
     text = corpus(documents=False)
     other = Corpus("zipf", tuple(text.sentences[i] for i in np.random.default_rng(0).permutation(150)))
     first = in_one_pass(tmp_path, text, shards=1)
-    for name, corpus_, shards, tokens in (("a", other, 1, 50), ("b", text, 7, 2048), ("c", other, 40, 9)):
+    for name, corpus_, shards, tokens in (("a", other, 1, 50), ("b", text, 40, 9)):
         found = in_one_pass(tmp_path / name, corpus_, None, f"batch_tokens={tokens}", shards=shards)
         np.testing.assert_allclose(found.frame.value, first.frame.value, rtol=1e-9, atol=1e-9)
         assert found.info.corpus.fingerprint == first.info.corpus.fingerprint
@@ -209,13 +210,11 @@ def test_copies_in_other_parts_count_once(tmp_path: Path, monkeypatch: pytest.Mo
         (tmp_path / "texts" / f"{i}.txt").write_text("\n".join(part), encoding="utf-8")
     monkeypatch.setattr(sharded, "AT_ONCE", 40)  # several ranges
     first = in_one_pass(tmp_path / "a", text)
-    for shards in (2, 8):
-        found = in_one_pass(
-            tmp_path / f"{shards}", tmp_path / "texts", None, "words.tokenizer=whitespace", shards=shards
-        )
-        np.testing.assert_allclose(found.frame.value, first.frame.value, rtol=1e-9, atol=1e-9)
-        assert found.info.corpus.sentences == 150
-        assert found.info.corpus.text_sentences == sum(map(len, parts))
+    folder, options = tmp_path / "texts", ["words.tokenizer=whitespace"]
+    found = in_one_pass(tmp_path / "b", folder, None, *options, shards=8)
+    np.testing.assert_allclose(found.frame.value, first.frame.value, rtol=1e-9, atol=1e-9)
+    assert found.info.corpus.sentences == 150
+    assert found.info.corpus.text_sentences == sum(map(len, parts))
 
 
 def test_edges(tmp_path: Path) -> None:
@@ -272,7 +271,7 @@ def of_rows(x: np.ndarray, occurrences: Occurrences) -> dict[str, float]:
     }
 
 
-@pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
+@pytest.mark.parametrize("model", ["bert", "elmo"])
 def test_models_give_what_stored_rows_give(model: str, tmp_path: Path) -> None:
     """To 1e-11 of the same rows, in float64; the stored form's own sums over rows are in float32, which shows where
     words are few."""
@@ -318,19 +317,9 @@ def test_unread_sums_count_towards_the_limit_and_age_out(tmp_path: Path) -> None
     assert len([*tmp_path.glob("sums-*")]) == 1
 
 
-def test_a_workers_death_or_a_stop_loses_one_shard(tmp_path: Path) -> None:
+def test_a_stop_loses_one_shard(tmp_path: Path) -> None:
     text = traced_text()
     first = in_one_pass(tmp_path / "alone", text, TracingEncoder(tmp_path / "alone"), "batch_tokens=20", shards=12)
-    killed = tmp_path / "killed"
-    encoder = TracingEncoder(killed, deadly=text.sentences[50].text)
-    with pytest.raises(CtxexpError, match="a worker died"):
-        in_one_pass(killed, text, encoder, "batch_tokens=20", shards=12, engine=Local(processes=2))
-    found = in_one_pass(killed, text, encoder, "batch_tokens=20", shards=12, engine=Local(processes=2))
-    assert (killed / "dead").exists()
-    np.testing.assert_array_equal(found.frame.value, first.frame.value)
-    assert (
-        sum(n - 1 for n in encoding_counts(killed).values()) <= 2 * 10
-    )  # what two workers were at, of ten sentences each
     stopped = tmp_path / "stopped"
     with pytest.raises(KeyboardInterrupt):
         in_one_pass(stopped, text, TracingEncoder(stopped), "batch_tokens=20", shards=12, engine=Stopped(5))
@@ -360,29 +349,21 @@ def _flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("damage", ["a copy", "a foreign one", "a bit", "empty", "a folder", "a FIFO"])
+@pytest.mark.parametrize("damage", ["a copy", "a bit", "empty"])
 def test_a_shard_that_is_another_s_is_made_anew(damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A copy gave n=560 for 540 without a word, a foreign shard a KeyError or an IndexError."""
+    """A copy gave n=560 for 540 without a word."""
     text = traced_text(60)
-    foreign = tmp_path / "foreign"
-    in_one_pass(foreign, traced_text(90), TracingEncoder(foreign), "batch_tokens=20", shards=6)
     here = tmp_path / "here"
     whole = in_one_pass(here, text, TracingEncoder(here), "batch_tokens=20", shards=6)
     (folder,) = here.glob("sums-*")
-    (other,) = foreign.glob("sums-*/0002.npz")
     shard, neighbour = folder / "0002.npz", folder / "0003.npz"
     match damage:
         case "a copy":
             shutil.copy(neighbour, shard)
-        case "a foreign one":
-            shutil.copy(other, shard)
         case "a bit":
             _flip(shard)
-        case "empty":
-            shard.write_bytes(b"")
         case _:
-            shard.unlink()
-            (os.mkfifo if damage == "a FIFO" else Path.mkdir)(shard)
+            shard.write_bytes(b"")
     (folder / "0004.killed-1.npz").write_bytes(b"half")
     again = in_one_pass(here, text, TracingEncoder(here), "batch_tokens=20", shards=6)
     assert "0002.npz can't be taken" in caplog.text

@@ -16,6 +16,7 @@ from tests.shipped import sts
 STS = Path(__file__).parents[3] / "shared" / "data" / "sts"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
 def test_the_share_of_the_room_is_self_similarity_in_the_centred_space(model: str) -> None:
     table = centred_table(model)

@@ -57,7 +57,7 @@ def test_a_set_scores_as_published(shared: Path, tmp_path: Path, warm: Warm) -> 
     check(scored(QUICK, shared, tmp_path, warm), QUICK)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_all_seven_sets_score_as_published(shared: Path, tmp_path: Path, warm: Warm) -> None:
     if not os.environ.get(ALL):
         pytest.skip(f"encodes 27,000 sentences, which takes minutes: set {ALL}=1")
