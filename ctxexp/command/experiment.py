@@ -257,6 +257,10 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
 
     lock: FileLock | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        """Nothing: joblib's launcher hands a copy to its workers, and the lock is this process's."""
+        return {}
+
     def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
         if "Joblib" in str(OmegaConf.select(config, "hydra.launcher._target_")):
             watch_parent_in_workers()
