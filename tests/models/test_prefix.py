@@ -203,14 +203,6 @@ def test_what_can_t_stand_first_is_refused_with_a_reason(folder: Folder) -> None
         encoder(folder("gpt2"), prefix="the " * 40)
 
 
-def test_the_untrained_twin_has_it_too() -> None:
-    plain, made = (gpt2(weights="untrained", device="cpu", prefix=prefix) for prefix in ("as_tokenizer", "bos"))
-    assert made.start == TextStart(("<|endoftext|>",), "prefix")
-    (a,), (b,) = plain.encode(SENTENCES[:1]), made.encode(SENTENCES[:1])
-    assert a.units == b.units
-    assert np.abs(a.layers - b.layers).max() > 1e-3
-
-
 def test_a_model_in_memory_takes_it(folder: Folder) -> None:
     from transformers import AutoModel, AutoTokenizer
 

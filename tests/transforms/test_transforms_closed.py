@@ -58,7 +58,7 @@ def test_all_but_the_top_without_directions_is_its_first_step() -> None:
     np.testing.assert_allclose(with_sn, mapped(Standardize, x), atol=1e-6)
 
 
-@pytest.mark.parametrize(("d", "k"), [(1, 0), (2, 1), (49, 1), (150, 2), (300, 3), (768, 8)])
+@pytest.mark.parametrize(("d", "k"), [(1, 0), (2, 1), (150, 2), (768, 8)])
 def test_the_number_of_directions_follows_the_width(d: int, k: int) -> None:
     x = np.random.default_rng(d).normal(size=(40, d)).astype(np.float32)
     assert AllButTheTop().fit(x).directions.shape == (d, k)
@@ -77,7 +77,7 @@ def test_directions_that_the_fit_did_not_see_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize("kind", ["pca", "zca"])
-@pytest.mark.parametrize("steepness", [1.0, 1e3, 1e9])
+@pytest.mark.parametrize("steepness", [1.0, 1e9])
 def test_whitened_rows_have_the_identity_as_covariance(kind: Any, steepness: float) -> None:
     rng = np.random.default_rng(3)
     d = 32
@@ -270,7 +270,7 @@ def test_callers_who_keep_the_width_see_zeros_behind() -> None:
     np.testing.assert_allclose(view, mapped(partial(Whitening, 5), x), atol=1e-6)
 
 
-@pytest.mark.parametrize("columns", [0, 7, True, 2.0, None])
+@pytest.mark.parametrize("columns", [0, 7, True])
 def test_an_impossible_width_is_refused(columns: Any) -> None:
     space, occurrences = place()
     odd = type("Odd", (Center,), {"width": lambda self, dim: columns})
