@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Sequence
 
 import numpy as np
-from ctxexp_compare.layer_choice import winners
+from ctxexp_compare.layer_choice import choice
 from ctxexp_compare.layer_choice.choice import MEAN, Candidate, ScoreTable, choose
 
 LAYERS, FEWEST = 10, 50
@@ -87,7 +87,7 @@ def main(args: Sequence[str] | None = None) -> None:
     parser.add_argument("worlds", type=int, nargs="?", default=500)
     parser.add_argument("--draws", type=int, default=1500, help="behind simultaneous quantiles")
     options = parser.parse_args(args)
-    winners.DRAWS = options.draws
+    choice.DRAWS = options.draws
     head = ["world", "tasks", "scores", *(f"against {rival}" for rival in RIVALS), "plain, against mean"]
     head += ["mean regret", "regret within its bound"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]

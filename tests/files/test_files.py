@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sqlalchemy
-from ctxexp_measures.frequency.projection import Projection
 from matplotlib.figure import Figure
 
 from ctxexp import Corpus, Results, measure
@@ -101,14 +100,12 @@ def sweep_table(_: object) -> Table:
 TABLES = registry_of()
 offer(TABLES, "report", "table_t", sweep_table)
 VECTORS = WordVectors(["a", "b"], np.random.default_rng(0).normal(size=(2, 200)).astype(np.float32))
-POINTS = Projection(["w"] * 200, [1] * 200, [0.5] * 200, [0.5] * 200, [0.5, 0.6], 200)
 WRITERS: dict[str, Callable[[Path], object]] = {
     "results": lambda folder: results().save(folder),
     "replicates": lambda folder: Results(replicates=results().replicates).save(folder),
     "curves": lambda folder: Results(results().frame).save(folder),
     "page": lambda folder: report.write_report([("m", results())], folder / "report.html"),
     "figure": lambda folder: frame.save_figure(figure(), folder, "figure"),
-    "projection": POINTS.save,
     "sweep table": lambda folder: write_tables([], folder, TABLES),
     **{name: lambda folder, layout=name: VECTORS.save(folder, layout) for name in EXPORTS},
 }

@@ -9,49 +9,39 @@ from ctxexp import Register, lazy_names
 
 if TYPE_CHECKING:
     from ctxexp_compare.attention_sinks.find import sinks
-    from ctxexp_compare.attention_sinks.found import Sinks
-    from ctxexp_compare.attention_sinks.mask import WithoutSinks
-    from ctxexp_compare.attention_sinks.scores import sink_mask
+    from ctxexp_compare.attention_sinks.found import Sinks, WithoutSinks, sink_mask
     from ctxexp_compare.cka import Cka
-    from ctxexp_compare.engine import Matrix, Similarities, similarities
+    from ctxexp_compare.engine import Similarities, similarities
     from ctxexp_compare.face import compare
     from ctxexp_compare.floors.floor import Floor
     from ctxexp_compare.floors.make import floor
-    from ctxexp_compare.gate import CurveDifference, Gate, diff
+    from ctxexp_compare.gate import diff
     from ctxexp_compare.imbalance import InformationImbalance
-    from ctxexp_compare.layer_choice.choice import Candidate, LayerChoice, ScoreTable, choose
+    from ctxexp_compare.layer_choice.choice import choose
     from ctxexp_compare.layer_choice.encoder import LayerEncoder
     from ctxexp_compare.linearity import Linearity
     from ctxexp_compare.measure import ComparisonScore, NullDistribution, Sample, TwoSpaces
-    from ctxexp_compare.model_card import Card, card
+    from ctxexp_compare.model_card import card
     from ctxexp_compare.neighbours import MutualNeighbours, NeighbourhoodOverlap, label_overlap
     from ctxexp_compare.passport.command import passport_of
-    from ctxexp_compare.pins.check import PinCheck, check
+    from ctxexp_compare.pins.check import check
     from ctxexp_compare.pins.make import pin
     from ctxexp_compare.pins.pin import Pin
     from ctxexp_compare.shape import ShapeDistance
     from ctxexp_compare.space import Space
 
 __all__ = [
-    "Candidate",
-    "Card",
     "Cka",
     "ComparisonScore",
-    "CurveDifference",
     "Floor",
-    "Gate",
     "InformationImbalance",
-    "LayerChoice",
     "LayerEncoder",
     "Linearity",
-    "Matrix",
     "MutualNeighbours",
     "NeighbourhoodOverlap",
     "NullDistribution",
     "Pin",
-    "PinCheck",
     "Sample",
-    "ScoreTable",
     "ShapeDistance",
     "Similarities",
     "Sinks",
@@ -106,8 +96,3 @@ def register_models(register: Register) -> None:
 @ctxexp.hookimpl
 def register_datasets(register: Register) -> None:
     register("vectors", "ctxexp_compare.passport.word_files:vectors_text")
-
-
-@ctxexp.hookimpl
-def register_sinks(register: Register) -> None:
-    register("compare", "ctxexp_compare.sink:CompareSink")

@@ -13,8 +13,7 @@ from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.maths import Curve, Resamples, Stream, interval
 from ctxexp.report import unique_labels
 from ctxexp_compare.alignment import align
-from ctxexp_compare.control import negative_control, unit_norm
-from ctxexp_compare.measure import Null, NullDistribution, RowNorm, Sample, TwoSpaces
+from ctxexp_compare.measure import Null, NullDistribution, RowNorm, Sample, TwoSpaces, negative_control, unit_norm
 from ctxexp_compare.neighbours import label_overlap
 from ctxexp_compare.space import Space, evenly_spaced
 

@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ctxexp_compare import null, within
+from ctxexp_compare import within
 from ctxexp_compare.distances import NEXT, TIED, Neighbours, nearest, ranks
 from ctxexp_compare.measure import ComparisonScore, NullDistribution, Sample, TwoSpaces
 
@@ -82,14 +82,14 @@ class InformationImbalance(TwoSpaces):
             )
         columns = np.asarray(weights.sum(axis=0))
         squares, back = float((weights.data**2).sum()), float((weights * weights.T).sum())
-        one = null.PermutationSums(float(n), squares, back, float(n), float(columns @ columns), float(n))
+        one = within.PermutationSums(float(n), squares, back, float(n), float(columns @ columns), float(n))
         row, column = n * (n - 1) / 2, b.rank.sum(axis=0, dtype=np.float64)
         squares = float(np.einsum("ij,ij->", b.rank, b.rank, dtype=np.float64))
         mirrored = float(np.einsum("ij,ji->", b.rank, b.rank, dtype=np.float64))
-        other = null.PermutationSums(
+        other = within.PermutationSums(
             n * row, squares, mirrored, n * row**2, float(column @ column), row * float(column.sum())
         )
-        moments = null.chance(one, other, n)
+        moments = within.free_chance(one, other, n)
         return NullDistribution(2 * moments.mean / n**2, 2 * moments.sd / n**2)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp_compare import null, within
+from ctxexp_compare import within
 from ctxexp_compare.distances import NEXT, TIED, Geometry, Neighbours, nearest
 from ctxexp_compare.measure import ComparisonScore, NullDistribution, Sample, TwoSpaces
 
@@ -73,7 +73,7 @@ class MutualNeighbours(TwoSpaces):
             return NullDistribution(
                 within.mean(one, other) / scale, float("nan"), (influence - influence.mean()) / scale
             )
-        moments = null.chance(_sums(a.weights, self.k), _sums(b.weights, self.k), n)
+        moments = within.free_chance(_sums(a.weights, self.k), _sums(b.weights, self.k), n)
         return NullDistribution(moments.mean / (n * self.k), moments.sd / (n * self.k))
 
 
@@ -90,12 +90,12 @@ def influence_through(side: Neighbours, other: within.Blocks, strata: np.ndarray
     return result + np.bincount(near.col, weights * (by_pair - refill[near.row]), n)
 
 
-def _sums(weights: csr_array, k: int) -> null.PermutationSums:
+def _sums(weights: csr_array, k: int) -> within.PermutationSums:
     """The sums of a matrix of neighbours' weights, which add up to k in each row."""
     n = weights.shape[0]
     column = np.asarray(weights.sum(axis=0))
     squares, back = float((weights.data**2).sum()), float((weights * weights.T).sum())
-    return null.PermutationSums(float(n * k), squares, back, float(n * k**2), float(column @ column), float(n * k**2))
+    return within.PermutationSums(float(n * k), squares, back, float(n * k**2), float(column @ column), float(n * k**2))
 
 
 class NeighbourhoodOverlap(MutualNeighbours):

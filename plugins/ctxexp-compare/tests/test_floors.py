@@ -10,16 +10,22 @@ import pytest
 from ctxexp_compare import Floor, floor
 from ctxexp_compare.floors.bert_score import baseline, greedy_match, unrelated_texts, write_baseline
 from ctxexp_compare.floors.command import table
-from ctxexp_compare.floors.fit import calibration_error, fit_rows, probabilities
+from ctxexp_compare.floors.fit import (
+    TAILS,
+    calibration_error,
+    fit_quantiles,
+    fit_rows,
+    probabilities,
+    quantiles,
+    tail_probability,
+)
 from ctxexp_compare.floors.make import registers
-from ctxexp_compare.floors.null import TAILS, cells_of, fit_quantiles, quantiles, tail_probability
 from ctxexp_compare.floors.sample import Rows
 
 import ctxexp
 from ctxexp.command import Built, configured
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from tests.composed import run_command_line
-from tests.shipped import mini
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -96,15 +102,6 @@ def test_pairs_are_of_two_sentences_of_one_domain_and_two_words() -> None:
     assert rows.cosines(0, pairs)[7] == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
-def test_cells_hold_every_pair_once() -> None:
-    lengths = np.random.default_rng(0).integers(1, 40, size=(5000, 2))
-    cells = cells_of(lengths)
-    assert sorted(np.concatenate(cells).tolist()) == list(range(5000))
-    assert min(map(len, cells)) >= 200
-    assert len(cells) == 12
-    assert len(cells_of(np.full((5000, 2), 9))) == 1
-
-
 @pytest.fixture(scope="module")
 def made() -> Floor:
     rng = np.random.default_rng(0)
@@ -135,15 +132,9 @@ def test_mistakes_are_answered(made: Floor) -> None:
         made.probability(0.3, length=5)
     with pytest.raises(ConfigError, match=r"layer=7: the floor of .* has layers \[0, 1\]"):
         made.probability(0.3, layer=7)
-    with pytest.raises(ConfigError, match=r"probability=1e-05: expected 0.0005 to 0.9995"):
-        made.threshold(1e-5)
-    with pytest.raises(ConfigError, match=r"expected finite vectors \(n, dim\) of 40 sentences or more"):
-        Floor.of_vectors(np.ones((3, 4)), [1, 2, 3])
     own = Floor.of_vectors(np.random.default_rng(0).normal(size=(50, 4)), [5] * 50)
     with pytest.raises(ConfigError, match=r"sentences need their lengths in words, as in length=\(12, 20\)"):
         own.probability(0.3)
-    with pytest.raises(ConfigError, match=r"length=0: expected words, 1 or more"):
-        own.probability(0.3, length=0)
 
 
 def test_the_command_writes_a_floor_and_bert_score_s_file(
@@ -153,17 +144,16 @@ def test_the_command_writes_a_floor_and_bert_score_s_file(
     for name, sentences in list(registers("english").items())[:2]:
         Path(f"{name}.txt").write_text("".join(f"{one.text}\n" for one in sentences[:45]), encoding="utf-8")
     texts = ",".join(f"{path.name}" for path in sorted(Path().glob("*.txt")))
-    assert run_command_line(["floor", "gpt2", f"text={texts}", "bert_score=gpt2.tsv", "csv=floor.csv"]) == 0
+    assert run_command_line(["floor", "gpt2", f"text={texts}", "bert_score=gpt2.tsv"]) == 0
     said = capfd.readouterr().out
     assert "Cosines of unrelated pairs, gpt2" in said
-    assert said.endswith("\ngpt2.floor\ngpt2.tsv\nfloor.csv\n")
+    assert said.endswith("\ngpt2.floor\ngpt2.tsv\n")
     own = Floor.load("gpt2.floor")
     assert own.kinds[:2] == ("words", "mean")
     assert len(own.domains) == 2
     assert own.layers == (0, 1, 2, 3, 4)
     lines = Path("gpt2.tsv").read_text().splitlines()
     assert (lines[0], len(lines)) == ("LAYER,P,R,F", 6)
-    assert len(Path("floor.csv").read_text().splitlines()) == 1 + len(own.kinds) * 5
     assert run_command_line(["floor", "gpt2.floor", "cosine=.83", "length=12"]) == 0
     said = capfd.readouterr().out
     assert said.startswith("Is a cosine of 0.83 high in gpt2, layer 4, the last?\n- between words: ")
@@ -199,15 +189,3 @@ def test_the_greedy_match_is_bert_score_s(tmp_path: Path) -> None:
     assert read[:, 1:] == pytest.approx(values, abs=1e-7)
     with pytest.raises(ConfigError, match="takes models of transformers"):
         baseline(ctxexp.from_arrays([np.zeros((1, 2, 3))], [["a", "b"]]), pairs)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_bert_score_itself_gives_the_same_means() -> None:
-    """It computes in the type of the checkpoint's file, the mini's in half precision."""
-    library = pytest.importorskip("bert_score", reason="needs bert_score")
-    pairs = unrelated_texts({"one": registers("english")["sport"]}, 0)[:12]
-    values = baseline(Built(configured("bert")).encoder, pairs)
-    for layer, tolerance in ((0, 1e-5), (4, 2e-4)):
-        scorer = library.BERTScorer(str(mini("bert")), num_layers=layer, batch_size=8, device="cpu")
-        means = [float(x.mean()) for x in scorer.score(*map(list, zip(*pairs, strict=True)))]
-        assert means == pytest.approx(values[layer], abs=tolerance)

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_compare import Sinks, WithoutSinks, sink_mask, sinks
-from ctxexp_compare.attention_sinks.found import number_ranges
-from ctxexp_compare.attention_sinks.mask import effects
-from ctxexp_compare.attention_sinks.scores import norm_ratios, received_attention
+from ctxexp_compare.attention_sinks.found import effects, norm_ratios, number_ranges, received_attention
 from transformers import AutoTokenizer, GPT2Config, GPT2Model
 
 import ctxexp
@@ -83,14 +81,6 @@ def test_scores_are_those_of_naive_loops() -> None:
     assert (number_ranges([]), number_ranges([2, 3, 4, 7])) == ("", "2 to 4, 7")
 
 
-def test_an_untrained_model_has_none() -> None:
-    own, _ = found(model())
-    assert own.attention is not None
-    assert not own.is_sink.any()
-    assert own.ratios.max() < 3
-    assert np.nanmax(own.attention) < 0.1
-
-
 def test_planted_ones_are_found_wherever_they_stand_and_no_others() -> None:
     """By norm the first place, a delimiter and a word; by attention a word whose vectors aren't long."""
     comma, dog, money = piece(","), piece(" dog"), piece(" money")
@@ -156,7 +146,7 @@ def test_the_command_writes_a_mask_that_numpy_reads(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text("\n".join(TEXT), encoding="utf-8")
-    words = ["sinks", "gpt2", "text=text.txt", "factor=1.3", "mask=mask.npz", "out=sinks.csv", "csv=curves.csv"]
+    words = ["sinks", "gpt2", "text=text.txt", "factor=1.3", "mask=mask.npz", "out=tables"]
     assert run_command_line([*words, "min_contexts=2"]) == 0
     said = capfd.readouterr().out
     assert re.search(r"\| first +\| 3 +\| 3 ", said)
@@ -164,8 +154,8 @@ def test_the_command_writes_a_mask_that_numpy_reads(
     with np.load("mask.npz") as mask:
         assert mask["texts"].tolist() == TEXT
         flagged = int((mask["by_norm"] | mask["by_attention"]).sum())
-    assert len(Path("sinks.csv").read_text().splitlines()) == 1 + flagged
-    assert len(Path("curves.csv").read_text().splitlines()) == 1 + 4 * 5
+    assert len(Path("tables/sinks.csv").read_text().splitlines()) == 1 + flagged
+    assert len(Path("tables/curves.csv").read_text().splitlines()) == 1 + 4 * 5
     assert run_command_line(["sinks", "elmo", "text=text.txt"]) == 2
     assert "sinks are looked for in the pieces of a model of transformers, and elmo isn't one" in capfd.readouterr().err
     with pytest.raises(ConfigError, match=r"factor=1, share=0.3: expected a factor above 1 and a share between 0 and"):

@@ -13,7 +13,6 @@ from ctxexp_compare.alignment import align
 from ctxexp_compare.command import table
 from ctxexp_compare.face import parse_measures, run_folders
 from ctxexp_compare.figure import heat_map, title
-from ctxexp_compare.space import evenly_spaced
 
 import ctxexp
 from ctxexp import CtxexpError
@@ -98,12 +97,11 @@ def test_a_models_space_is_what_a_run_measures() -> None:
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The results folder of a sweep whose sink compares its runs."""
+    """The results folder of a sweep."""
     folder = tmp_path_factory.mktemp("sweep")
     (folder / "text.txt").write_text("\n".join(SENTENCES))
     words = f"-m model=elmo weights=mini,untrained dataset=text dataset.path={folder / 'text.txt'}"
-    words += " sink=compare sink.compare.sample=40"
-    words += " metric=anisotropy tracking.folder=mlruns min_contexts=2 bootstrap=50"
+    words += " sink=none metric=anisotropy tracking.folder=mlruns min_contexts=2 bootstrap=50"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("CTXEXP_CACHE", str(tmp_path_factory.getbasetemp() / "compare"))
@@ -113,19 +111,14 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_sweep_verb_and_face_give_the_same_numbers(sweep: Path, tmp_path: Path) -> None:
-    by_sink = pd.read_csv(sweep / "summary" / "compare.csv")
+def test_verb_and_face_give_the_same_numbers(sweep: Path, tmp_path: Path) -> None:
     assert run_command_line(["compare", str(sweep), "sample=40", f"out={tmp_path / 'out'}"]) == 0
     by_verb = pd.read_csv(tmp_path / "out" / "compare.csv")
     models = "elmo", "elmo weights=untrained"
     by_face = compare(*models, text=sweep.parents[2] / "text.txt", options=OPTIONS, sample=40, progress=False).frame
-    for other in (by_verb, by_face):
-        pd.testing.assert_frame_equal(by_sink, other, check_dtype=False, rtol=1e-12)
-    assert set(by_sink.measure) == {"cka", "mutual_knn", "information_imbalance"}
-    assert {"compare_cka.png", "compare_cka.svg"} <= {path.name for path in (sweep / "summary").iterdir()}
-    page = (sweep / "summary" / "report.html").read_text()
-    assert page.count("data:image/svg+xml;base64,") == 3
-    assert 'alt="compare_mutual_knn"' in page
+    pd.testing.assert_frame_equal(by_verb, by_face, check_dtype=False, rtol=1e-12)
+    assert set(by_verb.measure) == {"cka", "mutual_knn", "information_imbalance"}
+    assert {"compare_cka.png", "compare_cka.svg"} <= {path.name for path in (tmp_path / "out").iterdir()}
 
 
 @pytest.mark.slow
@@ -171,11 +164,6 @@ def test_figure_table_and_title_say_what_the_numbers_say() -> None:
         found.plot("rsa")
 
 
-def test_layers_are_thinned_evenly_with_both_ends() -> None:
-    assert evenly_spaced(range(31), 4) == [0, 10, 20, 30]
-    assert evenly_spaced([0, 5, 9], None) == evenly_spaced([0, 5, 9], 3) == [0, 5, 9]
-
-
 class Constant(TwoSpaces):
     """A plugin's measure."""
 
@@ -205,11 +193,7 @@ REFUSED: list[tuple[Callable[[], object], type[CtxexpError], str]] = [
     (lambda: parse_measures("rsa"), UnknownName, "no measure of two spaces 'rsa'"),
     (lambda: parse_measures("cka k=3"), ConfigError, "cka k=3: expected no argument"),
     (lambda: parse_measures("mutual_knn k=x"), ConfigError, "mutual_knn k=x: expected k=<number>"),
-    (lambda: parse_measures("mutual_knn k=0"), MetricError, "mutual_knn k=0: expected at least 1 neighbour"),
-    (lambda: parse_measures("linearity folds=1"), MetricError, "linearity folds=1: expected at least 3"),
-    (lambda: parse_measures([]), ConfigError, "expected at least one of cka"),
     (lambda: typed_model("dtype=bfloat16"), ConfigError, "expected a run's folder, or one model"),
-    (lambda: typed_model("'bert"), ConfigError, "No closing quotation"),
     (
         lambda: run_folders(A),
         ConfigError,
@@ -218,7 +202,6 @@ REFUSED: list[tuple[Callable[[], object], type[CtxexpError], str]] = [
     (lambda: run_folders(str(Path(__file__).parent)), ConfigError, "holds no run"),
     (lambda: compare(), ConfigError, "expected at least one run or model, got none"),
     (lambda: compare(lettered("a"), sample=2), ConfigError, "sample=2: expected at least 5"),
-    (lambda: compare(lettered("a"), layers=1), ConfigError, "layers=1: expected at least 2"),
     (lambda: Space.of_arrays("a", np.zeros((3, 2))), MetricError, "a: expected finite vectors of shape"),
     (lambda: Space.of_arrays("a", np.zeros((1, 3, 2)), words=["b"]), MetricError, "1 words and 3 blocks for 3 rows"),
     (lambda: compare(lettered("a"), measures="mutual_knn k=99"), DataError, "mutual_knn k=99 needs 101 occurrences"),
@@ -248,26 +231,5 @@ def test_a_misspelt_model_or_an_impossible_option_is_refused_before_any_model_en
     monkeypatch.setattr(Lettered, "encode", encode)
     with pytest.raises(ConfigError, match="no model 'gtp2'; did you mean 'gpt2'"):
         compare(Lettered("a"), "gtp2", text=SENTENCES, options=OPTIONS, progress=False)
-    with pytest.raises(CtxexpError, match=r"no folder nowhere .*checkpoint=\./nowhere"):
-        compare(
-            Lettered("a"), "huggingface model.checkpoint=./nowhere", text=SENTENCES, options=OPTIONS, progress=False
-        )
-    for choice, message in (({"sample": 2}, "sample=2: expected at least 5"), ({"layers": 1}, "layers=1: expected at")):
-        with pytest.raises(ConfigError, match=message):
-            compare(Lettered("a"), Lettered("b"), text=SENTENCES, options=OPTIONS, progress=False, **choice)
-
-
-def test_a_folder_whose_config_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("model: [")
-    with pytest.raises(ConfigError, match=r"holds no run's config.yaml that can be read: "):
-        Space.of_run(tmp_path)
-
-
-def test_the_sink_keeps_its_contract_and_skips_unreadable_runs() -> None:
-    from ctxexp_compare.sink import CompareSink
-
-    from ctxexp.testing import check
-
-    check("sink", CompareSink)
-    with pytest.raises(UnknownName, match="no measure of two spaces 'rsa'"):
-        CompareSink(measures="rsa")
+    with pytest.raises(ConfigError, match="sample=2: expected at least 5"):
+        compare(Lettered("a"), Lettered("b"), text=SENTENCES, options=OPTIONS, progress=False, sample=2)

@@ -19,7 +19,7 @@ def register_commands(register: Register) -> None:
     register("probe", "ctxexp_lab.probe.command:probe")
     register("steps", "ctxexp_lab.steps.command:steps")
     register("link", "ctxexp_lab.link.command:softmax_link")
-    register("distil", "ctxexp_lab.distil_command:distil")
+    register("distil", "ctxexp_lab.distil:distil")
     register("split-words", "ctxexp_lab.splits.command:split_words")
 
 

@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 from ctxexp_lab.distil import (
     StaticTable,
+    _network,
+    distil,
     occurrence_table,
     pair_cosines,
     post_process,
     principal_components,
+    save_static,
     scores,
+    static_table,
     zipf_weights,
 )
-from ctxexp_lab.distil_command import _network, distil, save_static, static_table
 
 from ctxexp import Sentence
 from ctxexp.command import Built, configured

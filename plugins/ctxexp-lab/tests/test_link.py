@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_lab.link.head import ContextStates, context_states
-from ctxexp_lab.link.statistics import correlations, link, second_order_pairs
+from ctxexp_lab.link.statistics import link, second_order_pairs
 from scipy.stats import pearsonr
 
 from ctxexp.errors import ConfigError, ModelError
@@ -155,14 +155,6 @@ def test_a_planted_link_is_beyond_chance_and_none_within() -> None:
     assert got["counted_pmi_given_log_p_within"].low > got["counted_pmi_given_log_p_within"].chance_high
     assert got["log_p_within"].low > got["log_p_within"].chance_high
     assert "bias_log_p" not in got
-
-
-def test_weights_count_rows_as_often() -> None:
-    rng = np.random.default_rng(4)
-    x, y, times = rng.normal(size=20), rng.normal(size=20), rng.integers(0, 4, 20)
-    expected = pearsonr(np.repeat(x, times), np.repeat(y, times))[0]
-    assert correlations({"x": x, "y": y}, times.astype(float))("x", "y") == pytest.approx(expected)
-    assert math.isnan(correlations({"x": np.ones(20), "y": y}, times.astype(float))("x", "y"))
 
 
 def test_models_without_such_a_product_are_refused(tmp_path: Path) -> None:

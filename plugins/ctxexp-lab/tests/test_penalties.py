@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_lab.training.data import MASK, SPECIAL
-from ctxexp_lab.training.penalties import APART, context_penalty, isoscore, unrelated_cosine
 from ctxexp_lab.training.train import TrainingRun
-from ctxexp_lab.training.transformer import Transformer
+from ctxexp_lab.training.transformer import APART, Transformer, context_penalty, isoscore, unrelated_cosine
 
 from ctxexp.errors import ConfigError
 from ctxexp.maths import isoscore as metric_isoscore
@@ -44,7 +43,7 @@ def naive_isoscore(x: np.ndarray, is_text: np.ndarray) -> float:
     return float((n * share - 1) / (n - 1))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("measure", "naive"), [(unrelated_cosine, naive_cosine), (isoscore, naive_isoscore)])
 def test_a_penalty_and_its_gradient_are_the_definition_s(
     seed: int,
@@ -86,27 +85,10 @@ def test_the_loss_has_the_mean_over_layers(model: str, measure: str, text: Path,
     assert fined.loss(2, 9).item() == pytest.approx((loss + 2 * extra).item(), rel=1e-5)
 
 
-@pytest.mark.slow
-def test_a_training_with_it_ends_with_lower_cosines(text: Path, tmp_path: Path) -> None:
-    """Beside the same training without, on batches that neither has learnt from."""
-    cosines = []
-    for weight in (0, 5):
-        words = [f"context_penalty={weight}", "steps=30", "model.shape.layers=2", "model.muon_rate=0.01", *ROWS]
-        run = TrainingRun(config("gpt2", text, tmp_path / str(weight), *words))
-        run.train()
-        assert isinstance(run.learner, Transformer)
-        x = torch.from_numpy(run.learner.batch(40, 100))
-        hidden = run.learner.base(x, output_hidden_states=True).hidden_states[1:]
-        cosines.append(context_penalty(hidden, x >= len(SPECIAL), "cosine").item())
-    assert cosines[1] < cosines[0] - 0.02
-
-
 @pytest.mark.parametrize(
     ("model", "word", "message"),
     [
         ("elmo", "context_penalty=1", "context_penalty=1 is of model=bert and gpt2, whose training has it"),
-        ("elmo", "cosine_penalty=1", "cosine_penalty=1 is of model=bert and gpt2"),
-        ("bert", "context_measure=angle", "no context_measure 'angle'"),
         ("bert", "context_penalty=1", "compares windows that are 4 or more apart, but a batch has 2: raise"),
     ],
 )  # fmt: skip

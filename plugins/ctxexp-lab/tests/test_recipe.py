@@ -6,10 +6,8 @@ import itertools
 import json
 import lzma
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import ctxexp_lab
 import numpy as np
 import pytest
 import torch
@@ -22,18 +20,22 @@ from ctxexp_lab.training.data import (
     SPECIAL,
     PieceStreams,
     TextSource,
-    log_unigram,
-    train_tokenizer,
     windows,
 )
-from ctxexp_lab.training.initialise import extrapolated, frequencies, local_attention, sinusoids
 from ctxexp_lab.training.optimiser import Optimiser, rate_scale
-from ctxexp_lab.training.penalties import mean_cosine
 from ctxexp_lab.training.train import TrainingRun, train
-from ctxexp_lab.training.transformer import Transformer, build
+from ctxexp_lab.training.transformer import (
+    Transformer,
+    build,
+    extrapolated,
+    frequencies,
+    local_attention,
+    mean_cosine,
+    sinusoids,
+)
 
+from ctxexp.command import registry
 from ctxexp.errors import ConfigError, DataError
-from tests.composed import registry_of
 
 from .tiny_recipes import TINY, config, weights
 
@@ -47,13 +49,6 @@ def test_segments_hold_the_text_once_and_no_document_meets_another(text: Path) -
     assert sorted(w for s in chosen.segments() for w in s.split()) == sorted(w for d in documents for w in d)
     joined = [" ".join(d) for d in documents]
     assert all(any(s in d for d in joined) for s in chosen.segments())
-
-
-def test_a_word_budget_takes_a_prefix_of_the_files(text: Path) -> None:
-    small = TextSource(text, ("small",), "valid", None, seed=0).segments()
-    some = TextSource(text, ("small", "full-1"), "valid", 200, seed=0).segments()
-    assert set(some) <= set(small)
-    assert 200 <= sum(len(s.split()) for s in some) < 200 + 100
 
 
 def test_skipped_and_remaining_parts_make_the_text_once(text: Path) -> None:
@@ -70,22 +65,11 @@ def test_skipped_and_remaining_parts_make_the_text_once(text: Path) -> None:
     )
 
 
-def test_the_order_follows_the_seed(text: Path) -> None:
-    a, b, c = (TextSource(text, ("small",), "valid", None, seed=s).segments() for s in (0, 0, 1))
-    assert a == b != c
-    assert sorted(a) == sorted(c)
-
-
 def test_missing_text_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"no training text .*absent\.txt\.xz: text= must be a folder that holds absent"
     ):
         TextSource(tmp_path, ("absent",), "valid", None, seed=0).segments()
-
-
-def test_a_vocabulary_too_large_for_the_text_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"vocabulary of \d+ pieces, not 5000"):
-        train_tokenizer(["one two"], 5000)
 
 
 def test_pieces_decode_to_the_text_and_end_each_segment(text: Path) -> None:
@@ -106,11 +90,6 @@ def test_windows_predict_each_unit_of_the_stream_once() -> None:
     predicted = np.concatenate([b[:, 1:].ravel() for b in batches])
     assert predicted.tolist() == list(range(1, 37))
     assert windows(stream, 48, 1, 4).tolist() == [[48, 49, 0, 1]]
-
-
-def test_log_unigram_by_hand() -> None:
-    got = log_unigram(np.array([2, 2, 0]), 3)
-    assert np.allclose(np.exp(got), [2 / 6, 1 / 6, 3 / 6])
 
 
 # --- optimiser ------------------------------------------------------------------------------------------------------
@@ -148,19 +127,10 @@ def test_every_parameter_is_stepped_by_exactly_one_optimiser() -> None:
     assert sum(p.numel() for p in muon) == sum(weight.numel() for weight, _, _ in optimiser.matrices)
 
 
-def test_the_schedule_climbs_stays_and_falls_to_nothing() -> None:
-    scales = [rate_scale(s, 100, warmup=10, decay=0.5) for s in range(101)]
-    assert scales[0] == pytest.approx(0.1)
-    assert set(scales[10:51]) == {1.0}
-    assert scales[75] == pytest.approx(0.5)
-    assert scales[100] == 0.0
-    assert rate_scale(10**6, None, warmup=10, decay=0.5) == 1.0
-
-
 # --- initialisation, losses -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("offset", [-2, -1, 1, 2])
+@pytest.mark.parametrize("offset", [-2, 1])
 def test_local_attention_looks_at_its_offset(offset: int) -> None:
     dim, positions = 96, 40
     query, key = local_attention([offset, 1, -1, 2], dim, gain=1.0)
@@ -184,37 +154,6 @@ def test_positions_go_on_as_they_began() -> None:
     assert np.array_equal(found[:64], cut[:64])
     assert np.abs(found[64:] - whole[64:]).max() < 0.1 * whole.std()
     assert np.abs(found[64:] - whole[64:]).mean() < 0.02 * whole.std()
-
-
-@pytest.mark.parametrize("model", ["bert", "gpt2"])
-def test_later_positions_are_extrapolated_before_their_step(model: str, text: Path, tmp_path: Path) -> None:
-    def positions(run: TrainingRun) -> np.ndarray:
-        (found,) = (p for name, p in run.learner.network.named_parameters() if "position_emb" in name or "wpe" in name)
-        return found.detach().numpy().copy()
-
-    words = ["steps=4", "model.long_share=0.5", "model.adamw_rate=0.02"]
-    plain = TrainingRun(config(model, text, tmp_path / "a", *words, "stop_after=2"))
-    plain.train()
-    before = positions(plain)
-    extended = TrainingRun(config(model, text, tmp_path / "a", *words, "model.extend=2"))
-    extended.learner.loss(2, 4)
-    assert np.array_equal(positions(extended), extrapolated(before, 8, heads=4))
-    assert not np.array_equal(positions(extended)[8:], before[8:])
-    extended.learner.loss(3, 4)
-    assert np.array_equal(positions(extended), extrapolated(before, 8, heads=4))
-
-
-@pytest.mark.parametrize("model", ["bert", "gpt2"])
-def test_the_trained_network_starts_with_local_attention(model: str, text: Path, tmp_path: Path) -> None:
-    run = TrainingRun(config(model, text, tmp_path, "steps=1", "model.shape.width=192", "model.shape.inner=768"))
-    learner = run.learner
-    assert isinstance(learner, Transformer)
-    x = torch.randint(5, 300, (64, 16), generator=torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        attention = learner.network(x, output_attentions=True).attentions[0].mean(0)  # (heads, positions, positions)
-    for head, offset in enumerate(run.cfg.model.local):
-        inside = torch.arange(max(0, -offset), 16 - max(0, offset))
-        assert torch.equal(attention[head].argmax(1)[inside], inside + offset)
 
 
 def test_masked_prediction_reads_boundaries_but_never_asks_for_them(text: Path, tmp_path: Path) -> None:
@@ -243,23 +182,6 @@ def test_causal_loss_is_that_of_the_stock_class(text: Path, tmp_path: Path) -> N
     assert learner.loss(4, 9).item() == pytest.approx(learner.network(x, labels=x).loss.item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("model", ["bert", "gpt2"])
-def test_the_last_steps_have_long_windows(model: str, text: Path, tmp_path: Path) -> None:
-    learner = TrainingRun(config(model, text, tmp_path, "steps=20", "model.long_share=0.25")).learner
-    assert isinstance(learner, Transformer)
-    shapes = [learner.batch(s, 20).shape for s in range(20)]
-    assert shapes == [(4, 8)] * 15 + [(2, 16)] * 5
-    assert learner.batch(15, 20)[0, 0] == learner.batch(14, 20)[-1, -1]
-    assert learner.batch(16, 20)[0, 0] == learner.batch(15, 20)[-1, -1]
-
-
-def test_mean_cosine_is_the_double_loop() -> None:
-    w = torch.randn(7, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    u = w / w.norm(dim=1, keepdim=True)
-    loop = sum(float(u[i] @ u[j]) for i in range(7) for j in range(7) if i != j) / 49
-    assert float(mean_cosine(w)) == pytest.approx(loop, abs=1e-6)
-
-
 def test_the_cosine_regularisers_gradient_is_that_of_the_double_loop() -> None:
     """In O(N), against its definition by finite differences."""
     rng = np.random.default_rng(8)
@@ -278,15 +200,6 @@ def test_the_cosine_regularisers_gradient_is_that_of_the_double_loop() -> None:
         step[i, j] = 1e-5
         slope = (penalty(w + step) - penalty(w - step)) / 2e-5
         assert tensor.grad[i, j].item() == pytest.approx(slope, abs=1e-5)
-
-
-def test_the_penalty_is_added_to_the_loss(text: Path, tmp_path: Path) -> None:
-    plain = TrainingRun(config("bert", text, tmp_path / "a", "steps=1", "precision=float32")).learner
-    fined = TrainingRun(
-        config("bert", text, tmp_path / "b", "steps=1", "precision=float32", "cosine_penalty=2.0")
-    ).learner
-    extra = 2.0 * mean_cosine(plain.network.get_output_embeddings().weight)
-    assert fined.loss(0, 1).item() == pytest.approx((plain.loss(0, 1) + extra).item(), rel=1e-5)
 
 
 @pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
@@ -353,12 +266,6 @@ def test_training_goes_on_from_an_export(model: str, text: Path, tmp_path: Path)
     assert str(tmp_path) not in json.dumps(record)
 
 
-def test_other_pieces_than_the_start_s_are_refused(text: Path, tmp_path: Path) -> None:
-    train(config("bert", text, tmp_path / "a", "steps=2"))
-    with pytest.raises(ConfigError, match=r"start=.* has other pieces than this text gives"):
-        TrainingRun(config("bert", text, tmp_path / "b", "steps=2", f"start={tmp_path}/a/export", "files=[full-1]"))
-
-
 def test_a_condensed_checkpoint_is_gone_on_from(text: Path, tmp_path: Path) -> None:
     old = TrainingRun(config("elmo", text, tmp_path / "a", "steps=40", "stop_after=6"))
     old.train()
@@ -402,11 +309,6 @@ def test_the_late_loss_covers_positions_beyond_the_usual_window(text: Path, tmp_
     assert "late" not in learner.held_out(100)
 
 
-def test_another_seed_gives_another_network(text: Path, tmp_path: Path) -> None:
-    a, b = (TrainingRun(config("gpt2", text, tmp_path / str(s), "steps=1", f"seed={s}")) for s in (0, 1))
-    assert not torch.equal(weights(a), weights(b))
-
-
 def test_a_timed_run_records_the_steps_that_reproduce_it(text: Path, tmp_path: Path) -> None:
     timed = TrainingRun(config("gpt2", text, tmp_path / "a", "minutes=0.005"))
     timed.train()
@@ -414,18 +316,6 @@ def test_a_timed_run_records_the_steps_that_reproduce_it(text: Path, tmp_path: P
     again.train()
     assert timed.steps == timed.step
     assert torch.equal(weights(timed), weights(again))
-
-
-def test_a_run_needs_one_length(text: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="give either steps= or minutes=, not steps=None minutes=None"):
-        TrainingRun(config("bert", text, tmp_path))
-
-
-def test_too_little_held_out_text_is_said(text: Path, tmp_path: Path) -> None:
-    for model, unit in (("bert", "pieces"), ("elmo", "words")):
-        run = TrainingRun(config(model, text, tmp_path / model, "steps=1"))
-        with pytest.raises(ConfigError, match=f"the held-out text has 5 {unit}, fewer than one window of 8"):
-            run.learner.held_out(5)
 
 
 @pytest.mark.parametrize(
@@ -440,13 +330,9 @@ def test_impossible_shapes_are_refused(overrides: list[str], message: str, text:
         TrainingRun(config("bert", text, tmp_path, "steps=1", *overrides))
 
 
-def test_post_norm_gpt_has_one_inner_width(text: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="inner width is 4 x width = 64, not 32"):
-        TrainingRun(config("gpt2", text, tmp_path, "steps=1", "norm=post", "model.shape.inner=32"))
-
-
-@pytest.mark.parametrize("model", ["bert", "gpt2"])
-@pytest.mark.parametrize("overrides", [["norm=post", "tied=false"], ["norm=pre", "model.local=null"]])
+@pytest.mark.parametrize(
+    ("model", "overrides"), [("bert", ["norm=pre", "model.local=null"]), ("gpt2", ["norm=post", "tied=false"])]
+)
 def test_the_switches_train(model: str, overrides: list[str], text: Path, tmp_path: Path) -> None:
     run = TrainingRun(config(model, text, tmp_path, "steps=2", "cosine_penalty=1.0", *overrides))
     before = weights(run).clone()
@@ -516,25 +402,11 @@ def test_the_verb_trains(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         "tracking=null",
         *TINY["gpt2"],
     ]
-    assert verbs()["train"]("model=gpt2", *words) == 0
+    assert registry().find("command", "train").factory("model=gpt2", *words) == 0
     assert (tmp_path / "it" / "export" / "model.safetensors").is_file()
     for wrong, message in (
         (["model=gpt3"], "Could not find 'model/gpt3'"),
         (["model=gpt2", "sted=1"], "Could not override 'sted'"),
     ):
         with pytest.raises(ConfigError, match=message):
-            verbs()["train"](*wrong, *words)
-
-
-def verbs() -> dict[str, Callable[..., int]]:
-    """What the plugin brings, by its hook."""
-    registry = registry_of([("train", ctxexp_lab)])
-    assert registry.broken == []
-    return {name: registry.find("command", name).factory for name in ("train", "probe")}
-
-
-def test_the_verbs_say_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
-    registry = registry_of([("train", ctxexp_lab)])
-    assert all(registry.find("command", name).summary for name in ("train", "probe"))
-    assert verbs()["train"]("--help") == 0
-    assert "clip: 1.0" in capsys.readouterr().out
+            registry().find("command", "train").factory(*wrong, *words)

@@ -14,9 +14,9 @@ import ctxexp_lab
 import pytest
 import torch
 from ctxexp_lab.training import transformer
-from ctxexp_lab.training.command import main, swept_keys
+from ctxexp_lab.training.command import main
 from ctxexp_lab.training.recipe import check_options
-from ctxexp_lab.training.train import TrainingRun, is_kept, learner, train
+from ctxexp_lab.training.train import TrainingRun, learner, train
 from ctxexp_lab.training.transformer import Transformer
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
@@ -30,12 +30,6 @@ from .tiny_recipes import TINY, config, weights
 
 def kept(folder: Path) -> list[int]:
     return sorted(int(path.name.removeprefix("step")) for path in (folder / "checkpoints").iterdir())
-
-
-def test_kept_steps_double_from_the_first() -> None:
-    assert [step for step in range(1000) if is_kept(step, 8)] == [0, 8, 16, 32, 64, 128, 256, 512]
-    assert [step for step in range(100) if is_kept(step, 12)] == [0, 12, 24, 48, 96]
-    assert sum(is_kept(step, 8) for step in range(10_000)) == 12
 
 
 @pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
@@ -96,10 +90,8 @@ def test_a_folder_of_another_training_is_refused(text: Path, tmp_path: Path) -> 
     ("override", "message"),
     [
         ("steps=0", "steps=0: expected a whole number from 1 on"),
-        ("keep=many", "keep='many': expected a whole number from 1 on"),
         ("precision=bfloat16", "no precision 'bfloat16'"),
         ("device=cuda", r"device=cuda: .*use device=auto or device=cpu"),
-        ("device=gpu", "no device 'gpu'"),
     ],
 )
 def test_what_no_training_can_use_is_said(override: str, message: str, text: Path, tmp_path: Path) -> None:
@@ -156,11 +148,6 @@ def test_a_gpu_learns_as_the_cpu_does(model: str, text: Path, tmp_path: Path) ->
 
 
 # --- a sweep --------------------------------------------------------------------------------------------------------
-
-
-def test_swept_keys_are_those_of_several_values() -> None:
-    words = ["-m", "model=bert,gpt2", "seed=0,1", "files=[small,full-1]", "steps=3", "decay=choice(0.1,0.5)"]
-    assert swept_keys(words) == ["model", "seed", "decay"]
 
 
 def test_one_command_trains_a_pair_in_folders_of_their_own(

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from ctxexp_lab.splits.command import encoders, split_words
-from ctxexp_lab.splits.figure import figure, sentence
+from ctxexp_lab.splits.command import encoders, figure, sentence, split_words
 from ctxexp_lab.splits.study import (
     SplitWord,
     find_words,
     is_recovered,
-    mismatched_parts,
     recovered_shares,
     vectors,
 )
@@ -50,15 +48,6 @@ def test_parts_spell_the_word_and_places_hold_it(gpt2: Any, words: list[SplitWor
         assert not np.array_equal(word.one.ids, word.other.ids)
 
 
-def test_mismatched_parts_keep_the_last_and_change_the_first(words: list[SplitWord]) -> None:
-    pairs = mismatched_parts(words, 0)
-    assert [last for _, last in pairs] == [word.parts[1] for word in words]
-    assert all(first != word.parts[0] for (first, _), word in zip(pairs, words, strict=True))
-    assert {first for first, _ in pairs} <= {word.parts[0] for word in words}
-    with pytest.raises(ConfigError, match="all words are split behind the same first piece"):
-        mismatched_parts(words[:1] * 3, 0)
-
-
 def test_vectors_are_the_model_s_own(gpt2: Any, words: list[SplitWord]) -> None:
     """By transformers itself, on ids that are put together here."""
     import torch
@@ -91,6 +80,7 @@ def test_recovery_is_the_naive_search_and_chance_is_one_in_n() -> None:
     assert not is_recovered(np.ones((4, 3)), candidates[:4, :3]).any()
 
 
+@pytest.mark.nightly
 def test_a_gain_is_claimed_where_it_is_planted_and_rarely_elsewhere() -> None:
     rng = np.random.default_rng(2)
 

@@ -11,17 +11,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ctxexp_lab.steps.checkpoints import StepCheckpoint, find_checkpoints, sampled_weights, wrong_checkpoints
-from ctxexp_lab.steps.command import is_source, steps, sweep
-from ctxexp_lab.steps.figure import farthest, figure, half_step, overshoots, short_number, table
+from ctxexp_lab.steps.checkpoints import (
+    distances,
+    find_checkpoints,
+    misplaced,
+    sampled_weights,
+    wrong_checkpoints,
+)
+from ctxexp_lab.steps.command import steps
+from ctxexp_lab.steps.figure import farthest, figure, half_step, overshoots, table
 from ctxexp_lab.steps.first_word_length import FirstWordLength
-from ctxexp_lab.steps.order import distances, misplaced
 from ctxexp_lab.training.train import train
 
-from ctxexp import CtxexpError, compare
+from ctxexp import CtxexpError
 from ctxexp.command import Verb
 from ctxexp.errors import DataError
-from ctxexp.models.transformer import label_of, training_of
 from ctxexp.report import LabelledResults, Training
 from ctxexp.testing import check
 from tests.made import results_with, told
@@ -74,10 +78,6 @@ def test_a_checkpoint_of_another_step_is_sent_to_its_place() -> None:
     assert found.between in (None, (-1, 0), (7, 8))  # between none of the others
 
 
-def test_distances_are_euclidean() -> None:
-    assert distances([np.array([0.0, 0.0]), np.array([3.0, 4.0])]).tolist() == [[0, 5], [5, 0]]
-
-
 # --- a training's own checkpoints -----------------------------------------------------------------------------------
 
 
@@ -113,11 +113,6 @@ def test_wrong_ones_are_named(copied: Path) -> None:
     assert wrong_checkpoints(find_checkpoints(str(copied), []))[0] == "step1 says in its run.json that it is step 7"
 
 
-def test_a_sweep_s_folder_may_have_an_equals_sign(copied: Path) -> None:
-    folder = copied.rename(copied.with_name("gpt2-seed=1"))
-    assert [is_source(word) for word in (str(folder), "e/pythia", "seed=1", "-m")] == [True, True, False, False]
-
-
 def test_the_verb_refuses_wrong_checkpoints(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(copied / "step4" / "model.safetensors", copied / "step2")
     with pytest.raises(DataError, match=r"step2 and step4 have the same weights. With check=false they are measured"):
@@ -140,28 +135,12 @@ def test_the_verb_refuses_wrong_checkpoints(copied: Path, monkeypatch: pytest.Mo
         (["absent"], "no folder absent: expected one of checkpoints, as step8, or revision=step1,step1000"),
         (["a/b", "revision=step1,main"], "revision=main: expected a name that ends in its training step"),
         (["a/b", "revision=step1"], "a/b has 1 checkpoints with their step in their name; expected two or more"),
-        (["a/b", "c/d", "revision=step1,step2"], "usage: ctxexp steps FOLDER"),
         (["a/b", "revision=step1,step2", "check=maybe"], "check=maybe: expected true or false"),
     ],
 )
 def test_what_is_no_training_is_said(words: list[str], message: str) -> None:
     with pytest.raises(CtxexpError, match=re.escape(message)):
         steps(*words)
-
-
-def test_weights_of_another_shape_are_refused(copied: Path, text: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    train(config("gpt2", text, other, "steps=1", "keep=1", "model.shape.layers=2"))
-    shutil.copy(other / "checkpoints" / "step1" / "model.safetensors", copied / "step2")
-    with pytest.raises(DataError, match="have weights of one shape; these don't"):
-        wrong_checkpoints(find_checkpoints(str(copied), []))
-
-
-def test_sweeps_are_of_folders_or_of_revisions() -> None:
-    folders = [StepCheckpoint(1, "a b/step1"), StepCheckpoint(8, "c/step8")]
-    assert sweep([folders], [])[2:] == ["model.checkpoint='a b/step1',c/step8"]
-    revisions = [StepCheckpoint(1, "e/pythia", "step1"), StepCheckpoint(8, "e/pythia", "step8")]
-    assert sweep([revisions], ["seed=1"])[2:] == ["model.checkpoint=e/pythia", "model.revision=step1,step8", "seed=1"]
 
 
 # --- when the sink appears ---------------------------------------------------------------------------------------
@@ -203,17 +182,6 @@ def test_runs_are_parted_by_training_and_ordered_by_step() -> None:
     ]  # fmt: skip
     assert list(Training.of(hub)) == ["pythia"]
     assert Training.of(runs(values)[:1]) == {}
-
-
-def test_equal_weights_are_named_in_the_report() -> None:
-    values = np.linspace(1, 0.4, 8)[:, None] * [1, 0.9, 0.8]
-    [at] = Training.of(runs(values, weights_hash="same")).values()
-    assert at.equal_weights()[0] == (
-        "gpt2 step0 and gpt2 step8 have the same weights: one of them isn't what it is called"
-    )
-    assert len(at.equal_weights()) == 7
-    [fine] = Training.of(runs(values)).values()
-    assert fine.equal_weights() == []
 
 
 def test_the_heat_map_holds_the_values_layers_by_steps() -> None:
@@ -289,36 +257,3 @@ def test_the_figure_s_sentence_is_of_the_share_of_the_room() -> None:
     assert facts.endswith("not in time; chance: exact")
     assert notes == "Each model is one training run."
     assert drawn.axes[-1].get_ylabel() == "share of the room above chance"
-
-
-def test_another_measure_s_sentence_has_its_own_question() -> None:
-    values = np.linspace(1, 0.4, 8)[:, None] * [1, 0.9]
-    norms = [(label, replace(r, frame=r.frame.assign(measure="word_norm"))) for label, r in runs(values)]
-    drawn = figure(norms)
-    assert drawn is not None
-    assert drawn.texts[0].get_text() == "Word norm: when in training does it change?"
-    assert drawn.texts[1].get_text().startswith("Word norm in the last layer: in gpt2 from 0.90 at step 0 to 0.36")
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.238, ".24"), (-0.05, "\u2212.05"), (-0.004, ".00"), (0.999, "1.00"), (-1.2, "\u22121.20"), (34.49, "34.5")],
-)
-def test_cells_have_minus_signs_and_no_negative_zero(value: float, text: str) -> None:
-    assert short_number(value) == text
-
-
-def test_the_page_has_a_slider_over_steps(tmp_path: Path) -> None:
-    values = np.linspace(1, 0.4, 8)[:, None] * [1, 0.9, 0.8]
-    page = compare(dict(runs(values))).report(tmp_path / "report.html").read_text(encoding="utf-8")
-    assert '<input type="range" min="0" max="8" value="8" aria-label="training step">' in page
-    plain = compare({"a": results_with()}).report(tmp_path / "plain.html").read_text(encoding="utf-8")
-    assert 'id="step"' not in plain
-
-
-def test_a_checkpoint_s_label_has_its_training() -> None:
-    assert label_of("outputs/minis/gpt2/checkpoints/step8") == "gpt2 step8"
-    assert label_of("runs/mine/checkpoint-500") == "mine checkpoint-500"
-    assert label_of("step8") == "step8"
-    assert label_of("bert-base-cased") == "bert-base-cased"
-    assert training_of(Path("checkpoints/step8")) == ""

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from ctxexp_measures.senses.attributes import Labels, RowAttributes
 from ctxexp_measures.senses.components.design import Design, population
-from ctxexp_measures.senses.components.estimate import components, shares
-from ctxexp_measures.senses.components.squares import squares
+from ctxexp_measures.senses.components.estimate import components, shares, squares
 
 from ctxexp.maths import Curve, Resamples, interval
 from ctxexp.maths.resampling import Units

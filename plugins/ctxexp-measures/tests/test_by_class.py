@@ -9,22 +9,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ctxexp_measures.senses.attributes import Labels
 from ctxexp_measures.senses.by_class import figure as figures
-from ctxexp_measures.senses.by_class.classes import band
-from ctxexp_measures.senses.by_class.components import VarianceComponentsByClass
-from ctxexp_measures.senses.by_class.figure import TITLES
-from ctxexp_measures.senses.by_class.metric import SelfSimilarityByClass, SenseSeparationByClass
-from ctxexp_measures.senses.by_class.table import table
+from ctxexp_measures.senses.by_class.figure import TITLES, table
+from ctxexp_measures.senses.by_class.metric import (
+    SelfSimilarityByClass,
+    SenseSeparationByClass,
+    VarianceComponentsByClass,
+    band,
+)
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Results, Sense, Sentence
 from ctxexp.command import registry
 from ctxexp.errors import DataError, MetricError, UnknownName
 from ctxexp.maths.statistics import WordMix
-
-from .planted_classes import CLASSES, coverage, draw_text, estimate_shares
-from .planted_components import World
 
 SelfSimilarity = registry().find("metric", "self_similarity").factory
 SenseSeparation = registry().find("metric", "sense_separation").factory
@@ -188,31 +186,6 @@ def test_small_classes_are_left_out_and_named(tmp_path: Path, caplog: pytest.Log
         assert found.values(measure, statistic, task="pos ADV") is None
         assert value(found, measure, "words", "pos ADV") == 2
         assert value(found, measure, "occurrences", "pos ADV") == 16
-
-
-def test_planted_components_come_back_by_class() -> None:
-    """40 texts of two kinds of words with other components each; `planted` as a script simulates more."""
-    told = coverage(n_texts=40, n_sentences=400)
-    for name, numbers in told.items():
-        assert numbers["mean"] == pytest.approx(numbers["true"], abs=0.012), name
-        assert numbers["coverage"] >= 0.8, name  # 4 standard errors below .95 are .81
-    assert np.mean([numbers["coverage"] for numbers in told.values()]) >= 0.9
-    senses = [told[f"{kind}/sense"]["true"] for kind in CLASSES]
-    assert senses[1] > 2 * senses[0]
-
-
-def test_shuffled_senses_have_no_share_in_their_class_only() -> None:
-    known, x, units = draw_text({name: World(of, seed=i) for i, (name, of) in enumerate(CLASSES.items())}, 400)
-    rng, senses = np.random.default_rng(0), known.sense.codes.copy()
-    for form in np.unique(known.form.codes[known.pieces == 3]):
-        mine = np.flatnonzero(known.form.codes == form)
-        senses[mine] = rng.permutation(senses[mine])
-    plain = estimate_shares(known, x, units)
-    shuffled = estimate_shares(replace(known, sense=Labels(senses, known.sense.names)), x, units)
-    none = shuffled["pieces 3+/sense"]
-    assert none.low < 0 < none.high
-    assert abs(none.value) < 0.005 < 0.1 < plain["pieces 3+/sense"].low
-    assert shuffled["pieces 1/sense"].value == plain["pieces 1/sense"].value
 
 
 def test_figures_and_table_say_the_classes_and_their_sizes(told: Results, tmp_path: Path) -> None:

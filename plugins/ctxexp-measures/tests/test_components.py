@@ -12,19 +12,18 @@ import pytest
 from ctxexp_measures.senses.attributes import Labels, RowAttributes, tokens_of
 from ctxexp_measures.senses.components import design as designs
 from ctxexp_measures.senses.components.design import Design, ambiguous, population
-from ctxexp_measures.senses.components.estimate import components, shares
+from ctxexp_measures.senses.components.estimate import components, shares, squares
 from ctxexp_measures.senses.components.figure import figure, frame, table
-from ctxexp_measures.senses.components.metric import VarianceComponents, _look_below_zero
-from ctxexp_measures.senses.components.squares import squares
+from ctxexp_measures.senses.components.metric import VarianceComponents
 
 import ctxexp
-from ctxexp import Corpus, EncodedSentence, Encoder, Estimate, Group, Results, Sense, Sentence, Text
+from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sense, Sentence, Text
 from ctxexp.command import Built
 from ctxexp.errors import MetricError
 from docs.numbers import tables
 from tests.composed import config_of
 from tests.made import results_with, stated, told
-from tests.shipped import Alone, random_words
+from tests.shipped import Alone
 
 from .planted_components import VARIANCES, World, coverage, estimate_shares
 
@@ -100,6 +99,7 @@ def test_squares_and_influences_equal_those_of_dense_matrices() -> None:
         np.testing.assert_allclose(found.by_factor["sentence"][row], slope, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.nightly
 def test_planted_components_come_back_with_their_intervals() -> None:
     """60 texts of a world of sentences; `planted` as a script simulates more, and documents (.92 to .96)."""
     told = coverage(World(VARIANCES), n_texts=60, n_sentences=150)
@@ -125,16 +125,6 @@ def test_shuffled_senses_and_sentences_have_no_share() -> None:
         assert plain[name][2] > 0.02
         assert shuffled[name][2] < 0 < shuffled[name][3]
         assert abs(shuffled[name][1]) < 0.005
-
-
-def test_what_the_spelling_alone_decides_is_word_and_form() -> None:
-    """Exactly, as in ELMo's layer 0: nothing is left once the form is known."""
-    known, _, units = World(VARIANCES, seed=1).draw_text(200, sentences_per_document=4)
-    x = np.random.default_rng(0).normal(size=(len(known.form), 6)).astype(np.float32)[known.form.codes]
-    found = estimate_shares(known, x, units)
-    for name in ("sense", "position", "sentence", "document", "rest"):
-        assert abs(found[name][1]) < 1e-6
-    assert found["word"][1] + found["form"][1] == pytest.approx(1, abs=1e-6)
 
 
 def test_invariances() -> None:
@@ -268,10 +258,6 @@ def test_rows_find_their_tokens_by_their_words() -> None:
     assert tokens_of(text).tolist() == [[1, 2], [4, 5], [1, 1], [7, 8]]
 
 
-def test_positions_are_the_models_tokens() -> None:
-    assert [t.tolist() for t in ctxexp.Encoder.token_spans(Mixed(), [Sentence.of(["a", "b"])])] == [[[0, 1], [1, 1]]]
-
-
 class Blanks(Mixed):
     """Layer 0 knows the spelling and whether the word begins its sentence, as a vocabulary with blanks does; layer 1
     the sentence too."""
@@ -303,13 +289,6 @@ def test_forms_have_no_context_at_layer_0(tmp_path: Path) -> None:
         floors[knows] = found.values("c", "context")[0] + found.values("c", "position")[0]  # type: ignore[index]
     assert abs(floors[True]) < 1e-5
     assert floors[False] > 0.03
-
-
-def test_a_random_vector_a_word_has_no_context(tmp_path: Path) -> None:
-    rng = np.random.default_rng(2)
-    corpus = Corpus.of("words", [rng.choice([*"abcdefgh"], 6).tolist() for _ in range(150)])
-    found = run(random_words(dim=50), corpus, tmp_path)
-    assert abs(found.values("c", "context")[0]) < 1e-6  # type: ignore[index]
 
 
 def test_a_transformers_pieces_are_its_own() -> None:
@@ -378,11 +357,3 @@ def test_each_layer_has_the_floor_of_its_own_twin_and_impossible_variance_is_fla
     row = tables.what_is_context(frame(runs).assign(corpus="made"))
     assert "| 2.0% [1.6, 2.4] | 20.0% [19.6, 20.4] (layer 1) | 8.5% | 20.0% [19.6, 20.4] | 8.5% |" in row
     assert "rest -1.0% [-1.4, -0.6] (layer 1)" in row
-
-
-def test_a_component_below_zero_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    text_ = Text(text(), None, None, Mixed())  # type: ignore[arg-type]
-    for _ in range(2):
-        _look_below_zero(text_, "", {"rest": Estimate(-0.0081, -0.0112, -0.0047), "word": Estimate(0.5, -0.1, 0.9)})
-    (said,) = [record.message for record in caplog.records]
-    assert "in a layer rest -0.81% [-1.12%, -0.47%]: the whole interval is below 0" in said

@@ -17,7 +17,7 @@ from ctxexp_measures.senses.corpora.usages import PERIOD, USAGE, WORD
 from ctxexp_measures.senses.corpora.wic import wic
 from ctxexp_measures.senses.usages.change import divergence
 
-from ctxexp.command import Built, configured, registry
+from ctxexp.command import Built, configured
 from ctxexp.errors import ConfigError, DataError
 
 XML = """<?xml version="1.0" encoding="UTF-8"?>
@@ -89,7 +89,6 @@ def pairs(tmp_path: Path) -> Path:
 
 def test_wic_has_pairs_of_usages(pairs: Path) -> None:
     corpus = wic(path=str(pairs))
-    _ = Built(configured("bert", corpus)).corpus  # it is checked there
     assert [s.text for s in corpus.sentences] == ["the bank closed", "on the bank", "Run !"]
     assert corpus.tags[USAGE] == (("", "0", ""), ("", "", "1"), ("2", ""))
     assert corpus.tags[WORD][2] == ("run", "")
@@ -139,7 +138,6 @@ def graphs(tmp_path: Path) -> Path:
 
 def test_graphs_have_usages_periods_clusters_and_change(graphs: Path) -> None:
     corpus = dwug(path=str(graphs))
-    _ = Built(configured("bert", corpus)).corpus  # it is checked there
     assert [s.text for s in corpus.sentences] == ['Et "egg-hvite brast.', "Knivens egg er hvass.", "To egg."]
     assert corpus.sentences[0].words == ("Et", '"', "egg", "-", "hvite", "brast", ".")  # the usage is a word by itself
     assert corpus.tags[USAGE][0] == ("", "", "o1", "", "", "", "")
@@ -243,14 +241,12 @@ def test_tokens_of_wic_are_parted_at_single_blanks(pairs: Path) -> None:
     (pairs / "dev" / "dev.data.txt").write_text("bank\tN\t2-3\t10\u00a0000 a bank\toff  the bank ", encoding="utf-8")
     (pairs / "dev" / "dev.gold.txt").write_text("F\n", encoding="utf-8")
     corpus = wic(path=str(pairs))
-    _ = Built(configured("bert", corpus)).corpus  # it is checked there
     assert [s.words for s in corpus.sentences[3:]] == [("10\u00a0000", "a", "bank"), ("off", "the", "bank")]
     assert [labels.index("bank") for labels in corpus.tags[WORD][3:]] == [2, 2]
 
 
 def test_the_published_wic_is_whole(published: Path) -> None:
     corpus = wic(path=str(published))
-    _ = Built(configured("bert", corpus)).corpus  # it is checked there
     found = Counter((pair.subset, pair.gold) for pair in corpus.compared)
     half = {"train": 2714, "dev": 319, "test": 700}
     assert found == {(part, gold): n for part, n in half.items() for gold in (0.0, 1.0)}
@@ -261,7 +257,6 @@ def test_graded_change_is_what_the_clusters_say(published: Path, subset: str) ->
     """The published scores are the Jensen-Shannon distance of the clusters' shares in the two periods; duplicates of a
     usage, which count once here, were in some of them."""
     corpus = dwug(path=str(published), subset=subset)
-    _ = Built(configured("bert", corpus)).corpus  # it is checked there
     assert len(corpus.change) == 40
     counts: dict[str, dict[str, Counter[str]]] = {}
     for sense in corpus.senses:
@@ -273,8 +268,3 @@ def test_graded_change_is_what_the_clusters_say(published: Path, subset: str) ->
         shares = [np.array([of[label] for label in labels]) / of.total() for of in periods.values()]
         same += abs(float(np.sqrt(divergence(*shares))) - corpus.change[word]) < 1e-9
     assert same >= 36
-
-
-def test_the_names_are_offered() -> None:
-    for name in ("semcor", "wic", "dwug"):
-        assert registry().find("dataset", name)

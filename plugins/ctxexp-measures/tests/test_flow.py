@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ctxexp_measures.calibration.flow.network import AdditiveFlow, likelihood_steps
-from ctxexp_measures.calibration.flow.transform import FIRST_ROWS, Flow
+from ctxexp_measures.calibration.flow.network import AdditiveFlow
+from ctxexp_measures.calibration.flow.transform import Flow
 
 from ctxexp import Corpus
 from ctxexp.command import Built
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.maths import mean_cosine
 from ctxexp.testing import check
-from ctxexp.transforms import Calibration, fit_table
 from tests.composed import composed, of
 from tests.shipped import Center
 
@@ -43,28 +42,15 @@ def cloud(n: int, d: int, *, seed: int = 0, far: float = 3.0) -> np.ndarray:
 # -- the network
 
 
-@pytest.mark.parametrize("dim", [2, 7, 16, 33])
-@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize(("dim", "levels"), [(2, 1), (7, 2), (33, 3)])
 @pytest.mark.parametrize(("dtype", "within"), [(torch.float32, 1e-5), (torch.float64, 1e-13)])
 def test_the_inverse_is_exact(dim: int, levels: int, dtype: torch.dtype, within: float) -> None:
-    if -(-dim // 2 ** (levels - 1)) < 2:
-        pytest.skip("too few columns for so many levels")
     flow = network(dim, levels=levels).to(dtype)
     x = 5 * torch.randn(400, dim, dtype=dtype, generator=torch.Generator().manual_seed(1)) + 20
     z, _ = flow(x)
     assert float((flow.inverse(z) - x).abs().max()) < within * float(x.abs().max())
     assert float((flow(flow.inverse(z))[0] - z).detach().abs().max()) < within * float(z.detach().abs().max())
     assert float((z - x).detach().abs().max()) > 1
-
-
-def test_a_fitted_flow_reproduces_its_rows() -> None:
-    x, _, _ = planted(0)
-    flow = Flow(epochs=2, device="cpu").fit(x)
-    back = flow.network.inverse(torch.from_numpy(flow.apply(x))).numpy()
-    assert (np.abs(back - x).max(axis=0) < 1e-5 * np.abs(x).max()).all()
-    doubled = flow.network.double()
-    there, _ = doubled(torch.from_numpy(x).double())
-    assert float((doubled.inverse(there.detach()) - torch.from_numpy(x)).abs().max()) < 1e-12 * float(np.abs(x).max())
 
 
 @pytest.mark.parametrize(("dim", "levels"), [(6, 1), (7, 2), (12, 3)])
@@ -76,24 +62,6 @@ def test_the_log_determinant_is_that_of_autograds_jacobian(dim: int, levels: int
         _, log_det = torch.linalg.slogdet(jacobian)
         assert float(log_det) == pytest.approx(float(flow(x)[1].detach()), abs=1e-12)
     assert abs(float(log_det)) > 0.1
-
-
-@pytest.mark.parametrize(("dim", "levels"), [(6, 1), (7, 2), (12, 3)])
-def test_a_step_is_adams_on_the_loss(dim: int, levels: int) -> None:
-    flow, plain = (network(dim, levels=levels).double() for _ in range(2))
-    batches = 3 * torch.randn(4, 9, dim, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-    batches[2, 0, 0] = math.inf  # not learnt from
-    found = list(likelihood_steps(flow, batches, rate=0.01))
-    adam = torch.optim.Adam(plain.parameters(), lr=0.01, foreach=False)
-    for x, loss in zip(batches[[0, 1, 3]], [*found[:2], found[3]], strict=True):
-        adam.zero_grad()
-        expected = plain.loss(x)
-        expected.backward()
-        adam.step()
-        assert loss == pytest.approx(float(expected.detach()), abs=1e-12)
-    assert not math.isfinite(found[2])
-    for weight, other in zip(flow.parameters(), plain.parameters(), strict=True):
-        torch.testing.assert_close(weight, other, rtol=1e-10, atol=1e-12)
 
 
 def test_the_loss_is_a_normal_density_times_the_volume_change() -> None:
@@ -117,31 +85,6 @@ def test_initialised_actnorms_give_columns_of_mean_0_and_variance_1(levels: int)
     assert float((spread[spread > 1e-12] - 1).abs().max()) < 1e-4
 
 
-def test_each_level_changes_half_of_the_columns() -> None:
-    flow = network(13, levels=3, depth=1)
-    assert flow.columns == [13, 7, 4]
-    x = torch.randn(9, 13, generator=torch.Generator().manual_seed(5))
-    after_one = flow.steps[0](x - flow.center)
-    torch.testing.assert_close(flow(x)[0][:, 7:], after_one[:, 7:])
-    assert not torch.allclose(flow(x)[0][:, :7], after_one[:, :7])
-
-
-def test_permutations_are_random_fixed_and_not_learnt() -> None:
-    flow = network(64)
-    orders = [step.order.tolist() for step in flow.steps]
-    assert all(sorted(order) == list(range(len(order))) for order in orders)
-    assert len({tuple(order[:8]) for order in orders}) == len(orders)
-    before = [list(order) for order in orders]
-    list(likelihood_steps(flow, [torch.randn(8, 64)] * 3, rate=0.1))
-    assert [step.order.tolist() for step in flow.steps] == before
-    assert all("order" not in name for name, _ in flow.named_parameters())
-
-
-def test_a_flow_of_too_many_levels_is_refused() -> None:
-    with pytest.raises(ValueError, match="3 levels leave 1 of 4 columns to the last; it needs 2"):
-        AdditiveFlow(4, levels=3, depth=1, width=2, generator=torch.Generator())
-
-
 # -- learning
 
 
@@ -157,18 +100,6 @@ def test_on_a_gaussian_the_loss_comes_near_its_entropy() -> None:
     assert independent - entropy > 0.4  # what only the couplings can learn
     assert entropy - 0.02 < found < entropy + 0.03
     assert fitted.loss_curve[0] == pytest.approx(independent, abs=0.1)
-
-
-def test_the_likelihood_of_unseen_rows_rises_along_the_curve() -> None:
-    x = cloud(3000, 24)
-    start, end = (Flow(epochs=e, device="cpu").fit(x[:2000]) for e in (0, 3))
-    held_out = torch.from_numpy(x[2000:])
-    before, after = (float(flow.network.loss(held_out).detach()) for flow in (start, end))
-    assert after < before - 0.1
-    assert start.loss_curve == []
-    assert len(end.loss_curve) == 3 * (2000 // 32)
-    assert np.mean(end.loss_curve[-20:]) == pytest.approx(after, abs=0.05)
-    assert np.mean(end.loss_curve[:3]) == pytest.approx(before, abs=0.1)
 
 
 def planted(seed: int, n: int = 4000, d: int = 32) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -192,12 +123,10 @@ def spearman(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.corrcoef(a.argsort().argsort(), b.argsort().argsort())[0, 1])
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_a_planted_anisotropic_cloud_is_repaired_with_the_papers_settings(seed: int) -> None:
-    x, pairs, gold = planted(seed)
+def test_a_planted_anisotropic_cloud_is_repaired_with_the_papers_settings() -> None:
+    x, pairs, gold = planted(0)
     raw, centred, flow = (
-        spearman(cosines(y, pairs), gold)
-        for y in (x, Center().fit(x).apply(x), Flow(seed=seed, device="cpu").fit(x).apply(x))
+        spearman(cosines(y, pairs), gold) for y in (x, Center().fit(x).apply(x), Flow(device="cpu").fit(x).apply(x))
     )
     assert flow > raw + 0.25
     assert flow > centred + 0.1  # a mean is not all that is wrong here
@@ -254,7 +183,6 @@ def test_fractional_epochs_and_max_rows_limit_what_is_seen() -> None:
     def steps(**arguments: Any) -> int:
         return len(Flow(width=4, batch=50, device="cpu", **arguments).fit(x).loss_curve)
 
-    assert steps() == 20
     assert steps(epochs=0.15) == 3
     assert steps(epochs=0.001) == 1
     assert steps(epochs=2.5) == 50
@@ -263,14 +191,7 @@ def test_fractional_epochs_and_max_rows_limit_what_is_seen() -> None:
     assert not np.array_equal(few.apply(x), Flow(width=4, batch=50, device="cpu").fit(x).apply(x))
 
 
-def test_the_first_rows_are_enough_to_start_from() -> None:
-    x = cloud(FIRST_ROWS + 2000, 4)
-    z = Flow(width=2, epochs=0, device="cpu").fit(x).apply(x).astype(np.float64)
-    np.testing.assert_allclose(z.mean(axis=0), 0, atol=0.06)
-    np.testing.assert_allclose(z.std(axis=0), 1, atol=0.06)
-
-
-@pytest.mark.parametrize("n", [1, 7, 100, 101, 1234])
+@pytest.mark.parametrize("n", [7, 1234])
 def test_the_record_is_the_curve_in_at_most_100_stretches(n: int) -> None:
     flow = Flow(batch=16)
     flow.loss_curve = [float(i) for i in range(n)]
@@ -280,25 +201,6 @@ def test_the_record_is_the_curve_in_at_most_100_stretches(n: int) -> None:
     assert record["rows"][-1] == 16 * n
     lengths = np.diff([0, *record["step"]])
     assert float(lengths @ record["loss"]) == pytest.approx(sum(flow.loss_curve))
-
-
-def test_a_flow_without_steps_has_an_empty_record() -> None:
-    assert Flow().record() == {"step": [], "rows": [], "loss": []}
-
-
-def test_what_fits_recorded_becomes_one_table() -> None:
-    x = cloud(300, 6)
-    words, sentences = (Calibration(lambda: Flow(width=2, batch=50, device="cpu"), "flow") for _ in range(2))
-    words.fit(x, "layer 0")
-    words.fit(x + 1, "layer 1")
-    sentences.fit(x, "mix last2")
-    table = fit_table({"words": words.records, "sentences": sentences.records})
-    assert table is not None
-    assert list(table.columns) == ["over", "at", "step", "rows", "loss"]
-    assert list(table["at"]) == ["layer 0"] * 6 + ["layer 1"] * 6 + ["mix last2"] * 6
-    assert list(table["over"]) == ["words"] * 12 + ["sentences"] * 6
-    assert list(table["loss"][:6]) == list(table["loss"][12:])
-    assert fit_table({"words": Calibration(Center).records}) is None
 
 
 def test_a_run_measures_through_the_flow_and_keeps_its_loss(tmp_path: Path) -> None:
@@ -335,11 +237,6 @@ def test_too_few_rows_are_refused_with_the_number_needed() -> None:
         Flow(max_rows=100, device="cpu").fit(cloud(5000, 128))
 
 
-def test_too_narrow_rows_are_refused() -> None:
-    with pytest.raises(TransformError, match=r"2 levels leave 1 of 2 columns.*take fewer levels \(transform\.levels\)"):
-        Flow(device="cpu").fit(cloud(500, 2))
-
-
 def test_rows_that_are_not_finite_are_refused() -> None:
     x = cloud(500, 6)
     x[77, 2] = np.nan
@@ -359,12 +256,8 @@ def test_a_loss_that_is_not_finite_stops_the_fit() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"levels": 0}, r"transform\.levels=0: expected at least 1"),
-        ({"depth": 0}, r"transform\.depth=0: expected at least 1"),
         ({"width": 0}, r"transform\.width=0: expected at least 1"),
-        ({"batch": 0}, r"transform\.batch=0: expected at least 1"),
         ({"epochs": -1}, r"transform\.epochs=-1: expected 0 \(actnorms only\) or more"),
-        ({"epochs": math.nan}, r"transform\.epochs=nan"),
         ({"rate": 0.0}, r"transform\.rate=0\.0: expected a learning rate above 0"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
@@ -372,12 +265,3 @@ def test_a_loss_that_is_not_finite_stops_the_fit() -> None:
 def test_arguments_that_cant_be(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Flow(**arguments)
-
-
-def test_columns_of_different_lengths_are_no_record() -> None:
-    class Uneven(Center):
-        def record(self) -> dict[str, list[int]]:
-            return {"a": [1], "b": []}
-
-    with pytest.raises(TransformError, match=r"'uneven': record\(\) at layer 2 gave columns of different lengths"):
-        Calibration(Uneven, "uneven").fit(cloud(5, 3), "layer 2")

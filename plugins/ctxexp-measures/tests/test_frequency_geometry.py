@@ -13,7 +13,7 @@ import pytest
 from ctxexp_measures.frequency import projection
 from ctxexp_measures.frequency import ranks as by_rank
 from ctxexp_measures.frequency.metric import FrequencyGeometry
-from ctxexp_measures.frequency.projection import Projection, project
+from ctxexp_measures.frequency.projection import project
 from ctxexp_measures.frequency.ranks import ranks, read_list
 from ctxexp_measures.frequency.table import published_values, table_degeneration, table_frequency
 from scipy.stats import spearmanr
@@ -88,8 +88,6 @@ class TestFormulas(MetricTester):
     cases = (
         case("all", {
             "bins=[0, 5, 5]: expected ascending ranks such as": {"bins": [0, 5, 5]},
-            "bins=[3]: expected ascending": {"bins": [3]},
-            "bins=1: expected at least 2 bins of equal size": {"bins": 1},
             "bins='some': expected auto, a number of bins, or ascending ranks like": {"bins": "some"},
             "k=[3, 0]: expected numbers of neighbours, each at least 1": {"k": [3, 0]},
             "neighbours='some': expected all or bin": {"neighbours": "some"},
@@ -114,17 +112,6 @@ def test_intervals_are_percentiles_of_spearman_in_resamples() -> None:
     expected = np.percentile(draws, [2.5, 97.5])
     assert [got["spearman_norm_ci_low"], got["spearman_norm_ci_high"]] == pytest.approx(expected)
     assert math.isnan(geometry(x, np.arange(30), bins=(0, 30), replicates=0)["spearman_norm_ci_low"])
-
-
-def test_growing_norms_alone_move_distances_and_products_but_not_cosines() -> None:
-    rng = np.random.default_rng(2)
-    u = rng.normal(size=(600, 30)) + 0.4
-    x = u / np.linalg.norm(u, axis=1, keepdims=True) * np.linspace(1, 2, 600)[:, None]
-    got = geometry(x, np.arange(600), bins=(0, 100, 600), k=(3,))
-    assert got["spearman_norm"] == pytest.approx(1)
-    assert got["spearman_l2_3nn"] > 0.8
-    assert got["spearman_dot_3nn"] > 0.8
-    assert abs(got["spearman_cosine_3nn"]) < 0.15
 
 
 def test_empty_bins_are_nan_and_counted() -> None:
@@ -171,12 +158,10 @@ def test_ranks_come_from_counts_order_or_list(tmp_path: Path) -> None:
     [
         (None, "expected corpus, vocabulary, or a UTF-8 file of words and counts"),
         ("", "an empty list of word frequencies"),
-        ("a\t3\nb\n", "line 2: expected a word, a tab and a count: 'b'"),
-        ("a\t3\nb\tmany\n", r"line 2: expected a word, a tab and a count: 'b\\tmany'"),
         ("a\t3\n\nb\n", "line 3: expected a word, a tab and a count: 'b'"),
         ("the 70\nof 30\n", "line 1: expected a tab between word and count: 'the 70'"),
     ],
-    ids=["missing", "empty", "no count", "no number", "after a blank line", "no tab"],
+    ids=["missing", "empty", "after a blank line", "no tab"],
 )
 def test_lists_that_cannot_be_read_are_said(tmp_path: Path, text: str | None, message: str) -> None:
     path = tmp_path / "list.txt"
@@ -258,21 +243,16 @@ def test_words_of_one_token_have_its_rank(tokens: list[str], expected: dict[str,
     assert ranks(["a", "b", "c"], None, "vocabulary", {}).tolist() == [-1] * 3
 
 
-@pytest.mark.parametrize("model", ["bert", "elmo"])
-def test_layers_have_the_order_of_the_vocabulary(tmp_path: Path, model: str) -> None:
+def test_layers_have_the_order_of_the_vocabulary(tmp_path: Path) -> None:
     from ctxexp import Sentence
     from ctxexp.command import Built
 
     text = tmp_path / "text.txt"
     text.write_text("the dog saw the cat\nthe cat saw a dog\na bird saw the dog\na cat\n", encoding="utf-8")
-    overrides = ["metric=frequency_geometry", f"model={model}", "dataset=text", f"dataset.path={text}", "bootstrap=0"]
+    overrides = ["metric=frequency_geometry", "model=bert", "dataset=text", f"dataset.path={text}", "bootstrap=0"]
     overrides += ["min_contexts=2", "metric.frequency_geometry.frequency=vocabulary"]
     built = Built(composed(*overrides, f"cache.folder={tmp_path}/cache"))
     results = built.run(tmp_path)
-    if model == "elmo":  # it has characters, and no vocabulary
-        assert results.by_name["frequency_geometry/unranked"].tolist() == [5.0] * results.n_layers
-        assert results.by_name["frequency_geometry.token_layer/n"] == 0
-        return
     spelled = [Sentence.of(["x", word]) for word in ("a", "cat", "dog", "saw", "the")]
     ids = sorted(int(pieces[-1]) for pieces in built.encoder.piece_ids(spelled))
     special = built.encoder.tables([])[0].special
@@ -318,18 +298,12 @@ def test_wanted_layers_and_tables_are_drawn(tmp_path: Path, wanted: list[int | s
     by_place["table_input"] = metric.outputs()["projection"]
     by_place["layer_00"].write_together(by_place, tmp_path, n_layers=2, title="a <model>")
     pictures = sorted(p.name for p in tmp_path.iterdir() if p.is_file())
-    assert pictures == (["projection.html", "projection.png", "projection.svg"] if panels else [])
-    kept = sorted(p.parent.name for p in tmp_path.glob("*/projection.json"))
-    assert len(kept) == len(panels)
+    assert pictures == (["projection.html"] if panels else [])
     if panels:
         page = (tmp_path / "projection.html").read_text(encoding="utf-8")
         assert all(f"{name}: " in page for name in panels)
         assert "of the energy in 2 directions" in page
         assert "&lt;b&gt;" in page.replace("\\u0026", "&").replace("\\u003c", "<") or "\\u0026lt;b" in page
-        loaded = Projection.load(tmp_path / kept[-1])
-        assert loaded is not None
-        assert loaded.n == 9
-    assert Projection.load(tmp_path) is None
 
 
 def test_published_figures_and_a_sweeps_tables() -> None:

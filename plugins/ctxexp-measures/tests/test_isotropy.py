@@ -10,15 +10,13 @@ from math import lgamma
 from pathlib import Path
 from typing import Any
 
-import ctxexp_measures.isotropy as iso
 import numpy as np
 import pytest
-from ctxexp_measures.isotropy.generalized_ratios import SCALES
+from ctxexp_measures.isotropy.weighted import Symmetry
 from scipy.optimize import minimize_scalar
 
 from ctxexp import Group, Metric
 from ctxexp.command import Built, configured
-from ctxexp.errors import MetricError
 from ctxexp.model import EmbeddingTable
 from tests import naive
 from tests.metric_tester import (
@@ -32,7 +30,6 @@ from tests.metric_tester import (
     mean_over_groups,
     rows,
 )
-from tests.shipped import Whitening
 
 NAN = math.nan
 
@@ -380,13 +377,6 @@ class TestFormulas(MetricTester):
     cases = (*SPECTRA, *SAMPLES, *GROUPS)
 
 
-def test_a_common_direction_within_clusters_is_seen() -> None:
-    x = planted(np.random.default_rng(8), 150, 150)
-    skewed = np.random.default_rng(1).exponential(size=len(x)) ** 4  # mean above most: the rest shares a direction
-    got = value(iso.ClusterAdjustedSimilarity(clusters=2), x + np.outer(skewed, np.eye(20)[5]))
-    assert got["raw"] > 0.1
-
-
 def test_sums_of_one_pass_are_kept_for_the_next_run(tmp_path: Path) -> None:
     options = ["one_pass.shards=2", "bootstrap=0", "min_contexts=2", f"cache.folder={tmp_path}"]
     text = ["The bank was wet.", "The bank lent us money.", "We sat on the bank."]
@@ -406,56 +396,11 @@ def test_the_printed_density_is_one_and_that_of_a_beta(n1: int) -> None:
     assert np.trapezoid(density * log_mu, log_mu) == pytest.approx(drawn.mean(), rel=0.02)
 
 
-@pytest.mark.parametrize("n1", SCALES)
-def test_the_dimension_of_ratios_is_found(n1: int) -> None:
-    """Ratios drawn from the likelihood itself: within four of its standard errors, at low and high dimensions."""
-    rng = np.random.default_rng(n1)
-    for d in (0.5, 3.0, 200.0):
-        mu = rng.beta(n1, n1, size=20_000) ** (-1 / d)
-        distances = np.ones((len(mu), 2 * n1))
-        distances[:, 2 * n1 - 1] = mu
-        assert iso.gride(distances, n1) == pytest.approx(d, rel=4 / np.sqrt(20_000))
-
-
-def test_noise_is_a_high_dimension_at_small_scales_alone() -> None:
-    rng = np.random.default_rng(0)
-    x = np.zeros((2000, 10))
-    x[:, :2] = rng.uniform(size=(2000, 2))
-    got = value(iso.Gride(n1=64), x + 0.005 * rng.normal(size=x.shape))
-    assert got["scale_1"] > 4
-    assert got["raw"] == pytest.approx(2, rel=0.15)
-    assert all(got[f"scale_{a}"] > got[f"scale_{2 * a}"] for a in (1, 2, 4, 8))
-    assert value(iso.Gride(), x)["scale_1"] == pytest.approx(2, rel=0.1)  # it is the noise
-
-
-def test_zipfian_whitening_makes_the_weighted_moments_those_of_a_ball() -> None:
-    vectors = normal(300, 8) @ normal(8, 8, seed=1) + 4
-    counts = np.floor(1000 / np.arange(1, 301))
-    white, p = iso.zipfian_whitening(vectors, counts), counts / counts.sum()
-    assert p @ white == pytest.approx(np.zeros(8), abs=1e-9)
-    assert white.T @ (p[:, None] * white) == pytest.approx(np.eye(8), abs=1e-9)
-    flat = iso.zipfian_whitening(np.hstack([vectors, vectors[:, :2]]), counts)
-    assert flat.shape == (300, 8)  # what is linearly dependent is no direction
-    for counts_of, words in ((np.ones(3), "counts of shape (3,): expected 300"), (np.zeros(300), "not all 0")):
-        with pytest.raises(MetricError) as refused:
-            iso.zipfian_whitening(vectors, counts_of)
-        assert words in str(refused.value)
-
-
-def test_whitened_occurrences_are_zipfian_already() -> None:
-    """A vector a word, as often as it is met: whitening the rows whitens the words by frequency, up to a rotation."""
-    vectors, counts = normal(30, 4) + 2, np.arange(1, 31)
-    rows = np.repeat(vectors, counts, axis=0).astype(np.float32)
-    by_rows = Whitening().fit(rows).apply(vectors.astype(np.float32))
-    by_words = iso.zipfian_whitening(vectors, counts)
-    assert by_rows @ by_rows.T == pytest.approx(by_words @ by_words.T, abs=0.02 * float((by_words**2).sum(1).max()))
-
-
 def test_symmetry_weighs_words_by_frequency_and_names_both_choices() -> None:
     """Frequent words about the origin, rare ones far off: skewed where each counts once, all but even by frequency."""
     x = np.vstack([normal(50, 6), normal(50, 6, seed=1) * [1, 1, 1, 1, 1, 12] + 20])
     counts = np.repeat([400, 1], 50)
-    metric = iso.Symmetry()
+    metric = Symmetry()
     for word, (row, n) in enumerate(zip(x, counts.tolist(), strict=True)):
         metric.update(Group(word, np.repeat(row[None], n, axis=0)))
     values = metric.compute()
@@ -463,19 +408,10 @@ def test_symmetry_weighs_words_by_frequency_and_names_both_choices() -> None:
     assert values["first"] > values["uniform_first"] + 0.3
     tokens = [str(i) for i in range(101)]
     table = EmbeddingTable("in", tokens, np.vstack([x, [900.0] * 6]).astype(np.float32), np.append(counts, 7), (100,))
-    of_table = iso.Symmetry()
+    of_table = Symmetry()
     of_table.update(Group("in", table.vectors, table=table))
     assert of_table.compute() == pytest.approx(values, rel=1e-5)
-    unknown = iso.Symmetry()
+    unknown = Symmetry()
     unknown.update(Group("in", table.vectors, table=EmbeddingTable("in", tokens, table.vectors, None)))
     assert np.isnan(unknown.compute()["raw"])
     assert np.isfinite(unknown.compute()["uniform"])
-
-
-def test_a_row_alone_in_its_cluster_has_the_silhouette_0() -> None:
-    lone = np.array([[0.0, 0], [0, 1], [9, 9]])
-    assert iso.mean_silhouette(lone, np.array([0, 0, 1])) == pytest.approx(2 * (1 - 1 / np.hypot(9, 8.5)) / 3, rel=0.02)
-    assert np.isnan(iso.mean_silhouette(lone, np.zeros(3, int)))
-    assert iso.mean_silhouette(lone, np.arange(3)) == 0
-    with pytest.raises(MetricError, match="gride n1=2: expected 1 or more, and 2 n1 neighbours"):
-        iso.gride(lone, 2)

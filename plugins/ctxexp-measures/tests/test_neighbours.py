@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from ctxexp_measures.frequency.neighbours import NeighbourMeasure, nearest
 
-from ctxexp.command import Progress
 from ctxexp.errors import MetricError
 
 
@@ -41,23 +38,6 @@ def test_neighbours_are_those_of_the_double_loop(by: NeighbourMeasure, dtype: ty
     np.testing.assert_allclose(got.values, double_loop(x, by, 7), rtol=1e-9, atol=1e-12)
     assert (got.rows != np.arange(70)[:, None]).all()
     assert all(len(set(row)) == 7 for row in got.rows.tolist())
-
-
-def test_all_measures_of_a_larger_space_are_scikit_learns() -> None:
-    sklearn = pytest.importorskip("sklearn.neighbors")
-    rng = np.random.default_rng(1)
-    x = (rng.normal(size=(4000, 20)) + 2 * rng.normal(size=20)).astype(np.float32)
-    found = nearest(x, k=3, chunk_bytes=2**20)
-
-    for by, metric in (("l2", "euclidean"), ("cosine", "cosine")):
-        model = sklearn.NearestNeighbors(n_neighbors=4, metric=metric, algorithm="brute").fit(x.astype(np.float64))
-        distances, rows = model.kneighbors(x.astype(np.float64))
-        expected = distances[:, 1:] if by == "l2" else 1 - distances[:, 1:]
-        np.testing.assert_allclose(found[by].values, expected, rtol=1e-6, atol=1e-9)  # type: ignore[index]
-        np.testing.assert_array_equal(found[by].rows, rows[:, 1:])  # type: ignore[index]
-    products = x.astype(np.float64) @ x.T.astype(np.float64)
-    np.fill_diagonal(products, -np.inf)
-    np.testing.assert_allclose(found["dot"].values, -np.sort(-products, axis=1)[:, :3], rtol=1e-12)
 
 
 def test_queries_look_among_all_rows() -> None:
@@ -102,33 +82,13 @@ def test_fewer_rows_than_neighbours_and_zero_rows_are_nan() -> None:
         assert all(np.isnan(n.values).all() for n in empty.values())
 
 
-def test_the_products_in_memory_are_chunks() -> None:
-    n, d, chunk = 6000, 16, 2**21
-    x = np.random.default_rng(5).normal(size=(n, d)).astype(np.float32)
-    nearest(x[:100], k=7)
-    tracemalloc.start()
-    nearest(x, k=7, chunk_bytes=chunk)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    found, exact = 3 * n * 7 * 16, 2**22 * 8 * 2  # the results, and the rows whose values are computed again
-    assert peak < 8 * chunk + 2 * x.nbytes + found + exact
-    assert peak < n * n * 4 / 1.5  # far less than all products
-
-
-def test_progress_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    nearest(np.eye(30), k=1, chunk_bytes=4 * 30 * 8, progress=Progress(bars=True))
-    assert "nearest neighbours" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("x", "arguments", "message"),
     [
-        (np.eye(3), {"k": 0}, "k=0: expected at least 1 neighbour"),
-        (np.eye(3), {"k": 1, "by": ["l1"]}, "neighbours by 'l1': expected l2, dot, cosine"),
         (np.ones(3), {"k": 1}, r"an array of shape \(3,\): expected rows, \(n, d\)"),
         (np.full((3, 2), np.inf), {"k": 1}, "NaN or infinity; leave those rows out"),
     ],
-    ids=["k", "by", "shape", "infinite"],
+    ids=["shape", "infinite"],
 )
 def test_what_cannot_be_searched_is_said(x: np.ndarray, arguments: dict[str, object], message: str) -> None:
     with pytest.raises(MetricError, match=message):

@@ -12,8 +12,7 @@ from typing import get_args
 import numpy as np
 import pytest
 from ctxexp_measures.calibration.edit_distance import UNITS, EditDistance, Units
-from ctxexp_measures.calibration.qnli import QNLI
-from ctxexp_measures.calibration.qnli_data import fetch_qnli, qnli
+from ctxexp_measures.calibration.qnli import QNLI, fetch_qnli, qnli
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
@@ -102,19 +101,6 @@ def test_edit_distance_has_intervals_and_a_table() -> None:
     assert rows[0]["gold_mean"] > rows[-1]["gold_mean"]
 
 
-def test_counting_letters_explains_nothing_beyond_the_distance() -> None:
-    """Vectors whose cosine falls with the distance alone: the partial correlation is far below the plain one."""
-    p = pairs(11, n=400)
-    d = np.array([levenshtein(a, b) for a, b in p.texts], float)
-    angle = d / d.max() + np.random.default_rng(0).normal(size=400) * 0.05
-    x = np.stack([np.ones(400), np.zeros(400)], axis=1)
-    metric = EditDistance(units="characters")
-    got = measured(metric, {"T": Sides(x, np.stack([np.cos(angle), np.sin(angle)], 1), p.gold, p.texts)})
-    assert got["similarity_gold"] > 50
-    assert abs(got["partial"]) < 12
-    assert got["similarity_distance"] < -90
-
-
 def test_the_near_panel_may_be_empty_and_characters_count_case() -> None:
     p = pairs(12, n=4)
     texts = [("Ab", "ab"), ("same", "same"), ("long one", "another text"), ("x", "yyyyyyyy")]
@@ -191,27 +177,18 @@ def test_qnli_is_downloaded_once_and_checked(tmp_path: Path) -> None:
 
 
 def test_qnli_errors_say_file_and_line(tmp_path: Path) -> None:
-    def file(text: str | bytes) -> str:
-        path = tmp_path / "x.tsv"
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return str(path)
+    def file(text: str) -> str:
+        (tmp_path / "x.tsv").write_text(text)
+        return str(tmp_path / "x.tsv")
 
     with pytest.raises(ConfigError, match=r"dataset\.limit=0: expected a positive number of pairs"):
         qnli(path=file(GLUE), limit=0)
-    with pytest.raises(DataError, match=r"no such file or folder: .*nowhere"):
-        qnli(path=str(tmp_path / "nowhere"))
     with pytest.raises(DataError, match=r"no dev\.tsv or dev\.tsv\.gz in"):
         qnli(path=str(tmp_path))
     with pytest.raises(DataError, match=r"x\.tsv: no column 'label'; it has 'index', 'question', 'sentence'"):
         qnli(path=file("index\tquestion\tsentence\n0\tA\tB\n"))
-    with pytest.raises(DataError, match=r"x\.tsv: no column 'question'; it has 'a', 'b'"):
-        qnli(path=file("a\tb\n"))
-    with pytest.raises(DataError, match=r"x\.tsv, line 3: 2 cells, the header has 4"):
-        qnli(path=file(GLUE.splitlines()[0] + "\n0\tA\tB\tentailment\n1\tA\n"))
     with pytest.raises(DataError, match=r"x\.tsv, line 2: label '-'; expected entailment or not_entailment"):
         qnli(path=file("index\tquestion\tsentence\tlabel\n0\tA\tB\t-\n"))
-    with pytest.raises(DataError, match=r"x\.tsv, line 2: not UTF-8"):
-        qnli(path=file(b"index\tquestion\tsentence\tlabel\n\xff\n"))
     with pytest.raises(DataError, match=r"x\.tsv has no pair"):
         qnli(path=file("index\tquestion\tsentence\tlabel\n"))
     (tmp_path / "y.gz").write_bytes(gzip.compress(GLUE.encode())[:-9])

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ctxexp_measures.calibration.clusterwise import Clusterwise
-from ctxexp_measures.calibration.kmeans import kmeans
+from ctxexp_measures.calibration.clusterwise import Clusterwise, kmeans
 from ctxexp_measures.calibration.rank import Rank
 from ctxexp_measures.calibration.weighted_removal import WeightedRemoval
 from scipy.stats import rankdata, spearmanr
 
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.testing import check
-from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
+from tests.clouds import cloud, cosines, mapped, planted, rotation
 from tests.shipped import AllButTheTop
 
 CLOSED: dict[str, Callable[[], Any]] = {
@@ -56,13 +55,6 @@ def test_ranks_are_scipys_and_their_cosine_is_spearmans_correlation() -> None:
     x = rng.integers(0, 6, (8, 30)).astype(np.float32)
     expected = spearmanr(x.astype(np.float64), axis=1).statistic[np.triu_indices(8, 1)]
     np.testing.assert_allclose(cosines(mapped(Rank, x)), expected, atol=1e-12)
-
-
-def test_ranks_know_only_the_order() -> None:
-    x = cloud(50)
-    np.testing.assert_array_equal(mapped(Rank, x), mapped(Rank, np.exp(x / 20)))
-    assert Rank().apply(np.empty((0, 4), np.float32)).shape == (0, 4)
-    np.testing.assert_array_equal(Rank().apply(np.array([[0.0, -0.0, 1.0]], np.float32)), [[-0.5, -0.5, 1.0]])
 
 
 # Clusterwise.
@@ -116,22 +108,6 @@ def test_k_means_finds_planted_clusters_and_no_better_move() -> None:
     assert np.abs(kmeans(noise, np.zeros(12), 7, 2) - centres).max() > 0.1
 
 
-def test_k_means_makes_no_more_centres_than_there_are_rows() -> None:
-    x = np.repeat(np.array([[0, 0], [4, 0], [0, 4]], np.float32), 5, axis=0)
-    centres = kmeans(x, np.zeros(2), 8, 0)
-    assert sorted(map(tuple, centres.round(12).tolist())) == [(0, 0), (0, 4), (4, 0)]
-
-
-def test_a_sample_of_many_rows_finds_the_same_clusters() -> None:
-    x, label = lumps(1000)
-    means = np.stack([x[label == c].mean(axis=0, dtype=np.float64) for c in range(3)])
-    for seed in range(5):
-        centres = kmeans(x, np.zeros(10), 3, seed, sample=300)
-        far = np.linalg.norm(centres[:, None] - means, axis=2)
-        assert sorted(far.argmin(axis=1)) == [0, 1, 2]
-        assert 1e-3 < far.min(axis=1).max() < 3
-
-
 def test_clusters_too_small_for_their_directions_are_dissolved() -> None:
     x, _ = lumps()
     lonely = x.copy()
@@ -146,16 +122,10 @@ def test_clusters_too_small_for_their_directions_are_dissolved() -> None:
     assert len(few.centres) < 4
 
 
-def test_the_number_of_components_follows_the_width() -> None:
-    x = np.random.default_rng(0).normal(size=(80, 768)).astype(np.float32)
-    assert Clusterwise(1).fit(x).directions[0].shape == (768, 12)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_turning_the_space_turns_its_clusters_along(seed: int) -> None:
+def test_turning_the_space_turns_its_clusters_along() -> None:
     x, _ = lumps()
     turned = (x.astype(np.float64) @ rotation(10, 3)).astype(np.float32)
-    factory = partial(Clusterwise, 3, components=2, seed=seed)
+    factory = partial(Clusterwise, 3, components=2)
     np.testing.assert_allclose(cosines(mapped(factory, turned)), cosines(mapped(factory, x)), atol=1e-3)
 
 
@@ -176,30 +146,12 @@ def test_a_planted_anisotropic_space_is_repaired() -> None:
     assert min(score["weighted_removal"], score["clusterwise"]) > 0.7
 
 
-def test_ranks_look_at_columns_and_are_changed_by_turning() -> None:
-    x, _ = planted()
-    turned = (x.astype(np.float64) @ rotation(24, 3)).astype(np.float32)
-    assert np.abs(cosines(mapped(Rank, turned)) - cosines(mapped(Rank, x))).max() > 0.05  # 100 times the above
-
-
-@pytest.mark.parametrize("name", ["weighted_removal", "clusterwise", "rank"])
-def test_few_rows_are_widened_at_a_time(name: str) -> None:
-    check_memory(CLOSED[name])
-
-
-def test_apply_takes_no_rows_and_strided_views() -> None:
-    for name, factory in CLOSED.items():
-        check_no_rows_and_views(factory, name)
-
-
 @pytest.mark.parametrize(
     ("build", "message"),
     [
         (partial(WeightedRemoval, -2), r"k=-2: expected null or a whole number of at least 0"),
         (partial(WeightedRemoval, 2, weights=[1.0]), r"1 weights for k=2 directions; give one each"),
         (partial(WeightedRemoval, weights=["a"]), r"weight 'a' is no number; expected a list such as \[1.0, 0.8\]"),
-        (partial(WeightedRemoval, weights=[float("nan")]), r"weight nan is no number"),
-        (partial(Clusterwise, 0), r"clusters=0: expected null or a whole number of at least 1"),
         (partial(Clusterwise, None), r"clusters=None: expected a whole number of at least 1"),
         (partial(Clusterwise, 3, components=-1), r"components=-1: expected null or a whole number of at least 0"),
     ],
@@ -213,17 +165,9 @@ def test_arguments_out_of_range_are_refused(build: Callable[[], Any], message: s
     ("build", "message"),
     [
         (partial(WeightedRemoval, weights=[1.0] * 13), r"k=13 of 12 columns would leave nothing"),
-        (partial(Clusterwise, components=12), r"components=12 of 12 columns would leave nothing"),
         (partial(Clusterwise, components=11), r"20 rows are too few to remove 11 directions .* at least 24"),
     ],
 )
 def test_what_the_rows_do_not_allow_is_refused(build: Callable[[], Any], message: str) -> None:
     with pytest.raises(TransformError, match=message):
         build().fit(cloud(20))
-
-
-def test_turning_the_space_changes_no_cosine_of_weighted_removal() -> None:
-    factory = partial(WeightedRemoval, 3)
-    x, _ = planted()
-    turned = (x.astype(np.float64) @ rotation(24, 3)).astype(np.float32)
-    np.testing.assert_allclose(cosines(mapped(factory, turned)), cosines(mapped(factory, x)), atol=5e-4)

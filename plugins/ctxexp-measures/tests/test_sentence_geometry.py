@@ -10,7 +10,6 @@ from ctxexp_measures.calibration.sentence_geometry import SentenceGeometry
 
 from ctxexp import Group
 from ctxexp.errors import MetricError
-from ctxexp.maths import Moments
 from tests import naive
 from tests.engine import Sides, computed
 from tests.metric_tester import Case, MetricTester, Statistics, rows
@@ -89,30 +88,12 @@ def test_a_sentence_of_several_pairs_counts_once() -> None:
     assert measured(p, other)["n"] == 12
 
 
-def test_whitened_sentences_are_isotropic() -> None:
-    x = cloud(80)
-    white = Whitening().fit(x).apply(x)
-    found = measured(pairs(white))
-    assert found["isoscore"] == pytest.approx(1, abs=1e-6)
-    assert found["mean_cosine"] < 0 < measured(pairs(x))["mean_cosine"]
-    assert found["participation_ratio"] == pytest.approx(7, abs=1e-5)
-
-
 def test_columns_that_a_transform_left_empty_are_no_dimensions() -> None:
     x = cloud(80)
     kept = np.zeros_like(x)
     kept[:, :3] = Whitening(k=3).fit(x).apply(x)
     assert measured(pairs(kept)) == pytest.approx(measured(pairs(kept[:, :3].copy())), rel=1e-9)
     assert measured(pairs(kept))["isoscore"] == pytest.approx(1, abs=1e-6)
-
-
-def test_pieces_of_any_size_add_up() -> None:
-    x = RNG.normal(size=(2 * 1024 + 5, 3)) + 1e4
-    whole, parts = Moments().add(x), Moments().add(x[:1]).add(x[1:700]).add(x[700:])
-    assert (whole.n, parts.n) == (2 * 1024 + 5,) * 2
-    np.testing.assert_allclose(whole.scatter, parts.scatter, rtol=1e-9)
-    np.testing.assert_allclose(whole.scatter, np.cov(x.T, bias=True) * len(x), rtol=1e-7)
-    assert whole.mean_cosine() == pytest.approx(parts.mean_cosine(), abs=1e-12)
 
 
 def test_mistakes_are_named() -> None:

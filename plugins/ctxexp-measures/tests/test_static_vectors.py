@@ -18,17 +18,12 @@ from ctxexp_measures.words.suite import evaluate
 
 import ctxexp
 from ctxexp import Corpus, Group, Results
-from ctxexp.command import registry
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.models import WordVectors
-from ctxexp.report import axis_label
-from ctxexp.report.comparison import write_summary
-from ctxexp.report.terminal import table_texts
-from ctxexp.testing import check
 from tests.made import results_with, told
 from tests.shipped import OnePerSentence, word_vectors
 
-SHAPES = [(2, 5), (3, 768), (24, 60), (25, 60), (60, 25), (40, 40), (200, 64), (400, 128), (1500, 30), (2, 1)]
+SHAPES = [(2, 5), (3, 768), (25, 60), (60, 25), (1500, 30), (2, 1)]
 
 
 def by_svd(x: np.ndarray, centred: bool) -> np.ndarray:
@@ -40,7 +35,7 @@ def by_svd(x: np.ndarray, centred: bool) -> np.ndarray:
 
 
 @pytest.mark.parametrize("centred", [False, True])
-@pytest.mark.parametrize("shift", [0.0, 0.1, 5.0])
+@pytest.mark.parametrize("shift", [0.0, 5.0])
 @pytest.mark.parametrize(("n", "d"), SHAPES)
 def test_directions_are_those_of_the_full_svd(n: int, d: int, shift: float, centred: bool) -> None:
     x = (np.random.default_rng(n).normal(size=(3, n, d)) + shift).astype(np.float32)
@@ -48,18 +43,6 @@ def test_directions_are_those_of_the_full_svd(n: int, d: int, shift: float, cent
     assert got.shape == (3, d)
     for group, v in zip(x, got, strict=True):
         assert v == pytest.approx(by_svd(group, centred), abs=1e-8)
-
-
-def test_close_singular_values_are_told_apart() -> None:
-    """Two directions of nearly equal variance: an iteration that stops early would mix them."""
-    rng = np.random.default_rng(0)
-    u, _ = np.linalg.qr(rng.normal(size=(300, 80)))
-    v, _ = np.linalg.qr(rng.normal(size=(80, 80)))
-    for gap in (1e-2, 1e-4, 1e-6):
-        sigma = np.concatenate([[1, 1 - gap], np.linspace(0.99, 0.1, 78) * (1 - gap)])
-        x = (u * sigma) @ v.T
-        got = first_directions(x[None])[0]
-        assert abs(got @ v[:, 0]) == pytest.approx(1, abs=1e-7)
 
 
 def test_the_sign_is_the_means_and_settled_without_one() -> None:
@@ -164,18 +147,6 @@ def test_the_order_of_words_never_shows_to_the_last_bit(data: Path, vector: Any)
     parts = fed(new(), groups()[20:])
     parts.compute()  # what was computed before must not be what is said after
     assert fed(parts, groups()[:20][::-1]).compute() == whole.compute()
-
-
-@pytest.mark.parametrize("vector", ["first_pc", "first_pc_centred", "mean"])
-def test_it_keeps_the_contract(data: Path, vector: Any) -> None:
-    report = check("metric", lambda: StaticVectors(vector=vector, data=str(data), benchmarks=NAMES))
-    assert not report.failures
-
-
-def test_an_axis_names_the_benchmark() -> None:
-    results = results_with(info=told(measures={"mine": {"unit": StaticVectors.reading.unit}}))
-    assert axis_label("mine", "ws353", [results]) == "score, ws353"
-    assert axis_label("mine", "", [results]) == "score"
 
 
 def test_words_without_a_vector_are_counted(data: Path) -> None:
@@ -309,16 +280,3 @@ def test_table_1_sets_ours_below_theirs() -> None:
     )  # men is not defined there
     assert "64 of 64 values of layers 3 to 10 lie between layers 2 and 11" in notes
     assert paper.table_1([("bert", results_with(info=told(n_layers=3)))]) is None
-
-
-@pytest.mark.parametrize(("n", "layers"), [(1, [0]), (2, [1]), (3, [1, 2]), (5, [1, 2, 3, 4]), (13, [1, 2, 11, 12])])
-def test_the_layers_that_the_paper_prints(n: int, layers: list[int]) -> None:
-    assert paper.paper_layers(n) == layers
-
-
-def test_a_sweeps_summary_has_the_table(tmp_path: Path) -> None:
-    paths = write_summary([("bert", results_of(5)), ("gpt2", results_of(3))], tmp_path, registry())
-    assert {"table_1.csv", "table_1.md", "report.html"} <= {p.name for p in paths}
-    (text,) = table_texts(tmp_path)
-    assert "bert (mini)" in text
-    assert "gpt2 (mini)" in text

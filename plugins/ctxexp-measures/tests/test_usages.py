@@ -148,15 +148,3 @@ def test_planted_change_is_found_and_none_is_none(tmp_path: Path) -> None:
         scale = still.values("change", f"{name}_null")[1] - (name == "prt")  # type: ignore[index]
         assert scale > 0  # without any change
         assert abs(still.values("change", f"{name}_adjusted")[1]) < 0.3 * scale  # type: ignore[index]
-
-
-def test_the_inverse_of_the_prototypes_cosine_is_large_by_chance() -> None:
-    """Of n = 5 usages a period without any change, and falling with n: what the null is there for."""
-    rng = np.random.default_rng(0)
-
-    def prt(n: int) -> float:
-        labels = np.repeat([[0, 1]], n, axis=1)
-        shift = np.full(32, 0.35)  # a common direction
-        return float(np.nanmedian([measures(rng.normal(size=(2 * n, 32)) + shift, labels)[0, 1] for _ in range(12)]))
-
-    assert prt(5) > 1.5 > 1.1 > prt(100)

@@ -19,8 +19,6 @@ pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scal
 
 import ray
 from ctxexp_scale.ray.engine import RayEngine
-from ctxexp_scale.ray.pool import Pool
-from ctxexp_scale.ray.worker import RayWorker
 
 from ctxexp import CtxexpError, Engine
 from ctxexp.errors import ConfigError
@@ -84,34 +82,6 @@ def test_items_beside_one_that_kills_once_are_all_done(tmp_path: Path) -> None:
     assert sorted(RayEngine().map_unordered(make, range(12))) == list(range(12))
 
 
-def test_an_actor_has_two_items_on_their_way(tmp_path: Path) -> None:
-    """The second is sent before the first is done: here the first waits for the second to be taken from the source."""
-
-    def make():  # type: ignore[no-untyped-def]
-        def do(item: int) -> int:
-            while item == 0 and not (tmp_path / "sent").exists():
-                time.sleep(0.01)
-            return item
-
-        return do
-
-    sent: list[int] = []
-
-    class Noted(Pool):
-        def _feed(self, place) -> None:  # type: ignore[no-untyped-def]
-            super()._feed(place)
-            sent.append(len(place.items))
-            if max(sent) == 2:
-                (tmp_path / "sent").touch()
-
-    import cloudpickle
-
-    options = RayWorker.options(num_cpus=1, max_restarts=0, max_task_retries=0)
-    pool = Noted(lambda: options.remote(cloudpickle.dumps(make), None), 1, -1, {})
-    assert sorted(pool.map_unordered(range(6))) == list(range(6))
-    assert max(sent) == 2
-
-
 def test_no_worker_remains_when_all_restarts_are_used_up(tmp_path: Path) -> None:
     with pytest.raises(CtxexpError, match=r"no worker is left, each was begun anew 0 times \(engine.max_restarts\)"):
         list(RayEngine(max_restarts=0).map_unordered(work(tmp_path, *range(12)), range(12)))
@@ -146,16 +116,6 @@ def test_a_worker_s_environment_is_the_config_s(tmp_path: Path) -> None:
     assert sorted(engine.map_unordered(make, [1, 2])) == ["yes1", "yes2"]
     with pytest.raises(ConfigError, match="max_restarts of at least -1; got workers=2"):
         RayEngine(max_restarts=-2)
-
-
-def test_such_an_environment_works_with_a_space_in_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without quotes in Ray's command no worker would ever start."""
-    folder = tmp_path / "a space"
-    folder.symlink_to(sys.prefix)
-    monkeypatch.setattr(sys, "executable", str(folder / "bin" / "python"))
-    engine = RayEngine(runtime_env={"env_vars": {"CTXEXP_TRIED": "yes"}}, workers=2)
-    work = engine.map_unordered(lambda: lambda item: f"{os.environ['CTXEXP_TRIED']} {sys.executable}", [1])
-    assert list(work) == [f"yes {sys.executable}"]
 
 
 COMMAND = [

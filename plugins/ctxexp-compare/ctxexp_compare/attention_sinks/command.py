@@ -10,12 +10,10 @@ import numpy as np
 
 from ctxexp.command import Built, configured
 from ctxexp.errors import MetricError
-from ctxexp.report import Document, Table, write_csv
+from ctxexp.report import Document, Table
 from ctxexp_compare.attention_sinks.find import SENTENCES
 from ctxexp_compare.attention_sinks.find import sinks as find_sinks
-from ctxexp_compare.attention_sinks.found import Sinks
-from ctxexp_compare.attention_sinks.mask import METRICS, effects
-from ctxexp_compare.attention_sinks.scores import FACTOR, SHARE
+from ctxexp_compare.attention_sinks.found import FACTOR, METRICS, SHARE, Sinks, effects
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +34,6 @@ def sinks(
     min_contexts: int = 3,
     mask: Path | None = None,
     out: Path | None = None,
-    csv: Path | None = None,
 ) -> Document:
     """Find a model's sinks wherever they stand, by norm and by attention, and what leaving them out does to each curve.
 
@@ -51,7 +48,6 @@ def sinks(
     min_contexts: distinct sentences that a word needs in these
     mask: an .npz with every piece's sentence, place, characters and flags, for any tool that reads NumPy's files
     out: a .csv with a row a sink, or a folder for all tables
-    csv: a CSV of the curves with and without
     example: ctxexp sinks gpt2
     """
     found = find_sinks(
@@ -65,9 +61,6 @@ def sinks(
         encoder = Built(configured(model, None, options)).encoder
         measured = effects(encoder, found, options=[f"min_contexts={min_contexts}"])
         tables["curves"] = effect_table(found, measured)
-        if csv is not None:
-            write_csv(measured, csv)
-            files.append(csv)
     elif curves:
         said.append("No word has a sink among its pieces: leaving them out changes no curve of words.")
     return Document(said, tables, files=files)

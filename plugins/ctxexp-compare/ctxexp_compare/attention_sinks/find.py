@@ -11,8 +11,7 @@ import numpy as np
 from ctxexp import Encoder, Sentence
 from ctxexp.command import configured
 from ctxexp.errors import ConfigError, DataError
-from ctxexp_compare.attention_sinks.found import Sinks
-from ctxexp_compare.attention_sinks.scores import FACTOR, SHARE, norm_ratios, received_attention
+from ctxexp_compare.attention_sinks.found import FACTOR, SHARE, Sinks, norm_ratios, received_attention
 from ctxexp_compare.space import Texts
 
 SENTENCES = 200

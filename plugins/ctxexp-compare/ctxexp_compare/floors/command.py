@@ -8,10 +8,10 @@ import numpy as np
 
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError
-from ctxexp.report import Document, Table, write_csv
+from ctxexp.report import Document, Table
+from ctxexp_compare.floors.fit import TAILS
 from ctxexp_compare.floors.floor import Floor
 from ctxexp_compare.floors.make import SENTENCES, domain_sentences, floor_of_domains
-from ctxexp_compare.floors.null import TAILS
 from ctxexp_compare.floors.sample import WORDS
 from ctxexp_compare.pins.make import default_file
 
@@ -29,7 +29,6 @@ def floor(
     sentences: int = SENTENCES,
     seed: int = 0,
     bert_score: Path | None = None,
-    csv: Path | None = None,
 ) -> Document:
     """Measure what cosines unrelated words and sentences have in each layer: what a high one is.
 
@@ -45,7 +44,6 @@ def floor(
     sentences: how many are taken at most
     seed: of sentences and pairs
     bert_score: a file of bert_score's baselines too, of up to 1,000 pairs
-    csv: every kind and layer as a table
     example: ctxexp floor bert cosine=0.83
     """
     if cosine is not None and not -1 <= cosine <= 1:
@@ -66,9 +64,6 @@ def floor(
 
         files_of.write_baseline(bert_score, files_of.baseline(encoder, files_of.unrelated_texts(every, seed)))
         files.append(bert_score)
-    if csv is not None:
-        write_csv(made.frame, csv)
-        files.append(csv)
     if cosine is not None:
         return Document(answer(made, cosine, length), files=files)
     return Document(tables={"floor": table(made)}, files=files)

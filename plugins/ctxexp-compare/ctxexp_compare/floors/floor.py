@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp_compare.archive import read_archive, write_archive
-from ctxexp_compare.floors.fit import fit_rows
-from ctxexp_compare.floors.null import TAILS, quantiles, tail_probability
+from ctxexp_compare.floors.fit import TAILS, fit_rows, quantiles, tail_probability
 from ctxexp_compare.floors.sample import WORDS, Rows
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class Floor:
         layers: The numbers of the layers.
         kinds: `words`, then poolings of sentences, the default one first.
         domains: The domains of the text; pairs are of one domain.
-        coefficients: (kinds, layers, quantiles, terms) of `ctxexp_compare.floors.null`.
+        coefficients: (kinds, layers, quantiles, terms) of `ctxexp_compare.floors.fit`.
         offsets: (domains, kinds, layers, quantiles) that a domain's own quantiles lie above.
         held_out: (kinds, layers) the largest error of a probability on sentences that it wasn't fitted to.
         lengths: Words of the shortest and of the longest sentence; others count as these.

@@ -11,8 +11,7 @@ from ctxexp.command import Progress, typed_model
 from ctxexp.errors import ConfigError
 from ctxexp.report import Document, write_file
 from ctxexp_compare.layer_choice.choice import NONE, choose
-from ctxexp_compare.layer_choice.export import choice_encoder
-from ctxexp_compare.layer_choice.measured import load_model, measured_table
+from ctxexp_compare.layer_choice.measured import choice_encoder, load_model, measured_table
 from ctxexp_compare.layer_choice.report import as_json, report
 from ctxexp_compare.layer_choice.score_file import score_file_table
 from ctxexp_compare.layer_choice.tasks import parse_tasks

@@ -2,19 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from ctxexp import Encoder, Results, measure
-from ctxexp.command import Progress, configured, typed_model
+from ctxexp import EncodedSentence, Encoder, Results, Sentence, measure
+from ctxexp.command import Built, Progress, configured, typed_model
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.models import Checkpoint, TransformerOptions
-from ctxexp_compare.layer_choice.choice import MEAN, NONE, Candidate, Place, ScoreTable
-from ctxexp_compare.layer_choice.mean_layer import WithMeanLayer
+from ctxexp_compare.layer_choice.choice import MEAN, NONE, Candidate, LayerChoice, Place, ScoreTable
+from ctxexp_compare.layer_choice.encoder import LayerEncoder
 from ctxexp_compare.layer_choice.tasks import TaskRun, task_runs
+
+
+class WithMeanLayer(Encoder):
+    """The layers of an encoder, and behind the last one the unweighted mean of them all."""
+
+    def __init__(self, base: Encoder) -> None:
+        self.base = base
+        self.name = f"{base.name} and the mean of its layers"
+        self.n_layers, self.dim, self.dtype, self.title = base.n_layers + 1, base.dim, base.dtype, base.title
+        self.layers = (*base.layer_numbers, base.n_layers)
+        self.details, self.sequential, self.positional = base.details, base.sequential, base.positional
+        self.causal, self.start, self.corpus, self.poolings = base.causal, base.start, base.corpus, base.poolings
+
+    @property
+    def class_code(self) -> str:
+        return self.base.class_code
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
+        for one in self.base.encode(batch):
+            mean = one.layers.mean(axis=0, keepdims=True, dtype=np.float64).astype(one.layers.dtype)
+            yield EncodedSentence(one.units, np.concatenate([one.layers, mean]))
+
+    def lengths(self, sentences: Sequence[Sentence]) -> Sequence[int]:
+        return self.base.lengths(sentences)
+
+    def count_unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
+        return self.base.count_unknown(sentences)
+
+    def token_spans(self, sentences: Sequence[Sentence]) -> Iterable[np.ndarray]:
+        return self.base.token_spans(sentences)
+
+    def unit_keys(self, sentences: Sequence[Sentence]) -> Iterable[Sequence[Hashable]]:
+        return self.base.unit_keys(sentences)
+
+    def sentence_encoder(self) -> Encoder | None:
+        view = self.base.sentence_encoder()
+        return None if view is None else WithMeanLayer(view)
 
 
 @dataclass(frozen=True)
@@ -148,3 +186,37 @@ def _scores(run: TaskRun, task: str, results: Sequence[Results]) -> tuple[np.nda
     scores, draws = np.concatenate(values) * run.points, np.concatenate(replicates).astype(np.float64) * run.points
     draws = draws[:, np.isfinite(draws).all(axis=0)] if np.isfinite(scores).all() else draws
     return scores, np.cov(draws)
+
+
+def choice_encoder(
+    choice: LayerChoice,
+    model: Model,
+    *,
+    tasks: Sequence[str],
+    data: Path | None = None,
+    pooling: str = "",
+) -> LayerEncoder:
+    """The best layer and transform of a choice as an encoder.
+
+    Args:
+        choice: A choice from the scores of `measured_table`.
+        model: The model that was measured.
+        tasks, data, pooling: As for `measured_table`; a transform is fitted on all tasks' sentences together.
+
+    Returns:
+        The encoder, to be saved.
+    """
+    layer, transform = choice.best.layer, choice.best.transform
+    assert layer != MEAN  # which is never chosen
+    texts: dict[str, None] = {}
+    if transform != NONE:
+        for run in task_runs(tasks, data):
+            corpus = Built(configured(model.encoder, None, run.options)).corpus
+            texts |= dict.fromkeys(sentence.text for sentence in corpus.sentences)
+    return LayerEncoder(
+        shlex.join([model.name, *model.words]),
+        layer,
+        pooling=sentence_pooling(model.encoder, pooling),
+        transform=transform,
+        fit_on=list(texts),
+    )

@@ -14,8 +14,7 @@ from ctxexp.datasets import tokenizer
 from ctxexp.errors import DataError
 from ctxexp.report import Document, Table, write_file
 from ctxexp_compare.passport.files import read_vectors
-from ctxexp_compare.passport.match import Passport, make_passport
-from ctxexp_compare.passport.report import describe
+from ctxexp_compare.passport.match import Passport, describe, make_passport
 
 
 def passport(

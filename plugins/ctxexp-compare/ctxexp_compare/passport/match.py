@@ -11,6 +11,7 @@ import numpy as np
 
 from ctxexp.errors import DataError
 from ctxexp.models import TokenStates
+from ctxexp_compare.attention_sinks.found import number_ranges
 
 TOLERANCE = 0.1  # median relative error of a row: rounding to eight bits and below lies within
 CLEARLY = 0.5  # of the next best layer's error, at most
@@ -221,3 +222,44 @@ def _errors(x: np.ndarray, variants: Sequence[tuple[Key, np.ndarray]]) -> np.nda
         scale = np.maximum(np.linalg.norm(reference, axis=1), np.finfo(np.float64).tiny)
         result[:, j] = np.median(np.linalg.norm(x - reference, axis=2) / scale, axis=1)
     return result
+
+
+def describe(passport: Passport) -> str:
+    """The passport's sentence: which layers here are which hidden states, what is missing, and how the arrays lie."""
+    parts = [_run(run) for run in _runs(passport.layers)]
+    if missing := passport.missing:
+        several = len(missing) > 1
+        parts.append(f"layer{'s' * several} {number_ranges(missing)} {'are' if several else 'is'} missing")
+    return "; ".join([*parts, *passport.arrangement.notes])
+
+
+def _runs(layers: Sequence[LayerIdentity]) -> list[list[LayerIdentity]]:
+    """Neighbours that stand in one relation to the checkpoint's layers."""
+    runs: list[list[LayerIdentity]] = []
+    for one in layers:
+        last = runs[-1][-1] if runs else None
+        same = last is not None and one.layer is not None and last.layer is not None
+        if same and last is not None and one.layer is not None and last.layer is not None:
+            steps = one.name - last.name, one.layer - last.layer
+            alike = (one.norm, one.is_unit_length) == (last.norm, last.is_unit_length)
+            if steps == (1, 1) and alike:
+                runs[-1].append(one)
+                continue
+        runs.append([one])
+    return runs
+
+
+def _run(run: Sequence[LayerIdentity]) -> str:
+    first, last = run[0], run[-1]
+    if first.layer is None:
+        return (
+            f"layer {first.name} here is no hidden state of this checkpoint (nearest: {first.next_layer}, rows differ "
+            f"by {first.error:.2g} of their length)"
+        )
+    suffix = (f" {first.norm}" if first.norm else "") + (", scaled to length 1" if first.is_unit_length else "")
+    error = max(one.error for one in run)
+    suffix += f" (rows differ by {error:.2g} of their length)" if error > 1e-3 else ""
+    if len(run) == 1:
+        return f"layer {first.name} here is hidden_states[{first.layer}]{suffix}"
+    here = f"layers {first.name} to {last.name} here are"
+    return f"{here} hidden_states[{first.layer}] to hidden_states[{last.layer}]{suffix}"

@@ -17,8 +17,7 @@ from ctxexp_compare.pins import facts
 from ctxexp_compare.pins.encoding import BATCH, EncodedText, linear_layers, onednn_products, threads
 from ctxexp_compare.pins.pin import Pin
 from ctxexp_compare.pins.sketch import column_count, most_layers, root_mean_square, row_moves, sketch
-from ctxexp_compare.pins.text import choose_rows, evenly, own_text
-from ctxexp_compare.pins.tokens import tokenizer_digest
+from ctxexp_compare.pins.text import choose_rows, evenly, own_text, tokenizer_digest
 from ctxexp_compare.pins.weights import weight_digests, weight_precision
 from ctxexp_compare.space import Texts, evenly_spaced
 

@@ -13,8 +13,7 @@ from ctxexp import Sentence
 from ctxexp.errors import DataError
 from ctxexp_compare.archive import read_archive, write_archive
 from ctxexp_compare.pins.sketch import Sketch
-from ctxexp_compare.pins.text import PinRows
-from ctxexp_compare.pins.tokens import TokenizerDigest
+from ctxexp_compare.pins.text import PinRows, TokenizerDigest
 
 KIND, FORMAT = "pin", 1  # of the file
 MAX_BYTES = 200_000

@@ -50,7 +50,9 @@ def context_states(
     with the output matrix, plus a bias (scaled or capped logits).
     """
     network, tokenizer, kind = _load(checkpoint, untrained)
-    longest = min(int(tokenizer.model_max_length), _positions(network.config))
+    config = network.config
+    positions = getattr(config, "n_positions", None) or getattr(config, "max_position_embeddings", None) or 10**9
+    longest = min(int(tokenizer.model_max_length), int(positions))
     read = [tokenizer(text, return_special_tokens_mask=True, truncation=True, max_length=longest) for text in texts]
     ids = [np.array(one["input_ids"], np.int64) for one in read]
     is_special = [np.array(one["special_tokens_mask"], bool) for one in read]
@@ -110,10 +112,6 @@ def _load(checkpoint: Checkpoint, untrained: int | None) -> tuple[Any, Any, str]
             torch.default_generator.manual_seed(untrained)
             network = auto.from_config(config).float()
     return network.eval().requires_grad_(False), AutoTokenizer.from_pretrained(**where), kind
-
-
-def _positions(config: Any) -> int:
-    return int(getattr(config, "n_positions", None) or getattr(config, "max_position_embeddings", None) or 10**9)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,10 +14,87 @@ from torch.nn import functional
 
 from ctxexp.errors import ConfigError, MetricError, UnknownName
 from ctxexp.models import ElmoNetwork
-from ctxexp_lab.probe.elmo_layers import AT_ONCE, LayerSource, OccurrenceLayers
-from ctxexp_lab.probe.scalar_mix import ScalarMix
 from ctxexp_lab.probe.task import SenseTask, folds_of, word_bootstrap
 from ctxexp_lab.training.recurrence import make_trainable
+
+
+class ScalarMix(nn.Module):
+    """One vector per word from its layers 0..L: gamma sum_{j=0}^{L} s_j h_j, with s = softmax(w) over layers.
+
+    `w` (n_layers,) and `gamma` belong to the task: they are the same for every word. They start at w = 0 (all layers
+    alike) and gamma = 1.
+    """
+
+    def __init__(self, n_layers: int, *, trainable: bool) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(n_layers), requires_grad=trainable)
+        self.gamma = nn.Parameter(torch.ones(()), requires_grad=trainable)
+
+    @property
+    def s(self) -> Tensor:
+        """The layers' weights (n_layers,): positive, their sum 1."""
+        return torch.softmax(self.w, dim=0)
+
+    def forward(self, layers: Tensor) -> Tensor:
+        """(..., dim) from `layers` (n_layers, ..., dim)."""
+        mix: Tensor = torch.tensordot(self.s, layers, dims=1)
+        return self.gamma * mix
+
+
+AT_ONCE = 128  # sentences of one pass without gradient
+
+LayerSource = Callable[[Tensor], Tensor]
+"""A function of row numbers (b,) that gives their vectors in all layers (n_layers, b, dim)."""
+
+
+class OccurrenceLayers:
+    """ELMo's vectors of the task's rows: called with row numbers (b,), gives (n_layers, b, dim).
+
+    dim is twice the width of a direction: both directions side by side, and in layer 0 the token's vector twice.
+    """
+
+    def __init__(self, network: ElmoNetwork, task: SenseTask) -> None:
+        self.network, self._task = network, task
+        vocabulary = [network.BEGIN, network.END, *sorted({word for s in task.sentences for word in s.words})]
+        self._vocabulary_index = {word: i for i, word in enumerate(vocabulary)}
+        self._characters = torch.from_numpy(network.character_ids(vocabulary, network.options.word_width))
+
+    def with_network(self, network: ElmoNetwork) -> OccurrenceLayers:
+        """A copy that passes the same rows through another network of the same shape."""
+        other = copy.copy(self)
+        other.network = network
+        return other
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        device = self.network.tokens.characters.device
+        sentences = [self._task.sentences[i] for i in rows.tolist()]
+        order = sorted(range(len(rows)), key=lambda k: -len(sentences[k]))  # the network wants the longest first
+        lengths = [len(sentences[k]) + 2 for k in order]
+        index = np.full((lengths[0], len(order)), self._vocabulary_index[self.network.END])
+        index[0] = self._vocabulary_index[self.network.BEGIN]
+        for i, k in enumerate(order):
+            index[1 : lengths[i] - 1, i] = [self._vocabulary_index[word] for word in sentences[k].words]
+        unique, inverse = np.unique(index, return_inverse=True)
+        x = functional.embedding(
+            torch.from_numpy(inverse.reshape(index.shape)).to(device),
+            self.network.tokens(self._characters[torch.from_numpy(unique)].to(device)),
+        )
+        outputs, _ = self.network.contextual(x, lengths)
+        at = torch.from_numpy(self._task.positions[rows.numpy()][order] + 1).to(device)  # + 1: begin of sentence
+        column = torch.arange(len(order), device=device)
+        token = x[at, column]
+        layers = [
+            torch.cat([token, token], -1),
+            *(torch.cat([y[0, at, column], y[1, at, column]], -1) for y in outputs),
+        ]
+        inverse_order = torch.tensor(sorted(range(len(order)), key=order.__getitem__), device=device)
+        return torch.stack(layers)[:, inverse_order]
+
+    @torch.no_grad()
+    def all_rows(self) -> Tensor:
+        """Every row's layers (n_layers, n, dim), without gradient."""
+        return torch.cat([self(part) for part in torch.split(torch.arange(len(self._task)), AT_ONCE)], dim=1)
+
 
 USES = ("frozen", "mix", "all")
 DECAY = 0.01  # AdamW's, of the linear layer's matrix alone

@@ -45,7 +45,8 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     if not keys:
         return None
     steps = max(len(at) for at in runs_of.values())
-    wide, high = max(3.4, 0.36 * steps + 1.2), max(1.7, 0.22 * _n_layers(runs_of) + 0.8)
+    n_layers = max(run.results.n_layers for at in runs_of.values() for run in at)
+    wide, high = max(3.4, 0.36 * steps + 1.2), max(1.7, 0.22 * n_layers + 0.8)
     canvas = empty_figure(wide * len(runs_of) + 1.3, high * len(keys))
     grid = canvas.subplots(len(keys), len(runs_of), squeeze=False)
     for i, (row, key) in enumerate(zip(grid, keys, strict=True)):
@@ -88,10 +89,6 @@ def curves(found: Mapping[str, Training]) -> list[Key]:
     """The main curves by layer that every run of these trainings has."""
     of_runs = [[key for key in run.results.main_keys if key.place == LAYER] for at in found.values() for run in at]
     return [key for key in of_runs[0] if all(key in of_run for of_run in of_runs)] if of_runs else []
-
-
-def _n_layers(found: Mapping[str, Training]) -> int:
-    return max(run.results.n_layers for at in found.values() for run in at)
 
 
 def _matrix(at: Training, key: Key) -> np.ndarray:

@@ -8,7 +8,7 @@ from ctxexp import Register
 
 @ctxexp.hookimpl
 def register_datasets(register: Register) -> None:
-    register("qnli", "ctxexp_measures.calibration.qnli_data:qnli")
+    register("qnli", "ctxexp_measures.calibration.qnli:qnli")
 
 
 @ctxexp.hookimpl
@@ -28,8 +28,8 @@ def register_metrics(register: Register) -> None:
 
 @ctxexp.hookimpl
 def register_reports(register: Register) -> None:
-    register("table_league", "ctxexp_measures.calibration.league.table:table_league")
-    register("table_li_2020", "ctxexp_measures.calibration.li_2020.table:table_li_2020")
-    register("table_li_2020_nli", "ctxexp_measures.calibration.li_2020.table:table_li_2020_nli")
-    register("table_li_2020_qnli", "ctxexp_measures.calibration.li_2020.qnli_table:table_li_2020_qnli")
+    register("table_league", "ctxexp_measures.calibration.league.figure:table_league")
+    register("table_li_2020", "ctxexp_measures.calibration.li_2020:table_li_2020")
+    register("table_li_2020_nli", "ctxexp_measures.calibration.li_2020:table_li_2020_nli")
+    register("table_li_2020_qnli", "ctxexp_measures.calibration.li_2020:table_li_2020_qnli")
     register("isotropy_against_spearman", "ctxexp_measures.calibration.league.figure:league_figure")

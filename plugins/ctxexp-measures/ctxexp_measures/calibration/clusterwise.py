@@ -7,11 +7,36 @@ from typing import Self
 
 import numpy as np
 
-from ctxexp import Transform
+from ctxexp import Transform, maths
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.maths import principal_directions
-from ctxexp_measures.calibration.kmeans import CHUNK, kmeans, nearest
 from ctxexp_measures.calibration.weighted_removal import check_int, n_directions
+
+CHUNK = 4096  # rows that are widened to float64 at a time
+SAMPLE = 10_000  # rows that centres are sought on
+ROUNDS = 50  # of Lloyd's algorithm, at most
+
+
+def kmeans(x: np.ndarray, origin: np.ndarray, k: int, seed: int, *, sample: int = SAMPLE) -> np.ndarray:
+    """At most k centres (c, d) float64, as differences to `origin`, of the rows of x (n, d).
+
+    Of more than `sample` rows as many are drawn. Rows come in the order of their distance to the origin, so that the
+    centres depend on the seed and on the rows as a set, up to rounding; a rotation turns them along. Fewer centres than
+    k come back where there are fewer different rows.
+    """
+    rng = np.random.default_rng(seed)
+    radius = np.concatenate([((x[at : at + CHUNK] - origin) ** 2).sum(axis=1) for at in range(0, len(x), CHUNK)])
+    order = np.argsort(radius, kind="stable")
+    if len(order) > sample:
+        order = order[np.sort(rng.choice(len(order), sample, replace=False))]
+    return maths.kmeans(x[order] - origin, k, seed=seed, rounds=ROUNDS)[1]
+
+
+def nearest(y: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Number of the nearest centre, (n,), of rows y (n, d) float64."""
+    score = (centres**2).sum(axis=1) - 2 * (y @ centres.T)  # (n, c): squared distance less |y|^2
+    label: np.ndarray = score.argmin(axis=1)
+    return label
 
 
 class Clusterwise(Transform):
@@ -23,7 +48,7 @@ class Clusterwise(Transform):
     row that was not in the fit is assigned to the cluster with the nearest centre. They transform token vectors and
     average those to sentences; here the rows that are measured are transformed themselves.
 
-    Clusters are found by k-means (the module `kmeans` beside this one), from `seed`. A cluster of fewer than
+    Clusters are found by k-means, from `seed`. A cluster of fewer than
     `2 (components + 1)` rows is too small for its directions: it is dissolved, and its rows are assigned to the nearest
     that is left; if none is large enough, the whole layer is one cluster. `self.centres` are the centres of those that
     are left.

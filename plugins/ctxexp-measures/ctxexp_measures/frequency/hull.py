@@ -69,20 +69,13 @@ def negative_direction(x: np.ndarray, *, norm: Norm = "l2") -> Direction:
     return Direction(None, math.nan, MAX_ROUNDS)
 
 
-def hull_contains(x: np.ndarray, point: np.ndarray) -> bool | None:
-    """Whether the convex hull of rows `x` (n, d) holds `point` (d,); None where that is within rounding of its edge.
-
-    By the nearest point of the hull of normalized rows, after moving `point` to the origin.
-    """
-    return _contains_origin(negative_direction(np.asarray(x, np.float64) - point))
-
-
 def hull_contains_origin(x: np.ndarray) -> bool | None:
     """Whether the convex hull of rows `x` (n, d) holds the origin: no uniformly negative direction exists (Theorem 2).
 
     By the linear programme; None where it can't be decided (see `Direction`) or there are no rows.
     """
-    return _contains_origin(negative_direction(x, norm="inf"))
+    best = negative_direction(x, norm="inf")
+    return None if math.isnan(best.margin) else best.v is None
 
 
 class Cone(NamedTuple):
@@ -142,12 +135,6 @@ def _angles(u: np.ndarray, axis: np.ndarray) -> np.ndarray:
     difference = u - axis
     result: np.ndarray = np.degrees(2 * np.arcsin(np.clip(np.sqrt(np.vecdot(difference, difference)) / 2, 0, 1)))
     return result
-
-
-def _contains_origin(best: Direction) -> bool | None:
-    if math.isnan(best.margin):
-        return None
-    return best.v is None
 
 
 def _programme(u: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:

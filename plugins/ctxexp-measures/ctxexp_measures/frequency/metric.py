@@ -179,16 +179,13 @@ class DrawnProjection(Output):
     def write_together(
         self, by_place: Mapping[str, DrawnProjection], folder: Path, *, n_layers: int, title: str
     ) -> None:
-        """Draw the projections of the chosen layers and tables, one figure and one page, and write their points."""
+        """Draw the projections of the chosen layers and tables on one page."""
         panels: list[tuple[str, Projection]] = []
         for place in sorted(by_place):
             kind, _, name = place.partition("_")
             which: int | str = int(name) if kind == "layer" else name
             default = kind == "table" or which == n_layers - 1
             if default if self.drawn is None else which in self.drawn:
-                points = by_place[place].points
-                points.save(folder / place)
-                panels.append((f"layer {which}" if kind == "layer" else f"{which} table", points))
-        sizes = ", ".join(f"{name} {p.n:,} ({len(p.words):,} drawn)" for name, p in panels)
-        facts = [f"two main directions of the uncentred vectors; frequency: {self.frequency}; rows: {sizes}"]
-        draw(panels, folder, title=f"Vectors by word frequency: {title}", facts=facts)
+                panels.append((f"layer {which}" if kind == "layer" else f"{which} table", by_place[place].points))
+        if panels:
+            draw(panels, folder / "projection.html", f"Vectors by word frequency ({self.frequency}): {title}")

@@ -1,18 +1,16 @@
-"""Rows on their two main directions, coloured by frequency: the points, a figure, and a page that names the words."""
+"""Rows on their two main directions, coloured by frequency: the points, and a page that names the words."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from ctxexp.report import Ink, add_captions, empty_figure, save_figure, write_file
+from ctxexp.report import write_file
 
-FILE = "projection.json"
 POINTS = 5000  # drawn at most
 ORIGIN = "#d62728"
 
@@ -27,15 +25,6 @@ class Projection:
     y: list[float]
     energy: list[float]  # share of the squared norms in the first direction, and in the first two
     n: int  # rows that were projected
-
-    def save(self, folder: Path) -> None:
-        write_file(folder / FILE, json.dumps(asdict(self), ensure_ascii=False))
-
-    @classmethod
-    def load(cls, folder: Path) -> Projection | None:
-        """The projection saved in `folder`; None if there is none."""
-        path = folder / FILE
-        return cls(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
 def project(x: np.ndarray, words: Sequence[str], rank: np.ndarray, *, seed: int = 0) -> Projection | None:
@@ -74,52 +63,12 @@ def project(x: np.ndarray, words: Sequence[str], rank: np.ndarray, *, seed: int 
     )
 
 
-def draw(panels: Sequence[tuple[str, Projection]], folder: Path, *, title: str, facts: Sequence[str]) -> list[Path]:
-    """Write projection.png, .svg and .html with a panel for each (name, projection); returns their paths."""
-    if not panels:
-        return []
-    return [*_figure(panels, folder, title, facts), _page(panels, folder / "projection.html", title)]
-
-
-def _figure(panels: Sequence[tuple[str, Projection]], folder: Path, title: str, facts: Sequence[str]) -> list[Path]:
-    from matplotlib.colors import LogNorm
-
-    columns = min(len(panels), 3)
-    rows = -(-len(panels) // columns)
-    figure = empty_figure(4.4 * columns + (2.6 if columns == 1 else 0.9), 3.8 * rows)
-    top = max(max(p.rank) for _, p in panels) + 1
-    points, origin, axes = None, None, []
-    for position, (name, p) in enumerate(panels, start=1):
-        ax = figure.add_subplot(rows, columns, position)
-        axes.append(ax)
-        order = np.argsort(p.rank, kind="stable")[::-1]  # frequent words on top
-        points = ax.scatter(
-            np.array(p.x)[order], np.array(p.y)[order], c=np.array(p.rank)[order] + 1, norm=LogNorm(1, max(top, 2)),
-            cmap="viridis_r", s=6, linewidths=0, alpha=0.8, rasterized=True,
-        )  # fmt: skip
-        (origin,) = ax.plot([0], [0], "+", color=ORIGIN, markersize=11, markeredgewidth=1.6, linestyle="none")
-        ax.set_title(f"{name}: {_share(p)}", loc="left", fontsize=9.5, color=Ink.TEXT, parse_math=False)
-        ax.set_xlabel("first direction", fontsize=9)
-        ax.set_ylabel("second direction", fontsize=9)
-        ax.tick_params(labelsize=8, length=3)
-        ax.spines[["top", "right"]].set_visible(False)
-    bar = figure.colorbar(points, ax=axes, pad=0.02, fraction=0.05)  # type: ignore[arg-type]
-    bar.set_label("frequency rank (1 = most frequent)", fontsize=9)
-    bar.ax.tick_params(labelsize=8)
-    add_captions(figure, title, facts, [origin], ["the origin"], [])
-    return save_figure(figure, folder, "projection")
-
-
-def _share(p: Projection) -> str:
-    return f"{p.energy[1]:.0%} of the energy in 2 directions, {p.energy[0]:.0%} in 1"
-
-
-def _page(panels: Sequence[tuple[str, Projection]], path: Path, title: str) -> Path:
-    """One self-contained page; words on hover."""
+def draw(panels: Sequence[tuple[str, Projection]], path: Path, title: str) -> Path:
+    """Write one self-contained page with a panel for each (name, projection); words on hover."""
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
-    names = [f"{name}: {_share(p)}" for name, p in panels]
+    names = [f"{n}: {p.energy[1]:.0%} of the energy in 2 directions, {p.energy[0]:.0%} in 1" for n, p in panels]
     figure = make_subplots(rows=len(panels), cols=1, subplot_titles=names, vertical_spacing=0.3 / (len(panels) + 1))
     top = math.log10(max(max(p.rank) for _, p in panels) + 1)
     for row, (name, p) in enumerate(panels, start=1):

@@ -1,4 +1,4 @@
-"""Base class of metrics of the baseline's random samples of occurrences."""
+"""Metrics of the baseline's random samples of occurrences: partition function, rogue dimensions, IsoScore*."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 import ctxexp
-from ctxexp import Group
+from ctxexp import Group, Reading
 from ctxexp.errors import MetricError
+from ctxexp.maths import isoscore
 
 
 class SampleMetric(ctxexp.Metric):
@@ -56,3 +57,153 @@ def normalized_rows(x: np.ndarray) -> np.ndarray | None:
     """The rows of `x` (n, d) at norm 1; None where a row is zero."""
     lengths = np.linalg.norm(x, axis=1, keepdims=True)
     return x / lengths if lengths.all() else None
+
+
+class PartitionIsotropy(SampleMetric):
+    """Partition-function isotropy I(W) of random occurrences, in (0, 1] (Mu & Viswanath 2018, Section 2.2).
+
+    min Z(c) / max Z(c) over the eigenvectors c of W^T W, Z(c) = sum over the rows w of exp(c . w); 1: the same in all
+    directions. An eigenvector's sign is arbitrary and Z is not even, so both signs are taken: the value doesn't depend
+    on the solver. It depends on the vectors' scale: `unit_norm` brings them to norm 1 first. The value is the first
+    sample's; `redraws` more, an eigendecomposition each, give its spread.
+    """
+
+    name: ClassVar[str] = "partition_isotropy"
+    title = "Isotropy of the partition function, I(W)"
+    reading = Reading(unit="ratio", subject="word vectors", lower="less isotropic", higher="more isotropic")
+    statistics: ClassVar[tuple[str, ...]] = ("raw", "log")
+
+    def __init__(self, *, unit_norm: bool = False, redraws: int = 0) -> None:
+        super().__init__(redraws=redraws)
+        self.unit_norm = unit_norm
+        self.invariances = frozenset({"rotation", "permutation"} | ({"row_scale", "scale"} if unit_norm else set()))
+        self.definition = f"I(W) of random occurrences{' at norm 1' if unit_norm else ''} (Mu & Viswanath 2018)"
+
+    def values(self, x: np.ndarray) -> dict[str, float]:
+        """raw, I(W); log, its logarithm, for what underflows."""
+        log = log_partition_ratio(x, unit_norm=self.unit_norm)
+        return {"raw": float(np.exp(log)), "log": log}
+
+
+def log_partition_ratio(x: np.ndarray, *, unit_norm: bool = False) -> float:
+    """log I(W) of the rows of `x` (n, d), <= 0; NaN without rows, with infinite ones, or with zero rows at norm 1."""
+    if not len(x) or not np.isfinite(x).all():
+        return float("nan")
+    w = x.astype(np.float64)
+    if unit_norm:
+        unit = normalized_rows(w)
+        if unit is None:
+            return float("nan")
+        w = unit
+    _, directions = np.linalg.eigh(w.T @ w)  # the eigenvectors are the columns
+    along = w @ directions  # (n, d)
+    logs = np.concatenate([_log_sum_exp(along), _log_sum_exp(-along)])
+    return float(logs.min() - logs.max())
+
+
+def _log_sum_exp(a: np.ndarray) -> np.ndarray:
+    """log of the columns' sums of exp, without overflow: (n, d) -> (d,)."""
+    top = a.max(axis=0)
+    result: np.ndarray = top + np.log(np.exp(a - top).sum(axis=0))
+    return result
+
+
+TOP = (1, 3, 5)  # dimensions that are looked at, and removed, together
+
+
+class RogueDimensions(SampleMetric):
+    """Share of random occurrences' mean cosine that single dimensions make (Timkey & van Schijndel 2021).
+
+    Dimension i adds u_i v_i to the cosine of x and y (u, v: x, y at norm 1); its mean over all pairs of the sample,
+    in closed form, over the mean cosine is its share. `top_k` is the share of the k largest, k = 1, 3, 5, and
+    `without_k` the mean cosine once those k coordinates are left out. A share is of what there is: where the mean
+    cosine is about 0, it is noise over noise (`mean_cosine` stands beside it; NaN where it isn't positive). Depends on
+    the axes, which is the point: no rotation leaves it as it is.
+    """
+
+    name: ClassVar[str] = "rogue_dimensions"
+    title = "Rogue dimensions"
+    reading = Reading(
+        unit="share of the mean cosine",
+        subject="cosines",
+        lower="less ruled by one dimension",
+        higher="more ruled by one dimension",
+    )
+    statistics: ClassVar[tuple[str, ...]] = (
+        "raw", "mean_cosine", *(f"top_{k}" for k in TOP), *(f"without_{k}" for k in TOP), "dimension",
+    )  # fmt: skip
+    definition = "share of random occurrences' mean cosine from its largest dimension (Timkey & van Schijndel 2021)"
+    invariances = frozenset({"scale", "row_scale", "permutation"})
+
+    def values(self, x: np.ndarray) -> dict[str, float]:
+        """raw = top_1, top_3, top_5; without_1, _3, _5, in [-1, 1]; mean_cosine; dimension, the largest one's index."""
+        each = contributions(x)
+        if each is None:
+            return {}
+        order, whole = np.argsort(-each, kind="stable"), float(each.sum())
+        statistics = {"mean_cosine": whole, "dimension": float(order[0])}
+        for k in TOP:
+            if k < x.shape[1]:
+                statistics[f"top_{k}"] = float(each[order[:k]].sum()) / whole if whole > 0 else float("nan")
+                rest = contributions(np.delete(x, order[:k], axis=1))
+                statistics[f"without_{k}"] = float("nan") if rest is None else float(rest.sum())
+        return {"raw": statistics.get("top_1", float("nan")), **statistics}
+
+
+def contributions(x: np.ndarray) -> np.ndarray | None:
+    """Terms (d,) of the dimensions in the mean cosine of all pairs of rows of `x` (n, d); None with a zero row."""
+    u = normalized_rows(x)
+    if u is None:
+        return None
+    n = len(u)
+    each: np.ndarray = (u.sum(axis=0) ** 2 - (u**2).sum(axis=0)) / (n * (n - 1))
+    return each
+
+
+def isoscore_star(x: np.ndarray, target: np.ndarray | None, zeta: float) -> float:
+    """IsoScore* of rows (n, d), in [0, 1]: IsoScore of (1 - zeta) cov(x) + zeta target (Rudman & Eickhoff 2024).
+
+    `target` (d, d) is the covariance of a larger cloud (None: the identity, as the release has it without one); zeta 0
+    is IsoScore. With fewer rows than dimensions IsoScore falls however even the space is.
+    """
+    rows = x.astype(np.float64)
+    rows = rows - rows.mean(axis=0)
+    own = rows.T @ rows / max(1, len(rows) - 1)
+    prior = np.eye(rows.shape[1]) if target is None else target
+    shrunk = (1 - zeta) * own + zeta * prior
+    return isoscore(shrunk) if shrunk.any() else float("nan")
+
+
+class IsoScoreStar(SampleMetric):
+    """IsoScore* of `batch` random occurrences, in [0, 1] (Rudman & Eickhoff 2024).
+
+    Their covariance is shrunk by `zeta` towards that of the baseline's other random occurrences. `isoscore` is the same
+    batch without, `all_of` IsoScore of the whole sample.
+    """
+
+    name: ClassVar[str] = "isoscore_star"
+    title = "IsoScore*"
+    reading = Reading(unit="isoscore", subject="word vectors", lower="less isotropic", higher="more isotropic")
+    statistics: ClassVar[tuple[str, ...]] = ("raw", "isoscore", "all_of")
+    invariances = frozenset({"rotation", "scale", "shift"})
+
+    def __init__(self, *, batch: int = 256, zeta: float = 0.2, redraws: int = 0) -> None:
+        super().__init__(redraws=redraws)
+        if batch < 2 or not 0 <= zeta <= 1:
+            raise MetricError(f"isoscore_star batch={batch} zeta={zeta}: expected 2 rows or more, and 0 to 1")
+        self.batch, self.zeta = batch, zeta
+        self.definition = f"IsoScore* of {batch} random occurrences, zeta {zeta:g} (Rudman & Eickhoff 2024)"
+
+    def values(self, x: np.ndarray) -> dict[str, float]:
+        """raw, isoscore, all_of; NaN where the sample has no two rows beside the batch."""
+        few, more = x[: self.batch], x[self.batch :]
+        if len(more) < 2:
+            return {}
+        centred = more - more.mean(axis=0)
+        target = centred.T @ centred / (len(more) - 1)
+        return {
+            "raw": isoscore_star(few, target, self.zeta),
+            "isoscore": isoscore_star(few, None, 0.0),
+            "all_of": isoscore_star(x, None, 0.0),
+            "n": float(len(few)),
+        }

@@ -1,4 +1,4 @@
-"""Measures of word vectors weighted by frequency: Zipfian whitening and symmetry (Yokoi et al. 2024)."""
+"""Symmetry of word vectors, weighted by frequency or not (Yokoi et al. 2024)."""
 
 from __future__ import annotations
 
@@ -7,23 +7,6 @@ from typing import ClassVar
 import numpy as np
 
 from ctxexp import Group, Metric, Reading
-from ctxexp.errors import MetricError
-
-
-def zipfian_whitening(vectors: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """(V, k) float64: vectors of V words whose mean is 0 and covariance the identity where each word counts as often as
-    `counts` (V,) says; k is the rank of that covariance (Yokoi et al. 2024, Algorithm 1).
-
-    Occurrences weigh by frequency as they are: `transform=whitening` of word rows is this already. Raises MetricError
-    for counts that are no frequencies.
-    """
-    p = _shares(vectors, counts)
-    x = vectors.astype(np.float64)
-    x = x - p @ x
-    _, s, v = np.linalg.svd(np.sqrt(p)[:, None] * x, full_matrices=False)
-    nonzero = s > s.max(initial=0.0) * max(x.shape) * np.finfo(np.float64).eps
-    result: np.ndarray = x @ (v[nonzero].T / s[nonzero])
-    return result
 
 
 def symmetry(vectors: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
@@ -32,7 +15,7 @@ def symmetry(vectors: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
     1 - |E x| / E |x|; and the entropy of the covariance's eigenvalues, as shares, over log d. E is over words drawn as
     often as `counts` (V,) says.
     """
-    p = _shares(vectors, counts)
+    p = counts / counts.sum()
     x = vectors.astype(np.float64)
     mean, length = p @ x, float(p @ np.linalg.norm(x, axis=1))
     values = np.linalg.eigvalsh((x - mean).T @ (p[:, None] * (x - mean)))
@@ -42,18 +25,6 @@ def symmetry(vectors: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
         return first, float("nan")
     share = values[values > total * 1e-15] / total
     return first, float(-(share * np.log(share)).sum() / np.log(len(values)))
-
-
-def _shares(vectors: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    weights = np.asarray(counts, np.float64)
-    if (
-        weights.shape != (len(vectors),)
-        or not np.isfinite(weights).all()
-        or (weights < 0).any()
-        or not weights.sum() > 0
-    ):
-        raise MetricError(f"counts of shape {weights.shape}: expected {len(vectors)} frequencies, 0 or more, not all 0")
-    return np.asarray(weights / weights.sum())
 
 
 class Symmetry(Metric):

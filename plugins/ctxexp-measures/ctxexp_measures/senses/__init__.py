@@ -21,13 +21,13 @@ def register_metrics(register: Register) -> None:
     register("semantic_change", "ctxexp_measures.senses.usages.change:SemanticChange")
     register("sense_separation_by_class", "ctxexp_measures.senses.by_class.metric:SenseSeparationByClass")
     register("variance_components", "ctxexp_measures.senses.components.metric:VarianceComponents")
-    register("variance_components_by_class", "ctxexp_measures.senses.by_class.components:VarianceComponentsByClass")
+    register("variance_components_by_class", "ctxexp_measures.senses.by_class.metric:VarianceComponentsByClass")
     register("wic", "ctxexp_measures.senses.usages.wic:Wic")
 
 
 @ctxexp.hookimpl
 def register_reports(register: Register) -> None:
-    register("table_by_class", "ctxexp_measures.senses.by_class.table:table")
+    register("table_by_class", "ctxexp_measures.senses.by_class.figure:table")
     register("table_probe", "ctxexp_measures.senses.probe.figure:table")
     register("table_what_is_context", "ctxexp_measures.senses.components.figure:table")
     register("by_class_components", "ctxexp_measures.senses.by_class.figure:variance_components")

@@ -9,9 +9,8 @@ from typing import NamedTuple
 from ctxexp.models import WordVectors
 from ctxexp.report import Document, Table
 from ctxexp_measures.words.load import load
-from ctxexp_measures.words.score import BenchmarkScore
 from ctxexp_measures.words.space import Case, Format, OutOfVocabulary, WordSpace, word_list
-from ctxexp_measures.words.suite import BenchmarkOptions, evaluate, table
+from ctxexp_measures.words.suite import BenchmarkOptions, BenchmarkScore, evaluate, table
 
 
 class File(NamedTuple):

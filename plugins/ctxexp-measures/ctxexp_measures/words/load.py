@@ -12,12 +12,8 @@ from typing import TypeVar
 
 from ctxexp.datasets import read_table, text_lines, user_path
 from ctxexp.errors import ConfigError, DataError, UnknownName
-from ctxexp_measures.words.analogy import Analogy
-from ctxexp_measures.words.categorisation import Categorisation
-from ctxexp_measures.words.relational import Relation, RelationalSimilarity
-from ctxexp_measures.words.similarity import Similarity
+from ctxexp_measures.words.suite import Analogy, Benchmark, Categorisation, Relation, RelationalSimilarity, Similarity
 
-Benchmark = Similarity | Analogy | RelationalSimilarity | Categorisation
 T = TypeVar("T")
 Lines = Iterator[tuple[int, str]]
 

@@ -16,9 +16,8 @@ from ctxexp.models import WordVectors
 from ctxexp.report import write_csv
 from ctxexp_measures.words.directions import first_directions
 from ctxexp_measures.words.load import load
-from ctxexp_measures.words.score import BenchmarkScore
 from ctxexp_measures.words.space import Case, OutOfVocabulary, WordSpace, word_list
-from ctxexp_measures.words.suite import BenchmarkOptions, evaluate, table
+from ctxexp_measures.words.suite import BenchmarkOptions, BenchmarkScore, evaluate, table
 
 EXPORTS = ("word2vec_text", "word2vec_binary", "safetensors")
 Distillation = Literal["first_pc", "first_pc_centred", "mean"]

@@ -1,22 +1,304 @@
-"""All benchmarks over one space of word vectors, with one set of options."""
+"""Benchmarks of word vectors: similarity, analogies, relations, categories; all of them with one set of options."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
 
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp_measures.words.analogy import Analogy, Candidates, score_analogy
-from ctxexp_measures.words.categorisation import Clustering, score_categorisation
-from ctxexp_measures.words.load import Benchmark
-from ctxexp_measures.words.relational import RelationalSimilarity, score_relational
-from ctxexp_measures.words.score import BenchmarkScore
-from ctxexp_measures.words.similarity import Similarity, score_similarity
+from ctxexp.maths import kmeans, spearman
 from ctxexp_measures.words.space import Case, OutOfVocabulary, WordSpace
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True)
+class BenchmarkScore:
+    """Value of one benchmark or of one of its parts.
+
+    `covered` of `total` items (pairs, questions or words) have vectors for all their words; the value is over `n`
+    items: the covered ones, or with stand-ins for missing words all of them.
+    """
+
+    benchmark: str
+    part: str  # empty: the whole benchmark
+    value: float
+    n: int
+    covered: int
+    total: int
+
+    @property
+    def share(self) -> float:
+        """Share of the items that is covered, in [0, 1]."""
+        return self.covered / self.total if self.total else float("nan")
+
+
+def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(n,) cosines of the rows of a and b, in [-1, 1]; 0 where either is a zero vector, which points nowhere."""
+    scale = np.sqrt(np.square(a).sum(-1) * np.square(b).sum(-1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.clip(np.where(scale > 0, (a * b).sum(-1) / scale, 0.0), -1.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """Pairs of words with people's rating of how similar or related they are."""
+
+    name: str
+    pairs: tuple[tuple[str, str], ...]
+    gold: tuple[float, ...]
+
+    def words(self) -> set[str]:
+        return {word for pair in self.pairs for word in pair}
+
+
+def score_similarity(space: WordSpace, benchmark: Similarity, *, oov: OutOfVocabulary = "skip") -> list[BenchmarkScore]:
+    """Spearman's correlation of the cosines with the ratings, in [-1, 1] (not times 100)."""
+    left = space.rows(a for a, _ in benchmark.pairs)
+    right = space.rows(b for _, b in benchmark.pairs)
+    is_covered = (left >= 0) & (right >= 0)
+    counts = is_covered if oov == "skip" else np.ones(len(is_covered), bool)
+    value = spearman(
+        cosines(space.normalized(left[counts]), space.normalized(right[counts])), np.array(benchmark.gold)[counts]
+    )
+    return [BenchmarkScore(benchmark.name, "", value, int(counts.sum()), int(is_covered.sum()), len(is_covered))]
+
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation: the prototype pairs that define it, and pairs rated by how well they show it."""
+
+    name: str
+    prototypes: tuple[Pair, ...]
+    pairs: tuple[Pair, ...]
+    gold: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class RelationalSimilarity:
+    """A benchmark of relational similarity: relations with their rated pairs."""
+
+    name: str
+    relations: tuple[Relation, ...]
+
+    def words(self) -> set[str]:
+        """All words of the benchmark's pairs."""
+        return {word for r in self.relations for pair in (*r.prototypes, *r.pairs) for word in pair}
+
+
+def score_relational(
+    space: WordSpace, benchmark: RelationalSimilarity, *, oov: OutOfVocabulary = "skip"
+) -> list[BenchmarkScore]:
+    """Mean over relations of Spearman's correlation of a pair's similarity to the prototypes with its rating, in
+    [-1, 1]; then each relation's own score.
+
+    A pair's similarity is the cosine of its offset b - a (of unit-norm vectors) to the mean offset of the prototypes;
+    it is 0 for an offset of zero. Relations without a defined correlation (no prototype covered, fewer than 3 pairs,
+    all pairs equally similar) are left out of the mean, whose `n` counts the pairs of the others alone, and have NaN as
+    their own score. With `oov="mean"` the mean direction stands for a missing word, in prototypes too.
+    """
+    scores = [_relation(space, benchmark.name, relation, oov) for relation in benchmark.relations]
+    defined = [s for s in scores if np.isfinite(s.value)]
+    value = float(np.mean([s.value for s in defined])) if defined else float("nan")
+    n, covered, total = sum(s.n for s in defined), sum(s.covered for s in scores), sum(s.total for s in scores)
+    return [BenchmarkScore(benchmark.name, "", value, n, covered, total), *scores]
+
+
+def _relation(space: WordSpace, name: str, relation: Relation, oov: OutOfVocabulary) -> BenchmarkScore:
+    prototypes, has_prototype = _offsets(space, relation.prototypes)
+    offsets, is_covered = _offsets(space, relation.pairs)
+    is_scored = is_covered if oov == "skip" else np.ones(len(is_covered), bool)
+    prototypes = prototypes[has_prototype] if oov == "skip" else prototypes
+    value = float("nan")
+    if len(prototypes):
+        target = np.broadcast_to(prototypes.mean(0), offsets[is_scored].shape)
+        value = spearman(cosines(offsets[is_scored], target), np.array(relation.gold)[is_scored])
+    return BenchmarkScore(name, relation.name, value, int(is_scored.sum()), int(is_covered.sum()), len(is_covered))
+
+
+def _offsets(space: WordSpace, pairs: tuple[Pair, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """b - a of unit-norm vectors (n, dim), and (n,) whether both words of a pair have a vector."""
+    a, b = space.rows(a for a, _ in pairs), space.rows(b for _, b in pairs)
+    return space.normalized(b) - space.normalized(a), (a >= 0) & (b >= 0)
+
+
+Clustering = Literal["kmeans", "agglomerative", "best"]
+STARTS = 10  # seeded beginnings of k-means; the one with the least inertia is taken
+
+
+@dataclass(frozen=True)
+class Categorisation:
+    """Words, each of one class."""
+
+    name: str
+    members: tuple[str, ...]
+    classes: tuple[str, ...]  # one a word
+
+    def words(self) -> set[str]:
+        return set(self.members)
+
+
+def score_categorisation(
+    space: WordSpace,
+    benchmark: Categorisation,
+    *,
+    oov: OutOfVocabulary = "skip",
+    clustering: Clustering = "kmeans",
+    seed: int = 0,
+) -> list[BenchmarkScore]:
+    """Purity, in (0, 1]: the share of words that are of their cluster's commonest class. More is better.
+
+    As many clusters as the clustered words have classes, of unit-norm vectors. `kmeans`: of 10 seeded beginnings
+    (k-means++) the one with the least inertia. `agglomerative`: average linkage by cosine. `best`: the highest purity
+    of those two and of Ward's, complete and Euclidean average linkage, as the word-embeddings-benchmarks package
+    chooses; picked by looking at the classes, so it flatters. With `oov="mean"` missing words share the mean vector.
+    """
+    rows = space.rows(benchmark.members)
+    is_covered = rows >= 0
+    counts = is_covered if oov == "skip" else np.ones(len(rows), bool)
+    value = float("nan")
+    if counts.any():
+        classes = np.unique(np.array(benchmark.classes)[counts], return_inverse=True)[1]
+        x = space.normalized(rows[counts])
+        value = max(purity(labels, classes) for labels in _clusterings(x, int(classes.max()) + 1, clustering, seed))
+    return [BenchmarkScore(benchmark.name, "", value, int(counts.sum()), int(is_covered.sum()), len(rows))]
+
+
+def purity(clusters: np.ndarray, classes: np.ndarray) -> float:
+    """Share of items that are of their cluster's commonest class, for cluster and class numbers (n,) from 0."""
+    table = np.zeros((int(clusters.max()) + 1, int(classes.max()) + 1), np.int64)
+    np.add.at(table, (clusters, classes), 1)
+    return float(table.max(axis=1).sum() / len(classes))
+
+
+def _clusterings(x: np.ndarray, k: int, clustering: Clustering, seed: int) -> list[np.ndarray]:
+    if clustering == "kmeans":
+        return [_kmeans(x, k, seed)]
+    linkages = [("average", "cosine")]
+    if clustering == "best":
+        linkages += [("ward", "euclidean"), ("complete", "cosine"), ("average", "euclidean")]
+    labels = [_agglomerative(x, k, method, metric) for method, metric in linkages]
+    return labels if clustering == "agglomerative" else [_kmeans(x, k, seed), *labels]
+
+
+def _kmeans(x: np.ndarray, k: int, seed: int) -> np.ndarray:
+    return kmeans(x, k, seed=seed, starts=STARTS)[0]
+
+
+def _agglomerative(x: np.ndarray, k: int, method: str, metric: str) -> np.ndarray:
+    """(n,) cluster numbers of hierarchical clustering, cut at k clusters."""
+    from scipy.cluster.hierarchy import cut_tree, linkage
+    from scipy.spatial.distance import pdist
+
+    if len(x) <= k:
+        return np.arange(len(x))
+    tree = linkage(np.maximum(np.nan_to_num(pdist(x, metric), nan=1.0), 0.0), method)  # a zero vector is at 1 from all
+    return np.asarray(cut_tree(tree, n_clusters=k)[:, 0], np.int64)
+
+
+CHUNK = 8_000_000  # numbers of a table of similarities: 64 MB
+Candidates = Literal["vocabulary", "benchmark"]
+
+
+@dataclass(frozen=True)
+class Analogy:
+    """Questions (a, b, c, answer) in sections."""
+
+    name: str
+    questions: tuple[tuple[str, str, str, str], ...]
+    sections: tuple[str, ...]  # one a question
+
+    def words(self) -> set[str]:
+        return {word for question in self.questions for word in question}
+
+
+def score_analogy(
+    space: WordSpace, benchmark: Analogy, *, oov: OutOfVocabulary = "skip", candidates: Candidates | int = "vocabulary"
+) -> list[BenchmarkScore]:
+    """Accuracy of 3CosAdd (Mikolov et al. 2013; Levy and Goldberg 2014), in [0, 1]: whole, then by section.
+
+    The answer is the candidate with the largest cosine to b - a + c, of unit-norm vectors; a, b and c themselves are no
+    candidates. `candidates`: every word that has a vector, those of the benchmark only, or a number: the most frequent
+    so many. Questions are covered if all four words have a vector (the answer need not be a candidate: then it can't be
+    found). With `oov="mean"` the mean vector stands for a missing a, b or c, and a missing answer counts as wrong.
+    """
+    rows = space.rows(word for question in benchmark.questions for word in question).reshape(-1, 4)
+    is_covered = np.asarray((rows >= 0).all(axis=1))
+    counts: np.ndarray = is_covered if oov == "skip" else np.ones(len(rows), bool)
+    right = np.zeros(len(rows), bool)
+    to_answer = np.flatnonzero(counts & (rows[:, 3] >= 0))
+    pool = _pool(space, benchmark, candidates)
+    right[to_answer] = answers(space, rows[to_answer, :3], pool) == rows[to_answer, 3]
+    scores = [_score(benchmark.name, "", right, counts, is_covered, np.ones(len(rows), bool))]
+    sections = np.array(benchmark.sections)
+    for section in dict.fromkeys(benchmark.sections):
+        scores.append(_score(benchmark.name, section, right, counts, is_covered, sections == section))
+    return scores
+
+
+def answers(space: WordSpace, questions: np.ndarray, candidates: np.ndarray, *, chunk: int = CHUNK) -> np.ndarray:
+    """(n,) the candidate rows nearest b - a + c, for questions (n, 3) of rows a, b, c; -1 without any candidate.
+
+    cos(x, b - a + c) is x.b - x.a + x.c up to a factor of the question's: the products of each distinct word with the
+    candidates are taken once, block by block of candidates, and questions only add them up. The first of equals wins.
+    No table has many more than `chunk` numbers.
+    """
+    best = np.full(len(questions), -np.inf)
+    answer = np.full(len(questions), -1, np.int64)
+    if not len(questions) or not len(candidates):
+        return answer
+    words, code = np.unique(questions, return_inverse=True)
+    a, b, c = code.reshape(-1, 3).T
+    place = np.full(len(space), -1, np.int64)  # row -> place among the candidates
+    place[candidates] = np.arange(len(candidates))
+    place = np.append(place, -1)  # row -1, the stand-in, is no candidate
+    own = place[questions]  # (n, 3)
+    units = space.normalized(words)
+    width = max(1, min(len(candidates), chunk // len(words), chunk // 64))
+    for first in range(0, len(candidates), width):
+        block = candidates[first : first + width]
+        products = units @ space.normalized(block).T  # (words, block)
+        step = max(1, chunk // len(block))
+        for at in range(0, len(questions), step):
+            part = slice(at, at + step)
+            values = products[b[part]] - products[a[part]] + products[c[part]]
+            excluded = own[part] - first
+            inside = (own[part] >= 0) & (excluded >= 0) & (excluded < len(block))
+            values[np.nonzero(inside)[0], excluded[inside]] = -np.inf
+            top = values.argmax(axis=1)
+            value = values[np.arange(len(top)), top]
+            better = value > best[part]
+            best[part] = np.where(better, value, best[part])
+            answer[part] = np.where(better, block[top], answer[part])
+    return answer
+
+
+def _pool(space: WordSpace, benchmark: Analogy, candidates: Candidates | int) -> np.ndarray:
+    """Rows of the candidates, ascending."""
+    if candidates == "vocabulary":
+        return np.arange(len(space))
+    if candidates == "benchmark":
+        rows = np.unique(space.rows(sorted(benchmark.words())))
+        return rows[rows >= 0]
+    return np.arange(min(len(space), int(candidates)))
+
+
+def _score(
+    name: str, part: str, right: np.ndarray, counts: np.ndarray, is_covered: np.ndarray, in_part: np.ndarray
+) -> BenchmarkScore:
+    n = int((counts & in_part).sum())
+    value = float((right & in_part).sum() / n) if n else float("nan")
+    return BenchmarkScore(name, part, value, n, int((is_covered & in_part).sum()), int(in_part.sum()))
+
+
+Benchmark = Similarity | Analogy | RelationalSimilarity | Categorisation
 
 
 @dataclass(frozen=True)

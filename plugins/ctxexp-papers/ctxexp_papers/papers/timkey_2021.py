@@ -26,7 +26,7 @@ SPREAD = 0.2  # of dimensions that are narrow and carry nothing, in standard dev
 
 def statistics(x: np.ndarray, sample: TextSample) -> Mapping[str, float]:
     """Shares of the largest dimensions in the mean cosine."""
-    from ctxexp_measures.isotropy.rogue import RogueDimensions
+    from ctxexp_measures.isotropy.sample import RogueDimensions
 
     found = RogueDimensions().values(x)
     is_anisotropic = found.get("mean_cosine", np.nan) > NONE
@@ -53,7 +53,7 @@ def instance(d: int, rng: np.random.Generator) -> Mapping[str, float]:
     cosines with it, standardised less raw (gain), less scaled at random (beyond scaling), and of a space without the
     rogue dimensions less standardised (lost); the rogue dimensions' share of the mean cosine. By variant: which of the
     other dimensions carry similarity."""
-    from ctxexp_measures.isotropy.rogue import contributions
+    from ctxexp_measures.isotropy.sample import contributions
 
     from ctxexp.maths import spearman
 

@@ -1,4 +1,4 @@
-"""The calibration league as a figure: isotropy gained against Spearman gained."""
+"""The calibration league as a figure, isotropy gained against Spearman gained, and as a table by Spearman."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ctxexp.report import PALETTE, Ink, LabelledResults, add_captions, colours, empty_figure, shared_facts
-from ctxexp_measures.calibration.league.standings import NONE, Standing, standings
+from ctxexp.report import PALETTE, Ink, LabelledResults, Table, add_captions, colours, empty_figure, shared_facts
+from ctxexp_measures.calibration.league.standings import GEOMETRY, NONE, Standing, measure_of, standings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +70,8 @@ def finding(rows: Sequence[Standing]) -> str:
     same = [
         model
         for model, own in by_model.items()
-        if max(own, key=lambda row: row.gain) is max(own, key=lambda row: _finite(row.more_isoscore))
+        if max(own, key=lambda row: row.gain)
+        is max(own, key=lambda row: (math.isfinite(row.more_isoscore), row.more_isoscore))
     ]
     certain = sum(row.low > 0 for row in rows)
     where = f"also gains most IsoScore in {' and '.join(same) or 'none'} of {len(by_model)} models"
@@ -78,10 +79,6 @@ def finding(rows: Sequence[Standing]) -> str:
         f"At the last layer {certain} of {len(rows)} gains of Spearman are above 0 with their whole interval; the "
         f"transform that gains most of it {where}."
     )
-
-
-def _finite(value: float) -> float:
-    return value if math.isfinite(value) else -math.inf
 
 
 def _colours(names: Sequence[str]) -> dict[str, str]:
@@ -138,3 +135,78 @@ def _frame(
     best = dict.fromkeys(f"{row.model} {row.place.at}" for row in rows if row.place.best and not row.place.last)
     notes += [f"Best layer without a transform, by the same scores: {', '.join(best)}."] if best else []
     add_captions(figure, TITLE, facts, handles, names, notes, finding=finding)
+
+
+TABLE_TITLE = "Does isotropy help? Transforms by their mean Spearman × 100 (all pairs of a task), model by model"
+
+
+def table_league(runs: Sequence[LabelledResults]) -> Table | None:
+    """The table, best first in each model and place; None unless runs hold `sts` and `sentence_geometry` for several
+    transforms of a model."""
+    import pandas as pd
+
+    rows = standings(runs)
+    if not rows:
+        return None
+    tasks = list(dict.fromkeys(task for row in rows for task in row.scores))
+    columns: dict[str, list[object]] = {
+        "model": [row.model for row in rows],
+        "vectors": [row.place.name for row in rows],
+        "layer": [row.place.at for row in rows],
+        "rank": [row.rank for row in rows],
+        "transform": [row.transform for row in rows],
+        "runs": [len(row.runs) for row in rows],
+        "fitted": [{None: "", True: "measured text", False: "other text"}[row.transductive] for row in rows],
+        **{key: [row.geometry[key] for row in rows] for key in GEOMETRY},
+        **{task: [row.scores.get(task, math.nan) for row in rows] for task in tasks},
+        "average": [row.score for row in rows],
+        "gain": [row.gain for row in rows],
+        "gain_ci_low": [row.low for row in rows],
+        "gain_ci_high": [row.high for row in rows],
+        "interval_over": [row.interval for row in rows],
+        "mean_cosine_drop": [row.less_cosine for row in rows],
+        "isoscore_gain": [row.more_isoscore for row in rows],
+    }
+    several = len(tasks) > 1
+    head = ["model", "vectors", "#", "transform", "cosine", "IsoScore", *tasks]
+    head += [*(["average"] if several else []), "gain over none [95%]", "over"]
+    lines = []
+    for row in rows:
+        cells = [row.model, str(row.place), str(row.rank), row.transform + " †" * bool(row.transductive)]
+        cells += [_number(row.geometry["mean_cosine"], 3), _number(row.geometry["isoscore"], 3)]
+        cells += [_number(row.scores.get(task, math.nan), 2) for task in tasks]
+        cells += [_number(row.score, 2)] if several else []
+        gain = "" if row.transform == NONE else f"{row.gain:+.2f}" if math.isfinite(row.gain) else "–"
+        has_interval = math.isfinite(row.low)
+        over = "pairs" if row.over == "pairs" else row.interval
+        lines.append([*cells, gain + f" [{row.low:+.2f}, {row.high:+.2f}]" * has_interval, over * has_interval])
+    return Table(TABLE_TITLE, pd.DataFrame(columns), head, lines, _notes(runs, rows))
+
+
+def _notes(runs: Sequence[LabelledResults], rows: Sequence[Standing]) -> list[str]:
+    notes = []
+    for metric in ("sts", "sentence_geometry"):
+        definitions = {label: r.info.definition(label) for _, r in runs if (label := measure_of(r, metric))}
+        notes += [f"{label}: {definition}" for label, definition in definitions.items()]
+    if any(row.place.best for row in rows):
+        notes.append(
+            "the best layer was chosen without any transform, by the score that is shown: this favours the row none"
+        )
+    if any(row.over == "pairs" for row in rows):
+        notes.append(
+            "interval over pairs: paired bootstrap, the same resampled pairs for the transform and for none, drawn "
+            "within each sub-set; what another text would give is not covered"
+        )
+    if any(row.over == "seeds" for row in rows):
+        notes.append(
+            "interval over seeds: Student's t of the mean gain, for chance in the fit alone (the pairs are the same); "
+            "numbers of such a row are means over its runs"
+        )
+    if any(row.transductive for row in rows):
+        notes.append("†: transductive, fitted on the measured sentences themselves (never on their scores)")
+    pooled = dict.fromkeys(str(run.info.pooling.name) for row in rows for run in row.runs if run.info.pooling.name)
+    return [*notes, f"sentence vectors: {', '.join(pooled)}"] if pooled else notes
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}" if math.isfinite(value) else "–"

@@ -1,20 +1,101 @@
-"""Means over the words of a class: self-similarity, and separation of senses."""
+"""Measures by class of word: self-similarity, separation of senses, variance components."""
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from ctxexp import Block, Corpus, Estimate, Group, GroupMean, Metric, Reading, Text
 from ctxexp.command import registry
+from ctxexp.errors import DataError, UnknownName
 from ctxexp.maths import Resamples
-from ctxexp_measures.senses.attributes import tags_of_rows
-from ctxexp_measures.senses.by_class.classes import LEAST, UNTAGGED, By, classes, kinds, require_tags, warn_left_out
+from ctxexp_measures.senses.attributes import Labels, row_attributes, tags_of_rows, tokens_of
+from ctxexp_measures.senses.components.design import Design, population
 from ctxexp_measures.senses.components.estimate import ValueWithInfluence
-from ctxexp_measures.senses.components.metric import to_estimate
+from ctxexp_measures.senses.components.metric import VarianceComponents, to_estimate
+
+By = Literal["pos", "frequency", "pieces"]
+UNTAGGED = "untagged"
+BANDS = (10, 30, 100, 300, 1000)  # first counts of the bands of frequency but the lowest
+MOST = 3  # tokens; words of as many or more are one class
+LEAST = 5  # words of a class
+
+log = logging.getLogger("ctxexp")
+
+
+def kinds(by: Sequence[By]) -> tuple[By, ...]:
+    """The kinds of classes; raises UnknownName."""
+    for kind in by:
+        if kind not in get_args(By):
+            raise UnknownName("by", str(kind), get_args(By))
+    return tuple(by)
+
+
+def require_tags(metric: str, by: Sequence[By], corpus: Corpus) -> None:
+    """Raise DataError where parts of speech are asked of a corpus that has none."""
+    if "pos" in by and "pos" not in corpus.tags:
+        raise DataError(
+            f"{metric}: corpus {corpus.name!r} has no parts of speech; choose dataset=semcor, or "
+            f"metric.{metric}.by=[frequency,pieces]"
+        )
+
+
+def classes(text: Text, words: np.ndarray, rows: np.ndarray, by: Sequence[By]) -> dict[By, list[str]]:
+    """The class of each kind that each word is in, as `pos NOUN`, by its number.
+
+    Word words[i] stands in the store's row rows[i] (n,). `pos`: the tag that most of its rows have, the earlier one of
+    two, `untagged` if most have none; `frequency`: how many rows it has, in bands; `pieces`: the model's tokens of it,
+    the mean over its rows, rounded.
+    """
+    n = int(words.max(initial=-1)) + 1
+    counts = np.bincount(words, minlength=n)
+    names_by_kind: dict[By, list[str]] = {}
+    for kind in by:
+        if kind == "frequency":
+            names = [band(count) for count in counts.tolist()]
+        elif kind == "pieces":
+            tokens = np.bincount(words, tokens_of(text)[rows, 1], minlength=n) / np.maximum(counts, 1)
+            names = [f"{MOST}+" if mean >= MOST else str(mean) for mean in (tokens + 0.5).astype(int).tolist()]
+        else:
+            names = _commonest(words, tags_of_rows(text, "pos", rows), n)
+        names_by_kind[kind] = [f"{kind} {name}" for name in names]
+    return names_by_kind
+
+
+def band(n: int) -> str:
+    """The band of a word that occurs n times: `10-29`, `1000+`."""
+    at = sum(n >= first for first in BANDS)
+    if at == len(BANDS):
+        return f"{BANDS[-1]}+"
+    return f"{BANDS[at - 1]}-{BANDS[at] - 1}" if at else f"1-{BANDS[0] - 1}"
+
+
+def warn_left_out(text: Text, metric: str, words: Mapping[str, int]) -> None:
+    """Warn, once per run, of the classes that have too few words, and therefore no value, with their numbers of
+    words."""
+    key = f"ctxexp_measures.senses.left_out {metric}"
+    if words and key not in text.derived:
+        text.derived[key] = True
+        named = ", ".join(f"{name} ({n})" for name, n in words.items())
+        log.warning(f"{metric}: classes of fewer than {LEAST} words are left out: {named}")
+
+
+def _commonest(words: np.ndarray, tags: Sequence[str], n: int) -> list[str]:
+    """(n,) the commonest tag of each word, the earliest of equally common ones."""
+    labels = Labels.of(tag or UNTAGGED for tag in tags)
+    pairs, counts = np.unique(words * len(labels) + labels.codes, return_counts=True)
+    word, tag = np.divmod(pairs, len(labels))
+    order = np.lexsort([tag, -counts, word])
+    first = order[np.flatnonzero(np.diff(word[order], prepend=-1))]
+    names = [UNTAGGED] * n
+    for i, code in zip(word[first].tolist(), tag[first].tolist(), strict=True):
+        names[i] = str(labels.names[code])
+    return names
+
 
 ALL: tuple[By, ...] = ("pos", "frequency", "pieces")
 
@@ -201,3 +282,62 @@ class SenseSeparationByClass(ByClass):
                     float(means.mean()), *np.percentile(means, [2.5, 97.5]).tolist()
                 )
         return statistics
+
+
+class VarianceComponentsByClass(VarianceComponents):
+    """Shares of the variance of the vectors of a class's words, in [0, 1] but for noise, for every class.
+
+    What each share is says `VarianceComponents`; here every class is decomposed by itself, about its own mean, so that
+    `word` is what tells the words of the class apart. Classes by `pos`, by `frequency` and by `pieces` as in
+    `self_similarity_by_class`; words are those that are decomposed, lemma and part of speech where the corpus tags
+    them. Statistics are named by class, `pos NOUN/context`, with its `words` and `occurrences`. Classes of fewer than
+    five words have no shares, and a warning names them; a factor that a class's rows can't tell (sentences, where each
+    holds one of them) stays in the `rest` of that class.
+    """
+
+    title = "What word vectors vary with, by class of word"
+    name: ClassVar[str] = "variance_components_by_class"
+
+    def __init__(self, *, by: Sequence[By] = ALL) -> None:
+        super().__init__()
+        self.by = kinds(by)
+
+    def require(self, corpus: Corpus) -> None:
+        require_tags(self.name, self.by, corpus)
+
+    def compute(self) -> dict[str, float | Estimate]:
+        statistics = super().compute()
+        if self._text is None:
+            return statistics
+        small = self._classes(self._text)[1]
+        warn_left_out(self._text, self.name, {name: words for name, (words, _) in small.items()})
+        for name, (words, rows) in small.items():
+            statistics |= {f"{name}/words": float(words), f"{name}/occurrences": float(rows)}
+        return statistics
+
+    def _sizes(self, design: Design) -> dict[str, float]:
+        return {"words": float(design.n_words), "occurrences": float(len(design.attributes))}
+
+    def _designs(self, text: Text) -> dict[str, Design]:
+        return self._classes(text)[0]
+
+    def _classes(self, text: Text) -> tuple[dict[str, Design], dict[str, tuple[int, int]]]:
+        """The design of every class, by its name; words and rows of those that are too small for one."""
+        key = f"ctxexp_measures.senses.designs {self.by}"
+        if key not in text.derived:
+            whole = row_attributes(text)
+            some = population(whole, min_contexts=text.occurrences.min_contexts)
+            word = whole.word.codes[np.searchsorted(whole.rows, some.rows)]
+            designs: dict[str, Design] = {}
+            small: dict[str, tuple[int, int]] = {}
+            for names in classes(text, whole.word.codes, whole.rows, self.by).values():
+                of_row = np.array(names)[word]
+                for name in np.unique(of_row).tolist():
+                    mine = some.subset(np.flatnonzero(of_row == name))
+                    if len(mine.word) < LEAST:
+                        small[name] = len(mine.word), len(mine)
+                    else:
+                        designs[name] = Design.of(mine)
+            text.derived[key] = designs, small
+        result: tuple[dict[str, Design], dict[str, tuple[int, int]]] = text.derived[key]  # type: ignore[assignment]
+        return result

@@ -79,9 +79,9 @@ class Design:
             ("document", attributes.document),
         ]
         candidates = [_crossed_factor(name, codes, levels, free) for name, codes in factors if codes is not None]
-        expected = np.array([[_between(a, b, cell) for b in candidates] for a in candidates]).reshape(
-            len(candidates), -1
-        )
+        # coefficients of b's variance in a's squares once each word's own part is taken out
+        pairs = [[_trace(a, b, cell.counts) - float(a.own @ b.within) for b in candidates] for a in candidates]
+        expected = np.array(pairs).reshape(len(candidates), -1)
         chosen_numbers = _estimable(expected, len(attributes))
         return cls(
             attributes,
@@ -156,11 +156,6 @@ def _crossed_factor(name: str, codes: np.ndarray, levels: dict[str, Partition], 
     shares = table @ (1 / counts) - ((table**2) @ (1 / counts)) / cell.counts
     own = np.bincount(cell.word, shares, minlength=n_words)
     return CrossedFactor(name, of_row, counts, table, within, own, of_means)
-
-
-def _between(a: CrossedFactor, b: CrossedFactor, cell: Partition) -> float:
-    """Coefficient of b's variance in a's squares once each word's own part is taken out."""
-    return _trace(a, b, cell.counts) - float(a.own @ b.within)
 
 
 def _trace(a: CrossedFactor, b: CrossedFactor, cells: np.ndarray) -> float:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ctxexp import Results
 from ctxexp.report import PALETTE, Ink, LabelledResults, Table, add_captions, empty_figure, unique_labels
 from ctxexp_measures.senses.components.metric import CONTEXT, ROUNDING
 
@@ -63,7 +62,11 @@ def _without_twins(runs: Sequence[LabelledResults]) -> list[LabelledResults]:
 def models(runs: Sequence[LabelledResults], name: str = NAME) -> list[LabelledResults]:
     """The runs that have a metric, labelled by their models' names without the texts; by the runs' own labels where
     models' names don't distinguish them."""
-    labelled = [(label, results) for label, results in unique_labels(runs) if _has(results, name)]
+    labelled = [
+        (label, results)
+        for label, results in unique_labels(runs)
+        if any(about.name == name for about in results.info.measures.values())
+    ]
     named = [(r.info.model.name or label, r) for label, r in labelled]
     encoders: dict[str, set[tuple[str, str, str]]] = {}
     for model, r in named:
@@ -169,10 +172,6 @@ def controls(runs: Sequence[LabelledResults]) -> str:
     """A figure's fact that names the controls of the runs; "" without any."""
     controls_used = dict.fromkeys(results.info.control for _, results in runs)
     return f"control: {', '.join(controls_used)}" if list(controls_used) != ["none"] else ""
-
-
-def _has(results: Results, name: str) -> bool:
-    return any(about.name == name for about in results.info.measures.values())
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, *, first: bool, side: str, model: str) -> None:

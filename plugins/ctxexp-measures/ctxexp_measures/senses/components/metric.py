@@ -12,8 +12,7 @@ from ctxexp.errors import MetricError
 from ctxexp.maths import Curve, Resamples, interval
 from ctxexp_measures.senses.attributes import row_attributes
 from ctxexp_measures.senses.components.design import Design, ambiguous, population
-from ctxexp_measures.senses.components.estimate import ValueWithInfluence, components, shares
-from ctxexp_measures.senses.components.squares import squares
+from ctxexp_measures.senses.components.estimate import ValueWithInfluence, components, shares, squares
 
 CONTEXT = ("sense", "sentence", "document", "rest")
 """The components that depend on the text around a word."""

@@ -57,6 +57,8 @@ def _twins(results: Results, measure: str, runs: Sequence[LabelledResults]) -> d
 
 def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     """Figure with a panel for each model's probe; None without any."""
+    from matplotlib.lines import Line2D
+
     probes = measures(runs)
     if not probes:
         return None
@@ -78,7 +80,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     styles += [style for name, style in TWINS.items() if any(of[name] is not None for of in every)]
     facts = [*by_labels, "bands: 95% intervals; folds, control task and classifiers held"]
     facts += shared_facts([(label, results) for label, results, _ in probes], probes[0][2])
-    handles = [_handle(colour, dash) for colour, dash, _ in styles]
+    handles = [Line2D([], [], color=colour, linestyle=dash) for colour, dash, _ in styles]  # type: ignore[arg-type]
     add_captions(
         canvas,
         "What does a linear probe read out of a layer?",
@@ -107,12 +109,6 @@ def finding(probes: Sequence[tuple[str, Results, str]]) -> str:
     sentences = [f"Furthest above its control task: {'; '.join(best)}." if best else ""]
     sentences.append(f"Certainly above it in no layer: {', '.join(none)}." if none else "")
     return " ".join(filter(None, sentences))
-
-
-def _handle(colour: str, dash: object) -> object:
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], color=colour, linestyle=dash)  # type: ignore[arg-type]  # a dash is a text or a tuple
 
 
 def _panel(axes: Axes, label: str, results: Results, measure: str, twins: Mapping[str, np.ndarray | None]) -> None:
