@@ -141,6 +141,8 @@ def test_the_command_writes_a_floor_and_bert_score_s_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ctxexp_compare.floors.make.PAIRS", 4000)
+    monkeypatch.setattr("ctxexp_compare.floors.bert_score.PAIRS", 8)
     for name, sentences in list(registers("english").items())[:2]:
         Path(f"{name}.txt").write_text("".join(f"{one.text}\n" for one in sentences[:45]), encoding="utf-8")
     texts = ",".join(f"{path.name}" for path in sorted(Path().glob("*.txt")))

@@ -252,14 +252,13 @@ def test_released_scores_give_the_published_gain() -> None:
 TEXTS = ["A bank by the river.", "The bank lent us money.", "Cats sleep.", "It rains in April, they say."]
 
 
-@pytest.mark.parametrize("transforms", ["none", "center"])
-def test_the_verb_writes_the_layer_as_an_encoder(transforms: str, tmp_path: Path) -> None:
+def test_the_verb_writes_the_layer_as_an_encoder(tmp_path: Path) -> None:
     out = tmp_path / "out"
     made = layer(
         "bert dtype=float32",
         tasks="STS-B",
         data=stsb(tmp_path),
-        transforms=transforms,
+        transforms="center",
         twin="none",
         bootstrap=100,
         out=out,
@@ -297,8 +296,6 @@ def test_the_exported_encoder_gives_the_layers_vectors(tmp_path: Path) -> None:
     centred = LayerEncoder("bert", 2, transform="center", fit_on=TEXTS)
     assert centred.encode(TEXTS).mean(axis=0) == pytest.approx(np.zeros(192), abs=1e-6)
     assert np.array_equal(LayerEncoder.load(centred.save(tmp_path).parent).encode(TEXTS), centred.encode(TEXTS))
-    words = LayerEncoder("bert", 1, pooling="mean_words")
-    assert words.encode(["river bank"]).shape == (1, 192)
 
 
 def test_encoders_that_cannot_be_are_refused(tmp_path: Path) -> None:

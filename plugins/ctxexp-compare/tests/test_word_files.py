@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from ctxexp_compare.passport.word_files import read_word_vectors, vectors
+from ctxexp_compare.passport.word_files import read_word_vectors, vectors, vectors_text
 from safetensors.torch import save_file
 
 import ctxexp
-from ctxexp.errors import DataError
+from ctxexp.errors import ConfigError, DataError
+from tests.composed import run_command_line
 
 WORDS = [[f"w{j}" for j in range(i % 7, i % 7 + 4)] for i in range(1, 60)]
 LENGTHS = [len(own) for own in WORDS]
@@ -71,22 +70,17 @@ def test_a_file_gives_what_its_arrays_give(write: Callable[[Path], Path], tmp_pa
         assert found.curve(measure).tolist() == pytest.approx(expected.curve(measure).tolist(), nan_ok=True)
 
 
-def test_the_command_runs_the_default_sweep(tmp_path: Path) -> None:
+def test_the_command_runs_the_default_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     npz(tmp_path / "mine")
-
-    def typed(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "ctxexp", *words, "sink=none"]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-
-    done = typed("model=vectors", "model.path=mine.npz", "bootstrap=0")
-    assert done.returncode == 0, done.stderr
-    assert "vectors mine.npz" in done.stdout
-    done = typed("model=vectors")
-    assert done.returncode == 2
-    assert "model.path" in done.stderr
-    done = typed("model=bert", "dataset=vectors")
-    assert done.returncode == 1
-    assert "dataset=vectors needs a file, as in dataset.path=mine.npz" in done.stderr
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["model=vectors", "model.path=mine.npz", "bootstrap=0", "sink=none"]) == 0
+    assert "vectors mine.npz" in capfd.readouterr().out
+    assert run_command_line(["model=vectors", "sink=none"]) == 2
+    assert "model.path" in capfd.readouterr().err
+    with pytest.raises(ConfigError, match=r"dataset=vectors needs a file, as in dataset.path=mine.npz"):
+        vectors_text()
 
 
 def test_layers_keep_the_numbers_of_the_file(tmp_path: Path) -> None:
