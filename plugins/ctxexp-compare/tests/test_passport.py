@@ -60,7 +60,7 @@ PLANTED: dict[str, tuple[Plant, str]] = {  # the vectors, and a part of the sent
     ),
     "two missing": (
         layers(2, 3, 4),
-        "layers 0 to 2 here are hidden_states[2] to hidden_states[4]; layers 0 and 1 are missing",
+        "layers 0 to 2 here are hidden_states[2] to hidden_states[4]; layers 0 to 1 are missing",
     ),
     "last missing": (
         layers(0, 1, 2, 3),
@@ -68,14 +68,14 @@ PLANTED: dict[str, tuple[Plant, str]] = {  # the vectors, and a part of the sent
     ),
     "both ends missing": (
         layers(1, 2, 3),
-        "layers 0 to 2 here are hidden_states[1] to hidden_states[3]; layers 0 and 4 are missing",
+        "layers 0 to 2 here are hidden_states[1] to hidden_states[3]; layers 0, 4 are missing",
     ),
     "gap": (layers(0, 1, 3, 4), "layers 2 to 3 here are hidden_states[3] to hidden_states[4]; layer 2 is missing"),
     "every other": (
         layers(0, 2, 4),
-        "layer 1 here is hidden_states[2]; layer 2 here is hidden_states[4]; layers 1 and 3 are missing",
+        "layer 1 here is hidden_states[2]; layer 2 here is hidden_states[4]; layers 1, 3 are missing",
     ),
-    "one layer": (layers(2), "layer 0 here is hidden_states[2]; layers 0, 1, 3 and 4 are missing"),
+    "one layer": (layers(2), "layer 0 here is hidden_states[2]; layers 0 to 1, 3 to 4 are missing"),
     "reversed": (layers(4, 3, 2, 1, 0), "layer 0 here is hidden_states[4]; layer 1 here is hidden_states[3]"),
     "two swapped": (layers(0, 2, 1, 3, 4), "layer 1 here is hidden_states[2]; layer 2 here is hidden_states[1]"),
     "one twice": (layers(0, 1, 1, 3, 4), "layer 2 here is hidden_states[1]; layers 3 to 4"),
