@@ -26,7 +26,6 @@ from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near,
 from ctxexp.files import user_path
 from ctxexp.jobs import Sinks
 from ctxexp.measuring.one_pass import OnePass, check_parts
-from ctxexp.measuring.rows import Observer
 from ctxexp.measuring.study import Study
 from ctxexp.metrics import RUN, Metric
 from ctxexp.model import Encoder, contract_violation
@@ -88,14 +87,14 @@ class Built:
 
     def named_baseline(self, name: str) -> Baseline:
         """The registered baseline of the name, with its defaults. Raises UnknownName."""
-        baseline: Baseline = component_of("baseline", "baseline", {"name": name}, self.config.model.registry).make()
+        baseline: Baseline = component_of("baseline", "baseline", {"name": name}, self.config.registry).make()
         return baseline
 
     @cached_property
     def calibration(self) -> Calibration:
         """The configured transform, before it is fitted."""
         part = self.config.transform
-        with part.plugin_call():
+        with part.offer.plugin_call():
             return Calibration(part.make, part.name)
 
     @cached_property
@@ -108,10 +107,10 @@ class Built:
         """The configured model, loaded, as the control has it read."""
         part = self.config.model
         encoder: Encoder = part.make()
-        with part.plugin_call():
+        with part.offer.plugin_call():
             if wrong := contract_violation(encoder):
                 raise ModelError(f"model {part.name!r} {wrong}")
-        with self.config.control.plugin_call():
+        with self.config.control.offer.plugin_call():
             return self.control.encoder(encoder)
 
     @property
@@ -127,8 +126,49 @@ class Built:
         return self._load_corpus()
 
     def _load_corpus(self, **others: object) -> Corpus:
-        """The same, with `others` in place of arguments of the data set."""
-        return load_corpus(self.config, self.control, self.engine, self.words, self.progress, **others)
+        """The same, with `others` in place of arguments of the data set; with `one_pass.shards` a text in shards.
+        Raises DataError for what is no text, ConfigError for a stream that can't be read in parts."""
+        config, part, words = self.config, self.config.dataset, self.config.words
+        in_parts = bool(words.max_contexts or config.shards)
+        if in_parts and "stream" in (part.signature() or {}) and not self.control.changes_text:
+            others = {"stream": True, **others}
+        text: Corpus | TextStream = part.make(**others)
+        with part.offer.plugin_call():
+            if isinstance(text, Corpus):
+                check_corpus(text)
+            elif not isinstance(text, TextStream):
+                raise DataError(f"dataset {part.name!r}: expected a Corpus or TextStream, got {type(text).__name__}")
+            elif not in_parts or self.control.changes_text:
+                why = (
+                    f"control={self.control.name} changes" if in_parts else "needs words.max_contexts, such as 256, or"
+                )
+                message = f"streams a text: {why} all of it in memory, dataset.stream=false"
+                raise ConfigError(f"dataset {part.name!r} {message}")
+        if isinstance(text, Corpus):
+            text = self._change(deduplicate(text) if words.deduplicate else text)
+            if not in_parts:
+                return text
+        options: dict[str, Any] = {"min_contexts": config.min_contexts, "form": self.words.form}
+        options |= {"sample": words.sample, "seed": config.seed}
+        with part.offer.plugin_call():
+            if config.shards:
+                return shard_text(text, ShardOptions(shards=config.shards, **options), self.engine, self.progress)
+            assert words.max_contexts
+            bounds = BoundOptions(max_contexts=words.max_contexts, max_sentences=words.max_sentences, **options)
+            corpus = bound_corpus(text, bounds, engine=self.engine, progress=self.progress)
+            check_sentences(corpus)
+            return corpus
+
+    def _change(self, corpus: Corpus) -> Corpus:
+        """The corpus as the control changes it."""
+        with self.config.control.offer.plugin_call():
+            changed: object = self.control.corpus(corpus, self.config.seed)
+            if not isinstance(changed, Corpus):
+                got = type(changed).__name__
+                raise DataError(f"control {self.control.label!r}: corpus() gave {got}; expected a Corpus")
+            if changed is not corpus:
+                check_corpus(changed)
+        return changed
 
     @cached_property
     def load_fit_text(self) -> Callable[[], Corpus] | None:
@@ -234,16 +274,10 @@ class Built:
             pooling=SentencePooling(name=config.sentence.pooling, mixes=tuple(config.sentence.mixes)),
             seed=config.seed,
             bootstrap=config.bootstrap,
-            observers=self._observers,
+            observers={TABLE: partial(WordMap, most=most)} if (most := config.figures.explorer) else {},
             model=config.model.name,
             title=self.title,
         )
-
-    @property
-    def _observers(self) -> dict[str, Callable[..., Observer]]:
-        """The page's word explorer, where it is wanted."""
-        most = self.config.figures.explorer
-        return {TABLE: partial(WordMap, most=most)} if most else {}
 
     @property
     def vectors(self) -> Vectors:
@@ -270,7 +304,7 @@ class Built:
             part = config.metric.get(label) if kind == "metric" else vars(config).get(kind)
             if not isinstance(part, Component):
                 raise
-            with part.plugin_call():
+            with part.offer.plugin_call():
                 raise
         return replace(results, info=results.info | run_info(config, study.title, results.info.transform.fit))
 
@@ -279,7 +313,7 @@ def encoder_version(model: Component) -> str:
     """The version of a plugin's encoder: the plugin's own and the arguments that aren't defaults, since its name may
     lack one and the vector cache would mix the encoders up. Empty for ctxexp's models; those of published plugins have
     tested names, which alone are their keys."""
-    source, defaults = model.source, model.signature() or {}
+    source, defaults = model.offer.supplier, model.signature() or {}
     if source is None:
         return ""
     version = f"{source.plugin if source.is_file else source.distribution} {source.version}"
@@ -299,7 +333,7 @@ def encoder_version(model: Component) -> str:
 
 def sinks_of(parts: Mapping[str, Component]) -> Sinks:
     """The sinks that a config names, by label."""
-    plugins = {label: str(part.source) for label, part in parts.items() if part.source}
+    plugins = {label: str(part.offer.supplier) for label, part in parts.items() if part.offer.supplier}
     return Sinks({label: part.make() for label, part in parts.items()}, plugins)
 
 
@@ -314,70 +348,3 @@ def _build_encoder(files: list[str], name: str, arguments: Mapping[str, object])
     load_plugin_files(files)
     encoder: Encoder = component_of("model", "model", {"name": name, **arguments}, registry()).make()
     return encoder
-
-
-def load_corpus(
-    config: Config, control: Control, engine: Engine, words: WordFilter, progress: Progress, **others: object
-) -> Corpus:
-    """The text of the config's data set; `others` stand in place of its arguments.
-
-    With `words.max_contexts` it is what that leaves of the text, with `one_pass.shards` a text in shards.
-    Raises DataError for what is no text, ConfigError for a stream that can't be read in parts.
-    """
-    text = _load_text(config, control, others)
-    if isinstance(text, Corpus):
-        text = _change(config, control, deduplicate(text) if config.words.deduplicate else text)
-        if not _in_parts(config):
-            return text
-    options: dict[str, Any] = {
-        "min_contexts": words.min_contexts,
-        "form": words.form,
-        "sample": config.words.sample,
-        "seed": config.seed,
-    }
-    with config.dataset.plugin_call():
-        if config.shards:
-            shard_options = ShardOptions(shards=config.shards, **options)
-            return shard_text(text, shard_options, engine, progress)
-        assert config.words.max_contexts
-        bounds = BoundOptions(
-            max_contexts=config.words.max_contexts, max_sentences=config.words.max_sentences, **options
-        )
-        corpus = bound_corpus(text, bounds, engine=engine, progress=progress)
-        check_sentences(corpus)
-        return corpus
-
-
-def _in_parts(config: Config) -> bool:
-    """Whether the text is read a part at a time."""
-    return bool(config.words.max_contexts or config.shards)
-
-
-def _load_text(config: Config, control: Control, others: dict[str, object]) -> Corpus | TextStream:
-    """The data set's text, as a stream where it can be one and is read in parts."""
-    part, in_parts = config.dataset, _in_parts(config)
-    if in_parts and "stream" in (part.signature() or {}) and not control.changes_text:
-        others = {"stream": True, **others}
-    text: object = part.make(**others)
-    with part.plugin_call():
-        if not isinstance(text, Corpus | TextStream):
-            raise DataError(f"dataset {part.name!r}: expected a Corpus or TextStream, got {type(text).__name__}")
-        if isinstance(text, Corpus):
-            check_corpus(text)
-        elif not in_parts or control.changes_text:
-            why = f"control={control.name} changes" if in_parts else "needs words.max_contexts, such as 256, or"
-            message = f"streams a text: {why} all of it in memory, dataset.stream=false"
-            raise ConfigError(f"dataset {part.name!r} {message}")
-    return text
-
-
-def _change(config: Config, control: Control, corpus: Corpus) -> Corpus:
-    """The corpus as the control changes it."""
-    with config.control.plugin_call():
-        changed: object = control.corpus(corpus, config.seed)
-        if not isinstance(changed, Corpus):
-            got = type(changed).__name__
-            raise DataError(f"control {control.label!r}: corpus() gave {got}; expected a Corpus")
-        if changed is not corpus:
-            check_corpus(changed)
-    return changed

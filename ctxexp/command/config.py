@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_type_hints
@@ -28,7 +28,6 @@ from ctxexp.plugins import CONFIG_KINDS, Factory
 from ctxexp.plugins.registry import (
     LISTS,
     Offer,
-    PluginVersion,
     Registry,
     Seed,
     arguments,
@@ -200,28 +199,20 @@ T = TypeVar("T")
 class Component:
     """The option that a config chooses for a kind (model, metric, ...), with the arguments that the config gives it."""
 
-    kind: str
-    name: str
+    offer: Offer
     arguments: Mapping[str, Any]
-    registry: Registry = field(repr=False, compare=False)
 
     @property
-    def offer(self) -> Offer:
-        """The registered offer: its supplier and its factory. Raises UnknownName."""
-        return self.registry.find(self.kind, self.name)
+    def kind(self) -> str:
+        return self.offer.kind
 
     @property
-    def source(self) -> PluginVersion | None:
-        """The plugin that supplied the part; None: ctxexp itself, or an object passed in from Python."""
-        return self.registry.source(self.kind, self.name)
-
-    def plugin_call(self) -> AbstractContextManager[None]:
-        """A context whose errors name the plugin that supplied the part."""
-        return self.registry.plugin_call(self.kind, self.name)
+    def name(self) -> str:
+        return self.offer.name
 
     def make(self, **overrides: object) -> Any:
         """Build the part from its arguments and `overrides`, which win over arguments of the same name."""
-        with self.plugin_call():
+        with self.offer.plugin_call():
             try:
                 instance = self.offer.factory(**{**self.arguments, **overrides})
             except (ConfigError, MetricError) as error:
@@ -251,23 +242,21 @@ class Config(RunOptions):
     metric: Mapping[str, Component]
     sink: Mapping[str, Component]
     engine: Component
+    registry: Registry = field(repr=False, compare=False)
 
     def result_components(self) -> Iterator[Component]:
         """The parts that can change the run's numbers (no sink, no engine), in the order of the flow; baselines that
         metrics name besides the run's come last."""
         yield from (self.model, self.dataset, self.control, self.transform, self.baseline, *self.metric.values())
         named = {name for metric in self.metric.values() for name in metric.arguments.get("baselines", ())} - {RUN}
-        yield from (Component("baseline", name, {}, self.baseline.registry) for name in sorted(named))
+        yield from (Component(self.registry.find("baseline", name), {}) for name in sorted(named))
 
     def with_factories(self, kind: str, factories: Mapping[str, Factory]) -> Config:
         """The config with these factories, by name, in place of the options that it chooses for the kind; a kind of
         which a run has one takes the first."""
-        registry = replace(self.model.registry, offers=dict(self.model.registry.offers))
-        for name, factory in factories.items():
-            if kind in LISTS:
-                _check_label(kind, name)
-            registry.offers[kind, name] = Offer(kind, name, factory, "python")
-        parts = {name: Component(kind, name, {}, registry) for name in factories}
+        for name in factories if kind in LISTS else ():
+            _check_label(kind, name)
+        parts = {name: Component(Offer(kind, name, factory, "python"), {}) for name, factory in factories.items()}
         changed: dict[str, Any] = {kind: parts if kind in LISTS else parts[next(iter(factories))]}
         return replace(self, **changed)
 
@@ -307,7 +296,7 @@ def parse_config(node: Mapping[str, object], registry: Registry) -> Config:
             raise ConfigError(f"{kind}: expected one option, as in {kind}=NAME ({', '.join(registry.names(kind))})")
     if not parts["metric"]:
         raise ConfigError(f"metric: expected at least one of {', '.join(registry.names('metric'))}")
-    return Config(**vars(choices), **parts)
+    return Config(**vars(choices), **parts, registry=registry)
 
 
 def components_of(kind: str, nodes: object, registry: Registry) -> dict[str, Component]:
@@ -357,9 +346,10 @@ def _is_named(node: object) -> TypeGuard[Mapping[str, object]]:
 def component_of(kind: str, place: str, node: Mapping[str, object], registry: Registry) -> Component:
     """The part that a node describes. Raises ConfigError unless its keys are arguments of the factory that it names, of
     the right types, and complete. `place` is the path of the node in the config, for messages."""
-    part = Component(kind, str(node["name"]), {key: value for key, value in node.items() if key != "name"}, registry)
+    offer = registry.find(kind, str(node["name"]))
+    part = Component(offer, {key: value for key, value in node.items() if key != "name"})
     if kind == "sink":  # whoever makes one comes by here, a sweep's workers too, before any error can quote a value
-        remember(part.arguments, part.offer.secrets)
+        remember(part.arguments, offer.secrets)
     signature = part.signature()
     expected = signature or {}
     for key, value in part.arguments.items() if signature is not None else ():

@@ -53,7 +53,7 @@ from ctxexp.files.process import (
     watch_parent_in_workers,
 )
 from ctxexp.jobs import RESULT_NEUTRAL_KEYS, describe
-from ctxexp.jobs.execute import JobSpec, execute, open_sweep, run_application
+from ctxexp.jobs.execute import JobSpec, execute, last_failure, open_sweep, run_application
 from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.registry import GROUPS, LISTS, load_plugin_files, registry
 from ctxexp.progress import Progress, show
@@ -309,4 +309,5 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
         except Exception as error:
             try_state(folder, status="FAILED", error=describe(error))
         else:
-            try_state(folder, status="FAILED", error="it ended before its run began; its output says why")
+            why = last_failure() or "it ended before its run began; its output says why"
+            try_state(folder, status="FAILED", error=why)

@@ -123,7 +123,7 @@ def plugins_used(config: Config) -> tuple[PluginInfo, ...]:
     """The plugins that supply parts of this run, each with the parts that it supplies."""
     names_by_source: dict[PluginVersion, dict[str, None]] = {}
     for part in config.result_components():
-        if source := part.source:
+        if source := part.offer.supplier:
             names_by_source.setdefault(source, {})[f"{part.kind} {part.name}"] = None
     return tuple(PluginInfo(**vars(source), supplies=tuple(names)) for source, names in names_by_source.items())
 
@@ -142,7 +142,8 @@ def job_key(config: Config, data_digest: str, encoder: str, version: str) -> str
     with the content of a checkpoint; `version` is `CODE`, version and code digest of ctxexp. Plugins that supply
     something to the job are included with their versions and code digests.
     """
-    decisive = {key: value for key, value in vars(config).items() if key not in RESULT_NEUTRAL_KEYS}
+    neutral = (*RESULT_NEUTRAL_KEYS, "registry")
+    decisive = {key: value for key, value in vars(config).items() if key not in neutral}
     others = sorted((p.plugin, p.version, code_of(p.distribution)) for p in plugins_used(config))
     text = json.dumps([decisive, data_digest, encoder, version, *others], sort_keys=True, default=_plain)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

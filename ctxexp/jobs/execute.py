@@ -46,7 +46,7 @@ class _Command:
 
     sweep: tuple[Sweep, Sinks] | None = None  # None: it has started none
     verbose: bool = False
-    has_failed: bool = False  # one of this process's jobs
+    failure: str = ""  # the error of this process's last job that failed
     printed: set[str] = field(default_factory=set)  # errors
 
 
@@ -107,8 +107,7 @@ def execute(read: Callable[[], JobSpec]) -> float | None:
         value = _execute(read())
         return None if value is None or math.isnan(value) else value
     except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
-        _command.has_failed = True
-        message = describe(error)
+        message = _command.failure = describe(error)
         if isinstance(error, CtxexpError) or is_disk_full(error):
             print_error_once(line(message))
         else:
@@ -221,6 +220,11 @@ def current_sweep() -> tuple[Sweep, Sinks] | None:
     return _command.sweep
 
 
+def last_failure() -> str:
+    """The error of this process's last job that failed; empty if none did."""
+    return _command.failure
+
+
 def close_sweep(
     sweep: Sweep, sinks: Sinks, summarise: Summarise, *, wait: float = 5.0, stopped: str | None = None
 ) -> SweepReport:
@@ -326,7 +330,7 @@ def run_application(application: Callable[[], object], *, multirun: bool, summar
             other = error
         except Exception as error:
             stopped, other = f"stopped by {type(error).__name__}", error
-            if multirun and _command.has_failed:  # whoever optimises over jobs can't go on where they fail
+            if multirun and _command.failure:  # whoever optimises over jobs can't go on where they fail
                 status, stopped, other = 1, f"the sweeper stopped at failed jobs: {error_text(error)}", None
         if status == 1:
             show(f"error: {stopped}", sys.stderr)
@@ -353,7 +357,7 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
     """Settle a sweep after Hydra has returned, and print how its jobs ended; returns the exit status."""
     started = current_sweep() if multirun else None
     if started is None:
-        return int(_command.has_failed)
+        return 1 if _command.failure else 0
     sweep, sinks = started
     report = close_sweep(sweep, sinks, summarise, stopped=stopped)
     if not report.rows:

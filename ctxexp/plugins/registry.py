@@ -145,6 +145,24 @@ class Offer:
         """Whether it ships with ctxexp."""
         return self.plugin == SHIPPED
 
+    @contextmanager
+    def plugin_call(self) -> Iterator[None]:
+        """The guard `ctxexp.errors.plugin_call`, with messages that name the plugin which supplied this."""
+        part = f"{self.kind} {self.name!r}"
+
+        def failure(error: BaseException) -> str:
+            hint = f"; check it with: python -m ctxexp conform {self.kind}/{self.name}"
+            said = f"{error_text(error)}{plugin_line(error)}{hint if self.kind in CONFIG_KINDS else ''}"
+            return f"{part} of {self.origin} could not be built: {said}"
+
+        try:
+            with plugin_call("plugin", self.name, failure):
+                yield
+        except CtxexpError as error:
+            if self.supplier is not None and str(self.supplier) not in str(error):
+                error.args = (f"{error} [{part} is of {self.supplier}]",)
+            raise
+
     @property
     def docstring(self) -> str:
         """The factory's own docstring, empty if it has none; of one that isn't imported yet, read from its file."""
@@ -357,29 +375,6 @@ class Registry:
                 "one of them"
             )
         self.offers[offer.kind, offer.name] = offer
-
-    def source(self, kind: str, name: str) -> PluginVersion | None:
-        """The plugin that supplied this name; None if it is ctxexp's own, or unknown."""
-        offer = self.offers.get((kind, name))
-        return offer.supplier if offer is not None else None
-
-    @contextmanager
-    def plugin_call(self, kind: str, name: str) -> Iterator[None]:
-        """The guard `ctxexp.errors.plugin_call`, with messages that name the plugin which supplied `name`."""
-        source = self.source(kind, name)
-
-        def failure(error: BaseException) -> str:
-            hint = f"; check it with: python -m ctxexp conform {kind}/{name}" if kind in CONFIG_KINDS else ""
-            part = f"{kind} {name!r} of {self.find(kind, name).origin}"
-            return f"{part} could not be built: {error_text(error)}{plugin_line(error)}{hint}"
-
-        try:
-            with plugin_call("plugin", name, failure):
-                yield
-        except CtxexpError as error:
-            if source is not None and str(source) not in str(error):
-                error.args = (f"{error} [{kind} {name!r} is of {source}]",)
-            raise
 
 
 def build_registry(

@@ -275,7 +275,7 @@ def write_tables(runs: Sequence[LabelledResults], folder: Path, registry: Regist
     """Write each table that the registry offers and the runs give as CSV and Markdown; the paths."""
     paths: list[Path] = []
     for name in _names(registry, tables=True):
-        with registry.plugin_call(REPORT, name):
+        with registry.find(REPORT, name).plugin_call():
             table: Table | None = registry.find(REPORT, name).factory(runs)
         if table:
             paths += table.save(folder, name)
@@ -286,7 +286,7 @@ def write_figures(runs: Sequence[LabelledResults], folder: Path, registry: Regis
     """Write each figure that the registry offers and the runs give as PNG and SVG; the paths."""
     paths: list[Path] = []
     for name in _names(registry, tables=False):
-        with registry.plugin_call(REPORT, name):
+        with registry.find(REPORT, name).plugin_call():
             figure: Figure | None = registry.find(REPORT, name).factory(runs)
         paths += save_figure(figure, folder, name) if figure else []
     return paths

@@ -10,7 +10,7 @@ import math
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache, cached_property
 from pathlib import Path
@@ -34,17 +34,7 @@ from ctxexp.sinks.database import BUNDLE, ERROR, KEY, KIND, LOGGED, SWEEP, track
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Metric, Param, RunTag
-    from mlflow.entities import Run as StoredRun
-
-
 _log = logging.getLogger("ctxexp")
-
-
-def _local_place(client: MlflowClient, run_id: str) -> Path | None:
-    """The folder of a run's files where a server without artifact proxy names a path, which is its client's then."""
-    place = urlsplit(client.get_run(run_id).info.artifact_uri)
-    is_local = client.tracking_uri.startswith("http") and place.scheme in ("", "file")
-    return Path(url2pathname(place.path)) if is_local else None
 
 
 @cache
@@ -58,6 +48,7 @@ def _say_where_files_stay(uri: str, place: str, can_write: bool) -> None:
 
 
 MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
+MAX_RUNS = 50_000  # that MLflow gives at once
 
 
 class MlflowSink(Sink):
@@ -215,9 +206,10 @@ class MlflowSink(Sink):
     @cached_property
     def _can_send_files(self) -> bool:
         """Whether the run's files can be sent; where a server leaves them on this machine, that is said."""
-        place = _local_place(self.client, self.run_id)
-        if place is None:
+        address = urlsplit(self.client.get_run(self.run_id).info.artifact_uri)
+        if not self.client.tracking_uri.startswith("http") or address.scheme not in ("", "file"):
             return True
+        place = Path(url2pathname(address.path))  # of this machine, where a server has no proxy for artifacts
         try:
             place.mkdir(parents=True, exist_ok=True)
             can_write = os.access(place, os.W_OK)
@@ -265,8 +257,22 @@ class MlflowSink(Sink):
                     yield key, point.step, point.value
 
     def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
+        """Colour the jobs' runs by their labels, tell namesakes apart, terminate those that are still RUNNING, install
+        the sweep's view of charts, and create the summary run with the comparison."""
         self._folder = sweep.summary
-        finish_sweep(self, sweep, report, [run.get("run_id", "") for run in metadata])
+        run_ids = [run.get("run_id", "") for run in metadata]  # empty where a job has none
+        errors = [f"{row.label}: {views.headline(row.error)}" for row in report.rows if row.error]
+        errors += [report.error] if report.error else []
+        end: Status = "FAILED" if report.error and report.status == "FINISHED" else report.status
+        what = f"cannot send the comparison of sweep {sweep.id} to {redact(self.uri or '')}"
+        try:
+            with tracking_errors(what, f". It is in {sweep.summary}"):
+                _settle_runs(self, sweep, report, run_ids)
+                _send_summary(self, sweep, report, run_ids)
+        except TrackingError as error:
+            self.finish("FAILED" if end == "FINISHED" else end, "\n".join([*errors, str(error)]))
+            raise
+        self.finish(end, "\n".join(errors) or None)
 
     def charts_link(self, sweep: Sweep) -> str:
         uri = self.uri or ""
@@ -294,19 +300,6 @@ class MlflowSink(Sink):
                 self.client.set_tag(self.run_id, SWEEP, run.sweep)
 
 
-def search(client: MlflowClient, experiment_id: str, query: str) -> Iterator[StoredRun]:
-    """Every run that the query finds, the newest first."""
-    token: str | None = None
-    while True:
-        page = client.search_runs(
-            [experiment_id], query, max_results=1000, order_by=["attributes.start_time DESC"], page_token=token
-        )
-        yield from page
-        token = page.token
-        if not token:
-            return
-
-
 def finished_run(client: MlflowClient, experiment_id: str, key: str) -> str:
     """The id of the newest FINISHED run of a job key that was logged completely; empty if there is none."""
     query = f"attributes.status = 'FINISHED' AND tags.`{KIND}` = 'job' AND tags.`{LOGGED}` = 'true'"
@@ -320,33 +313,14 @@ def finished_run(client: MlflowClient, experiment_id: str, key: str) -> str:
     return str(runs[0].info.run_id) if runs else ""
 
 
-def finish_sweep(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequence[str]) -> None:
-    """Finish a sweep: colour the jobs' runs by their labels, tell namesakes apart, terminate those that are still
-    RUNNING, install the sweep's view of charts, and create the summary run with the comparison. Raises TrackingError.
-
-    `run_ids` belong to the report's rows; empty where a job has none.
-    """
-    errors = [f"{row.label}: {views.headline(row.error)}" for row in report.rows if row.error]
-    errors += [report.error] if report.error else []
-    what = f"cannot send the comparison of sweep {sweep.id} to {redact(sink.uri or '')}"
-    try:
-        with tracking_errors(what, f". It is in {sweep.summary}"):
-            _settle_runs(sink, sweep, report, run_ids)
-            _send_summary(sink, sweep, report, run_ids)
-    except TrackingError as error:
-        sink.finish("FAILED" if report.status == "FINISHED" else report.status, "\n".join([*errors, str(error)]))
-        raise
-    broken = report.error and report.status == "FINISHED"
-    sink.finish("FAILED" if broken else report.status, "\n".join(errors) or None)
-
-
 def _settle_runs(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequence[str]) -> None:
     client = sink.client
     colour = colours([row.label for row in report.rows])
     line_colours = {label: line_colour for label, (line_colour, _) in line_styles(report.compared).items()}
     if len(set(line_colours.values())) == len(line_colours):  # charts have no line styles: all colours must differ
         colour |= line_colours
-    runs = {run.info.run_id: run for run in search(client, sink.experiment_id, f"tags.`{SWEEP}` = '{sweep.id}'")}
+    query = f"tags.`{SWEEP}` = '{sweep.id}'"
+    runs = {run.info.run_id: run for run in client.search_runs([sink.experiment_id], query, max_results=MAX_RUNS)}
     for row, run_id in zip(report.rows, run_ids, strict=True):
         if (run := runs.pop(run_id, None)) is None:
             continue

@@ -15,7 +15,6 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ctxexp.errors import TrackingError
 from ctxexp.files import user_path, write_file
@@ -26,37 +25,28 @@ from ctxexp.sinks import database, load_run
 from ctxexp.sinks.mlflow import MlflowSink
 from ctxexp.sinks.views import VIEW, address_file, base, run_link, sweep_link
 
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
-
 START_TIMEOUT = 120.0  # seconds; 8 on an idle machine
 
 
 def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> str | None:
-    """The charts of the last sweep, or the last run if it was alone; None if there is no run yet.
+    """The charts of the experiment's last sweep, or its last run if that was alone; None if there is no run yet. The
+    last is one that finished, where any did: a sweep without a finished run has no charts.
 
     `address` is where the UI is served, for a store that is not itself a server.
     """
-    client = database.client(uri)
-    with database.tracking_errors(f"cannot read {redact(uri)}"):
-        entity = client.get_experiment_by_name(experiment)
-        return None if entity is None else charts_link(client, entity.experiment_id, address or uri)
-
-
-def charts_link(client: MlflowClient, experiment_id: str, where: str) -> str | None:
-    """The charts of the experiment's last sweep, or its last run if that was alone; None if there is none. The last is
-    one that finished, where any did: a sweep without a finished run has no charts."""
+    client, where = database.client(uri), address or uri
     query, newest = f"tags.`{database.KIND}` = 'job'", ["attributes.start_time DESC"]
-    queries = [f"{query} AND attributes.status = 'FINISHED'", query]
-    found_by = (client.search_runs([experiment_id], each, max_results=1, order_by=newest) for each in queries)
-    runs = next(filter(None, found_by), None)
-    if not runs:
-        return None
-    run_id = runs[0].info.run_id
-    last_sweep, tags = runs[0].data.tags.get(database.SWEEP), client.get_experiment(experiment_id).tags
-    if last_sweep or f"{VIEW}{run_id}" in tags:
-        return sweep_link(where, experiment_id, last_sweep or run_id, tags)
-    return run_link(where, experiment_id, run_id, "model-metrics")
+    with database.tracking_errors(f"cannot read {redact(uri)}"):
+        if (entity := client.get_experiment_by_name(experiment)) is None:
+            return None
+        number = entity.experiment_id
+        for each in (f"{query} AND attributes.status = 'FINISHED'", query):
+            for run in client.search_runs([number], each, max_results=1, order_by=newest):
+                run_id, last_sweep = run.info.run_id, run.data.tags.get(database.SWEEP)
+                if last_sweep or f"{VIEW}{run_id}" in entity.tags:
+                    return sweep_link(where, number, last_sweep or run_id, entity.tags)
+                return run_link(where, number, run_id, "model-metrics")
+    return None
 
 
 @contextlib.contextmanager
@@ -170,31 +160,24 @@ class Upload:
     is_new: bool
 
 
-def upload(
-    folder: Path | str | None, *, uri: str | None = None, experiment: str | None = None, store: Path | str | None = None
-) -> list[Upload]:
+def upload(folder: Path | str, *, uri: str | None = None, experiment: str | None = None) -> list[Upload]:
     """Send a job's folder, or each job of a sweep's folder, to a tracking store; sending twice makes no second run.
 
-    `uri` and `experiment` default to those of the original run, `store` (where a SQLite store keeps its artifacts) to
-    the tracking folder that holds `folder`. A run that was cut short is completed. Raises TrackingError if a folder
-    holds no results or the store doesn't answer.
+    `uri` and `experiment` default to those of the original run. A run that was cut short is completed. Raises
+    TrackingError if a folder holds no results or the store doesn't answer.
     """
-    top = user_path(folder or ".").resolve()
-    jobs = (
-        [top]
-        if (top / RUN).exists()
-        else sorted(p.parent for p in top.glob(f"*/{RUN}") if (p.parent / RESULTS_FILE).exists())
-    )
-    if not jobs:
+    top = user_path(folder).resolve()
+    jobs = [top] if (top / RUN).exists() else sorted(p.parent for p in top.glob(f"*/{RUN}"))
+    if not (jobs := [one for one in jobs if one == top or (one / RESULTS_FILE).exists()]):
         raise TrackingError(
             f"{top} holds no results of ctxexp: expected {RUN} and {RESULTS_FILE} there or one folder below"
         )
-    return [_upload(one, uri, experiment, Path(store) if store else None) for one in jobs]
+    return [_upload(one, uri, experiment) for one in jobs]
 
 
-def _upload(folder: Path, uri: str | None, experiment: str | None, store: Path | None) -> Upload:
+def _upload(folder: Path, uri: str | None, experiment: str | None) -> Upload:
     above = folder.parents  # <tracking folder>/results/<sweep>/<job>
-    store = store or (above[2] if len(above) > 2 and above[1].name == "results" else above[0])
+    store = above[2] if len(above) > 2 and above[1].name == "results" else above[0]
     run, descriptions = load_run(folder, store), read_state(folder).get("sinks", {})
     record = descriptions.get("mlflow", {})
     if not uri and (uri := record.get("uri")) and (path := database.sqlite_file(uri)) and not path.exists():

@@ -30,7 +30,7 @@ def conform(name: str, values: Mapping[str, object]) -> str:
     component = component_of_option(name, values)
     typed = "".join(f" {key}={value}" for key, value in values.items() if key != "plugins")
     title = mask(f"{component.kind} {name.removeprefix(f'{component.kind}/')}{typed}")
-    title += f" of {component.source}" if component.source else ""
+    title += f" of {component.offer.supplier}" if component.offer.supplier else ""
     again = partial(_fingerprint_elsewhere, name, {"plugins": [*map(str, plugin_files())], **values})
     more: dict[str, object] = {}
     if component.kind == "model":

@@ -95,4 +95,4 @@ def test_optuna_finds_the_best_despite_failed_trials(tmp_path: Path, warm: Warm)
     assert len(values) == 2
     assert best["best_value"] == pytest.approx(max(values), rel=1e-5)
     assert str(best["best_params"]["transform.shrinkage"]) in done.stdout.partition("the optimum, in")[2]
-    assert "failed, transform 'whitening': shrinkage=1.4" in done.stdout
+    assert "failed, transform.shrinkage=1.4" in done.stdout

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from ctxexp import Corpus, Pair, Sense
+from ctxexp.command.config import Component
 from ctxexp.command.key import code_of, files_digest, job_key, key_of
 from ctxexp.files.code_version import package_digest
 from ctxexp.measuring.study import Study
+from ctxexp.plugins.registry import Offer
 from tests.composed import composed
 
 CORPUS = Corpus.of("c", [["the", "bank"], ["a", "bank"]])
@@ -50,7 +52,7 @@ def test_the_key_follows_the_numbers_and_nothing_else() -> None:
 def measuring(**arguments: object) -> Any:
     """A config with a metric of these arguments."""
     whole = composed("dataset=text", "dataset.path=/")
-    return replace(whole, metric={"mine": replace(whole.model, kind="metric", name="mine", arguments=arguments)})
+    return replace(whole, metric={"mine": Component(Offer("metric", "mine", abs, "tests"), arguments)})
 
 
 def test_a_metrics_files_count_by_what_they_hold(tmp_path: Path) -> None:

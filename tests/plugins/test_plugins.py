@@ -515,9 +515,9 @@ def test_published_models_are_keyed_by_their_names_alone() -> None:
         supplier = PluginVersion("models", distribution, "0.1")
         registry.add(Offer("model", name, lambda *, pooling="mean", device="auto": None, "models", supplier))
     arguments = {"pooling": "first", "device": "cpu"}
-    assert encoder_version(Component("model", "minilm", arguments, registry)) == "ctxexp-packaged-models 0.1"
-    assert encoder_version(Component("model", "theirs", arguments, registry)) == 'other 0.1 pooling="first"'
-    assert encoder_version(Component("model", "bert", {"pooling": "first"}, registry_of())) == ""
+    assert encoder_version(Component(registry.find("model", "minilm"), arguments)) == "ctxexp-packaged-models 0.1"
+    assert encoder_version(Component(registry.find("model", "theirs"), arguments)) == 'other 0.1 pooling="first"'
+    assert encoder_version(Component(registry_of().find("model", "bert"), {"pooling": "first"})) == ""
 
 
 def test_a_run_records_its_encoders_own_dtype(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from ctxexp import Results
 from ctxexp.results import RunInfo
 from ctxexp.results.run_info import MixInfo
 from ctxexp.sinks import database, views
-from ctxexp.sinks.ui import charts_link
+from ctxexp.sinks.ui import last_sweep_link
 from ctxexp.sinks.views import experiment_note, keys_to_compare, marked_results, metric_names
 from tests.made import results_with, told
 from tests.shipped import MlflowSink
@@ -99,7 +99,7 @@ def test_a_lone_run_has_a_view_and_a_note(client: MlflowClient, tmp_path: Path) 
     sink.log(measured(0.01), folder)
     sink.finish("FINISHED")
     assert state(client, sink.run_id)["searchFilter"] == f"attributes.run_id = '{sink.run_id}'"
-    assert f"viewStateShareKey={sink.run_id}" in str(charts_link(client, experiment(client), "http://h"))
+    assert f"viewStateShareKey={sink.run_id}" in str(last_sweep_link(client.tracking_uri, "study", "http://h"))
     note = client.get_experiment(experiment(client)).tags["mlflow.note.content"]
     report = f"#/experiments/{experiment(client)}/runs/{sink.run_id}/artifacts/report.html"
     assert note.startswith(

@@ -135,7 +135,7 @@ def parse_measures(measures: str | Iterable[str | TwoSpaces]) -> list[TwoSpaces]
 def _build(name: str, words: Sequence[str]) -> TwoSpaces:
     from ctxexp.command import registry
 
-    with registry().plugin_call(COMPARISON, name):
+    with registry().find(COMPARISON, name).plugin_call():
         factory = registry().find(COMPARISON, name).factory
         parameters = inspect.signature(factory).parameters
         arguments: dict[str, int] = {}

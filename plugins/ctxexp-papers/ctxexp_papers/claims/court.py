@@ -56,6 +56,6 @@ def papers(names: Sequence[str] = ()) -> list[Paper]:
     chosen = []
     for name in names or registered.names(PAPER):
         offer = registered.find(PAPER, name)
-        with registered.plugin_call(PAPER, name):
+        with offer.plugin_call():
             chosen.append(offer.factory())
     return chosen

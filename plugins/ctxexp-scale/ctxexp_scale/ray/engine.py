@@ -24,7 +24,7 @@ class RayEngine(Engine):
     """Workers that are Ray actors, of the cluster at `address` or of one that is started on this machine for the run.
 
     Results of items are written in the cache folder, which all nodes must see under the same path. An item at which
-    workers die is given up after `ctxexp.engines.MOST_DEATHS` deaths.
+    workers die is given up after three deaths.
 
     Args:
         address: Address of a cluster (`auto`, `ray://host:10001`); None: a cluster on this machine, for the run.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -26,6 +26,7 @@ DEATH = (  # exceptions that mean that an actor died
     exceptions.NodeDiedError,
     exceptions.ObjectLostError,
 )
+MOST_DEATHS = 3  # of workers at one item, or before they had any
 Item = tuple[int, Any]  # number of the item, and its payload
 
 
@@ -59,6 +60,29 @@ class WorkerSlot:
         return [item for _, item in self.tasks if item]
 
 
+class WorkerDeaths:
+    """Counts the workers that die, so that no item is tried for ever: one that kills its worker kills the next too."""
+
+    def __init__(self) -> None:
+        self.by_number: Counter[int] = Counter()
+        self.before = 0  # workers that died before they had an item, since one last got so far
+
+    def count(self, item: Item | None) -> None:
+        """Count a worker that died at this item, or before it had any. Raises CtxexpError for the third."""
+        if item is None:
+            self.before += 1
+            deaths, at = self.before, "before it had anything to do"
+        else:
+            self.by_number[item[0]] += 1
+            deaths, at = self.by_number[item[0]], f"at item {str(item[1])[:200]}"
+        if deaths >= MOST_DEATHS:
+            raise CtxexpError(
+                f"engine ray: a worker died {deaths} times {at}: is there memory for it on its node? What was done is "
+                "kept: the same command goes on from it"
+            )
+        log.warning("a worker of engine ray died %s: it is done again", at)
+
+
 class Pool:
     """Actors that work on items.
 
@@ -75,7 +99,7 @@ class Pool:
         self.start_actor, self.size, self.max_restarts, self.resources = start_actor, size, max_restarts, resources
         self.slots: list[WorkerSlot] = []
         self.waiting: deque[Item] = deque()
-        self.deaths = Engine.worker_deaths("engine ray", "is there memory for it on its node?")
+        self.deaths = WorkerDeaths()
 
     def map_unordered(self, items: Iterable[Any]) -> Iterator[Any]:
         """Yield the results in the order in which they arrive. Raises the exceptions of the work function, and
@@ -101,7 +125,7 @@ class Pool:
                 _, item = slot.tasks.popleft()
                 if item is None:
                     ready += 1
-                    self.deaths.begun()
+                    self.deaths.before = 0
                     log.info("engine ray: worker %d of %d is ready after %.1f s, on node %s", ready,
                              len(self.slots), time.monotonic() - began, value[:8])  # fmt: skip
                 self.waiting.extend(islice(source, max(0, IN_FLIGHT * len(self.slots) - len(self.waiting))))
