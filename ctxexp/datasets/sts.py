@@ -59,49 +59,28 @@ def sts(
     years = [year for year in YEARS if f"STS{year - 2000}" in task_names]
     if split == "train":
         years = [year for year in years if year == 2012]
-    parts: list[Corpus] = []
+    scored: list[Scored] = []
     if years:
-        parts.append(sts_2012_2016(path=path, years=years, split=split, tokenizer=tokenizer, lower=lower))
+        scored += _read_years(path, years, split)
     if "STS-B" in task_names:
-        own_split = split if split != "test" else stsb_split
-        parts.append(sts_b(path=path, split=own_split, tokenizer=tokenizer, lower=lower))
+        scored += _read_benchmark(path, split if split != "test" else stsb_split)
     if "SICK-R" in task_names:
-        own_split = split if split != "test" else sick_split
-        parts.append(sick_r(path=path, split=own_split, tokenizer=tokenizer, lower=lower))
-    if not parts:
+        scored += _read_sick(path, split if split != "test" else sick_split)
+    if not scored:
         raise ConfigError(
             f"dataset.split=train with dataset.tasks=[{', '.join(names)}]: only STS12, STS-B and SICK-R have training "
             "pairs"
         )
-    choices = {
-        "tasks": ",".join(names),
-        "split": split,
-        **({"stsb_split": stsb_split, "sick_split": sick_split} if split == "test" else {}),
-        "tokenizer": tokenizer,
-        "lower": str(lower).lower(),
-    }
-    return _join(parts, names, choices)
-
-
-def _join(parts: Sequence[Corpus], names: Sequence[str], choices: dict[str, str]) -> Corpus:
-    """One corpus of the parts' pairs in these tasks or sub-sets; sentences of other pairs are left out."""
-    subsets = dict.fromkeys(_name_for_users(pair) for part in parts for pair in part.pairs)
+    # as users name sub-sets: without the `-train` by which results tell STS12's training pairs apart
+    name_of = {subset: subset.replace("-train/", "/") for _, _, _, subset in scored}
     for name in names:
-        if "/" in name and name not in subsets:
-            raise UnknownName("STS sub-set", name, subsets)
-    sentences: list[Sentence] = []
-    pairs: list[Pair] = []
-    for part in parts:
-        for pair in part.pairs:
-            if _name_for_users(pair) in names or _name_for_users(pair).split("/")[0] in names:
-                pairs.append(Pair(len(sentences), len(sentences) + 1, pair.gold, pair.subset))
-                sentences += [part.sentences[pair.first], part.sentences[pair.second]]
-    return Corpus("sts", tuple(sentences), tuple(pairs), choices=choices)
-
-
-def _name_for_users(pair: Pair) -> str:
-    """The sub-set's name as users give it, without the `-train` by which results tell STS12's training pairs apart."""
-    return pair.subset.replace("-train/", "/")
+        if "/" in name and name not in name_of.values():
+            raise UnknownName("STS sub-set", name, name_of.values())
+    wanted = {subset for subset, name in name_of.items() if {name, name.split("/")[0]} & {*names}}
+    choices = {"tasks": ",".join(names), "split": split}
+    if split == "test":
+        choices |= {"stsb_split": stsb_split, "sick_split": sick_split}
+    return _corpus("sts", [one for one in scored if one[3] in wanted], tokenizer, lower, choices)
 
 
 def sts_2012_2016(
@@ -126,15 +105,16 @@ def sts_2012_2016(
         raise ConfigError(f"dataset.years={unknown}: expected years from {list(YEARS)}")
     if split == "train" and 2012 not in selection:
         raise ConfigError(f"dataset.split=train with dataset.years={selection}: only 2012 has training pairs")
-    train = split == "train" or (split == "all" and 2012 in selection)
-    tested = [] if split == "train" else selection
-    folder = _folder(path, "sts_2012_2016", [YEARS[y][0] for y in tested] + [TRAIN_2012[0]] * train)
-    parts = [(f"STS{y - 2000}", *YEARS[y]) for y in tested] + ([("STS12-train", *TRAIN_2012)] if train else [])
-    pairs: list[Scored] = []
-    for label, name, n_subsets in parts:
-        pairs += _year(folder / name, label, n_subsets)
     choices = {"years": ",".join(map(str, selection)), "split": split}
-    return _corpus("sts_2012_2016", pairs, tokenizer, lower, choices)
+    return _corpus("sts_2012_2016", _read_years(path, selection, split), tokenizer, lower, choices)
+
+
+def _read_years(path: str | None, years: Sequence[int], split: str) -> list[Scored]:
+    train = split == "train" or (split == "all" and 2012 in years)
+    tested = [] if split == "train" else years
+    parts = [(f"STS{y - 2000}", *YEARS[y]) for y in tested] + [("STS12-train", *TRAIN_2012)] * train
+    folder = _folder(path, "sts_2012_2016", [name for _, name, _ in parts])
+    return [pair for label, name, n_subsets in parts for pair in _year(folder / name, label, n_subsets)]
 
 
 def sts_b(
@@ -149,17 +129,20 @@ def sts_b(
     `path` is the folder of sts-train.csv, sts-dev.csv and sts-test.csv (tab-separated, whatever their name says), or
     its parent; without it the files are downloaded to the user's cache.
     """
-    names = _splits(split, BENCHMARK)  # before anything is looked for, or downloaded
+    return _corpus("sts_b", _read_benchmark(path, split), tokenizer, lower, {"split": split})
+
+
+def _read_benchmark(path: str | None, split: str) -> list[Scored]:
     folder = _folder(path, "sts_b", ["STSbenchmark"]) / "STSbenchmark"
     pairs: list[Scored] = []
-    for name in names:
+    for name in _splits(split, BENCHMARK):
         file, lines = _lines(folder, name)
         for number, line in lines:
             fields = line.split("\t")
             if len(fields) < 7:
                 raise DataError(f"{file}, line {number}: {len(fields)} tab-separated fields; expected at least 7")
             pairs.append((fields[5].strip(), fields[6].strip(), _score(fields[4], f"{file}, line {number}"), "STS-B"))
-    return _corpus("sts_b", pairs, tokenizer, lower, {"split": split})
+    return pairs
 
 
 def sick_r(
@@ -173,13 +156,16 @@ def sick_r(
 
     `path` is the folder of SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt, or its parent.
     """
-    names = _splits(split, SICK)
+    return _corpus("sick_r", _read_sick(path, split), tokenizer, lower, {"split": split})
+
+
+def _read_sick(path: str | None, split: str) -> list[Scored]:
     folder = _folder(path, "sick_r", ["SICK"]) / "SICK"
     pairs: list[Scored] = []
-    for name in names:
+    for name in _splits(split, SICK):
         for where, (first, second, score) in read_table(_existing(folder, name), SICK_COLUMNS, "text", ".tsv"):
             pairs.append((first.strip(), second.strip(), _score(score, where), "SICK-R"))
-    return _corpus("sick_r", pairs, tokenizer, lower, {"split": split})
+    return pairs
 
 
 def _year(folder: Path, label: str, n_subsets: int) -> Iterator[Scored]:
