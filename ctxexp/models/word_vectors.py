@@ -137,11 +137,10 @@ EXPORTS = {
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is to be read: its format, whether it has a header line, what that says."""
+    """How a file is to be read: its format, and what its header says."""
 
     kind: Literal["text", "binary", "safetensors"]
-    header: bool
-    n: int | None  # words, where the header says it
+    n: int | None  # words; None: a text without a header line
     dim: int
 
 
@@ -156,7 +155,7 @@ def detect_layout(path: Path, layout: Format = "auto") -> Layout:
                 n, dim = file.get_slice("vectors").get_shape()
         except Exception as error:  # safetensors has an exception of its own for each mishap
             raise ModelError(f"{path}: no tensor 'vectors' (words, dim) in it: {error_text(error)}") from None
-        return Layout("safetensors", False, n, dim)
+        return Layout("safetensors", n, dim)
     with _opened(path) as stream:
         head = stream.read(_PEEK).removeprefix(_MARK)
         line, *rest = re.split(rb"\r\n|\r|\n", head, maxsplit=1)
@@ -164,30 +163,16 @@ def detect_layout(path: Path, layout: Format = "auto") -> Layout:
             dim = int(header[2]) if len(header[2]) < 9 else _WIDEST + 1
             if not 0 < dim <= _WIDEST or len(header[1]) > 18:
                 raise ValueError(f"line 1: the header says {line[:60].decode()!r}; expected 1 to {_WIDEST:,} numbers")
-            is_binary = layout == "binary" or (layout == "auto" and _is_binary(path, b"".join(rest), dim))
-            return Layout("binary" if is_binary else "text", True, int(header[1]), dim)
+            fields = re.split(rb"[\r\n]", b"".join(rest), maxsplit=1)[0].split()  # no text is what has no numbers here
+            is_text = len(fields) > dim and all(map(_is_number, fields[-dim:])) and not path.stem.endswith(".bin")
+            is_binary = layout == "binary" or (layout == "auto" and (path.suffix == ".bin" or not is_text))
+            return Layout("binary" if is_binary else "text", int(header[1]), dim)
         if layout == "binary":
             raise ValueError(f"a binary file begins with a line `words dimension`; this one with {line[:40]!r}")
         dim = len(line.partition(b"\t")[2].split()) or len(line.split()) - 1
         if dim < 1:
             raise ValueError(f"line 1: expected a word and its numbers, got {line[:40].decode('utf-8', 'replace')!r}")
-    return Layout("text", False, None, dim)
-
-
-def _is_binary(path: Path, rest: bytes, dim: int) -> bool:
-    """Whether what follows the header is no text: the name says so, or no line of numbers and bytes no text has."""
-    if path.name.removesuffix(".gz").endswith(".bin"):
-        return True
-    fields = re.split(rb"[\r\n]", rest, maxsplit=1)[0].split()
-    if len(fields) > dim and all(map(_is_number, fields[-dim:])):
-        return False
-    sample = rest[:4096]
-    try:
-        sample.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if error.start < len(sample) - 4:  # else a character cut in two
-            return True
-    return any(byte < 9 or 13 < byte < 32 for byte in sample)
+    return Layout("text", None, dim)
 
 
 @contextmanager
@@ -212,8 +197,8 @@ def _text(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
     """The entry of each line. A word may hold blanks, as some of GloVe's do."""
     blank, dim = 0, shape.dim
     for number, raw in raw_lines(stream):
-        if shape.header and number == 1:
-            continue
+        if shape.n is not None and number == 1:
+            continue  # the header
         line = raw.removeprefix(_MARK).rstrip(b" \t\r\n") if number == 1 else raw.rstrip(b" \t\r\n")
         if not line:
             blank = blank or number
@@ -228,7 +213,7 @@ def _text(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
         else:  # a word with blanks
             fields = line.rsplit(None, dim)
             word, numbers, count = fields[0], b" ".join(fields[1:]), len(fields) - 1
-            if not shape.header and count == dim and _is_number(word.split()[-1]):
+            if shape.n is None and count == dim and _is_number(word.split()[-1]):
                 count = len(line.split()) - 1  # nothing says that the last of the word is none of the numbers
         if count != dim:
             start = line[:40].decode("utf-8", "replace")
