@@ -87,18 +87,13 @@ def negative_controls(results: Results, key: Key, others: Iterable[Results] = ()
             continue
         if other.info.measure(key.measure).definition != results.info.measure(key.measure).definition:
             continue  # an option of the metric differs
-        curves = [_as_long(part, n) if name == "vector_a_word" else part for part in other.by_key[key]]
+        curves = [np.full(n, part[0]) if name == "vector_a_word" else part for part in other.by_key[key]]
         label = LABELS.get(name) or other.info.control.replace("_", " ")
         value, low, high = curves
         if len(value) != n or not np.isfinite(value).any() or label in {one.label for one in controls}:
             continue
         controls.append(NegativeControl(name, label, value, (low, high) if np.isfinite(low).any() else None))
     return sorted(controls, key=lambda one: get_args(ControlName).index(one.name))
-
-
-def _as_long(curve: np.ndarray, n: int) -> np.ndarray:
-    """The one layer of a random vector per word, beside each of n layers."""
-    return np.full(n, curve[0])
 
 
 def control_lines(

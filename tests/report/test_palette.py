@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import numpy as np
 from hypothesis import given
@@ -50,8 +48,8 @@ def test_colours_are_valid_distinct_and_independent_of_order(labels: list[str], 
 
 
 def test_more_labels_than_the_palette_has_are_still_distinct() -> None:
-    labels = [f"family{i}" for i in range(1500)]
-    assert len(set(colours(labels).values())) == 1500
+    labels = [f"family{i}" for i in range(300)]
+    assert len(set(colours(labels).values())) == 300
 
 
 def test_a_palette_colour_is_told_from_every_other() -> None:
@@ -67,20 +65,6 @@ def test_versions_of_a_model_share_a_hue() -> None:
     assert all(dark < base for dark, base in zip(published, plain, strict=True))
     assert min(distance(chosen["bert"], c) for c in list(chosen.values())[1:]) > 45
     assert colours(["bert (untrained)"])["bert (untrained)"] == chosen["bert (untrained)"]  # also without "bert"
-
-
-def test_colours_are_the_same_in_every_process() -> None:
-    code = (
-        "import sys; from ctxexp.report.frame import colours; print(colours(['llama', 'qwen']));"
-        "assert not {'matplotlib', 'plotly', 'torch', 'mlflow'} & set(sys.modules)"
-    )
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert outputs == {f"{colours(['llama', 'qwen'])}\n"}
 
 
 def test_checkpoints_differ_in_hue_and_twins_in_line_style() -> None:
