@@ -19,6 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ctxexp import Results
+
 from . import Lost, Silent
 
 TOY = """
@@ -107,11 +109,10 @@ def left_over(place: Path) -> None:
         raise Lost(f"left behind: {found}")
 
 
-def values(place: Path) -> dict[str, object]:
-    """The curves of the last sweep's jobs, by label."""
+def values(place: Path) -> dict[str, str]:
+    """The frames of the last sweep's jobs, by label."""
     jobs = json.loads(max(place.glob("results/*/summary/jobs.json"), key=os.path.getmtime).read_text())
-    done = {j["label"]: Path(j["results"]) / "results.json" for j in jobs if j["status"] == "FINISHED"}
-    return {label: json.loads(path.read_text())["values"] for label, path in done.items()}
+    return {j["label"]: Results.load(j["results"]).frame.to_csv() for j in jobs if j["status"] == "FINISHED"}
 
 
 class Sweep:

@@ -1,7 +1,5 @@
 """Values by key: measure, statistic, task and place; the builder that measuring fills in; and the files of a run's
-results: results.json, the frame, one CSV file for each table, replicates.
-
-Reading takes values from results.json; the frame (Parquet) is written for other programs.
+results: the frame (Parquet), results.json with the metadata, one CSV file for each table, replicates.
 """
 
 from __future__ import annotations
@@ -218,8 +216,6 @@ class Saved(Protocol):
     def replicates(self) -> Mapping[Key, np.ndarray]: ...
     @property
     def info(self) -> RunInfo: ...
-    @property
-    def by_key(self) -> Mapping[Key, Estimates]: ...
 
 
 def write_results(results: Saved, folder: Path) -> None:
@@ -247,13 +243,14 @@ def write_results(results: Saved, folder: Path) -> None:
         "format": FORMAT,
         "info": results.info.to_json(),
         "tables": {name: column_types(table) for name, table in results.tables.items()},
-        "values": [{**key.columns, **_to_lists(estimates)} for key, estimates in results.by_key.items()],
     }
     write_file(folder / RESULTS_FILE, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def read_results(folder: Path) -> tuple[pd.DataFrame, dict[str, pd.DataFrame], dict[Key, np.ndarray], RunInfo]:
     """The frame, tables, replicates and metadata that a folder holds, see `Results.load`."""
+    import pandas as pd
+
     path = folder / RESULTS_FILE
     if not folder.is_dir():
         raise TrackingError(f"no folder {folder}: expected a run's, as in mlruns/results/<sweep>/<job>")
@@ -272,13 +269,9 @@ def read_results(folder: Path) -> tuple[pd.DataFrame, dict[str, pd.DataFrame], d
             raise ValueError(odd)
         if what := find_damage(folder, [f"{name}.csv" for name in document["tables"]]):
             raise ValueError(what)
-        values = Values()
-        for each in document["values"]:
-            ends = {end: np.array([_from_json(v) for v in each.pop(end)]) for end in Estimates._fields if end in each}
-            values.set(Key.of(**each), ends.pop("value"), **ends)
+        frame = pd.read_parquet(folder / FRAME, engine="pyarrow")[list(COLUMNS)]
         tables = {name: read_csv(folder / f"{name}.csv", types) for name, types in document["tables"].items()}
-        info = RunInfo.from_json(document["info"])
-        return values.frame(info.model.layers), tables, _replicates(folder), info
+        return frame, tables, _replicates(folder), RunInfo.from_json(document["info"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise TrackingError(f"{path} is not a results file of ctxexp: {error}") from error
 
@@ -293,12 +286,6 @@ def _name_error(tables: Iterable[str]) -> str:
     )
 
 
-def _to_lists(estimates: Estimates) -> dict[str, list[float | str | None]]:
-    """The values, and the ends of their intervals if any is known, in JSON's types."""
-    names = Estimates._fields if not np.isnan([estimates.low, estimates.high]).all() else ("value",)
-    return {name: [_to_json(v) for v in getattr(estimates, name).tolist()] for name in names}
-
-
 def _replicates(folder: Path) -> dict[Key, np.ndarray]:
     try:
         arrays = read_npz(folder / REPLICATES)
@@ -307,13 +294,3 @@ def _replicates(folder: Path) -> dict[Key, np.ndarray]:
         return {}
     except (*NO_ARCHIVE, OSError, EOFError, ValueError, LookupError) as error:
         raise ValueError(f"{REPLICATES}: {error}") from error
-
-
-def _to_json(value: float) -> float | str | None:
-    if math.isnan(value):
-        return None
-    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
-
-
-def _from_json(value: float | str | None) -> float:
-    return math.nan if value is None else float(value)
