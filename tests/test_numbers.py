@@ -32,7 +32,6 @@ def test_a_part_takes_numbers_and_figures_and_writes_its_words(tmp_path: Path) -
         kept=lambda made: pd.read_csv(made / "all.csv").iloc[:1],
         table=lambda numbers: f"it is {numbers.value[0]}",
         figures={"kept.png": "drawn*.png"},
-        kinds={"layer": str},
     )
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.md").write_text("before <!-- mark: begin -->old<!-- mark: end --> after", encoding="utf-8")
@@ -43,7 +42,7 @@ def test_a_part_takes_numbers_and_figures_and_writes_its_words(tmp_path: Path) -
     page = (tmp_path / "docs" / "a.md").read_text(encoding="utf-8")
     assert page == "before <!-- mark: begin -->\n\nit is 0.5\n\n<!-- mark: end --> after"
     assert part.said(tmp_path) == "it is 0.5"
-    assert part.read(tmp_path).layer.tolist() == ["0"]
+    assert part.read(tmp_path).layer.tolist() == [0]
     with Image.open(tmp_path / "docs" / "kept.png") as kept:
         assert kept.size == (40, 40)
 
@@ -83,12 +82,12 @@ def test_what_is_no_step_is_said_before_any_work(word: str, capfd: pytest.Captur
 
 
 def test_without_its_data_a_step_is_left_out() -> None:
-    words = [sys.executable, "-m", "docs.numbers", "card", "usages"]
-    given = {"PATH": "/usr/bin:/bin", "WIC": "x", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    words = [sys.executable, "-m", "docs.numbers", "what_is_context", "table_1"]
+    given = {"PATH": "/usr/bin:/bin", "BENCHMARKS": "x", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     done = subprocess.run(words, cwd=ROOT, env=given, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
-        "card is left out: STS is not given",
-        "usages is left out: DWUG is not given",
+        "what_is_context is left out: SEMCOR is not given",
+        "table_1 is left out: STS is not given",
     ]
 
 

@@ -29,7 +29,7 @@ BLOCKS = [
 ELSEWHERE = {
     "known model": "0 1,493",
     "measured": "30%",
-    "atlas": "40 95%",
+    "atlas": "40 200 95%",
     "contrastive": "300",
     "precision": "1 5",
     "first word": "100 95%",
@@ -37,19 +37,14 @@ ELSEWHERE = {
     "interval coverage": "80 130 1.96 .003 .03 .04 .05 .86",
     "centred": ".0001 .007 .022",
     "word mix": "2 3",
-    "usages": "2019 50% 59.3% 65.5%",
     "floors": "32 1,000",
 }
 """Numbers of the prose after a block that its table lacks: years, sizes, layers, what others or other runs gave."""
 
 SWEEPS = {
     "first word": "table_first_word.csv",
-    "label probe": "table_probe.csv",
     "numbers": "compare.csv",
-    "softmax link": "link.csv",
-    "split words": "split_words.csv",
     "table 1": "table_1.csv",
-    "training steps": "table_training_steps.csv",
     "what is context": "table_what_is_context.csv",
 }
 """The file from which each part takes its numbers."""

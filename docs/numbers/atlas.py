@@ -43,7 +43,6 @@ HEADLINES = {  # curves that each row has, and how a column is called
     SELF_SIMILARITY: "self-similarity, share of the room above chance",
     "self_similarity/raw": "raw",
     "anisotropy/mean_cosine": "chance: cosine of unrelated words",
-    "self_similarity/adjusted": "adjusted",
     "intra_sentence_similarity/size_matched_share_of_room": "intra-sentence similarity, likewise, length-matched",
     "max_explainable_variance/share_of_room": "MEV, likewise",
 }
@@ -176,9 +175,9 @@ def table(found: dict[str, Row]) -> str:
         lowest, at = min((v, i) for i, v in enumerate(row.curves[SELF_SIMILARITY].value) if v is not None)
         cells = [cell(row, key, model.n_layers - 1) for key in HEADLINES]
         text = ", ".join(filter(None, [row.text, row.run.mix.mark]))
-        last = [f"{_number(lowest)} ({at})", str(row.run.bootstrap), f"[`{typed}`](atlas/{name}.json)"]
+        last = [f"{_number(lowest)} ({at})", f"[`{typed}`](atlas/{name}.json)"]
         lines.append([row.title, text, f"{model.n_layers} × {model.dim}", *cells, *last])
-    head = ["model", "text", "layers × width", *HEADLINES.values(), "lowest (layer)", "resamples", "command and card"]
+    head = ["model", "text", "layers × width", *HEADLINES.values(), "lowest (layer)", "command and card"]
     return f'<div class="sortable" markdown="1">\n\n{markdown(head, lines)}\n\n</div>\n\n{ONE_TRAINING_RUN}.'
 
 

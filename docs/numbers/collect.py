@@ -7,12 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from ctxexp_measures.calibration.league.standings import measure_of, paired_interval
-from ctxexp_measures.senses.components.figure import DECIMALS
 
 import ctxexp
 from ctxexp import Results
-from docs.numbers.part import polysemy
-from docs.numbers.tables import COMPARISONS, PENALTY_CURVES, TRANSFORMS, USAGES
+from docs.numbers.tables import COMPARISONS, TRANSFORMS
 
 LEAGUE = ["model", "transform", "average", "gain", "gain_ci_low", "gain_ci_high"]
 COMPARED = ["measure", "run_a", "layer_a", "run_b", "layer_b", "adjusted", "adjusted_low", "adjusted_high"]
@@ -41,13 +39,6 @@ def multiverse(summary: Path) -> pd.DataFrame:
     """The specifications, and behind them the joint statistics, which have no verdict."""
     tables = (pd.read_csv(summary / f"table_{name}.csv") for name in ("multiverse", "multiverse_joint"))
     return pd.concat(tables, ignore_index=True).round(4)
-
-
-def probe(folder: Path) -> pd.DataFrame:
-    """What the probe wrote into subfolders, whose names are the networks'; the layer "0-2" is that of the mix."""
-    files = sorted(folder.glob("*/probe.csv"))
-    tables = [pd.read_csv(file, dtype={"layer": str}).assign(network=file.parent.name) for file in files]
-    return pd.concat(tables).round(6)
 
 
 def two_spaces(folder: Path) -> pd.DataFrame:
@@ -80,61 +71,6 @@ def _network(results: Results) -> str:
     if results.info.model.name == "bert":
         return "untrained" if results.info.model.weights.startswith("untrained") else "the mini"
     return "contrastive, from untrained weights" if "untrained" in place else "contrastive, from the mini"
-
-
-def usages(mlruns: Path) -> pd.DataFrame:
-    """A row a measure, model, corpus, task, statistic and layer."""
-    parts = []
-    for results in reversed(ctxexp.runs(mlruns).values()):  # the oldest first
-        model, corpus = results.info.model, results.info.corpus.name
-        for measure, about in results.info.measures.items():
-            if about.name in USAGES:
-                rows = results.frame[results.frame.measure == measure]
-                rows = rows[rows.statistic.isin(USAGES[about.name])]
-                rows = rows[["task", "statistic", "layer", "value", "low", "high"]].round(DECIMALS)
-                for name, value in (("corpus", corpus), ("model", model.name), ("dtype", model.dtype)):
-                    rows.insert(0, name, value)
-                parts.append(rows.assign(measure=about.name))
-    return pd.concat(parts, ignore_index=True)
-
-
-def points(mlruns: Path) -> pd.DataFrame:
-    """A row a model, point and layer: context and its parts, self-similarity and what it is made of."""
-    return pd.concat(_points(summary) for summary in sorted(mlruns.glob("results/*/summary"))).round(4)
-
-
-def _points(summary: Path) -> pd.DataFrame:
-    components = pd.read_csv(summary / "table_what_is_context.csv")
-    curves = pd.read_csv(summary / "comparison.csv")
-    shown = curves.statistic.isin(("share_of_room", "raw", "baseline", "adjusted"))
-    curves = curves[(curves.measure == "self_similarity") & shown]
-    wide = curves.pivot_table(index=["run", "layer"], columns="statistic", values=["value", "low", "high"])
-    wide.columns = [f"self_similarity_{statistic}_{kind}" for kind, statistic in wide.columns]
-    joined = components.merge(wide.reset_index().rename(columns={"run": "model"}), on=["model", "layer"])
-    point = joined.model.str.extract(r"\b(attention|mlp)\b")[0].fillna("residual")
-    model = joined.model.str.extract(r"^(\w+(?: \(untrained\))?)")[0]
-    filled = ctxexp.load(next(summary.parent.glob("*/results.json")).parent).info.mix.mark
-    return joined.assign(model=model, point=point, filled=filled).drop(columns=["corpus", "words"])
-
-
-def penalty(minis: Path) -> pd.DataFrame:
-    """A row a model, penalty (0, 1, untrained), curve and x (layer, or step of the held-out loss): the last checkpoint
-    of each training, and the first as the untrained control, on the embedded sentences."""
-    tables = []
-    for model in ("bert", "gpt2"):
-        for weight in ("0", "1", "untrained"):
-            run = minis / f"{model}-context_penalty={weight.replace('untrained', '0')}"
-            losses = pd.read_csv(run / "held_out.csv")
-            checkpoint = run / "checkpoints" / f"step{losses.step.max() if weight != 'untrained' else 0}"
-            metrics = ["anisotropy", "self_similarity", "intra_sentence_similarity"]
-            frame = ctxexp.measure(str(checkpoint), polysemy(), metrics=metrics, progress=False).frame
-            curves = frame.assign(curve=frame.measure + "/" + frame.statistic, x=frame.layer)
-            of_curves = curves[curves.curve.isin(PENALTY_CURVES)]
-            losses = losses.assign(curve="held-out loss").rename(columns={"step": "x", "loss": "value"})
-            for table in (of_curves, *([losses] if weight != "untrained" else [])):
-                tables.append(table.assign(model=model, penalty=weight))
-    columns = ["model", "penalty", "curve", "x", "value", "low", "high"]
-    return pd.concat(tables, ignore_index=True)[columns].round(4)
 
 
 def interval_coverage(made: Path) -> pd.DataFrame:

@@ -88,8 +88,6 @@ class Part(Drawing):
     numbers: str
     kept: Callable[[Path], pd.DataFrame]
     table: Callable[[pd.DataFrame], str]
-    kinds: Mapping[str, type] = field(default_factory=dict)
-    """Columns that aren't what they look like."""
 
     def write(self, made: Path, root: Path = ROOT) -> None:
         """Figures, numbers and the page's table."""
@@ -99,7 +97,7 @@ class Part(Drawing):
 
     def read(self, root: Path = ROOT) -> pd.DataFrame:
         """The kept numbers."""
-        return pd.read_csv(root / "docs" / self.numbers, dtype=dict(self.kinds))
+        return pd.read_csv(root / "docs" / self.numbers)
 
     def said(self, root: Path = ROOT) -> str:
         """What the page says now."""

@@ -17,10 +17,6 @@ SENTENCES = (  # the first 105, which are of seven ambiguous words
     'python -c \'from ctxexp.command import registry; text = registry().find("dataset", "polysemy").factory(); '
     'print(*(one.text for one in text.sentences[:105]), sep="\\n")\' > sentences.txt'
 )
-INSIDE = (
-    "dataset=text dataset.path=sentences.txt model.point=residual,attention,mlp "
-    "metric=[variance_components,self_similarity,anisotropy]"
-)
 
 STEPS: dict[str, Step] = {
     "golden": Step("python -m tests.golden --write"),
@@ -74,19 +70,6 @@ STEPS: dict[str, Step] = {
         needs=("SEMCOR",),
         figures={f"{name}.png": f"{name}.png" for name in ("by_class_sense_separation", "by_class_components")},
     ),
-    "usages": Part(
-        mark="usages",
-        page="docs/measures/usages.md",
-        numbers="usages.csv",
-        commands='python -m ctxexp -m dataset=wic dataset.path="$WIC" metric=wic model=bert,minilm\n'
-        'python -m ctxexp dataset=wic dataset.path="$WIC" metric=wic model=smollm2 dtype=bfloat16\n'
-        'python -m ctxexp -m dataset=dwug dataset.path="$DWUG" dataset.subset=subset1,subset2 metric=semantic_change '
-        "model=bert,minilm",
-        made="mlruns",
-        needs=("WIC", "DWUG"),
-        kept=collect.usages,
-        table=tables.usages,
-    ),
     "first_word": Part(
         mark="first word",
         page="docs/measures/attention-sink.md",
@@ -117,17 +100,6 @@ STEPS: dict[str, Step] = {
         kept=collect.table_1,
         table=tables.table_1,
     ),
-    "probe": Part(
-        mark="probe",
-        page="docs/measures/probe.md",
-        numbers="probe.csv",
-        commands="ctxexp probe use=frozen,mix,all out=probe/mini\n"
-        "ctxexp probe use=frozen,mix,all weights=untrained out=probe/untrained",
-        made="probe",
-        kept=collect.probe,
-        table=tables.probe,
-        kinds={"layer": str},
-    ),
     "contrastive": Part(
         mark="contrastive",
         page="docs/how-to/calibrate-and-compare-sentences.md",
@@ -150,67 +122,27 @@ STEPS: dict[str, Step] = {
         kept=collect.distil,
         table=tables.distil,
     ),
-    "softmax_link": Part(
-        mark="softmax link",
-        page="docs/measures/softmax-link.md",
-        numbers="softmax_link.csv",
-        commands="ctxexp link gpt2 bert",
-        made="link",
-        kept=rounded("link.csv", 3),
-        table=tables.softmax_link,
-    ),
-    "label_probe": Part(
-        mark="label probe",
-        page="docs/measures/probe.md",
-        numbers="label_probe.csv",
+    "label_probe": Drawing(
         commands="ctxexp probe model=bert,gpt2,elmo labels=pos,sense control=none,alone",
-        kept=rounded("table_probe.csv"),
-        table=tables.label_probe,
         figures={"probe_layers.png": "probe_layers.png"},
     ),
-    "split_words": Part(
-        mark="split words",
-        page="docs/measures/split-words.md",
-        numbers="split_words.csv",
+    "split_words": Drawing(
         commands="ctxexp split-words gpt2 bert",
         made="split_words",
-        kept=rounded("split_words.csv"),
-        table=tables.split_words,
         figures={"split_words.png": "split_words.png"},
     ),
-    "training_steps": Part(
-        mark="training steps",
-        page="docs/how-to/train-and-follow.md",
-        numbers="training_steps.csv",
+    "training_steps": Drawing(
         commands='ctxexp train -m model=bert,gpt2 size=quick tracking=null text="$TEXT"\n'
         "ctxexp steps outputs/minis/bert/checkpoints outputs/minis/gpt2/checkpoints "
         "metric=[anisotropy,self_similarity,first_word_length]",
         needs=("TEXT",),
-        kept=rounded("table_training_steps.csv"),
-        table=tables.training_steps,
         figures={"training_steps.png": "training_steps.png"},
     ),
-    "penalty": Part(
-        mark="penalty",
-        page="docs/how-to/train-and-follow.md",
-        numbers="penalty.csv",
-        commands='ctxexp train -m model=bert,gpt2 context_penalty=0,1 size=quick tracking=null text="$TEXT"',
-        made="outputs/minis",
-        needs=("TEXT",),
-        kept=collect.penalty,
-        table=tables.penalty,
-        kinds={"penalty": str},
-    ),
-    "points": Part(
-        mark="inside a block",
-        page="docs/measures/inside-a-block.md",
-        numbers="inside_a_block.csv",
-        commands=f"{SENTENCES}\npython -m ctxexp -m model=smollm2 model.prefix=bos {INSIDE}\n"
-        f"python -m ctxexp -m model=gpt2 weights=mini,untrained {INSIDE}",
-        made="mlruns",
-        kept=collect.points,
-        table=tables.points,
-        figures={"inside_a_block.png": "results/*/summary/what_is_context.png"},
+    "points": Drawing(
+        commands=f"{SENTENCES}\n"
+        "python -m ctxexp -m model=smollm2 model.prefix=bos dataset=text dataset.path=sentences.txt "
+        "model.point=residual,attention,mlp metric=variance_components",
+        figures={"inside_a_block.png": "what_is_context.png"},
     ),
     "interval_coverage": Part(  # of what `benchmarks/interval_coverage.py` left in a folder
         mark="interval coverage",

@@ -16,20 +16,10 @@ from ctxexp_papers.first_word.words import largest, number
 from ctxexp.report import decimal
 from docs.numbers.part import interval, markdown, one_run_each, share
 
-LINKS = (
-    "own_pmi", "own_pmi_within", "log_p_within", "counted_pmi_given_log_p", "counted_pmi_given_log_p_within",
-    "second_order_given_frequency",
-)  # fmt: skip
 TRANSFORMS = ("center", "whitening", "flow")
 COMPARISONS = {"cka": "CKA", "mutual_knn": "mutual nearest neighbours"}
 FIRST_WORD_MODEL = "smollm2"  # whose values stand in the table; of others what moves most
 CONTRASTIVE = ("the mini", "contrastive, from the mini", "untrained", "contrastive, from untrained weights")
-USAGES = {
-    "wic": ("accuracy", "form", "position"),
-    "semantic_change": ("apd_spearman", "prt_spearman", "jsd_spearman", "apd_adjusted_spearman", "apd_changed"),
-}
-POINTS = ("residual", "attention", "mlp")
-PENALTY_CURVES = ("anisotropy/mean_cosine", "self_similarity/share_of_room")
 COVERAGE_WORLDS = {"sts": "sentences", "planted": "documents"}
 COVERAGE_NAMES = {
     "anisotropy": "anisotropy", "self_similarity": "self-similarity",
@@ -65,18 +55,6 @@ def grid(
     return [[str(r), *(by.get((r, c), "") for c in columns)] for r in [*rows] or numbers[row].unique()]
 
 
-def softmax_link(numbers: pd.DataFrame) -> str:
-    """A row a correlation; of each model its interval, and the middle 95% of chance where there is one."""
-
-    def one(row: pd.Series) -> str:
-        has_chance = pd.notna(row.chance_low)
-        return interval(row) + (f"; chance {row.chance_low:.2f} to {row.chance_high:.2f}" if has_chance else "")
-
-    rows = [[f"`{name}`", *cells] for name, *cells in grid(numbers, "statistic", "model", one, LINKS)]
-    models = [str(model) for model in numbers.model.unique()]
-    return markdown(["correlation", *models], rows) + one_run_each(models)
-
-
 def table_1(numbers: pd.DataFrame) -> str:
     """A row a model and layer, a column a benchmark with its coverage in the heading (the first row's: the text gives
     the vocabulary, whatever the model)."""
@@ -85,23 +63,6 @@ def table_1(numbers: pd.DataFrame) -> str:
     rows = [[f"{row.model}, {row.layer}", *(cell(row[name]) for name in HEADINGS)] for _, row in numbers.iterrows()]
     table = markdown(["model, layer", *headings], rows, ruler=["---", *["---:"] * len(headings)])
     return table + one_run_each(numbers.model, intervals=False)
-
-
-def label_probe(numbers: pd.DataFrame) -> str:
-    """Of each probe the layers 0, the most selective and the last; then what no layer changes."""
-    head = ["probe", "layer", "accuracy", "control task", "selectivity", "words held out", "words alone", "untrained"]
-    rows = []
-    for model, of_model in numbers.groupby("model", sort=False):
-        best = of_model.adjusted.idxmax()
-        for at in dict.fromkeys([of_model.index[0], best, of_model.index[-1]]):
-            row = of_model.loc[at]
-            layer = f"{row.layer}{', the most selective' if at == best else ''}"
-            selectivity = interval(row, "adjusted", ".3f", ends("adjusted"))
-            others = [
-                "" if pd.isna(row[key]) else f"{row[key]:.3f}" for key in ("held_out_words", "alone", "untrained")
-            ]
-            rows.append([str(model), layer, f"{row.raw:.3f}", f"{row.baseline:.3f}", selectivity, *others])
-    return markdown(head, rows) + one_run_each(numbers.model)
 
 
 def league(numbers: pd.DataFrame) -> str:
@@ -142,35 +103,6 @@ def multiverse(numbers: pd.DataFrame) -> str:
     ways = [[str(definition), *map(str, of)] for definition, *of in counts.itertuples()]
     head = ["all ways together", "value", "chance", "expected of it", "p"]
     return f"{markdown(head, joint)}\n\n{markdown(['ways, by definition', *verdicts], ways)}"
-
-
-def probe(numbers: pd.DataFrame) -> str:
-    """A row a score, a column a network, whose learnt mix stands below."""
-
-    def one(row: pd.Series) -> str:
-        value, low, high = map(share, (row.accuracy, row.ci_low, row.ci_high))
-        return f"{value} [{low}, {high}]"
-
-    mixes = [name for name in numbers if name.startswith("s_") and not name.endswith("_sd")]
-    shares = [", ".join(share(row[s], 2) for s in mixes) for _, row in numbers[numbers.use == "mix"].iterrows()]
-    numbers = numbers.assign(score=numbers.use.where(numbers.use != "frozen", "layer " + numbers.layer))
-    networks = [str(network) for network in numbers.network.unique()]
-    rows = [*grid(numbers, "score", "network", one), ["shares of the mix, by layer", *shares]]
-    return markdown(["accuracy", *networks], rows)
-
-
-def split_words(numbers: pd.DataFrame) -> str:
-    """Of each model the layer in which most split words are recovered."""
-    head = ["model", "words", "layer of most", "split", "mismatched", "gain", "alone", "in one piece", "chance"]
-    rows = []
-    for model, of_model in numbers.groupby("model", sort=False):
-        split = of_model[of_model.condition == "split"]
-        layer = split.layer[split.share.idxmax()]
-        at = of_model[of_model.layer == layer].set_index("condition")
-        shown = ("split", "mismatched", "gain", "alone", "whole")
-        cells = [interval(at.loc[name], "share", ".0%") if name in at.index else "" for name in shown]
-        rows.append([f"`{model}`", str(split.words.iloc[0]), str(layer), *cells, f"{split.chance.iloc[0]:.1%}"])
-    return markdown(head, rows) + one_run_each(numbers.model)
 
 
 def two_spaces(numbers: pd.DataFrame) -> str:
@@ -229,31 +161,6 @@ def contrastive(numbers: pd.DataFrame) -> str:
     return markdown(["model", *names], rows) + one_run_each(numbers.model)
 
 
-def usages(numbers: pd.DataFrame) -> str:
-    """Two tables, a row a run: Word in Context, then semantic change."""
-    wic, change = (numbers[numbers.measure == name] for name in USAGES)
-    pairs, periods = [], []
-    for (model, dtype), rows in wic.groupby(["model", "dtype"], sort=False):
-        values = rows.set_index(["task", "statistic", "layer"]).sort_index()
-        dev = values.loc[("dev", "accuracy")].value
-        best, last = int(dev.idxmax()), int(dev.index.max())
-        places = (("dev", best), ("test", best), ("test", last), ("test", 0))
-        cells = [interval(values.loc[(task, "accuracy", layer)], form=".1%") for task, layer in places]
-        cells += [f"{values.loc[('test', name, 0)].value:.1%}" for name in ("form", "position")]
-        pairs.append([f"`{model}`{'' if dtype == 'float32' else f', {dtype}'}", str(best), *cells])
-    for (model, corpus), rows in change.groupby(["model", "corpus"], sort=False):
-        of = rows[rows.layer == rows.layer.max()].set_index("statistic")
-        cells = [interval(of.loc[f"{name}_spearman"]) for name in ("apd", "prt", "jsd")]
-        periods.append([f"`{model}`", str(corpus), str(rows.layer.max()), *cells, f"{of.loc['apd_changed'].value:.0%}"])
-    heads = (
-        "Word in Context|best layer of the dev pairs|its dev pairs|its test pairs|last layer|layer 0|spelling alone|"
-        "place alone",
-        "semantic change|NorDiaChange's|last layer|correlation by APD|by PRT|by JSD|APD beyond 95% of permuted periods",
-    )
-    tables = [markdown(head.split("|"), rows) for head, rows in zip(heads, (pairs, periods), strict=True) if rows]
-    return "\n\n".join(tables) + one_run_each(numbers.model)
-
-
 def what_is_context(numbers: pd.DataFrame) -> str:
     """A row a model and text with the context in the first, the highest and the last layer, and its parts there; the
     sense where it is largest, among ambiguous words."""
@@ -286,54 +193,6 @@ def what_is_context(numbers: pd.DataFrame) -> str:
             + [f"{position.max():.0%} (layer {layers.layer[position.idxmax()]})"]
             + [highest(some, "sense") if len(some) else "", "; ".join(negative)]
         )
-    return markdown(head, rows) + one_run_each(numbers.model)
-
-
-def training_steps(numbers: pd.DataFrame) -> str:
-    """Each measure's last layer by step; of the first word's length the layer that ends farthest from chance."""
-    steps = sorted(numbers.step.unique())
-    rows = []
-    for (training, measure), of_measure in numbers.groupby(["training", "measure"], sort=False):
-        by_layer = of_measure.pivot(index="layer", columns="step", values="value")
-        layer = by_layer[steps[-1]].abs().idxmax() if measure == "first_word_length" else by_layer.index[-1]
-        values = [decimal(by_layer.loc[layer, step]) for step in steps]
-        rows.append([f"`{training}`", measure.replace("_", " "), str(layer), *values])
-    head = ["training", "measure", "layer", *(f"step {step}" for step in steps)]
-    return markdown(head, rows) + one_run_each(numbers.training)
-
-
-def points(numbers: pd.DataFrame) -> str:
-    """A row a model and point of its blocks."""
-    head = ["model", "point", "context: first layer", "highest", "last layer"]
-    head += ["self-similarity, share of the room above chance: first layer", "last layer", "chance: last layer"]
-    rows = []
-    for model, of_model in numbers.groupby("model", sort=False):
-        for point in POINTS:
-            layers = of_model[of_model.point == point].set_index("layer").sort_index()
-            first, last, top = layers.loc[1], layers.iloc[-1], layers.loc[1:].context.idxmax()
-            alike = [f"{row.self_similarity_share_of_room_value:.2f}" for row in (first, last)]
-            shares = [percent(first), f"{percent(layers.loc[top])} (layer {top})", percent(last)]
-            rows.append([f"`{model}`", point, *shares, *alike, f"{last.self_similarity_baseline_value:.2f}"])
-    bands = ", ".join(numbers.filled.dropna().unique())  # of a text that fills all bands: none
-    said = f"\n\nThe text fills {bands} of word frequency: self-similarity is the mean over these alone."
-    return markdown(head, rows) + said * bool(bands) + one_run_each(numbers.model)
-
-
-def penalty(numbers: pd.DataFrame) -> str:
-    """A row a training, and the untrained control."""
-    head = ["model", "context_penalty", "cosine of unrelated words: mean of layers above 0", "last layer",
-            "self-similarity, share of the room above that: mean of layers above 0", "last layer",
-            "loss on held-out text"]  # fmt: skip
-    rows = []
-    for model, of_model in numbers.groupby("model", sort=False):
-        for weight in ("untrained", "0", "1"):
-            cells = []
-            for curve in PENALTY_CURVES:
-                own = of_model[(of_model.penalty == weight) & (of_model.curve == curve)].set_index("x").sort_index()
-                cells += [f"{own.value.loc[1:].mean():.3f}", interval(own.iloc[-1], form=".3f")]
-            losses = of_model[(of_model.penalty == weight) & (of_model.curve == "held-out loss")].value
-            loss = f"{losses.iloc[-1]:.3f}" if len(losses) else ""
-            rows.append([f"`{model}`", weight, *cells, loss])
     return markdown(head, rows) + one_run_each(numbers.model)
 
 
