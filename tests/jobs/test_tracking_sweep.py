@@ -158,7 +158,7 @@ def test_one_failing_job_does_not_stop_the_sweep(app: Path) -> None:
     assert not (app / "mlflow.db").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_parallel_jobs_lose_nothing(app: Path) -> None:
     models, jobs = ("bert",), 2
     launcher = ("hydra/launcher=joblib", f"hydra.launcher.n_jobs={jobs}")

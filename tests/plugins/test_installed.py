@@ -52,23 +52,11 @@ def measured(site: Path, tmp_path: Path, model: str) -> tuple[dict[str, str], st
     return plugins, done.stdout
 
 
-def test_what_a_distribution_supplies_is_its_own_whatever_its_entry_is_called(tmp_path: Path) -> None:
+def test_what_a_distribution_supplies_is_its_own_and_damaged_metadata_a_warning(tmp_path: Path) -> None:
+    """Whatever its entry is called; damaged is that of other packages."""
     site = tmp_path / "site"
     install(site, "one", "1.0")
     install(site, "two", "2.0")
-    assert measured(site, tmp_path, "one")[0] == {"models": "ctxexp-one 1.0"}
-    plugins, stdout = measured(site, tmp_path, "two")
-    assert plugins == {"models": "ctxexp-two 2.0"}
-    assert "at its import" not in stdout
-    told = json.loads(ctxexp(site, "plugins", "json=true").stdout)["tables"]["plugins"]["rows"]
-    listed = {row["distribution"]: row["offers"] for row in told}
-    assert listed["ctxexp-one"] == ["model=one"]
-    assert listed["ctxexp-two"] == ["model=two"]
-
-
-def test_damaged_metadata_of_another_package_is_a_warning(tmp_path: Path) -> None:
-    site = tmp_path / "site"
-    install(site, "one", "1.0")
     damaged = {
         "nosign-1.0.dist-info": b"[console_scripts]\nother\n",
         "binary-1.0.dist-info": bytes(range(120, 250)),
@@ -79,11 +67,16 @@ def test_damaged_metadata_of_another_package_is_a_warning(tmp_path: Path) -> Non
         (site / name).mkdir()
         if entries:
             (site / name / "entry_points.txt").write_bytes(entries)
-    plugins, _ = measured(site, tmp_path, "one")
-    assert plugins == {"models": "ctxexp-one 1.0"}
+    plugins, stdout = measured(site, tmp_path, "two")
+    assert plugins == {"models": "ctxexp-two 2.0"}
+    assert "at its import" not in stdout
+    told = json.loads(ctxexp(site, "plugins", "json=true").stdout)["tables"]["plugins"]["rows"]
+    listed = {row["distribution"]: row["offers"] for row in told}
+    assert listed["ctxexp-one"] == ["model=one"]
+    assert listed["ctxexp-two"] == ["model=two"]
     done = ctxexp(site, "--help", "model=one")
     assert done.returncode == 0
-    warnings = done.stderr.strip().splitlines()[1:]  # behind what the plugin prints
+    warnings = [line for line in done.stderr.splitlines() if not line.startswith("at its import")]
     assert all(line.startswith("warning: ") for line in warnings)
     for name in damaged:
         assert any(str(site / name) in line for line in warnings), done.stderr

@@ -91,7 +91,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return place
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_their_own_tests_pass_where_only_wheels_are_installed(place: Place, tmp_path: Path) -> None:
     in_the_suite = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["testpaths"]
     for source in [*REAL, place.folder / "ctxexp-my-model"]:

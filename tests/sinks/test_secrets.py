@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -152,8 +153,14 @@ def test_an_error_quotes_no_secret(
     ids=["with MLflow", "a YAML"],
 )
 def test_errors_and_links_of_sinks_are_masked(
-    words: list[str], received: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    words: list[str],
+    received: Path,
+    template: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
+    Path("mlruns").mkdir()
+    shutil.copy(template / "mlflow.db", "mlruns")
     monkeypatch.setenv("MYKEY", 'hunter22$"x')
     folder = experiment("${oc.env:MYKEY}", received, "leaky")
     assert run_command_line([*folder, *RUN, *words]) == 1
