@@ -112,7 +112,7 @@ def left_over(place: Path) -> None:
 def values(place: Path) -> dict[str, str]:
     """The frames of the last sweep's jobs, by label."""
     jobs = json.loads(max(place.glob("results/*/summary/jobs.json"), key=os.path.getmtime).read_text())
-    return {j["label"]: Results.load(j["results"]).frame.to_csv() for j in jobs if j["status"] == "FINISHED"}
+    return {j["label"]: Results.load(Path(j["results"])).frame.to_csv() for j in jobs if j["status"] == "FINISHED"}
 
 
 class Sweep:
