@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -64,17 +63,12 @@ def test_packed_weights_are_read(tmp_path: Path) -> None:
     assert all(not value.any() for value in read_weights(path, ELMO).values())
 
 
-@pytest.mark.parametrize("packed", [True, False])
-def test_a_line_without_end_is_refused(tmp_path: Path, packed: bool) -> None:
-    """A gigabyte in one line: a hole in a file, or a few kilobytes of gzip."""
-    path = tmp_path / ("a.txt.gz" if packed else "a.txt")
-    if packed:
-        path.write_bytes(gzip.compress(b"the 1\n") + gzip.compress(b"a " * (1 << 23)) * 64)
-    else:
-        path.write_bytes(b"the 1\n")
-        os.truncate(path, 1 << 30)
-    message = "line 2 has more than 67,108,864 bytes" if packed else "line 2: this looks like UTF-16, or like no text"
-    with pytest.raises(CtxexpError, match=message):
+def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
+    """A gigabyte in one line: a hole in a file."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"the 1\n")
+    os.truncate(path, 1 << 30)
+    with pytest.raises(CtxexpError, match="line 2: this looks like UTF-16, or like no text"):
         bounded(lambda: text(path=str(path)), memory=1 << 28)
     with pytest.raises(CtxexpError, match=r"line 2 has more than 67,108,864 bytes|line 2: expected a word and 1 num"):
         bounded(lambda: WordVectors.read(path), memory=1 << 28)

@@ -29,7 +29,10 @@ def is_word(unit: str) -> bool:
     return any(map(str.isalnum, unit))
 
 
-@pytest.fixture(scope="module", params=[bert, gpt2, elmo], ids=lambda f: f.__name__)
+OTHERS = [pytest.param(model, marks=pytest.mark.nightly) for model in (gpt2, elmo)]
+
+
+@pytest.fixture(scope="module", params=[bert, *OTHERS], ids=lambda f: f.__name__)
 def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Corpus, Results]:
     """A model's store of some sentences, and what `measure` says of it."""
     whole = polysemy()

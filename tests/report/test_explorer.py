@@ -179,6 +179,7 @@ def test_a_block_is_the_same_whenever_it_is_packed() -> None:
     assert re.fullmatch(r"[\w+/=]+", pack(block), re.ASCII)  # nothing that HTML would escape
 
 
+@pytest.mark.nightly
 def test_the_page_of_a_large_text_and_deep_models_stays_below_8_mb(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     vocabulary = ["".join(map(chr, rng.integers(97, 123, 7))) for _ in range(3000)]
@@ -225,13 +226,18 @@ def test_the_default_sweeps_page_can_be_sent_by_mail(page: Path) -> None:
     assert page.stat().st_size < 6e6
 
 
-@pytest.fixture
-def browser(page: Path, tmp_path: Path) -> Iterator[Any]:
-    with headless(tmp_path, "1300,2400") as browser:
-        browser.get(page.as_uri())
-        browser.execute_script("document.getElementById('explorer').scrollIntoView()")
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with headless(tmp_path_factory.mktemp("profile"), "1300,2400") as browser:
         yield browser
-        assert browser.get_log("browser") == []
+
+
+@pytest.fixture
+def browser(window: Any, page: Path) -> Iterator[Any]:
+    window.get(page.as_uri())
+    window.execute_script("document.getElementById('explorer').scrollIntoView()")
+    yield window
+    assert window.get_log("browser") == []
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ def test_tables_and_figures_are_listed_by_their_files() -> None:
     assert usages == ["drawn.png", "table_x.md", "table_y.md", "undrawn.png"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_league_from_the_command_line(tmp_path: Path, warm: Warm) -> None:
     """Real encoder, transforms and pairs: the experiment's own sweep cut short on the command line."""
     words = ["river", "bank", "money", "loan", "water", "shore", "boat", "interest", "rate", "credit"]

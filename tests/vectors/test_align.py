@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxexp import Sentence
@@ -45,21 +45,7 @@ def test_windows_of_a_very_long_sentence_take_little_memory() -> None:
         assert (np.arange(n) < starts[chosen] + size).all()
 
 
-@given(n=st.integers(5, 80), size=st.integers(2, 30), stride=st.integers(1, 30), causal=st.booleans())
-def test_the_best_window_is_the_one_a_plain_search_finds(n: int, size: int, stride: int, causal: bool) -> None:
-    assume(stride <= size < n)
-    starts = windows(n, size, stride)
-
-    def context(piece: int, start: int) -> int:
-        left = n if start == 0 else piece - start
-        right = n if start + size == n else start + size - 1 - piece
-        return left if causal else min(left, right)
-
-    for piece, found in enumerate(best_window(n, starts, size, causal=causal)):
-        holding = [w for w, s in enumerate(starts) if s <= piece < s + size]
-        assert found == max(holding, key=lambda w: (context(piece, int(starts[w])), -w))
-
-
+@settings(max_examples=40)
 @given(spans, spans)
 def test_overlaps_are_those_of_the_double_loop(gaps: list[tuple[int, int]], pieces: list[tuple[int, int]]) -> None:
     made, at = [], 0
@@ -80,6 +66,7 @@ def tokenizer(request: pytest.FixtureRequest):
     return made
 
 
+@settings(max_examples=40)
 @given(words, st.sampled_from([" ", "", "  "]))
 def test_pieces_cover_their_words(tokenizer, texts: list[str], space: str) -> None:
     at, placed = 0, []
