@@ -17,11 +17,9 @@ import pytest
 from PIL import Image
 
 from docs.numbers import __main__ as driver
-from docs.numbers import precision
 from docs.numbers.marked import marked
 from docs.numbers.part import ROOT, Part
 from docs.numbers.steps import STEPS
-from tests.made import results_with
 
 
 def test_a_part_takes_numbers_and_figures_and_writes_its_words(tmp_path: Path) -> None:
@@ -108,16 +106,3 @@ def test_the_readme_prints_the_kept_numbers_of_a_known_model() -> None:
     assert f"up to the last layer, {deepest}:" in home
     for statistic in ("share_of_room", "raw", "baseline"):
         assert f"{kept.loc[deepest, ('value', statistic)]:.2f}" in home
-
-
-def test_what_a_precision_moves_is_the_largest_of_its_models() -> None:
-    table = pd.DataFrame({"word": ["a", "b"], "raw_0": [0.5, 0.25], "adjusted_0": [0.1, 0.2]})
-    moved = table.assign(raw_0=[0.5, 0.2535], adjusted_0=9.0)
-    exact, other = (
-        results_with(
-            {"self_similarity/raw": np.array([raw]), "word_norm/raw": np.array([norm])},
-            tables={"self_similarity": words},
-        )
-        for raw, norm, words in ((0.5, 1.0, table), (0.4984, 9.0, moved))
-    )
-    assert precision.moved(exact, other) == pytest.approx((0.0016, 0.0035))

@@ -31,7 +31,6 @@ ELSEWHERE = {
     "measured": "30%",
     "atlas": "40 200 95%",
     "contrastive": "300",
-    "precision": "1 5",
     "first word": "100 95%",
     "nulls": "2 200 400 1,000 5,000 5%",
     "interval coverage": "80 130 1.96 .003 .03 .04 .05 .86",

@@ -1,12 +1,11 @@
-"""Make the docs' pictures of models anew: `python -m docs.numbers.pictures [gallery] [explorer] [known_model]`.
+"""Make the docs' pictures of models anew: `python -m docs.numbers.pictures [gallery] [known_model]`.
 
-The gallery's commands are typed in empty folders, and the figures named below each are taken. The explorer is shown by
-a browser. The known model, of the README's first figure and output, comes from the hub or its cache.
+The gallery's commands are typed in empty folders, and the figures named below each are taken. The known
+model, of the README's first figure and output, comes from the hub or its cache.
 """
 
 from __future__ import annotations
 
-import io
 import re
 import subprocess
 import sys
@@ -16,18 +15,9 @@ from tempfile import TemporaryDirectory
 import ctxexp
 from docs.numbers.marked import write_marked, write_small
 from docs.numbers.part import ROOT
-from tests.browser import headless
 
 DOCS = ROOT / "docs"
 KNOWN_MODEL = ["sentence-transformers/all-MiniLM-L6-v2", "metric=self_similarity"]
-CHOOSE = """const select = document.getElementById('word');
-select.value = [...select.options].find(o => o.textContent.startsWith('bank ')).value;
-select.dispatchEvent(new Event('change'));
-document.querySelector('#occurrences li:nth-child(2)').focus({preventScroll: true});
-document.getElementById('explorer').scrollIntoView();
-window.scrollBy(0, -80);  // below what stays at the page's top"""
-BOX = """const planes = document.getElementById('clouds').getBoundingClientRect();
-return [0, document.getElementById('explorer').getBoundingClientRect().top - 10, planes.right + 20, planes.bottom]"""
 
 
 def scenes() -> dict[str, list[Path]]:
@@ -47,23 +37,6 @@ def gallery() -> None:
                 write_small(figure, DOCS / at)
 
 
-def explorer() -> None:
-    """The word explorer: one word's occurrences in the last layers of the three small models, one of them ringed."""
-    from PIL import Image
-
-    with TemporaryDirectory() as folder, TemporaryDirectory() as profile:
-        subprocess.run([sys.executable, "-m", "ctxexp", "-m", "model=bert,gpt2,elmo"], cwd=folder, check=True)
-        (report,) = Path(folder).glob("mlruns/results/*/summary/report.html")
-        with headless(Path(profile), "1200,1100") as browser:
-            browser.get(report.as_uri())
-            browser.execute_script(CHOOSE)
-            browser.implicitly_wait(5)
-            browser.find_element("css selector", "#clouds .plot .points path")
-            shown = Image.open(io.BytesIO(browser.get_screenshot_as_png()))
-            box = [round(at) for at in browser.execute_script(BOX)]
-            shown.crop(tuple(box)).convert("RGB").save(DOCS / "explorer.png", optimize=True)
-
-
 def known_model() -> None:
     """The README's first figure, its numbers, and what the command prints but for paths."""
     with TemporaryDirectory() as folder:
@@ -79,6 +52,6 @@ def known_model() -> None:
 
 
 if __name__ == "__main__":
-    made = {"gallery": gallery, "explorer": explorer, "known_model": known_model}
+    made = {"gallery": gallery, "known_model": known_model}
     for name in sys.argv[1:] or made:
         made[name]()

@@ -24,7 +24,6 @@ STEPS: dict[str, Step] = {
     "pictures": Step("python -m docs.numbers.pictures"),
     "notebooks": Step("python tests/test_notebooks.py"),
     "atlas": Step("python -m docs.numbers.atlas all"),
-    "precision": Step("python -m docs.numbers.precision"),
     "sinks": Step("python -m docs.numbers.sinks"),
     "word_mix": Step("python -m docs.numbers.word_mix", needs=("STS",)),
     "floors": Step("python -m docs.numbers.floors", needs=("STS",)),
