@@ -43,7 +43,6 @@ ELSEWHERE = {
 SWEEPS = {
     "first word": "table_first_word.csv",
     "numbers": "compare.csv",
-    "table 1": "table_1.csv",
     "what is context": "table_what_is_context.csv",
 }
 """The file from which each part takes its numbers."""

@@ -1,7 +1,7 @@
 """Make anew the figures and tables that the docs show of models, by the commands that the docs name; but for speeds
 and simulated coverage.
 
-`STS=FOLDER SEMCOR=FOLDER WIC=FOLDER DWUG=FOLDER BENCHMARKS=FOLDER python -m docs.numbers [STEP ...]`, in a checkout
+`STS=FOLDER SEMCOR=FOLDER CORPUS=FOLDER TEXT=FOLDER python -m docs.numbers [STEP ...]`, in a checkout
 that has the models' plugins (`make models` installs them). Without a step all are made; those whose data isn't given
 are left out, each with a line. STEP=FOLDER takes what was measured before: a sweep's summary folder, as a rule.
 """

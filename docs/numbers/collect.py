@@ -16,12 +16,6 @@ LEAGUE = ["model", "transform", "average", "gain", "gain_ci_low", "gain_ci_high"
 COMPARED = ["measure", "run_a", "layer_a", "run_b", "layer_b", "adjusted", "adjusted_low", "adjusted_high"]
 
 
-def table_1(summary: Path) -> pd.DataFrame:
-    """The rows that the sweep measured, not those of the paper."""
-    numbers = pd.read_csv(summary / "table_1.csv")
-    return numbers[numbers.source == "measured"].round(4).astype({"layer": int})
-
-
 def league(summary: Path) -> pd.DataFrame:
     """Each model's last layer."""
     numbers = pd.read_csv(summary / "table_league.csv")

@@ -31,9 +31,9 @@ def one_run_each(models: Iterable[object], *, intervals: bool = True) -> str:
     return f"\n\n{ONE_TRAINING_RUN}{': intervals are over the text, not over trainings' * intervals}."
 
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], *, ruler: Sequence[str] = ()) -> str:
-    """A Markdown table; `ruler` aligns its columns."""
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ruler or ["---"] * len(head), *rows))
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
 
 
 def interval(row: pd.Series, name: str = "value", form: str = ".2f", ends: tuple[str, str] = ("low", "high")) -> str:

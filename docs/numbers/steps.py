@@ -89,16 +89,6 @@ STEPS: dict[str, Step] = {
         table=tables.league,
         figures={"calibration_league.png": "isotropy_against_spearman.png"},
     ),
-    "table_1": Part(
-        mark="table 1",
-        page="docs/measures/static-vectors.md",
-        numbers="table_1.csv",
-        commands='python -m ctxexp -m experiment=table_1 model=glove,minilm,smollm2 dataset.path="$STS" '
-        'metric.static_vectors.data="$BENCHMARKS"',
-        needs=("STS", "BENCHMARKS"),
-        kept=collect.table_1,
-        table=tables.table_1,
-    ),
     "contrastive": Part(
         mark="contrastive",
         page="docs/how-to/calibrate-and-compare-sentences.md",

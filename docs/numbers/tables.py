@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 from ctxexp_measures.senses.components.figure import below_zero
-from ctxexp_measures.words.table_1 import HEADINGS, cell
 from ctxexp_papers.first_word.effects import AS_TOKENIZED, METRICS
 from ctxexp_papers.first_word.table import share as layers_near_zero
 from ctxexp_papers.first_word.words import interval as effect
@@ -53,16 +52,6 @@ def grid(
     by = {(at[row], at[column]): one(at) for _, at in numbers.iterrows()}
     columns = [*columns] or numbers[column].unique()
     return [[str(r), *(by.get((r, c), "") for c in columns)] for r in [*rows] or numbers[row].unique()]
-
-
-def table_1(numbers: pd.DataFrame) -> str:
-    """A row a model and layer, a column a benchmark with its coverage in the heading (the first row's: the text gives
-    the vocabulary, whatever the model)."""
-    first = numbers.iloc[0]
-    headings = [f"{title} ({first[f'{name}_covered']:.0%})" for name, title in HEADINGS.items()]
-    rows = [[f"{row.model}, {row.layer}", *(cell(row[name]) for name in HEADINGS)] for _, row in numbers.iterrows()]
-    table = markdown(["model, layer", *headings], rows, ruler=["---", *["---:"] * len(headings)])
-    return table + one_run_each(numbers.model, intervals=False)
 
 
 def league(numbers: pd.DataFrame) -> str:
