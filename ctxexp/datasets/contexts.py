@@ -313,14 +313,14 @@ def bound_corpus(
     shards = MemoryShards(text) if isinstance(text, Corpus) else text
     reading = partial(_each_part, shards, engine or Local(), Progress.of(progress))
     sketch: ContextSketch | None = None
-    for part in reading(_SketchPart(shards, bounds), "choose contexts"):
+    for part in reading(partial(partial, _sketch_part, shards, bounds), "choose contexts"):
         sketch = part if sketch is None else sketch.merge(part)
     if sketch is None or not sketch.n_sentences:
         raise DataError(f"{shards.name} has no sentence: expected UTF-8 text, a sentence a line")
     sample = sketch.sample(min_contexts=bounds.min_contexts, sample=bounds.sample)
     digests = np.union1d(sample.digests, sample.sentences)
     hits: dict[int, SentenceHit] = {}
-    for hits_of_part in reading(_FetchSentences(shards, digests), "fetch sentences"):
+    for hits_of_part in reading(partial(_fetcher, shards, digests), "fetch sentences"):
         for key, one in hits_of_part.items():
             hits[key] = min(one, hits.get(key, one), key=lambda one: one.document)
     if len(hits) < len(digests):
@@ -369,48 +369,32 @@ def _each_part(
             stage.advance(1)
 
 
-@dataclass(frozen=True)
-class _SketchPart:
-    """Work of an engine (calling it gives the function of a part): reads a part of the text into a sketch."""
-
-    shards: TextStream
-    bounds: BoundOptions
-
-    def __call__(self) -> Callable[[object], ContextSketch]:
-        return self.read
-
-    def read(self, part: object) -> ContextSketch:
-        b = self.bounds
-        sketch = ContextSketch(Limits(b.max_contexts, b.max_sentences, b.seed), b.form)
-        for document, text in self.shards.texts(part):
-            sketch.add(text_digest(text), self.shards.words(text).words)
-            sketch.documents = document is not None
-        sketch.settle()
-        return sketch
+def _sketch_part(shards: TextStream, bounds: BoundOptions, part: object) -> ContextSketch:
+    sketch = ContextSketch(Limits(bounds.max_contexts, bounds.max_sentences, bounds.seed), bounds.form)
+    for document, text in shards.texts(part):
+        sketch.add(text_digest(text), shards.words(text).words)
+        sketch.documents = document is not None
+    sketch.settle()
+    return sketch
 
 
-@dataclass(frozen=True)
-class _FetchSentences:
-    """Work of an engine: reads the sentences with these digests from a part of the text."""
+def _fetcher(shards: TextStream, digests: np.ndarray) -> Callable[[object], dict[int, SentenceHit]]:
+    """The function that reads the sentences with these digests (uint64) from a part of the text."""
+    return partial(_fetch_sentences, shards, frozenset(digests.tolist()))
 
-    shards: TextStream
-    digests: np.ndarray  # uint64
 
-    def __call__(self) -> Callable[[object], dict[int, SentenceHit]]:
-        return partial(self.read, frozenset(self.digests.tolist()))
-
-    def read(self, digests: frozenset[int], part: object) -> dict[int, SentenceHit]:
-        hits: dict[int, SentenceHit] = {}
-        for _, texts in groupby(self.shards.texts(part), key=itemgetter(0)):
-            text_by_digest, document = {}, 0
-            for _, text in texts:
-                key = text_digest(text)
-                document = (document + key) % 2**63
-                if key in digests:
-                    text_by_digest[key] = text
-            for key, text in text_by_digest.items():
-                hits[key] = min(SentenceHit(document, text), hits.get(key, SentenceHit(2**63, text)), key=itemgetter(0))
-        return hits
+def _fetch_sentences(shards: TextStream, digests: frozenset[int], part: object) -> dict[int, SentenceHit]:
+    hits: dict[int, SentenceHit] = {}
+    for _, texts in groupby(shards.texts(part), key=itemgetter(0)):
+        text_by_digest, document = {}, 0
+        for _, text in texts:
+            key = text_digest(text)
+            document = (document + key) % 2**63
+            if key in digests:
+                text_by_digest[key] = text
+        for key, text in text_by_digest.items():
+            hits[key] = min(SentenceHit(document, text), hits.get(key, SentenceHit(2**63, text)), key=itemgetter(0))
+    return hits
 
 
 def text_digest(text: str | Sentence) -> int:

@@ -67,7 +67,6 @@ _ENGLISH = regex.compile(
 _UNICODE = regex.compile(rf"{_INSIDE}+(?:{_JOINT}{_INSIDE}+)*|{_OTHER}", regex.VERBOSE)
 _WHITESPACE = regex.compile(r"\S+")
 _PATTERNS = {"english": _ENGLISH, "unicode": _UNICODE, "whitespace": _WHITESPACE}
-TOKENIZERS = tuple(_PATTERNS)
 
 
 def choose_column(names: Iterable[object], column: str | None, where: object) -> str:

@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -92,31 +92,21 @@ class _PartSummary(NamedTuple):
     layout: str
 
 
-@dataclass(frozen=True)
-class _PartReader:
-    """Reads a part, by its number."""
-
-    text: TextStream
-    form: Callable[[str], str | None]
-
-    def __call__(self) -> Callable[[int], _PartSummary]:
-        return self.read
-
-    def read(self, part: int) -> _PartSummary:
-        contexts: Counter[str] = Counter()
-        form = cache(lambda unit: self.form(unit) or "")
-        keys: set[int] = set()
-        n_sentences, n_words, has_documents, layout = 0, 0, True, hashlib.blake2b(digest_size=16)
-        for one in _numbered(self.text, self.text.parts[part]):
-            words = self.text.words(one.text).words
-            n_sentences, n_words, has_documents = n_sentences + 1, n_words + len(words), one.has_document
-            layout.update(f"{one.number} {one.key} ".encode())
-            if one.key not in keys:
-                keys.add(one.key)
-                contexts.update({form(word) for word in words})
-        contexts.pop("", None)
-        digests = np.sort(np.fromiter(keys, np.uint64, len(keys)))
-        return _PartSummary(part, digests, contexts, n_sentences, n_words, has_documents, layout.hexdigest())
+def _read_part(text: TextStream, form: Callable[[str], str | None], part: int) -> _PartSummary:
+    contexts: Counter[str] = Counter()
+    form_of = cache(lambda unit: form(unit) or "")
+    keys: set[int] = set()
+    n_sentences, n_words, has_documents, layout = 0, 0, True, hashlib.blake2b(digest_size=16)
+    for one in _numbered(text, text.parts[part]):
+        words = text.words(one.text).words
+        n_sentences, n_words, has_documents = n_sentences + 1, n_words + len(words), one.has_document
+        layout.update(f"{one.number} {one.key} ".encode())
+        if one.key not in keys:
+            keys.add(one.key)
+            contexts.update({form_of(word) for word in words})
+    contexts.pop("", None)
+    digests = np.sort(np.fromiter(keys, np.uint64, len(keys)))
+    return _PartSummary(part, digests, contexts, n_sentences, n_words, has_documents, layout.hexdigest())
 
 
 class _NumberedText(NamedTuple):
@@ -144,7 +134,8 @@ def shard_text(text: Corpus | TextStream, options: ShardOptions, engine: Engine,
     contexts: Counter[str] = Counter()
     parts: list[_PartSummary] = []
     with TemporaryDirectory() as folder, progress.stage("read text", total=len(source.parts), unit="parts") as stage:
-        for part in engine.map_unordered(_PartReader(source, options.form), range(len(source.parts))):
+        reader = partial(partial, _read_part, source, options.form)  # of each worker
+        for part in engine.map_unordered(reader, range(len(source.parts))):
             contexts.update(part.contexts)
             np.save(Path(folder) / f"{part.part}.npy", part.digests)
             parts.append(part._replace(digests=_digest_sums(part.digests), contexts=Counter()))

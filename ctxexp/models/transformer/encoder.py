@@ -256,11 +256,6 @@ class TransformerEncoder(Encoder):
         for i, pieces in enumerate(read):
             yield pieces.units, done[i]
 
-    def piece_ids(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
-        """The row in the embedding tables of each piece that gets a vector (pieces,), one array per sentence; special
-        pieces get none."""
-        return [pieces.ids[pieces.at] for pieces in self._read(sentences)]
-
     def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
         """The input embedding, and the output embedding where it is another matrix; piece counts of `sentences`."""
         untrained = bool(self.details["untrained"])
@@ -416,8 +411,11 @@ class TransformerSentences(Encoder):
         if not is_added and (sample.n_before or not base.causal):
             self.poolings += ("cls",)
         self.poolings += ("last",)
-        if base.has_pooler and self._pooler_fits(sample):
-            self.poolings += ("pooler",)
+        if base.has_pooler:
+            with torch.inference_mode():
+                base.hidden_states(sample.ids[None])
+            if base._pooled is not None and base._pooled.shape == (1, self.dim):
+                self.poolings += ("pooler",)
         self.limit = _limit(base)
         self._type = torch.float32 if base._device.type == "mps" else torch.float64
         self._waiting = PieceCache(self._read)
@@ -429,12 +427,6 @@ class TransformerSentences(Encoder):
             "long": "refuse" if base.options.long == "refuse" else "truncate",
             "window": self.limit or 0,
         }
-
-    def _pooler_fits(self, sample: Pieces) -> bool:
-        with torch.inference_mode():
-            self.base.hidden_states(sample.ids[None])
-        pooled = self.base._pooled
-        return pooled is not None and pooled.shape == (1, self.dim)
 
     def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
         """Pieces of each sentence after cutting, special ones included; `encode` won't read these sentences again."""
@@ -490,11 +482,13 @@ class TransformerSentences(Encoder):
         self, layers: Sequence[torch.Tensor], n: int, first: int, end: int, units: Sequence[str]
     ) -> np.ndarray:  # (n_layers, n * len(units), dim)
         out = torch.zeros((len(layers), n, len(units), self.dim), dtype=torch.float32, device=self.base._device)
+        prefix = self.base._read.prefix
         for number, layer, rows in zip(self.layer_numbers, layers, out, strict=True):
             pieces = layer.view(n, -1, self.dim).to(self._type)
             for k, unit in enumerate(units):
                 if unit == "mean":
-                    rows[:, k] = self._without_prefix(pieces).mean(1)
+                    parts = [pieces[:, : prefix.begin], pieces[:, prefix.end :]]
+                    rows[:, k] = (torch.cat(parts, dim=1) if prefix.begin < prefix.end else pieces).mean(1)
                 elif unit == "mean_text":
                     rows[:, k] = pieces[:, first:end].mean(1)
                 elif unit == "cls":
@@ -505,13 +499,6 @@ class TransformerSentences(Encoder):
                     assert self.base._pooled is not None
                     rows[:, k] = self.base._pooled
         return out.reshape(len(layers), n * len(units), self.dim).cpu().numpy()
-
-    def _without_prefix(self, pieces: torch.Tensor) -> torch.Tensor:
-        """Pieces (n, length, dim) less those that `model.prefix` added."""
-        prefix = self.base._read.prefix
-        if prefix.begin == prefix.end:
-            return pieces
-        return torch.cat([pieces[:, : prefix.begin], pieces[:, prefix.end :]], dim=1)
 
 
 def _limit(base: TransformerEncoder) -> int | None:

@@ -254,7 +254,7 @@ def test_layers_have_the_order_of_the_vocabulary(tmp_path: Path) -> None:
     built = Built(composed(*overrides, f"cache.folder={tmp_path}/cache"))
     results = built.run(tmp_path)
     spelled = [Sentence.of(["x", word]) for word in ("a", "cat", "dog", "saw", "the")]
-    ids = sorted(int(pieces[-1]) for pieces in built.encoder.piece_ids(spelled))
+    ids = sorted(int(read.ids[read.at][-1]) for read in built.encoder.read_pieces(spelled))
     special = built.encoder.tables([])[0].special
     expected = [i - sum(s < i for s in special) for i in ids]
     first, last = (results.by_name[f"frequency_geometry/{name}"] for name in ("first_q1", "last_q4"))
