@@ -37,7 +37,7 @@ def try_case(cache: Path, damage: Damage, seed: int, place: int) -> None:
     if bool(store.n_encoded) != changed:
         raise Silent("the damage was not noticed" if changed else "an undamaged entry was encoded again")
     words = [line for line in words if "vectors of one take up to" not in line]  # what encoding again needs
-    if len(words) != changed or not all(w.endswith("encoding again") and "\n" not in w for w in words):
+    if len(words) != changed or not all(w.endswith("encoding it again") and "\n" not in w for w in words):
         raise Silent(f"expected one line that says so, got {words}")
     check(store)
     again = open_store(cache, "one")

@@ -292,12 +292,6 @@ def write_figures(runs: Sequence[LabelledResults], folder: Path, registry: Regis
     return paths
 
 
-def figure_files(folder: Path, registry: Registry) -> list[Path]:
-    """The SVG files of the registry's figures in a sweep's summary folder."""
-    paths = (folder / f"{name}.svg" for name in _names(registry, tables=False))
-    return [path for path in paths if path.exists()]
-
-
 def _names(registry: Registry, *, tables: bool) -> list[str]:
     return [name for name in registry.names(REPORT) if registry.find(REPORT, name).is_table == tables]
 

@@ -411,7 +411,9 @@ def encode_shards(
     for left in folder.glob("tmp-*"):  # of workers that were killed while they wrote
         shutil.rmtree(left, ignore_errors=True)
     shards = make_shards(work, lengths, workers.engine.shard_tokens)
-    missing = [shard for shard in shards if not _is_intact(shard.path(folder))]
+    paths = [shard.path(folder) for shard in shards]
+    is_there = [_intact_store(path, _key(path), np.empty(0, np.int64)) is not None for path in paths]
+    missing = [shard for shard, there in zip(shards, is_there, strict=True) if not there]
     if len(missing) < len(shards):
         log.info("%d of %d shards were encoded before: %s", len(shards) - len(missing), len(shards), folder)
     advance(sum(shard.words for shard in shards) - sum(shard.words for shard in missing))
@@ -431,24 +433,22 @@ def _same_encoder(encoder: Encoder) -> Encoder:
     return encoder
 
 
-def _is_intact(path: Path) -> bool:
-    """Whether an earlier run left this shard intact; a damaged or foreign one is removed."""
+def _intact_store(path: Path, key: str, unique_of: np.ndarray) -> Store | None:
+    """The store of this key at `path` if it is there and intact; what else is there is removed, with a warning."""
     if not os.path.lexists(path):
-        return False
+        return None
     try:
-        if not path.is_dir():
-            raise DamagedError("it is no folder")
-        store = Store(path, np.empty(0, np.int64))
-        if store.meta["key"] != _key(path):
-            raise DamagedError("it is another shard's")
-        return True
+        store = Store(path, unique_of)
+        if store.meta["key"] != key:
+            raise DamagedError("it is another's")
+        return store
     except DamagedError as damage:
-        log.warning("shard %s is damaged (%s): encoding it again", path, damage)
+        log.warning("%s is damaged (%s): encoding it again", path, damage)
         if path.is_dir():
-            shutil.rmtree(path)
+            caches.remove(path)
         else:
             path.unlink()
-        return False
+        return None
 
 
 def open_store(
@@ -491,7 +491,7 @@ def open_store(
         with caches.entry_lock(cache, key):
             if sweep:
                 caches.note_read(cache, sweep, key)
-            store = _intact_store(path, unique_of)
+            store = _intact_store(path, key, unique_of)
             if store is None:
                 if caches.has_other_version(cache, key):
                     log.info("cached vectors of %s were made by other code: encoding again", corpus.name)
@@ -521,21 +521,6 @@ def _code_of(encoder: Encoder) -> str:
     if not encoder.class_code:
         return CODE
     return hashlib.blake2b(f"{CODE} {encoder.class_code}".encode(), digest_size=4).hexdigest()
-
-
-def _intact_store(path: Path, unique_of: np.ndarray) -> Store | None:
-    """The store at `path` if it is there and undamaged; a damaged one is removed, with a warning."""
-    if not path.is_dir():
-        return None
-    try:
-        store = Store(path, unique_of)
-        if store.meta["key"] != path.name:
-            raise DamagedError("they are another entry's")
-        return store
-    except DamagedError as damage:
-        log.warning("cached vectors in %s are damaged (%s): encoding again", path, damage)
-        caches.remove(path)
-        return None
 
 
 def _build(

@@ -90,11 +90,7 @@ def test_only_what_is_chosen_is_encoded_and_stored(tmp_path: Path) -> None:
     assert found.info.corpus.words == len(table) > 20
 
 
-def test_words_are_sampled(tmp_path: Path) -> None:
-    found = measured(tmp_path, corpus(), "words.max_contexts=6", "words.sample=7")
-    assert found.info.corpus.words == 7
-
-
+@pytest.mark.nightly
 def test_the_sample_is_fair_to_words_and_sentences() -> None:
     """Over seeds the mean cosine of a word's chosen occurrences is that of all, whole sentences are any sentences."""
     text, encoder = corpus(), Blend()

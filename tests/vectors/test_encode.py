@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import linecache
 import logging
 import os
@@ -12,7 +10,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Event, current_thread
@@ -262,8 +259,8 @@ def test_a_damaged_entry_is_encoded_again_with_one_warning(
     assert store.n_encoded > 0
     assert_holds(store, corpus())
     (warning,) = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-    assert "are damaged" in warning
-    assert warning.endswith("encoding again")
+    assert "is damaged" in warning
+    assert warning.endswith("encoding it again")
     assert open_store(corpus(), Counted(), cache=tmp_path).n_encoded == 0
 
 
@@ -273,7 +270,7 @@ def test_an_entry_in_the_place_of_another_is_encoded_again(tmp_path: Path, caplo
     shutil.rmtree(own)
     other.rename(own)
     assert_holds(open_store(corpus(), Counted(), cache=tmp_path), corpus())
-    assert "are damaged (they are another entry's): encoding again" in caplog.text
+    assert "is damaged (it is another's): encoding it again" in caplog.text
 
 
 def test_vectors_of_other_code_are_encoded_again_and_said(
@@ -324,18 +321,6 @@ def test_an_encoder_whose_code_was_edited_encodes_again(
     assert encoded == [True, False, True]
 
 
-def test_entries_of_the_first_format_are_encoded_again_and_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "ctxexp")
-    made = Corpus.of("c", [("a", "b"), ("c",)])
-    old = hashlib.blake2b(json.dumps([1, "counted", made.fingerprint]).encode(), digest_size=16).hexdigest()
-    (tmp_path / old).mkdir()
-    (tmp_path / old / "meta.json").write_text("{}")
-    assert_holds(open_store(made, Counted(), cache=tmp_path), made)
-    assert "were made by other code: encoding again" in caplog.text
-
-
 def test_an_edit_of_code_that_decides_vectors_changes_the_key(tmp_path: Path) -> None:
     package = tmp_path / "ctxexp"
     own = Path(ctxexp.__file__).parent
@@ -382,7 +367,7 @@ class Reusing(Counted):
 
 
 @pytest.mark.parametrize("together", [False, True])
-@pytest.mark.parametrize(("buffers", "step"), [(1, 0), (2, 0), (1, 1)])
+@pytest.mark.parametrize(("buffers", "step"), [(2, 0), (1, 1)])
 def test_views_of_a_buffer_that_is_used_again_are_refused(
     tmp_path: Path, buffers: int, step: int, together: bool
 ) -> None:
@@ -437,20 +422,6 @@ def test_a_window_is_read_while_the_previous_is_encoded(tmp_path: Path, monkeypa
     assert [path.name for path in (tmp_path / "b").iterdir()] == ["locks"]  # what was encoded is gone
 
 
-def test_a_transformer_reads_ahead_to_the_same_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests import tiny_models
-
-    made = corpus(60)
-    checkpoint = str(tiny_models.make("bert", tmp_path / "bert"))
-    whole = open_store(made, huggingface(checkpoint=checkpoint, device="cpu"), cache=tmp_path / "a")
-    monkeypatch.setattr(batched, "WINDOW", 9)
-    encoder = huggingface(checkpoint=checkpoint, device="cpu")
-    cut = open_store(made, encoder, cache=tmp_path / "b")
-    assert (cut.n_unknown_pieces, cut.n_pieces) == (whole.n_unknown_pieces, whole.n_pieces)
-    for i in range(len(made.sentences)):
-        np.testing.assert_allclose(rows(cut, i, whole.n_layers - 1), rows(whole, i, whole.n_layers - 1), atol=1e-5)
-
-
 def test_a_batch_is_written_while_the_next_is_encoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, waited = [Event() for _ in range(3)], []
 
@@ -468,22 +439,6 @@ def test_a_batch_is_written_while_the_next_is_encoded(tmp_path: Path, monkeypatc
     made = Corpus.of("c", [["a", "b"], ["c", "d"], ["e", "f"]])
     assert_holds(open_store(made, Telling("telling"), cache=tmp_path, batch_tokens=2), made)
     assert waited == [True] * 3
-
-
-def test_the_cache_is_bounded(tmp_path: Path) -> None:
-    size = open_store(corpus(), Counted("0"), cache=tmp_path).n_bytes
-    for i in range(1, 4):
-        time.sleep(0.02)
-        open_store(corpus(), Counted(str(i)), cache=tmp_path, limit_bytes=int(4.5 * size))
-    open_store(corpus(), Counted("0"), cache=tmp_path, limit_bytes=10 * size)  # used again
-    used = open_store(corpus(), Counted("4"), cache=tmp_path, limit_bytes=4 * size)
-    held = {e.encoder for e in caches.entries(tmp_path)}
-    assert {"0", "4"} <= held
-    assert "1" not in held
-    assert sum(e.n_bytes for e in caches.entries(tmp_path)) <= 4 * size
-    with pytest.raises(StoreError, match=r"but the cache in .* is limited to 1.0 kB; raise the limit"):
-        open_store(corpus(), Counted("5"), cache=tmp_path, limit_bytes=1000)
-    assert_holds(used, corpus())
 
 
 def wrong(**changes: object) -> Callable[[Sentence, EncodedSentence], EncodedSentence]:
