@@ -1,19 +1,5 @@
 """Every exception that ctxexp raises on purpose.
 
-CtxexpError
-├── ConfigError          an override or a config value is wrong
-│   └── UnknownName      a name that nothing registered, with its near matches
-├── DataError            a dataset file is missing or not in its format
-├── ModelError           a checkpoint is missing, unreadable or not of the expected shape
-├── EncodingError        an encoder broke its contract (units, shapes, NaN)
-├── TransformError       a transform broke its contract (shapes, NaN)
-├── MetricError          a metric broke its contract or was asked the impossible
-├── StoreError           the vector cache cannot be read or written
-├── DiskError            a file cannot be written: the disk is full, or the place can't be written to
-├── PluginError          a plugin could not be loaded or misbehaved
-├── ConformanceError     a check of `ctxexp.testing` failed; also an AssertionError
-└── TrackingError        MLflow refused or could not be reached; results are on disk
-
 The command line prints the message of these without a traceback: a user's mistake reads as a sentence.
 """
 

@@ -313,22 +313,15 @@ def encoder_version(model: Component) -> str:
     """The version of a plugin's encoder: the plugin's own and the arguments that aren't defaults, since its name may
     lack one and the vector cache would mix the encoders up. Empty for ctxexp's models; those of published plugins have
     tested names, which alone are their keys."""
-    source, defaults = model.offer.supplier, model.signature() or {}
+    source = model.offer.supplier
     if source is None:
         return ""
     version = f"{source.plugin if source.is_file else source.distribution} {source.version}"
     if publisher("model", model.name) == source.distribution:
         return version
-
-    def text(value: object) -> str:
-        return json.dumps(value, sort_keys=True, default=str)
-
-    decisive = [
-        f"{key}={text(value)}"
-        for key, value in sorted(model.arguments.items())
-        if key != "device" and not (key in defaults and text(value) == text(defaults[key][1]))
-    ]
-    return " ".join([version, *decisive])
+    decisive = {key: value for key, value in sorted(model.choices.items()) if key != "device"}
+    texts = (json.dumps(value, sort_keys=True, default=str) for value in decisive.values())
+    return " ".join([version, *(f"{key}={text}" for key, text in zip(decisive, texts, strict=True))])
 
 
 def sinks_of(parts: Mapping[str, Component]) -> Sinks:

@@ -229,6 +229,12 @@ class Component:
         """Type and default of each argument that the factory takes; None: it takes any."""
         return arguments(self.offer.factory)
 
+    @property
+    def choices(self) -> dict[str, Any]:
+        """The arguments that aren't the factory's defaults."""
+        defaults = {key: default for key, (_, default) in (self.signature() or {}).items()}
+        return {key: value for key, value in self.arguments.items() if key not in defaults or value != defaults[key]}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config(RunOptions):

@@ -193,15 +193,12 @@ def _chosen(document: Mapping[str, object], config: Config) -> dict[str, object]
     """The values less the options of parts that stand at their factory's default."""
     chosen = dict(document)
     for kind in {*CONFIG_KINDS} & {*document}:
-        parts = getattr(config, kind)
-        every = parts if kind in LISTS else {kind: parts}
+        parts = getattr(config, kind) if kind in LISTS else {kind: getattr(config, kind)}
         nodes = cast("dict[str, dict[str, object]]", document[kind] if kind in LISTS else document)
-        kept = {}
-        for label, part in every.items():
-            defaults = {name: default for name, (_, default) in (part.signature() or {}).items()}
-            kept[label] = {
-                k: v for k, v in nodes[label].items() if k == "name" or k not in defaults or defaults[k] != v
-            }
+        kept = {
+            label: {key: value for key, value in nodes[label].items() if key == "name" or key in part.choices}
+            for label, part in parts.items()
+        }
         chosen[kind] = kept if kind in LISTS else kept[kind]
     return chosen
 

@@ -59,9 +59,8 @@ def run_title(config: Config, control: Control) -> str:
 
 def _other_choices(config: Config) -> list[str]:
     """What else of the model isn't the default, as it is typed: `pooling=first`."""
-    defaults = {key: default for key, (_, default) in (config.model.signature() or {}).items()}
-    chosen = config.model.arguments.items()
-    return [f"{key}={value}" for key, value in chosen if key not in TOLD and key in defaults and value != defaults[key]]
+    chosen = config.model.choices if config.model.signature() else {}
+    return [f"{key}={value}" for key, value in chosen.items() if key not in TOLD]
 
 
 def run_info(config: Config, title: str, fit: FitInfo | None) -> RunInfo:
@@ -112,10 +111,7 @@ def transform_label(config: Config) -> str:
     """The transform with those of its arguments that differ from its factory's defaults: `none`, `drop_top (k=3)`. The
     device is left out, since it says nothing about the space."""
     part = config.transform
-    defaults = {key: default for key, (_type, default) in (part.signature() or {}).items()}
-    defaults["device"] = part.arguments.get("device")
-    arguments = {k: v for k, v in part.arguments.items() if not (k in defaults and defaults[k] == v)}
-    listed = ", ".join(f"{key}={value}" for key, value in arguments.items())
+    listed = ", ".join(f"{key}={value}" for key, value in part.choices.items() if key != "device")
     return f"{part.name} ({listed})" if listed else part.name
 
 

@@ -17,7 +17,6 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -285,7 +284,7 @@ def finished_by_label(store: Path | str, *, sweep: str | None = None) -> dict[st
     names = [
         (results.info.title or job.folder.parent.name, job.state.get("overrides", [])) for job, results in finished
     ]
-    return dict(unique_labels([*zip(labels(names), finished, strict=True)]))
+    return dict(zip(labels(names), finished, strict=True))
 
 
 def finished_on_disk(store: Path, key: str) -> Path | None:
@@ -378,18 +377,13 @@ def labels(jobs: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
     """A label for each job, no two alike: its name, and the overrides that tell it from its namesakes, as in
     `bert (seed 1)`."""
     names = [name or " ".join(overrides) or "job" for name, overrides in jobs]
-    unique_labels = []
+    told_apart: list[tuple[str, None]] = []
     for name, (_, overrides) in zip(names, jobs, strict=True):
         same = [set(o) for n, (_, o) in zip(names, jobs, strict=True) if n == name]
         common = set.intersection(*same) if len(same) > 1 else set(overrides)
         difference = ", ".join(_short_text(o) for o in overrides if o not in common)
-        unique_labels.append(f"{name} ({difference})" if difference else name)
-    counts: Counter[str] = Counter()
-    for i, label in enumerate(unique_labels):
-        counts[label] += 1
-        if counts[label] > 1:
-            unique_labels[i] = f"{label} ({counts[label]})"
-    return unique_labels
+        told_apart.append((f"{name} ({difference})" if difference else name, None))
+    return [label for label, _ in unique_labels(told_apart)]
 
 
 def _short_text(override: str) -> str:

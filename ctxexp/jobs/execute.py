@@ -92,14 +92,6 @@ class JobSpec:
     verbose: bool = False
 
 
-def print_error_once(error: str) -> None:
-    """Print an error on stderr, unless this command has printed it before."""
-    error = mask(error)
-    if error not in _command.printed:
-        _command.printed.add(error)
-        show(f"error: {error}", sys.stderr)
-
-
 def execute(read: Callable[[], JobSpec]) -> float | None:
     """Run the job that `read` gives; a failure is recorded (the run, status.json, one line on stderr), and the sweep
     goes on. The job's objective; None if there is none, or it is undefined: NaN ends Optuna's sweep."""
@@ -108,10 +100,11 @@ def execute(read: Callable[[], JobSpec]) -> float | None:
         return None if value is None or math.isnan(value) else value
     except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
         message = _command.failure = describe(error)
-        if isinstance(error, CtxexpError) or is_disk_full(error):
-            print_error_once(line(message))
-        else:
-            show(mask(message), sys.stderr)
+        is_bug = not (isinstance(error, CtxexpError) or is_disk_full(error))
+        text = mask(message if is_bug else f"error: {line(message)}")
+        if is_bug or text not in _command.printed:
+            show(text, sys.stderr)
+        _command.printed.add(text)
     return None
 
 

@@ -164,8 +164,10 @@ def sqlite_uri(path: Path) -> str:
     return f"sqlite:///{path.as_posix()}"
 
 
-def sqlite_path(uri: str) -> Path:
-    """The absolute file of a SQLite URI."""
+def sqlite_file(uri: str) -> Path | None:
+    """The absolute file of a store that is a SQLite file; None of any other."""
+    if not uri.startswith("sqlite"):
+        return None
     path = re.sub(r"^sqlite[^:]*:/{2,3}", "", uri)
     if not path or path.startswith(":memory:") or "?" in path:
         raise TrackingError(
@@ -173,11 +175,6 @@ def sqlite_path(uri: str) -> Path:
             "sqlite:////absolute/path.db"
         )
     return user_path(path).resolve()
-
-
-def sqlite_file(uri: str) -> Path | None:
-    """The file of a store that is a SQLite file; None of any other."""
-    return sqlite_path(uri) if uri.startswith("sqlite") else None
 
 
 def artifact_root(folder: Path) -> str:

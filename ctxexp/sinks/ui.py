@@ -124,14 +124,14 @@ def serve(
 @contextlib.contextmanager
 def _note_address(uri: str, address: str) -> Iterator[None]:
     """Note beside a SQLite store the address at which it is served, so that sweeps print links that work."""
-    if not uri.startswith("sqlite"):
+    if not (store := database.sqlite_file(uri)):
         yield
         return
-    write_file(address_file(uri), address)
+    write_file(address_file(store), address)
     try:
         yield
     finally:
-        address_file(uri).unlink(missing_ok=True)
+        address_file(store).unlink(missing_ok=True)
 
 
 def free_port(port: int) -> int:

@@ -46,7 +46,7 @@ from ctxexp.results.frame import keys_beside, main_statistics, may_be_main, mix_
 from ctxexp.results.run_info import CorpusInfo, RunInfo
 from ctxexp.results.values import LAYER, Key
 from ctxexp.sinks import Run, SweepReport
-from ctxexp.sinks.database import BUNDLE, KEY, KIND, SWEEP, insert, lock, sqlite_file, sqlite_path, version_of
+from ctxexp.sinks.database import BUNDLE, KEY, KIND, SWEEP, insert, lock, sqlite_file, version_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -442,17 +442,17 @@ def base(uri: str) -> str:
     return redact(uri).rstrip("/") if uri.startswith("http") else ui_address(uri) or "http://127.0.0.1:5000"
 
 
-def address_file(uri: str) -> Path:
-    """The file in which `ctxexp ui` notes the address at which it serves a SQLite store."""
-    return sqlite_path(uri).with_suffix(".ui")
+def address_file(store: Path) -> Path:
+    """The file in which `ctxexp ui` notes the address at which it serves this SQLite store."""
+    return store.with_suffix(".ui")
 
 
 def ui_address(uri: str) -> str | None:
     """The address at which a UI serves this local store now; None if none answers."""
-    if not uri.startswith("sqlite"):
+    if not (store := sqlite_file(uri)):
         return None
     try:
-        address = address_file(uri).read_text(encoding="utf-8")
+        address = address_file(store).read_text(encoding="utf-8")
         socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=1).close()
     except (OSError, ValueError, OverflowError):
         return None

@@ -18,7 +18,7 @@ from tests.made import results_with, told
 def config(**model: str | None) -> Any:
     """The default config with these arguments of bert; options_file and weight_file are elmo's."""
     whole = composed()
-    return replace(whole, model=replace(whole.model, name="bert", arguments=model))
+    return replace(whole, model=replace(whole.model, arguments=model))
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ def test_labels_are_names_and_what_tells_namesakes_apart() -> None:
     assert labels(jobs) == ["bert (sts_b, b)", "bert (polysemy, a, b)"]
     jobs = [("bert", [f"sentence.pooling={which}", "model.pooling=first"]) for which in ("mean", "cls")]
     assert labels(jobs) == ["bert (sentence pooling mean)", "bert (sentence pooling cls)"]
-    assert labels([("bert", []), ("bert", []), ("", ["model=x"])]) == ["bert", "bert (2)", "model=x"]
+    assert labels([("bert", []), ("bert", []), ("", ["model=x"])]) == ["bert", "bert #2", "model=x"]
 
 
 def test_a_runs_name_tells_what_its_title_does_not() -> None:

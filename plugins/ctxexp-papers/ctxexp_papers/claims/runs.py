@@ -30,8 +30,8 @@ def in_mlflow(uri: str, experiment: str) -> Iterator[LinkedResults]:
     from ctxexp.sinks.views import run_link
 
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # one bar per file
-    if uri.startswith("sqlite") and not database.sqlite_path(uri).exists():
-        raise TrackingError(f"no tracking store at {database.sqlite_path(uri)} (uri=)")
+    if (path := database.sqlite_file(uri)) and not path.exists():
+        raise TrackingError(f"no tracking store at {path} (uri=)")
     client = database.client(uri)
     query = f"attributes.status = 'FINISHED' AND tags.`{KIND}` = 'job' AND tags.`{LOGGED}` = 'true'"
     with tracking_errors(f"cannot read the runs of {redact(uri)}"):
