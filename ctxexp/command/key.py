@@ -59,8 +59,8 @@ def run_title(config: Config, control: Control) -> str:
 
 def _other_choices(config: Config) -> list[str]:
     """What else of the model isn't the default, as it is typed: `pooling=first`."""
-    chosen = config.model.choices if config.model.signature() else {}
-    return [f"{key}={value}" for key, value in chosen.items() if key not in TOLD]
+    own = {*(config.model.signature() or {})} - {*TOLD}
+    return [f"{key}={value}" for key, value in config.model.choices.items() if key in own]
 
 
 def run_info(config: Config, title: str, fit: FitInfo | None) -> RunInfo:
