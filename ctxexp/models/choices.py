@@ -330,13 +330,6 @@ def _no_cuda() -> str:
     return ""
 
 
-def resolve_dtype(dtype: Dtype = "float32") -> torch.dtype:
-    """The torch dtype that a model computes in; vectors are stored as float32, those of a half type as float16."""
-    import torch
-
-    return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[dtype]
-
-
 class LazyEncoder(Encoder):
     """An encoder known by its description; `load` builds the encoder itself, once, when anything else is needed."""
 

@@ -55,7 +55,7 @@ def huggingface(
 def checkpoint_encoder(
     checkpoint: Checkpoint, options: TransformerOptions, *, used: str = "", **choices: Any
 ) -> Encoder:
-    """The encoder of the checkpoint's files, loaded when it must encode; `choices` as `from_files` takes them, `used`
+    """The encoder of the checkpoint's files, loaded when it must encode; `choices` as `loading.load` takes them, `used`
     a setting of sentence-transformers that the caller sees to, so that it isn't called unused.
 
     A plugin with a checkpoint of its own calls this in a factory that is decorated with
@@ -69,8 +69,10 @@ def checkpoint_encoder(
     """
 
     def load() -> Encoder:
+        from ctxexp.models.transformer import loading  # with torch
+        from ctxexp.models.transformer.encoder import TransformerEncoder
 
-        return from_files(checkpoint, options, **choices)
+        return TransformerEncoder(checkpoint, options, loading.load(checkpoint, options, **choices))
 
     if not checkpoint.is_gguf and choices.get("untrained") is None:
         account([unused_files(checkpoint, used=used)], options.unused, checkpoint.source)
@@ -193,22 +195,6 @@ def _parts(model: Any, tokenizer: Any) -> tuple[PreTrainedModel, PreTrainedToken
             "ctxexp.from_transformers(model, tokenizer)"
         )
     return network, tokenizer
-
-
-def from_files(
-    checkpoint: Checkpoint,
-    options: TransformerOptions,
-    *,
-    trust_remote_code: bool = False,
-    untrained: int | None = None,
-    expect: str | None = None,
-) -> TransformerEncoder:
-    """The encoder of a checkpoint; `untrained` and `expect` as `load` takes them."""
-    from ctxexp.models.transformer.encoder import TransformerEncoder  # with torch
-    from ctxexp.models.transformer.loading import load
-
-    loaded = load(checkpoint, options, trust_remote_code=trust_remote_code, untrained=untrained, expect=expect)
-    return TransformerEncoder(checkpoint, options, loaded)
 
 
 def from_memory(

@@ -105,10 +105,10 @@ def test_a_map_that_does_not_fit_is_refused(
 ) -> None:
     from transformers import AutoModel
 
-    from ctxexp.models.transformer.facts import block_points
+    from ctxexp.models.transformer.facts import BlockPoints
 
     model: nn.Module = AutoModel.from_pretrained(folder("gpt2")).eval()
     monkeypatch.setitem(FAMILIES, "gpt2", wrong)
     with pytest.raises(CtxexpError, match=re.escape(message)) as raised:
-        block_points(model, "mlp", "mine")  # type: ignore[arg-type]
+        BlockPoints(model, "mlp", "mine")  # type: ignore[arg-type]
     assert isinstance(raised.value, ModelError)

@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,23 +13,18 @@ import torch
 
 from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError
-from ctxexp.models import Checkpoint, TransformerOptions
-from ctxexp.models.huggingface import from_files
 from ctxexp.models.transformer.encoder import TransformerSentences
 from ctxexp.testing.encoders import check_sentences
 from ctxexp.testing.report import Breach
 from ctxexp.vectors.encoding import open_store
 from ctxexp.vectors.stores import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view
+from tests.tiny_models import encoder
 
 Folder = Callable[[str], Path]
 TEXTS = [
     "The quick brown fox , jumps", "unbelievable", "money in the bank", "the dog , running", "a", "happiest 1234 x"
 ]  # fmt: skip
 SENTENCES = tuple(Sentence.of(text.split()) for text in TEXTS)
-
-
-def encoder(folder: Path, **choices: object) -> Any:
-    return from_files(Checkpoint.of(str(folder)), TransformerOptions(device="cpu", **choices))  # type: ignore[arg-type]
 
 
 def hidden(folder: Path, text: str, limit: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -28,7 +28,7 @@ from torch.nn import functional
 
 from ctxexp.dataset import Sentence
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
-from ctxexp.models.choices import Dtype, layer_selection, resolve_device, resolve_dtype
+from ctxexp.models.choices import Dtype, layer_selection, resolve_device
 from ctxexp.models.elmo.files import ElmoOptions, read_weights, write_options, write_weights
 
 BEGIN, END = "<S>", "</S>"  # the words that stand for the sentence markers, as in the original
@@ -356,7 +356,7 @@ class ElmoEncoder(Encoder):
         self.options, self.sequential, self.slots, self.dtype = options, state == "carry", slots, dtype
         self.n_layers, self.dim = options.n_layers + 1, 2 * options.projection
         self.layers = layer_selection(layers, self.n_layers, source)
-        self._type, self._device = resolve_dtype(dtype), resolve_device(device)
+        self._type, self._device = getattr(torch, dtype), resolve_device(device)
         self._out = torch.float32 if dtype == "float32" else torch.float16
         with torch.device("meta"):
             self.network = ElmoNetwork(options)

@@ -1,5 +1,5 @@
 """A transformer as an `Encoder`: vectors of words from every layer, and its view of whole sentences, of which one
-pass gives every pooling of every layer.
+pass gives every pooling of every layer; its embedding tables, the input matrix and that of its language-model head.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder, TokenStates
 from ctxexp.models.choices import TransformerOptions, layer_selection
 from ctxexp.models.transformer import Checkpoint, label_of, weight_files
 from ctxexp.models.transformer.facts import (
+    BlockPoints,
     ForwardPass,
-    block_points,
     caught,
     model_facts,
     model_kind,
@@ -79,7 +79,9 @@ class TransformerEncoder(Encoder):
         self._waiting = PieceCache(self._read)
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
         self._shared: dict[tuple[object, bytes], tuple[list[torch.Tensor], torch.Tensor | None]] | None = None
-        self._points = block_points(self.model, options.point, checkpoint.source)
+        self._points = None  # of the residual stream, which every model gives by itself
+        if options.point != "residual":
+            self._points = BlockPoints(self.model, options.point, checkpoint.source)
         self.layers = layer_selection(options.layers, self.n_layers, checkpoint.source, options.point)
         if not facts.is_static and 0 in self.layer_numbers:
             raise ConfigError(

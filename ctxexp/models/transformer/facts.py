@@ -391,8 +391,3 @@ class BlockPoints:
                     f"{self._where}: in block {number} residual + attention + mlp isn't the next residual, so its "
                     "parts are others than its family's; model.point=residual reads it"
                 )
-
-
-def block_points(model: PreTrainedModel, point: Point, source: str) -> BlockPoints | None:
-    """The points inside a model's blocks; None for the residual stream, which every model gives by itself."""
-    return None if point == "residual" else BlockPoints(model, point, source)

@@ -20,7 +20,7 @@ from torch import nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from ctxexp.errors import ConfigError, ModelError, error_text, line, plugin_call, short
-from ctxexp.models.choices import TransformerOptions, resolve_device, resolve_dtype
+from ctxexp.models.choices import TransformerOptions, resolve_device
 from ctxexp.models.transformer import Checkpoint, weight_files
 from ctxexp.models.transformer.facts import model_kind, table_rows
 from ctxexp.models.transformer.gguf import GgufHeader, isolated_file, language_model
@@ -69,7 +69,7 @@ def load(
     """
     from transformers import AutoConfig
 
-    device, dtype = resolve_device(options.device), resolve_dtype(options.dtype)
+    device, dtype = resolve_device(options.device), getattr(torch, options.dtype)
     folder, source = checkpoint.folder, checkpoint.source
 
     def failure(error: BaseException) -> str:
