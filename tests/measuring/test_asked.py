@@ -11,13 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from ctxexp import Baseline, Block, GroupMean, Metric, Occurrences
+from ctxexp import Baseline, GroupMean, Metric, Occurrences
 from ctxexp.errors import MetricError
-from ctxexp.groups import WordReader
 from ctxexp.measuring import baseline_levels, build
 from ctxexp.results import Key
 from tests.engine import measure, small, world
-from tests.shipped import OnePerSentence, SelfSimilarity, WordNorm
+from tests.shipped import OnePerSentence
 
 
 class Listening(GroupMean):
@@ -55,39 +54,6 @@ def test_what_rows_move_is_asked_for_resamples_alone() -> None:
         if bootstrap:
             for statistic in ("raw", "adjusted"):
                 assert np.isfinite(results.replicates[Key("m", statistic)]).all()
-
-
-class Scoring(Listening):
-    """Counts how often it is asked for scores."""
-
-    def score(self, x: np.ndarray) -> np.ndarray:
-        self.asked.append(len(x))
-        return super().score(x)
-
-
-def test_a_baseline_asks_those_alone_that_name_it() -> None:
-    store, occurrences, _ = world((1.0,))
-    alone: list[int] = []
-    beside: list[int] = []
-    other = partial(SelfSimilarity, baselines=("size_matched",))
-    measure(store, occurrences, {"m": partial(Scoring, alone)}, bootstrap=0)
-    measure(store, occurrences, {"m": partial(Scoring, beside), "other": other}, bootstrap=0)
-    assert alone == beside
-
-
-def test_groups_that_no_metric_gets_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[str] = []
-    blocks = WordReader.blocks
-
-    def heard(self: WordReader, kind: str) -> Iterator[Block]:
-        read.append(kind)
-        return blocks(self, kind)
-
-    monkeypatch.setattr(WordReader, "blocks", heard)
-    store, occurrences, _ = world((1.0,))
-    metrics = {"words": partial(Listening, []), "sentences": partial(OfSentences, []), "lengths": WordNorm}
-    measure(store, occurrences, metrics, bootstrap=0)
-    assert read == ["word", "sentence"]  # whose rows are the occurrences, one by one
 
 
 class Fails(Listening):

@@ -35,10 +35,6 @@ def test_each_row_of_a_block_is_a_group() -> None:
 PAIRS = Pairs(np.array([0.5, 4.0]), [("a", "b"), ("c", "d")])
 
 
-def test_a_group_of_pairs_gives_its_pairs() -> None:
-    assert Group("x", np.zeros((2, 2, 5)), pairs=PAIRS).gold_pairs() is PAIRS
-
-
 @pytest.mark.parametrize(
     ("group", "message"),
     [

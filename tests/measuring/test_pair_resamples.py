@@ -14,7 +14,6 @@ STAR = np.array([[0, i] for i in range(1, 6)] + [[8, 9]])
 
 
 def test_pairs_that_share_a_sentence_are_one_group() -> None:
-    assert pair_groups(CHAIN).tolist() == [0, 0, 1, 2, 1, 3, 4] or len(set(pair_groups(CHAIN)[[0, 1]])) == 1
     group = pair_groups(CHAIN)
     assert group[0] == group[1]
     assert group[2] == group[4]
@@ -105,9 +104,3 @@ def test_the_spread_is_true_for_sentences_in_many_pairs(hard: float, rel: float)
 
 def test_without_replicates_there_are_no_statistics() -> None:
     assert replicates_of([APART], 0, np.random.default_rng(0), lambda counts: {"n": counts.sum(axis=1)}) == {}
-
-
-def test_a_spread_stays_where_resampled_pairs_have_none() -> None:
-    wide, nan = np.array([0.1, 0.4, 0.7]), np.nan
-    np.testing.assert_array_equal(_narrowed(wide, np.array([0.5, nan, nan])), wide)
-    np.testing.assert_array_equal(_narrowed(np.array([0.1, nan, nan]), wide), [0.1, nan, nan])

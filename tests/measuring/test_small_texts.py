@@ -54,21 +54,6 @@ def test_without_frequent_words_no_level_is_computed() -> None:
         assert np.isnan(results.by_key[Key("self_similarity", statistic)].value).all()
 
 
-@pytest.mark.parametrize("influence", [True, False])
-def test_a_measures_own_level_knows_what_moves_it(influence: bool) -> None:
-    """Where it is asked for: with it an adjusted curve's interval is that of a difference, not of the raw curve."""
-    store, occurrences, _ = world()
-    metric = SelfSimilarity()
-    baselines = BaselineLevels(occurrences, SizeMatched(), builtin_baseline, {"s": metric}, {"s": None}, seed=0)
-    for layer in store.layers:
-        reader = reader_of(layer, occurrences, block_bytes=1 << 20)
-        baselines.observe_layer(reader, {"s": metric}, influence=influence)
-    assert set(baselines.of_groups["s"]) == {""}
-    curve = baselines.values("s", ScoredGroups(np.zeros((len(occurrences.by_word), 2))))[""].curve
-    assert np.isfinite(curve.value).all()
-    assert bool(curve.influence.any()) == influence
-
-
 def test_a_size_matched_curve_weighs_the_groups_that_have_scores() -> None:
     store, occurrences, _ = world()
     metric = SelfSimilarity()
@@ -124,12 +109,6 @@ def test_sentences_of_one_word_are_said(texts: list[list[str]], idle: bool, capl
     store, occurrences = small(*texts)
     measure(store, occurrences, {"i": IntraSentenceSimilarity}, Uniform(size=2), bootstrap=0)
     assert bool(caplog.records) == idle
-
-
-def test_a_long_word_is_cut_where_it_is_too_rare(caplog: pytest.LogCaptureFixture) -> None:
-    store, occurrences = small(["a" * 40 + "b", "c"], ["a" * 40 + "b", "d"], min_contexts=3)
-    measure(store, occurrences, {"s": SelfSimilarity}, bootstrap=0)
-    assert f"the most frequent, '{'a' * 40}', has 2" in caplog.text
 
 
 class OfMany(GroupMean):
