@@ -55,7 +55,7 @@ def commands() -> list[tuple[Path, str]]:
 
 def figures(page: Path, block: str) -> list[str]:
     """The pictures of the gallery that stand between the block and the next."""
-    shown = page.read_text(encoding="utf-8").partition(block)[2].partition("```bash")[0]
+    shown = page.read_text(encoding="utf-8").partition(f"{block}```")[2].partition("```")[0]
     return [Path(name).name for name in re.findall(r"\]\((pictures/.*?\.png)\)", shown)]
 
 

@@ -22,9 +22,11 @@ KNOWN_MODEL = ["sentence-transformers/all-MiniLM-L6-v2", "metric=self_similarity
 
 def scenes() -> dict[str, list[Path]]:
     """Each command of the gallery with the pictures that stand between it and the next."""
-    parts = re.split(r"^```bash\n(.*?)^```$", (DOCS / "gallery.md").read_text(), flags=re.MULTILINE | re.DOTALL)[1:]
+    parts = re.split(r"^```(?:ba)?sh\n(.*?)^```$", (DOCS / "gallery.md").read_text(), flags=re.MULTILINE | re.DOTALL)[
+        1:
+    ]
     pictures = [re.findall(r"\]\((pictures/.*?\.png)\)", text) for text in parts[1::2]]
-    return {command: [Path(at) for at in found] for command, found in zip(parts[::2], pictures, strict=True)}
+    return {command: [Path(at) for at in found] for command, found in zip(parts[::2], pictures, strict=True) if found}
 
 
 def gallery() -> None:
