@@ -31,7 +31,7 @@ from typing import IO, Any, cast
 import regex
 
 from ctxexp.dataset import Sentence
-from ctxexp.errors import ConfigError, DataError, UnknownName, error_text, short, suggestions
+from ctxexp.errors import ConfigError, DataError, UnknownName, error_text, short
 from ctxexp.files import no_device
 
 COLUMNS = ("text", "sentence")  # the first of them that a table has is read, unless a column is named
@@ -77,9 +77,7 @@ def choose_column(names: Iterable[object], column: str | None, where: object) ->
     if columns.count(chosen) == 1:
         return chosen
     there = ", ".join(map(repr, columns[:20])) + (", ..." if len(columns) > 20 else "")
-    close = suggestions(column or "", columns)
-    guess = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-    guess = guess if column else "; say which holds the texts: column= (dataset.column=)"
+    guess = "" if column else "; say which holds the texts: column= (dataset.column=)"
     separator = next((sep for sep in ";|\t" if any(sep in name for name in columns)), "")
     parted = f"; cells are parted by commas in .csv and by tabs in .tsv, not by {separator!r}" if separator else ""
     twice = " once" if chosen in columns else ""
