@@ -114,18 +114,15 @@ def write_report(
         places=AT,
         star=MARKED if any(panel["marked"] for chart in data["charts"] for panel in chart["panels"]) else "",
         explained=wording.SHARE_OF_ROOM,
-        pictures={path.stem: _embedded(path) for path in pictures if path.suffix == ".svg"},
+        pictures={
+            path.stem: base64.b64encode(path.read_bytes()).decode() for path in pictures if path.suffix == ".svg"
+        },
         tables={"measures": _measures_table(runs), "runs": _runs_table(runs)},
         links=[(label, url) for label, url in (links or {}).items() if url.startswith(("http://", "https://"))],
         data=text.replace("<", "\\u003c"),
         plotly=base64.b64encode(PLOTLY.read_bytes()).decode(),
     )
     return write_file(path, page)
-
-
-def _embedded(path: Path) -> str:
-    """The picture as a data URL."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> dict[str, Any]:

@@ -398,22 +398,15 @@ def _scores(results: Results, layers: Sequence[int]) -> dict[str, pd.DataFrame]:
     for label in results.tables:
         if results.info.definition_name(label) == "self_similarity" and f"{label}_errors" in results.tables:
             errors = results.tables[f"{label}_errors"]
-            if "listed_factor" in errors:  # not in runs of versions before it
-                frames["half"] = _by_layer(errors, "error", layers).mul(
-                    errors.set_index("word")["listed_factor"], axis=0
-                )
+            factor = errors.set_index("word")["listed_factor"]
+            frames["half"] = _by_layer(errors, "error", layers).mul(factor, axis=0)
     return frames
 
 
-def _constant_words(results: Results) -> set[str]:
-    """The words that a causal model only ever sees with nothing to their left."""
-    tables = _tables(results, "self_similarity")
-    return {word for t in tables if "constant" in t for word in t["word"][t["constant"].astype(bool)]}
-
-
 def _constant(results: Results, words: Sequence[str]) -> list[int]:
-    """The numbers of these words that are constant by construction."""
-    constant_words = _constant_words(results)
+    """The numbers of the words that a causal model only ever sees with nothing to their left."""
+    tables = _tables(results, "self_similarity")
+    constant_words = {word for t in tables if "constant" in t for word in t["word"][t["constant"].astype(bool)]}
     return [i for i, word in enumerate(words) if word in constant_words]
 
 
@@ -432,8 +425,7 @@ def _explorer_words(
     ends = (word for by_layer in listed for some in by_layer.values() for word in some)
     words = dict.fromkeys([*(word for table in maps for word in table["word"]), *ends])
     every = [score["adjusted"] for score in scores if "adjusted" in score]
-    rest = [word for frame in every for word in frame.index if word not in words]
-    rest = list(dict.fromkeys(rest))
+    rest = list(dict.fromkeys(word for frame in every for word in frame.index if word not in words))
     room = min(len(rest), max(0, most - len(words)))
     return [*words, *(rest[i] for i in np.linspace(0, len(rest) - 1, room).round().astype(int).tolist())]
 
