@@ -6,15 +6,13 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, ClassVar, TypeVar
 
 from ctxexp.errors import ConfigError, CtxexpError
-from ctxexp.files.process import defer_signals, process_identity
+from ctxexp.files.process import defer_signals, process_identity, watch_parent
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -117,13 +115,7 @@ class Local(Engine):
 def _begin(work: bytes, parent: int) -> None:
     """Let this worker end with its parent, whatever ends that; Ctrl-C in a terminal is the driver's to hear."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, name="watch parent", daemon=True).start()
+    watch_parent(parent)
     _own["work"] = work
 
 

@@ -233,8 +233,7 @@ def _explain(text: str, overrides: Sequence[str]) -> str:
         keys = flatten_keys(plain_values(compose("ctxexp", overrides=group_choices), resolve=False))
         siblings = [k.rpartition(".")[2] for k in keys if k.rpartition(".")[0] == place]
         close = [SYNONYMS[key]] if key in SYNONYMS else []
-        close = close or [k for k in keys if k.rpartition(".")[2] == last and k != "experiment"][:2]
-        close = close or [f"{place}.{k}".lstrip(".") for k in suggestions(last, siblings)] or suggestions(key, keys)
+        close = close or [k for k in keys if k.rpartition(".")[2] == last][:2] or suggestions(key, keys)
         hint = "; did you mean " + " or ".join(map(repr, close)) + "?" if close else "."
         return f"no config key {short(key)}{hint} ({place or 'top level'}: {', '.join(siblings) or 'no such place'})"
     if match := re.search(r"Could not (?:find|load) '([^']+)'", text):

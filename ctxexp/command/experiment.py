@@ -71,10 +71,6 @@ def _parse_flags(argv: list[str]) -> Namespace:
     that can't be combined."""
 
     def refuse(message: str) -> NoReturn:
-        for word in argv:  # it quotes whatever follows an unknown flag; which values are secret isn't known yet
-            key, equals, _ = word.partition("=")
-            if equals:
-                message = message.replace(word, f"{key}=...").replace(repr(word)[1:-1], f"{key}=...")
         names = [re.sub("^-+|=.*", "", word).replace("-", "_") for word in argv if word.startswith("-")]
         keys = [*GROUPS, "text", *(key.name for key in config_keys())]
         close = [f"; did you mean {key}=...?" for name in names for key in suggestions(name, keys)]

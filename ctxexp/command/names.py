@@ -349,7 +349,10 @@ def option_keys(group: str, name: str) -> Iterator[ConfigKey]:
     """The option's keys under their full names (`metric.sts.similarity`), from its file or else its signature."""
     text, offer = option_text(group, name), _offer(group, name)
     signature = (arguments(offer.factory) if offer and not offer.problem else None) or {}
-    keys = list(keys_of(text)) or [ConfigKey(key, _default(default), "") for key, (_, default) in signature.items()]
+    keys = list(keys_of(text)) or [
+        ConfigKey(key, "???" if default is inspect.Parameter.empty else value_text(default), "")
+        for key, (_, default) in signature.items()
+    ]
     package = re.match("# @package (.*)", text)
     place = package[1].replace("_global_", "") if package else f"{group}.{name}" if group in LISTS else group
     for key in keys:
@@ -379,10 +382,6 @@ def _offer(group: str, name: str) -> Offer | None:
     """The offer under the name that the option's file gives, or under the option's own; None if there is none."""
     named = {key.name: key.value for key in keys_of(option_text(group, name))}
     return registry().offers.get((group, named.get("name", name)))
-
-
-def _default(default: object) -> str:
-    return "???" if default is inspect.Parameter.empty else value_text(default)
 
 
 def _sentence(offer: Offer, key: str) -> str:

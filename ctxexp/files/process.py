@@ -9,7 +9,6 @@ import contextlib
 import functools
 import getpass
 import json
-import multiprocessing
 import os
 import platform
 import re
@@ -197,14 +196,12 @@ def defer_signals() -> Iterator[None]:
             signal.raise_signal(heard[0])
 
 
-def watch_parent() -> None:
+def watch_parent(parent: int) -> None:
     """Start a thread that ends this worker once the process that started it is gone; its job's status is then
     KILLED."""
-    parent = multiprocessing.parent_process()  # not os.getppid(): the parent may be gone by now
-    assert parent is not None, "joblib's workers know theirs"
 
     def watch() -> None:
-        while os.getppid() == parent.pid:
+        while os.getppid() == parent:
             time.sleep(1)
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(20)
@@ -219,7 +216,8 @@ def watch_parent_in_workers() -> None:
 
     class Workers(LokyBackend):  # type: ignore[misc]
         def configure(self, *args: object, **kwargs: object) -> int:
-            return int(super().configure(*args, **{"initializer": watch_parent, **kwargs}))
+            own = {"initializer": watch_parent, "initargs": (os.getpid(),)}
+            return int(super().configure(*args, **{**own, **kwargs}))
 
     register_parallel_backend("loky", Workers)
 
