@@ -66,7 +66,7 @@ COMMAND = [
     ("sead=3", "no config key 'sead'; did you mean 'seed'?"),
     ("+extra=1", "no config key 'extra'"),
     ("model.poolng=first", "no config key 'model.poolng'; did you mean 'model.pooling'"),
-    ("transform=whitening transform.shrink=1", "did you mean 'transform.shrinkage' or 'transform.k'? (transform: name, k"),
+    ("transform=whitening transform.shrink=1", "did you mean 'transform.shrinkage' or 'transform.k'?"),
     ("hydra.rundir=x", "no config key 'hydra.rundir'"),
     ("hydra.job.chdir=true", "runs stay in the folder where the command was typed"),
     ("hydra.mode=MULTIRUN", "hydra.mode=MULTIRUN: a sweep needs -m"),
