@@ -45,13 +45,24 @@ def splitmix64(x: np.ndarray) -> np.ndarray:
     return x
 
 
-class Limits(NamedTuple):
-    """The size of a sample, and its seed."""
+@dataclass(frozen=True, kw_only=True)
+class BoundOptions:
+    """Limits on how much of a text is measured: a random sample of the occurrences of each word, and a random sample of
+    sentences, which are measured in full. The corpus holds the sentences of both.
 
-    contexts: int  # occurrences of a word
-    sentences: int  # that are measured in full
-    seed: int
-    words: int = MOST_WORDS
+    `max_contexts`: occurrences of a word at most. `max_sentences`: sentences that are measured in full, at most.
+    `min_contexts`: distinct sentences that a word needs to be measured. `form`: gives the word that a unit counts for,
+    None if it isn't measured. `sample`: number of words that are measured, at random; None: all. `followed`: distinct
+    words of which occurrences are kept meanwhile, at most.
+    """
+
+    max_contexts: int
+    max_sentences: int
+    min_contexts: int
+    form: Callable[[str], str | None]
+    sample: int | None = None
+    seed: int = 0
+    followed: int = MOST_WORDS
 
 
 class SketchSample(NamedTuple):
@@ -64,17 +75,17 @@ class SketchSample(NamedTuple):
 
 
 class ContextSketch:
-    """Of every measured word the `contexts` occurrences of smallest hash of (seed, word, sentence, place), and the
-    `sentences` of smallest hash of (seed, sentence): simple random samples without replacement, whatever the order.
+    """Of every measured word the `max_contexts` occurrences of smallest hash of (seed, word, sentence, place), and the
+    `max_sentences` of smallest hash of (seed, sentence): simple random samples without replacement, whatever the order.
 
     Equal sentences have equal hashes, so that copies count once and none is remembered. Memory grows with the words:
-    at most `limits.words` distinct ones are followed, those of smallest hash of (seed, word), each as if it were alone.
+    at most `followed` distinct ones are followed, those of smallest hash of (seed, word), each as if it were alone.
     `form` gives the word that a unit counts for, None where it isn't measured. Sketches of a text's parts, merged in
     any order, are the sketch of the text.
     """
 
-    def __init__(self, limits: Limits, form: Callable[[str], str | None]) -> None:
-        self.limits, self.form = limits, form
+    def __init__(self, bounds: BoundOptions) -> None:
+        self.bounds = bounds
         self.forms: list[str] = []
         self.codes = _Codes(self)
         self.hashes = np.empty(0, np.uint64)  # (n_forms,)
@@ -117,7 +128,7 @@ class ContextSketch:
         )
         low = hashed <= self.bound[code]
         self._append(code[low], hashed[low], sentence[low], position[low])
-        if len(self.codes) > 2 * self.limits.words:  # of words that aren't followed, say
+        if len(self.codes) > 2 * self.bounds.followed:  # of words that aren't followed, say
             self.codes = _Codes(self)
         if len(self.code) > 2 * self.n_thinned + 4 * CHUNK_WORDS:
             self.settle()
@@ -141,9 +152,9 @@ class ContextSketch:
         return self
 
     def settle(self) -> None:
-        """Keep the `limits.contexts` smallest hashes of each word; drop duplicates and words beyond `limits.words`."""
+        """Keep the `max_contexts` smallest hashes of each word; drop duplicates and words beyond `followed`."""
         self.flush()
-        if len(self.forms) > self.limits.words or (self.hashes > np.uint64(self.most)).any():
+        if len(self.forms) > self.bounds.followed or (self.hashes > np.uint64(self.most)).any():
             self._forget()
         order = np.lexsort((self.hash, self.code))
         code, hashed = self.code[order], self.hash[order]
@@ -151,15 +162,15 @@ class ContextSketch:
         new[1:] = (code[1:] != code[:-1]) | (hashed[1:] != hashed[:-1])
         order, code = order[new], code[new]
         rank = np.arange(len(code)) - np.searchsorted(code, code)
-        is_smallest = rank < self.limits.contexts
-        last = rank == self.limits.contexts - 1
+        is_smallest = rank < self.bounds.max_contexts
+        last = rank == self.bounds.max_contexts - 1
         order = order[is_smallest]
         self.bound[code[last]] = self.hash[order[last[is_smallest]]]
         self.code, self.hash = self.code[order], self.hash[order]
         self.sentence, self.position = self.sentence[order], self.position[order]
         self.n_thinned = len(order)
 
-    def sample(self, *, min_contexts: int, sample: int | None) -> SketchSample:
+    def sample(self) -> SketchSample:
         """The occurrences to measure: of words in at least `min_contexts` distinct sentences the `sample` words of
         smallest hash (None: all). Without any such word, those of the word in most sentences, for the error message."""
         self.settle()
@@ -168,11 +179,11 @@ class ContextSketch:
         new = np.ones(len(code), bool)
         new[1:] = (code[1:] != code[:-1]) | (sentence[1:] != sentence[:-1])
         contexts = np.bincount(code[new], minlength=len(self.forms))
-        enough = np.flatnonzero(contexts >= min_contexts)
+        enough = np.flatnonzero(contexts >= self.bounds.min_contexts)
         if not len(enough):
             enough = np.lexsort((self.hashes, -contexts))[:1]
-        elif sample is not None:
-            enough = enough[np.argsort(self.hashes[enough], kind="stable")][:sample]
+        elif self.bounds.sample is not None:
+            enough = enough[np.argsort(self.hashes[enough], kind="stable")][: self.bounds.sample]
         in_sample = np.isin(self.code, enough)
         counts = {self.forms[i]: int(self.counts[i]) for i in enough.tolist()}
         return SketchSample(self.sentence[in_sample], self.position[in_sample], self.sentence_sample, counts)
@@ -188,16 +199,16 @@ class ContextSketch:
 
     def _keep_sentences(self, sentences: np.ndarray) -> None:
         every = np.union1d(self.sentence_sample, sentences)
-        if len(every) > self.limits.sentences:
-            seeded = splitmix64(every ^ np.uint64(digest("sentence", self.limits.seed)))
-            every = every[np.argsort(seeded, kind="stable")[: self.limits.sentences]]
+        if len(every) > self.bounds.max_sentences:
+            seeded = splitmix64(every ^ np.uint64(digest("sentence", self.bounds.seed)))
+            every = every[np.argsort(seeded, kind="stable")[: self.bounds.max_sentences]]
         self.sentence_sample = every
 
     def _know(self) -> None:
         """Make room for the words that are new."""
         new = self.forms[len(self.hashes) :]
         if new:
-            hashes = np.array([digest(form, self.limits.seed) for form in new], np.uint64)
+            hashes = np.array([digest(form, self.bounds.seed) for form in new], np.uint64)
             self.hashes = np.concatenate([self.hashes, hashes])
             self.bound = np.concatenate([self.bound, np.full(len(new), _LAST)])
             self.counts = np.concatenate([self.counts, np.zeros(len(new), np.int64)])
@@ -210,7 +221,7 @@ class ContextSketch:
 
     def _forget(self) -> None:
         """Follow the words of smallest hash only, from now on."""
-        order = np.argsort(self.hashes, kind="stable")[: self.limits.words]
+        order = np.argsort(self.hashes, kind="stable")[: self.bounds.followed]
         order = np.sort(order[self.hashes[order] <= np.uint64(self.most)])
         self.most = int(self.hashes[order].max())
         code = np.full(len(self.forms), NOT_FOLLOWED)
@@ -231,7 +242,7 @@ class _Codes(dict[str, int]):
         self.number = {form: i for i, form in enumerate(sketch.forms)}
 
     def __missing__(self, unit: str) -> int:
-        form = self.sketch.form(unit)
+        form = self.sketch.bounds.form(unit)
         self[unit] = code = NOT_MEASURED if form is None else self.of(form)
         return code
 
@@ -240,7 +251,7 @@ class _Codes(dict[str, int]):
         code = self.number.get(form)
         if code is None:
             sketch = self.sketch
-            if sketch.most < int(_LAST) and digest(form, sketch.limits.seed) > sketch.most:
+            if sketch.most < int(_LAST) and digest(form, sketch.bounds.seed) > sketch.most:
                 return NOT_FOLLOWED
             code = self.number[form] = len(sketch.forms)
             sketch.forms.append(form)
@@ -260,24 +271,6 @@ class SentenceHit(NamedTuple):
 
     document: int  # its id: the sum of its sentences' digests
     text: str | Sentence
-
-
-@dataclass(frozen=True, kw_only=True)
-class BoundOptions:
-    """Limits on how much of a text is measured: a random sample of the occurrences of each word, and a random sample of
-    sentences, which are measured in full. The corpus holds the sentences of both.
-
-    `max_contexts`: occurrences of a word at most. `max_sentences`: sentences that are measured in full, at most.
-    `min_contexts`: distinct sentences that a word needs to be measured. `form`: gives the word that a unit counts for,
-    None if it isn't measured. `sample`: number of words that are measured, at random; None: all.
-    """
-
-    max_contexts: int
-    max_sentences: int
-    min_contexts: int
-    form: Callable[[str], str | None]
-    sample: int | None = None
-    seed: int = 0
 
 
 class MemoryShards(TextStream):
@@ -317,7 +310,7 @@ def bound_corpus(
         sketch = part if sketch is None else sketch.merge(part)
     if sketch is None or not sketch.n_sentences:
         raise DataError(f"{shards.name} has no sentence: expected UTF-8 text, a sentence a line")
-    sample = sketch.sample(min_contexts=bounds.min_contexts, sample=bounds.sample)
+    sample = sketch.sample()
     digests = np.union1d(sample.digests, sample.sentences)
     hits: dict[int, SentenceHit] = {}
     for hits_of_part in reading(partial(_fetcher, shards, digests), "fetch sentences"):
@@ -370,7 +363,7 @@ def _each_part(
 
 
 def _sketch_part(shards: TextStream, bounds: BoundOptions, part: object) -> ContextSketch:
-    sketch = ContextSketch(Limits(bounds.max_contexts, bounds.max_sentences, bounds.seed), bounds.form)
+    sketch = ContextSketch(bounds)
     for document, text in shards.texts(part):
         sketch.add(text_digest(text), shards.words(text).words)
         sketch.documents = document is not None

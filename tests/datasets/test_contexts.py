@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from ctxexp import Corpus, Sense, Sentence
 from ctxexp.dataset import deduplicate
-from ctxexp.datasets.contexts import BoundOptions, ContextSketch, Limits, bound_corpus, digest
+from ctxexp.datasets.contexts import BoundOptions, ContextSketch, bound_corpus, digest
 from ctxexp.datasets.text import TextFiles
 from ctxexp.errors import DataError
 from tests.shipped import text
@@ -124,10 +125,11 @@ def test_every_occurrence_is_as_likely() -> None:
 
 def test_memory_is_bounded_by_words_of_smallest_hash() -> None:
     """Of more words than are followed those of smallest hash are left, each with all that it would have alone."""
+    options = partial(BoundOptions, max_contexts=5, max_sentences=10, min_contexts=1, form=str)
     rng = np.random.default_rng(0)
     lines = [[f"w{i}" for i in rng.zipf(1.5, 12) % 500] for _ in range(600)]
-    whole, small = (ContextSketch(Limits(5, 10, 0, n), str) for n in (10**6, 40))
-    parts = [ContextSketch(Limits(5, 10, 0, 40), str) for _ in range(3)]
+    whole, small = (ContextSketch(options(followed=n)) for n in (10**6, 40))
+    parts = [ContextSketch(options(followed=40)) for _ in range(3)]
     for n, line in enumerate(lines):
         for sketch in (whole, small, parts[n % 3]):
             sketch.add(digest(" ".join(line)), line)
