@@ -440,14 +440,13 @@ def random_words(*, dim: Annotated[int, Ge(1)] = 768, seed: int = 0) -> RandomWo
 class ArrayEncoder(Encoder):
     """Vectors in hand as an encoder of the words that they are of."""
 
-    def __init__(self, vectors: Sequence[np.ndarray], corpus: Corpus, name: str) -> None:
-        self.corpus, self.title = corpus, name
-        self._vectors = dict(zip(corpus.sentences, vectors, strict=True))
+    def __init__(self, vectors: Mapping[Sentence, np.ndarray], name: str) -> None:
+        self.corpus, self.title, self._vectors = Corpus(name, tuple(vectors)), name, vectors
         digest = hashlib.blake2b(digest_size=8)
-        for one in vectors:
+        for one in vectors.values():
             digest.update(repr(one.shape).encode() + np.ascontiguousarray(one).tobytes())
+            self.n_layers, _, self.dim = one.shape
         self.name = f"arrays:{digest.hexdigest()}"
-        self.n_layers, _, self.dim = vectors[0].shape
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
         for sentence in batch:
@@ -481,8 +480,7 @@ def from_arrays(
         >>> encoder.n_layers, encoder.dim, encoder.corpus.n_words
         (3, 4, 3)
     """
-    arrays: list[np.ndarray] = []
-    sentences: list[Sentence] = []
+    by_sentence: dict[Sentence, np.ndarray] = {}
     vectors, words = list(vectors), list(words)
     if len(vectors) != len(words):
         raise EncodingError(f"{len(vectors)} arrays for {len(words)} sentences; expected an array a sentence")
@@ -490,17 +488,13 @@ def from_arrays(
         x = np.asarray(array, np.float32)
         x = x[None] if x.ndim == 2 else x
         shape = (*x.shape[:1], len(own), *x.shape[2:])
-        first = arrays[0].shape if arrays else x.shape
+        first = next(iter(by_sentence.values()), x).shape
         if x.ndim != 3 or x.shape != shape or (x.shape[0], x.shape[2]) != (first[0], first[2]):
             raise EncodingError(
                 f"sentence {i}: vectors of shape {np.shape(array)} for {len(own)} words; expected (n_layers, n_words, "
                 f"dim), as many layers and columns in each sentence"
             )
-        arrays.append(x)
-        sentences.append(own if isinstance(own, Sentence) else Sentence.of(own))
-    if not arrays:
+        by_sentence.setdefault(own if isinstance(own, Sentence) else Sentence.of(own), x)
+    if not by_sentence:
         raise EncodingError("from_arrays needs at least one sentence, got none")
-    once: dict[Sentence, np.ndarray] = {}
-    for sentence, x in zip(sentences, arrays, strict=True):
-        once.setdefault(sentence, x)
-    return ArrayEncoder(list(once.values()), Corpus(name, tuple(once)), name)
+    return ArrayEncoder(by_sentence, name)
