@@ -6,12 +6,13 @@ import ast
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 
 def lazy_names(package: str, file: str) -> Callable[[str], Any]:
-    """The package's `__getattr__`, which imports what the package imports `if TYPE_CHECKING` alone.
+    """The package's `__getattr__`, which imports what the package imports `if TYPE_CHECKING` alone, and its modules.
 
     Args:
         package: Its `__name__`.
@@ -27,6 +28,8 @@ def lazy_names(package: str, file: str) -> Callable[[str], Any]:
         if name not in modules:
             from ctxexp.errors import near
 
+            if not name.startswith("_") and find_spec(f"{package}.{name}"):
+                return import_module(f"{package}.{name}")
             raise AttributeError(f"{package} has no {name!r}{near(name, modules)}", name=name, obj=sys.modules[package])
         value = getattr(import_module(modules[name]), name)
         setattr(sys.modules[package], name, value)

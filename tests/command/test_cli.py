@@ -149,8 +149,13 @@ def test_start_up_imports_nothing_heavy() -> None:
         "heavy = {'torch', 'mlflow', 'transformers', 'matplotlib', 'plotly', 'sklearn', 'scipy', 'pandas', 'h5py'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    help_alone = (
+        "import sys, ctxexp; from ctxexp.command.cli import run_command_line; run_command_line(['--help']);"
+        "print(sorted({'numpy', 'pydantic', 'hydra', 'omegaconf'} & set(sys.modules)), ctxexp.maths.__name__)"
+    )
+    for each, printed in ((code, "[]"), (help_alone, "[] ctxexp.maths")):
+        done = subprocess.run([sys.executable, "-c", each], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == printed
 
 
 def test_the_cache_command_shows_and_clears(tmp_path: Path, warm: Warm) -> None:
