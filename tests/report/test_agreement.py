@@ -40,7 +40,7 @@ def test_terminal_page_mlflow_and_sentence_agree_on_every_step(
 ) -> None:
     shutil.copytree(template, tmp_path, dirs_exist_ok=True)
     monkeypatch.setenv("COLUMNS", "120")
-    words = ["model=bert", "metric=self_similarity", f"tracking.folder={tmp_path}"]
+    words = ["model=bert", "metric=self_similarity", f"tracking.folder={tmp_path}", "figures.explorer=0"]
     assert run_command_line(words) == 0
     printed = capsys.readouterr().out
     assert run_command_line([*words, "transform=center_unit_norm", "bootstrap=0"]) == 0

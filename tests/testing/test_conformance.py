@@ -22,10 +22,10 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "model/huggingface": [],  # bert and gpt2 are of it
     "model/word_vectors": [],  # no file of vectors comes with ours: tests/test_vector_files.py writes one
     "dataset/text": [{"path": str(Path(__file__).resolve().parents[2] / "LICENSE")}],
-    "dataset/sick_r": [],  # as are these of sts
+    "dataset/sick_r": [],  # of sts
     "dataset/sts_b": [{"path": "sts-test.csv"}],
     "dataset/sts_2012_2016": [],
-    "dataset/sts": [{"path": "STS2016*", "tasks": ["STS16", "SICK-R"]}],
+    "dataset/sts": [],  # sts_b is of it
 }
 LAYER_0 = {
     "model/bert": "note    layer 0 holds the word and its position",
