@@ -23,7 +23,7 @@ import numpy.typing as npt
 from annotated_types import Ge
 
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.datasets.reading import UNREADABLE, open_bytes, raw_lines
+from ctxexp.datasets.reading import UNREADABLE, open_bytes, raw_lines, suffix_of
 from ctxexp.errors import EncodingError, ModelError, error_text
 from ctxexp.files import atomic_write, file_sha256, user_path
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
@@ -164,8 +164,8 @@ def detect_layout(path: Path, layout: Format = "auto") -> Layout:
             if not 0 < dim <= _WIDEST or len(header[1]) > 18:
                 raise ValueError(f"line 1: the header says {line[:60].decode()!r}; expected 1 to {_WIDEST:,} numbers")
             fields = re.split(rb"[\r\n]", b"".join(rest), maxsplit=1)[0].split()  # no text is what has no numbers here
-            is_text = len(fields) > dim and all(map(_is_number, fields[-dim:])) and not path.stem.endswith(".bin")
-            is_binary = layout == "binary" or (layout == "auto" and (path.suffix == ".bin" or not is_text))
+            is_text = len(fields) > dim and all(map(_is_number, fields[-dim:])) and suffix_of(path) != ".bin"
+            is_binary = layout == "binary" or (layout == "auto" and not is_text)
             return Layout("binary" if is_binary else "text", int(header[1]), dim)
         if layout == "binary":
             raise ValueError(f"a binary file begins with a line `words dimension`; this one with {line[:40]!r}")
