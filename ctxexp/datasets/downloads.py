@@ -80,7 +80,7 @@ def manifest(dataset: str) -> dict[str, str]:
     return {row["sha256"]: row["file"] for row in csv.DictReader(io.StringIO(text)) if row["dataset"] == dataset}
 
 
-def fetch_dataset(dataset: str, cache: Path | None = None) -> Path:
+def fetch_dataset(dataset: str) -> Path:
     """The folder with every file of `dataset`, downloaded the first time: from ARCHIVES or, where one of these can't be
     fetched, what is missing from COPY.
 
@@ -88,7 +88,7 @@ def fetch_dataset(dataset: str, cache: Path | None = None) -> Path:
     nothing half-made is left behind.
     """
     names = manifest(dataset)
-    target = (cache or cache_folder()) / "datasets" / dataset
+    target = cache_folder() / "datasets" / dataset
     if all((target / name).is_file() for name in names.values()):
         return target
     missing, files = dict(names), dict[str, bytes]()
@@ -246,9 +246,9 @@ def locate(given: str, key: str) -> Path:
     return path
 
 
-def original_files(hub: Path | None = None) -> tuple[Path, Path]:
-    """Options and weights of the original ELMo: from the hub's cache (`hub`), ctxexp's cache, or AllenNLP's server."""
-    if files := local_original(hub):
+def original_files() -> tuple[Path, Path]:
+    """Options and weights of the original ELMo: from the hub's cache, ctxexp's cache, or AllenNLP's server."""
+    if files := local_original():
         return files
     targets = [_target(url) for url in _URLS]
     try:
@@ -256,16 +256,16 @@ def original_files(hub: Path | None = None) -> tuple[Path, Path]:
             _fetch(url, key)
     except ModelError as error:
         raise ModelError(
-            f"weights=published: no {' and '.join(_NAMES)} in the hub's cache ({hub or hub_cache()}) or in "
+            f"weights=published: no {' and '.join(_NAMES)} in the hub's cache ({hub_cache()}) or in "
             f"{targets[0].parent}, and {error}. Either run once with a network, or give copies of both files with "
             "model.options_file=<path> model.weight_file=<path>"
         ) from None
     return targets[0], targets[1]
 
 
-def local_original(hub: Path | None = None) -> tuple[Path, Path] | None:
-    """Its options and weights in the hub's cache (`hub`) or ctxexp's; None where neither has both."""
-    for folder in (*sorted((hub or hub_cache()).glob("models--*/snapshots/*")), _target(_URLS[0]).parent):
+def local_original() -> tuple[Path, Path] | None:
+    """Its options and weights in the hub's cache or ctxexp's; None where neither has both."""
+    for folder in (*sorted(hub_cache().glob("models--*/snapshots/*")), _target(_URLS[0]).parent):
         if all((folder / name).is_file() for name in _NAMES):
             return folder / _NAMES[0], folder / _NAMES[1]
     return None

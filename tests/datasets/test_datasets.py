@@ -183,17 +183,19 @@ def test_download_checks_every_file_and_leaves_nothing_half_made(
     (www / "all.zip").write_bytes(packed.getvalue())
     monkeypatch.setattr(downloads, "COPY", "http://127.0.0.1:9/copy.tar")
     monkeypatch.setitem(downloads.ARCHIVES, "sick_r", [(f"{url}/all.zip",)])
-    folder = downloads.fetch_dataset("sick_r", tmp_path / "cache")
+    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
+    folder = downloads.fetch_dataset("sick_r")
     assert len(sick_r(path=str(folder), split="all").pairs) == 9927
     monkeypatch.setitem(downloads.ARCHIVES, "sick_r", [(f"{url}/short.zip",)])
-    assert downloads.fetch_dataset("sick_r", tmp_path / "cache") == folder  # there: no request
+    assert downloads.fetch_dataset("sick_r") == folder  # there: no request
+    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "other"))
     with zipfile.ZipFile(www / "short.zip", "w") as archive:
         archive.writestr("SICK_train.txt", "tampered")
     with pytest.raises(DataError, match="lack 3 of 3 files with the expected SHA-256"):
-        downloads.fetch_dataset("sick_r", tmp_path / "other")
+        downloads.fetch_dataset("sick_r")
     (www / "short.zip").write_bytes(b"no archive")
     with pytest.raises(DataError, match="did not give a readable archive"):
-        downloads.fetch_dataset("sick_r", tmp_path / "other")
+        downloads.fetch_dataset("sick_r")
     assert not (tmp_path / "other").exists()
 
 
@@ -237,6 +239,7 @@ def test_a_copy_stands_in_for_a_publisher_that_is_away(
     monkeypatch.setattr(downloads, "manifest", lambda _: files)
     monkeypatch.setitem(downloads.ARCHIVES, "sick_r", [("http://127.0.0.1:9/away.zip",)])
     monkeypatch.setattr(downloads, "COPY", f"{url}/copy.tar")
+    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path))
     for held in (("one",), ("other", "one", "two")):
         with tarfile.open(www / "copy.tar", "w") as copy:
             for number, text in enumerate(held):
@@ -245,8 +248,8 @@ def test_a_copy_stands_in_for_a_publisher_that_is_away(
         if len(held) == 1:
             told = r"from http://127.0.0.1:9/away\.zip .*run once with a network, or give .*dataset\.path="
             with pytest.raises(DataError, match=told):
-                downloads.fetch_dataset("sick_r", tmp_path)
-    assert {path.name: path.read_text() for path in downloads.fetch_dataset("sick_r", tmp_path).iterdir()} == {
+                downloads.fetch_dataset("sick_r")
+    assert {path.name: path.read_text() for path in downloads.fetch_dataset("sick_r").iterdir()} == {
         "a.txt": "one",
         "b.txt": "two",
     }

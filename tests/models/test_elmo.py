@@ -471,8 +471,9 @@ def test_published_weights_come_from_the_hubs_cache_or_a_message(
 ) -> None:
     monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     with pytest.raises(ModelError) as caught:
-        original_files(tmp_path / "hub")
+        original_files()
     for part in (str(tmp_path / "hub"), str(tmp_path / "cache"), "HF_HUB_OFFLINE forbids", "model.weight_file=<path>"):
         assert part in str(caught.value)
     snapshot = tmp_path / "hub" / "models--someone--elmo" / "snapshots" / "abc"
@@ -480,7 +481,7 @@ def test_published_weights_come_from_the_hubs_cache_or_a_message(
     paths = snapshot / f"{ORIGINAL}_options.json", snapshot / f"{ORIGINAL}_weights.hdf5"
     for path in paths:
         path.touch()
-    assert original_files(tmp_path / "hub") == paths
+    assert original_files() == paths
 
 
 def test_the_mini_tells_contexts_apart_and_untrained_is_another_model() -> None:
