@@ -14,7 +14,7 @@ from ctxexp.datasets import tokenizer
 from ctxexp.errors import DataError
 from ctxexp.report import Document, Table, write_file
 from ctxexp_compare.passport.files import read_vectors
-from ctxexp_compare.passport.match import Passport, describe, make_passport
+from ctxexp_compare.passport.match import Passport, arrange, describe, make_passport
 
 
 def passport(
@@ -93,7 +93,6 @@ def _as_model(
     found: Passport, vectors: list[np.ndarray], sentences: list[Sentence], spans: list[np.ndarray], name: str
 ) -> Encoder | None:
     """The plain layers of word vectors: tokens of a word averaged."""
-    from ctxexp_compare.passport.match import arrange
 
     plain = {one.layer: i for i, one in enumerate(found.layers) if one.is_plain and one.layer is not None}
     if not plain or found.arrangement.shift or any(len(s) != len(w) for s, w in zip(sentences, spans, strict=True)):

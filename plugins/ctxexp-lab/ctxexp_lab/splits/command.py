@@ -71,8 +71,6 @@ def split_words(
     out: a folder for split_words.csv and the figure
     example: ctxexp split-words gpt2 bert
     """
-    from ctxexp_lab.splits.command import figure, sentence
-
     if not models:
         raise ConfigError("split-words needs a model: ctxexp split-words gpt2 bert")
     numbers = split_words_table(
