@@ -1,4 +1,4 @@
-"""The flow: inverse, volume by autograd's Jacobian, steps of plain Adam, densities of known entropy, planted spaces."""
+"""The flow: volume by autograd's Jacobian, steps of plain Adam, densities of known entropy, planted spaces."""
 
 from __future__ import annotations
 
@@ -42,17 +42,6 @@ def cloud(n: int, d: int, *, seed: int = 0, far: float = 3.0) -> np.ndarray:
 # -- the network
 
 
-@pytest.mark.parametrize(("dim", "levels"), [(2, 1), (7, 2), (33, 3)])
-@pytest.mark.parametrize(("dtype", "within"), [(torch.float32, 1e-5), (torch.float64, 1e-13)])
-def test_the_inverse_is_exact(dim: int, levels: int, dtype: torch.dtype, within: float) -> None:
-    flow = network(dim, levels=levels).to(dtype)
-    x = 5 * torch.randn(400, dim, dtype=dtype, generator=torch.Generator().manual_seed(1)) + 20
-    z, _ = flow(x)
-    assert float((flow.inverse(z) - x).abs().max()) < within * float(x.abs().max())
-    assert float((flow(flow.inverse(z))[0] - z).detach().abs().max()) < within * float(z.detach().abs().max())
-    assert float((z - x).detach().abs().max()) > 1
-
-
 @pytest.mark.parametrize(("dim", "levels"), [(6, 1), (7, 2), (12, 3)])
 def test_the_log_determinant_is_that_of_autograds_jacobian(dim: int, levels: int) -> None:
     flow = network(dim, levels=levels).double()
@@ -62,14 +51,6 @@ def test_the_log_determinant_is_that_of_autograds_jacobian(dim: int, levels: int
         _, log_det = torch.linalg.slogdet(jacobian)
         assert float(log_det) == pytest.approx(float(flow(x)[1].detach()), abs=1e-12)
     assert abs(float(log_det)) > 0.1
-
-
-def test_the_loss_is_a_normal_density_times_the_volume_change() -> None:
-    flow = network(6).double()
-    x = torch.randn(50, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
-    z, log_det = flow(x)
-    density = torch.distributions.Normal(0.0, 1.0).log_prob(z).sum(dim=1) + log_det
-    assert float(flow.loss(x).detach()) == pytest.approx(-float(density.mean().detach()) / 6, abs=1e-12)
 
 
 @pytest.mark.parametrize("levels", [1, 3])

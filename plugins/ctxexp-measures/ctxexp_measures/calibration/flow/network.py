@@ -25,7 +25,6 @@ class Step(nn.Module):
     """
 
     order: Tensor
-    back: Tensor
 
     def __init__(self, columns: int, width: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -36,19 +35,12 @@ class Step(nn.Module):
         self.w1, self.b1 = _normal(same, width, generator), _zeros(width)
         self.w2, self.b2 = _normal(width, width, generator), _zeros(width)
         self.w3, self.b3 = _zeros(width, shifted), _zeros(shifted)
-        order = torch.randperm(columns, generator=generator)
-        self.register_buffer("order", order)
-        self.register_buffer("back", torch.argsort(order))
+        self.register_buffer("order", torch.randperm(columns, generator=generator))
 
     def forward(self, x: Tensor) -> Tensor:
         x = torch.addcmul(self.offset, x, self.log_scale.exp()).index_select(1, self.order)
         same, shifted = x[:, : self.same], x[:, self.same :]
         return torch.cat([same, shifted + self._shift(same)], dim=1)
-
-    def inverse(self, y: Tensor) -> Tensor:
-        same, shifted = y[:, : self.same], y[:, self.same :]
-        x = torch.cat([same, shifted - self._shift(same)], dim=1)
-        return (x.index_select(1, self.back) - self.offset) * torch.exp(-self.log_scale)
 
     def _shift(self, same: Tensor) -> Tensor:
         first = torch.addmm(self.b1, same, self.w1).relu_()
@@ -87,18 +79,6 @@ class AdditiveFlow(nn.Module):
         """Mean negative log-likelihood of rows, in nats a dimension: (|z|^2 / 2 + d log(2 pi) / 2 - log det) / d."""
         z, log_det = self(x)
         return 0.5 * (z.square().mean() + LOG_2PI) - log_det / z.shape[1]  # type: ignore[no-any-return]
-
-    @torch.no_grad()
-    def inverse(self, z: Tensor) -> Tensor:
-        """The rows x (n, d) that became z."""
-        steps = list(self._steps())
-        for level in reversed(range(len(self.columns))):
-            c = self.columns[level]
-            x = z[:, :c]
-            for step in reversed(steps[level * self.depth : (level + 1) * self.depth]):
-                x = step.inverse(x)
-            z = torch.cat([x, z[:, c:]], dim=1)
-        return z + self.center
 
     @torch.no_grad()
     def initialise(self, x: Tensor) -> None:
