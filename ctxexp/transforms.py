@@ -167,14 +167,14 @@ class Calibration:
                 raise TransformError(f"transform {self.name!r}: record() at {where} gave columns of different lengths")
         return fitted
 
-    def apply(self, fitted: Transform, x: np.ndarray, where: str, chunk: int | None = None) -> np.ndarray:
-        """Put x (n, d) float32 through the fitted transform, in place, `chunk` rows at a time.
+    def apply(self, fitted: Transform, x: np.ndarray, where: str) -> np.ndarray:
+        """Put x (n, d) float32 through the fitted transform, in place, a few rows at a time.
 
         Returns the view of x that holds the result: all its columns, or the first where the transform returns fewer,
         behind which x is left with zeros (which no length or cosine sees).
         """
         width = self.width(x.shape[1])
-        for a, b in chunks(len(x), chunk or chunk_rows(x.shape[1])):
+        for a, b in chunks(len(x), chunk_rows(x.shape[1])):
             y = self._call(where, "apply()", partial(fitted.apply, read_only(x[a:b])))
             x[a:b, :width] = self._checked(where, (b - a, width), y)
         x[:, width:] = 0
@@ -242,7 +242,7 @@ class TransformedLayers:
         del vectors
         if fitted is None:
             fitted = self.calibration.fit(x if self.of_text is None else x[self.of_text], where)
-        self.calibration.apply(fitted, x, where, self.chunk)
+        self.calibration.apply(fitted, x, where)
         if len(rows) < len(out):
             for a, b in reversed(list(chunks(len(rows), self.chunk))):  # from behind: row k goes to k or after
                 block = x[a:b].copy()

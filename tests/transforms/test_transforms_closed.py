@@ -259,11 +259,12 @@ def test_a_layer_of_fewer_columns_is_measured_as_such() -> None:
     assert np.abs(results.by_name["anisotropy/mean_cosine"]).max() < 0.1
 
 
-def test_callers_who_keep_the_width_see_zeros_behind() -> None:
+def test_callers_who_keep_the_width_see_zeros_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctxexp.transforms.CHUNK_BYTES", 4 * 12 * 100)  # a hundred rows
     x = cloud()
     calibration = Calibration(partial(Whitening, 5), "whitening")
     y = x.copy()
-    view = calibration.apply(calibration.fit(x, "layer 0"), y, "layer 0", chunk=100)
+    view = calibration.apply(calibration.fit(x, "layer 0"), y, "layer 0")
     assert np.shares_memory(view, y)
     assert view.shape == (600, 5)
     assert not y[:, 5:].any()
