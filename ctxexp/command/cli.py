@@ -21,7 +21,6 @@ import logging
 import re
 import signal
 import sys
-import typing
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from functools import cached_property
@@ -35,7 +34,7 @@ from ctxexp.files import check_writable, user_path
 from ctxexp.files.code_version import __version__, skip_damaged
 from ctxexp.files.credentials import mask, refuse_clear
 from ctxexp.plugins import COMMAND
-from ctxexp.plugins.registry import parse_value, registry, type_text, value_text
+from ctxexp.plugins.registry import parse_value, registry, type_hints, type_text, value_text
 from ctxexp.progress import show, silence, terminal_width
 
 if TYPE_CHECKING:
@@ -118,20 +117,13 @@ class Verb:
         """Whether the function says that it returns a Document."""
         from ctxexp.report.terminal import Document
 
-        return self._hints.get("return") is Document
-
-    @cached_property
-    def _hints(self) -> dict[str, Any]:
-        try:
-            return typing.get_type_hints(self.function, include_extras=True)
-        except Exception:  # a name that is imported for type checkers only, or no type at all
-            return {}
+        return type_hints(self.function).get("return") is Document
 
     @cached_property
     def parameters(self) -> list[Parameter]:
         """The function's parameters, their annotations as types, and `json` where it makes a document."""
-        signature = inspect.signature(self.function).parameters.values()
-        params = [p.replace(annotation=self._hints.get(p.name, Any)) for p in signature]
+        signature, hints = inspect.signature(self.function).parameters.values(), type_hints(self.function)
+        params = [p.replace(annotation=hints.get(p.name, Any)) for p in signature]
         return [*params, JSON] if self.makes_document else params
 
     def arguments(self, args: Sequence[str]) -> tuple[list[object], dict[str, object]]:

@@ -316,12 +316,16 @@ def arguments(factory: Factory) -> dict[str, tuple[object, object]] | None:
         return None
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
-    target = factory.__init__ if inspect.isclass(factory) else factory
-    try:
-        hints = typing.get_type_hints(target, include_extras=True)
-    except Exception:  # a name that is imported for type checkers only, or no type at all
-        hints = {}
+    hints = type_hints(factory.__init__ if inspect.isclass(factory) else factory)
     return {p.name: (hints.get(p.name, Any), p.default) for p in parameters}
+
+
+def type_hints(function: Factory) -> dict[str, Any]:
+    """The types of a function's arguments; empty where one is a name that is imported for type checkers only."""
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except Exception:  # or it is no type at all
+        return {}
 
 
 def install_hint(kind: str, name: str) -> str:
