@@ -302,5 +302,6 @@ def keys_of_sweeps(cache: Path) -> set[str]:
             keys.update(path.name for path in folder.glob("*"))
         else:
             shutil.rmtree(folder, ignore_errors=True)
+            Path(lock.lock_file).unlink(missing_ok=True)
             lock.release()
     return keys
