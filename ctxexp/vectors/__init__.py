@@ -70,7 +70,7 @@ class Store:
             self.offsets: np.ndarray = np.load(path / "offsets.npy")  # (n_stored + 1,) int64
             self.positions: np.ndarray = np.load(path / "positions.npy")  # (n_rows,) int32
             order = np.load(path / "order.npy")  # (n_stored,) int64, the unique sentence that is stored there
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise DamagedError(f"{path}: {error}") from error
         self._files = files  # open, so that the layers stay readable if another process evicts the folder
         stored_number = np.empty(len(order), dtype=np.int64)  # of each unique sentence
