@@ -229,7 +229,6 @@ class TransformedLayers:
         self.rows = occurrences.rows
         of_text = np.isin(self.rows, occurrences.by_sentence.rows)  # all, but in a bounded corpus
         self.of_text = None if of_text.all() else of_text
-        self.chunk = chunk_rows(store.dim)
 
     def layer(self, i: int) -> np.ndarray:
         where = f"layer {i}"
@@ -237,14 +236,15 @@ class TransformedLayers:
         vectors, rows = self.store.layer(i), self.rows
         out = np.zeros((len(vectors), self.store.dim), np.float32)
         x = out[: len(rows)]  # the measured rows lie in front until they are moved to their places
-        for a, b in chunks(len(rows), self.chunk):
+        chunk = chunk_rows(self.store.dim)
+        for a, b in chunks(len(rows), chunk):
             x[a:b] = vectors[rows[a:b]]
         del vectors
         if fitted is None:
             fitted = self.calibration.fit(x if self.of_text is None else x[self.of_text], where)
         self.calibration.apply(fitted, x, where)
         if len(rows) < len(out):
-            for a, b in reversed(list(chunks(len(rows), self.chunk))):  # from behind: row k goes to k or after
+            for a, b in reversed(list(chunks(len(rows), chunk))):  # from behind: row k goes to k or after
                 block = x[a:b].copy()
                 x[a:b] = 0
                 out[rows[a:b]] = block

@@ -82,15 +82,15 @@ def test_standardize_has_variance_1_and_columns_without_variance_stay_0() -> Non
     np.testing.assert_allclose(Standardize().fit(y).apply(y), y, atol=1e-5)
 
 
-def test_rows_keep_their_places_whatever_the_pieces() -> None:
+def test_rows_keep_their_places_whatever_the_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     space, occurrences = place()
     whole = calibrated(space, occurrences, Center)
     measured = np.unique(occurrences.by_sentence.rows)
     rest = np.setdiff1d(np.arange(len(space.layer(0))), measured)
     assert len(rest)
+    pieces = calibrated(space, occurrences, Center)
     for chunk in (1, 7, 1000):
-        pieces = calibrated(space, occurrences, Center)
-        pieces.chunk = chunk
+        monkeypatch.setattr("ctxexp.transforms.CHUNK_BYTES", 4 * space.dim * chunk)
         for i in range(3):
             x = pieces.layer(i)
             np.testing.assert_array_equal(x, whole.layer(i))
@@ -99,13 +99,13 @@ def test_rows_keep_their_places_whatever_the_pieces() -> None:
             assert not x[rest].any()
 
 
-def test_one_layer_and_a_piece_are_in_memory() -> None:
+def test_one_layer_and_a_piece_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     layers = np.random.default_rng(0).normal(size=(1, 60_000, 64)).astype(np.float32)
     corpus = Corpus.of("c", [[f"w{i + a}" if i % 2 else "." for i in range(100)] for a in range(0, 60_000, 100)])
     occurrences = Occurrences.of(shelve(corpus), corpus, keep=str.isalnum)
     assert len(occurrences.by_sentence.rows) == 30_000
     store = calibrated(Space(layers), occurrences, Standardize)
-    store.chunk = 1000
+    monkeypatch.setattr("ctxexp.transforms.CHUNK_BYTES", 4 * 64 * 1000)
     tracemalloc.start()
     try:
         store.layer(0)
