@@ -177,7 +177,7 @@ def test_by_part_of_speech_senses_of_one_alone_are_compared(told: Results, tmp_p
 
 def test_small_classes_are_left_out_and_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="ctxexp"):
-        found = run(text(), tmp_path, alike=SelfSimilarityByClass, apart=SenseSeparationByClass,
+        found = run(text(60), tmp_path, alike=SelfSimilarityByClass, apart=SenseSeparationByClass,
                     parts=VarianceComponentsByClass)  # fmt: skip
     said = [record.message for record in caplog.records if "left out" in record.message]
     assert len(said) == 3  # once a run and measure
