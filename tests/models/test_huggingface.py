@@ -122,10 +122,11 @@ def test_final_norm_is_an_explicit_switch(folder: Folder, kind: str) -> None:
     assert "final_norm=False" in without.name
 
 
-@pytest.mark.parametrize("kind", ["bert", "gpt2"])
-def test_long_sentences_are_read_in_windows(folder: Folder, kind: str) -> None:
-    """Against windows cut by hand: each piece's vector is that of the window which shows it the most context."""
-    made = encoder(folder(kind), pooling="pieces", stride=11)
+@pytest.mark.parametrize(("kind", "prefix"), [("bert", "as_tokenizer"), ("gpt2", "as_tokenizer"), ("llama", "the dog")])
+def test_long_sentences_are_read_in_windows(folder: Folder, kind: str, prefix: str) -> None:
+    """Against windows cut by hand: each piece's vector is that of the window which shows it the most context, and each
+    window begins with what stands before the text."""
+    made = encoder(folder(kind), pooling="pieces", stride=11, prefix=prefix)
     assert made.window == 40
     long = Sentence.of(["the quick brown fox jumps over the lazy dog"] * 7)
     (piece,) = made._read([long])

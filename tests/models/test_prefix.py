@@ -17,7 +17,6 @@ from ctxexp.command import Built
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.model import TextStart
 from ctxexp.models.choices import LazyEncoder
-from ctxexp.models.transformer.pieces import best_window, windows
 from ctxexp.report.wording import encoder_lines
 from ctxexp.results import RunInfo
 from tests.composed import config_of
@@ -76,31 +75,6 @@ def test_vectors_equal_those_of_the_joined_ids(folder: Folder, kind: str, prefix
     same = OWN[kind] == (prefix == "bos") and prefix in ("bos", "none")
     assert (made.name == plain.name) == same  # one name, and so one cache entry, exactly where vectors are the same
     assert (moved < 1e-5) == same
-
-
-@pytest.mark.parametrize("kind", ["llama", "bert"])
-def test_every_window_of_a_long_sentence_begins_with_it(folder: Folder, kind: str) -> None:
-    made = encoder(folder(kind), pooling="pieces", stride=11, prefix="the dog")
-    assert made.window == 40
-    long = Sentence.of(["the quick brown fox jumps over the lazy dog"] * 7)
-    (plain,), (read,) = encoder(folder(kind), pooling="pieces")._read([long]), made._read([long])
-    added = made._read.backend.encode("the dog", add_special_tokens=False).ids
-    n = plain.n_before
-    assert read.ids.tolist() == [*plain.ids[:n], *added, *plain.ids[n:]]
-    text = plain.ids[n : len(plain.ids) - plain.n_after]
-    before, after = [*plain.ids[:n], *added], plain.ids[len(plain.ids) - plain.n_after :].tolist()
-    size = 40 - len(before) - len(after)
-    starts = windows(len(text), size, 11)
-    chosen = best_window(len(text), starts, size, causal=kind != "bert")
-    outputs = []
-    for start in starts:
-        ids = torch.tensor([[*before, *text[start : start + size], *after]])
-        assert ids.shape == (1, 40)
-        with torch.no_grad():
-            outputs.append(torch.stack(made.model(input_ids=ids, output_hidden_states=True).hidden_states)[:, 0])
-    expected = np.stack([outputs[w][:, len(before) + i - starts[w]].numpy() for i, w in enumerate(chosen)], axis=1)
-    (encoded,) = made.encode([long])
-    np.testing.assert_allclose(encoded.layers, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(("kind", "prefix"), [("gpt2", "as_tokenizer"), ("llama", ".")])
