@@ -23,9 +23,10 @@ import pytest
 from tests.composed import registry_of
 from tests.made import told
 from tests.shipped import mini
-from tests.warm import Warm
+from tests.warm import TEXT, Warm
 
 ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "ctxexp" / "datasets" / "polysemy"
 PAGES = sorted(
     [
         *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")),
@@ -81,15 +82,26 @@ def test_the_gallery_holds_every_figure() -> None:
     assert shown == {str(path.relative_to(docs)) for path in docs.rglob("*.png")}
 
 
+@pytest.fixture(scope="module")
+def beginning(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The embedded text's first 400 sentences, with the table of all senses."""
+    folder = tmp_path_factory.mktemp("beginning")
+    lines = (DATA / "sentences.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "sentences.tsv").write_text("".join(lines[:400]), encoding="utf-8")
+    shutil.copy(DATA / "senses.tsv", folder)
+    return folder
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "block"), commands(), ids=lambda v: v.splitlines()[0][:60] if isinstance(v, str) else v.stem
 )
 def test_commands_run_as_they_stand(
-    page: Path, block: str, tmp_path: Path, common: Path, template: Path, warm: Warm
+    page: Path, block: str, tmp_path: Path, common: Path, template: Path, warm: Warm, beginning: Path
 ) -> None:
+    """On the beginning of the embedded text: what a command does hangs on no number of sentences."""
     cache = (tmp_path if "cache clear" in block else common) / "cache"  # shared, as a user's would be
-    env = {**stand_in(tmp_path, page), "CTXEXP_CACHE": str(cache)}
+    env = {**stand_in(tmp_path, page), "CTXEXP_CACHE": str(cache), TEXT: str(beginning)}
     env["PATH"] = f"{warm.folder}{os.pathsep}{env['PATH']}"
     (tmp_path / "mlruns").mkdir()
     shutil.copy(template / "mlflow.db", tmp_path / "mlruns")  # as a user's second command finds it

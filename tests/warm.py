@@ -37,6 +37,8 @@ LIBRARIES = (
     "pandas pyarrow h5py joblib hydra.main hydra.core.override_parser.overrides_parser hydra._internal.hydra "
     "rich.console"
 )
+TEXT = "TESTS_TEXT"
+"""The variable that names a folder with a text in the place of the embedded one, of the same form."""
 CLIENT = """
     import array, json, os, socket, sys
     words = sys.argv[1:]
@@ -138,6 +140,8 @@ def run(words: list[str], folder: str, environment: dict[str, str]) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    if text := os.environ.pop(TEXT, ""):
+        vars(import_module("ctxexp.datasets"))["DATA"] = Path(text)
     module = words[1] if words[0] == "-m" else None
     paths = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:1] = [folder if module else str(Path(words[0]).resolve().parent), *paths]
