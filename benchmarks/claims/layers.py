@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from ctxexp_papers.claims.statistics.walks import trend_p
+from ctxexp_papers.claims.walks import trend_p
 from scipy.stats import spearmanr
 
 N, LEVEL = 13, 0.05

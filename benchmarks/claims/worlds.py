@@ -1,59 +1,141 @@
-"""Worlds of known truth, and how often a claim's tests decide there, rightly or wrongly."""
+"""Worlds of known truth, planted by a claim's kind of test, and how often its test decides there, rightly or wrongly.
+
+`null`: the truth lies on the claim's bound in all models, or there is no effect, so that any verdict is a false one.
+`true`, `false`: the claim holds, and fails, by an effect of the size that papers speak of.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from importlib import import_module
+from typing import Any, Literal
 
 import numpy as np
-from ctxexp_papers.claims.paper import Claim, Paper
-from ctxexp_papers.claims.source import Source
+import pandas as pd
+from ctxexp_papers.claims.curves import Curve
+from ctxexp_papers.claims.evidence import Member, Source
+from ctxexp_papers.claims.kinds import Test, key_of, sides_of
+from ctxexp_papers.claims.paper import Claim
 from ctxexp_papers.claims.verdict import judge
 
-Draw = Callable[[np.random.Generator], Source]
+Truth = Literal["null", "true", "false"]
+LAYERS, SAMPLES, TASKS, WORDS = 13, 20, 32, 3500
+MODELS = {"decoder": ("smollm2", "gpt2 weights=published"), "encoder": ("minilm", "bert weights=published")}
 
 
-@dataclass(frozen=True, kw_only=True)
-class World:
-    """Planted evidence on a claim.
-
-    `null`: the truth lies on the claim's bound in all models, or there is no effect, so that any verdict is a false
-    one. `true` and `false`: the claim holds, and fails, by an effect of the size that the paper speaks of.
-    """
-
-    null: Draw
-    true: Draw | None = None
-    false: Draw | None = None
+def source(claim: Claim, truth: Truth, rng: np.random.Generator) -> Source:
+    """Evidence of this truth on all the models that the claim is decided on."""
+    return Source("protocol", "", [member(claim, model, truth, rng) for model in models_of(claim)])
 
 
-def worlds_of(paper: Paper) -> Mapping[str, World]:
-    """The worlds by claim; none where the paper has no module of them."""
-    try:
-        worlds: Mapping[str, World] = import_module(f"benchmarks.claims.papers.{paper.name}").WORLDS
-    except ModuleNotFoundError:
-        return {}
-    return worlds
+def models_of(claim: Claim) -> list[str]:
+    """The models that a claim is of: those it names, else two of each kind that it is of."""
+    named = [model for model in claim.models if " of the " not in model]
+    kinds = claim.test.get("of", ("decoder",))
+    return named or [model for kind in kinds for model in MODELS.get(kind, (kind,))]
 
 
-def share(claim: Claim, draw: Draw, outcomes: set[str], n: int, *, seed: int = 2, full: bool = False) -> float:
-    """The share of n drawn worlds in which the claim's finding is one of these outcomes; `full`: by as many resamples
-    as the claim's own test draws, where worlds have fewer."""
+def member(claim: Claim, model: str, truth: Truth, rng: np.random.Generator) -> Member:
+    """A model whose curves have this truth under every reading; readings of the same test share it and its noise."""
+    curves: dict[str, Curve] = {}
+    words: dict[str, pd.DataFrame] = {}
+    drawn = None
+    for changes in claim.readings.values():
+        test = claim.test | changes
+        if test["kind"] == "correlation":
+            words[test["metric"]] = words_of(truth, rng)
+            continue
+        drawn = drawn or [np.asarray(values) for values in values_of(test, truth, rng)]
+        curves |= {key_of(s): Curve.of_samples(v) for s, v in zip(sides_of(test), drawn, strict=False)}
+    return Member(model, curves, words)
+
+
+def values_of(test: Test, truth: Truth, rng: np.random.Generator) -> list[np.ndarray]:
+    """(samples, layers) of each measurement of a test."""
+    if test["kind"] in ("ends", "share") and not test.get("walks") and "below" not in test:
+        return tasks(test, truth, rng)
+    if test["kind"] == "trend":
+        up = np.linspace(0.1, 0.8, LAYERS)
+        up = up if test.get("rises") else up[::-1]
+        walk = 0.5 + 0.05 * rng.normal(size=LAYERS).cumsum()
+        return [noisy({"null": walk, "true": up, "false": up[::-1]}[truth], rng, 0.01)]
+    if test["kind"] == "ends":
+        return [noisy(hump(test, truth, rng), rng, 0.01)]
+    level = level_of(test, truth)
+    if test["kind"] == "layers":
+        return [noisy(np.full(LAYERS, level), rng, 0.02 if abs(level) < 1 else 0.1)]
+    both = noisy(np.full(LAYERS, 0.5), rng, 0.02)
+    if all(side.get("layers", "all") == test.get("layers", "all") for side in sides_of(test)):
+        return [both + noisy(np.full(LAYERS, level), rng, 0.02), both]
+    one = test["one"].get("layers", "all")  # of one measurement's layers
+    at = {"first": [0], "upper half": range(LAYERS // 2 + 1, LAYERS)}[one]
+    curve = np.zeros(LAYERS)
+    curve[list(at)] = level
+    return [both + noisy(curve, rng, 0.02)] * 2
+
+
+def level_of(test: Test, truth: Truth) -> float:
+    """A value on a test's bound, on its right side, on its wrong one."""
+    if "within" in test:
+        bound = float(test["within"])
+        return {"null": bound, "true": 0.0, "false": 4 * bound}[truth]
+    bound, sign = (float(test["below"]), -1) if "below" in test else (float(test.get("above", 0.0)), 1)
+    return bound + {"null": 0.0, "true": 0.3, "false": -0.3}[truth] * sign * max(1.0, abs(bound) / 4)
+
+
+def hump(test: Test, truth: Truth, rng: np.random.Generator) -> np.ndarray:
+    """A bell over layers, none, or a walk; with `below` a bell of that height on the line, none, or a high one."""
+    bell = np.sin(np.linspace(0, np.pi, LAYERS))
+    if "below" in test:
+        return bell * {"null": float(test["below"]), "true": 0.0, "false": 0.5}[truth]
+    sign = -1 if test.get("valley") else 1
+    steps = rng.normal(size=LAYERS)
+    for i in range(1, LAYERS):
+        steps[i] += 0.8 * steps[i - 1] * (truth == "null")
+    return sign * {"null": 0.05 * steps.cumsum(), "true": 0.4 * bell, "false": -0.4 * bell}[truth]
+
+
+def tasks(test: Test, truth: Truth, rng: np.random.Generator) -> list[np.ndarray]:
+    """Scores of 32 tasks in points: a task's level, a walk over layers of its own, and the truth of the layers."""
+    middle, last = LAYERS // 2, LAYERS - 1
+    peak, flat, ended = np.zeros(LAYERS), np.zeros(LAYERS), np.zeros(LAYERS)
+    peak[middle], ended[last if test.get("rivals") == "last" or "candidates" in test else 0] = 6.0, 6.0
+
+    def drawn(shape: np.ndarray, noise: float = 2.0) -> np.ndarray:
+        own = rng.normal(0, noise, (TASKS, LAYERS)) + rng.normal(0, noise / 3, (TASKS, LAYERS)).cumsum(axis=1)
+        return np.asarray(rng.uniform(20, 80, (TASKS, 1)) + own + shape)
+
+    if test["kind"] == "share":  # on the line the last layer wins one task in five, by far
+        clear = drawn(peak * 3, 0.5)
+        loses = (rng.random(TASKS) < 0.2)[:, None] * (np.arange(LAYERS) == last)
+        return [{"null": clear + 40 * loses, "true": clear, "false": drawn(flat)}[truth]]
+    if "beyond" in test:
+        ends = np.zeros(LAYERS)
+        ends[last] = 6.0
+        own, control = {"null": (peak, peak), "true": (peak, ends), "false": (flat, peak)}[truth]
+        return [drawn(own), drawn(control)]
+    equal = flat if rng.random() < 0.5 else np.where(np.isin(np.arange(LAYERS), [0, middle, last]), 0.0, -6.0)
+    return [drawn({"null": equal, "true": peak, "false": ended}[truth])]
+
+
+def words_of(truth: Truth, rng: np.random.Generator) -> pd.DataFrame:
+    """Words whose self-similarity falls with how varied their contexts are, or with their senses, or with neither; both
+    go with frequency, and so does self-similarity."""
+    frequency, own_senses, own_variety, noise = rng.normal(size=(4, WORDS))
+    senses, variety = frequency + own_senses, frequency + own_variety
+    value = noise - frequency - (truth == "false") * own_senses - (truth == "true") * own_variety
+    columns = {"value": value, "senses": np.floor(np.exp(senses / 2)), "variety": variety}
+    return pd.DataFrame(columns | {"frequency": np.ceil(5 * np.exp(frequency))})
+
+
+def noisy(truth: np.ndarray, rng: np.random.Generator, noise: float) -> np.ndarray:
+    """(samples, layers) about a truth: a sample's layers err together, and each on its own."""
+    return truth + rng.normal(0, noise, (SAMPLES, 1)) + rng.normal(0, noise / 2, (SAMPLES, len(truth)))
+
+
+def share(claim: Claim, truth: Truth, n: int, *, seed: int = 2) -> dict[str, float]:
+    """The shares of n drawn worlds in which the claim holds (under any reading), and in which it fails."""
     rng = np.random.default_rng(seed)
-    prepare = with_own_resamples if full else _as_it_is
-    return sum(judge(claim, prepare(draw(rng))).outcome in outcomes for _ in range(n)) / n
-
-
-def with_own_resamples(source: Source) -> Source:
-    """The source with its class's number of resamples, where it has one."""
-    own = {field.name: field.default for field in fields(source) if field.name == "resamples"}
-    return replace(source, **own)
-
-
-def _as_it_is(source: Source) -> Source:
-    return source
-
-
-def false_verdicts(claim: Claim, world: World, n: int, *, full: bool = False) -> float:
-    """The share of null worlds in which the claim holds, under any of its specifications, or fails."""
-    return share(claim, world.null, {"pass", "only", "fail"}, n, full=full)
+    found: list[Any] = [judge(claim, source(claim, truth, rng)) for _ in range(n)]
+    return {
+        "holds": sum(f.ruling == "holds" or bool(f.holding) for f in found) / n,
+        "fails": sum(f.ruling == "fails" for f in found) / n,
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctxexp.files import write_csv, write_file
 from ctxexp.report.claims import claimed_order
 from ctxexp.report.frame import PALETTE, Ink, add_captions, colours, empty_figure, save_figure
+from ctxexp.report.references import published_curves
 from ctxexp.report.terminal import Document, Table
 from ctxexp.report.wording import (
     LabelledResults,
@@ -30,6 +31,7 @@ __all__ = [
     "decimal",
     "empty_figure",
     "full_title",
+    "published_curves",
     "save_figure",
     "shared_facts",
     "unique_labels",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+import pandas as pd
 from ctxexp_measures.senses.components.figure import DECIMALS
+from ctxexp_papers.claims.report import follows, verdicts
 
-from docs.numbers import collect, court, tables
+from docs.numbers import collect, tables
 from docs.numbers.part import Drawing, Part, Step, rounded
 
 STS_RUNS = (
@@ -27,11 +27,24 @@ STEPS: dict[str, Step] = {
     "sinks": Step("python -m docs.numbers.sinks"),
     "word_mix": Step("python -m docs.numbers.word_mix", needs=("STS",)),
     "floors": Step("python -m docs.numbers.floors", needs=("STS",)),
-    "court": replace(
-        court.PART,
+    "court": Part(
+        mark="court",
+        page="docs/measures/court.md",
+        numbers="court.csv",
         commands='python -m ctxexp claims released="$RELEASED" model=gpt2,bert,elmo,smollm2,minilm,glove out=claims',
         made="claims",
-        needs=("RELEASED", "STS"),
+        needs=("RELEASED", "SEMCOR", "STS"),
+        kept=lambda made: pd.read_csv(made / "claims.csv"),
+        table=lambda numbers: verdicts(numbers).markdown().strip(),
+    ),
+    "follows": Part(
+        mark="follows",
+        page="docs/measures/court.md",
+        numbers="follows.csv",
+        commands="python -m ctxexp claims out=claims",
+        made="claims",
+        kept=lambda made: pd.read_csv(made / "follows.csv"),
+        table=lambda numbers: follows(numbers).markdown().strip(),
     ),
     "multiverse": Part(
         mark="multiverse",

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ctxexp_papers.twins.baselines import FrequencyMatched, PositionMatched, Twins
 
 from ctxexp import Control, Corpus, Metric, Occurrences, Pair, Sense, Sentence
 from ctxexp import measure as face_measure
@@ -21,6 +20,7 @@ from ctxexp.errors import MetricError
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.curves import _first_share
 from ctxexp.report import shared_facts
+from ctxexp.twins import FrequencyMatched, PositionMatched, Twins
 from ctxexp.vectors.stores import apply_control
 from tests.composed import composed, registry_of
 from tests.engine import Memory, contextual, measure, sentences, shelve

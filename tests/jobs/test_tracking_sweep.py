@@ -13,7 +13,6 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
-from ctxexp_papers.claims.runs import on_disk
 
 import ctxexp
 from ctxexp.command import configured
@@ -309,7 +308,7 @@ def test_one_bad_row_does_not_stop_the_comparison(app: Path, capsys: pytest.Capt
     assert compared == ["elmo"]
     assert report.error.startswith(f"bert is left out of the comparison: {bad / 'results.json'} is not a results file")
     assert report.error.count("\n") == 0
-    assert [link for _, link in on_disk(found.tracking_folder)] == [report.rows[1].link]  # nor the claims' report
+    assert len(ctxexp.runs(found.tracking_folder)) == 1  # nor what reads runs
     assert "warning: left out: " in capsys.readouterr().err
 
 

@@ -108,9 +108,9 @@ def test_undefined_is_nan() -> None:
 def test_there_is_one_spearman() -> None:
     """Claims, benchmarks of words and frequency ask the same function, so that they can't disagree at the edges."""
     from ctxexp_measures.words import suite
-    from ctxexp_papers.claims import checks
+    from ctxexp_papers.claims import kinds
 
-    assert checks.spearman is suite.spearman is spearman
+    assert kinds.spearman is suite.spearman is spearman
     for n in (1, 2):
         stats_of_few = geometry(np.eye(4)[:n], np.arange(n), bins=(0, 30), k=(1,))
         assert np.isnan(stats_of_few["spearman_norm"].value)

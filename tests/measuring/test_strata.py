@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ctxexp_papers.twins.baselines import FrequencyMatched, PositionMatched, Twins
-from ctxexp_papers.twins.strata import StrataLevel, strata_level
 
 from ctxexp import Occurrences
 from ctxexp.maths import mean_cosine
+from ctxexp.twins import FrequencyMatched, PositionMatched, StrataLevel, Twins, strata_level
 from tests.engine import ALL, Memory, measure, world
 
 

@@ -1,14 +1,9 @@
-"""Studies of papers: their claims as tests, one claim over all defensible choices, the first word, and twins."""
+"""Studies of papers: their claims as tests, one claim over all defensible choices and the first word."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from pkgutil import iter_modules
-
 import ctxexp
 from ctxexp import Register
-
-PAPERS = Path(__file__).with_name("papers")
 
 
 @ctxexp.hookimpl
@@ -16,21 +11,15 @@ def register_commands(register: Register) -> None:
     register("claims", "ctxexp_papers.claims.command:claims")
 
 
-@ctxexp.hookimpl(optionalhook=True)  # of this distribution itself: an installation of before it knows no such hook
-def register_papers(register: Register) -> None:
-    for module in iter_modules([str(PAPERS)]):  # a paper is offered by being there
-        register(module.name, f"ctxexp_papers.papers.{module.name}:paper")
-
-
 @ctxexp.hookimpl
 def register_metrics(register: Register) -> None:
+    register("massive_activations", "ctxexp_papers.metrics:MassiveActivations")
     register("self_similarity_by_senses", "ctxexp_papers.monosemy.metric:SelfSimilarityBySenses")
 
 
-@ctxexp.hookimpl
-def register_baselines(register: Register) -> None:
-    register("frequency_matched", "ctxexp_papers.twins.baselines:FrequencyMatched")
-    register("position_matched", "ctxexp_papers.twins.baselines:PositionMatched")
+@ctxexp.hookimpl(optionalhook=True)  # of ctxexp_compare
+def register_comparisons(register: Register) -> None:
+    register("linear_fit", "ctxexp_papers.metrics:LinearFit")
 
 
 @ctxexp.hookimpl

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ctxexp_papers.claims.statistics.matched import matched_difference, partial_ranks
+from ctxexp_papers.claims.statistics import matched_difference, partial_ranks
 from ctxexp_papers.monosemy.metric import SelfSimilarityBySenses, balanced
 from ctxexp_papers.monosemy.words import count_senses, describe_words, rarefied
 

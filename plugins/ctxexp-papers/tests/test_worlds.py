@@ -1,39 +1,23 @@
-"""Every paper's claims in worlds of known truth, in small; `python -m benchmarks.claims` is the full form."""
+"""Every shipped claim in worlds of known truth, in small; `python -m benchmarks.claims` is the full form."""
 
 from __future__ import annotations
 
 import pytest
-from ctxexp_papers.claims.court import papers
-from ctxexp_papers.claims.paper import Claim, Paper
+from ctxexp_papers.claims.paper import Claim, papers
 
-from benchmarks.claims.worlds import false_verdicts, share, worlds_of
+from benchmarks.claims.worlds import share
 
-NULL, PLANTED = 25, 3
-CLAIMS = [(paper, claim) for paper in papers() for claim in paper.claims if claim.id in worlds_of(paper)]
-
-
-@pytest.mark.parametrize(("paper", "claim"), CLAIMS, ids=[f"{p.name}-{c.id}" for p, c in CLAIMS])
-def test_a_claim_is_decided_by_the_truth_alone(paper: Paper, claim: Claim) -> None:
-    world = worlds_of(paper)[claim.id]
-    assert false_verdicts(claim, world, NULL) <= 0.16  # of 25 worlds at 5%, 4 or fewer in 99%; the bench has 400
-    if world.true:
-        assert share(claim, world.true, {"pass"}, PLANTED) == 1
-    if world.false:
-        assert share(claim, world.false, {"fail"}, PLANTED) == 1
+CLAIMS = [pytest.param(claim, id=f"{paper.name}-{claim.id}") for paper in papers([]) for claim in paper.claims]
+NULLS, SEED = 5, 2
 
 
-@pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.name)
-def test_a_papers_claims_say_what_they_need(paper: Paper) -> None:
-    worlds = worlds_of(paper)
-    ids = [claim.id for claim in paper.claims]
-    assert len(set(ids)) == len(ids)
-    assert set(worlds) == set(ids)
-    assert set(paper.abstract) <= set(ids)
-    every = {f"{one.name}/{claim.id}" for one in papers() for claim in one.claims}
-    assert paper.name in {one.name for one in papers([paper.name])}
-    for claim in paper.claims:
-        for name in ("statement", "quote", "quote_source", "test", "null", "reason", "reversal", "evidence"):
-            assert getattr(claim, name).strip(), claim.id
-        assert claim.statement.endswith("."), claim.id
-        assert claim.variants, claim.id
-        assert set(claim.contradicts) <= every, claim.id
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_planted_truth_is_found_either_way(claim: Claim) -> None:
+    assert share(claim, "true", 1, seed=SEED) == {"holds": 1, "fails": 0}
+    assert share(claim, "false", 1, seed=SEED) == {"holds": 0, "fails": 1}
+
+
+def test_null_worlds_of_all_claims_seldom_get_a_verdict() -> None:
+    """Of all together, since one claim's few worlds say nothing."""
+    found = [share(claim.values[0], "null", NULLS, seed=SEED) for claim in CLAIMS]  # type: ignore[arg-type]
+    assert sum(sum(one.values()) for one in found) / len(found) <= 0.07

@@ -1,11 +1,13 @@
-"""The hook of this distribution: papers, by plugins that know it."""
+"""The hook of this distribution: papers, by plugins that bring them."""
 
 from __future__ import annotations
 
+import pluggy
+
 from ctxexp import Register
-from ctxexp.plugins import hookspec
 
 PAPER = "paper"
+hookspec = pluggy.HookspecMarker("ctxexp")
 
 
 class PaperHooks:
@@ -16,12 +18,13 @@ class PaperHooks:
         """Offer papers whose claims `ctxexp claims` tests.
 
         Args:
-            register: Takes a name and a function() -> ctxexp_papers.claims.Paper.
+            register: Takes a name and a function() -> pathlib.Path of the paper's file.
 
         Example:
+            >>> from importlib.resources import files
             >>> from ctxexp import hookimpl
             >>> class Plugin:
             ...     @hookimpl(optionalhook=True)
             ...     def register_papers(self, register):
-            ...         register("mine_2026", "my_package.mine_2026:paper")
+            ...         register("mine_2026", lambda: files("my_package") / "mine_2026.toml")
         """

@@ -1,81 +1,157 @@
-"""A paper and its claims: what it says and where, on what protocol, and how each claim is tested."""
+"""A paper as a file: what it says, where that stands, and by which kind of test it is tried, in TOML.
+
+    [paper]
+    title, citation, url, source (what quotes were compared with), protocol (whose experiment a verdict is on), needs
+    [evidence]                    how models are measured (`models`), or where the authors' results are (`released`)
+    [[claim]]
+    id, place, statement, quote, test = {kind, metric, a bound}, readings = {name = {changes of the test}}
+    [[follows]]
+    id, place, statement, quote, from        what holds by algebra: no verdict on any model
+
+A claim holds where it does under each reading, its defensible choices, in each model. `general`: the models that the
+paper says it of in general ("decoders"): any trained one is an instance, on which the same test gives a verdict of its
+own; with `minis = false` the shipped minis, of a few million parameters, are none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ctxexp_papers.claims.checks import Check
-from ctxexp_papers.claims.protocol import Protocol
-from ctxexp_papers.claims.source import Inputs, Source
+from ctxexp.command import registry
+from ctxexp.errors import DataError, UnknownName
+from ctxexp_papers.claims.hooks import PAPER
+from ctxexp_papers.claims.kinds import Test, problems, sides_of
+
+FOLDER = Path(__file__).parents[1] / "papers"
+KEYS = {  # by table: what must be there, and what may
+    "paper": ({"title", "citation", "url", "source", "protocol", "needs"}, {"released", "caveat"}),
+    "evidence": (
+        set(),
+        {"of", "kinds", "title", "samples", "rows", "layers", "sentences", "options", "by_word", "released", "runs"},
+    ),
+    "claim": (
+        {"id", "place", "statement", "quote", "test"},
+        {"source", "readings", "models", "general", "minis", "contradicts", "caveat", "needs"},
+    ),
+    "follows": ({"id", "place", "statement", "quote", "from"}, {"source"}),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A statement of a paper, where it stands there, and its test, fixed before the evidence was looked at.
+    """A statement of a paper in its own words (`quote`, compared with `source`), where it stands, and its test.
 
-    `check` tests it on a source of one of the types `on`: checks by model and variant. A claim is decided over all
-    `models` (on other models it is reported, and decides nothing) and over all `variants`, its defensible
-    specifications, in the order of reporting ("" if there is one): it holds where it does in each model under each
-    specification, and is open where that hangs on the choice. With no `models` every model that a source has counts.
-
-    `general`: the models that the paper says it of in general ("decoders"), empty where it speaks of its own alone.
-    Each of them is an instance, so that the test on an offered one gives a verdict on that model, which is told and
-    counted apart from one on the paper's protocol. `minis`: whether the shipped minis, of a few million parameters,
-    are instances too.
-
-    `quote`: the paper's own words, compared with `quote_source`. `null`: what the test must not call an effect.
-    `reason`: why the threshold is where it is. `reversal`: what would change the verdict. `contradicts`: claims that
-    say otherwise, as "paper/claim".
+    It is decided over all `models` (none: every one that a source has), and over all `readings`, changes of the test.
     """
 
     id: str
-    section: str
+    place: str
     statement: str
     quote: str
-    quote_source: str
-    test: str
-    null: str
-    reason: str
-    reversal: str
-    check: Callable[[Any], list[Check]]
-    on: tuple[type[Source], ...]
-    evidence: str  # what it needs, with the command or folder that gives it, as in "not run: needs ..."
+    source: str
+    test: Test
+    readings: Mapping[str, Test]
+    needs: str
     models: tuple[str, ...] = ()
-    variants: tuple[str, ...] = ("",)
-    contradicts: tuple[str, ...] = ()
     general: str = ""
     minis: bool = True
+    contradicts: tuple[str, ...] = ()
+    caveat: str = ""
 
-    @property
-    def place(self) -> str:
-        """Where the claim stands in the paper: "section 4.2", "figure 2"."""
-        return f"section {self.section}" if self.section[:1].isdigit() else self.section
+
+@dataclass(frozen=True, kw_only=True)
+class Consequence:
+    """A statement that follows from definitions: in the paper's words, and of what it follows."""
+
+    id: str
+    place: str
+    statement: str
+    quote: str
+    source: str
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:
-    """A paper with claims. `name` is that of its module ("skean_2025"), `title` heads its report.
-
-    `sources` turns what a user offers into evidence, the paper's own first; `released` says where the authors' results
-    are had. `labels` are the models' names in reports, `abstract` the claims that its abstract makes, `rule` says what
-    a reader must know of the tests as a whole, `notes` gives further sentences for the end of its report.
-    """
+    """A paper with its claims; `evidence` says how models are measured for them."""
 
     name: str
     title: str
     citation: str
     url: str
-    protocol: Protocol
-    claims: tuple[Claim, ...]
-    sources: Callable[[Inputs], Sequence[Source]]
+    protocol: str
+    evidence: Mapping[str, Any]
+    claims: tuple[Claim, ...] = ()
+    follows: tuple[Consequence, ...] = ()
     released: str = ""
-    labels: dict[str, str] = field(default_factory=dict)
-    abstract: tuple[str, ...] = ()
-    rule: str = ""
-    notes: Callable[[], Sequence[str]] = tuple
+    caveat: str = ""
 
     def claim(self, id: str) -> Claim:
         """The claim of this name; raises KeyError."""
         return {claim.id: claim for claim in self.claims}[id]
+
+    def measurements(self) -> list[Test]:
+        """What all claims' tests measure, under all their readings."""
+        tests = [claim.test | changes for claim in self.claims for changes in claim.readings.values()]
+        return [side for test in tests for side in sides_of(test)]
+
+
+def papers(names: list[str]) -> list[Paper]:
+    """The papers of these names or files, or all that ship or plugins bring; raises UnknownName."""
+    found = {path.stem: path for path in FOLDER.glob("*.toml")}
+    for name in registry().names(PAPER):
+        offer = registry().find(PAPER, name)
+        with offer.plugin_call():
+            found[name] = Path(offer.factory())
+    paths = []
+    for name in names or sorted(found):
+        if name not in found and not name.endswith(".toml"):
+            raise UnknownName("paper", name, sorted(found))
+        paths.append(found.get(name) or Path(name))
+    return [load(path) for path in paths]
+
+
+def load(path: Path) -> Paper:
+    """The paper of a file; raises DataError for one that isn't as a paper's must be, with what is wrong in it."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: {error}") from error
+    entries = {name: table.get(name, [] if name in ("claim", "follows") else {}) for name in KEYS}
+    if wrong := "; ".join(_problems(entries, sorted(set(table) - set(KEYS)))):
+        raise DataError(f"{path}: {wrong}")
+    paper = dict(entries["paper"])
+    source, needs = paper.pop("source"), paper.pop("needs")
+    claims = [{"source": source, "needs": needs, "readings": {"": {}}, **entry} for entry in entries["claim"]]
+    listed: list[dict[str, Any]] = [
+        {k: tuple(v) if k in ("models", "contradicts") else v for k, v in entry.items()} for entry in claims
+    ]
+    follows = [{"source": source, **entry} for entry in entries["follows"]]
+    return Paper(
+        name=path.stem,
+        evidence=entries["evidence"],
+        claims=tuple(Claim(**entry) for entry in listed),
+        follows=tuple(Consequence(reason=entry.pop("from"), **entry) for entry in follows),
+        **paper,
+    )
+
+
+def _problems(entries: Mapping[str, Any], unknown: list[str]) -> list[str]:
+    """What is wrong with a file's tables, in words."""
+    found = [f"unknown table {name}; expected {', '.join(KEYS)}" for name in unknown]
+    for name, (needed, others) in KEYS.items():
+        for entry in entries[name] if isinstance(entries[name], list) else [entries[name]]:
+            where = f"{name} {entry.get('id', '')}".strip()
+            found += [f"{where} has no {key}" for key in sorted(needed - set(entry))]
+            found += [f"{where} has no words for {key}" for key in needed & set(entry) if not entry[key]]
+            found += [f"{where}: unknown {key}" for key in sorted(set(entry) - needed - others)]
+            if name == "claim" and "test" in entry:
+                changes = entry.get("readings", {"": {}}).values()
+                found += dict.fromkeys(
+                    f"{where}: {one}" for change in changes for one in problems(entry["test"] | change)
+                )
+    return found

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ctxexp import Results
-from ctxexp.controls import NoFirst
-from ctxexp.models.choices import AS_TOKENIZER
+from ctxexp.command import registry
 from ctxexp.report import LabelledResults
-from ctxexp.report.wording import AVERAGE, main_key, one_line
 from ctxexp.results import Estimates, Key, RunInfo
 
 if TYPE_CHECKING:
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
 METRICS = ("intra_sentence_similarity", "sts")  # a column of panels each, the first against two chance levels
 AS_TOKENIZED, UNIT_NORM, NO_FIRST = "as tokenized", "unit norm", "without the first word"
-_WITHOUT = NoFirst().label
+AS_TOKENIZER = "as_tokenizer"  # the default of `model.prefix`
 
 
 class Effect(NamedTuple):
@@ -55,7 +53,7 @@ def condition_of(info: RunInfo) -> str:
         return AS_TOKENIZED
     if choices == (AS_TOKENIZER, "none", "unit_norm"):
         return UNIT_NORM
-    if choices == (AS_TOKENIZER, _WITHOUT, "none"):
+    if choices == (AS_TOKENIZER, registry().find("control", "no_first").factory().label, "none"):
         return NO_FIRST
     if choices[1:] == ("none", "none"):
         return f"{_PREFIXES.get(prefix, repr(prefix))} first"
@@ -105,15 +103,15 @@ def _effect(metric: str, base: Results, other: Results) -> Effect | None:
         return None
     if metric == "sts" and condition == UNIT_NORM:
         return None  # it is the sentence's vector that has norm 1 then, which no cosine sees
-    model = one_line(base.info.title or base.info.model.name)
+    model = " ".join((base.info.title or base.info.model.name).split())
     return Effect(metric, model, condition, key, base, other, other.difference(base, key))
 
 
 def _key(metric: str, results: Results) -> Key | None:
     """The curve that stands for the metric, against the paper's chance level where it has one."""
     label = next((label for label in results.info.measures if results.info.definition_name(label) == metric), "")
-    tasks = [task for measure, task in results.measure_tasks() if measure == label]
-    return main_key(results, label, AVERAGE if AVERAGE in tasks else "") if tasks else None
+    keys = [key for key in results.main_keys if key.measure == label]
+    return next((key for key in keys if key.task in ("avg", "")), None)
 
 
 def _same(info: RunInfo) -> tuple[object, ...]:

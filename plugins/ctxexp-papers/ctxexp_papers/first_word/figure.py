@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ctxexp.report import Ink, LabelledResults, add_captions, colours, empty_figure
-from ctxexp.report.charts import draw_chance
-from ctxexp.report.wording import LAYER_AXIS, encoder_lines
 from ctxexp_papers.first_word import words
 from ctxexp_papers.first_word.effects import AS_TOKENIZED, METRICS, Effect, effects, frame, size_matched_curve
 
@@ -63,13 +61,12 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
             ):  # one scale for models and levels, or what moves little looks like what moves much
                 shared.append(axes)
             axes.set_title(_TITLES[column] if i == 0 else "", loc="left", fontsize=10, color=Ink.TEXT)
-            axes.set_xlabel(LAYER_AXIS if i == len(models) - 1 else "", fontsize=9.5)
+            axes.set_xlabel("layer (0 = input layer)" if i == len(models) - 1 else "", fontsize=9.5)
             axes.set_ylabel(model if j == 0 else "", fontsize=10.5, parse_math=False)
     _on_one_scale(shared)
     handles = [Line2D([], [], color=colour[one], linewidth=_width(one), marker="o", markersize=3) for one in conditions]
-    bases = list({effect.model: effect.base for effect in all_effects}.items())
     facts = [f"{name}: {phrase}" for name, phrase in words.tops(numbers).items()]
-    notes = [words.NOTE, words.BAND, *encoder_lines(bases)]
+    notes = [words.NOTE, words.BAND]
     add_captions(canvas, words.title(numbers), [], handles, conditions, notes, finding="; ".join(facts) + ".")
     return canvas
 
@@ -101,7 +98,8 @@ def _panel(axes: Axes, panel: Sequence[Effect], column: Column, colour: dict[str
         axes.axhspan(
             -words.MATTERS[column.metric], words.MATTERS[column.metric], color=Ink.FAINT, alpha=0.18, linewidth=0
         )
-        draw_chance(axes, "chance")
+        axes.axhline(0, color=Ink.TEXT, linewidth=1, zorder=1.5)
+        axes.text(0.5, 0, "chance", transform=axes.get_yaxis_transform(), ha="center", va="bottom", fontsize=8.5)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
     axes.tick_params(labelsize=9, length=3)
     axes.grid(axis="y", color=Ink.GRID, linewidth=0.6)

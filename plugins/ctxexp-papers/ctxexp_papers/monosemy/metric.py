@@ -12,8 +12,7 @@ import pandas as pd
 from ctxexp import Corpus, Estimate, Group, Metric, Reading, Text
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import mean_cosine
-from ctxexp_papers.claims.statistics.matched import matched_difference, partial_ranks, within_strata
-from ctxexp_papers.claims.statistics.paired import Interval, paired_difference
+from ctxexp_papers.claims.statistics import Interval, matched_difference, mean_of, partial_ranks, within_strata
 from ctxexp_papers.monosemy.words import describe_words
 
 BALANCED = 10  # occurrences, as in Garí Soler & Apidianaki (2021)
@@ -104,7 +103,7 @@ class SelfSimilarityBySenses(Metric):
         }
         statistics: dict[str, float | Estimate] = {"n": float(len(table))}
         for name, words in groups.items():
-            statistics |= {f"{name}_words": float(len(words)), name: _estimate(paired_difference, words["all"])}
+            statistics |= {f"{name}_words": float(len(words)), name: _estimate(mean_of, words["all"])}
         for name, words in (("difference", table), ("one_sense_difference", one_sense)):
             statistics[name] = _estimate(matched_difference, words["all"], words["is_one"], words["contexts"])
         return statistics | self._permuted(table) | self._partial(table.dropna(subset=["variety"]))

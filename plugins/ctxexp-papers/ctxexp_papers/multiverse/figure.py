@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report import Ink, LabelledResults, add_captions, decimal, empty_figure
-from ctxexp.report.references import ONE_TRAINING_RUN
 from ctxexp_papers.multiverse.joint import Joint, joint
 from ctxexp_papers.multiverse.specifications import Specification, differing_choices, specifications, variance_share
 
@@ -50,7 +49,8 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
         f"All together: {together.sentence()}.",
         "An effect is the measure in the last layer less that in the first, with its 95% interval on the same "
         "resamples, each by itself. Equal specifications are merged, and marked at each option. Percentages: the "
-        f"share of the effects' variance that hangs on that choice alone. {BASELINE_NOTE} {ONE_TRAINING_RUN}.",
+        f"share of the effects' variance that hangs on that choice alone. {BASELINE_NOTE} Each model is one training "
+        "run.",
     ]
     text = {one.choices[1] for one in specs}
     add_captions(fig, title(specs, together), [f"text {', '.join(sorted(text))}"], handles, names, notes)

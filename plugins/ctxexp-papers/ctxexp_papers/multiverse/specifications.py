@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ctxexp import Results
-from ctxexp.report import LabelledResults
-from ctxexp.report.wording import baseline_label, full_title, one_line
+from ctxexp.report import LabelledResults, full_title
 from ctxexp.results import Key
 
 if TYPE_CHECKING:
@@ -146,13 +145,17 @@ def _of_run(results: Results) -> tuple[str, str, str, str, str, str]:
     centred = name == "center" or (name == "unit_norm" and bool(info.transform.arguments.get("centred")))
     other = name if name not in ("none", "center", "unit_norm") else ""
     return (
-        one_line(info.model.name or info.model.encoder),
-        one_line(info.corpus.name),
+        _one_line(info.model.name or info.model.encoder),
+        _one_line(info.corpus.name),
         other or ("centred" if centred else "as it is"),
         "normalized" if name == "unit_norm" else "as it is",
-        "measured" if info.control == "none" else one_line(info.control),
+        "measured" if info.control == "none" else _one_line(info.control),
         str(info.model.details.get("pooling") or "word"),
     )
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())
 
 
 def _in_run(of: Sequence[str], results: Results) -> list[Specification]:
@@ -171,7 +174,8 @@ def _in_run(of: Sequence[str], results: Results) -> list[Specification]:
             if len(layers) < 2:
                 continue
             change = results.difference(results, key, layers=[int(layers[-1])], others=[int(layers[0])])
-            level = BASELINES["size_matched_adjusted"] if baseline_label(results, key) else baseline
+            is_matched = key.baseline or (statistic == "adjusted" and about.level == BASELINES["size_matched_adjusted"])
+            level = BASELINES["size_matched_adjusted"] if is_matched else baseline
             choices = (model, text, title, centring, norm, first, pieces, level)
             replicates = results.replicates.get(key, np.empty((len(value), 0)))[layers].astype(np.float64)
             effect, low, high = (float(part[0]) for part in change)

@@ -1,1 +1,0 @@
-"""Worlds of known truth for the claims of each paper, a module each: `WORLDS`, by claim."""

@@ -1,1 +1,0 @@
-"""Baselines of twins: unrelated occurrences at the same place in the sentence, or of the same frequency."""

@@ -1,0 +1,184 @@
+"""Curves and the kinds of tests on them, against naive references and in planted cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ctxexp_papers.claims.best_layer import best_layer_gain
+from ctxexp_papers.claims.curves import Curve, NotMeasuredError, widening
+from ctxexp_papers.claims.evidence import Member
+from ctxexp_papers.claims.kinds import KINDS, Check, Test, key_of, places, sides_of
+from ctxexp_papers.claims.statistics import mean_of, wilson
+
+RNG = np.random.default_rng
+WORLDS = 150  # a share of 5% of them has a standard error of 1.8%
+
+
+def tried(test: Test, *curves: Curve | np.ndarray, ways: int = 1) -> Check:
+    """The check of one model with these curves, of a test's sides."""
+    made = [c if isinstance(c, Curve) else Curve.of_samples(c) for c in curves]
+    test = {"metric": "a/raw", **test}
+    by_key = dict(zip([key_of(side) for side in sides_of(test)], made, strict=False))
+    return KINDS[test["kind"]](Member("m", by_key), test, ways)
+
+
+def points(values: list[float], half: float = 0.01) -> Curve:
+    value = np.array(values)
+    return Curve(value, value - half, value + half, tuple(range(len(values))))
+
+
+def test_intervals_of_samples_are_students_and_of_runs_their_own() -> None:
+    from scipy.stats import ttest_1samp
+
+    values = RNG(0).normal(0.3, 0.1, (20, 3))
+    curve = Curve.of_samples(values, (0, 4, 8))
+    low, high = ttest_1samp(values, 0).confidence_interval()
+    assert (curve.low, curve.high) == (pytest.approx(low), pytest.approx(high))
+    wide = ttest_1samp(values, 0).confidence_interval(1 - 0.05 / 6)
+    assert curve.ends(6)[0] == pytest.approx(wide.low)
+    one = points([0.5, 0.6])
+    assert one.ends(4)[1] - one.value == pytest.approx(0.01 * widening(4))
+    assert widening(1) == pytest.approx(1, abs=1e-6)
+    assert curve.at([2]).layers == (8,)
+    assert curve.mean().by_sample[:, 0] == pytest.approx(values.mean(axis=1))
+
+
+def test_differences_use_the_same_resamples_where_both_have_them() -> None:
+    """Layers that move together differ by a certain amount, however wide each one's interval is."""
+    together = RNG(0).normal(0, 0.1, 400)
+    runs = [
+        Curve(np.array([v]), np.array([v - 0.2]), np.array([v + 0.2]), (0,), None, v + together[None], seed)
+        for v, seed in ((0.5, 0), (0.3, 0), (0.3, 1))
+    ]
+    same, other = runs[0].less(runs[1]), runs[0].less(runs[2])
+    assert (same.low[0], same.high[0]) == pytest.approx((0.2, 0.2))
+    assert (other.low[0], other.high[0]) == pytest.approx((0.2 - 0.2 * 2**0.5, 0.2 + 0.2 * 2**0.5))
+    assert runs[0].redrawn(5)[:, 0] == pytest.approx(0.5 + together[:5])
+
+
+def test_a_bound_holds_in_every_layer_or_in_the_share_that_is_asked_for() -> None:
+    values = RNG(0).normal(0.3, 0.1, (20, 3))
+    check = tried({"kind": "layers"}, values)
+    at = int(np.argmin(Curve.of_samples(values).low))
+    assert (check.passed, check.brief, check.n) == (True, "3 of 3", 20)
+    assert check.effect == pytest.approx(values.mean(axis=0)[at])
+    assert tried({"kind": "layers", "above": 0.9}, values).passed is False
+    assert tried({"kind": "layers", "below": 0.2}, values).passed is False
+    assert tried({"kind": "layers", "within": 0.5}, values).passed is True
+    broken = points([0.5, 0.5, 0.5, -0.5])
+    assert tried({"kind": "layers"}, broken).passed is False
+    assert tried({"kind": "layers", "least": 0.75}, broken).passed is True
+    assert tried({"kind": "layers", "layers": "last"}, broken).passed is False
+    assert tried({"kind": "layers", "layers": "middle"}, broken).passed is True
+    assert tried({"kind": "layers"}, points([0.5, -0.012])).passed is False
+    assert tried({"kind": "layers"}, points([0.5, -0.012]), ways=9).passed is None  # any of nine could have broken it
+
+
+def test_what_has_no_value_decides_nothing() -> None:
+    """A bound in every layer of a run isn't met by those that have a value; of samples, layers without are left out."""
+    with pytest.raises(NotMeasuredError, match="a/raw is undefined in layer 1"):
+        tried({"kind": "layers"}, points([0.5, np.nan, 0.5]))
+    with pytest.raises(NotMeasuredError, match="has no interval: run with bootstrap"):
+        tried({"kind": "layers"}, points([0.5, 0.5], np.nan))
+    with pytest.raises(NotMeasuredError, match="undefined: too few rows"):
+        tried({"kind": "layers"}, np.full((9, 2), np.nan))
+    values = np.full((9, 3), 0.5)
+    values[4, 1] = np.nan
+    assert tried({"kind": "layers"}, values).brief == "2 of 2"
+    with pytest.raises(NotMeasuredError, match="a trend needs 3 layers"):
+        tried({"kind": "trend"}, points([0.5, 0.4]))
+    with pytest.raises(NotMeasuredError, match="fewer than 8 samples or three layers"):
+        tried({"kind": "ends"}, np.zeros((7, 5)))
+
+
+def test_a_trend_goes_beyond_its_bound_and_beyond_walks() -> None:
+    falls = {"kind": "trend", "below": -0.05}
+    assert tried(falls, points(np.linspace(0.8, 0.1, 13).tolist())).passed is True
+    assert tried(falls, points(np.linspace(0.1, 0.8, 13).tolist())).passed is False
+    assert tried({**falls, "rises": True}, points(np.linspace(0.1, 0.8, 13).tolist())).passed is True
+    assert tried(falls, points(np.linspace(0.30, 0.29, 13).tolist(), 0.001)).passed is False  # no change to speak of
+    three = tried(falls, points([0.9, 0.5, 0.1]))
+    assert (three.passed, three.effect) == (None, -1.0)
+    assert "50.0% of walks go as far" in three.text
+    rng, decided = RNG(5), 0
+    for _ in range(WORLDS):
+        decided += tried(falls, points((0.5 + 0.05 * rng.normal(size=13).cumsum()).tolist(), 0.002)).passed is not None
+    assert decided / WORLDS <= 0.07
+
+
+def test_halves_and_measurements_are_compared() -> None:
+    halves = {"kind": "compare", "one": {"layers": "upper half"}, "other": {"layers": "lower half"}, "below": 0}
+    assert places("lower half", 6) == [1, 2]
+    assert places("upper half", 6) == [4, 5]
+    assert places("upper half", 3) == [2]
+    check = tried(halves, points([0.9, 0.8, 0.7, 0.5, 0.4, 0.3]))
+    assert (check.passed, check.effect) == (True, pytest.approx(-0.4))
+    values = RNG(1).normal(0.5, 0.1, (12, 4))
+    twin = {"kind": "compare", "one": {}, "other": {"twin": True}, "above": 0.1}
+    check = tried(twin, values, values - 0.2)
+    assert (check.passed, check.brief) == (True, "4 of 4")
+    assert check.high - check.low == pytest.approx(0, abs=1e-9)  # sample by sample
+
+
+def gain(scores: np.ndarray, *, both_ends: bool, seed: int = 0):  # type: ignore[no-untyped-def]
+    rivals = (0, scores.shape[1] - 1) if both_ends else (scores.shape[1] - 1,)
+    return best_layer_gain(scores, rivals=rivals, rng=RNG(seed), resamples=400)
+
+
+@pytest.mark.parametrize("both_ends", [False, True])
+def test_layers_of_equal_truth_have_no_best(both_ends: bool) -> None:
+    rng, decided, naive = RNG(1), 0, 0
+    for _ in range(WORLDS):
+        found = gain(rng.normal(size=(32, 13)), both_ends=both_ends)
+        decided += found.passed is not None
+        naive += found.low > 0 or found.high < 0
+    assert decided / WORLDS <= 0.07
+    assert naive / WORLDS > 0.12  # the held-out gains' own interval errs as often as this
+
+
+def test_the_best_layer_is_found_and_held_out() -> None:
+    rng = RNG(2)
+    for _ in range(5):
+        noise = rng.normal(size=(32, 13))
+        peak = (np.arange(13) == 6) * 3.0
+        assert gain(noise + peak, both_ends=True).passed is True
+        assert gain(noise + peak, both_ends=True).layers[0] == 6
+        assert gain(noise + (np.arange(13) == 0) * 3.0, both_ends=True).passed is False
+        assert gain(noise + (np.arange(13) == 0) * 3.0, both_ends=False).passed is None
+    scores = rng.normal(size=(9, 6))
+    by_hand = []
+    for i in range(9):
+        rest = np.delete(scores, i, axis=0).mean(axis=0)
+        best = 1 + int(np.argmax(rest[1:5]))
+        by_hand.append(scores[i, best] - scores[i, [0, 5][int(rest[5] > rest[0])]])
+    assert gain(scores, both_ends=True).by_task == pytest.approx(by_hand)
+    for scores in (np.zeros((7, 5)), np.zeros((9, 2)), np.full((9, 5), np.nan)):
+        with pytest.raises(ValueError, match="expected finite scores of 8 tasks"):
+            gain(scores, both_ends=False)
+
+
+def test_what_an_untrained_network_shows_too_is_not_learned() -> None:
+    test = {"kind": "ends", "rivals": "last", "beyond": {"twin": True}}
+    rng = RNG(6)
+
+    def scores(height: float) -> np.ndarray:
+        return np.asarray(rng.normal(0, 0.3, (32, 7)) + height * (np.arange(7) == 3))
+
+    assert tried(test, scores(3), scores(1)).passed is True
+    assert tried(test, scores(1), scores(3)).passed is False
+    assert tried(test, scores(1) - 2 * (np.arange(7) < 6), scores(0)).passed is False  # no gain to be learned
+    assert tried(test, scores(2), scores(2)).passed is not True
+
+
+def test_means_and_shares_equal_scipys() -> None:
+    from scipy.stats import binomtest, ttest_1samp
+
+    values = np.append(RNG(5).normal(size=20), np.nan)
+    found, reference = mean_of(values), ttest_1samp(values[:20], 0).confidence_interval()
+    assert (found.low, found.high, found.n) == (pytest.approx(reference.low), pytest.approx(reference.high), 20)
+    assert mean_of(values, ways=10).low < found.low
+    with pytest.raises(ValueError, match="5 units at the least"):
+        mean_of(np.arange(4.0))
+    for count, n in ((0, 20), (3, 20), (20, 20), (130, 700)):
+        low, high = binomtest(count, n).proportion_ci(method="wilson")
+        assert wilson(count, n) == pytest.approx((low, high), abs=1e-6)
