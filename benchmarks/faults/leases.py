@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from ctxexp import CtxexpError
-from ctxexp.vectors.cache import hold_sweep
 from tests.other_process import child
 
 from . import Lost, Silent
@@ -47,7 +47,10 @@ def attempt(situation: Callable[[Path, np.random.Generator], None], cache: Path,
 def read(cache: Path, name: str, *, limit: int | None = None, sweep: str = "", **options: object) -> Any:
     """The store of an encoder of that name, whose vectors are checked."""
     if sweep:
-        SWEEPS.append(hold_sweep(cache, sweep))
+        (cache / "locks").mkdir(parents=True, exist_ok=True)
+        held = FileLock(cache / "locks" / f"{sweep}.lock", is_singleton=True)  # as a command holds its sweep's
+        with contextlib.suppress(Timeout):  # another process drives it
+            SWEEPS.append(held.acquire(timeout=0))
     bound = None if limit is None else limit / 1e9
     store = open_store(cache, name, **{"cache.limit_gb": bound, "tracking.sweep": sweep or None, **options})
     check(store, name)

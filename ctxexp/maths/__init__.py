@@ -13,7 +13,6 @@ from ctxexp.maths.spectra import (
     principal_directions,
 )
 from ctxexp.maths.statistics import (
-    finite_mean,
     kmeans,
     midranks,
     partial_correlation,
@@ -32,7 +31,6 @@ __all__ = [
     "SumForm",
     "Sums",
     "effective_rank",
-    "finite_mean",
     "interval",
     "isoscore",
     "kmeans",

@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ctxexp.maths import finite_mean, mean_cosine, resampling
+from ctxexp.maths import mean_cosine, resampling
 from ctxexp.maths.geometry import PreparedRows, explained_variance, mean_cosine_to_mean
-from ctxexp.maths.statistics import aggregate, summary
+from ctxexp.maths.statistics import aggregate, finite_mean, summary
 
 CASES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]] = {
     "mean cosine": (mean_cosine, resampling.of_mean_cosine),

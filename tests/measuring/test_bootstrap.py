@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from ctxexp import Corpus, Pair, Sentence
-from ctxexp.maths import Curve, Resamples, finite_mean, interval, resampling
+from ctxexp.maths import Curve, Resamples, interval, resampling
+from ctxexp.maths.statistics import finite_mean
 from ctxexp.occurrences import units_of
 
 
