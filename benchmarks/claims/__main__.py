@@ -1,4 +1,4 @@
-"""`python -m benchmarks.claims [worlds=400] [planted=200] [paper=NAME] [seed=2] [out=docs/measures/claims.md]`.
+"""`python -m benchmarks.claims [worlds=400] [planted=200] [artefacts=20] [paper=NAME] [seed=2] [out=...]`.
 
 Three tables: type-I error and power of the tests over layers beside the usual one; for each claim the share of verdicts
 in null worlds, with how many of the planted truths are found either way; and for each claim that is measured on vectors
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ctxexp_papers.claims.paper import papers
 
+from benchmarks.claims.artefacts import artefacts_table
 from benchmarks.claims.layers import tests_over_layers
 from benchmarks.claims.worlds import share
 from docs.numbers.marked import write_marked
@@ -38,10 +39,12 @@ def claims_table(names: list[str], worlds: int, planted: int, seed: int) -> list
 
 def main(args: list[str]) -> None:
     given = dict(arg.split("=", 1) for arg in args)
-    worlds, planted, seed = (int(given.get(name, n)) for name, n in (("worlds", 400), ("planted", 200), ("seed", 2)))
+    sizes = {"worlds": 400, "planted": 200, "artefacts": 20, "seed": 2}
+    worlds, planted, artefacts, seed = (int(given.get(name, n)) for name, n in sizes.items())
     names = given["paper"].split(",") if "paper" in given else []
     tables = {} if names else {"nulls": tests_over_layers(worlds)}
     tables["claims"] = claims_table(names, worlds, planted, seed)
+    tables["artefacts"] = artefacts_table(papers(names), artefacts, seed)
     for name, table in tables.items():
         print("\n".join([*table, ""]), flush=True)
         if "out" in given:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from ctxexp_papers.claims.paper import Claim, papers
 
+from benchmarks.claims.artefacts import ARTEFACTS, fooled
 from benchmarks.claims.worlds import share
 
 CLAIMS = [pytest.param(claim, id=f"{paper.name}-{claim.id}") for paper in papers([]) for claim in paper.claims]
@@ -21,3 +22,10 @@ def test_null_worlds_of_all_claims_seldom_get_a_verdict() -> None:
     """Of all together, since one claim's few worlds say nothing."""
     found = [share(claim.values[0], "null", NULLS, seed=SEED) for claim in CLAIMS]  # type: ignore[arg-type]
     assert sum(sum(one.values()) for one in found) / len(found) <= 0.07
+
+
+@pytest.mark.parametrize("name", ["queipo_2025", "sun_2024", "timkey_2021"])
+def test_an_artefact_alone_makes_no_claim_hold(name: str) -> None:
+    (paper,) = papers([name])
+    artefact = sorted(ARTEFACTS)[(SEED + len(name)) % len(ARTEFACTS)]
+    assert set(fooled(paper, artefact, 1, SEED).values()) == {0.0}, artefact
