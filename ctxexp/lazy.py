@@ -20,6 +20,11 @@ def lazy_names(package: str, file: str) -> Callable[[str], Any]:
 
     Returns:
         A function of a name, which raises AttributeError with the nearest one for an unknown name.
+
+    Example:
+        >>> import ctxexp
+        >>> lazy_names("ctxexp", ctxexp.__file__)("Corpus").__name__
+        'Corpus'
     """
     nodes = [n for n in ast.walk(ast.parse(Path(file).read_text(encoding="utf-8"))) if isinstance(n, ast.ImportFrom)]
     modules = {alias.name: str(node.module) for node in nodes if node.col_offset for alias in node.names}

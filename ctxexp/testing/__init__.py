@@ -15,10 +15,10 @@ from ctxexp.errors import UnknownName
 from ctxexp.testing.encoders import check_encoder
 from ctxexp.testing.metrics import check_metric
 from ctxexp.testing.report import Report
-from ctxexp.testing.sinks import MemorySink, check_dataset, check_engine, check_sink
+from ctxexp.testing.sinks import check_dataset, check_engine, check_sink
 from ctxexp.testing.transforms import check_baseline, check_control, check_transform
 
-__all__ = ["MemorySink", "check"]
+__all__ = ["check"]
 
 _CHECKS: Mapping[str, Callable[..., Report]] = {
     "model": check_encoder,
@@ -46,7 +46,8 @@ def check(kind: str, make: Any, *, name: str = "", **more: Any) -> Report:
         ConformanceError: Laws are broken: its text, as an AssertionError, lists each with its cause.
 
     Example:
-        >>> check("sink", MemorySink).failures
+        >>> from ctxexp.command import registry
+        >>> check("transform", registry().find("transform", "center").factory).failures
         {}
     """
     if kind not in _CHECKS:

@@ -1,4 +1,4 @@
-"""Laws of what lies at both ends of a run: data sets, engines, and sinks, with one in memory."""
+"""Laws of what lies at both ends of a run: data sets, engines, and sinks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,42 +21,11 @@ from ctxexp.engines import Engine
 from ctxexp.files import digest_of, seal_folder
 from ctxexp.results import Results
 from ctxexp.results.values import Key, Values
-from ctxexp.sinks import Run, Sink, Status, Sweep, SweepReport, SweepRow
+from ctxexp.sinks import Run, Sink, Sweep, SweepReport, SweepRow
 from ctxexp.testing.report import Breach, Report, report_on, require, subject_and_factory
 
 ODD = "a naïve run — “quite” 漢字 \t(1/2)"
 ITEMS = 12
-
-
-class MemorySink(Sink):
-    """Keeps a run, its results and its status as attributes.
-
-    Example:
-        >>> check_sink(MemorySink).failures
-        {}
-    """
-
-    run: Run | None = None
-    results: Results | None = None
-    files: tuple[str, ...] = ()
-    status: str = ""
-    error: str | None = None
-
-    def start(self, run: Run) -> None:
-        self.run, self.status = run, "RUNNING"
-
-    def log(self, results: Results, folder: Path) -> None:
-        self.results = results
-        self.files = tuple(sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()))
-
-    def finish(self, status: Status, error: str | None = None) -> None:
-        self.status, self.error = status, error
-
-    def read(self) -> Iterable[tuple[str, int, float]]:
-        frame = self.results.frame if self.results else Results().frame
-        for row in frame.itertuples():
-            if row.place == "layer":
-                yield f"{row.measure}/{row.task}/{row.statistic}", int(row.layer), float(row.value)
 
 
 def check_sink(make: Callable[[], Sink], *, name: str = "") -> Report:

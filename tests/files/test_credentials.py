@@ -17,7 +17,7 @@ from ctxexp.errors import ConfigError, TrackingError
 from ctxexp.files.credentials import mask, redact, refuse_clear, secrets_in
 from ctxexp.files.process import command
 from ctxexp.sinks import database
-from ctxexp.testing import MemorySink
+from tests.memory_sink import MemorySink
 from tests.tracked import run_of, tracked
 
 RULE = (

@@ -16,9 +16,10 @@ from ctxexp.errors import TrackingError
 from ctxexp.jobs import Sinks, finished_on_disk, job, reuse
 from ctxexp.jobs.execute import close_sweep
 from ctxexp.sinks import Sweep
-from ctxexp.testing import MemorySink, check
+from ctxexp.testing import check
 from tests.composed import registry_of
 from tests.made import results_with, told
+from tests.memory_sink import MemorySink
 from tests.tracked import run_of as tracked_run
 from tests.tracked import tracked
 

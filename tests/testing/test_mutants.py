@@ -34,7 +34,8 @@ from ctxexp import (
 )
 from ctxexp.controls import WordsAlone
 from ctxexp.errors import ConformanceError, TrackingError, TransformError
-from ctxexp.testing import MemorySink, check
+from ctxexp.testing import check
+from tests.memory_sink import MemorySink
 from tests.shipped import STS, Center, MaxExplainableVariance, SelfSimilarity, Shuffled
 
 
