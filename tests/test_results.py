@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -152,3 +154,13 @@ def test_infos_of_stages_are_put_together() -> None:
 def test_a_state_of_other_types_is_read_without_them(tmp_path: Path) -> None:
     write_json(tmp_path / "status.json", {"status": "FINISHED", "overrides": "model=bert", "process": "none"})
     assert read_state(tmp_path) == {"status": "FINISHED"}
+
+
+def test_results_that_are_read_in_a_new_process_can_be_shown(tmp_path: Path) -> None:
+    made = results_with({"anisotropy/mean_cosine": np.array([0.1, 0.5])}, info=told(title="bert", n_layers=2))
+    made.save(tmp_path / "run")
+    script = "import sys, ctxexp as c; found = c.load(sys.argv[1]); found.plot(); print(found.report('page.html'))"
+        "import ctxexp, sys; results = c.load(sys.argv[1]); results.plot(); print(results.report('page.html'))"
+    )
+    shown = [sys.executable, "-c", script, str(tmp_path / "run")]
+    assert subprocess.check_output(shown, cwd=tmp_path, text=True).strip().endswith("page.html")

@@ -28,7 +28,6 @@ from ctxexp.models.huggingface import from_transformers
 from ctxexp.progress import Progress
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import Results
-from ctxexp.results.frame import Shown, show_by
 from ctxexp.transforms import Transform
 
 if TYPE_CHECKING:
@@ -390,12 +389,3 @@ def _cells(text: Any, column: str | None) -> Iterator[object]:
             raise ConfigError(
                 f"text: expected sentences, each a string or a list of words, got {type(one).__name__} at {number}"
             )
-
-
-def _shown() -> Shown:
-    from ctxexp.report import comparison  # with all that draws figures
-
-    return comparison
-
-
-show_by(_shown)

@@ -34,7 +34,8 @@ def polysemy(*, tokenizer: str = "english", lower: bool = False) -> Corpus:
     part of speech (noun, verb, adj). See the data card, `ctxexp/datasets/polysemy/CARD.md`.
     """
     tokenize = reading.tokenizer(tokenizer, lower=lower)
-    sentences, senses, parts, pos_by_label = [], [], [], _parts_of_speech()
+    sentences, senses, parts = [], [], []
+    pos_by_label = {label: pos for label, pos, _gloss in _senses()}
     for number, line in enumerate((DATA / "sentences.tsv").read_text(encoding="utf-8").splitlines()):
         word, label, _register, text = line.split("\t")
         sentence = tokenize(text)
@@ -52,7 +53,11 @@ def polysemy(*, tokenizer: str = "english", lower: bool = False) -> Corpus:
     return Corpus("polysemy", tuple(sentences), senses=tuple(senses), choices=choices, tags={"pos": tuple(parts)})
 
 
-def _parts_of_speech() -> dict[str, str]:
-    """By sense label; the file has its gloss too."""
-    lines = (DATA / "senses.tsv").read_text(encoding="utf-8").splitlines()
-    return {label: pos for label, pos, _gloss in (line.split("\t") for line in lines)}
+def glosses() -> dict[str, str]:
+    """The meaning of each sense label of `polysemy`."""
+    return {label: gloss for label, _pos, gloss in _senses()}
+
+
+def _senses() -> list[list[str]]:
+    """Label, part of speech and gloss of each sense."""
+    return [line.split("\t") for line in (DATA / "senses.tsv").read_text(encoding="utf-8").splitlines()]

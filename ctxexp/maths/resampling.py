@@ -83,7 +83,6 @@ class Stream(IntEnum):
     CLAIMS = 11  # curves as they might have come out, redrawn within their intervals where a run kept no replicates
     INSTANCES = 12  # drawn instances that a claim on a measure or a theorem is tried on
     PARTS = 13  # the halves of a text
-    BEST_LAYER = 14  # resamples of the texts by which a best layer is chosen and tried
 
 
 @dataclass(frozen=True)

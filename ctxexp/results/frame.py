@@ -5,11 +5,12 @@ and the number that stands for a run where something optimises over runs, as Hyd
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol, overload
+from typing import TYPE_CHECKING, NoReturn, Protocol, cast, overload
 
 import numpy as np
 
@@ -438,13 +439,9 @@ class Shown(Protocol):
     def run_html(self, results: Results) -> str: ...
 
 
-def show_by(load: Callable[[], Shown]) -> None:
-    """Have results shown by what `load` gives, called once they are shown: it has all that draws figures."""
-    global _shown
-    _shown = load
-
-
-_shown: Callable[[], Shown]
+def _shown() -> Shown:
+    """Imported by its name once something is shown: it has all that draws figures, and stands on this room."""
+    return cast(Shown, import_module("ctxexp.report.comparison"))
 
 
 def main_statistics(results: Results, measure: str) -> tuple[str, ...]:

@@ -38,7 +38,9 @@ def test_names_and_their_settings() -> None:
         "sts": ["similarity"],
         "word_norm": [],
     }  # fmt: skip
-    assert registry.names("baseline") == ["one_per_sentence", "size_matched", "uniform"]
+    assert registry.names("baseline") == [
+        "frequency_matched", "one_per_sentence", "position_matched", "size_matched", "uniform",
+    ]  # fmt: skip
     for kind in ("metric", "baseline"):
         for name in registry.names(kind):
             parameters = inspect.signature(registry.find(kind, name).factory).parameters.values()
@@ -48,6 +50,7 @@ def test_names_and_their_settings() -> None:
 CONF = Path(__file__).parents[2] / "conf"
 CHANGED = {
     "baseline/b100": {"size"}, "baseline/b10k": {"size"}, "baseline/exact": {"exact"}, "baseline/uniform": {"exact"},
+    "baseline/frequency_matched": {"exact"}, "baseline/position_matched": {"exact"},
     "metric/intra_sentence_similarity": {"baselines"}, "metric/max_explainable_variance_centred": {"definition"},
     "metric/max_explainable_variance_released": {"definition"}, "transform/center_unit_norm": {"centred"},
 }  # fmt: skip
