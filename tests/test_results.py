@@ -160,7 +160,5 @@ def test_results_that_are_read_in_a_new_process_can_be_shown(tmp_path: Path) -> 
     made = results_with({"anisotropy/mean_cosine": np.array([0.1, 0.5])}, info=told(title="bert", n_layers=2))
     made.save(tmp_path / "run")
     script = "import sys, ctxexp as c; found = c.load(sys.argv[1]); found.plot(); print(found.report('page.html'))"
-        "import ctxexp, sys; results = c.load(sys.argv[1]); results.plot(); print(results.report('page.html'))"
-    )
     shown = [sys.executable, "-c", script, str(tmp_path / "run")]
     assert subprocess.check_output(shown, cwd=tmp_path, text=True).strip().endswith("page.html")
