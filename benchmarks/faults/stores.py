@@ -107,7 +107,7 @@ def unreadable(file: Path, rng: np.random.Generator) -> None:
     file.chmod(0)
     said = as_another_user(file.parent)
     file.chmod(0o644)
-    healthy(file, said, "unable to open database")
+    healthy(file, said, "Permission denied")
 
 
 def read_only(file: Path, rng: np.random.Generator) -> None:

@@ -185,7 +185,10 @@ def artifact_root(folder: Path) -> str:
 def is_intact(path: Path) -> bool:
     """Whether a database is there; an empty file, which a killed program may leave, is none."""
     with tracking_errors(f"cannot look for the tracking store {path}", "; choose another place with tracking.folder="):
-        return path.is_file() and path.stat().st_size > 0
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:  # MLflow tries for a minute and a half to open what may not be read
+            return bool(file.read(1))
 
 
 def lock(path: Path) -> FileLock:
