@@ -32,7 +32,7 @@ ELSEWHERE = {
     "atlas": "40 200 95%",
     "contrastive": "300",
     "first word": "100 95%",
-    "nulls": "2 5%",
+    "nulls": "5%",
     "interval coverage": "80 130 1.96 .003 .03 .04 .05 .86",
     "centred": ".0001 .007 .022",
     "word mix": "2 3",
