@@ -64,7 +64,7 @@ def test_the_page_says_what_is_measured(measured: Results) -> None:
     said = PAGE.read_text(encoding="utf-8")
     for words, measure_, statistic in (
         ("intra-sentence similarity, adjusted, is {}", "intra_sentence_similarity", "adjusted"),
-        ("(`size_matched_adjusted`, {})", "intra_sentence_similarity", "size_matched_adjusted"),
+        ("`size_matched_adjusted` is {}", "intra_sentence_similarity", "size_matched_adjusted"),
         ("Its mean cosine is {}", "anisotropy", "mean_cosine"),
     ):
         value = measured.values(measure_, statistic)
