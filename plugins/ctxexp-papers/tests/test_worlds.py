@@ -18,6 +18,7 @@ def test_a_planted_truth_is_found_either_way(claim: Claim) -> None:
     assert share(claim, "false", 1, seed=SEED) == {"holds": 0, "fails": 1}
 
 
+@pytest.mark.nightly
 def test_null_worlds_of_all_claims_seldom_get_a_verdict() -> None:
     """Of all together, since one claim's few worlds say nothing."""
     found = [share(claim.values[0], "null", NULLS, seed=SEED) for claim in CLAIMS]  # type: ignore[arg-type]
