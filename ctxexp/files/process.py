@@ -98,7 +98,7 @@ def read_state(folder: Path) -> State:
 def mark_killed_jobs(store: Path) -> None:
     """Write KILLED to the status.json of jobs under `<store>/results` whose process is gone.
 
-    What such a process was writing a minute ago, there or in a sweep's summary, is removed.
+    What a killed job's process was writing a minute ago, there or in a sweep's summary, is removed.
     """
     closed: list[Path] = []
     for path in sorted((store / "results").glob(f"*/*/{STATE}")):
@@ -106,6 +106,7 @@ def mark_killed_jobs(store: Path) -> None:
         why = state.get("status") == "RUNNING" and why_gone(state.get("process", {}))
         if why:
             write_state(path.parent, status="KILLED", error=why)
+        if why or state.get("status") == "KILLED":  # by its sweep's end, while a worker wrote
             closed.append(path.parent)
     for place in (*closed, *(store / "results").glob("*/summary")):
         clear_parts(place, "**/*")
