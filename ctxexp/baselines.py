@@ -200,7 +200,7 @@ class SizeLadder:
         return result
 
 
-class SizeMatched(Baseline):
+class SizeMatched(OnePerSentence):
     """Random groups of the size of the group they are compared with, one word per sentence where there are enough.
 
     A share of variance, or a cosine to the mean, depends on the number of rows even for unrelated words; so each
@@ -224,12 +224,8 @@ class SizeMatched(Baseline):
         ratio: Annotated[float, Gt(1)] = 1.35,
         largest: Size = 4096,
     ) -> None:
-        self.sample = OnePerSentence(size=size, redraws=redraws)
-        self.size = size
+        super().__init__(size=size, redraws=redraws)
         self.draws, self.exact, self.ratio, self.largest = draws, exact, ratio, largest
-
-    def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        return self.sample.groups(occurrences, rng)
 
     def sizes_to_draw(self, counts: np.ndarray) -> np.ndarray:
         """The sizes to draw for groups of these sizes, ascending."""

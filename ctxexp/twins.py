@@ -10,12 +10,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from annotated_types import Ge, Gt, Le
 
-from ctxexp.baselines import Baseline, BaselineValues, GroupBaseline, MeasuredGroups, OnePerSentence, ScoredGroups
-from ctxexp.errors import ConfigError
+from ctxexp.baselines import (
+    BaselineValues,
+    GroupBaseline,
+    MeasuredGroups,
+    OnePerSentence,
+    Redraws,
+    ScoredGroups,
+    Size,
+)
 from ctxexp.groups import WordReader
 from ctxexp.maths.geometry import norms
 from ctxexp.maths.resampling import Curve, Stream
@@ -105,7 +113,10 @@ def _unit_rows(gather: Gather, rows: np.ndarray) -> Iterator[tuple[int, np.ndarr
             yield at, np.where(valid[:, None], x / length[:, None].astype(x.dtype), 0), valid
 
 
-class Twins(Baseline):
+Count = Annotated[int, Ge(1)]
+
+
+class Twins(OnePerSentence):
     """A chance level from twins: every group's rows replaced by rows of the same strata, from anywhere in the corpus.
 
     A permutation of the measured occurrences that keeps each within its stratum takes a group to its twin: as many
@@ -118,15 +129,9 @@ class Twins(Baseline):
 
     has_group_baselines = True
 
-    def __init__(self, *, size: int = 1000, redraws: int = 30, twins: int = 10, exact: bool = False) -> None:
-        if twins < 1:
-            raise ConfigError(f"{self.name}: expected at least 1 twin of each group, got twins={twins}")
-        self.sample = OnePerSentence(size=size, redraws=redraws, exact=exact)
-        self.expectation = self.sample.expectation
-        self.size, self.n_twins = size, twins
-
-    def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        return self.sample.groups(occurrences, rng)
+    def __init__(self, *, size: Size = 1000, redraws: Redraws = 30, twins: Count = 10, exact: bool = False) -> None:
+        super().__init__(size=size, redraws=redraws, exact=exact)
+        self.n_twins = twins
 
     def group_baseline(self, occurrences: Occurrences, over: str, seed: int) -> GroupBaseline | None:
         if over not in ("word", "sentence"):
@@ -227,11 +232,9 @@ class PositionMatched(Twins):
     name = "position_matched"
 
     def __init__(
-        self, *, size: int = 1000, redraws: int = 30, twins: int = 10, least: int = 50, exact: bool = False
+        self, *, size: Size = 1000, redraws: Redraws = 30, twins: Count = 10, least: Size = 50, exact: bool = False
     ) -> None:
         super().__init__(size=size, redraws=redraws, twins=twins, exact=exact)
-        if least < 2:
-            raise ConfigError(f"position_matched: expected at least 2 occurrences a place, got least={least}")
         self.least = least
 
     def strata(self, occurrences: Occurrences, rows: np.ndarray) -> np.ndarray:
@@ -256,19 +259,14 @@ class FrequencyMatched(Twins):
     def __init__(
         self,
         *,
-        size: int = 1000,
-        redraws: int = 30,
-        twins: int = 10,
-        least: int = 50,
-        share: float = 0.2,
+        size: Size = 1000,
+        redraws: Redraws = 30,
+        twins: Count = 10,
+        least: Size = 50,
+        share: Annotated[float, Gt(0), Le(1)] = 0.2,
         exact: bool = False,
     ) -> None:
         super().__init__(size=size, redraws=redraws, twins=twins, exact=exact)
-        if least < 2 or not 0 < share <= 1:
-            raise ConfigError(
-                f"frequency_matched: expected least of at least 2 and a share above 0, up to 1, got least={least}, "
-                f"share={share}"
-            )
         self.least, self.share = least, share
 
     def strata(self, occurrences: Occurrences, rows: np.ndarray) -> np.ndarray:

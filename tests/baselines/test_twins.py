@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +14,7 @@ from ctxexp.maths.resampling import Units
 from ctxexp.occurrences import Groups
 from ctxexp.testing import check
 from ctxexp.twins import FrequencyMatched, PositionMatched, Twins, bands, pooled, strata_level
+from tests.composed import composed
 
 
 @pytest.mark.parametrize("scheme", [PositionMatched, FrequencyMatched])
@@ -40,18 +41,17 @@ def test_no_word_rules_its_band(share: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("words", "message"),
     [
-        (lambda: PositionMatched(twins=0), r"position_matched: expected at least 1 twin of each group, got twins=0"),
-        (lambda: PositionMatched(least=1), r"position_matched: expected at least 2 occurrences a place, got least=1"),
-        (lambda: FrequencyMatched(share=0.0), r"frequency_matched: expected .* a share above 0, .*share=0\.0"),
-        (lambda: FrequencyMatched(least=1), r"frequency_matched: expected least of at least 2 .* got least=1"),
+        ("position_matched baseline.twins=0", r"baseline\.twins=0: expected at least 1"),
+        ("position_matched baseline.size=1", r"baseline\.size=1: expected at least 2"),
+        ("frequency_matched baseline.redraws=-1", r"baseline\.redraws=-1: expected at least 0"),
+        ("frequency_matched baseline.share=1.5", r"baseline\.share=1\.5: expected at most 1"),
     ],
-    ids=["twins", "places", "share", "lengths"],
 )
-def test_what_makes_no_sense_is_refused(make: Callable[[], Iterator[object]], message: str) -> None:
+def test_what_makes_no_sense_is_refused(words: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        make()
+        composed(*f"baseline={words}".split())
 
 
 def test_the_mean_level_and_its_influence_weigh_groups() -> None:
