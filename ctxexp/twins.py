@@ -239,7 +239,7 @@ class PositionMatched(Twins):
 
     def strata(self, occurrences: Occurrences, rows: np.ndarray) -> np.ndarray:
         places = occurrences.places[rows]
-        stratum = pooled(np.bincount(places), self.least)
+        stratum = pool(np.bincount(places), self.least)
         result: np.ndarray = stratum[places]
         return result
 
@@ -279,7 +279,7 @@ class FrequencyMatched(Twins):
         result = np.empty(len(form), np.int64)
         for b in np.unique(band).tolist():
             inside = band == b
-            result[inside] = b * (length.max() + 1) + pooled(np.bincount(length[inside]), self.least)[length[inside]]
+            result[inside] = b * (length.max() + 1) + pool(np.bincount(length[inside]), self.least)[length[inside]]
         return result
 
 
@@ -301,7 +301,7 @@ def bands(counts: np.ndarray, share: float) -> np.ndarray:
     return result
 
 
-def pooled(counts: np.ndarray, least: int) -> np.ndarray:
+def pool(counts: np.ndarray, least: int) -> np.ndarray:
     """(len(counts),) int: neighbouring classes joined until each has `least`; what remains joins the last."""
     result = np.zeros(len(counts), np.int64)
     stratum = n_rows = 0

@@ -52,7 +52,7 @@ class BoundOptions:
 
     `max_contexts`: occurrences of a word at most. `max_sentences`: sentences that are measured in full, at most.
     `min_contexts`: distinct sentences that a word needs to be measured. `form`: gives the word that a unit counts for,
-    None if it isn't measured. `sample`: number of words that are measured, at random; None: all. `followed`: distinct
+    None if it isn't measured. `sample`: number of words that are measured, at random; None: all. `max_words`: distinct
     words of which occurrences are kept meanwhile, at most.
     """
 
@@ -62,7 +62,7 @@ class BoundOptions:
     form: Callable[[str], str | None]
     sample: int | None = None
     seed: int = 0
-    followed: int = MOST_WORDS
+    max_words: int = MOST_WORDS
 
 
 class SketchSample(NamedTuple):
@@ -79,7 +79,7 @@ class ContextSketch:
     `max_sentences` of smallest hash of (seed, sentence): simple random samples without replacement, whatever the order.
 
     Equal sentences have equal hashes, so that copies count once and none is remembered. Memory grows with the words:
-    at most `followed` distinct ones are followed, those of smallest hash of (seed, word), each as if it were alone.
+    at most `max_words` distinct ones are followed, those of smallest hash of (seed, word), each as if it were alone.
     `form` gives the word that a unit counts for, None where it isn't measured. Sketches of a text's parts, merged in
     any order, are the sketch of the text.
     """
@@ -128,7 +128,7 @@ class ContextSketch:
         )
         low = hashed <= self.bound[code]
         self._append(code[low], hashed[low], sentence[low], position[low])
-        if len(self.codes) > 2 * self.bounds.followed:  # of words that aren't followed, say
+        if len(self.codes) > 2 * self.bounds.max_words:  # of words that aren't followed, say
             self.codes = _Codes(self)
         if len(self.code) > 2 * self.n_thinned + 4 * CHUNK_WORDS:
             self.settle()
@@ -152,9 +152,9 @@ class ContextSketch:
         return self
 
     def settle(self) -> None:
-        """Keep the `max_contexts` smallest hashes of each word; drop duplicates and words beyond `followed`."""
+        """Keep the `max_contexts` smallest hashes of each word; drop duplicates and words beyond `max_words`."""
         self.flush()
-        if len(self.forms) > self.bounds.followed or (self.hashes > np.uint64(self.most)).any():
+        if len(self.forms) > self.bounds.max_words or (self.hashes > np.uint64(self.most)).any():
             self._forget()
         order = np.lexsort((self.hash, self.code))
         code, hashed = self.code[order], self.hash[order]
@@ -221,7 +221,7 @@ class ContextSketch:
 
     def _forget(self) -> None:
         """Follow the words of smallest hash only, from now on."""
-        order = np.argsort(self.hashes, kind="stable")[: self.bounds.followed]
+        order = np.argsort(self.hashes, kind="stable")[: self.bounds.max_words]
         order = np.sort(order[self.hashes[order] <= np.uint64(self.most)])
         self.most = int(self.hashes[order].max())
         code = np.full(len(self.forms), NOT_FOLLOWED)

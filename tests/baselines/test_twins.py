@@ -13,7 +13,7 @@ from ctxexp.errors import ConfigError
 from ctxexp.maths.resampling import Units
 from ctxexp.occurrences import Groups
 from ctxexp.testing import check
-from ctxexp.twins import FrequencyMatched, PositionMatched, Twins, bands, pooled, strata_level
+from ctxexp.twins import FrequencyMatched, PositionMatched, Twins, bands, pool, strata_level
 from tests.composed import composed
 
 
@@ -23,9 +23,9 @@ def test_they_keep_the_laws_of_a_baseline(scheme: Callable[[], Twins]) -> None:
 
 
 def test_neighbouring_classes_are_pooled_until_they_suffice() -> None:
-    assert pooled(np.array([5, 1, 1, 4, 0, 9, 1]), 5).tolist() == [0, 1, 1, 1, 2, 2, 2]
-    assert pooled(np.array([1, 1]), 5).tolist() == [0, 0]
-    assert pooled(np.array([7, 7, 7]), 5).tolist() == [0, 1, 2]
+    assert pool(np.array([5, 1, 1, 4, 0, 9, 1]), 5).tolist() == [0, 1, 1, 1, 2, 2, 2]
+    assert pool(np.array([1, 1]), 5).tolist() == [0, 0]
+    assert pool(np.array([7, 7, 7]), 5).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.5])

@@ -128,8 +128,8 @@ def test_memory_is_bounded_by_words_of_smallest_hash() -> None:
     options = partial(BoundOptions, max_contexts=5, max_sentences=10, min_contexts=1, form=str)
     rng = np.random.default_rng(0)
     lines = [[f"w{i}" for i in rng.zipf(1.5, 12) % 500] for _ in range(600)]
-    whole, small = (ContextSketch(options(followed=n)) for n in (10**6, 40))
-    parts = [ContextSketch(options(followed=40)) for _ in range(3)]
+    whole, small = (ContextSketch(options(max_words=n)) for n in (10**6, 40))
+    parts = [ContextSketch(options(max_words=40)) for _ in range(3)]
     for n, line in enumerate(lines):
         for sketch in (whole, small, parts[n % 3]):
             sketch.add(digest(" ".join(line)), line)
