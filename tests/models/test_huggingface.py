@@ -252,12 +252,12 @@ def test_a_tokenizer_without_offsets_is_refused() -> None:
         PieceReader(object(), pooling="mean", source="x/y")
 
 
-def retold(name: str, **changes: object) -> Callable[[Path], object]:
+def json_change(name: str, **changes: object) -> Callable[[Path], object]:
     """Gives one of a folder's JSON files other values."""
     return lambda folder: (folder / name).write_text(json.dumps(json.loads((folder / name).read_text()) | changes))
 
 
-def reweighted(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Path], object]:
+def weight_change(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Path], object]:
     """Changes a weight of a folder."""
     from safetensors.torch import load_file, save_file
 
@@ -268,25 +268,25 @@ def reweighted(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Cal
     return write
 
 
-def without_tokenizer(folder: Path) -> None:
+def remove_tokenizer(folder: Path) -> None:
     """transformers makes a tokenizer of special pieces alone, and every word would be unknown."""
     for file in folder.glob("tokenizer*"):
         file.unlink()
 
 
-def cut(name: str) -> Callable[[Path], object]:
+def truncation(name: str) -> Callable[[Path], object]:
     return lambda folder: os.truncate(folder / name, (folder / name).stat().st_size - 9)
 
 
-config = partial(retold, "config.json")
+config = partial(json_change, "config.json")
 REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
-    *((kind, without_tokenizer, r"knows [01] pieces besides its special ones, but .* \d+ rows")
+    *((kind, remove_tokenizer, r"knows [01] pieces besides its special ones, but .* \d+ rows")
       for kind in ("bert", "gpt2", "t5")),
     # fused attention turns NaN scores into finite vectors, so the vectors' own check doesn't see them
-    ("bert", reweighted("encoder.layer.0.attention.self.query.weight", lambda x: x.fill_(np.nan)), "NaN or infinite"),
+    ("bert", weight_change("encoder.layer.0.attention.self.query.weight", lambda x: x.fill_(np.nan)), "holds NaN"),
     # transformers would read them as floats, without the scale that made them
-    ("gpt2", reweighted("h.0.mlp.c_fc.weight", lambda x: (x * 9).to(torch.int8)), "is of type I8 in its file"),
-    *(("gpt2", cut(name), f"^cannot load .*odd: {name} can't be read .*copy or download it again")
+    ("gpt2", weight_change("h.0.mlp.c_fc.weight", lambda x: (x * 9).to(torch.int8)), "is of type I8 in its file"),
+    *(("gpt2", truncation(name), f"^cannot load .*odd: {name} can't be read .*copy or download it again")
       for name in ("config.json", "tokenizer.json", "model.safetensors")),
     ("bert", config(intermediate_size=64), r"has shape \(.*32.*\) in its file, its config.json asks for .*64"),
     # its sizes missing, the type's own are taken: 7 billion weights would be drawn before any is found missing
@@ -318,7 +318,7 @@ def test_a_tokenizer_of_another_model_is_refused(folder: Folder, tmp_path: Path)
 
 def test_weights_that_overflow_a_half_type_are_refused(folder: Folder, tmp_path: Path) -> None:
     odd = shutil.copytree(folder("gpt2"), tmp_path / "odd")
-    reweighted("h.1.ln_2.bias", lambda x: x.fill_(1e6))(odd)
+    weight_change("h.1.ln_2.bias", lambda x: x.fill_(1e6))(odd)
     with pytest.raises(ModelError, match=r"h.1.ln_2.bias holds .* or it overflows in torch.float16: try dtype="):
         encoder(odd, dtype="float16")
 
@@ -326,7 +326,7 @@ def test_weights_that_overflow_a_half_type_are_refused(folder: Folder, tmp_path:
 @pytest.mark.parametrize("said", ["many", 0])
 def test_a_length_that_is_none_leaves_it_to_the_positions(folder: Folder, tmp_path: Path, said: object) -> None:
     odd = shutil.copytree(folder("bert"), tmp_path / "odd")
-    retold("tokenizer_config.json", model_max_length=said)(odd)
+    json_change("tokenizer_config.json", model_max_length=said)(odd)
     assert encoder(odd).window == 40
 
 

@@ -298,22 +298,22 @@ LEFT_OVER: list[tuple[str, dict[str, object]]] = [  # as on the hub: they change
 
 
 @pytest.fixture(scope="module")
-def judged(folder: Callable[[str], Path]) -> Callable[[str, dict[str, object]], Leftovers]:
+def judge(folder: Callable[[str], Path]) -> Callable[[str, dict[str, object]], Leftovers]:
     """What is said of a model's config.json with these settings."""
     from transformers import AutoModel
 
     network = cache(lambda kind: AutoModel.from_pretrained(folder(kind)))
 
-    def judge(kind: str, changes: dict[str, object]) -> Leftovers:
+    def leftovers_of(kind: str, changes: dict[str, object]) -> Leftovers:
         settings = json.loads((folder(kind) / "config.json").read_text()) | changes
         return unused_settings(settings, type(network(kind).config).from_dict(dict(settings)), network(kind))
 
-    return judge
+    return leftovers_of
 
 
-def test_settings_that_change_nothing_are_left_alone(judged: Callable[[str, dict[str, object]], Leftovers]) -> None:
+def test_settings_that_change_nothing_are_left_alone(judge: Callable[[str, dict[str, object]], Leftovers]) -> None:
     for kind, settings in LEFT_OVER:
-        assert judged(kind, settings) == ([], []), settings
+        assert judge(kind, settings) == ([], []), settings
 
 
 UNREAD: list[tuple[str, dict[str, object]]] = [
@@ -336,11 +336,11 @@ UNREAD: list[tuple[str, dict[str, object]]] = [
 
 @pytest.mark.filterwarnings("ignore:`rope_scaling` is deprecated")
 def test_settings_of_other_models_are_named(
-    copy: Callable[[str], Path], judged: Callable[[str, dict[str, object]], Leftovers]
+    copy: Callable[[str], Path], judge: Callable[[str, dict[str, object]], Leftovers]
 ) -> None:
     for kind, settings in UNREAD:
         (key,) = settings
-        (loss,) = judged(kind, settings).losses
+        (loss,) = judge(kind, settings).losses
         assert re.match(rf"{key}=.* of its config.json, which \w+ doesn't read", loss)
     with pytest.raises(ModelError, match=r"attention_bias=True of its config.json, which \w+ doesn't read"):
         encoder(edit(copy("qwen2"), attention_bias=True), unused="refuse")
