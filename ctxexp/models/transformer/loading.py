@@ -139,8 +139,9 @@ def load(
 def check_room(config: PretrainedConfig, build: Callable[[], torch.nn.Module], held: WeightSizes, source: str) -> None:
     """Raise `ModelError` if the network that `build` makes is far larger than its files (`held`: type and size of each
     weight), or its floats are integers there; nothing is allocated, and no layers that would never end."""
-    if (n := getattr(config.get_text_config(), "num_hidden_layers", 0)) > 1000:
-        raise ModelError(f"{source}: its config.json describes {n:,} layers; expected at most 1,000")
+    n_layers = getattr(config.get_text_config(), "num_hidden_layers", 1)
+    if isinstance(n_layers, int) and not 0 < n_layers <= 1000:
+        raise ModelError(f"{source}: its config.json describes {n_layers:,} layers; expected 1 to 1,000")
     with torch.device("meta"):
         weights = dict(build().named_parameters())
     n = sum(weight.numel() for weight in weights.values())
