@@ -104,6 +104,8 @@ def test_steps_that_adjusted_reverses_are_marked_and_not_spoken_of() -> None:
     )
     assert "adjusted" not in finding(turns)
     assert run([0.77, 0.87, 0.72]).opposite_steps(SHARE) == ([], "")
+    undefined = results_with({"self_similarity/adjusted": np.full(3, np.nan)})  # beside runs with a share
+    assert undefined.opposite_steps(SHARE) == ([], "")
     assert run([0.77, 0.87, 0.72], [0.25, 0.60, 0.21], half=1.0).opposite_steps(SHARE)[0] == []  # no step is claimed
 
 
