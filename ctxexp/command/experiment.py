@@ -75,7 +75,8 @@ def _parse_flags(argv: list[str]) -> Namespace:
         keys = [*GROUPS, "text", *(key.name for key in config_keys())]
         close = [f"; did you mean {key}=...?" for name in names for key in suggestions(name, keys)]
         hint = close[0] if close else "; what is chosen is written key=value"
-        raise ConfigError(f"{message}; ctxexp --help says what there is{hint}")
+        unquoted = re.sub(r"=[^\s']+", "=...", message)  # which values are secret isn't known yet
+        raise ConfigError(f"{unquoted}; ctxexp --help says what there is{hint}")
 
     parser = get_args_parser()
     parser.add_argument(FLAG, action="store_true")

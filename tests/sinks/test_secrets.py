@@ -127,7 +127,7 @@ def test_a_secret_in_clear_is_refused_before_anything_is_written(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--hlep", "sink.watch.pin=hunter22", *RUN], "unrecognized arguments: --hlep; ctxexp --help"),
+        ([*RUN[:1], "--hlep", "sink.watch.pin=hunter22", *RUN[1:]], "arguments: --hlep sink.watch.pin=... dataset"),
         (["sink.watch.pin=hunter22", "--help", "sink=watch", *RUN], credentials.RULE),
         (["ui", "--api-key=hunter22"], credentials.RULE),
         (["ui", "uri=http://me:hunter22@host"], credentials.RULE),
