@@ -8,7 +8,6 @@ import base64
 import colorsys
 import hashlib
 import io
-import itertools
 import re
 import textwrap
 import warnings
@@ -259,9 +258,11 @@ def _blend(colour: str, amount: float) -> str:
 
 
 def _generated(start: int) -> Iterator[str]:
-    """Hues by the golden angle, in turn at several lightnesses; never ends."""
+    """Hues by the golden angle, in turn at several lightnesses; then every colour there is."""
     hue = start % 3600 / 3600
-    for step in itertools.count():
+    for step in range(360):
         hue = (hue + 0.6180339887498949) % 1
         rgb = colorsys.hls_to_rgb(hue, (0.42, 0.58, 0.32)[step % 3], (0.65, 0.85)[step % 2])
         yield "#" + "".join(f"{round(255 * c):02x}" for c in rgb)
+    for code in range(2**24):
+        yield f"#{(start + code * 2654435761) % 2**24:06x}"
