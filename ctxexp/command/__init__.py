@@ -25,3 +25,7 @@ __all__ = [
 ]
 
 __getattr__ = lazy_names(__name__, __file__)
+
+
+def __dir__() -> list[str]:
+    return __all__
