@@ -38,6 +38,7 @@ _HEADER = re.compile(rb"\s*(\d+)[ \t]+(\d+)\s*")
 _MARK = b"\xef\xbb\xbf"  # a byte order mark
 _PEEK = 1 << 18  # bytes that are looked at to tell the formats apart
 _BLOCK = 1 << 20
+_NO_LINES = re.compile(rb"[\0-\x08\x0e-\x1f\x80-\xff]")  # bytes that lines of ASCII lack, and binary numbers soon have
 _WIDEST = 10**7  # numbers of a vector: no header is believed that says more
 _LONGEST = 10_000  # bytes of a word in a binary file: more means that the numbers don't fall where they should
 
@@ -163,8 +164,9 @@ def detect_layout(path: Path, layout: Format = "auto") -> Layout:
             dim = int(header[2]) if len(header[2]) < 9 else _WIDEST + 1
             if not 0 < dim <= _WIDEST or len(header[1]) > 18:
                 raise ValueError(f"line 1: the header says {line[:60].decode()!r}; expected 1 to {_WIDEST:,} numbers")
-            fields = re.split(rb"[\r\n]", b"".join(rest), maxsplit=1)[0].split()  # no text is what has no numbers here
-            is_text = len(fields) > dim and all(map(_is_number, fields[-dim:])) and suffix_of(path) != ".bin"
+            first = re.split(rb"[\r\n]", body := b"".join(rest), maxsplit=1)[0].split()
+            is_text = len(first) > dim and all(map(_is_number, first[-dim:]))  # in whatever coding its words are
+            is_text = suffix_of(path) != ".bin" and (is_text or not _NO_LINES.search(body))
             is_binary = layout == "binary" or (layout == "auto" and not is_text)
             return Layout("binary" if is_binary else "text", int(header[1]), dim)
         if layout == "binary":

@@ -121,6 +121,8 @@ ONE = b"a " + np.array([1, 2], "<f4").tobytes()
         (b"a 1 2\nb 1 nan\n", "line 2, 'b': NaN or"),
         (b"a 1 2\nb 1 1e99\n", "line 2, 'b': NaN or"),
         (b"a 1 2\n\nb 1 2\n", "line 2: empty"),
+        (b"2 2\na 1 x\nb 1 2\n", "line 2, 'a': expected numbers"),
+        (b"2 3\na 1 2\nb 1 2\n", "line 2: expected a word and 3 numbers, got 2"),
         (b"3 2\na 1 2\nb 1 2\n", "says 3 words, the file has 2"),
         (b"0 2\n", "no word vectors"),
         (HEAD + ONE + b"\nb \x00\x00", "ends in word 2 of 2"),
