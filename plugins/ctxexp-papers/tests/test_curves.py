@@ -72,6 +72,8 @@ def test_a_bound_holds_in_every_layer_or_in_the_share_that_is_asked_for() -> Non
     assert tried({"kind": "layers", "layers": "middle"}, broken).passed is True
     assert tried({"kind": "layers"}, points([0.5, -0.012])).passed is False
     assert tried({"kind": "layers"}, points([0.5, -0.012]), ways=9).passed is None  # any of nine could have broken it
+    assert tried({"kind": "layers", "layers": "first"}, points([0.012])).passed is True
+    assert tried({"kind": "layers", "layers": "first", "looks": 9}, points([0.012])).passed is None  # the best of nine
 
 
 def test_what_has_no_value_decides_nothing() -> None:
@@ -155,6 +157,16 @@ def test_the_best_layer_is_found_and_held_out() -> None:
     for scores in (np.zeros((7, 5)), np.zeros((9, 2)), np.full((9, 5), np.nan)):
         with pytest.raises(ValueError, match="expected finite scores of 8 tasks"):
             gain(scores, both_ends=False)
+
+
+def test_what_one_of_many_models_shows_by_chance_is_no_failure_of_all() -> None:
+    noise = RNG(3).normal(0, 0.01, (20, 13))
+    hollow = 1 - np.sin(np.pi * np.arange(13) / 12) + np.linspace(0, 0.05, 13)  # 1.6% of walks have as clear a one
+    bell = {"kind": "ends", "walks": True}
+    assert [tried(bell, noise + hollow, ways=n).passed for n in (1, 6)] == [False, None]
+    flat = {"kind": "ends", "below": 0.05}
+    high = noise + (np.arange(13) == 6) * 0.066
+    assert [tried(flat, high, ways=n).passed for n in (1, 60)] == [False, None]
 
 
 def test_what_an_untrained_network_shows_too_is_not_learned() -> None:

@@ -47,6 +47,7 @@ def best_layer_gain(
     candidates: Sequence[int] | None = None,
     rng: np.random.Generator,
     ways: int = 1,
+    looks: int = 1,
     resamples: int = RESAMPLES,
 ) -> Gain:
     """The gain of the best candidate layer over the best rival.
@@ -57,6 +58,7 @@ def best_layer_gain(
         candidates: Layers to choose from; None: all between the first and the last.
         rng: Draws the resamples of tasks.
         ways: In how many ways a claim can fail, such as one a model: `most` is as large as that needs (Bonferroni).
+        looks: In how many it can hold: `least` is as small as that needs.
         resamples: How many.
 
     Returns:
@@ -78,13 +80,13 @@ def best_layer_gain(
     by_task = scores[np.arange(n), chosen] - scores[np.arange(n), rival]
     weights = rng.multinomial(n, np.full(n, 1 / n), resamples) / n
     low, high = np.quantile(weights @ by_task, [0.025, 0.975])
-    least, most = _simultaneous(scores[:, middle, None] - scores[:, None, ends], weights, ways)
+    least, most = _simultaneous(scores[:, middle, None] - scores[:, None, ends], weights, ways, looks)
     values, counts = np.unique(chosen, return_counts=True)
     order = tuple(int(i) for i in values[np.argsort(-counts, kind="stable")])
     return Gain(float(by_task.mean()), float(low), float(high), least, most, order, by_task)
 
 
-def _simultaneous(differences: np.ndarray, weights: np.ndarray, ways: int) -> tuple[float, float]:
+def _simultaneous(differences: np.ndarray, weights: np.ndarray, ways: int, looks: int) -> tuple[float, float]:
     """The interval of max over candidates of min over rivals of the true difference, from those by task (tasks,
     candidates, rivals) and resamples' weights (resamples, tasks)."""
     n = len(differences)
@@ -94,6 +96,6 @@ def _simultaneous(differences: np.ndarray, weights: np.ndarray, ways: int) -> tu
     floor = np.finfo(np.float64).tiny
     t = (means - mean) / np.sqrt(np.maximum(spread / (n - 1), floor))
     t = np.where(spread > floor, t, 0.0)
-    least = mean - np.quantile(t.max(axis=(1, 2)), 1 - 0.025) * error
+    least = mean - np.quantile(t.max(axis=(1, 2)), 1 - 0.025 / looks) * error
     most = mean - np.quantile(t, 0.025 / (mean.shape[1] * ways), axis=0) * error
     return float(least.min(axis=1).max()), float(most.min(axis=1).max())

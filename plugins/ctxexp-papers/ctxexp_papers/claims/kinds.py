@@ -8,7 +8,7 @@
 - `correlation`: of a value of words with one property of theirs, and with another, each given the other.
 
 A test is passed where the whole interval is on the claim's side, failed where all of it is on the other, and open
-between. Where one of several layers, models or readings would do, intervals are as wide as so many looks need.
+between. Where one of several layers or models would do, intervals are as wide as so many looks need.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ def try_claim(test: Test, readings: Mapping[str, Test], models: tuple[str, ...],
         own = test | changes
         over = own.get("over", "each")
         members = [m for m in source.of(own.get("of", ())) if not _lacks(m, own)]
-        ways = 1 if over == "any" else max(len(models), len(members))
+        n = len(members)
+        ways = 1 if over == "any" else max(len(models), n)
+        own["looks"] = {"any": n, "most": n - n // 2}.get(over, 1)  # of which one may make it hold
         found = [_try(member, own, ways) for member in members]
         absent = [m.model for m in source.members if m.model in models and m not in members]
         found += [Check(model, text=f"no {own['metric']}") for model in absent]
@@ -136,7 +138,7 @@ def _within(member: Member, curve: Curve, test: Test, ways: int) -> Check:
     curve = curve.defined(test["metric"])
     count = len(curve.value)
     needed = math.ceil(test.get("least", 1.0) * count - 1e-9)
-    worst, _ = margins(test, *curve.ends(count - needed + 1))
+    worst, _ = margins(test, *curve.ends((count - needed + 1) * test.get("looks", 1)))
     broken, best = margins(test, *curve.ends(needed * ways))
     yes, no = int((worst > 0).sum()), int(((best <= 0) & (broken < 0)).sum())
     passed = True if yes >= needed else False if count - no < needed else None
@@ -176,7 +178,7 @@ def trend(member: Member, test: Test, ways: int) -> Check:
     rho_ends, change_ends = _middle(spearman_rows(drawn, depth), rho), _middle(_change(drawn), change)
     sides = [_side(sign, rho_ends, 0.0), _side(sign, change_ends, least)]
     passed = False if False in sides else None if None in sides else True
-    if not p < (LEVEL / ways if passed is False else LEVEL):
+    if not p < LEVEL / (ways if passed is False else test.get("looks", 1)):
         passed = None
     walks = f"{p:.1%} of walks go as far" if math.isfinite(p) else "the curve doesn't change"
     text = f"rho; change {change:+.3f} [{change_ends[0]:+.3f}, {change_ends[1]:+.3f}]; {walks}"
@@ -227,7 +229,7 @@ def ends(member: Member, test: Test, ways: int) -> Check:
             f"{own.value:+.2f}, of the control {rest.value:+.2f} [{rest.low:+.2f}, {rest.high:+.2f}]",
         )
     check = Check(member.model, "", passed, *effect, n=n, text=text, brief=f"{effect[0]:+.3g}")
-    return _beyond_walks(check, lowered.mean(axis=0)) if test.get("walks") else check
+    return _beyond_walks(check, lowered.mean(axis=0), test, ways) if test.get("walks") else check
 
 
 def share(member: Member, test: Test, ways: int) -> Check:
@@ -237,7 +239,8 @@ def share(member: Member, test: Test, ways: int) -> Check:
     n, won = len(by_task), int((by_task > 0).sum())
     low, high = wilson(won, n)
     bound = test.get("above", 0.5)
-    passed = True if low > bound else False if wilson(won, n, ways=ways)[1] < bound else None
+    holds, fails = wilson(won, n, ways=test.get("looks", 1))[0] > bound, wilson(won, n, ways=ways)[1] < bound
+    passed = True if holds else False if fails else None
     return Check(member.model, "", passed, won / n, low, high, n=n, text=f"{won} of {n} tasks", brief=f"{won} of {n}")
 
 
@@ -261,15 +264,22 @@ def _gain(values: np.ndarray, numbers: tuple[int, ...], test: Test, ways: int) -
         candidates = np.arange(1 if numbers[0] == 0 else 0, n - 1)
         rivals = np.array([n - 1] if test.get("rivals") == "last" else [0, n - 1])
     rng = np.random.default_rng([0, Stream.CLAIMS, stream])
-    return best_layer_gain(values, rivals=rivals.tolist(), candidates=candidates.tolist(), rng=rng, ways=ways)
+    looks = test.get("looks", 1)
+    if "below" in test:  # whose failure a gain is
+        ways, looks = looks, ways
+    return best_layer_gain(
+        values, rivals=rivals.tolist(), candidates=candidates.tolist(), rng=rng, ways=ways, looks=looks
+    )
 
 
-def _beyond_walks(check: Check, curve: np.ndarray) -> Check:
+def _beyond_walks(check: Check, curve: np.ndarray, test: Test, ways: int) -> Check:
     """The check of a hump, which holds only where fewer than 5% of walks have as clear a one. It fails only where a
-    walk would as rarely be as clearly otherwise: sunk in the middle (2.5%), or a trend from end to end (1.25%)."""
+    walk would as rarely be as clearly otherwise: sunk in the middle (2.5%), or a trend from end to end (1.25%); of
+    several `ways` in so many times rarer walks."""
     rng = np.random.default_rng([0, Stream.CLAIMS, 15])
     p, sunk, slope = hump_p(curve, rng), hump_p(-curve, rng), trend_p(curve, rng)
-    beyond = p < LEVEL if check.passed else sunk < LEVEL / 2 or slope < LEVEL / 4
+    level = LEVEL / (test.get("looks", 1) if check.passed else ways)
+    beyond = p < level if check.passed else sunk < level / 2 or slope < level / 4
     text = f"{check.text}; {p:.1%} of walks have as clear a hump, {sunk:.1%} a hollow, {slope:.1%} a trend"
     return replace(check, passed=check.passed if beyond else None, text=text)
 
