@@ -1,7 +1,8 @@
 """Vectors that hold an artefact and nothing else, as offered models have them, and which claims it passes.
 
 A word's vector is a table's row and noise, in every layer alike, so that no claim on depth, on context or on training
-is true; each world adds one artefact. An untrained twin has none. A claim that *holds* there is fooled.
+is true; each world adds one artefact. An untrained twin has none. A claim that passes there is fooled: its file lists
+the artefact (`passed_by`), so that it never *holds*.
 """
 
 from __future__ import annotations
@@ -99,19 +100,20 @@ class PlantedInputs(Inputs):
 
 
 def fooled(paper: Paper, artefact: str, n: int, seed: int) -> dict[str, float]:
-    """The share of n worlds in which each of a paper's claims on offered models holds, by claim."""
+    """The share of n worlds in which each of a paper's claims on offered models passes its tests, by claim."""
     found = dict.fromkeys((claim.id for claim in paper.claims), 0.0)
     for i in range(n):
         inputs = PlantedInputs(models=MODELS, artefact=ARTEFACTS[artefact], seed=1000 * seed + i)
         for verdict in try_paper(paper, inputs).verdicts:
             finding = verdict.finding or next(iter(verdict.others), None)
-            found[verdict.claim.id] += (finding is not None and finding.ruling == "holds") / n
+            passed = finding is not None and len(finding.holding) == len(verdict.claim.readings)
+            found[verdict.claim.id] += passed / n
     return found
 
 
 def artefacts_table(papers: list[Paper], n: int, seed: int) -> list[str]:
     """A row a claim that is measured on vectors, a column an artefact."""
-    lines = [f"| claim that holds where there is nothing but | {' | '.join(ARTEFACTS)} |", "|---" * 7 + "|"]
+    lines = [f"| claim that passes where there is nothing but | {' | '.join(ARTEFACTS)} |", "|---" * 7 + "|"]
     for paper in papers:
         evidence = paper.evidence
         if not paper.claims or {"released", "runs", "by_word"} & set(evidence) or evidence.get("of") == "tables":

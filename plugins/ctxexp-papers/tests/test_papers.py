@@ -17,6 +17,7 @@ from ctxexp_papers.claims.paper import load, papers
 from ctxexp_papers.claims.verdict import Verdict, try_sources
 from ctxexp_papers.instances import INSTANCES, counts, entropy_of, explained, least_share, most_entropy, shares_of
 
+from benchmarks.claims.artefacts import ARTEFACTS
 from ctxexp.command import Built, configured, registry
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from tests.composed import forget_plugin_files, run_command_line
@@ -49,11 +50,10 @@ def file(tmp_path: Path) -> Path:
 
 def test_every_shipped_claim_has_its_quote_its_place_and_a_test() -> None:
     every = papers([])
-    known = {f"{paper.name}/{claim.id}" for paper in every for claim in paper.claims}
     for paper in every:
         for claim in paper.claims:
             assert all((claim.quote, claim.source, claim.place, describe(claim.test))), claim.id
-            assert set(claim.contradicts) <= known
+            assert set(claim.passed_by) <= set(ARTEFACTS)
         for test in paper.measurements():
             name = test["metric"].split("/")[0]
             kind = "comparison" if paper.evidence.get("of") in ("pairs", "steps") else "metric"
@@ -164,6 +164,11 @@ def test_a_claim_that_hangs_on_a_reading_is_open_and_says_on_which(file: Path) -
     readings = {"plain": {}, "strict": {"above": 2}}
     one = verdict(file, offered("protocol", theirs=1), readings=readings)
     assert (one.ruling, report.words(one)) == ("open", "open: holds under plain, fails under strict")
+    by = verdict(file, offered("other", smollm2=1), passed_by=("a sink", "a ramp"))
+    assert (by.ruling, report.words(by)) == ("open", "open: passed (also where all is a sink, a ramp) on smollm2")
+    assert verdict(file, offered("other", smollm2=-1), passed_by=("a sink",)).ruling == "fails"
+    by = verdict(file, offered("other", smollm2=1), readings=readings, passed_by=("a sink",))
+    assert report.words(by) == "open: passed under plain (also where all is a sink), fails under strict on smollm2"
     named = verdict(file, offered("protocol", theirs=1), models=("theirs", "absent"))
     assert (named.ruling, named.why) == ("not run", "protocol: nothing of absent; needs numbers")
 

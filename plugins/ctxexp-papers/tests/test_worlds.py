@@ -25,8 +25,9 @@ def test_null_worlds_of_all_claims_seldom_get_a_verdict() -> None:
     assert sum(sum(one.values()) for one in found) / len(found) <= 0.07
 
 
-@pytest.mark.parametrize("name", ["queipo_2025", "sun_2024", "timkey_2021"])
-def test_an_artefact_alone_makes_no_claim_hold(name: str) -> None:
+@pytest.mark.parametrize("name", ["huh_2024", "queipo_2025", "razzhigaev_2024_linear", "sun_2024", "timkey_2021"])
+def test_an_artefact_alone_passes_those_claims_that_list_it(name: str) -> None:
     (paper,) = papers([name])
-    artefact = sorted(ARTEFACTS)[(SEED + len(name)) % len(ARTEFACTS)]
-    assert set(fooled(paper, artefact, 1, SEED).values()) == {0.0}, artefact
+    for artefact in sorted(ARTEFACTS)[(SEED + len(name)) % 3 :: 3]:
+        listed = {claim.id: float(artefact in claim.passed_by) for claim in paper.claims}
+        assert fooled(paper, artefact, 1, SEED) == listed, artefact

@@ -379,5 +379,15 @@ def describe(test: Test) -> str:
     layers_ = test.get("layers", "")
     where = f" in {'every layer' if least == 1 else f'{least:.0%} of the layers'}" if test["kind"] == "layers" else ""
     sides = [" ".join(map(str, test[s].values())) for s in ("one", "other") if isinstance(test.get(s), Mapping)]
-    less = f", {' less '.join(side or 'as it is' for side in sides)}" if sides else ""
-    return f"{test['kind']}: `{test['metric']}`{f', {layers_}' if layers_ else ''}{less}, {bound}{where}"
+    less = [" less ".join(side or "as it is" for side in sides)] if sides else []
+    told = {"kind", "metric", "layers", "least", "of", *BOUNDS, *({"one", "other"} if sides else ())}
+    others = _words({key: value for key, value in test.items() if key not in told})
+    parts = [f"`{test['metric']}`", layers_, *less, f"{bound}{where}", others]
+    return f"{test['kind']}: {', '.join(filter(None, parts))}"
+
+
+def _words(options: Mapping[str, Any]) -> str:
+    return ", ".join(
+        key if value is True else f"{key} {_words(value) if isinstance(value, Mapping) else value}"
+        for key, value in options.items()
+    )

@@ -10,7 +10,8 @@
 
 A claim holds where it does under each reading, its defensible choices, in each model. `general`: the models that the
 paper says it of in general ("decoders"): any trained one is an instance, on which the same test gives a verdict of its
-own; with `minis = false` the shipped minis, of a few million parameters, are none.
+own; with `minis = false` the shipped minis, of a few million parameters, are none. `passed_by`: artefacts that pass
+the test where there is nothing else; such a claim is at most open.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ KEYS = {  # by table: what must be there, and what may
     ),
     "claim": (
         {"id", "place", "statement", "quote", "test"},
-        {"source", "readings", "models", "general", "minis", "contradicts", "caveat", "needs"},
+        {"source", "readings", "models", "general", "minis", "passed_by", "caveat", "needs"},
     ),
     "follows": ({"id", "place", "statement", "quote", "from"}, {"source"}),
 }
@@ -59,7 +60,7 @@ class Claim:
     models: tuple[str, ...] = ()
     general: str = ""
     minis: bool = True
-    contradicts: tuple[str, ...] = ()
+    passed_by: tuple[str, ...] = ()
     caveat: str = ""
 
 
@@ -128,7 +129,7 @@ def load(path: Path) -> Paper:
     source, needs = paper.pop("source"), paper.pop("needs")
     claims = [{"source": source, "needs": needs, "readings": {"": {}}, **entry} for entry in entries["claim"]]
     listed: list[dict[str, Any]] = [
-        {k: tuple(v) if k in ("models", "contradicts") else v for k, v in entry.items()} for entry in claims
+        {k: tuple(v) if k in ("models", "passed_by") else v for k, v in entry.items()} for entry in claims
     ]
     follows = [{"source": source, **entry} for entry in entries["follows"]]
     return Paper(

@@ -19,7 +19,7 @@ RULINGS: tuple[Ruling, ...] = ("holds", "fails", "open", "not run")
 class Finding:
     """A claim's outcome on a source: over all its models and readings; `why` says what was missing.
 
-    `holding`: the readings that it holds under where it doesn't under all; `failing`: those that it fails under.
+    `holding`: the readings whose tests are passed; `failing`: those that it fails under.
     """
 
     claim: Claim
@@ -32,8 +32,11 @@ class Finding:
 
     @property
     def words(self) -> str:
-        """The ruling with the readings that it hangs on."""
-        parts = [f"holds under {' and '.join(self.holding)}" * bool(self.holding)]
+        """The ruling with the readings that it hangs on, and what passes its tests too."""
+        under = f" under {' and '.join(self.holding)}" * (len(self.holding) < len(self.claim.readings))
+        artefacts = ", ".join(self.claim.passed_by)
+        passed = f"passed{under} (also where all is {artefacts})" if artefacts else f"holds{under}"
+        parts = [passed * bool(self.holding)]
         parts += [f"fails under {' and '.join(self.failing)}" * bool(self.failing)]
         hangs = ", ".join(filter(None, parts)) if self.ruling == "open" else ""
         return f"open: {hangs}" if hangs else self.ruling
@@ -96,8 +99,8 @@ def try_sources(paper: Paper, sources: Sequence[Source]) -> Trial:
 
 
 def judge(claim: Claim, source: Source) -> Finding:
-    """The finding of the claim's tests on this source: it holds where each model passes under each reading, fails where
-    under each some model doesn't, and is open else, if anything is decided or measured."""
+    """The finding of the claim's tests on this source: it holds where each model passes under each reading (and nothing
+    else would), fails where under each some model doesn't, and is open else, if anything is decided or measured."""
     checks = tuple(try_claim(claim.test, claim.readings, claim.models, source))
     counted = _counted(claim, source, checks)
     models = claim.models or tuple(dict.fromkeys(check.model for check in counted))
@@ -112,7 +115,7 @@ def judge(claim: Claim, source: Source) -> Finding:
     n, is_open = len(claim.readings), any(c.is_measured and c.passed is None and c.model in models for c in counted)
     ruling: Ruling = "not run"
     if len(passed) == n:
-        ruling = "holds"
+        ruling = "open" if claim.passed_by else "holds"
     elif len(failed) == n:
         ruling = "fails"
     elif passed or is_open or (failed and any(c.is_measured for c in counted)):
