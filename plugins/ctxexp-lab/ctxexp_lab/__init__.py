@@ -1,9 +1,18 @@
-"""Experiments around the measures, as verbs of ctxexp's command."""
+"""Experiments around the measures, as verbs of ctxexp's command; the layers of a model while it trains."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import ctxexp
 from ctxexp import Register
+
+if TYPE_CHECKING:
+    from ctxexp_lab.curves.layer_curves import LayerCurves
+
+__all__ = ["LayerCurves"]
+
+__getattr__ = ctxexp.lazy_names(__name__, __file__)
 
 
 def _train(*words: str) -> int:

@@ -1,0 +1,1 @@
+"""The layers of a model measured while it trains."""

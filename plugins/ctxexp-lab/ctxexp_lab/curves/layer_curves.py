@@ -1,0 +1,246 @@
+"""Curves by layer, at steps of a training."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import ctxexp
+from ctxexp import Corpus, Group, Metric, Results
+from ctxexp.command import Built, configured
+from ctxexp.errors import ConfigError, EncodingError
+from ctxexp.results import Estimates, Key
+from ctxexp_lab.curves.live import (
+    LiveEncoder,
+    device_of,
+    encoder_of,
+    first_process_says,
+    is_first_process,
+    network_of,
+    undisturbed,
+)
+from ctxexp_lab.curves.rule import StopRule
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from transformers import PreTrainedTokenizerBase
+
+MEASURES = ("self_similarity", "anisotropy", "intra_sentence_similarity", "effective_rank")
+READ = 20_000  # sentences of a file, from its beginning, among which some are drawn
+RESAMPLES = 200  # behind the interval of a rule
+log = logging.getLogger("ctxexp_lab")
+
+
+class LayerCurves:
+    """Measures of a model's layers while it trains, every `every` steps, with their chance levels.
+
+    A model of transformers is read as by `eval()`, and left as it was: its mode, gradients and every random state. The
+    text is encoded anew each time; nothing stays on the disk. Where several processes train, rank 0 measures. Values
+    are those of `ctxexp steps` on the same weights and text.
+
+    Args:
+        text: Sentences, a file or a data set, as `ctxexp.measure` takes them; None: the embedded sentences. Of a file
+            the first 20,000 sentences count.
+        every: Steps between two measurements; step 0 is one.
+        measures: Names of metrics, as on the command line.
+        sentences: The most sentences that are measured: of more, so many are drawn once; None: all.
+        tokenizer: The model's fast tokenizer; None: the trainer's, or that of the model's files.
+        stop_when: The rule that stops the training, as "anisotropy > .95", "effective_rank < 3 in any layer".
+        log: A function that gets the values and the step.
+        folder: The folder that gets each step's results, for `ctxexp report folder=...`; None: none.
+        name: The training's name in figures.
+        min_contexts: The number of sentences that a word needs to be measured.
+        seed: Of what is drawn.
+
+    Example:
+        >>> from transformers import AutoModel
+        >>> from ctxexp.models import minis
+        >>> curves = LayerCurves(sentences=32, measures=["anisotropy"])
+        >>> values = curves.step(AutoModel.from_pretrained(minis.folder("gpt2")), 0)
+        >>> len(values), abs(values["layers/anisotropy/chance"]) < 0.01, curves.should_stop  # five layers, and chance
+        (6, True, False)
+    """
+
+    def __init__(
+        self,
+        text: Any = None,
+        *,
+        every: int = 500,
+        measures: Sequence[str] = MEASURES,
+        sentences: int | None = 256,
+        tokenizer: PreTrainedTokenizerBase | None = None,
+        stop_when: str | None = None,
+        log: Callable[[dict[str, float], int], object] | None = None,
+        folder: str | Path | None = None,
+        name: str = "training",
+        min_contexts: int = 2,
+        seed: int = 0,
+    ) -> None:
+        for key, number in (("every", every), ("sentences", sentences)):
+            if number is not None and (not isinstance(number, int) or number < 1):
+                raise ConfigError(f"LayerCurves: {key}={number!r}: expected a whole number of at least 1")
+        self.every, self.measures, self.tokenizer, self.log = every, tuple(measures), tokenizer, log
+        self.folder, self.name, self.seed = folder and Path(folder).expanduser(), name, seed
+        self.rule = StopRule.parse(stop_when) if stop_when is not None else None
+        if self.rule and self.rule.measure not in self.measures:
+            raise ConfigError(
+                f"stop_when={stop_when!r}: {self.rule.measure} is none of measures={list(self.measures)}: add it there"
+            )
+        options = {"dataset.limit": READ} if isinstance(text, str | Path) and Path(text).exists() else {}
+        self.corpus = _draw(Built(configured("bert", text, options, metrics=self.measures)).corpus, sentences, seed)
+        self.choices: dict[str, Any] = {
+            "metrics": self.measures,
+            "min_contexts": min_contexts,
+            "bootstrap": RESAMPLES if self.rule else 0,
+            "seed": seed,
+            "options": {"figures.explorer": 0, "baseline.size": min(1000, len(set(self.corpus.sentences)))},
+        }
+        self.results: dict[int, Results] = {}  # by step, without the tables of single words
+        self.should_stop = False
+        self.reason = ""  # why
+        self._last: int | None = None
+        self._encoder: tuple[object, ctxexp.Encoder] | None = None
+        self._built: Built | None = None
+        self._noise: dict[tuple[str, int, int], float] = {}
+
+    def step(self, model: object, step: int) -> dict[str, float]:
+        """Measure the model if the step is one for that. With `stop_when`, every process calls this at every step.
+
+        Args:
+            model: A model of transformers, a module that holds one, or a ctxexp.Encoder.
+            step: The number of steps that were done.
+
+        Returns:
+            The values by name: `layers/<measure>/<layer>`, and `layers/<measure>/chance/<layer>`, or without a layer
+            where chance is one number. None at other steps and in other processes.
+
+        Raises:
+            CtxexpError: The model or the text can't be measured.
+        """
+        if step % self.every or step == self._last:
+            return {}
+        self._last = step
+        network = network_of(model)
+        device, values = device_of(network), {}
+        if is_first_process():
+            with undisturbed(device):
+                values = self._measure(network, step)
+            if values and self.log:
+                self.log(dict(values), step)
+        if self.rule:
+            self.should_stop = first_process_says(self.should_stop, device)
+        return values
+
+    def attach(self, trainer: Any) -> None:
+        """Have a trainer call `step` and send the values to what it reports to.
+
+        Args:
+            trainer: A `transformers.Trainer`, or a `lightning.Trainer` before its `fit`.
+
+        Raises:
+            ConfigError: It is neither.
+        """
+        from ctxexp_lab.curves.trainers import attach
+
+        attach(self, trainer)
+
+    def _measure(self, network: object, step: int) -> dict[str, float]:
+        """The values at a step, which are kept too; none where the model gives no numbers."""
+        if self._encoder is None or self._encoder[0] is not network:
+            self._encoder = network, encoder_of(network, self.tokenizer)
+        encoder = LiveEncoder(self._encoder[1], self.name, step)
+        first = self._built is None
+        self._built = built = self._built or Built(configured(encoder, self.corpus, **self.choices))
+        try:
+            with TemporaryDirectory() as folder:
+                vectors = replace(built.vectors, cache=Path(folder) / "vectors", limit_bytes=None)
+                results = replace(built.study, encoder=encoder).run(vectors, folder=Path(folder))
+        except EncodingError as error:  # a training that went wrong goes on
+            log.warning("step %d isn't measured: %s", step, error)
+            return {}
+        if first and not all(results.info.mix.filled):
+            log.warning("the text fills %d of %d bands of word frequency; give a longer one, or more sentences",
+                        sum(results.info.mix.filled), len(results.info.mix.filled))  # fmt: skip
+        self.results[step] = results = replace(results, tables={}, replicates={})
+        if self.folder:
+            results.save(self.folder / f"step{step}")
+        values = self._values(results)
+        if self.rule and (reason := self.rule.breach(self.curve(results, self.rule.measure))):
+            self.should_stop, self.reason = True, f"step {step}: {reason}"
+            log.warning("the training is stopped at %s", self.reason)
+            values["layers/stopped"] = 1.0
+        return values
+
+    @staticmethod
+    def curve(results: Results, measure: str) -> Estimates:
+        """The curve that stands for a measure: its own main one, its share of the room, or raw; NaN stays NaN."""
+        names = (results.info.measure(measure).main, "share_of_room", "adjusted", "raw")
+        return next(results.by_key[key] for name in names if (key := Key.of(measure, name)) in results.by_key)
+
+    def chance(self, results: Results, measure: str) -> np.ndarray:
+        """The chance level of a measure by layer: the cosine of unrelated words where the measure has such a baseline,
+        else its value on as many vectors of random directions; NaN for a measure of lengths."""
+        if (key := Key.of(measure, "baseline")) in results.by_key:
+            return results.by_key[key].value
+        value, size = self.curve(results, measure).value, results.by_key.get(Key.of(measure, "n"))
+        n = np.zeros(len(value)) if size is None else np.nan_to_num(size.value)
+        return np.array([self._of_noise(measure, int(rows), results.info.model.dim) for rows in n])
+
+    def _of_noise(self, measure: str, n: int, dim: int) -> float:
+        """The value of a measure on n random directions; anisotropy's is about 0."""
+        if (measure, n, dim) not in self._noise:
+            assert self._built is not None
+            metric: Metric = self._built.metrics[measure]()
+            value = float("nan")
+            if n > 1 and "scale" in metric.invariances:
+                metric.update(Group(0, np.random.default_rng(self.seed).standard_normal((n, dim)).astype(np.float32)))
+                statistics: Mapping[str, Any] = metric.compute()
+                value = float(statistics.get(metric.reading.main or "raw", value))
+            self._noise[measure, n, dim] = value
+        return self._noise[measure, n, dim]
+
+    def _values(self, results: Results) -> dict[str, float]:
+        values: dict[str, float] = {}
+        for measure in self.measures:
+            chance = self.chance(results, measure)
+            if len(set(chance.tolist())) == 1:
+                values[f"layers/{measure}/chance"] = float(chance[0])
+                chance = chance[:0]
+            for name, curve in ((measure, self.curve(results, measure).value), (f"{measure}/chance", chance)):
+                values |= {f"layers/{name}/{i:02d}": float(x) for i, x in enumerate(curve)}
+        return {name: value for name, value in values.items() if np.isfinite(value)}
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Table with a row for each step, measure and layer: value, its interval where there is one, chance."""
+        import pandas as pd
+
+        rows = []
+        for step, results in self.results.items():
+            for measure in self.measures:
+                curve, chance = self.curve(results, measure), self.chance(results, measure)
+                for layer, numbers in enumerate(zip(*curve, chance, strict=True)):
+                    rows.append((step, measure, layer, *numbers))
+        return pd.DataFrame(rows, columns=["step", "measure", "layer", "value", "low", "high", "chance"])
+
+    def plot(self) -> Figure | None:
+        """Heat maps, layers by steps, as `ctxexp steps` draws them; None before the second measurement."""
+        from ctxexp_lab.steps.figure import figure
+
+        return figure([(f"step {step}", results) for step, results in self.results.items()])
+
+
+def _draw(corpus: Corpus, most: int | None, seed: int) -> Corpus:
+    """At most so many distinct sentences of the corpus, in its order."""
+    sentences = list(dict.fromkeys(one for one in corpus.sentences if len(one) > 1))
+    if most is not None and len(sentences) > most:
+        places = np.random.default_rng(seed).choice(len(sentences), most, replace=False)
+        sentences = [sentences[i] for i in sorted(places.tolist())]
+    return Corpus(corpus.name, tuple(sentences), choices=dict(corpus.choices))

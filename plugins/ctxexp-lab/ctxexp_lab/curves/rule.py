@@ -1,0 +1,69 @@
+"""A rule that stops a training: `anisotropy > .95`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from ctxexp.errors import ConfigError
+from ctxexp.report import decimal
+from ctxexp.results import Estimates
+
+_RULE = re.compile(
+    r"\s*(?P<measure>[A-Za-z]\w*)\s*(?P<sign>[<>])\s*(?P<limit>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"(?:\s+in\s+(?:layer\s+(?P<layer>\d+)|(?P<any>any)\s+layer))?\s*"
+)
+
+
+@dataclass(frozen=True)
+class StopRule:
+    """A measure beyond a limit, in the last layer, in one layer or in any.
+
+    A layer is beyond the limit where its whole 95% interval is, so that chance in the choice of sentences stops
+    nothing; where the measure has no interval, where its value is.
+
+    Args:
+        measure: The measure's label.
+        is_above: Whether values above the limit stop the training, not those below.
+        limit: The limit.
+        layer: The number of the layer; -1: the last one; None: any.
+
+    Example:
+        >>> StopRule.parse("anisotropy > .95 in any layer")
+        StopRule(measure='anisotropy', is_above=True, limit=0.95, layer=None)
+    """
+
+    measure: str
+    is_above: bool
+    limit: float
+    layer: int | None = -1
+
+    @classmethod
+    def parse(cls, text: str) -> StopRule:
+        """The rule of a text. Raises ConfigError."""
+        match = _RULE.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise ConfigError(
+                f"stop_when={text!r}: expected a measure, < or >, and a number, as in 'anisotropy > .95', which is "
+                "about the last layer; or behind it 'in layer 3' or 'in any layer'"
+            )
+        layer = None if match["any"] else int(match["layer"]) if match["layer"] else -1
+        return cls(match["measure"], match["sign"] == ">", float(match["limit"]), layer)
+
+    def breach(self, curve: Estimates) -> str:
+        """What breaks the rule, in words; empty where nothing does. Raises ConfigError for a layer that isn't there."""
+        value, low, high = (np.asarray(x, np.float64) for x in curve)
+        if self.layer is not None and self.layer >= len(value):
+            raise ConfigError(f"stop_when: no layer {self.layer}; the model has layers 0 to {len(value) - 1}")
+        near_end = low if self.is_above else high
+        near_end = np.where(np.isfinite(near_end), near_end, value)
+        beyond = near_end > self.limit if self.is_above else near_end < self.limit  # NaN is neither
+        layers = range(len(value)) if self.layer is None else [self.layer % len(value)]
+        broken = next((layer for layer in layers if beyond[layer]), None)
+        if broken is None:
+            return ""
+        interval = f" [{decimal(low[broken], 3)}, {decimal(high[broken], 3)}]" if np.isfinite(low[broken]) else ""
+        sign = ">" if self.is_above else "<"
+        return f"{self.measure} {decimal(value[broken], 3)}{interval} {sign} {self.limit:g} in layer {broken}"
