@@ -280,6 +280,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: py
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not HOW_TO.exists(), reason="needs the pages of the checkout")
 def test_the_lines_of_the_action_catch_a_changed_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

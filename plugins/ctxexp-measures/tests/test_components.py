@@ -20,7 +20,6 @@ import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sense, Sentence, Text
 from ctxexp.command import Built
 from ctxexp.errors import MetricError
-from docs.numbers import tables
 from tests.composed import config_of
 from tests.made import results_with, stated, told
 from tests.shipped import Alone
@@ -354,6 +353,7 @@ def test_each_layer_has_the_floor_of_its_own_twin_and_impossible_variance_is_fla
     assert "†" not in " ".join(text.get_text() for text in plain.texts)
     assert "floors aren't known" in " ".join(text.get_text() for text in plain.texts)
     assert "scaled to end" not in " ".join(text.get_text() for text in plain.texts)
+    tables = pytest.importorskip("docs.numbers.tables", reason="needs the checkout")
     row = tables.what_is_context(frame(runs).assign(corpus="made"))
     assert "| 2.0% [1.6, 2.4] | 20.0% [19.6, 20.4] (layer 1) | 8.5% | 20.0% [19.6, 20.4] | 8.5% |" in row
     assert "rest -1.0% [-1.4, -0.6] (layer 1)" in row
