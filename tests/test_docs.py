@@ -224,14 +224,10 @@ def unrun() -> list[str]:
 
 
 def test_commands_that_need_more_than_a_test_has_are_composed() -> None:
-    from ctxexp.command import compose
-    from ctxexp.command.names import option_names
-    from ctxexp.command.overrides import first_job, parse
-    from tests.composed import config_of
+    from tests.composed import check_command
 
     for typed in unrun():
-        words = compose.read_overrides([word for word in typed.split() if word != "-m"])
-        config_of(first_job(parse(words, option_names, None), option_names, multirun=True))
+        check_command([word for word in typed.split() if word != "-m"], multirun=True)
 
 
 def test_the_site_is_searched_from_its_folder_and_fetches_nothing() -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ctxexp.command.build import Built
     from ctxexp.command.cli import Verb
     from ctxexp.command.face import configured
-    from ctxexp.command.names import typed_model
+    from ctxexp.command.overrides import typed_model
     from ctxexp.plugins.registry import registry
     from ctxexp.progress import Progress, show
 

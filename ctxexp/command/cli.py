@@ -32,9 +32,9 @@ from ctxexp.command.names import EXAMPLE, columns, help_of
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, near, short, suggestions
 from ctxexp.files import check_writable, user_path
 from ctxexp.files.code_version import __version__, skip_damaged
-from ctxexp.files.credentials import mask, refuse_clear
+from ctxexp.files.credentials import mask
 from ctxexp.plugins import COMMAND
-from ctxexp.plugins.registry import parse_value, registry, type_hints, type_text, value_text
+from ctxexp.plugins.registry import parse_value, refuse_typed, registry, type_hints, type_text, value_text
 from ctxexp.progress import show, silence, terminal_width
 
 if TYPE_CHECKING:
@@ -238,12 +238,10 @@ def _dispatch(args: list[str]) -> int:
         return 0
     plugin_args = [word for word in args if word.startswith("plugins=") and (word is args[0] or HELP & set(args))]
     if plugin_args:
-        from ctxexp.command.config import refuse_typed
-        from ctxexp.command.overrides import take_plugins
+        from ctxexp.command.overrides import take_plugins  # Hydra's
 
         take_plugins(plugin_args)
-        refuse_typed(args)
-    refuse_clear(args)
+    refuse_typed(args)
     rest = args[1:] if plugin_args and args[0] in plugin_args else args
     verb = registry().offers.get((COMMAND, rest[0])) if rest else None
     if verb:

@@ -11,32 +11,31 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
 from hydra.core.singleton import Singleton
 from hydra.plugins.search_path_plugin import SearchPathPlugin
-from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.basecontainer import BaseContainer
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command.build import Built
-from ctxexp.command.config import MISSING, Config, parse_config, plain_values, refuse_typed, refuse_written
-from ctxexp.command.names import config_folder, config_folders, option_names, spread_models
+from ctxexp.command.config import MISSING, Config, leaves, parse_config, plain_values, refuse_written
+from ctxexp.command.names import config_folder, config_folders
 from ctxexp.command.overrides import (
     expand_locations,
     first_job,
-    flatten_keys,
     normalize_overrides,
+    options,
     parse,
+    spread_models,
     take_plugins,
 )
 from ctxexp.errors import SYNONYMS, ConfigError, line, near, short, suggestions
 from ctxexp.files import user_path
-from ctxexp.plugins import COMMAND, CONFIG_KINDS, Factory
-from ctxexp.plugins.registry import GROUPS, LISTS, arguments, install_hint, plugin_files, registry
+from ctxexp.plugins import CONFIG_KINDS, Factory
+from ctxexp.plugins.registry import GROUPS, LISTS, arguments, install_hint, plugin_files, refuse_typed, registry
 
 log = logging.getLogger("ctxexp")
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
@@ -50,10 +49,10 @@ _own_state: dict[type, Any] = {}  # Hydra's singletons while `own_hydra` compose
 def read_overrides(words: Sequence[str]) -> list[str]:
     """The words of a command line, less its flags, as Hydra's overrides: locations written out, which a line of the
     log says, plugins loaded, and every registered name an option. Raises ConfigError, for a secret in clear too."""
-    overrides = take_plugins(normalize_overrides([*spread_models(words)]))
+    overrides = take_plugins(normalize_overrides(spread_models(words)))
     refuse_typed(overrides)
     prepare()
-    overrides, locations = expand_locations(overrides, option_names)
+    overrides, locations = expand_locations(overrides)
     for place in dict.fromkeys(locations):
         log.info("%s is read as %s", place.place, " ".join(place.overrides))
     return overrides
@@ -112,8 +111,9 @@ def _is_plain(value: object) -> bool:
 def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
     """Raise CtxexpError for what this command would fail at, before torch is loaded: a run, or a sweep's first job, of
     which files and devices are left to the job itself; so are the sweep's other jobs."""
-    with _hydra() as loader:
-        job = first_job(parse(overrides, _options, loader), _options, multirun=multirun)
+    with _hydra():
+        parsed = parse(overrides)
+        job = first_job(parsed) if multirun else overrides
         composed = _compose_job(job)
         _check_hydra(composed.hydra, multirun=multirun, objective=composed.get("objective"))
         config = _config(composed, job)
@@ -160,9 +160,6 @@ def _check_hydra(hydra: DictConfig, *, multirun: bool, objective: object) -> Non
         raise ConfigError(
             f"hydra/sweeper={sweeper} needs a number to optimise, as in objective=self_similarity/adjusted@last"
         )
-    mode = OmegaConf.select(hydra, "mode", throw_on_missing=False)
-    if mode == RunMode.MULTIRUN and not multirun:
-        raise ConfigError("hydra.mode=MULTIRUN: a sweep needs -m")
 
 
 def config_of(words: Sequence[str]) -> Config:
@@ -172,9 +169,9 @@ def config_of(words: Sequence[str]) -> Config:
     """
     with own_hydra():
         overrides = read_overrides(words)
-        with _hydra() as loader:
-            job = first_job(parse(overrides, _options, loader), _options, multirun=False)
-            return _config(_compose_job(job), job)
+        with _hydra():
+            parse(overrides)
+            return _config(_compose_job(overrides), overrides)
 
 
 @contextmanager
@@ -198,14 +195,14 @@ def own_hydra() -> Iterator[None]:
 
 
 @contextmanager
-def _hydra() -> Iterator[ConfigLoader]:
-    """Hydra's config loader, for look-ups beside the application, which isn't started yet."""
+def _hydra() -> Iterator[None]:
+    """Hydra with our configs, for look-ups beside the application, which isn't started yet."""
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
 
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(config_folder()), version_base="1.3"):
-        yield GlobalHydra.instance().config_loader()
+        yield
     GlobalHydra.instance().clear()
 
 
@@ -223,14 +220,12 @@ def _explain(text: str, overrides: Sequence[str]) -> str:
     if match := re.search(r"Could not override '([^']+)'", text):
         key = match.group(1)
         place, _, last = key.rpartition(".")
-        if key.startswith("hydra"):
-            return f"no config key {key!r}; python -m ctxexp --hydra-help lists Hydra's own"
-        if "@" in key or "No match in the defaults list" in text:
-            return f"no config group {key!r}{near(key, GROUPS)}"
         if key == "dataset.path":
             return "dataset.path: the data set that is chosen has no path; a file of text is dataset=FILE"
         group_choices = [o for o in overrides if o.partition("=")[0] in GROUPS]
-        keys = flatten_keys(plain_values(compose("ctxexp", overrides=group_choices), resolve=False))
+        composed = plain_values(compose("ctxexp", overrides=group_choices), resolve=False)
+        paths = [path.split(".") for path, _ in leaves(composed)]
+        keys = [*dict.fromkeys(".".join(path[:n]) for path in paths for n in range(1, len(path) + 1))]
         siblings = [k.rpartition(".")[2] for k in keys if k.rpartition(".")[0] == place]
         close = [SYNONYMS[key]] if key in SYNONYMS else []
         close = close or [k for k in keys if k.rpartition(".")[2] == last][:2] or suggestions(key, keys)
@@ -238,22 +233,9 @@ def _explain(text: str, overrides: Sequence[str]) -> str:
         return f"no config key {short(key)}{hint} ({place or 'top level'}: {', '.join(siblings) or 'no such place'})"
     if match := re.search(r"Could not (?:find|load) '([^']+)'", text):
         group, _, name = match.group(1).rpartition("/")
-        return f"no {group} {name!r}{install_hint(group, name)}{near(name, _options(group))}"
+        return f"no {group} {name!r}{install_hint(group, name)}{near(name, options(group))}"
     if match := re.search(r"Environment variable '([^']+)' not found", text):
         key = re.search(r"full_key: (\S+)", text)
         where = f"{key.group(1)}: " if key else ""
         return f"{where}the environment has no variable {match.group(1)!r}; export it first"
-    if match := re.search(r"You must specify '([^']+)'", text):
-        return f"{match.group(1)} needs a value, as in {match.group(1)}=NAME"
     return line(text)
-
-
-def _options(group: str) -> list[str]:
-    """The names of a config group, those in its folders (`flow/0`) included; of COMMAND, the verbs."""
-    from hydra.core.global_hydra import GlobalHydra
-
-    if group == COMMAND:
-        return registry().names(COMMAND)
-    if group in GROUPS:
-        return option_names(group)
-    return list(GlobalHydra.instance().config_loader().get_group_options(group))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
@@ -19,8 +19,7 @@ from omegaconf.resolvers import oc
 from ctxexp.controls import Control
 from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, MetricError, error_text, near, short
-from ctxexp.files import user_path
-from ctxexp.files.credentials import refuse_clear, remember
+from ctxexp.files.credentials import remember
 from ctxexp.maths.statistics import BANDS, WordMix
 from ctxexp.maths.statistics import Weights as MeanWeights
 from ctxexp.metrics import RUN
@@ -33,6 +32,7 @@ from ctxexp.plugins.registry import (
     arguments,
     convert_value,
     load_plugin_files,
+    refuse_typed,
     registry,
     type_text,
 )
@@ -94,9 +94,6 @@ class Cache:
     folder: str | None
     limit_gb: Annotated[float, Ge(0), Le(10**9)] | Literal["auto"] | None  # no disk holds more
 
-    def __post_init__(self) -> None:
-        _check_folder("cache.folder", self.folder)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Tracking:
@@ -106,7 +103,6 @@ class Tracking:
     sweep: str | None
 
     def __post_init__(self) -> None:
-        _check_folder("tracking.folder", self.folder)
         if not re.fullmatch(r"\w[\w.-]*", self.sweep or "_"):
             raise ConfigError(f"tracking.sweep={short(self.sweep)}: expected letters, digits, _ . - (a sweep sets it)")
 
@@ -181,12 +177,6 @@ class RunOptions:
             raise ConfigError(f"{SHARDS} takes all contexts, words.max_contexts bounds them; leave one out")
         if keys and not words.deduplicate:
             raise ConfigError(f"{keys[0]} counts equal sentences as one context: leave deduplicate=false out")
-
-
-def _check_folder(key: str, folder: str | None) -> None:
-    if folder is not None and not folder.strip():
-        raise ConfigError(f"{key}={folder!r}: expected a folder; . is the one where the command is typed")
-    user_path(folder or ".")
 
 
 MISSING = "???"
@@ -371,23 +361,16 @@ def component_of(kind: str, place: str, node: Mapping[str, object], registry: Re
     return part
 
 
-def refuse_typed(words: Sequence[str]) -> None:
-    """Raise ConfigError for a secret in clear among the words of a command line."""
-    of_sinks = any("sink" in word and "=" in word for word in words)  # else no plugin is imported for its names
-    offers = (registry().find("sink", name) for name in registry().names("sink") if of_sinks)
-    refuse_clear(words, {key for offer in offers if not offer.problem for key in offer.secrets})
-
-
 def refuse_written(config: DictConfig) -> None:
     """Raise ConfigError for a secret in clear in a composed config, whichever file it stands in."""
-    refuse_typed([f"{path}={value}" for path, value in _leaves(plain_values(config, resolve=False))])
+    refuse_typed([f"{path}={value}" for path, value in leaves(plain_values(config, resolve=False))])
 
 
-def _leaves(node: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+def leaves(node: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """Path and value of all that stands in the dictionaries of a config."""
     for key, value in node.items():
         if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{key}.")
+            yield from leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
@@ -411,7 +394,7 @@ def as_written(config: DictConfig) -> dict[str, object]:
 def environment_texts(config: DictConfig) -> dict[str, str]:
     """Texts that the config takes from the environment, each with the reference that stands for it. A path's last part
     is one too, since runs and figures call a file by it, unless it is a registered name (`semcor`)."""
-    references = {path: text for path, text in _leaves(as_written(config)) if "${oc.env" in str(text)}
+    references = {path: text for path, text in leaves(as_written(config)) if "${oc.env" in str(text)}
     values = {path: OmegaConf.select(config, path) for path in references}
     texts = {value: str(references[path]) for path, value in values.items() if isinstance(value, str) and value}
     ours = {name for _, name in registry().offers}

@@ -37,8 +37,8 @@ from ctxexp.command.config import (
     refuse_written,
 )
 from ctxexp.command.key import plugins_used
-from ctxexp.command.names import add_config_folder, config_folder, config_keys, quote
-from ctxexp.command.overrides import idle_choices
+from ctxexp.command.names import add_config_folder, config_folder, config_keys
+from ctxexp.command.overrides import idle_choices, quote
 from ctxexp.datasets.downloads import vector_folder
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, suggestions
 from ctxexp.files import disk_error_message, is_disk_full, user_path

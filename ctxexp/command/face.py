@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Never
 
 from ctxexp.baselines import Baseline
-from ctxexp.command.names import as_value, choose_text, typed_model
 from ctxexp.controls import Control
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.reading import choose_column, table_cells, text_of, tokenizer
@@ -132,18 +131,22 @@ def configured(
     for key in keywords.keys() - {*KEYS, *OTHERS}:
         raise ConfigError(_unknown(key))
     chosen = {key: value for key, value in keywords.items() if value is not None}
-    model, own = _model(model, chosen)
+    model = _model(model, chosen)
     check_text(text)
     column = None if text is None or isinstance(text, str | Path) else chosen.pop("column", None)
     keys = {KEYS[key]: value for key, value in chosen.items() if key in KEYS}
-    words = [*_args(options), *own]
+    args = [*_args(keys), *_args(options)]
+    words = [*args[len(keys) :], *(model.split() if isinstance(model, str) else [])]
     if twice := [key for key in keys if any(word.startswith(f"{key}=") for word in words)]:
         raise ConfigError(f"{twice[0]} is given twice, as a keyword and in options: leave one out")
-    args = [*_args(keys), *words]
     choices = {"model": model, "metric": chosen.get("metrics")}
     choices |= {kind: chosen.get(kind) for kind in ("transform", "control", "baseline")}
     config = _compose(choices, text, args)
-    if isinstance(model, str) and "weights=untrained" in args and "weights" not in (config.model.signature() or {}):
+    if (
+        isinstance(model, str)
+        and "weights=untrained" in (*args, *words)
+        and "weights" not in (config.model.signature() or {})
+    ):
         raise ConfigError(
             f"weights=untrained: model {config.model.name!r} doesn't take it, and would be the trained one; expected a "
             "model with the option weights, as bert, gpt2 or elmo, with model.checkpoint=... for another one's shape"
@@ -264,6 +267,7 @@ def _compose(choices: Mapping[str, Any], text: Text | None, options: Sequence[st
     objects of the wrong kind."""
     from ctxexp.command import compose  # Hydra's
     from ctxexp.command.names import option_names
+    from ctxexp.command.overrides import Location, as_value
 
     transform, metrics = choices.get("transform"), choices.get("metric")
     for name, factory in {"transform": transform, **(metrics if isinstance(metrics, Mapping) else {})}.items():
@@ -283,12 +287,15 @@ def _compose(choices: Mapping[str, Any], text: Text | None, options: Sequence[st
     if isinstance(text, str | Path):
         if text in option_names("model") and not Path(text).exists():
             raise ConfigError(f"text: {text} is a model; {TEXT_SECOND}")
-        args += choose_text(text, option_names("dataset"))
+        is_path = isinstance(text, Path)
+        args += Location("dataset", "text", str(text)).overrides if is_path else [f"dataset={as_value(text)}"]
     return compose.config_of([*args, *options])
 
 
 def _args(options: object) -> list[str]:
     """The options as words of a command line. Raises ConfigError, with what to write, for what can't be."""
+    from ctxexp.command.overrides import as_value  # Hydra's
+
     expected = 'options: expected keys and values, as in options={"dtype": "bfloat16"}, or words of the command line'
     if isinstance(options, Mapping):
         return [f"{key}={as_value(value)}" for key, value in options.items()]
@@ -303,26 +310,22 @@ def _args(options: object) -> list[str]:
     return args
 
 
-def _model(model: object, chosen: dict[str, Any]) -> tuple[str | Encoder, list[str]]:
-    """The model's name and the words behind it, or its encoder, which takes tokenizer and layers out of what is
-    chosen. Raises ConfigError, with what to write, for a model of another type, and for a choice that it would pass
-    over."""
+def _model(model: object, chosen: dict[str, Any]) -> str | Encoder:
+    """The model as it is typed, or its encoder, which takes tokenizer and layers out of what is chosen. Raises
+    ConfigError, with what to write, for a model of another type, and for a choice that it would pass over."""
     if isinstance(model, list | tuple):
         several = "measure each: ctxexp.compare({name: ctxexp.measure(name, ...) for name in names})"
         are_texts = any(" " in str(one) for one in model)
         raise ConfigError(f"model: expected one, got {len(model)}; {TEXT_SECOND if are_texts else several}")
-    words: list[str] = []
     if isinstance(model, Path):  # of one part it isn't a name
         model = str(model) if len(model.parts) > 1 else f"./{model}"
-    if isinstance(model, str):
-        model, words = typed_model(model)
-    elif not isinstance(model, Encoder):
+    if not isinstance(model, str | Encoder):
         model = from_transformers(model, chosen.pop("tokenizer", None), layers=chosen.pop("layers", None))
     if "tokenizer" in chosen:
         raise ConfigError(f"tokenizer= goes with a transformers model in memory, got {type(model).__name__}")
     if odd := {"weights", "layers", "device"} & chosen.keys() if isinstance(model, Encoder) else ():
         raise ConfigError(f"{min(odd)}= is of a model by name: one in memory has its own; leave it out")
-    return model, words
+    return model
 
 
 def check_text(text: object) -> None:

@@ -1,32 +1,127 @@
-"""The words of the command line: hints, choices that exist, a sweep's first job, and choices that change nothing."""
+"""From words to Hydra's overrides: a run's folder and a quoted model as their words, hub names, folders and files in
+place of a group's name, `model=bert-base-uncased`, or as words of their own; choices that exist; a sweep's first job;
+and choices that change nothing.
+
+A location is read as an option of its group with that location as its argument. What is nearly one of the group's
+names is none: it is misspelt, and the hub is not asked for it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
-from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
-from ctxexp.command.names import Location, as_overrides, as_value, config_keys, locate, quote
+from ctxexp.command.config import values_of_run
+from ctxexp.command.names import config_keys, option_names
+from ctxexp.datasets.reading import is_text_file
 from ctxexp.errors import ConfigError, UnknownName, error_text, is_text, line, short, suggestions
 from ctxexp.files import user_path
 from ctxexp.plugins import COMMAND
-from ctxexp.plugins.registry import ARGUMENTS, GROUPS, LISTS, install_hint, load_plugin_files
+from ctxexp.plugins.registry import ARGUMENTS, GROUPS, LISTS, arguments, install_hint, load_plugin_files, registry
 
+_HUB = r"(?:https?://(?:huggingface\.co|hf\.co)/|hf://)"
+PAGES = {"model": rf"{_HUB}(?!datasets/)([\w./-]+?)/?", "dataset": rf"{_HUB}datasets/([\w./-]+?)/?"}  # by their address
 REFERENCES = {"weights": "${weights.name}", "dtype": "${dtype}", "device": "${device}"}  # how a part follows the run's
 HARMLESS = ("float32", "auto", "cpu")  # values that also hold for what takes none
 HUB_NAME = r"(?!\d+$)[\w.-]{2,96}"
-Options = Callable[[str], list[str]]
-"""A group's names: `Options("model")` -> ["bert", ...]."""
 
 
-def normalize_overrides(texts: Sequence[str]) -> list[str]:
+class Location(NamedTuple):
+    """A location, with the group and the option that it stands for.
+
+    Example:
+        >>> Location("model", "huggingface", "bert-base-uncased").overrides
+        ['model=huggingface', 'model.checkpoint=bert-base-uncased']
+    """
+
+    group: str
+    option: str
+    place: str
+
+    @property
+    def overrides(self) -> list[str]:
+        """The two overrides that it abbreviates."""
+        return [f"{self.group}={self.option}", f"{self.group}.{ARGUMENTS[self.group]}={as_value(self.place)}"]
+
+
+def as_value(value: object) -> str:
+    """The value in Hydra's grammar; a text is in quotes where it would not be read back as the same text."""
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{key}: {as_value(one)}' for key, one in value.items())}}}"
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return f"[{','.join(map(as_value, value))}]"
+    if not isinstance(value, str | Path):
+        return "null" if value is None else str(value)
+    text = str(value)
+    is_bare = re.fullmatch(r"[\w./-]*[/.a-zA-Z-][\w./-]*", text, re.ASCII)
+    is_other = re.fullmatch(r"[\d._eE+-]+|null|true|false|nan|inf", text, re.IGNORECASE)
+    return text if is_bare and not is_other else quote(text)
+
+
+def quote(value: str) -> str:
+    """The value as Hydra's override grammar reads it back unchanged."""
+    return "'" + value.replace("\\'", "\\\\'").replace("'", "\\'") + "'"
+
+
+def typed_model(text: str) -> tuple[str, list[str]]:
+    """A model's name and the words behind it, as it is typed everywhere: `minilm dtype=bfloat16`; a run's folder is
+    the model of that run. Raises ConfigError unless there is exactly one name.
+
+    Example:
+        >>> typed_model("bert model.pooling=first")
+        ('bert', ['model.pooling=first'])
+    """
+    try:
+        words = [text] if user_path(text).exists() else shlex.split(text)
+    except ValueError as error:
+        raise ConfigError(f"{text!r}: {error}") from error
+    is_option = ["=" in word and not word.startswith("model=") and not user_path(word).exists() for word in words]
+    named = [word.removeprefix("model=") for word, other in zip(words, is_option, strict=True) if not other]
+    if len(named) != 1:
+        raise ConfigError(f'{text!r}: expected a run\'s folder, or one model, as in "minilm dtype=bfloat16"')
+    others = [word for word, other in zip(words, is_option, strict=True) if other]
+    if not (user_path(named[0]) / "config.yaml").is_file():
+        return named[0], others
+    values = values_of_run(user_path(named[0]))
+    model: Any = values["model"]
+    taken = arguments(registry().find("model", model["name"]).factory) or {}
+    chosen = {key: value for key, value in model.items() if key not in taken or taken[key][1] != value}
+    own = [(key if key in values else f"model.{key}", value) for key, value in chosen.items() if value is not None]
+    kept = [f"{key}={as_value(value)}" for key, value in own if key not in ("model.name", "device")]
+    return model["name"], [*kept, *others]
+
+
+def spread_models(words: Iterable[str]) -> Iterator[str]:
+    """The words of a command line, in which a run's folder, or a model quoted with its words, is spread to these."""
+    for word in words:
+        text = word.removeprefix("model=")
+        name, *own = text.split() or [""]
+        is_quoted = own and "=" not in name and "=" in own[0]
+        if is_quoted or _is_run(text):
+            name, own = typed_model(text)
+            yield from (f"model={name}", *own)
+        else:
+            yield word
+
+
+def _is_run(text: str) -> bool:
+    try:
+        return not text.startswith("~") and Path(text, "config.yaml").is_file()
+    except OSError:  # it is too long for a path
+        return False
+
+
+def normalize_overrides(texts: Iterable[str]) -> list[str]:
     """The overrides with `experiment=NAME` where the usual Hydra idiom `+experiment=NAME` stood (the key is there),
     with `dataset=` where the verbs' `text=` stands, and with quotes around a path that begins with `~`, which Hydra's
     grammar needs."""
@@ -45,7 +140,7 @@ def take_plugins(overrides: Sequence[str]) -> list[str]:
         if not text.lstrip("+").startswith("plugins="):
             args.append(text)
             continue
-        value = (override := _parsed(text, None)).value()
+        value = (override := _parsed(text)).value()
         value = [v.text if isinstance(v, QuotedString) else v for v in (value if isinstance(value, list) else [value])]
         if override.is_sweep_override() or not all(isinstance(v, str) for v in value):
             raise ConfigError(
@@ -57,19 +152,89 @@ def take_plugins(overrides: Sequence[str]) -> list[str]:
     return args
 
 
-def expand_locations(texts: Sequence[str], options: Options) -> tuple[list[str], list[Location]]:
-    """The overrides with a group's name before a location that stands alone, and the locations, each an option of
-    Hydra's from now on: `model=bert-base-uncased`, one or among the names of a sweep."""
+def expand_locations(texts: Iterable[str]) -> tuple[list[str], list[Location]]:
+    """The overrides with a group's name before a name or location that stands alone, and the locations, each an option
+    of Hydra's from now on: `model=bert-base-uncased`, one or among the names of a sweep."""
     overrides: list[str] = []
     locations: list[Location] = []
-    for text in as_overrides(texts, options):
+    for text in map(as_override, texts):
         group = text.partition("=")[0]
         names = _values(text) if group in ARGUMENTS else []
-        places = {name: place for name in names if (place := locate(group, name, options(group)))}
+        places = {name: place for name in names if (place := locate(group, name))}
         locations += places.values()
         chosen = ",".join(as_value(_store(places[name]) if name in places else name) for name in names)
         overrides.append(f"{group}={chosen}" if places else text)
     return overrides, locations
+
+
+def as_override(word: str) -> str:
+    """A word of a command line, as an override where it is alone and says which model or which text:
+    `bert-base-uncased` becomes `model=bert-base-uncased`, `mine.txt` becomes `dataset=mine.txt`."""
+    group = group_of(word)
+    return f"{group}={quote(word) if word.startswith('~') else word}" if group else word
+
+
+def group_of(word: str) -> str:
+    """The group that a word of its own chooses from: `model` for names of models, repositories and folders of a model,
+    `dataset` for files and folders of text; empty for any other word. Words with commas are several."""
+    if re.match(r"[\w+.]+=|[-+=]|~[\w.@]+$", word) or not word:
+        return ""
+    for group in PAGES:
+        if re.fullmatch(PAGES[group], word, re.ASCII):
+            return group
+    parts = [word] if "," not in word or user_path(word).exists() else word.split(",")
+    groups = {_group_of(part) for part in parts}
+    return groups.pop() if len(groups) == 1 else ""
+
+
+def _group_of(word: str) -> str:
+    if word in option_names("model"):
+        return "model"
+    try:
+        path = user_path(word)
+        if path.is_dir():
+            has_texts = any(is_text_file(one) and one.suffix != ".json" for one in path.iterdir())
+            is_model = any((path / name).is_file() for name in ("config.json", "adapter_config.json"))
+            return "model" if is_model else "dataset" if has_texts else ""
+        is_file = path.is_file()
+    except (ConfigError, OSError):
+        return ""
+    if path.suffix != ".gguf" and (is_file or is_text_file(path)):
+        return "dataset"
+    return "model" if locate("model", word) else ""
+
+
+def locate(group: str, text: str) -> Location | None:
+    """The location that the text is, where a name of the group is expected; None: it is a name, or no location.
+
+    Folders and files that exist are locations, as are texts written like a path and, of the hub, `owner/name` and a
+    name with a dash that isn't nearly one of the group's.
+    """
+    if group not in ARGUMENTS or text in (names := option_names(group)) or not text:
+        return None
+    if page := re.fullmatch(PAGES[group], text, re.ASCII):
+        return Location(group, "huggingface", page[1]) if "huggingface" in names else None
+    try:
+        path = user_path(text)
+        exists = path.exists()
+    except (ConfigError, OSError):
+        return None
+    is_path = exists or text.startswith(("/", "./", "../", "~")) or text.count("/") > 1
+    if group == "model":
+        is_model = is_path or path.suffix == ".gguf" or _is_repository(text, names)
+        return Location(group, "huggingface", text) if is_model else None
+    if is_path or is_text_file(path):
+        return Location(group, "text", text)
+    return Location(group, "huggingface", text) if _is_repository(text, names) and "huggingface" in names else None
+
+
+def _is_repository(text: str, names: Sequence[str]) -> bool:
+    """Whether the text is written like a repository of the hub, and not nearly like one of the names."""
+    if re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", text, re.ASCII):
+        return True
+    if not re.fullmatch(r"\w[\w.]*(-[\w.]+)+", text, re.ASCII) or text.replace("-", "_") in names:
+        return False
+    return not suggestions(text, names) or any(text.startswith(f"{name}-") for name in names)
 
 
 def _values(text: str) -> list[str]:
@@ -80,7 +245,7 @@ def _values(text: str) -> list[str]:
         if user_path(value).exists():
             return [value]
     try:
-        choices = _parsed(text, None).value()
+        choices = _parsed(text).value()
     except ConfigError:  # as `parse` says
         return []
     values = choices.list if isinstance(choices, ChoiceSweep) and not choices.shuffle else [choices]
@@ -99,7 +264,16 @@ def _store(location: Location) -> str:
     return named
 
 
-def parse(texts: Sequence[str], options: Options, loader: ConfigLoader | None) -> list[Override]:
+def options(group: str) -> list[str]:
+    """The names of a config group, those in its folders (`flow/0`) included; of COMMAND, the verbs."""
+    if group == COMMAND:
+        return registry().names(COMMAND)
+    if group in GROUPS:
+        return option_names(group)
+    return list(GlobalHydra.instance().config_loader().get_group_options(group))
+
+
+def parse(texts: Iterable[str]) -> list[Override]:
     """The overrides as Hydra reads them, every choice of a group among the group's names. Raises ConfigError."""
     parsed: list[Override] = []
     first: dict[str, str] = {}
@@ -107,9 +281,9 @@ def parse(texts: Sequence[str], options: Options, loader: ConfigLoader | None) -
         if not is_text(text):
             raise ConfigError(f"{text[:60]!a}: expected UTF-8")
         if "=" not in text and not text.startswith("~"):
-            raise ConfigError(f"{short(text)} is no override, which is key=value{_suggestion(text, options)}")
-        one = _parsed(text, loader)
-        _check_choice(one, options)
+            raise ConfigError(f"{short(text)} is no override, which is key=value{_suggestion(text)}")
+        one = _parsed(text)
+        _check_choice(one)
         key = one.get_key_element()
         if key in GROUPS and (before := first.setdefault(key, text)) != text:
             raise ConfigError(
@@ -120,34 +294,27 @@ def parse(texts: Sequence[str], options: Options, loader: ConfigLoader | None) -
     return parsed
 
 
-def _parsed(text: str, loader: ConfigLoader | None) -> Override:
+def _parsed(text: str) -> Override:
     """The override as Hydra reads it. Raises ConfigError."""
+    hydra = GlobalHydra.instance()
+    loader = hydra.config_loader() if hydra.is_initialized() else None  # it knows what a glob stands for
     try:
         (override,) = OverridesParser.create(config_loader=loader).parse_overrides(overrides=[text])
-    except HydraException as error:
+    except Exception as error:  # RecursionError and what else its parser makes of odd values
         message = re.sub(r"\s*\^?\s*See https://\S+ for details", "", str(error))
         message = message.replace("LexerNoViableAltException: ", "Error parsing override ")
         raise ConfigError(f"{line(message, 600)}; odd characters need quotes, as in 'key=\"~/a b\"'") from None
-    except Exception as error:  # RecursionError and what else its parser makes of odd values
-        raise ConfigError(f"{line(text, 80)!a}: it can't be read ({error_text(error)})") from None
     return override
 
 
-def first_job(parsed: Iterable[Override], options: Options, *, multirun: bool) -> list[str]:
-    """The overrides of a sweep's first job, or of the one run; an interval of a search is left out. Raises
-    ConfigError."""
+def first_job(parsed: Iterable[Override]) -> list[str]:
+    """The overrides of a sweep's first job; an interval of a search is left out. Raises ConfigError."""
     job: list[str] = []
     for o in parsed:
         key, text = o.key_or_group, o.input_line or ""
-        if key in GROUPS and key != "experiment" and o.value() is None and not o.is_delete():
-            raise ConfigError(f"{key}=null: a run needs one ({', '.join(options(key))})")
         if o.is_sweep_override() and key == "sink":
             raise ConfigError(
                 f"{line(text, 80)}: all jobs of a sweep have the same sinks; several are a list, as in sink=[a,b]"
-            )
-        if o.is_sweep_override() and not multirun:
-            raise ConfigError(
-                f"{line(key, 80)} has several values; a sweep needs -m, as in: python -m ctxexp -m {line(text, 80)}"
             )
         if not o.is_sweep_override():
             job.append(text)
@@ -162,22 +329,20 @@ def first_job(parsed: Iterable[Override], options: Options, *, multirun: bool) -
     return job
 
 
-def _check_choice(o: Override, options: Options) -> None:
+def _check_choice(o: Override) -> None:
     """Raise ConfigError unless the names that a group's override chooses are among the group's."""
     group, text = o.key_or_group, line(o.input_line or "", 80)
     names = options(group) if group in GROUPS or group.startswith("hydra/") else []
     if not names or o.is_delete() or o.is_interval_sweep() or o.is_range_sweep():
         return
-    if group in GROUPS and o.is_add() and o.package is None:
-        raise ConfigError(f"{text}: a run has a {group} already; leave the + out to choose another")
     if isinstance(o.value(), list) and group in GROUPS and group not in LISTS:
         raise ConfigError(f"{text}: a run has one {group}; sweep with -m {group}=NAME,NAME")
     for value in o.sweep_iterator() if o.is_sweep_override() else [o.value()]:
         for name in value if isinstance(value, list) else [value]:
             name = name.text if isinstance(name, QuotedString) else name
-            if name is not None and not isinstance(name, str):
-                raise ConfigError(f"{group}={short(name)}: expected a name ({', '.join(names)})")
-            if name and name not in ("???", *names) and not locate(group, name, names):
+            if not isinstance(name, str) and (name is not None or group != "experiment"):
+                raise ConfigError(f"{group}={as_value(name)}: expected a name ({', '.join(names)})")
+            if name and name not in ("???", *names) and not locate(group, name):
                 raise UnknownName(group, name, names, install_hint(group, name) or _elsewhere(group, name, names))
 
 
@@ -190,7 +355,7 @@ def _elsewhere(group: str, name: str, names: Sequence[str]) -> str:
     return f"; of the hub: {option}" if is_new and option else ""
 
 
-def _suggestion(word: str, options: Options) -> str:
+def _suggestion(word: str) -> str:
     """`; did you mean ...?`: the command, the option of some group, or the key that the word is or resembles."""
     name = word.strip().lstrip("-")
     meant = {verb: f"ctxexp {verb}" for verb in options(COMMAND)}
@@ -205,16 +370,6 @@ def _suggestion(word: str, options: Options) -> str:
         return f"; did you mean {' or '.join((meant | keys)[one] for one in close)}?"
     place = "; no such file or folder is here, or it holds neither a model nor texts" if re.search("[./]", name) else ""
     return f"{place}; ctxexp --help lists what there is{_elsewhere('model', name, [])}"
-
-
-def flatten_keys(node: Mapping[str, object], prefix: str = "") -> list[str]:
-    """The dotted keys of a config, outer ones first."""
-    keys = []
-    for key, value in node.items():
-        keys.append(prefix + str(key))
-        if isinstance(value, dict):
-            keys += flatten_keys(value, f"{prefix}{key}.")
-    return keys
 
 
 def idle_choices(config: DictConfig, overrides: Sequence[str]) -> Iterator[str]:

@@ -35,6 +35,7 @@ from ctxexp.errors import ConfigError, DataError, UnknownName, error_text, short
 from ctxexp.files import no_device
 
 COLUMNS = ("text", "sentence")  # the first of them that a table has is read, unless a column is named
+LINES = (".txt", ".text")
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather")
 Row = tuple[str, Sequence[Any]]
 """A row's place, for messages, and its cells of the chosen columns."""
@@ -256,6 +257,11 @@ def suffix_of(path: Path) -> str:
     """The last suffix of the name in lower case, that of its compression left out; empty for none."""
     name = Path(path.name.lower())
     return (name.with_suffix("") if name.suffix in COMPRESSED else name).suffix
+
+
+def is_text_file(path: Path) -> bool:
+    """Whether the file's name is that of a text or a table."""
+    return suffix_of(path) in (*LINES, *TABLES)
 
 
 def is_compressed(path: Path) -> bool:

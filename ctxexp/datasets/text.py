@@ -21,9 +21,11 @@ from annotated_types import Ge
 from ctxexp.dataset import Corpus, Sentence, TextStream
 from ctxexp.datasets.reading import (
     COMPRESSED,
+    LINES,
     TABLES,
     choose_column,
     is_compressed,
+    is_text_file,
     lines_after_byte,
     read_rows,
     read_table,
@@ -37,7 +39,6 @@ from ctxexp.files import user_path
 
 log = logging.getLogger("ctxexp")
 Sentences = Literal["row", "line", "marks"]
-LINES = (".txt", ".text")
 Unit = tuple[object, str, object]  # a line or a cell, its place (for messages), what tells its document (in a row)
 PART_BYTES = 64 << 20  # bytes of a large file in one part
 OTHER_KINDS = {
@@ -242,11 +243,6 @@ def _lines(part: CorpusShard, *, blank: bool) -> Iterator[str]:
             if at >= part.end:
                 return
             inside = True
-
-
-def is_text_file(path: Path) -> bool:
-    """Whether the file's name is that of a text or a table."""
-    return suffix_of(path) in (*LINES, *TABLES)
 
 
 def files_of(path: Path) -> list[Path]:

@@ -47,6 +47,7 @@ from ctxexp.errors import (
 )
 from ctxexp.files import user_path
 from ctxexp.files.code_version import damaged
+from ctxexp.files.credentials import refuse_clear
 from ctxexp.plugins import COMMAND, CONFIG_KINDS, HOOKS, REPORT, Factory, HookSpecs, Register, shipped
 
 Seed = Annotated[int, Ge(0), Le(2**63 - 1)]  # torch's seeds
@@ -533,6 +534,13 @@ def load_plugin_files(files: object) -> None:
     if paths != _files:
         _files = paths
         registry.cache_clear()
+
+
+def refuse_typed(words: Sequence[str]) -> None:
+    """Raise ConfigError for a secret in clear among the words of a command line."""
+    of_sinks = any("sink" in word and "=" in word for word in words)  # else no plugin is imported for its names
+    offers = (registry().find("sink", name) for name in registry().names("sink") if of_sinks)
+    refuse_clear(words, {key for offer in offers if not offer.problem for key in offer.secrets})
 
 
 def plugin_files() -> tuple[Path, ...]:

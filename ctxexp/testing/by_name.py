@@ -14,7 +14,8 @@ from typing import Any, Literal, get_args, get_origin
 
 from ctxexp.command.compose import config_of
 from ctxexp.command.config import Component
-from ctxexp.command.names import as_value, option_names, option_text
+from ctxexp.command.names import option_names, option_text
+from ctxexp.command.overrides import as_value
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, DataError, suggestions
 from ctxexp.files.credentials import mask

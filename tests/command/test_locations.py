@@ -10,16 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.command.names import as_overrides, locate, option_names
-from ctxexp.command.overrides import expand_locations
+from ctxexp.command.overrides import as_override, expand_locations, locate
 from ctxexp.jobs import execute
 from tests.composed import config_of, run_command_line
 from tests.shipped import mini
 
 SENTENCES = ["The bank of the river was wet.", "The bank raised the rate.", "A river runs past the old bank."]
 FAST = ["metric=anisotropy", "min_contexts=2", "bootstrap=0", "device=cpu", "sink=none"]
-MODELS = ("bert", "elmo", "gpt2", "huggingface", "minilm", "random_words", "sentence_transformer", "word_vectors")
-TEXTS = ("huggingface", "polysemy", "sick_r", "sts", "sts_2012_2016", "sts_b", "text", "wic")
 
 
 @pytest.fixture(scope="module")
@@ -58,19 +55,15 @@ def folder(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         ("dataset", "a.csv.gz", "text"), ("dataset", "my-corpus", "huggingface"),
         # names, and what is nearly one
         ("model", "bert", ""), ("model", "bret", ""), ("model", "gpt-2", ""), ("model", "BERT", ""),
-        ("model", "random-words", ""), ("model", "sentence-transformers", ""), ("model", "word-vector", ""),
+        ("model", "random-words", ""), ("model", "word-vector", ""),
         ("model", "nothing", ""), ("model", "", ""), ("model", "a b-c", ""), ("model", "model=x", ""),
         ("dataset", "sts-b", ""), ("dataset", "sick-r", ""), ("dataset", "polysmy", ""), ("dataset", "nope", ""),
         ("metric", "a/b", ""), ("transform", "mine.txt", ""),
     ],
 )  # fmt: skip
 def test_what_is_a_location(group: str, text: str, option: str, folder: Path) -> None:
-    names = {"model": MODELS, "dataset": TEXTS}
-    found = locate(group, text, names.get(group, ("sts",)))
+    found = locate(group, text)
     assert (found.option if found else "") == option
-    without = tuple(name for name in TEXTS if name != "huggingface")
-    if group == "dataset" and option == "huggingface":  # the plugin that brings it isn't installed
-        assert locate(group, text, without) is None
 
 
 @pytest.mark.parametrize(
@@ -85,12 +78,12 @@ def test_what_is_a_location(group: str, text: str, option: str, folder: Path) ->
     ],
 )  # fmt: skip
 def test_a_word_of_its_own(word: str, override: str, folder: Path) -> None:
-    assert as_overrides([word], {"model": MODELS, "dataset": TEXTS}.__getitem__) == [override]
+    assert as_override(word) == override
 
 
 def test_a_location_is_its_long_form(folder: Path) -> None:
     def read(*words: str) -> list[str]:
-        return expand_locations(words, option_names)[0]
+        return expand_locations(words)[0]
 
     assert read("bert-base-uncased", "seed=1") == ["model=bert-base-uncased", "seed=1"]
     assert read("model='gpt'", "./texts/") == ["model=gpt", f"dataset={folder / 'texts'}"]
