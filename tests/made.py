@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ctxexp import Results
-from ctxexp.jobs import execute
+from ctxexp.command import job
 from ctxexp.metrics import describe
 from ctxexp.results import LAYER, Estimates, Key, RunInfo
 from ctxexp.results.run_info import FitInfo, MeasureInfo, TableInfo
@@ -138,7 +138,7 @@ def results(model: str, n_layers: int, *, seed: int = 0, weights: str = "mini", 
 
 def printed(results: Results) -> str:
     """What the command prints of them."""
-    return execute.summary(results)
+    return job.summary(results)
 
 
 def texts(figure: Any) -> str:

@@ -281,7 +281,7 @@ def written() -> list[str]:
 
 def test_every_option_in_the_table_exists() -> None:
     """The table of groups names real options, and all of them."""
-    from ctxexp.command.names import config_folders
+    from ctxexp.plugins.registry import config_folders
     from tests.shipped import GROUPS
 
     text = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")

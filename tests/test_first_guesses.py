@@ -17,7 +17,8 @@ import pytest
 
 import ctxexp
 from ctxexp import CtxexpError
-from ctxexp.jobs import execute
+from ctxexp.command import job
+from ctxexp.jobs import sweep
 from tests.composed import run_command_line
 from tests.shipped import mini
 
@@ -132,7 +133,7 @@ def folder(cache: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("CTXEXP_CACHE", str(cache))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    for module, name in ((execute, "run_figures"), (execute, "write_report"), (execute, "write_summary")):
+    for module, name in ((job, "run_figures"), (job, "write_report"), (sweep, "write_summary")):
         monkeypatch.setattr(module, name, lambda *args, **keywords: [])
     (tmp_path / "texts").mkdir()
     for place in (tmp_path, tmp_path / "texts"):

@@ -28,7 +28,7 @@ from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_origin
 
-from ctxexp.command.names import EXAMPLE, columns, help_of
+from ctxexp.command.help import EXAMPLE, columns, help_of
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, near, short, suggestions
 from ctxexp.files import check_writable, user_path
 from ctxexp.files.code_version import __version__, skip_damaged

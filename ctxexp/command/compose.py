@@ -22,7 +22,6 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command.build import Built
 from ctxexp.command.config import MISSING, Config, leaves, parse_config, plain_values, refuse_written
-from ctxexp.command.names import config_folder, config_folders
 from ctxexp.command.overrides import (
     expand_locations,
     first_job,
@@ -35,7 +34,17 @@ from ctxexp.command.overrides import (
 from ctxexp.errors import SYNONYMS, ConfigError, line, near, short, suggestions
 from ctxexp.files import user_path
 from ctxexp.plugins import CONFIG_KINDS, Factory
-from ctxexp.plugins.registry import GROUPS, LISTS, arguments, install_hint, plugin_files, refuse_typed, registry
+from ctxexp.plugins.registry import (
+    GROUPS,
+    LISTS,
+    arguments,
+    config_folder,
+    config_folders,
+    install_hint,
+    plugin_files,
+    refuse_typed,
+    registry,
+)
 
 log = logging.getLogger("ctxexp")
 SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys

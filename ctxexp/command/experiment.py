@@ -4,19 +4,16 @@ callback of a sweep, which builds what its jobs share once and gives each of the
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn
 
 import hydra
-import yaml
 from filelock import FileLock
 from hydra._internal.utils import get_args_parser
 from hydra.errors import HydraException
@@ -25,26 +22,18 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command import compose
-from ctxexp.command.build import Built, sinks_of
+from ctxexp.command.build import sinks_of
 from ctxexp.command.config import (
-    Config,
-    as_written,
     components_of,
-    environment_texts,
     environment_unresolved,
-    parse_config,
-    plain_values,
-    refuse_written,
 )
-from ctxexp.command.key import plugins_used
-from ctxexp.command.names import add_config_folder, config_folder, config_keys
-from ctxexp.command.overrides import idle_choices, quote
+from ctxexp.command.help import config_keys
+from ctxexp.command.job import job_of, log_to_stderr, task, typed_overrides
+from ctxexp.command.overrides import quote
 from ctxexp.datasets.downloads import vector_folder
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, suggestions
 from ctxexp.files import disk_error_message, is_disk_full, user_path
-from ctxexp.files.code_version import skip_damaged
 from ctxexp.files.process import (
-    job_folder,
     mark_killed_jobs,
     new_id,
     process_tags,
@@ -52,11 +41,10 @@ from ctxexp.files.process import (
     try_state,
     watch_parent_in_workers,
 )
-from ctxexp.jobs import RESULT_NEUTRAL_KEYS, describe
-from ctxexp.jobs.execute import JobSpec, execute, last_failure, open_sweep, run_application
-from ctxexp.plugins import CONFIG_KINDS
-from ctxexp.plugins.registry import GROUPS, LISTS, load_plugin_files, registry
-from ctxexp.progress import Progress, show
+from ctxexp.jobs import describe
+from ctxexp.jobs.sweep import last_failure, open_sweep, run_application
+from ctxexp.plugins.registry import GROUPS, add_config_folder, config_folder, registry
+from ctxexp.progress import show
 from ctxexp.report.page import FLAG, open_when_made
 from ctxexp.sinks import Sweep
 from ctxexp.vectors.cache import hold_sweep
@@ -89,8 +77,6 @@ def _parse_flags(argv: list[str]) -> Namespace:
         raise ConfigError(f"{' and '.join(modes)}: expected one of them")
     if flags.config_name or flags.config_path:
         raise ConfigError("--config-name, --config-path: ctxexp's config is its own; a plugin's ctxexp_conf adds to it")
-    if flags.experimental_rerun:
-        raise ConfigError("--experimental-rerun runs a pickle; repeat the command with resume=true instead")
     return flags
 
 
@@ -104,7 +90,7 @@ def _flag_words(argv: Sequence[str], overrides: Sequence[str]) -> list[str]:
 
 def run_experiment(argv: list[str]) -> int:
     """Run one job or a sweep, or print its config where the flags ask for that; returns the exit status."""
-    _log_to_stderr()
+    log_to_stderr()
     flags = _parse_flags(argv)
     if flags.open:
         open_when_made()
@@ -132,10 +118,6 @@ def run_experiment(argv: list[str]) -> int:
                 application()
         except (HydraException, OmegaConfBaseException) as error:
             raise ConfigError(compose.explain(error)) from error
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise CtxexpError(f"what is printed can't be written: {error.strerror}") from error
         return 0
     try:
         return run_application(application, multirun=flags.multirun)
@@ -148,98 +130,6 @@ def run_experiment(argv: list[str]) -> int:
         raise ConfigError(
             f"cannot write {error.filename}: {error.strerror}; choose a writable tracking.folder="
         ) from error
-
-
-def task(cfg: DictConfig) -> float | None:
-    """Execute one job; returns its objective. Some launchers call it in a worker process, so it is importable."""
-    skip_damaged()
-    _log_to_stderr()
-    return execute(partial(_job_spec, cfg))
-
-
-def _job_spec(cfg: DictConfig) -> JobSpec:
-    """The job of a composed config. Raises CtxexpError where no run of it can begin."""
-    refuse_written(cfg)
-    values, document = plain_values(cfg), as_written(cfg)
-    load_plugin_files(values.get("plugins"))
-    config = parse_config(values, registry())
-    folder, overrides = current_job(config.tracking.folder, config.tracking.sweep or new_id())
-    for choice in idle_choices(cfg, overrides):
-        logging.getLogger("ctxexp").warning(choice)
-    decisive = _own({key: value for key, value in document.items() if key not in RESULT_NEUTRAL_KEYS}, cfg)
-    versions: dict[str, str] = {}
-    for one in plugins_used(config):  # distributions may call their plugins by one name
-        versions[one.plugin] = ", ".join(filter(None, [versions.get(one.plugin), f"{one.distribution} {one.version}"]))
-    return JobSpec(
-        parts=Built(config, Progress()),
-        folder=folder,
-        store=user_path(config.tracking.folder).resolve(),
-        sweep=config.tracking.sweep,
-        overrides=overrides,
-        params={**_chosen(decisive, config), "plugins": versions},
-        text=yaml.safe_dump(document, sort_keys=False, allow_unicode=True),
-        environment=environment_texts(cfg),
-        objective=config.objective or "",
-        resume=config.resume,
-        published=config.figures.published,
-        verbose=config.verbose,
-    )
-
-
-def _chosen(document: Mapping[str, object], config: Config) -> dict[str, object]:
-    """The values less the options of parts that stand at their factory's default."""
-    chosen = dict(document)
-    for kind in {*CONFIG_KINDS} & {*document}:
-        parts = getattr(config, kind) if kind in LISTS else {kind: getattr(config, kind)}
-        nodes = cast("dict[str, dict[str, object]]", document[kind] if kind in LISTS else document)
-        kept = {
-            label: {key: value for key, value in nodes[label].items() if key == "name" or key in part.choices}
-            for label, part in parts.items()
-        }
-        chosen[kind] = kept if kind in LISTS else kept[kind]
-    return chosen
-
-
-def _own(document: Mapping[str, object], cfg: DictConfig) -> dict[str, object]:
-    """The values that aren't taken from another key."""
-    own: dict[str, object] = {}
-    for key, value in document.items():
-        if isinstance(value, dict):
-            own[key] = _own(value, cfg[key])
-        elif not OmegaConf.is_interpolation(cfg, key) or "${oc.env" in str(value):
-            own[key] = value
-    return own
-
-
-def _log_to_stderr() -> None:
-    """ctxexp's own log lines, bare, on stderr; once a process."""
-    logging.raiseExceptions = False  # nor in a worker
-    log = logging.getLogger("ctxexp")
-    if not log.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        log.addHandler(handler)
-        log.setLevel(logging.INFO)
-        log.propagate = False
-
-
-def current_job(folder: Path | str, group: str) -> tuple[Path, list[str]]:
-    """Inside a Hydra job: its folder under the tracking folder `folder`, and its overrides less those of places."""
-    from hydra.core.hydra_config import HydraConfig
-
-    return _job_of(OmegaConf.create({"hydra": HydraConfig.get()}), folder, group)
-
-
-def _job_of(config: DictConfig, folder: Path | str, group: str) -> tuple[Path, list[str]]:
-    number = OmegaConf.select(config, "hydra.job.num", throw_on_missing=False)
-    overrides = [o for o in _overrides(config) if not o.lstrip("+~").startswith(("tracking.", "sink"))]
-    return job_folder(folder, group, number, overrides), overrides
-
-
-def _overrides(config: DictConfig) -> list[str]:
-    """The task's overrides as they were typed: an environment variable stays its name."""
-    overrides: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
-    return [str(o) for o in overrides]
 
 
 class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
@@ -275,7 +165,7 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
             config.hydra.overrides.hydra.extend(extra)
         if "cache" in config:  # what its jobs will read stays there while this process lives
             self.lock = hold_sweep(vector_folder(config.cache.folder), sweep)
-        begun = Sweep(sweep, folder, time.time(), tuple(_overrides(config)))
+        begun = Sweep(sweep, folder, time.time(), tuple(typed_overrides(config)))
         open_sweep(begun, sinks, verbose=bool(config.get("verbose", False)))
 
     def on_multirun_end(self, config: DictConfig, **kwargs: object) -> None:
@@ -288,14 +178,14 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
     def on_job_start(self, config: DictConfig, *, task_function: TaskFunction, **kwargs: object) -> None:
         tracking = config.tracking
         if tracking.get("sweep"):
-            folder, overrides = _job_of(config, tracking.folder, tracking.sweep)
+            folder, overrides = job_of(config, tracking.folder, tracking.sweep)
             try_state(folder, fresh=True, status="RUNNING", overrides=overrides, process=process_tags())
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: object) -> None:
         tracking = config.tracking
         if not tracking.get("sweep"):
             return
-        folder, _ = _job_of(config, tracking.folder, tracking.sweep)
+        folder, _ = job_of(config, tracking.folder, tracking.sweep)
         if read_state(folder).get("status") != "RUNNING":
             return  # the job said itself how it ended
         try:

@@ -24,6 +24,7 @@ from ctxexp.files import user_path
 from ctxexp.metrics import Metric
 from ctxexp.model import Encoder
 from ctxexp.models.huggingface import from_transformers
+from ctxexp.plugins.registry import option_names
 from ctxexp.progress import Progress
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import Results
@@ -266,7 +267,6 @@ def _compose(choices: Mapping[str, Any], text: Text | None, options: Sequence[st
     """The config that these choices make as arguments of a command line, where they are texts. Raises ConfigError for
     objects of the wrong kind."""
     from ctxexp.command import compose  # Hydra's
-    from ctxexp.command.names import option_names
     from ctxexp.command.overrides import Location, as_value
 
     transform, metrics = choices.get("transform"), choices.get("metric")

@@ -22,12 +22,21 @@ from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
 from omegaconf import DictConfig, OmegaConf
 
 from ctxexp.command.config import values_of_run
-from ctxexp.command.names import config_keys, option_names
+from ctxexp.command.help import config_keys
 from ctxexp.datasets.reading import is_text_file
-from ctxexp.errors import ConfigError, UnknownName, error_text, is_text, line, short, suggestions
+from ctxexp.errors import ConfigError, UnknownName, error_text, line, short, suggestions
 from ctxexp.files import user_path
 from ctxexp.plugins import COMMAND
-from ctxexp.plugins.registry import ARGUMENTS, GROUPS, LISTS, arguments, install_hint, load_plugin_files, registry
+from ctxexp.plugins.registry import (
+    ARGUMENTS,
+    GROUPS,
+    LISTS,
+    arguments,
+    install_hint,
+    load_plugin_files,
+    option_names,
+    registry,
+)
 
 _HUB = r"(?:https?://(?:huggingface\.co|hf\.co)/|hf://)"
 PAGES = {"model": rf"{_HUB}(?!datasets/)([\w./-]+?)/?", "dataset": rf"{_HUB}datasets/([\w./-]+?)/?"}  # by their address
@@ -220,12 +229,11 @@ def locate(group: str, text: str) -> Location | None:
     except (ConfigError, OSError):
         return None
     is_path = exists or text.startswith(("/", "./", "../", "~")) or text.count("/") > 1
-    if group == "model":
-        is_model = is_path or path.suffix == ".gguf" or _is_repository(text, names)
-        return Location(group, "huggingface", text) if is_model else None
-    if is_path or is_text_file(path):
+    if group == "dataset" and (is_path or is_text_file(path)):
         return Location(group, "text", text)
-    return Location(group, "huggingface", text) if _is_repository(text, names) and "huggingface" in names else None
+    is_file = group == "model" and (is_path or path.suffix == ".gguf")
+    is_known = is_file or (_is_repository(text, names) and "huggingface" in names)
+    return Location(group, "huggingface", text) if is_known else None
 
 
 def _is_repository(text: str, names: Sequence[str]) -> bool:
@@ -278,8 +286,6 @@ def parse(texts: Iterable[str]) -> list[Override]:
     parsed: list[Override] = []
     first: dict[str, str] = {}
     for text in texts:
-        if not is_text(text):
-            raise ConfigError(f"{text[:60]!a}: expected UTF-8")
         if "=" not in text and not text.startswith("~"):
             raise ConfigError(f"{short(text)} is no override, which is key=value{_suggestion(text)}")
         one = _parsed(text)
@@ -331,19 +337,20 @@ def first_job(parsed: Iterable[Override]) -> list[str]:
 
 def _check_choice(o: Override) -> None:
     """Raise ConfigError unless the names that a group's override chooses are among the group's."""
-    group, text = o.key_or_group, line(o.input_line or "", 80)
+    group = o.key_or_group
     names = options(group) if group in GROUPS or group.startswith("hydra/") else []
     if not names or o.is_delete() or o.is_interval_sweep() or o.is_range_sweep():
         return
     if isinstance(o.value(), list) and group in GROUPS and group not in LISTS:
-        raise ConfigError(f"{text}: a run has one {group}; sweep with -m {group}=NAME,NAME")
+        raise ConfigError(f"{group}={as_value(o.value())}: a run has one {group}; sweep with -m {group}=NAME,NAME")
     for value in o.sweep_iterator() if o.is_sweep_override() else [o.value()]:
         for name in value if isinstance(value, list) else [value]:
             name = name.text if isinstance(name, QuotedString) else name
             if not isinstance(name, str) and (name is not None or group != "experiment"):
                 raise ConfigError(f"{group}={as_value(name)}: expected a name ({', '.join(names)})")
             if name and name not in ("???", *names) and not locate(group, name):
-                raise UnknownName(group, name, names, install_hint(group, name) or _elsewhere(group, name, names))
+                hint = install_hint(group, name) or _elsewhere(group, name, names)
+                raise UnknownName(group, name, names, hint)
 
 
 def _elsewhere(group: str, name: str, names: Sequence[str]) -> str:

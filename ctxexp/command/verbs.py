@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ctxexp.command.cli import run_or_help
-from ctxexp.command.names import columns, config_keys, option_keys, option_names, summary_of
+from ctxexp.command.help import columns, config_keys, option_keys, summary_of
 from ctxexp.datasets.downloads import vector_folder
 from ctxexp.errors import ConformanceError, TrackingError
 from ctxexp.files import user_path
@@ -26,6 +26,7 @@ from ctxexp.plugins.registry import (
     Registry,
     arguments,
     load_plugin_files,
+    option_names,
     registry,
     type_text,
     value_text,

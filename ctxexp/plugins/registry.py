@@ -513,6 +513,7 @@ GROUPS = (*CONFIG_KINDS, "weights", "experiment")
 LISTS = ("metric", "sink")  # groups of which a run may have several
 
 _files: tuple[Path, ...] = ()  # files of plugins=[...], absolute
+_folder: Path | None = None  # of --config-dir
 
 
 @cache
@@ -546,3 +547,29 @@ def refuse_typed(words: Sequence[str]) -> None:
 def plugin_files() -> tuple[Path, ...]:
     """The plugin files whose names are in the registry, absolute."""
     return _files
+
+
+def config_folder() -> Path:
+    """`conf`: inside the package in a wheel, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "conf"
+    return inside if inside.is_dir() else package.parent / "conf"
+
+
+def config_folders() -> list[Path]:
+    """Folders in which config files are looked up, the first that has one first: the user's, our own, those of
+    plugins."""
+    return [*([_folder] if _folder else []), config_folder(), *map(Path, registry().folders)]
+
+
+def add_config_folder(folder: str | None) -> None:
+    """Look up config files in this folder first, in place of an earlier one; None: in no such folder."""
+    global _folder
+    _folder = Path(folder).absolute() if folder else None
+
+
+def option_names(group: str) -> list[str]:
+    """The group's options: YAML files, and names that need none."""
+    places = [folder / group for folder in config_folders()]
+    files = {path.relative_to(at).with_suffix("").as_posix() for at in places for path in at.rglob("*.yaml")}
+    return sorted(files | set(registry().names(group)))

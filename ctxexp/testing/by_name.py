@@ -14,13 +14,13 @@ from typing import Any, Literal, get_args, get_origin
 
 from ctxexp.command.compose import config_of
 from ctxexp.command.config import Component
-from ctxexp.command.names import option_names, option_text
+from ctxexp.command.help import option_text
 from ctxexp.command.overrides import as_value
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, DataError, suggestions
 from ctxexp.files.credentials import mask
 from ctxexp.plugins import CONFIG_KINDS
-from ctxexp.plugins.registry import LISTS, load_plugin_files, plugin_files
+from ctxexp.plugins.registry import LISTS, load_plugin_files, option_names, plugin_files
 from ctxexp.testing import check
 
 FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it runs, and which files there must be

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxexp.command import registry
-from ctxexp.command.names import config_folders
-from ctxexp.plugins.registry import arguments
+from ctxexp.plugins.registry import arguments, config_folders
 from tests.composed import check_command, config_of
 from tests.shipped import GROUPS
 

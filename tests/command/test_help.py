@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from ctxexp.command import registry
-from ctxexp.command.names import config_folder, help_of, option_names
+from ctxexp.command.help import help_of
+from ctxexp.plugins.registry import config_folder, option_names
 from tests.composed import offer, run_command_line
 from tests.shipped import GROUPS
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ctxexp.command import job
 from ctxexp.command.overrides import as_override, expand_locations, locate
-from ctxexp.jobs import execute
+from ctxexp.jobs import sweep
 from tests.composed import config_of, run_command_line
 from tests.shipped import mini
 
@@ -97,8 +98,8 @@ def test_a_location_is_its_long_form(folder: Path) -> None:
 
 
 def test_a_sweep_takes_names_and_folders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "run_figures", lambda *a, **k: [])  # drawing takes longest
-    monkeypatch.setattr(execute, "write_summary", lambda *a, **k: [])
+    monkeypatch.setattr(job, "run_figures", lambda *a, **k: [])  # drawing takes longest
+    monkeypatch.setattr(sweep, "write_summary", lambda *a, **k: [])
     assert run_command_line(["-m", "model=bert,'./gpt \u00fc:7'", "mine.txt", "tracking.folder=a", *FAST]) == 0
     jobs = sorted((folder / "a/results").glob("*/0*"))
     runs = [json.loads((job / "run.json").read_text()) for job in jobs]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import yaml
 
-from ctxexp.command.names import add_config_folder
 from ctxexp.errors import ConfigError, MetricError
+from ctxexp.plugins.registry import add_config_folder
 from ctxexp.results.frame import Objective
 from tests.composed import check_command, run_command_line
 from tests.made import results_with, told

@@ -15,10 +15,10 @@ import pytest
 from ctxexp import Control, Corpus, Metric, Occurrences, Pair, Sense, Sentence
 from ctxexp import measure as face_measure
 from ctxexp.command import Built
-from ctxexp.command.compose import config_folder
 from ctxexp.errors import MetricError
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.curves import _first_share
+from ctxexp.plugins.registry import config_folder
 from ctxexp.report import shared_facts
 from ctxexp.twins import FrequencyMatched, PositionMatched, Twins
 from ctxexp.vectors.stores import apply_control

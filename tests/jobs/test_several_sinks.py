@@ -14,7 +14,7 @@ import pytest
 from ctxexp import Results, Run, Sink
 from ctxexp.errors import TrackingError
 from ctxexp.jobs import Sinks, finished_on_disk, job, reuse
-from ctxexp.jobs.execute import close_sweep
+from ctxexp.jobs.sweep import close_sweep
 from ctxexp.sinks import Sweep
 from ctxexp.testing import check
 from tests.composed import registry_of

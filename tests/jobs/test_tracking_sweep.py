@@ -19,7 +19,7 @@ from ctxexp.command import configured
 from ctxexp.errors import ModelError, Terminated
 from ctxexp.files.process import job_folder
 from ctxexp.jobs import labels, run_name, title_of
-from ctxexp.jobs.execute import JobSpec, close_sweep, execute, open_sweep, run_application
+from ctxexp.jobs.sweep import close_sweep, note_failure, open_sweep, run_application
 from ctxexp.report import colours
 from ctxexp.sinks import SweepReport, SweepRow
 from ctxexp.sinks.views import job_note, sweep_note
@@ -31,8 +31,8 @@ import multiprocessing, sys, time
 from pathlib import Path
 import hydra, numpy as np
 from omegaconf import OmegaConf
-from ctxexp.jobs.execute import run_application
-from ctxexp.command.experiment import current_job
+from ctxexp.jobs.sweep import run_application
+from ctxexp.command.job import current_job
 from ctxexp.errors import ModelError
 from ctxexp.jobs import job, new_run
 from ctxexp.jobs import Sinks
@@ -281,10 +281,7 @@ def test_a_sweep_ended_between_its_jobs_is_killed(app: Path, capsys: pytest.Capt
 
 
 def test_an_earlier_commands_failed_job_is_no_part_of_this_one() -> None:
-    def fail() -> JobSpec:
-        raise ModelError("no such checkpoint")
-
-    assert run_application(lambda: execute(fail), multirun=False) == 1
+    assert run_application(lambda: note_failure(ModelError("no such checkpoint")), multirun=False) == 1
     with pytest.raises(ZeroDivisionError):
         run_application(lambda: 1 / 0, multirun=True)
     assert run_application(lambda: None, multirun=False) == 0

@@ -12,10 +12,11 @@ from typing import Any, cast
 import pytest
 from omegaconf import OmegaConf
 
+from ctxexp.command import job
 from ctxexp.command.config import environment_texts
 from ctxexp.errors import ConfigError
 from ctxexp.files import credentials
-from ctxexp.jobs import describe_sinks, execute
+from ctxexp.jobs import describe_sinks
 from tests.composed import config_of, forget_plugin_files, run_command_line
 from tests.made import told
 
@@ -220,8 +221,8 @@ def test_only_what_the_environment_gave_is_a_reference(monkeypatch: pytest.Monke
     assert environment_texts(config) == {"/data/polysemy": "${oc.env:DATA}"}  # polysemy is a data set's own name
     monkeypatch.setenv("DATA", "/data/mine")
     info = told(title="None of mine", corpus="mine")
-    assert execute.info_as_written(info, environment_texts(config)).corpus.name == "${oc.env:DATA}"
-    assert execute.info_as_written(info, environment_texts(config)).title == "None of ${oc.env:DATA}"
+    assert job.info_as_written(info, environment_texts(config)).corpus.name == "${oc.env:DATA}"
+    assert job.info_as_written(info, environment_texts(config)).title == "None of ${oc.env:DATA}"
 
 
 def test_python_composes_by_the_same_rule(received: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from ctxexp.jobs.execute import close_sweep
+from ctxexp.jobs.sweep import close_sweep
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.ui import last_sweep_link, serve
 from tests.browser import headless

@@ -1,6 +1,4 @@
-"""What may be named: where config files lie, the options of a group; and the text of `--help` on everything, a group or
-one option: comments of YAML files, docstrings, signatures.
-"""
+"""The text of `--help` on everything, a group, one option or a key: comments of YAML files, docstrings, signatures."""
 
 from __future__ import annotations
 
@@ -9,7 +7,6 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
-from pathlib import Path
 from typing import NamedTuple
 
 from ctxexp.errors import UnknownName
@@ -19,14 +16,15 @@ from ctxexp.plugins.registry import (
     LISTS,
     Offer,
     arguments,
+    config_folder,
+    config_folders,
     install_hint,
+    option_names,
     registry,
     type_text,
     value_text,
 )
 from ctxexp.progress import terminal_width
-
-_folder: Path | None = None  # of --config-dir
 
 FIRST = ("run", "layer", "compare", "card", "check", "claims", "models", "ui")
 TOOLS = ("ctxexp", "compare")  # plugins whose other verbs are tools
@@ -41,25 +39,6 @@ FLAGS = {
     "--version": "ctxexp's version",
 }
 WIDEST = 100  # characters of a line, however wide the terminal
-
-
-def config_folder() -> Path:
-    """`conf`: inside the package in a wheel, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    inside = package / "conf"
-    return inside if inside.is_dir() else package.parent / "conf"
-
-
-def config_folders() -> list[Path]:
-    """Folders in which config files are looked up, the first that has one first: the user's, our own, those of
-    plugins."""
-    return [*([_folder] if _folder else []), config_folder(), *map(Path, registry().folders)]
-
-
-def add_config_folder(folder: str | None) -> None:
-    """Look up config files in this folder first, in place of an earlier one; None: in no such folder."""
-    global _folder
-    _folder = Path(folder).absolute() if folder else None
 
 
 class ConfigKey(NamedTuple):
@@ -121,13 +100,6 @@ def _example(offer: Offer) -> str:
     """What is typed, by the docstring's line `example: `; else the verb alone."""
     found = re.search(rf"^{EXAMPLE}: (.*)", offer.docstring, flags=re.MULTILINE)
     return found[1] if found else f"ctxexp {offer.name}"
-
-
-def option_names(group: str) -> list[str]:
-    """The group's options: YAML files, and names that need none."""
-    places = [folder / group for folder in config_folders()]
-    files = {path.relative_to(at).with_suffix("").as_posix() for at in places for path in at.rglob("*.yaml")}
-    return sorted(files | set(registry().names(group)))
 
 
 def list_options(group: str) -> str:

@@ -1,38 +1,30 @@
-"""One job from start to end: its study, its results on disk and in the sinks, its failure; a sweep's end: every job
-settled, one comparison of those with results; and an application that ends so.
-"""
+"""A sweep's end: every job settled, one comparison of those with results; and an application that ends so."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
 import re
 import signal
 import sys
-import textwrap
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from ctxexp.errors import CtxexpError, Terminated, TrackingError, error_text, line
 from ctxexp.files import is_disk_full, process
-from ctxexp.files.credentials import map_texts, mask, with_references
-from ctxexp.jobs import Sinks, describe, job, labels, new_run, reuse, run_name, title_of
-from ctxexp.measuring.study import Study
+from ctxexp.files.credentials import mask
+from ctxexp.jobs import Sinks, describe, labels, title_of
 from ctxexp.plugins.registry import registry
 from ctxexp.progress import show, terminal_width
-from ctxexp.report.comparison import run_figures, write_summary
-from ctxexp.report.page import REPORT, show_page, write_report
+from ctxexp.report.comparison import write_summary
+from ctxexp.report.page import show_page
 from ctxexp.report.references import NO_CONTEXT, control_lines
-from ctxexp.report.terminal import answer, curve_table, fitted_markdown, table_texts, write_tables
-from ctxexp.report.wording import average_seeds, text_start
+from ctxexp.report.terminal import answer, fitted_markdown, table_texts
+from ctxexp.report.wording import average_seeds
 from ctxexp.results import Results
 from ctxexp.results.frame import Objective
-from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sinks import Status, Sweep, SweepReport, SweepRow
 
@@ -53,154 +45,14 @@ class _Command:
 _command = _Command()
 
 
-class Parts(Protocol):
-    """What a job is made of, each built once, as the command builds it from a config."""
-
-    sinks: Sinks
-    objective: Objective | None
-    title: str
-
-    def check(self) -> None:
-        """Raise CtxexpError for the first thing that a run would fail at."""
-
-    @property
-    def study(self) -> Study:
-        """Its texts and model loaded. Raises CtxexpError."""
-
-    def key(self) -> str:
-        """The job's key, which covers all that its numbers depend on."""
-
-    def run(self, folder: Path) -> Results:
-        """Measure."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobSpec:
-    """A job to execute: its parts, its folder, and its config as it was written."""
-
-    parts: Parts
-    folder: Path
-    store: Path  # the folder of all runs
-    sweep: str | None  # None: a run alone
-    overrides: Sequence[str]
-    params: Mapping[str, object]  # the config as written, less what says nothing about the numbers
-    text: str  # the whole config as written, as YAML
-    environment: Mapping[str, str]  # texts that the environment gave, each to its reference
-    objective: str = ""  # as it is written
-    resume: bool = False  # whether a finished job of the same key stands for it
-    published: bool = False  # whether figures show published curves
-    verbose: bool = False
-
-
-def execute(read: Callable[[], JobSpec]) -> float | None:
-    """Run the job that `read` gives; a failure is recorded (the run, status.json, one line on stderr), and the sweep
-    goes on. The job's objective; None if there is none, or it is undefined: NaN ends Optuna's sweep."""
-    try:
-        value = _execute(read())
-        return None if value is None or math.isnan(value) else value
-    except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
-        message = _command.failure = describe(error)
-        is_bug = not (isinstance(error, CtxexpError) or is_disk_full(error))
-        text = mask(message if is_bug else f"error: {line(message)}")
-        if is_bug or text not in _command.printed:
-            show(text, sys.stderr)
-        _command.printed.add(text)
-    return None
-
-
-def _execute(spec: JobSpec) -> float | None:
-    parts, folder, sweep = spec.parts, spec.folder, spec.sweep
-    sinks, objective = parts.sinks, parts.objective
-    if not sweep:
-        sinks.prepare_all(spec.store)
-    study = _load(parts)
-    run_of = new_run(
-        folder,
-        spec.store,
-        name=with_references(spec.environment, run_name(parts.title, spec.overrides)),
-        key=parts.key() if isinstance(study, Study) else "",
-        params=spec.params,
-        config=spec.text,
-        sweep=sweep,
-    )
-    if spec.resume and run_of.key and (earlier := reuse(run_of, sinks, overrides=spec.overrides)):
-        show(f"{run_of.name}: finished before, results in {earlier}")
-        if not sweep:
-            show_page(earlier)
-        return objective.of(Results.load(earlier)) if objective else None
-    with job(run_of, sinks, overrides=spec.overrides) as running:
-        if not isinstance(study, Study):
-            raise study
-        results = parts.run(folder)
-        named = replace(results.info, protocol=_protocol(run_of.params), objective=spec.objective)
-        results = replace(results, info=info_as_written(named, spec.environment))
-        running.save(results)
-        run_figures(results, folder / "figures", published=spec.published)
-        if not sweep:
-            write_tables([(run_of.name, results)], folder, registry())
-            write_report([(run_of.name, results)], folder / REPORT, published=spec.published)
-        running.log(results)
-        value = objective.of(results) if objective else None
-    if spec.verbose:
-        show(summary(results))
-    if value is not None:
-        show(f"objective {spec.objective}: {value:.6g}")
-    if not sweep:
-        for table in table_texts(folder):
-            show(f"\n{fitted_markdown(table, terminal_width())}")
-        show(f"\n{answer([(results.info.title, results)], terminal_width())}")
-        if running.link:
-            show(f"run:    {running.link}")
-        show_page(folder)
-    return value
-
-
-def _load(parts: Parts) -> Study | CtxexpError:
-    """The study, or the error that leaves none: it is raised inside the job, so that it leaves a FAILED run."""
-    try:
-        parts.check()
-        return parts.study
-    except CtxexpError as error:
-        return error
-
-
-def summary(results: Results) -> str:
-    """The main curve of each measure (its metric's own choice, else adjusted or raw) in a table, and what else was
-    noted of the run."""
-    some = results.info.model.layers
-    layers = ", ".join(map(str, some)) + f" of 0 to {results.n_layers - 1}" if some else f"0 to {results.n_layers - 1}"
-    lines = [f"{results.info.title}, {results.info.corpus.name}: layers {layers}"]
-    if table := curve_table(results, terminal_width() - 2):
-        lines.append(textwrap.indent(table, "  ") + "\n")
-    text, pooling = results.info.corpus, results.info.pooling
-    if note := results.info.control_note:
-        lines.append(f"  {results.info.control}: {note}")
-    if first := text_start(results):
-        lines.append(f"  stands first: {first}")
-    if n := text.skipped:
-        lines.append(f"  without a vector, not measured: {n:,} words ({text.skipped_share:.1%} of the text)")
-    if text.pieces:
-        note = f"{text.unknown:,} of {text.pieces:,} pieces ({text.unknown_share:.1%})"
-        lines.append(f"  unknown to the model's tokenizer: {note}")
-    if pooling.name:
-        lines.append(f"  sentence vectors: {pooling.name}")
-        lines += [f"  mix {mix}" for mix in pooling.mixes.values()]
-    return "\n".join(lines)
-
-
-def _protocol(params: Mapping[str, object]) -> str:
-    """Hex digest of the params less the seed: the same for jobs that differ in nothing else."""
-    text = json.dumps({key: value for key, value in params.items() if key != "seed"}, sort_keys=True, default=str)
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-
-
-def info_as_written(info: RunInfo, texts: Mapping[str, str]) -> RunInfo:
-    """The run's metadata with references where names and places came from the environment (`texts`)."""
-    document = info.to_json()
-    for part in ("title", "model", "corpus", "transform"):
-        document[part] = map_texts(lambda text: with_references(texts, text), document[part])
-    document["model"]["name"] = info.model.name  # a config group's, which no environment gives
-    return RunInfo.from_json(document)
+def note_failure(error: Exception) -> None:
+    """Note a job's failure, and say it once a command: of a bug, ours or a plugin's, the traceback."""
+    message = _command.failure = describe(error)
+    is_bug = not (isinstance(error, CtxexpError) or is_disk_full(error))
+    text = mask(message if is_bug else f"error: {line(message)}")
+    if is_bug or text not in _command.printed:
+        show(text, sys.stderr)
+    _command.printed.add(text)
 
 
 def open_sweep(sweep: Sweep, sinks: Sinks, *, verbose: bool = False) -> None:

@@ -1,0 +1,237 @@
+"""One job from start to end: its composed config, its study, its results on disk and in the sinks, its failure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import textwrap
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+from omegaconf import DictConfig, OmegaConf
+
+from ctxexp.command.build import Built
+from ctxexp.command.config import (
+    Config,
+    as_written,
+    environment_texts,
+    parse_config,
+    plain_values,
+    refuse_written,
+)
+from ctxexp.command.key import plugins_used
+from ctxexp.command.overrides import idle_choices
+from ctxexp.errors import CtxexpError
+from ctxexp.files import user_path
+from ctxexp.files.code_version import skip_damaged
+from ctxexp.files.credentials import map_texts, with_references
+from ctxexp.files.process import job_folder, new_id
+from ctxexp.jobs import RESULT_NEUTRAL_KEYS, job, new_run, reuse, run_name
+from ctxexp.jobs.sweep import note_failure
+from ctxexp.measuring.study import Study
+from ctxexp.plugins import CONFIG_KINDS
+from ctxexp.plugins.registry import LISTS, load_plugin_files, registry
+from ctxexp.progress import Progress, show, terminal_width
+from ctxexp.report.comparison import run_figures
+from ctxexp.report.page import REPORT, show_page, write_report
+from ctxexp.report.terminal import answer, curve_table, fitted_markdown, table_texts, write_tables
+from ctxexp.report.wording import text_start
+from ctxexp.results import Results
+from ctxexp.results.run_info import RunInfo
+from ctxexp.sinks import Run
+
+
+def task(cfg: DictConfig) -> float | None:
+    """Execute one job: a failure is recorded (the run, status.json, one line on stderr), and the sweep goes on. Returns
+    its objective; None if there is none, or it is undefined: NaN ends Optuna's sweep.
+
+    Some launchers call it in a worker process, so it is importable.
+    """
+    skip_damaged()
+    log_to_stderr()
+    try:
+        value = _run(cfg)
+        return None if value is None or math.isnan(value) else value
+    except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
+        note_failure(error)
+    return None
+
+
+def _run(cfg: DictConfig) -> float | None:
+    """Run the job of a composed config; returns its objective."""
+    refuse_written(cfg)
+    values = plain_values(cfg)
+    load_plugin_files(values.get("plugins"))
+    config = parse_config(values, registry())
+    folder, overrides = current_job(config.tracking.folder, config.tracking.sweep or new_id())
+    for choice in idle_choices(cfg, overrides):
+        logging.getLogger("ctxexp").warning(choice)
+    built, store = Built(config, Progress()), user_path(config.tracking.folder).resolve()
+    is_alone = not config.tracking.sweep
+    if is_alone:
+        built.sinks.prepare_all(store)
+    study, texts, document = _load(built), environment_texts(cfg), as_written(cfg)
+    run = new_run(
+        folder,
+        store,
+        name=with_references(texts, run_name(built.title, overrides)),
+        key=built.key() if isinstance(study, Study) else "",
+        params=_params(document, cfg, config),
+        config=yaml.safe_dump(document, sort_keys=False, allow_unicode=True),
+        sweep=config.tracking.sweep,
+    )
+    if config.resume and run.key and (earlier := reuse(run, built.sinks, overrides=overrides)):
+        show(f"{run.name}: finished before, results in {earlier}")
+        if is_alone:
+            show_page(earlier)
+        return built.objective.of(Results.load(earlier)) if built.objective else None
+    with job(run, built.sinks, overrides=overrides) as running:
+        if not isinstance(study, Study):
+            raise study
+        results = built.run(folder)
+        named = replace(results.info, protocol=_protocol(run.params), objective=config.objective or "")
+        results = replace(results, info=info_as_written(named, texts))
+        running.save(results)
+        run_figures(results, folder / "figures", published=config.figures.published)
+        if is_alone:
+            write_tables([(run.name, results)], folder, registry())
+            write_report([(run.name, results)], folder / REPORT, published=config.figures.published)
+        running.log(results)
+        value = built.objective.of(results) if built.objective else None
+    if config.verbose:
+        show(summary(results))
+    if value is not None:
+        show(f"objective {config.objective}: {value:.6g}")
+    if is_alone:
+        _show_answer(run, results, running.link)
+    return value
+
+
+def _load(built: Built) -> Study | CtxexpError:
+    """The study, or the error that leaves none: it is raised inside the job, so that it leaves a FAILED run."""
+    try:
+        built.check()
+        return built.study
+    except CtxexpError as error:
+        return error
+
+
+def _show_answer(run: Run, results: Results, link: str) -> None:
+    """Print what a run of no sweep found, and where it is shown."""
+    for table in table_texts(run.folder):
+        show(f"\n{fitted_markdown(table, terminal_width())}")
+    show(f"\n{answer([(results.info.title, results)], terminal_width())}")
+    if link:
+        show(f"run:    {link}")
+    show_page(run.folder)
+
+
+def _params(document: Mapping[str, object], cfg: DictConfig, config: Config) -> dict[str, object]:
+    """The config as written, less what says nothing about the numbers; with the versions of the plugins that it
+    uses."""
+    decisive = _own({key: value for key, value in document.items() if key not in RESULT_NEUTRAL_KEYS}, cfg)
+    versions: dict[str, str] = {}
+    for one in plugins_used(config):  # distributions may call their plugins by one name
+        versions[one.plugin] = ", ".join(filter(None, [versions.get(one.plugin), f"{one.distribution} {one.version}"]))
+    return {**_chosen(decisive, config), "plugins": versions}
+
+
+def _chosen(document: Mapping[str, object], config: Config) -> dict[str, object]:
+    """The values less the options of parts that stand at their factory's default."""
+    chosen = dict(document)
+    for kind in {*CONFIG_KINDS} & {*document}:
+        parts = getattr(config, kind) if kind in LISTS else {kind: getattr(config, kind)}
+        nodes = cast("dict[str, dict[str, object]]", document[kind] if kind in LISTS else document)
+        kept = {
+            label: {key: value for key, value in nodes[label].items() if key == "name" or key in part.choices}
+            for label, part in parts.items()
+        }
+        chosen[kind] = kept if kind in LISTS else kept[kind]
+    return chosen
+
+
+def _own(document: Mapping[str, object], cfg: DictConfig) -> dict[str, object]:
+    """The values that aren't taken from another key."""
+    own: dict[str, object] = {}
+    for key, value in document.items():
+        if isinstance(value, dict):
+            own[key] = _own(value, cfg[key])
+        elif not OmegaConf.is_interpolation(cfg, key) or "${oc.env" in str(value):
+            own[key] = value
+    return own
+
+
+def _protocol(params: Mapping[str, object]) -> str:
+    """Hex digest of the params less the seed: the same for jobs that differ in nothing else."""
+    text = json.dumps({key: value for key, value in params.items() if key != "seed"}, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def info_as_written(info: RunInfo, texts: Mapping[str, str]) -> RunInfo:
+    """The run's metadata with references where names and places came from the environment (`texts`)."""
+    document = info.to_json()
+    for part in ("title", "model", "corpus", "transform"):
+        document[part] = map_texts(lambda text: with_references(texts, text), document[part])
+    document["model"]["name"] = info.model.name  # a config group's, which no environment gives
+    return RunInfo.from_json(document)
+
+
+def summary(results: Results) -> str:
+    """The main curve of each measure (its metric's own choice, else adjusted or raw) in a table, and what else was
+    noted of the run."""
+    some = results.info.model.layers
+    layers = ", ".join(map(str, some)) + f" of 0 to {results.n_layers - 1}" if some else f"0 to {results.n_layers - 1}"
+    lines = [f"{results.info.title}, {results.info.corpus.name}: layers {layers}"]
+    if table := curve_table(results, terminal_width() - 2):
+        lines.append(textwrap.indent(table, "  ") + "\n")
+    text, pooling = results.info.corpus, results.info.pooling
+    if note := results.info.control_note:
+        lines.append(f"  {results.info.control}: {note}")
+    if first := text_start(results):
+        lines.append(f"  stands first: {first}")
+    if n := text.skipped:
+        lines.append(f"  without a vector, not measured: {n:,} words ({text.skipped_share:.1%} of the text)")
+    if text.pieces:
+        note = f"{text.unknown:,} of {text.pieces:,} pieces ({text.unknown_share:.1%})"
+        lines.append(f"  unknown to the model's tokenizer: {note}")
+    if pooling.name:
+        lines.append(f"  sentence vectors: {pooling.name}")
+        lines += [f"  mix {mix}" for mix in pooling.mixes.values()]
+    return "\n".join(lines)
+
+
+def log_to_stderr() -> None:
+    """ctxexp's own log lines, bare, on stderr; once a process."""
+    logging.raiseExceptions = False  # nor in a worker
+    log = logging.getLogger("ctxexp")
+    if not log.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+        log.propagate = False
+
+
+def current_job(folder: Path | str, group: str) -> tuple[Path, list[str]]:
+    """Inside a Hydra job: its folder under the tracking folder `folder`, and its overrides less those of places."""
+    from hydra.core.hydra_config import HydraConfig
+
+    return job_of(OmegaConf.create({"hydra": HydraConfig.get()}), folder, group)
+
+
+def job_of(config: DictConfig, folder: Path | str, group: str) -> tuple[Path, list[str]]:
+    """The same of the job that a config with Hydra's part tells."""
+    number = OmegaConf.select(config, "hydra.job.num", throw_on_missing=False)
+    overrides = [o for o in typed_overrides(config) if not o.lstrip("+~").startswith(("tracking.", "sink"))]
+    return job_folder(folder, group, number, overrides), overrides
+
+
+def typed_overrides(config: DictConfig) -> list[str]:
+    """The task's overrides as they were typed: an environment variable stays its name."""
+    overrides: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
+    return [str(o) for o in overrides]
