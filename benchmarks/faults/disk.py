@@ -54,7 +54,7 @@ POINTS = (
     "results/*/000*/results.json",
     "results/*/000*/figures/*.png",
     "artifacts/*/artifacts/results.json",
-    "results/*/001*/figures/*.svg",
+    "results/*/001*/figures/*.png",
     "results/*/summary/overview.png",
     "results/*/summary/report.html",
 )

@@ -42,12 +42,12 @@ COLUMN = 3.3  # inches (84 mm): of two-column pages
 
 
 def run_figures(results: Results, folder: Path, *, published: bool = False) -> list[Path]:
-    """Write a PNG and an SVG for each measure of one run; the paths. A measure without a value is skipped."""
+    """Write a PNG for each measure of one run; the paths. A measure without a value is skipped."""
     paths: list[Path] = []
     for measure, task in results.measure_tasks():
         figure = run_figure(results, measure, task, published=published)
         if figure is not None:
-            paths += save_figure(figure, folder, Key(measure, "", task).curve_name)
+            paths += save_figure(figure, folder, Key(measure, "", task).curve_name, ("png",))
     return paths
 
 
