@@ -28,11 +28,9 @@ from ctxexp.errors import EncodingError, ModelError, error_text
 from ctxexp.files import atomic_write, file_sha256, user_path
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.choices import check_choices
-from ctxexp.plugins.registry import convert_value
 
 log = logging.getLogger("ctxexp")
 
-Format = Literal["auto", "text", "binary"]
 Entry = tuple[int, str, bytes | np.ndarray]  # the line or the place among the words, the word, its numbers
 _HEADER = re.compile(rb"\s*(\d+)[ \t]+(\d+)\s*")
 _MARK = b"\xef\xbb\xbf"  # a byte order mark
@@ -66,23 +64,22 @@ class WordVectors:
         return int(self.vectors.shape[1])
 
     @staticmethod
-    def read(path: Path, *, wanted: Callable[[str], bool] | None = None, layout: Format = "auto") -> WordVectors:
+    def read(path: Path, *, wanted: Callable[[str], bool] | None = None) -> WordVectors:
         """The vectors of a file.
 
         The format is told from the content: a first line of two whole numbers is a header (word2vec, fastText), binary
-        if what follows is no text; without a header it is GloVe's text. A word that stands there twice keeps its first
-        vector, with one warning. A word ends at the first tab of its line; without a tab at the blank before the last
-        numbers, as many as the header says, or as the first line has.
+        if what follows is no text, or the file is named .bin; without a header it is GloVe's text. A word that stands
+        there twice keeps its first vector, with one warning. A word ends at the first tab of its line; without a tab at
+        the blank before the last numbers, as many as the header says, or as the first line has.
 
         Args:
             path: GloVe's text, word2vec's text or binary, fastText's .vec, or .safetensors; compressed or not.
             wanted: Asked of each word in the order of the file; None: all are.
-            layout: `auto`, or `text` or `binary` where the content doesn't tell.
 
         Raises:
             ModelError: The file, with the line or the word's number, isn't what was expected there.
         """
-        shape = detect_layout(path, layout)
+        shape = detect_layout(path)
         number: dict[str, int] = {}
         rows = bytearray()  # which grows in place
         n_file = duplicates = 0
@@ -145,9 +142,8 @@ class Layout:
     dim: int
 
 
-def detect_layout(path: Path, layout: Format = "auto") -> Layout:
+def detect_layout(path: Path) -> Layout:
     """The layout of a file, from its first lines. Raises ModelError for lines of no known format."""
-    convert_value("format", layout, Format)
     if path.name.endswith(".safetensors"):
         from safetensors import safe_open
 
@@ -167,10 +163,7 @@ def detect_layout(path: Path, layout: Format = "auto") -> Layout:
             first = re.split(rb"[\r\n]", body := b"".join(rest), maxsplit=1)[0].split()
             is_text = len(first) > dim and all(map(_is_number, first[-dim:]))  # in whatever coding its words are
             is_text = suffix_of(path) != ".bin" and (is_text or not _NO_LINES.search(body))
-            is_binary = layout == "binary" or (layout == "auto" and not is_text)
-            return Layout("binary" if is_binary else "text", int(header[1]), dim)
-        if layout == "binary":
-            raise ValueError(f"a binary file begins with a line `words dimension`; this one with {line[:40]!r}")
+            return Layout("text" if is_text else "binary", int(header[1]), dim)
         dim = len(line.partition(b"\t")[2].split()) or len(line.split()) - 1
         if dim < 1:
             raise ValueError(f"line 1: expected a word and its numbers, got {line[:40].decode('utf-8', 'replace')!r}")
@@ -376,24 +369,23 @@ class WordVectorEncoder(Encoder):
             )  # fmt: skip
 
 
-def word_vectors(*, path: str, lower: bool = False, format: Format = "auto") -> WordVectorEncoder:
+def word_vectors(*, path: str, lower: bool = False) -> WordVectorEncoder:
     """Word vectors of a file as a model of one layer (layer 0).
 
     `path`: GloVe text, word2vec text or binary, fastText .vec, each also .gz, or .safetensors as exported here.
-    `lower`: look words up in lower case. `format`: auto, or text or binary where a file can't be told by its content.
+    `lower`: look words up in lower case.
     """
     check_choices(path=path)
     file = user_path(path)
-    shape = detect_layout(file, format)
+    shape = detect_layout(file)
     digest = file_sha256(file)[:16]
 
     def read(wanted: Callable[[str], bool]) -> tuple[Sequence[str], np.ndarray]:
-        found = WordVectors.read(file, wanted=wanted, layout=format)
+        found = WordVectors.read(file, wanted=wanted)
         return found.words, found.vectors
 
-    identity = f"{digest}{f':{format}' if format != 'auto' else ''}"
     details = {"file": file.name, "content_hash": digest, "format": shape.kind}
-    return WordVectorEncoder(identity, file.name, shape.dim, read, details=details, lower=lower)
+    return WordVectorEncoder(digest, file.name, shape.dim, read, details=details, lower=lower)
 
 
 class RandomWordsEncoder(Encoder):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ctxexp import Corpus, Sentence, measure
-from ctxexp.errors import ConfigError, ModelError
+from ctxexp.errors import ModelError
 from ctxexp.models import WordVectorEncoder, WordVectors
 from ctxexp.models.word_vectors import EXPORTS
 from ctxexp.report import shared_facts
@@ -140,11 +140,6 @@ def test_a_malformed_file_is_refused_with_the_place(tmp_path: Path, raw: bytes, 
 def test_more_mistakes(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="absent"):
         WordVectors.read(tmp_path / "absent")
-    (tmp_path / "v").write_text("a 1 2\n")
-    with pytest.raises(ConfigError, match=r"format='txt': no such choice; did you mean 'text'\?"):
-        WordVectors.read(tmp_path / "v", layout="txt")  # type: ignore[arg-type]
-    with pytest.raises(ModelError, match="a binary file begins with a line"):
-        WordVectors.read(tmp_path / "v", layout="binary")
     (tmp_path / "v.gz").write_bytes(gzip.compress(b"a 1 2\n" * 99_999)[:-20])
     with pytest.raises(ModelError, match=r"v\.gz"):
         WordVectors.read(tmp_path / "v.gz")
@@ -183,13 +178,12 @@ def test_safetensors_hold_finite_floats_and_words(
         WordVectors.read(tmp_path / "v.safetensors")
 
 
-def test_text_and_binary_can_be_forced(tmp_path: Path) -> None:
-    """Bytes of numbers that happen to read as text."""
+def test_a_file_named_bin_is_binary(tmp_path: Path) -> None:
+    """Though its bytes of numbers happen to read as text."""
     raw = b"1 1\nw 1234"
     (tmp_path / "v").write_bytes(raw)
     assert WordVectors.read(tmp_path / "v").vectors.tolist() == [[1234]]
     (value,) = np.frombuffer(b"1234", "<f4").tolist()
-    assert WordVectors.read(tmp_path / "v", layout="binary").vectors.tolist() == [[value]]
     (tmp_path / "v.bin").write_bytes(raw)
     assert math.isclose(WordVectors.read(tmp_path / "v.bin").vectors[0, 0], value)
 

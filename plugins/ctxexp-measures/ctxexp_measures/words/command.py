@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ctxexp.models import WordVectors
 from ctxexp.report import Document, Table
 from ctxexp_measures.words.load import load
-from ctxexp_measures.words.space import Case, Format, OutOfVocabulary, WordSpace, word_list
+from ctxexp_measures.words.space import Case, OutOfVocabulary, WordSpace, word_list
 from ctxexp_measures.words.suite import BenchmarkOptions, BenchmarkScore, evaluate, table
 
 
@@ -17,7 +17,6 @@ class File(NamedTuple):
     """A file of word vectors, and the file of the words that count in it (None: all)."""
 
     path: Path
-    format: Format = "auto"
     shared: Path | None = None
 
 
@@ -33,7 +32,6 @@ def bench_words(
     clustering: str = "kmeans",
     shared_vocabulary: Path | None = None,
     seed: int = 0,
-    format: Format = "auto",
     out: Path = Path("word_benchmarks.csv"),
 ) -> Document:
     """Score a file of word vectors on nine benchmarks.
@@ -49,12 +47,11 @@ def bench_words(
     clustering: of categorisation: kmeans, agglomerative, best
     shared_vocabulary: a file with a word a line: no other words count
     seed: of k-means
-    format: of the vectors
     out: the table, with sections and relations
     example: ctxexp bench-words vectors=glove.txt data=benchmarks
     """
     choices = BenchmarkOptions(oov, lower, case, candidates, clustering, seed)  # type: ignore[arg-type]  # it says what is none
-    scores = score_file(File(vectors, format, shared_vocabulary), data, benchmarks, choices)
+    scores = score_file(File(vectors, shared_vocabulary), data, benchmarks, choices)
     cells = [
         [one.benchmark, f"{one.value:.3f}", f"{one.covered:,} of {one.total:,} ({one.share:.1%})"]
         for one in scores
@@ -85,6 +82,6 @@ def score_file(
             frequent.add(form)
         return form in needed or form in frequent
 
-    read = WordVectors.read(file.path, wanted=None if whole else is_needed, layout=file.format)
+    read = WordVectors.read(file.path, wanted=None if whole else is_needed)
     space = WordSpace.of(read.words, read.vectors, lower=choices.lower, case=choices.case, shared=shared)
     return evaluate(space, loaded, choices)

@@ -13,7 +13,6 @@ import numpy as np
 from ctxexp.datasets import text_lines
 from ctxexp.errors import DataError
 
-Format = Literal["auto", "text", "binary"]
 Case = Literal["frequent", "average"]
 OutOfVocabulary = Literal["skip", "mean"]
 
