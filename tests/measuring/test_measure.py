@@ -58,6 +58,8 @@ def test_curves_equal_plain_loops() -> None:
         words = [occurrences.by_word.rows[a:b] for a, b in zip(
             occurrences.by_word.starts, occurrences.by_word.starts[1:], strict=False)]  # fmt: skip
         shares = [np.linalg.svd(rows[at], compute_uv=False) ** 2 for at in words]
+        centred = [np.linalg.svd(rows[at] - rows[at].mean(0), compute_uv=False) ** 2 for at in words]
+        released = [(x @ np.linalg.svd(x)[2][0]).var() / x.var(0).sum() for x in (rows[at] for at in words)]
         within = []
         for i, s in enumerate(corpus.sentences):
             first = store.shelf.offsets[store.shelf.stored_of[i]]
@@ -74,6 +76,8 @@ def test_curves_equal_plain_loops() -> None:
             "intra_sentence_similarity/raw": np.mean(within),
             "intra_sentence_similarity/baseline": cosines(sample),
             "mev/raw": np.mean([s[0] / s.sum() for s in shares]),
+            "mev_centred/raw": np.mean([s[0] / s.sum() for s in centred]),
+            "mev_released/raw": np.mean(released),
             "mev/baseline": (lambda s: s[0] / s.sum())(np.linalg.svd(rows[sample], compute_uv=False) ** 2),
             "anisotropy/mean_cosine": cosines(sample),
             "anisotropy/n": 100,
