@@ -125,7 +125,6 @@ CHECKED = [  # of a command that would start: its job fails with it, once it is 
     ("model=elmo model.weight_file=x", "weight_file=x needs its options_file, and weights other than untrained"),
     ("model=elmo model.weight_file=x model.options_file=/y", "options_file=/y: no file at /y"),
     (f"weights=untrained model.seed={2**63}", f"model.seed={2**63}: expected at most {2**63 - 1}"),
-    ("model=elmo model.slots=2", "slots=2 has no meaning with state=reset"),
     ("model=word_vectors model.path=/nowhere", "no file of word vectors at /nowhere (model.path)"),
     ("words.sample=5", "words.sample=5 needs words.max_contexts"),
     ("words.max_contexts=8 words.deduplicate=false", "as one context: leave deduplicate=false out"),

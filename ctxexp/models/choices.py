@@ -168,13 +168,11 @@ def check_choices(
     weights: str = "mini",
     checkpoint: str | None = None,
     revision: str | None = None,
-    state: str = "reset",
-    slots: int = 1,
     options_file: str | None = None,
     weight_file: str | None = None,
     path: str | None = None,
 ) -> None:
-    """Raise ConfigError for choices of weights, states and files that don't go together, ModelError for a folder that
+    """Raise ConfigError for choices of weights and files that don't go together, ModelError for a folder that
     holds no checkpoint and a file that isn't there."""
     if checkpoint is not None:
         local_path(checkpoint, revision)
@@ -183,8 +181,6 @@ def check_choices(
             f"revision={revision} names a commit of the hub, but weights={weights} ships with ctxexp; "
             "use weights=published, or leave revision out"
         )
-    if state == "reset" and slots != 1:
-        raise ConfigError(f"slots={slots} has no meaning with state=reset; use state=carry, or leave slots out")
     if weight_file is not None and (options_file is None or weights == "untrained"):
         raise ConfigError(
             f"weight_file={weight_file} needs its options_file, and weights other than untrained; "

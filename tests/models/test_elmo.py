@@ -57,22 +57,20 @@ def vectors(one: reading.ElmoEncoder, *sentences: str) -> list[np.ndarray]:
 
 
 def fixture_error(folder: Path, one: reading.ElmoEncoder) -> float:
-    """Largest error of the top layer over the thirty sentences, batched as the original batched them."""
-    texts = json.loads((folder / SENTENCES[folder.name]).read_text())
-    order = [(k, i) for i in range(10) for k in range(3)]
-    encoded = list(one.encode([Sentence.of(texts[k][i].split()) for k, i in order]))
+    """Largest error of the top layer over the thirty sentences, which the original read as three streams at once."""
     worst = 0.0
-    for (k, i), found in zip(order, encoded, strict=True):
+    for k, texts in enumerate(json.loads((folder / SENTENCES[folder.name]).read_text())):
         with h5py.File(folder / f"lm_embeddings_{k}.hdf5") as file:
-            expected = np.concatenate(list(file[str(i)][...]), axis=-1)
-        one.check_encoded(i, found)
-        worst = max(worst, float(np.abs(found.layers[-1] - expected).max()))
+            for i, found in enumerate(one.encode([Sentence.of(text.split()) for text in texts])):
+                expected = np.concatenate(list(file[str(i)][...]), axis=-1)
+                one.check_encoded(i, found)
+                worst = max(worst, float(np.abs(found.layers[-1] - expected).max()))
     return worst
 
 
 def fixture_encoder(folder: Path, **choices: Any) -> reading.ElmoEncoder:
     files = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "lm_weights.hdf5")}
-    made = elmo(**files, state="carry", slots=3, **choices)
+    made = elmo(**files, state="carry", **choices)
     assert isinstance(made, reading.ElmoEncoder)
     return made
 
@@ -191,26 +189,14 @@ def test_layer_zero_is_the_token_vector_twice_and_no_context() -> None:
     assert np.abs(first[1:, 0] - second[1:, 1]).max() > 1e-3
 
 
-def test_carry_goes_on_from_each_slots_last_true_position() -> None:
-    one, texts = encoder(state="carry", slots=2), ["a b c d", "e", "f", "g h i", "j k"]
+def test_carry_goes_on_from_the_sentence_before_whatever_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, texts = encoder(state="carry"), ["a b c d", "e", "f", "g h i", "j k"]
     assert one.sequential
     found = vectors(one, *texts)
-    alone = encoder(state="carry", slots=1)
-    for slot in range(2):
-        for mine, other in zip(found[slot::2], vectors(alone, *texts[slot::2]), strict=True):
-            np.testing.assert_allclose(mine, other, atol=1e-6)
     assert np.abs(found[2] - vectors(one, "f")[0]).max() > 1e-3
+    monkeypatch.setattr(reading, "BLOCK", 2)
     for a, b in zip(found, vectors(one, *texts), strict=True):  # each call starts at zero
-        np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize("slots", [2, 3])
-def test_carry_keeps_each_slot_whatever_the_block(monkeypatch: pytest.MonkeyPatch, slots: int) -> None:
-    one, texts = encoder(state="carry", slots=slots), ["a b c", "d", "e f", "g h i j", "k", "l m", "n", "o p q", "r"]
-    expected = vectors(one, *texts)
-    monkeypatch.setattr(reading, "BLOCK", 4)  # which 3 doesn't divide
-    for found, wanted in zip(vectors(one, *texts), expected, strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1e-6)
+        np.testing.assert_allclose(a, b, atol=1e-6)
 
 
 def test_the_table_of_token_vectors_is_bounded_and_never_shows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,16 +234,15 @@ def test_an_empty_sentence_has_no_vectors(state: str) -> None:
 @pytest.mark.parametrize("state", ["reset", "carry"])
 def test_a_few_layers_are_the_full_runs_to_the_bit(state: str) -> None:
     texts = ["a b c d", "e", "f", "g h i j k", "j k"]
-    slots = {"slots": 2} if state == "carry" else {}
-    full = vectors(encoder(state=state, **slots), *texts)
+    full = vectors(encoder(state=state), *texts)
     for chosen in ((0,), (1,), (0, 2), (2, 1)):
-        one = encoder(state=state, layers=chosen, **slots)
+        one = encoder(state=state, layers=chosen)
         kept = sorted(chosen)
         assert (one.n_layers, list(one.layer_numbers)) == (3, kept)
         assert f" layers={','.join(map(str, kept))} " in one.name
         for few, every in zip(vectors(one, *texts), full, strict=True):
             np.testing.assert_array_equal(few, every[kept])
-    assert encoder(state=state, layers=(0, 1, 2), **slots).name == encoder(state=state, **slots).name
+    assert encoder(state=state, layers=(0, 1, 2)).name == encoder(state=state).name
 
 
 def test_missing_layers_are_refused_before_weights_are_read() -> None:
@@ -274,9 +259,9 @@ def test_the_name_changes_with_whatever_changes_the_vectors(tmp_path: Path) -> N
         write_weights(folder / "w.hdf5", network(options, seed=seed).state_dict(), options)
         files.append({"options_file": str(folder / "o.json"), "weight_file": str(folder / "w.hdf5")})
     half, carry = {"dtype": "bfloat16"}, {"state": "carry"}
-    made = [elmo(**f) for f in files] + [elmo(**files[0], **k) for k in (half, carry, carry | {"slots": 2})]
+    made = [elmo(**f) for f in files] + [elmo(**files[0], **k) for k in (half, carry)]
     made += [elmo(weights="untrained", options_file=files[0]["options_file"], seed=s) for s in (0, 1)]
-    assert len({one.name for one in made}) == len(made) == 8
+    assert len({one.name for one in made}) == len(made) == 7
     assert [next(iter(made[i].encode([Sentence.of("ab")]))).layers.dtype for i in (0, 3)] == [np.float32, np.float16]
     again = elmo(weights="untrained", options_file=files[0]["options_file"], seed=1)
     assert again.name == made[-1].name

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from ctxexp.datasets.downloads import local_original, locate, original_files
 from ctxexp.files import file_sha256
@@ -37,7 +35,6 @@ def elmo(
     options_file: str | None = None,
     weight_file: str | None = None,
     state: ElmoState = "reset",
-    slots: Annotated[int, Field(ge=1)] = 1,
     layers: Sequence[int] | None = None,
     device: str = "auto",
     dtype: Dtype = "float32",
@@ -47,16 +44,14 @@ def elmo(
 
     weights: mini, published (from a cache or AllenNLP's server) or untrained (the mini's shape, weights drawn anew).
     options_file, weight_file: an options.json and its HDF5 weights, as paths or URLs, instead of those of weights.
-    state: reset (a sentence's vectors don't depend on its neighbours) or carry (as the original: the LSTMs go on from
-      where the sentence before left them).
-    slots: of state=carry, the number of sentences in a batch, each with a state of its own. 1 is what Ethayarajh's
-      (2019) code did, 64 what AllenNLP's embed_sentences does.
+    state: reset (a sentence's vectors don't depend on its neighbours) or carry (as the original, and Ethayarajh's 2019
+      code: the LSTMs go on from where the sentence before left them).
     layers: the numbers of the layers to encode and measure, as in [0,2]; null: all.
     device: auto, cpu, cuda or mps.
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     seed: of weights=untrained.
     """
-    check_choices(weights=weights, state=state, slots=slots, options_file=options_file, weight_file=weight_file)
+    check_choices(weights=weights, options_file=options_file, weight_file=weight_file)
     source = None
     if options_file is not None:
         options_path = locate(options_file, "options_file")
@@ -72,7 +67,7 @@ def elmo(
     weight_path = None if weights == "untrained" else weight_path
     digest = file_sha256(weight_path) if weight_path else ""
     identity = f"{digest[:16] or 'untrained'}:{file_sha256(options_path)[:16]}"
-    how: dict[str, Any] = {"state": state, "slots": slots, "device": device, "dtype": dtype, "layers": layers}
+    how: dict[str, Any] = {"state": state, "device": device, "dtype": dtype, "layers": layers}
 
     def load() -> Encoder:
         from ctxexp.models.elmo.encoder import ElmoEncoder

@@ -348,12 +348,11 @@ class ElmoEncoder(Encoder):
         source: str,
         identity: str,
         state: str = "reset",
-        slots: int = 1,
         device: str = "auto",
         dtype: Dtype = "float32",
         layers: Sequence[int] | None = None,
     ) -> None:
-        self.options, self.sequential, self.slots, self.dtype = options, state == "carry", slots, dtype
+        self.options, self.sequential, self.dtype = options, state == "carry", dtype
         self.n_layers, self.dim = options.n_layers + 1, 2 * options.projection
         self.layers = layer_selection(layers, self.n_layers, source)
         self._type, self._device = getattr(torch, dtype), resolve_device(device)
@@ -364,9 +363,8 @@ class ElmoEncoder(Encoder):
         self.network.requires_grad_(False).eval().to(self._device, self._type)
         self._row_of: dict[str, int] = {}
         self._table = torch.empty(0, options.projection)
-        how = f"state=carry slots={slots}" if self.sequential else "state=reset"
         few = f" layers={','.join(map(str, self.layers))}" if self.layers is not None else ""
-        self.name = f"elmo {identity} {how}{few} dtype={dtype}"
+        self.name = f"elmo {identity} state={state}{few} dtype={dtype}"
         self.details = {
             "checkpoint": source,
             "revision": "-",
@@ -378,7 +376,6 @@ class ElmoEncoder(Encoder):
             "cells": options.cells,
             "parameters": sum(p.numel() for p in self.network.parameters()),
             "state": state,
-            "slots": slots,
             "dtype": dtype,
         }
         del self.network.layers[max(self.layer_numbers) :]  # no layer depends on those above it
@@ -395,18 +392,17 @@ class ElmoEncoder(Encoder):
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
         """The vectors of each sentence, in order; with state=carry the states start at zero with the call."""
-        state: State | None = None
-        step = self.slots * max(1, BLOCK // self.slots)  # whole batches, so that each goes on at slot 0
-        for first in range(0, len(batch), step):
-            block = batch[first : first + step]
+        c = torch.zeros(2, 1, self.options.cells, device=self._device)  # float32, whatever it computes in
+        state = [(c, c.new_zeros(2, 1, self.options.projection))] * len(self.network.layers)
+        for first in range(0, len(batch), BLOCK):
+            block = batch[first : first + BLOCK]
             self._embed(word for sentence in block for word in sentence.words)
-            if self.sequential:
-                for start in range(0, len(block), self.slots):
-                    sentences = block[start : start + self.slots]
-                    arrays, state = self._carry(sentences, state)
-                    yield from map(EncodedSentence, (s.words for s in sentences), arrays)
-            else:
+            if not self.sequential:
                 yield from map(EncodedSentence, (s.words for s in block), self._reset(block))
+                continue
+            for sentence in block:
+                (layers,), state = self._run([sentence], state)
+                yield EncodedSentence(sentence.words, layers)
 
     @torch.inference_mode()
     def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
@@ -431,48 +427,27 @@ class ElmoEncoder(Encoder):
             size = max(1, AT_ONCE // (length + 2))
             for start in range(0, len(numbers), size):
                 part = numbers[start : start + size]
-                arrays, _ = self._run([sentences[i] for i in part], None, None)
+                arrays, _ = self._run([sentences[i] for i in part])
                 for number, array in zip(part, arrays, strict=True):
                     layers[number] = array
         return layers
 
-    def _carry(self, sentences: Sequence[Sentence], state: State | None) -> tuple[list[np.ndarray], State]:
-        """One batch of slots: sentence k goes on from slot k's state, and leaves it its own."""
-        if state is None:
-            options, n = self.options, self.slots
-            c = torch.zeros(2, n, options.cells, device=self._device)
-            state = [(c, c.new_zeros(2, n, options.projection))] * len(self.network.layers)
-        order = sorted(range(len(sentences)), key=lambda k: -len(sentences[k]))
-        lengths = [len(sentences[k]) + 2 for k in order]
-        start = [(c[:, order], m[:, order]) for c, m in state]
-        arrays, after = self._run([sentences[k] for k in order], lengths if len(set(lengths)) > 1 else None, start)
-        for slot, ends in zip((state := [(c.clone(), m.clone()) for c, m in state]), after, strict=True):
-            for old, new in zip(slot, ends, strict=True):
-                old[:, order] = new.to(old.dtype)
-        back = sorted(range(len(order)), key=order.__getitem__)
-        return [arrays[i] for i in back], state
-
     @torch.inference_mode()
-    def _run(
-        self, sentences: Sequence[Sentence], lengths: Sequence[int] | None, state: State | None
-    ) -> tuple[list[np.ndarray], State]:
-        """Each sentence's given layers (n, n_words, dim), and the states after them; longest first if `lengths`
-        differ."""
-        longest = max(len(sentence) for sentence in sentences)
-        begin, end, row_of = self._row_of[BEGIN], self._row_of[END], self._row_of
-        rows = np.full((longest + 2, len(sentences)), end)
-        rows[0] = begin
+    def _run(self, sentences: Sequence[Sentence], state: State | None = None) -> tuple[list[np.ndarray], State]:
+        """The given layers (n, n_words, dim) of sentences of one length, and the states after them."""
+        length, row_of = len(sentences[0]), self._row_of
+        rows = np.full((length + 2, len(sentences)), row_of[END])
+        rows[0] = row_of[BEGIN]
         for number, sentence in enumerate(sentences):
-            rows[1 : len(sentence) + 1, number] = [row_of[word] for word in sentence.words]
+            rows[1:-1, number] = [row_of[word] for word in sentence.words]
         x = self._table[torch.from_numpy(rows).to(self._device)]
-        outputs, state = self.network.contextual(x, lengths, state)
-        shape = len(sentences), len(self.layer_numbers), longest, 2, self.options.projection
+        outputs, state = self.network.contextual(x, state=state)
+        shape = len(sentences), len(self.layer_numbers), length, 2, self.options.projection
         layers = torch.empty(shape, dtype=self._out, device=self._device)
         for at, number in enumerate(self.layer_numbers):
             y = outputs[number - 1].permute(2, 1, 0, 3) if number else x.transpose(0, 1).unsqueeze(2)
             layers[:, at] = y[:, 1:-1]
-        whole = layers.flatten(3).cpu().numpy()
-        return [array[:, : len(s)] for array, s in zip(whole, sentences, strict=True)], state
+        return list(layers.flatten(3).cpu().numpy()), state
 
     def forget_words(self) -> None:
         """Drop the kept token vectors (they change nothing but the time)."""
