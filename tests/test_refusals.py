@@ -23,7 +23,7 @@ from ctxexp.dataset import check_corpus
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, ModelError, TrackingError, UnknownName
 from tests.composed import check_command, run_command_line
-from tests.shipped import Center, SelfSimilarity, bert, elmo, sick_r, sts_2012_2016
+from tests.shipped import Center, SelfSimilarity, bert, elmo, sick_r
 
 GLOVE = find_spec("ctxexp_packaged_models") is None  # else its names are there
 LONG = 5000 * "a"
@@ -217,9 +217,6 @@ PYTHON: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("options_file", partial(elmo, options_file="o.json"), ConfigError, "options_file=o.json needs its weight_file"),
     ("files", partial(elmo, weights="untrained", options_file="o", weight_file="w"), ConfigError, "untrained"),
     ("no folder", partial(sick_r, path="nowhere"), DataError, "no folder "),
-    ("years=[2011]", partial(sts_2012_2016, path=".", years=[2011]), ConfigError, "years=[2011]: expected years from"),
-    ("years=[]", partial(sts_2012_2016, path=".", years=[]), ConfigError, "leave it null for all"),
-    ("no training", partial(sts_2012_2016, path=".", years=[2013], split="train"), ConfigError, "only 2012 has "),
     ("englsh", partial(tokenizer, "englsh"), UnknownName, "no word tokenizer 'englsh'; did you mean 'english'?"),
     ("runs()", partial(ctxexp.runs, "nowhere"), TrackingError, "no finished run in"),
     ("arrays", lambda: ctxexp.from_arrays([np.zeros((1, 3)), np.zeros((2, 3))], [["a"], ["a", "b", "c", "d"]]),

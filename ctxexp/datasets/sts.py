@@ -35,7 +35,6 @@ def sts(
     path: str | None = None,
     tasks: list[str] | None = None,
     split: Literal["test", "train", "all"] = "test",
-    stsb_split: Literal["test", "dev", "train", "all"] = "test",
     sick_split: Literal["test", "all"] = "test",
     tokenizer: str = "english",
     lower: bool = False,
@@ -44,9 +43,9 @@ def sts(
 
     `path` is the folder that holds STS2012-test ... STS2016-test, STSbenchmark and SICK; without it they are
     downloaded to the user's cache. `tasks`: some of the seven only, or single sub-sets such as STS12/MSRpar.
-    `split`: test; train, which only STS12, STS-B and SICK-R have (the others are left out); all of it. With
-    `split=test`, `stsb_split` and `sick_split` say which pairs of STS-B and SICK-R are taken: SICK-R has 4,927 test
-    pairs (SentEval), and all 9,927 are often evaluated on (MTEB). Raises UnknownName (tasks), ConfigError (nothing
+    `split`: test; train, which only STS12, STS-B and SICK-R have (the others are left out); all of it.
+    `sick_split`, with `split=test`: SICK-R has 4,927 test pairs (SentEval), and all 9,927 are often evaluated on
+    (MTEB). Raises UnknownName (tasks), ConfigError (nothing
     left), DataError (files).
     """
     names = list(TASKS) if tasks is None else list(dict.fromkeys(tasks))
@@ -63,7 +62,7 @@ def sts(
     if years:
         scored += _read_years(path, years, split)
     if "STS-B" in task_names:
-        scored += _read_benchmark(path, split if split != "test" else stsb_split)
+        scored += _read_benchmark(path, split)
     if "SICK-R" in task_names:
         scored += _read_sick(path, split if split != "test" else sick_split)
     if not scored:
@@ -79,14 +78,13 @@ def sts(
     wanted = {subset for subset, name in name_of.items() if {name, name.split("/")[0]} & {*names}}
     choices = {"tasks": ",".join(names), "split": split}
     if split == "test":
-        choices |= {"stsb_split": stsb_split, "sick_split": sick_split}
+        choices["sick_split"] = sick_split
     return _corpus("sts", [one for one in scored if one[3] in wanted], tokenizer, lower, choices)
 
 
 def sts_2012_2016(
     *,
     path: str | None = None,
-    years: list[int] | None = None,
     split: Literal["test", "train", "all"] = "test",
     tokenizer: str = "english",
     lower: bool = False,
@@ -94,19 +92,10 @@ def sts_2012_2016(
     """STS 2012-2016 (SemEval): the scored pairs of every test set, both sentences; the paper's data.
 
     `path` is the folder that holds STS2012-test ... STS2016-test; without it the files are downloaded to the user's
-    cache. `years` limits the years; `split` is test, train (2012 alone has training pairs) or all. 2013 lacks its
-    SMT sub-set, which its owners don't redistribute. Raises ConfigError (years, split), DataError (a missing or
-    malformed file, named).
+    cache. `split` is test, train (2012 alone has training pairs) or all; single years are `sts` with `tasks`. 2013
+    lacks its SMT sub-set, which its owners don't redistribute. Raises DataError (a missing or malformed file, named).
     """
-    if years is not None and not years:
-        raise ConfigError(f"dataset.years=[]: expected years from {list(YEARS)}; leave it null for all of them")
-    selection = list(YEARS) if years is None else sorted(set(years))
-    if unknown := [y for y in selection if y not in YEARS]:
-        raise ConfigError(f"dataset.years={unknown}: expected years from {list(YEARS)}")
-    if split == "train" and 2012 not in selection:
-        raise ConfigError(f"dataset.split=train with dataset.years={selection}: only 2012 has training pairs")
-    choices = {"years": ",".join(map(str, selection)), "split": split}
-    return _corpus("sts_2012_2016", _read_years(path, selection, split), tokenizer, lower, choices)
+    return _corpus("sts_2012_2016", _read_years(path, list(YEARS), split), tokenizer, lower, {"split": split})
 
 
 def _read_years(path: str | None, years: Sequence[int], split: str) -> list[Scored]:

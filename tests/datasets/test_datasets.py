@@ -20,7 +20,7 @@ import pytest
 from ctxexp import datasets
 from ctxexp.datasets import downloads
 from ctxexp.errors import ConfigError, DataError
-from tests.shipped import polysemy, sick_r, sts_2012_2016, sts_b, text
+from tests.shipped import polysemy, sick_r, sts, sts_2012_2016, sts_b, text
 
 
 def test_polysemy_has_what_its_card_says() -> None:
@@ -109,18 +109,18 @@ def _sts_folder(root: Path, inputs: str, gold: str, name: str = "STS2013-test") 
 
 def test_quotes_are_text_and_empty_gold_is_left_out(tmp_path: Path) -> None:
     root = _sts_folder(tmp_path, 'He said "no\tShe said "yes" \nA\tB\nC\tD\n', "5.0\n\n0\n")
-    corpus = sts_2012_2016(path=str(root), years=[2013])
+    corpus = sts(path=str(root), tasks=["STS13"])
     assert [s.text for s in corpus.sentences[:4]] == ['He said "no', 'She said "yes"', "C", "D"]
     assert [p.gold for p in corpus.pairs[:2]] == [5.0, 0.0]
 
 
 def test_semeval_errors_say_file_line_and_remedy(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"has 2 lines but .*STS\.gs\.FNWN\.txt has 1"):
-        sts_2012_2016(path=str(_sts_folder(tmp_path / "a", "A\tB\nC\tD\n", "1\n")), years=[2013])
+        sts(path=str(_sts_folder(tmp_path / "a", "A\tB\nC\tD\n", "1\n")), tasks=["STS13"])
     with pytest.raises(DataError, match=r"STS\.gs\.FNWN\.txt, line 1: gold score 'high' is not a number"):
-        sts_2012_2016(path=str(_sts_folder(tmp_path / "b", "A\tB\n", "high\n")), years=[2013])
+        sts(path=str(_sts_folder(tmp_path / "b", "A\tB\n", "high\n")), tasks=["STS13"])
     with pytest.raises(DataError, match=r"line 1: no tab"):
-        sts_2012_2016(path=str(_sts_folder(tmp_path / "c", "A B\n", "1\n")), years=[2013])
+        sts(path=str(_sts_folder(tmp_path / "c", "A B\n", "1\n")), tasks=["STS13"])
     with pytest.raises(DataError, match=r"\(dataset\.path\) should hold the folders STS2012-test"):
         sts_2012_2016(path=str(tmp_path / "a"))
     (tmp_path / "STSbenchmark").mkdir()
@@ -131,7 +131,7 @@ def test_semeval_errors_say_file_line_and_remedy(tmp_path: Path) -> None:
         sts_b(path=str(tmp_path))
     (tmp_path / "one" / "STS2013-test").mkdir(parents=True)
     with pytest.raises(DataError, match=r"expected 3 files named \*\.input\.<subset>\.txt \(or \.gz\), found none"):
-        sts_2012_2016(path=str(tmp_path / "one"), years=[2013])
+        sts(path=str(tmp_path / "one"), tasks=["STS13"])
     (tmp_path / "SICK").mkdir()
     (tmp_path / "SICK" / "SICK_test_annotated.txt").write_bytes(b"pair_ID\tA\r\n1\tA\tB\r\n")
     with pytest.raises(DataError, match=r"no column 'sentence_A'; it has 'pair_ID', 'A'"):

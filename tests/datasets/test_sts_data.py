@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctxexp.errors import ConfigError, UnknownName
-from tests.shipped import sts, sts_2012_2016
+from tests.shipped import sts
 
 
 def test_the_seven_sets_are_tasks_with_the_published_pair_counts(shared: Path) -> None:
@@ -22,8 +22,8 @@ def test_the_seven_sets_are_tasks_with_the_published_pair_counts(shared: Path) -
     assert not any("\t" in s.text for s in corpus.sentences)
     sick = sts(path=folder, tasks=["SICK-R"], sick_split="all", tokenizer="whitespace").pairs
     assert (len(sick), sum(p.gold for p in sick) / 9927) == (9927, pytest.approx(3.52915, abs=1e-5))
-    assert len(sts(path=folder, tasks=["STS-B"], stsb_split="dev", tokenizer="whitespace").pairs) == 1500
-    assert len(sts_2012_2016(path=folder, years=[2012], split="all", tokenizer="whitespace").pairs) == 3108 + 2234
+    assert len(sts(path=folder, tasks=["STS-B"], split="train", tokenizer="whitespace").pairs) == 5749
+    assert len(sts(path=folder, tasks=["STS12"], split="all", tokenizer="whitespace").pairs) == 3108 + 2234
     train = sts(path=folder, split="train", sick_split="all", tokenizer="whitespace")
     counts = Counter(p.subset.split("/")[0] for p in train.pairs)
     assert counts == {"STS12-train": 2234, "STS-B": 5749, "SICK-R": 4500}

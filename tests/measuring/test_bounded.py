@@ -15,7 +15,7 @@ from ctxexp.command import Built
 from ctxexp.datasets.contexts import BoundOptions, bound_corpus
 from ctxexp.errors import ConfigError
 from tests.composed import composed, of
-from tests.shipped import sts_2012_2016
+from tests.shipped import sts
 
 METRICS = "metric=[self_similarity,intra_sentence_similarity,max_explainable_variance,anisotropy,word_norm]"
 
@@ -121,7 +121,7 @@ def _mean_cosine(x: np.ndarray) -> float:
 @pytest.mark.nightly
 def test_curves_of_sts_are_those_of_all_contexts(tmp_path: Path, shared: Path) -> None:
     """R92 on real text; `benchmarks/growth.py` has it for a trained model, all years and 256 contexts."""
-    text = sts_2012_2016(path=str(shared / "data" / "sts"), years=[2014, 2015])
+    text = sts(path=str(shared / "data" / "sts"), tasks=["STS14", "STS15"])
     words = ("min_contexts=5", "transform=center")
     whole, found = measured(tmp_path, text, *words), measured(tmp_path, text, *words, "words.max_contexts=128")
     both = whole.frame.merge(found.frame, on=["measure", "statistic", "layer"], suffixes=("", "_b"))
