@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from ctxexp import GroupMean, Occurrences
 from ctxexp.maths import Resamples
 from ctxexp.maths.resampling import Units
 from ctxexp.maths.statistics import WordMix
-from ctxexp.measuring.curves import ClusterInfluence, Split
+from ctxexp.measuring.curves import Split
 from ctxexp.results import Key
 from tests.engine import measure, world
 
@@ -36,37 +35,6 @@ def test_a_split_is_of_its_rows_and_groups_alone() -> None:
         known = sorted(set(zip(group, blocks, strict=True)))
         assert parts.group.tolist() == [g for g, _ in known]
         assert parts.of_row.tolist() == [known.index(pair) for pair in zip(group, blocks, strict=True)]
-
-
-@pytest.mark.parametrize("weights", [None, [1.0, 3.0, 0.5]])
-def test_shares_are_the_weighted_sums_by_unit(weights: list[float] | None) -> None:
-    rows = [[[0, 1, 2], [1, 2, 4]], [[3, 5]]]
-    moved = [[[1.0, -2.0, 4.0], [0.5, 2.0, -1.0]], [[np.nan, 2.0]]]
-    shares = ClusterInfluence(Split(UNITS))
-    for block, influence in zip(rows, moved, strict=True):
-        shares.add(np.array(block), np.array(influence))
-    shares.close(None if weights is None else np.array(weights))
-    total, error, clusters = np.zeros(3), [], []
-    pairs = [pair for block, influence in zip(rows, moved, strict=True) for pair in zip(block, influence, strict=True)]
-    for (of_group, influence), weight in zip(pairs, weights or [1, 1, 1], strict=True):
-        by_unit: dict[int, float] = defaultdict(float)
-        for row, one in zip(of_group, influence, strict=True):
-            total[UNITS.of_row[row]] += 0 if np.isnan(one) else weight * one
-            by_unit[UNITS.of_row[row]] += one
-        error.append(np.sqrt(sum(one**2 for one in by_unit.values())))
-        clusters.append(len(by_unit))
-    assert shares.total is not None
-    assert shares.errors is not None
-    assert shares.clusters is not None
-    np.testing.assert_allclose(shares.total, total)
-    np.testing.assert_allclose(shares.errors, error)
-    assert (shares.clusters.tolist(), shares.known) == (clusters, 2)
-
-
-def test_nothing_taken_is_nothing_known() -> None:
-    shares = ClusterInfluence(Split(UNITS))
-    shares.close(None)
-    assert (shares.total, shares.errors, shares.clusters, shares.known) == (None, None, None, 0)
 
 
 class Lengths(GroupMean):

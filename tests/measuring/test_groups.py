@@ -24,14 +24,6 @@ def test_some_groups_of_a_block_keep_all_they_have() -> None:
     assert (bare.rows, [group.labels for group in bare]) == (None, [()])
 
 
-def test_each_row_of_a_block_is_a_group() -> None:
-    alone = Block(["a", "b", "c"], X, ROWS, LABELS, eps=0.5).rows_as_groups()
-    assert alone.rows is not None
-    assert (alone.rows.tolist(), alone.eps) == ([[4], [5], [0], [9], [7], [2]], 0.5)
-    groups = {group.key: group.x.tolist() for group in alone}
-    assert groups == {row: [x.tolist()] for row, x in zip(ROWS.ravel().tolist(), X.reshape(6, 4), strict=True)}
-
-
 PAIRS = Pairs(np.array([0.5, 4.0]), [("a", "b"), ("c", "d")])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import sys
@@ -133,18 +132,6 @@ def test_numbers_are_those_of_stored_rows(tmp_path: Path, baseline: OnePerSenten
     assert not list(tmp_path.glob("*/layer_*.npy")) or len(list(tmp_path.glob("*/layer_00.npy"))) == 1  # the stored
 
 
-def test_words_are_as_a_double_loop_in_float64_says(tmp_path: Path) -> None:
-    text = corpus(60)
-    table = in_one_pass(tmp_path, text).tables["self_similarity"].set_index("word")
-    rows: dict[str, list[np.ndarray]] = {}
-    for one in Hashed().encode(text.sentences):
-        for i, unit in enumerate(one.units):
-            rows.setdefault(unit, []).append(one.layers[1, i].astype(np.float64))
-    for word in table.index:
-        cosines = [a @ b / np.sqrt((a @ a) * (b @ b)) for a, b in itertools.combinations(rows[word], 2)]
-        assert table.raw_1[word] == pytest.approx(np.mean(cosines), abs=1e-13)
-
-
 def test_order_shards_and_batches_move_nothing(tmp_path: Path) -> None:
     text = corpus(documents=False)
     other = Corpus("zipf", tuple(text.sentences[i] for i in np.random.default_rng(0).permutation(150)))
@@ -153,31 +140,6 @@ def test_order_shards_and_batches_move_nothing(tmp_path: Path) -> None:
         found = in_one_pass(tmp_path / name, corpus_, None, f"batch_tokens={tokens}", shards=shards)
         np.testing.assert_allclose(found.frame.value, first.frame.value, rtol=1e-9, atol=1e-9)
         assert found.info.corpus.fingerprint == first.info.corpus.fingerprint
-
-
-def test_merging_is_addition_in_any_order() -> None:
-    rng = np.random.default_rng(0)
-    parts = []
-    for _ in range(4):
-        words = np.sort(rng.choice(9, 5, replace=False))
-        by_word, overall = {"u": rng.normal(size=(5, 3))}, {"a": np.array(rng.normal()), "b": rng.normal(size=3)}
-        parts.append((Sums(rng.integers(1, 5, 5), by_word, overall), words))
-
-    def merged(order: Sequence[int]) -> np.ndarray:
-        total = Sums(np.zeros(9, np.int64))
-        for i in order:
-            total.merge(*parts[i])
-        return np.concatenate([total.n, total.by_word["u"].ravel(), total.overall["a"][None], total.overall["b"]])
-
-    first = merged(range(4))
-    left, right = Sums(np.zeros(9, np.int64)), Sums(np.zeros(9, np.int64))
-    for total, some in ((left, parts[:2]), (right, parts[2:])):
-        for part in some:
-            total.merge(*part)
-    left.merge(right, np.arange(9))
-    np.testing.assert_allclose(left.by_word["u"].ravel(), first[9:36], atol=1e-14)
-    for order in itertools.permutations(range(4)):
-        np.testing.assert_allclose(merged(order), first, atol=1e-14)
 
 
 def test_intervals_are_those_of_stored_rows_drawn_by_shard(tmp_path: Path) -> None:
@@ -271,18 +233,17 @@ def of_rows(x: np.ndarray, occurrences: Occurrences) -> dict[str, float]:
     }
 
 
-@pytest.mark.parametrize("model", ["bert", "elmo"])
-def test_models_give_what_stored_rows_give(model: str, tmp_path: Path) -> None:
+def test_a_model_gives_what_stored_rows_give(tmp_path: Path) -> None:
     """To 1e-11 of the same rows, in float64; the stored form's own sums over rows are in float32, which shows where
     words are few."""
     text = [sentence.text for sentence in polysemy().sentences[:120]]
     options = ["metric=one_pass", "figures.explorer=0", "bootstrap=0", "min_contexts=2", f"cache.folder={tmp_path}"]
     options += ["words.weights=equal"]  # as the plain means of `of_rows` have them
-    config = configured(model, text, options)
+    config = configured("bert", text, options)
     stored = Built(config).run(tmp_path)
     built = Built(config)
     layers, occurrences, _ = built.study.space(built.vectors)
-    one, three = (Built(configured(model, text, [*options, f"one_pass.shards={n}"])).run(tmp_path) for n in (1, 3))
+    one, three = (Built(configured("bert", text, [*options, f"one_pass.shards={n}"])).run(tmp_path) for n in (1, 3))
     for number in layers.layer_numbers:
         for name, value in of_rows(layers.layer(number), occurrences).items():
             assert one.by_name[name][number] == pytest.approx(value, rel=1e-11, abs=1e-11)
@@ -349,7 +310,7 @@ def _flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("damage", ["a copy", "a bit", "empty"])
+@pytest.mark.parametrize("damage", ["a copy", "a bit"])
 def test_a_shard_that_is_another_s_is_made_anew(damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A copy gave n=560 for 540 without a word."""
     text = traced_text(60)
@@ -357,13 +318,10 @@ def test_a_shard_that_is_another_s_is_made_anew(damage: str, tmp_path: Path, cap
     whole = in_one_pass(here, text, TracingEncoder(here), "batch_tokens=20", shards=6)
     (folder,) = here.glob("sums-*")
     shard, neighbour = folder / "0002.npz", folder / "0003.npz"
-    match damage:
-        case "a copy":
-            shutil.copy(neighbour, shard)
-        case "a bit":
-            _flip(shard)
-        case _:
-            shard.write_bytes(b"")
+    if damage == "a copy":
+        shutil.copy(neighbour, shard)
+    else:
+        _flip(shard)
     (folder / "0004.killed-1.npz").write_bytes(b"half")
     again = in_one_pass(here, text, TracingEncoder(here), "batch_tokens=20", shards=6)
     assert "0002.npz can't be taken" in caplog.text
