@@ -20,7 +20,7 @@ from ctxexp.model import Encoder
 EQUAL = WordMix(weights="equal")
 
 
-class Shelf(Protocol):
+class RowIndex(Protocol):
     """The part of a store that says which unit each row is; see `ctxexp.vectors.Store`.
 
     A store whose units may not be the corpus's words also has `positions` (n_rows,), each row's word in its sentence or
@@ -118,7 +118,7 @@ class Occurrences:
     @classmethod
     def of(
         cls,
-        store: Shelf,
+        store: RowIndex,
         corpus: Corpus,
         *,
         min_contexts: int = 5,
@@ -254,7 +254,7 @@ class Text:
     """
 
     corpus: Corpus
-    store: Shelf
+    store: RowIndex
     occurrences: Occurrences
     encoder: Encoder
     derived: dict[Hashable, object] = field(default_factory=dict)
@@ -292,7 +292,7 @@ def _every(stored_of: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.n
     return np.repeat(offsets[stored_of], lengths) + within, sentence
 
 
-def _forms(store: Shelf, keep: Callable[[str], bool], key: Callable[[str], str]) -> tuple[list[str], np.ndarray]:
+def _forms(store: RowIndex, keep: Callable[[str], bool], key: Callable[[str], str]) -> tuple[list[str], np.ndarray]:
     """The measured words, sorted, and the number of each row's (n_rows,), -1 where it isn't measured."""
     of_unit = [keep(unit) for unit in store.vocabulary]
     forms = sorted({key(unit) for unit, is_word in zip(store.vocabulary, of_unit, strict=True) if is_word})
@@ -320,7 +320,7 @@ def _by_size(sentence: np.ndarray, rows: np.ndarray, names: np.ndarray) -> Group
     return _grouped(sentence, rows, present, names[present].tolist())
 
 
-def _by_sense(store: Shelf, corpus: Corpus, form_of_row: np.ndarray, forms: Sequence[str]) -> Groups:
+def _by_sense(store: RowIndex, corpus: Corpus, form_of_row: np.ndarray, forms: Sequence[str]) -> Groups:
     """Groups of the labelled rows by word, smallest first, then by word; rows ascending. A row is there once, however
     often the corpus repeats its sentence: it would be no second occurrence, but its own copy."""
     offsets, stored_of = np.asarray(store.offsets, np.int64), np.asarray(store.stored_of, np.int64)

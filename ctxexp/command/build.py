@@ -17,7 +17,7 @@ from ctxexp.command.config import SHARDS, Component, Config, component_of, parse
 from ctxexp.command.key import key_of, run_info, run_title
 from ctxexp.controls import Control
 from ctxexp.dataset import Corpus, TextStream, check_corpus, check_sentences, deduplicate
-from ctxexp.datasets.contexts import BoundOptions, bound_corpus
+from ctxexp.datasets.bounded import BoundOptions, bound_corpus
 from ctxexp.datasets.downloads import vector_folder
 from ctxexp.datasets.shards import ShardOptions, shard_text
 from ctxexp.datasets.text import fit_files, sentences_of
@@ -29,7 +29,7 @@ from ctxexp.measuring.one_pass import OnePass, check_parts
 from ctxexp.measuring.study import Study
 from ctxexp.metrics import RUN, Metric
 from ctxexp.model import Encoder, contract_violation
-from ctxexp.models.choices import check_arguments, check_device
+from ctxexp.models.options import check_arguments, check_device
 from ctxexp.occurrences import check_contexts
 from ctxexp.plugins.registry import load_plugin_files, plugin_files, publisher, registry
 from ctxexp.progress import Progress

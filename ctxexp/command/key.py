@@ -20,8 +20,8 @@ from ctxexp.files import user_path
 from ctxexp.files.code_version import __version__, package_digest
 from ctxexp.jobs import RESULT_NEUTRAL_KEYS
 from ctxexp.measuring.study import Study
-from ctxexp.models.choices import AS_TOKENIZER
-from ctxexp.models.transformer import label_of
+from ctxexp.models.options import AS_TOKENIZER
+from ctxexp.models.transformer.checkpoint import label_of
 from ctxexp.plugins.registry import GROUP, PluginVersion
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PluginInfo, RunInfo, TransformInfo
 

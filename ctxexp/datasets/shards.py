@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence, TextStream
-from ctxexp.datasets.contexts import MemoryShards, digest, splitmix64, text_digest
+from ctxexp.datasets.bounded import MemoryShards, digest, splitmix64, text_digest
 from ctxexp.engines import Engine
 from ctxexp.errors import DataError
 from ctxexp.progress import Progress

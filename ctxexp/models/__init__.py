@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ctxexp.lazy import lazy_names
 from ctxexp.model import TokenStates
-from ctxexp.models.choices import ModelFiles, TransformerOptions, resolve_device, with_transformer_options
 from ctxexp.models.huggingface import checkpoint_encoder
-from ctxexp.models.transformer import Checkpoint
+from ctxexp.models.options import ModelFiles, TransformerOptions, resolve_device, with_transformer_options
+from ctxexp.models.transformer.checkpoint import Checkpoint
 from ctxexp.models.word_vectors import WordVectorEncoder, WordVectors
 
 if TYPE_CHECKING:
@@ -25,11 +26,4 @@ __all__ = [
     "resolve_device",
     "with_transformer_options",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name != "ElmoNetwork":
-        raise AttributeError(f"ctxexp.models has no {name!r}")
-    from ctxexp.models.elmo.encoder import ElmoNetwork  # with torch
-
-    return ElmoNetwork
+__getattr__ = lazy_names(__name__, __file__)

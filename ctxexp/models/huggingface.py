@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from ctxexp.errors import ConfigError, EncodingError
 from ctxexp.model import Encoder
 from ctxexp.models import minis
-from ctxexp.models.choices import (
+from ctxexp.models.options import (
     AS_TOKENIZER,
     Dtype,
     LongTexts,
@@ -30,8 +30,8 @@ from ctxexp.models.choices import (
     lazy,
     with_transformer_options,
 )
-from ctxexp.models.transformer import PUBLISHED_CHECKPOINTS, Checkpoint, cached_folder, describe, from_hub
-from ctxexp.models.transformer.leftovers import account, unused_files
+from ctxexp.models.transformer.checkpoint import PUBLISHED_CHECKPOINTS, Checkpoint, cached_folder, describe, from_hub
+from ctxexp.models.transformer.unused import report_unused, unused_files
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -75,7 +75,7 @@ def checkpoint_encoder(
         return TransformerEncoder(checkpoint, options, loading.load(checkpoint, options, **choices))
 
     if not checkpoint.is_gguf and choices.get("untrained") is None:
-        account([unused_files(checkpoint, used=used)], options.unused, checkpoint.source)
+        report_unused([unused_files(checkpoint, used=used)], options.unused, checkpoint.source)
     if choices.get("trust_remote_code") or options.kwargs:  # code from elsewhere decides
         return load()
     return lazy((checkpoint, options, choices), load, device=options.device)

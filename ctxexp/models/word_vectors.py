@@ -27,7 +27,7 @@ from ctxexp.datasets.reading import UNREADABLE, open_bytes, raw_lines, suffix_of
 from ctxexp.errors import EncodingError, ModelError, error_text
 from ctxexp.files import atomic_write, file_sha256, user_path
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
-from ctxexp.models.choices import check_choices
+from ctxexp.models.options import check_choices
 
 log = logging.getLogger("ctxexp")
 

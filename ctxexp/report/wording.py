@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from ctxexp.models.transformer import Checkpoint, training_of
+from ctxexp.models.transformer.checkpoint import Checkpoint, training_of
 from ctxexp.results import Results
 from ctxexp.results.frame import OVER_WORDS
 from ctxexp.results.frame import main_key as main_key

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctxexp.errors import ConfigError
-from ctxexp.models import choices
+from ctxexp.models import options
 from tests.composed import check_command
 
 
@@ -23,21 +23,21 @@ def test_a_device_that_cannot_be_is_refused_without_torch(monkeypatch: pytest.Mo
         with pytest.raises(
             ConfigError, match=f"device={name}: this machine has none .*; use device=auto or device=cpu"
         ) as e:
-            choices.check_device(name)
+            options.check_device(name)
         return str(e.value)
 
-    monkeypatch.setattr(choices, "version", lambda name: "2.13.0")
+    monkeypatch.setattr(options, "version", lambda name: "2.13.0")
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(choices, "DEV", tmp_path)
+    monkeypatch.setattr(options, "DEV", tmp_path)
     assert "there is no /dev/nvidia0 or its like" in why("cuda")
     assert "it is no Mac" in why("mps")
     (tmp_path / "nvidia0").touch()
-    choices.check_device("cuda:1")  # how many there are, torch says
+    options.check_device("cuda:1")  # how many there are, torch says
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert "CUDA_VISIBLE_DEVICES hides them all" in why("cuda")
-    monkeypatch.setattr(choices, "version", lambda name: "2.13.0+cpu")
+    monkeypatch.setattr(options, "version", lambda name: "2.13.0+cpu")
     assert "torch 2.13.0+cpu is built without CUDA" in why("cuda:1")
     monkeypatch.setattr(sys, "platform", "darwin")
     for name in ("mps", "cpu", "auto"):
-        choices.check_device(name)
+        options.check_device(name)

@@ -12,7 +12,7 @@ import pytest
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Pair, Results, Sense, Sentence
 from ctxexp.command import Built
-from ctxexp.datasets.contexts import BoundOptions, bound_corpus
+from ctxexp.datasets.bounded import BoundOptions, bound_corpus
 from ctxexp.errors import ConfigError
 from tests.composed import composed, of
 from tests.shipped import sts

@@ -16,7 +16,7 @@ from huggingface_hub import constants
 
 from ctxexp.errors import ModelError
 from ctxexp.models import Checkpoint
-from ctxexp.models import transformer as checkpoints
+from ctxexp.models.transformer import checkpoint
 from tests.shipped import bert
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -118,21 +118,21 @@ def test_the_cache_is_enough(cache: Path, tiny: Path) -> None:
 
 
 def test_published_weights_are_found_under_their_older_id(cache: Path, tiny: Path) -> None:
-    cached(cache, "bert-base-cased", tiny, checkpoints.PUBLISHED_CHECKPOINTS["bert"].revision)
+    cached(cache, "bert-base-cased", tiny, checkpoint.PUBLISHED_CHECKPOINTS["bert"].revision)
     made = bert(weights="published", device="cpu")
     assert made.details["checkpoint"] == "bert-base-cased"
-    assert made.details["revision"] == checkpoints.PUBLISHED_CHECKPOINTS["bert"].revision
-    assert f"bert-base-cased@{checkpoints.PUBLISHED_CHECKPOINTS['bert'].revision}" in made.name
+    assert made.details["revision"] == checkpoint.PUBLISHED_CHECKPOINTS["bert"].revision
+    assert f"bert-base-cased@{checkpoint.PUBLISHED_CHECKPOINTS['bert'].revision}" in made.name
 
 
 def test_either_name_of_a_checkpoint_finds_the_cached_one(cache: Path, tiny: Path) -> None:
-    pinned = checkpoints.PUBLISHED_CHECKPOINTS["bert-base-uncased"].revision
+    pinned = checkpoint.PUBLISHED_CHECKPOINTS["bert-base-uncased"].revision
     cached(cache, "google-bert/bert-base-uncased", tiny, pinned)
     found, weights = Checkpoint.of("bert-base-uncased"), Checkpoint.of(str(tiny)).weights_hash
     assert found.identity == f"google-bert/bert-base-uncased@{pinned} weights sha256:{weights}"  # read, not by name
     cached(cache, "bert-base-cased", tiny)  # not the pinned commit: better than none
     assert Checkpoint.of("google-bert/bert-base-cased").revision == COMMIT
-    revision = checkpoints.PUBLISHED_CHECKPOINTS["bert-large-uncased"].revision
+    revision = checkpoint.PUBLISHED_CHECKPOINTS["bert-large-uncased"].revision
     with pytest.raises(ModelError, match=f"no checkpoint bert-large-uncased at revision {revision}"):
         Checkpoint.of("bert-large-uncased")
 
@@ -149,7 +149,7 @@ def test_offline_and_not_cached_is_one_clear_message(cache: Path, monkeypatch: p
     with pytest.raises(ModelError) as unreachable:
         bert(weights="published")
     assert time.monotonic() - began < 10
-    message, revision = str(unreachable.value), checkpoints.PUBLISHED_CHECKPOINTS["bert"].revision
+    message, revision = str(unreachable.value), checkpoint.PUBLISHED_CHECKPOINTS["bert"].revision
     assert message.startswith(f"no checkpoint google-bert/bert-base-cased at revision {revision}: ")
     assert str(cache) in message
     assert "the hub at http://127.0.0.1:9 gives none" in message
@@ -192,10 +192,10 @@ def test_messages(tiny: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"revision=main names a commit of the hub, and .* is a folder: leave it out"):
         Checkpoint.of(str(tiny), "main")
     with pytest.raises(ModelError, match=r"has no config.json, so it is no transformers checkpoint"):
-        checkpoints.describe(tmp_path, source="x")
+        checkpoint.describe(tmp_path, source="x")
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelError, match=r"has no model.safetensors, or lacks a part.* save_pretrained"):
-        checkpoints.describe(tmp_path, source="x")
+        checkpoint.describe(tmp_path, source="x")
 
 
 def test_a_sharded_checkpoint_needs_every_part(tiny: Path, tmp_path: Path) -> None:
@@ -205,9 +205,9 @@ def test_a_sharded_checkpoint_needs_every_part(tiny: Path, tmp_path: Path) -> No
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
     (tmp_path / names[0]).write_bytes(b"1")
     with pytest.raises(ModelError, match="lacks a part that its index names"):
-        checkpoints.describe(tmp_path, source="x")
+        checkpoint.describe(tmp_path, source="x")
     (tmp_path / names[1]).write_bytes(b"2")
-    assert len(checkpoints.describe(tmp_path, source="x").weights_hash) == 16
+    assert len(checkpoint.describe(tmp_path, source="x").weights_hash) == 16
 
 
 @pytest.mark.parametrize("index", ["", "{}"])
@@ -215,10 +215,10 @@ def test_a_damaged_index_of_shards_is_named(tmp_path: Path, index: str) -> None:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model.safetensors.index.json").write_text(index)
     with pytest.raises(ModelError, match=r"index.json is no index of weights .*copy or download it again"):
-        checkpoints.describe(tmp_path, source="x")
+        checkpoint.describe(tmp_path, source="x")
 
 
 def test_a_folder_named_like_a_file_is_no_file(tiny: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(tiny, tmp_path / "copy")
     (copy / "vocab.json").mkdir()
-    assert checkpoints.describe(copy, source="x").content_hash == checkpoints.describe(tiny, source="x").content_hash
+    assert checkpoint.describe(copy, source="x").content_hash == checkpoint.describe(tiny, source="x").content_hash

@@ -16,7 +16,7 @@ from ctxexp import CtxexpError, Sentence
 from ctxexp.command import Built
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.model import TextStart
-from ctxexp.models.choices import LazyEncoder
+from ctxexp.models.options import LazyEncoder
 from ctxexp.report.wording import encoder_lines
 from ctxexp.results import RunInfo
 from tests.composed import config_of

@@ -18,8 +18,8 @@ from safetensors.torch import load_file, save_file
 
 from ctxexp import Sentence, from_transformers
 from ctxexp.errors import ModelError
-from ctxexp.models.transformer import describe
-from ctxexp.models.transformer.leftovers import Leftovers, unused_settings
+from ctxexp.models.transformer.checkpoint import describe
+from ctxexp.models.transformer.unused import Leftovers, unused_settings
 from tests import tiny_models
 from tests.tiny_models import encoder
 
@@ -218,7 +218,7 @@ def test_an_adapter_beside_the_model_is_part_of_its_content(copy: Callable[[str]
 def test_an_adapter_that_cannot_be_read_is_named(copy: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     folder = copy("bert")
     write_adapter(folder, 1)
-    monkeypatch.setattr("ctxexp.models.transformer.leftovers.find_spec", lambda name: None)
+    monkeypatch.setattr("ctxexp.models.transformer.unused.find_spec", lambda name: None)
     with pytest.raises(ModelError, match=r"its adapter \(adapter_config.json\), which needs .* pip install peft"):
         encoder(folder, unused="refuse")
 

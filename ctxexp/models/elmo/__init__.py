@@ -10,7 +10,8 @@ from ctxexp.datasets.downloads import local_original, locate, original_files
 from ctxexp.files import file_sha256
 from ctxexp.model import Encoder
 from ctxexp.models import minis
-from ctxexp.models.choices import (
+from ctxexp.models.elmo.files import read_options, read_weights
+from ctxexp.models.options import (
     Dtype,
     ElmoState,
     ModelFiles,
@@ -19,7 +20,6 @@ from ctxexp.models.choices import (
     layer_selection,
     lazy,
 )
-from ctxexp.models.elmo.files import read_options, read_weights
 
 
 def _original() -> Path | None:

@@ -28,8 +28,8 @@ from torch.nn import functional
 
 from ctxexp.dataset import Sentence
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
-from ctxexp.models.choices import Dtype, layer_selection, resolve_device
 from ctxexp.models.elmo.files import ElmoOptions, read_weights, write_options, write_weights
+from ctxexp.models.options import Dtype, layer_selection, resolve_device
 
 BEGIN, END = "<S>", "</S>"  # the words that stand for the sentence markers, as in the original
 _MARKERS = {BEGIN: 256, END: 257}

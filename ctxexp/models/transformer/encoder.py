@@ -20,21 +20,21 @@ from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError, error_text, plugin_call
 from ctxexp.files.code_version import package_digest
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder, TokenStates
-from ctxexp.models.choices import TransformerOptions, layer_selection
-from ctxexp.models.transformer import Checkpoint, label_of, weight_files
+from ctxexp.models.options import TransformerOptions, layer_selection
+from ctxexp.models.transformer.checkpoint import Checkpoint, label_of, weight_files
 from ctxexp.models.transformer.facts import (
     BlockPoints,
     ForwardPass,
-    caught,
+    catch_tensors,
     model_facts,
     model_kind,
     table_rows,
     window_size,
 )
 from ctxexp.models.transformer.gguf import OUTPUT, read_matrix
-from ctxexp.models.transformer.leftovers import is_own_code, read_weight
 from ctxexp.models.transformer.loading import LoadedModel, state_hash, versions
 from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces, best_window, windows
+from ctxexp.models.transformer.unused import is_own_code, read_weight
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
@@ -215,7 +215,7 @@ class TransformerEncoder(Encoder):
                 f"{sentence.text[:60]!r} has {len(pieces.ids)} pieces, the model takes {self.window}; shorten it"
             )
         norm = None if (name := self.details["final_norm_module"]) == "-" else self.model.get_submodule(str(name))
-        with torch.inference_mode(), caught([] if norm is None else [(norm, True)]) as calls:
+        with torch.inference_mode(), catch_tensors([] if norm is None else [(norm, True)]) as calls:
             out = self._forward(torch.from_numpy(pieces.ids[None]).to(self._device, torch.long)).hidden_states
             entering = calls[-1][2] if calls else None
             before = entering[0].float().cpu().numpy() if entering is not None else None

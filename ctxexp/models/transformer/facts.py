@@ -21,7 +21,7 @@ import torch
 from torch import nn
 
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.models.choices import Point
+from ctxexp.models.options import Point
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -55,7 +55,7 @@ def hooked_pass(
 ) -> ModelOutput:
     """The model's output for `input_ids` (sentences, length), with the hidden states of these sources and the last, and
     None in place of the others."""
-    with caught(sources.values()) as calls:
+    with catch_tensors(sources.values()) as calls:
         out = model(input_ids=input_ids, output_hidden_states=False)
     tensors = {(module, is_input): x for module, is_input, x in calls}
     states = {layer: tensors[source] for layer, source in sources.items()}
@@ -64,7 +64,7 @@ def hooked_pass(
 
 
 @contextmanager
-def caught(sources: Iterable[Source]) -> Iterator[list[Call]]:
+def catch_tensors(sources: Iterable[Source]) -> Iterator[list[Call]]:
     """The first tensor that enters or leaves these modules, at each of their calls, in order."""
     calls: list[Call] = []
 
@@ -88,7 +88,7 @@ def caught(sources: Iterable[Source]) -> Iterator[list[Call]]:
 
 
 @contextmanager
-def reading(model: PreTrainedModel) -> Iterator[None]:
+def evaluation(model: PreTrainedModel) -> Iterator[None]:
     """Sets the model to evaluation without a cache, and restores it: some change themselves by what they read, and the
     next text would be read otherwise (BigBird leaves its sparse attention for good at the first short text)."""
     configs = {id(config): config for config in (model.config, model.config.get_text_config())}.values()
@@ -151,7 +151,7 @@ def model_facts(model: PreTrainedModel) -> ModelFacts:
     modules = {*norms, *(block for stack in stacks for block in stack)}
     ids = probe_pieces(model)
     with torch.inference_mode():
-        with reading(model), caught((module, is_input) for module in modules for is_input in (True, False)) as calls:
+        with evaluation(model), catch_tensors([(m, is_input) for m in modules for is_input in (True, False)]) as calls:
             alone = model(input_ids=ids[:1], output_hidden_states=True)
         states, sources, is_hooked = _layers(alone, stacks, calls, norms)
         shapes = sorted({tuple(layer.shape) for layer in states})
@@ -162,7 +162,7 @@ def model_facts(model: PreTrainedModel) -> ModelFacts:
             if is_hooked
             else partial(model, output_hidden_states=True)
         )
-        with reading(model):
+        with evaluation(model):
             many = read(input_ids=ids)
         before = _moved(*many.hidden_states[0][:2])
         is_static = max(before[1:]) <= 1e-3 * before[0]
@@ -252,7 +252,7 @@ class ForwardPass:
 
     def __call__(self, ids: torch.Tensor) -> ModelOutput:
         """The model's output for `ids` (sentences, length), with hidden states: None in place of those not kept."""
-        with reading(self.model), _replaced(self.gelu), caught(self.entering) as calls:
+        with evaluation(self.model), _replace_forwards(self.gelu), catch_tensors(self.entering) as calls:
             out = self.read(input_ids=ids)
         return replace(out, last_hidden_state=calls[-1][2]) if calls else out
 
@@ -269,7 +269,7 @@ def fused_gelu(model: PreTrainedModel) -> Mapping[nn.Module, Callable[[torch.Ten
 
 
 @contextmanager
-def _replaced(forwards: Mapping[nn.Module, Callable[[torch.Tensor], torch.Tensor]]) -> Iterator[None]:
+def _replace_forwards(forwards: Mapping[nn.Module, Callable[[torch.Tensor], torch.Tensor]]) -> Iterator[None]:
     """Puts these functions in the place of the layers' own forward."""
     for layer, forward in forwards.items():
         vars(layer)["forward"] = forward
@@ -364,7 +364,7 @@ class BlockPoints:
 
     def read(self, forward: Callable[[torch.Tensor], ModelOutput], ids: torch.Tensor) -> ModelOutput:
         """The output of `forward` on `ids` (sentences, length), with the point's vectors in place of each block's."""
-        with caught((part, False) for part in self._parts) as calls:
+        with catch_tensors((part, False) for part in self._parts) as calls:
             out = forward(ids)
         parts = [x for _, _, x in calls]
         return replace(out, hidden_states=(out.hidden_states[0], *parts), last_hidden_state=parts[-1])
@@ -375,7 +375,7 @@ class BlockPoints:
         sources = [
             (b.get_submodule(part), is_input) for b in self._blocks for part in parts for is_input in (True, False)
         ]
-        with torch.inference_mode(), reading(model), caught(sources) as calls:
+        with torch.inference_mode(), evaluation(model), catch_tensors(sources) as calls:
             model(input_ids=probe_pieces(model)[:1])
         tensors = {(module, is_input): x.cpu() for module, is_input, x in calls}
         for number, block in enumerate(self._blocks, 1):

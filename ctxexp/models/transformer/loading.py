@@ -20,20 +20,20 @@ from torch import nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from ctxexp.errors import ConfigError, ModelError, error_text, line, plugin_call, short
-from ctxexp.models.choices import TransformerOptions, resolve_device
-from ctxexp.models.transformer import Checkpoint, weight_files
+from ctxexp.models.options import TransformerOptions, resolve_device
+from ctxexp.models.transformer.checkpoint import Checkpoint, weight_files
 from ctxexp.models.transformer.facts import model_kind, table_rows
 from ctxexp.models.transformer.gguf import GgufHeader, isolated_file, language_model
-from ctxexp.models.transformer.leftovers import (
+from ctxexp.models.transformer.pieces import follow_files
+from ctxexp.models.transformer.unused import (
     Leftovers,
-    account,
     check_adapter,
     loading_reports,
+    report_unused,
     unused_code,
     unused_settings,
     unused_weights,
 )
-from ctxexp.models.transformer.pieces import follow_files
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -125,7 +125,7 @@ def load(
         if not checkpoint.is_gguf:
             settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             unused += [unused_code(settings, model, tokenizer), unused_settings(settings, model.config, model)]
-        warnings = account([*unused, Leftovers(cuts, [])], options.unused, source)
+        warnings = report_unused([*unused, Leftovers(cuts, [])], options.unused, source)
     for text in said:
         warnings.append(f"{source}: a library that loaded it says: {text}")
         log.warning("%s", warnings[-1])

@@ -25,7 +25,7 @@ import numpy as np
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.model import TextStart
-from ctxexp.models.choices import AS_TOKENIZER
+from ctxexp.models.options import AS_TOKENIZER
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -18,7 +18,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus
 from ctxexp.groups import WordReader
-from ctxexp.occurrences import Groups, Occurrences, Shelf
+from ctxexp.occurrences import Groups, Occurrences, RowIndex
 from ctxexp.report.wording import LabelledResults, unique_labels
 from ctxexp.results import Results
 
@@ -45,7 +45,7 @@ class WordMap:
 
     def __init__(
         self,
-        store: Shelf,
+        store: RowIndex,
         occurrences: Occurrences,
         corpus: Corpus,
         *,

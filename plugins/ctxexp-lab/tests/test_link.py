@@ -15,7 +15,7 @@ from ctxexp_lab.link.statistics import link, second_order_pairs
 from scipy.stats import pearsonr
 
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.models.transformer import describe
+from ctxexp.models.transformer.checkpoint import describe
 from tests import tiny_models
 from tests.tiny_models import SHORT_TEXTS, with_head
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from ctxexp_measures.calibration.li_2020 import TABLE_3, TABLE_4, table_li_2020_qnli
 
 from ctxexp.command import Built
-from ctxexp.models.transformer import published_checkpoint
+from ctxexp.models.transformer.checkpoint import published_checkpoint
 from tests.composed import composed
 from tests.made import results_with
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ctxexp import Corpus, Sense, Sentence
 from ctxexp.dataset import deduplicate
-from ctxexp.datasets.contexts import BoundOptions, ContextSketch, bound_corpus, digest
+from ctxexp.datasets.bounded import BoundOptions, ContextSketch, bound_corpus, digest
 from ctxexp.datasets.text import TextFiles
 from ctxexp.errors import DataError
 from tests.shipped import text

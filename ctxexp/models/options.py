@@ -1,7 +1,6 @@
-"""What can be chosen of a model, checked once for all kinds: options, weights, layers, and where and how precisely it
-computes (`device=auto|cpu|cuda|mps`, `dtype=float32|bfloat16|float16`); `ctxexp models`: what can be typed as a model,
-how large its files are, and whether they are here; and models that are loaded only when they must encode, for which a
-stored description stands in until then.
+"""Options of models, checked once for all kinds: weights, layers, device, dtype; the list of `ctxexp models` (what can
+be typed as a model, how large its files are, whether they are here); and encoders that are loaded only when they must
+encode, for which a stored description stands in until then.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from ctxexp.errors import ConfigError, DiskError, ModelError, UnknownName
 from ctxexp.files import digest, user_path, write_file
 from ctxexp.files.code_version import code_version
 from ctxexp.model import EncodedSentence, Encoder, TextStart
-from ctxexp.models.transformer import is_complete, local_path
+from ctxexp.models.transformer.checkpoint import is_complete, local_path
 from ctxexp.plugins.registry import Offer, arguments, convert_value
 
 if TYPE_CHECKING:

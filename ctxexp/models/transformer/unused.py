@@ -1,5 +1,5 @@
-"""Whether everything that a checkpoint holds is used, files, weights, own code and each key of config.json (read by the
-code of that model, or one of those that change no vector), and what is done about what isn't.
+"""Everything in a checkpoint that the network doesn't use, and what is done about it: files, weights, own code, and
+each key of config.json that the code of that model doesn't read and that may change a vector.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxexp.errors import ModelError, short
-from ctxexp.models.transformer import ADAPTER, Checkpoint, weight_files
+from ctxexp.models.transformer.checkpoint import ADAPTER, Checkpoint, weight_files
 
 if TYPE_CHECKING:
     import torch
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-    from ctxexp.models.choices import Unused
+    from ctxexp.models.options import Unused
 
 log = logging.getLogger("ctxexp")
 
@@ -35,7 +35,7 @@ class Leftovers(NamedTuple):
     doubts: list[str]
 
 
-def account(unused: Iterable[Leftovers], policy: Unused, source: str) -> list[str]:
+def report_unused(unused: Iterable[Leftovers], policy: Unused, source: str) -> list[str]:
     """Log what of the checkpoint isn't used. Raises `ModelError` under `refuse` for what would change vectors."""
     losses, doubts = [s for one in unused for s in one.losses], [s for one in unused for s in one.doubts]
     if losses and policy == "refuse":

@@ -1,5 +1,4 @@
-"""A text that is larger than its rows: bounded, with at most so many occurrences of each word, or streamed, where it
-measures itself and no row is stored.
+"""A text of which at most so many occurrences of each word are measured, so that it may be larger than memory.
 
 One pass over the text samples occurrences by hash (the smallest of each word's, and the sentences of smallest hash),
 another fetches their sentences. What is left doesn't depend on the order of the text, on its parts, or on the engine:
