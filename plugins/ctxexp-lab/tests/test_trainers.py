@@ -1,0 +1,119 @@
+"""Trainers of transformers and Lightning that measure layers: what they report to gets the values, and a rule stops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from ctxexp_lab import LayerCurves
+
+from ctxexp.models import minis
+
+TEXT = [f"The {word} {verb} the bank." for word in ("dog", "man", "cat", "bird") for verb in ("saw", "left", "liked")]
+COLLAPSE, STEPS = 3, 8  # the step after which all vectors are one, and the last one
+
+
+def tokenizer() -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(minis.folder("gpt2"))
+
+
+def network() -> Any:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(0)
+    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 64, "bos_token_id": 0, "eos_token_id": 0}
+    return GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer()), **sizes))
+
+
+def collapse(model: Any) -> None:
+    """The last layer says the same of everything."""
+    with torch.no_grad():
+        model.transformer.ln_f.weight.fill_(0.0)
+        model.transformer.ln_f.bias.fill_(1.0)
+
+
+def made_curves(**choices: Any) -> LayerCurves:
+    return LayerCurves(TEXT, every=2, measures=["anisotropy", "effective_rank"], **choices)
+
+
+def check(curves: LayerCurves, reported: list[dict[str, float]]) -> None:
+    """A training that was stopped at the first measurement behind the collapse, and its reports by step."""
+    assert list(curves.results) == [0, 2, 4]
+    assert curves.should_stop
+    assert curves.reason.startswith("step 4: anisotropy 1.000 [")
+    curve = [curves.curve(results, "anisotropy").value for results in curves.results.values()]
+    assert [row["layers/anisotropy/01"] for row in reported] == pytest.approx(
+        [float(one[1]) for one in curve], abs=1e-6
+    )
+    assert reported[1]["layers/anisotropy/01"] < 0.9 < reported[2]["layers/anisotropy/01"]
+    assert [row.get("layers/stopped") for row in reported] == [None, None, 1.0]
+    assert set(curves.frame.step) == {0, 2, 4}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_transformers_trainer_reports_and_stops(tmp_path: Path) -> None:
+    from transformers import Trainer, TrainerCallback, TrainingArguments
+
+    class Collapse(TrainerCallback):
+        seen: list[dict[str, float]] = []  # noqa: RUF012
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if state.global_step == COLLAPSE:
+                collapse(kwargs["model"])
+
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+            self.seen += [logs] if "layers/anisotropy/01" in logs else []
+
+    ids = torch.randint(0, 99, (4, 8)).tolist()
+    arguments = TrainingArguments(
+        str(tmp_path), max_steps=STEPS, per_device_train_batch_size=2, report_to=[], use_cpu=True, disable_tqdm=True,
+        save_strategy="no", logging_strategy="no", learning_rate=1e-9,
+    )  # fmt: skip
+    data: Any = [{"input_ids": one, "labels": one} for one in ids]
+    trainer = Trainer(network(), arguments, train_dataset=data, processing_class=tokenizer(), callbacks=[Collapse])
+    curves = made_curves(stop_when="anisotropy > .95")
+    curves.attach(trainer)
+    trainer.train()
+    assert trainer.state.global_step == 4
+    history = [one for one in trainer.state.log_history if "layers/anisotropy/01" in one]
+    assert [one["step"] for one in history] == [0, 2, 4]
+    check(curves, history)
+    check(curves, Collapse.seen)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_lightning_trainer_reports_and_stops(tmp_path: Path) -> None:
+    lightning = pytest.importorskip("lightning.pytorch", reason="Lightning isn't installed: pip install lightning")
+    from lightning.pytorch.loggers import CSVLogger
+
+    class Module(lightning.LightningModule):  # type: ignore[name-defined,misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network()
+
+        def training_step(self, batch: Any, index: int) -> Any:
+            if self.global_step == COLLAPSE:
+                collapse(self.network)
+            return self.network(input_ids=batch, labels=batch).loss
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), lr=1e-9)
+
+    trainer = lightning.Trainer(
+        max_steps=STEPS, logger=CSVLogger(tmp_path, flush_logs_every_n_steps=1), accelerator="cpu",
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False, accumulate_grad_batches=2,
+    )  # fmt: skip
+    curves = made_curves(stop_when="anisotropy > .95", tokenizer=tokenizer())
+    curves.attach(trainer)
+    trainer.fit(Module(), torch.utils.data.DataLoader(torch.randint(0, 99, (40, 8)), batch_size=2))
+    assert trainer.global_step == 4
+    import pandas as pd
+
+    [file] = tmp_path.rglob("metrics.csv")
+    rows = pd.read_csv(file).dropna(subset="layers/anisotropy/01")
+    assert rows.step.tolist() == [0, 2, 4]
+    check(curves, [{k: v for k, v in row.items() if v == v} for row in rows.to_dict("records")])
