@@ -39,6 +39,7 @@ import ctxexp
 from ctxexp.command import Built, configured
 from ctxexp.errors import ConfigError, DataError
 from tests.composed import run_command_line
+from tests.seeds import daily_seed
 from tests.shipped import mini, polysemy
 
 HOW_TO = Path(__file__).parents[3] / "docs" / "how-to" / "choose-and-check-a-model.md"
@@ -225,6 +226,50 @@ def test_what_vectors_alone_show() -> None:
         assert outcome.verdict == "moved"
         assert cause in outcome.sentence, (cause, outcome.sentence)
     assert check(reference, arrays(x * np.float32(1 + 1e-6))).verdict == "same"
+
+
+def test_changes_that_no_vector_shows_are_told(pinned: Pin, original: Original) -> None:
+    """An embedding row outside of the pinned text, a position behind its end, and a rerun of the same."""
+    text = [sentence.text for sentence in pinned.sentences]
+    encoder = original.encoder()
+    pieces = {number for one in encoder.tokenizer.encode_batch(text) for number in one.ids}  # type: ignore[attr-defined]
+    row = int(np.random.default_rng(daily_seed()).choice(sorted({*range(original.model.config.vocab_size)} - pieces)))
+    changes: dict[str, Change] = {
+        "embeddings.word_embeddings.weight": lambda m: m.embeddings.word_embeddings.weight[row, 0].add_(1e-3),
+        "embeddings.position_embeddings.weight": lambda m: m.embeddings.position_embeddings.weight[-1].zero_(),
+    }
+    for name, change in changes.items():
+        outcome = check(pinned, original.encoder(change))
+        assert outcome.verdict == "moved", (name, row)
+        assert outcome.sentence.startswith("changed: no layer moved by more than "), outcome.sentence
+        assert f"1 of 71 tensors changed ({name}), which no vector of the pinned text shows" in outcome.sentence
+    assert check(pinned, encoder, batch=5).verdict == "same"
+
+
+def test_files_that_no_vector_shows_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A tokenizer's file whose change moves no piece, and a word that the pinned text hasn't, in a file of vectors."""
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("\n".join(sentence.text for sentence in polysemy().sentences[:6]))
+    shutil.copytree(mini("gpt2"), "model")
+    words = sorted({word for sentence in polysemy().sentences[:6] for word in sentence.words})
+    Path("words.vec").write_text("".join(f"{word} {i} 1\n" for i, word in enumerate([*words, "unseen"])))
+    config, content = "model/tokenizer_config.json", "tensors changed (the file's content)"
+    plants = [
+        ("huggingface model.checkpoint=./model", config, "}", ', "note": 1}', "another tokenizer_config.json"),
+        ("word_vectors model.path=words.vec", "words.vec", "unseen ", "unseen 1", content),
+    ]
+    for model, file, before, after, told in plants:
+        assert run_command_line(["pin", model, "out=a.pin", "text=text.txt", "dtypes=float32", "occurrences=20"]) == 0
+        assert run_command_line(["check", "a.pin"]) == 0
+        start, found, end = Path(file).read_text().rpartition(before)
+        Path(file).write_text(start + found.replace(before, after) + end)
+        capfd.readouterr()
+        assert run_command_line(["check", "a.pin"]) == 1
+        said = capfd.readouterr().out
+        assert said.startswith("changed: no layer moved by more than ")
+        assert told in said
 
 
 def test_what_counts_is_said(pinned: Pin, original: Original) -> None:

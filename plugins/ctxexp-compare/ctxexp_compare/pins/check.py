@@ -164,19 +164,21 @@ class PinCheck:
     tokenizer: tuple[str, ...]
     settings: tuple[str, ...]
     environment: tuple[str, ...]
-    cause: str
+    cause: str  # of what moved; empty where no layer did
+    hidden: str  # weights that changed where no layer moved
 
     @property
     def verdict(self) -> Sameness:
-        """`moved` if a layer, the tokenizer or a setting did."""
-        return "moved" if len(self.moves.moved) or self.tokenizer or self.settings else "same"
+        """`moved` if a layer, the tokenizer, a setting or a weight did."""
+        is_moved = len(self.moves.moved) or self.tokenizer or self.settings or self.hidden
+        return "moved" if is_moved else "same"
 
     @property
     def sentence(self) -> str:
         """The verdict in a line: where and by how much, beside the noise, and what changed."""
         by, layers, at = self.moves.by_layer, self.moves.pin.layers, self.moves.moved
         tokenizer = f"tokenizer changed: {', '.join(self.tokenizer)}" if self.tokenizer else "tokenizer unchanged"
-        rest = "".join(f"; {one}" for one in (*self.settings, self.cause) if one)
+        rest = "".join(f"; {one}" for one in (*self.settings, self.cause, self.hidden) if one)
         if not len(at):
             most = int(np.nanargmax(by)) if np.isfinite(by).any() else 0
             start = "same" if self.verdict == "same" else "changed"
@@ -234,13 +236,14 @@ def check(pin: Pin, encoder: Encoder, *, batch: int = BATCH) -> PinCheck:
     changes = pin.tokenizer.changes(tokens)
     if not np.isfinite(vectors[:, ~np.isin(pin.rows.sentence, pin.tokenizer.changed_sentences(tokens))]).all():
         settings.append("some vectors are missing")
-    cause = ""
+    weights, cause, hidden = weight_changes(pin.weights[encoder.dtype], pin.precision, encoder), "", ""
     if len(moves.moved):
-        weights = weight_changes(pin.weights, pin.precision, encoder)
         causes = [likely_cause(moves), "" if weights == SAME_WEIGHTS and (settings or changes) else weights]
         cause = "; ".join(filter(None, causes))
+    elif weights and weights != SAME_WEIGHTS:
+        hidden = f"{weights}, which no vector of the pinned text shows"
     environment = facts.differences(pin.environment, facts.environment(encoder))
-    return PinCheck(moves, noise, tuple(changes), tuple(settings), tuple(environment), cause)
+    return PinCheck(moves, noise, tuple(changes), tuple(settings), tuple(environment), cause, hidden)
 
 
 def tolerance(noise: np.ndarray, dtype: str) -> np.ndarray:

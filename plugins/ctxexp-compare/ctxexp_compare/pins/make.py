@@ -99,6 +99,7 @@ def pin(
     k = column_count(len(layers), len(rows))
     first = sketch(reference.vectors(rows)[kept], k, seed)
     noise: dict[str, np.ndarray] = {}
+    weights: dict[str, dict[str, str]] = {}
     labels: list[str] = []
     kinds = [encoder.dtype, *(name for name in dict.fromkeys(dtypes) if name != encoder.dtype)]
     with stages.stage("reruns", len(kinds) * (len(reruns) + 1), "run") as stage:
@@ -111,8 +112,7 @@ def pin(
                 moves.append(root_mean_square(row_moves(first, sketch(again.vectors(rows)[kept], k, seed))))
                 labels.append(f"{dtype}, {label}")
                 stage.advance(1)
-            noise[dtype] = np.max(moves, axis=0)
-    weights = weight_digests(encoder)
+            noise[dtype], weights[dtype] = np.max(moves, axis=0), weight_digests(own)
     title = source.built().title if source.name else encoder.title or "encoder"
     return Pin(
         title=title,
@@ -133,7 +133,7 @@ def pin(
         settings=facts.settings(encoder, view),
         environment=facts.environment(encoder),
         weights=weights,
-        precision=weight_precision(encoder, weights),
+        precision=weight_precision(encoder, weights[encoder.dtype]),
     )
 
 

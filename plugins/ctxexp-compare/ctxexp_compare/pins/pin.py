@@ -15,7 +15,7 @@ from ctxexp_compare.archive import read_archive, write_archive
 from ctxexp_compare.pins.sketch import Sketch
 from ctxexp_compare.pins.text import PinRows, TokenizerDigest
 
-KIND, FORMAT = "pin", 1  # of the file
+KIND, FORMAT = "pin", 2  # of the file
 MAX_BYTES = 200_000
 PLAIN_KEYS = (
     "title", "model", "n_layers", "dim", "seed", "pooling", "precision", "options", "layers", "lengths", "reruns",
@@ -32,7 +32,7 @@ class Pin:
     model's own tokens of each sentence. `noise` (layers,) by
     dtype is how far reruns moved at most, root mean square over rows in lengths of a vector: other batch sizes, threads
     and kernels, and dtypes that were pinned as equal. `settings` decide vectors, `environment` doesn't, or hardly.
-    `weights` is a digest by tensor, `precision` what their values are rounded to.
+    `weights` are, by dtype, a digest of each tensor; `precision` is what their values are rounded to in the first.
     """
 
     title: str
@@ -52,7 +52,7 @@ class Pin:
     tokenizer: TokenizerDigest
     settings: Mapping[str, Fact]
     environment: Mapping[str, Fact]
-    weights: Mapping[str, str]
+    weights: Mapping[str, Mapping[str, str]]
     precision: str
 
     def save(self, path: Path | str) -> int:

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -125,19 +128,22 @@ def _mixed(x: np.ndarray) -> np.ndarray:
     return x
 
 
+TOKENIZER_FILE = re.compile(r"token|vocab|merges|sentencepiece|spiece|tiktoken|\.(model|spm|bpe|codes)$")
 TEXT_NEUTRAL = ("version", "truncation", "padding", "decoder")  # parts of tokenizer.json that decide no piece
 
 
 @dataclass(frozen=True)
 class TokenizerDigest:
-    """Digests of each sentence's pieces and units, of the vocabulary (with merges or scores), and of the settings;
-    the last two are empty for a model without a tokenizer of its own. `library` is the version that wrote them."""
+    """Digests of each sentence's pieces and units, of the vocabulary (with merges or scores), of the settings, and of
+    the tokenizer's files by name; the last three are empty for a model without a tokenizer of its own. `library` is the
+    version that wrote the settings."""
 
     pieces: tuple[str, ...]
     units: tuple[str, ...]
     vocabulary: str = ""
     settings: str = ""
     library: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def changed_sentences(self, now: TokenizerDigest) -> list[int]:
         """The sentences whose pieces, or units, aren't what they were."""
@@ -145,7 +151,8 @@ class TokenizerDigest:
         return [i for i, equal in enumerate(same) if not equal]
 
     def changes(self, now: TokenizerDigest) -> list[str]:
-        """The differences, in words; settings as another version of the library writes them are none."""
+        """The differences, in words; settings as another version of the library writes them are none, nor is a file
+        that only one of the two has: the vocabulary and settings are what the library read of all files."""
         differences = []
         if changed := self.changed_sentences(now):
             differences.append(f"{len(changed)} of {len(self.pieces)} sentences have other pieces")
@@ -153,7 +160,8 @@ class TokenizerDigest:
             differences.append("another vocabulary")
         elif self.settings != now.settings and self.library == now.library:
             differences.append("other settings")
-        return differences
+        both = sorted(self.files.keys() & now.files.keys())
+        return differences + [f"another {name}" for name in both if self.files[name] != now.files[name]]
 
 
 def tokenizer_digest(
@@ -172,7 +180,11 @@ def tokenizer_digest(
     vocabulary = _digest([model.pop("vocab", None), merges])
     for key in TEXT_NEUTRAL:
         settings.pop(key, None)
-    return TokenizerDigest(pieces, units, vocabulary, _digest([settings, model]), version("tokenizers"))
+    folder = getattr(getattr(encoder, "checkpoint", None), "folder", Path(os.devnull))
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    own = [path for path in found if path.is_file() and TOKENIZER_FILE.search(path.name)]
+    files = {path.name: hashlib.blake2b(path.read_bytes(), digest_size=6).hexdigest() for path in own}
+    return TokenizerDigest(pieces, units, vocabulary, _digest([settings, model]), version("tokenizers"), files)
 
 
 def _digest(value: object) -> str:

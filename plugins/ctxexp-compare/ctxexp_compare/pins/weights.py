@@ -19,11 +19,12 @@ SAME_WEIGHTS = "all weights are what they were: the code, its settings or the en
 
 
 def weight_digests(encoder: Encoder) -> dict[str, str]:
-    """A digest of each tensor of the encoder's model, by name; empty where its weights aren't in torch's hands. A
-    pooler that has none of its own is drawn anew whenever the model is loaded, and left out."""
-    model: Any = getattr(encoder, "model", None)
-    if not hasattr(model, "state_dict"):
-        return {}
+    """A digest of each tensor of the encoder's model, by name; of a file of word vectors that of its content; empty for
+    an encoder that shows neither. A pooler without weights of its own is drawn anew at each loading, and left out."""
+    model = network(encoder)
+    if model is None:
+        content = encoder.details.get("content_hash")
+        return {"the file's content": str(content)} if content else {}
     import torch
 
     digests = {}
@@ -41,6 +42,12 @@ def weight_digests(encoder: Encoder) -> dict[str, str]:
     return digests
 
 
+def network(encoder: Encoder) -> Any:
+    """The encoder's torch module: a transformer's `model`, ELMo's `network`; None without one."""
+    parts = (getattr(encoder, name, None) for name in ("model", "network"))
+    return next((part for part in parts if hasattr(part, "state_dict")), None)
+
+
 def weight_changes(then: Mapping[str, str], precision: str, encoder: Encoder) -> str:
     """How the weights differ from what they were, in words; empty where neither is known. `precision` is what they were
     rounded to."""
@@ -54,8 +61,10 @@ def weight_changes(then: Mapping[str, str], precision: str, encoder: Encoder) ->
     if moved := _moved_blocks(then, now, changed):
         return moved
     rounded = weight_precision(encoder, changed)
+    if rounded and any(weight_precision(encoder, [name]) == rounded for name in now.keys() - set(changed)):
+        rounded = ""  # weights that didn't change are stored so too
     share = f"{len(changed)} of {len(now)} tensors"
-    if rounded == QUANTISED or (rounded and rounded != precision and not gone):
+    if rounded == QUANTISED or (rounded not in ("", precision, f"rounded to {encoder.dtype}") and not gone):
         return f"weights are {rounded} now ({share})"
     if gone or then.keys() != now.keys():
         return f"{len(changed)} tensors are new or changed, {len(gone)} are gone ({_some([*changed, *gone])})"
@@ -89,8 +98,8 @@ def _moved_blocks(then: Mapping[str, str], now: Mapping[str, str], changed: Sequ
 
 def weight_precision(encoder: Encoder, names: Iterable[str]) -> str:
     """The type that the values of these matrices are rounded to, beyond their own; empty where they don't show one."""
-    model: Any = getattr(encoder, "model", None)
-    if not hasattr(model, "state_dict"):
+    model = network(encoder)
+    if model is None:
         return ""
     if any("quantized" in type(module).__module__ for module in model.modules()):
         return QUANTISED
