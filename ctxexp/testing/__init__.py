@@ -15,7 +15,7 @@ from ctxexp.errors import UnknownName
 from ctxexp.testing.encoders import check_encoder
 from ctxexp.testing.metrics import check_metric
 from ctxexp.testing.report import Report
-from ctxexp.testing.sinks import check_dataset, check_engine, check_sink
+from ctxexp.testing.sinks import check_dataset, check_sink
 from ctxexp.testing.transforms import check_baseline, check_control, check_transform
 
 __all__ = ["check"]
@@ -27,7 +27,6 @@ _CHECKS: Mapping[str, Callable[..., Report]] = {
     "transform": check_transform,
     "metric": check_metric,
     "baseline": check_baseline,
-    "engine": check_engine,
     "sink": check_sink,
 }
 
@@ -36,7 +35,7 @@ def check(kind: str, make: Any, *, name: str = "", **more: Any) -> Report:
     """The report on the laws of a kind's contract: those `passed`, `failures` by law, `notes`; its text is for people.
 
     Args:
-        kind: `model`, `dataset`, `control`, `transform`, `metric`, `baseline`, `engine` or `sink`.
+        kind: `model`, `dataset`, `control`, `transform`, `metric`, `baseline` or `sink`.
         make: A factory without arguments, such as the class; of a model or a data set the thing itself, too.
         name: What the report calls it.
         **more: Of a model, `others`: encoders with other settings by what sets them apart (`pooling=first`); where

@@ -20,7 +20,6 @@ from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Over
 from ctxexp.testing.report import Breach, Law, Report, numbers, report_on, require, require_equal
 
 DIM = 12
-PROFILE = (2, 3, 5, 10, 20, 50)  # rows of the groups of the bias profile
 REPLICATES = 30
 INVARIANCES = {  # with the causes of what breaks them
     "rotation": "the value depends on the axes. Eigenvectors are the columns of numpy's eigh and the rows of svd's "
@@ -39,8 +38,7 @@ def check_metric(make: Make, *, name: str = "") -> Report:
     """The laws of `ctxexp.Metric`, checked on random groups (or pairs); raises ConformanceError naming each that is
     broken.
 
-    `make` builds one instance per layer. The report's notes hold the score that groups of few rows of pure noise get:
-    the bias of small n.
+    `make` builds one instance per layer.
     """
     report = report_on("metric", make, name).hold(make, interface)
     metric = make()
@@ -53,7 +51,6 @@ def check_metric(make: Make, *, name: str = "") -> Report:
     if metric.over == "pair":
         return report.hold(trial, *every, seeds, intervals, degenerate_pairs)
     more: list[Law[Trial]] = [a_share_is_a_share] if metric.reading.unit == "share" else []
-    more += [noise] if isinstance(metric, GroupMean) else []
     return report.hold(trial, *every, a_block_equals_its_groups, invariances, *more, degenerate_groups, one_pass)
 
 
@@ -294,16 +291,6 @@ def _sums_of(form: SumForm, word: np.ndarray, x: np.ndarray, sentence: np.ndarra
         part.by_word[name] = np.zeros((7, *values.shape[1:]))
         np.add.at(part.by_word[name], word, values.numpy())
     return part
-
-
-def noise(trial: Trial) -> str:
-    """The mean score of groups of n rows of isotropic noise."""
-    rng, parts = np.random.default_rng(11), []
-    for n in PROFILE:
-        drawn = (rng.normal(size=(n, 32)).astype(np.float32) for _ in range(200))
-        stats = trial.compute([_group(trial.over, i, x) for i, x in enumerate(drawn)])
-        parts.append(f"{n}: {stats.get('raw', np.nan):.3f} ± {stats.get('sd', np.nan):.3f}")
-    return f"score of n rows of noise in 32 dimensions (mean ± sd over groups), {'; '.join(parts)}"
 
 
 def outputs(trial: Trial) -> None:

@@ -1,4 +1,4 @@
-"""Laws of what lies at both ends of a run: data sets, engines, and sinks."""
+"""Laws of what lies at both ends of a run: data sets and sinks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import contextlib
 import math
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -17,7 +15,6 @@ from unittest.mock import patch
 import numpy as np
 
 from ctxexp.dataset import Corpus, check_corpus
-from ctxexp.engines import Engine
 from ctxexp.files import digest_of, seal_folder
 from ctxexp.results import Results
 from ctxexp.results.values import Key, Values
@@ -25,7 +22,6 @@ from ctxexp.sinks import Run, Sink, Sweep, SweepReport, SweepRow
 from ctxexp.testing.report import Breach, Report, report_on, require, subject_and_factory
 
 ODD = "a naïve run — “quite” 漢字 \t(1/2)"
-ITEMS = 12
 
 
 def check_sink(make: Callable[[], Sink], *, name: str = "") -> Report:
@@ -227,68 +223,3 @@ def a_corpus(corpus: Corpus) -> str:
     require(corpus.n_words, "it has no words")
     texts = len({s.text for s in corpus.sentences})
     return f"{len(corpus.sentences):,} sentences, {texts:,} distinct, {corpus.n_words:,} words"
-
-
-def check_engine(make: Callable[[], Engine], *, name: str = "") -> Report:
-    """The laws of `ctxexp.engines.Engine`; raises ConformanceError naming each that is broken.
-
-    An engine of several workers starts them, each a process of its own.
-    """
-    engine = make()
-    laws = every_items_result_comes_back_once, work_is_made_by_workers_not_for_every_item, what_work_raises_is_raised
-    return report_on("engine", make, name).hold(engine, an_engine).hold(engine, *laws)
-
-
-def an_engine(engine: Engine) -> None:
-    if not isinstance(engine, Engine):
-        raise Breach(f"it built {type(engine).__name__}; expected a ctxexp.engines.Engine")
-    require(engine.name, "name is empty; configs choose an engine by it")
-    sizes = f"workers={engine.workers}, shard_tokens={engine.shard_tokens}"
-    require(engine.workers >= 1 and engine.shard_tokens >= 1, f"{sizes}: expected at least 1 of each")
-
-
-def every_items_result_comes_back_once(engine: Engine) -> None:
-    results = Counter(engine.map_unordered(_Squares, range(ITEMS)))
-    squares = f"map_unordered() of the squares below {ITEMS}² gave {sorted(results.elements())}"
-    require(results == Counter(i * i for i in range(ITEMS)), squares)
-    require(not [*engine.map_unordered(_Squares, [])], "map_unordered() gave results for an empty list of items")
-
-
-def work_is_made_by_workers_not_for_every_item(engine: Engine) -> None:
-    anew = max(engine.map_unordered(_CallCount, range(ITEMS))) == 0
-    require(not anew, "map_unordered() made the work anew for every item: a worker would load its model as often")
-
-
-def what_work_raises_is_raised(engine: Engine) -> None:
-    try:
-        list(engine.map_unordered(partial(_RaiseAt, ITEMS // 2), range(ITEMS)))
-    except LookupError as error:
-        require("no such number" in str(error), f"another error arrived: {error}")
-    else:
-        raise Breach("map_unordered() went on after the work had raised an error")
-
-
-class _Squares:
-    def __call__(self, item: int) -> int:
-        return item * item
-
-
-class _CallCount:
-    """Returns the number of items that the same worker did before."""
-
-    def __init__(self) -> None:
-        self.done = -1
-
-    def __call__(self, item: int) -> int:
-        self.done += 1
-        return self.done
-
-
-class _RaiseAt:
-    def __init__(self, at: int) -> None:
-        self.at = at
-
-    def __call__(self, item: int) -> int:
-        if item == self.at:
-            raise LookupError("no such number")
-        return item

@@ -20,7 +20,6 @@ from ctxexp import (
     Corpus,
     EncodedSentence,
     Encoder,
-    Engine,
     Group,
     GroupMean,
     Metric,
@@ -36,7 +35,7 @@ from ctxexp.controls import WordsAlone
 from ctxexp.errors import ConformanceError, TrackingError, TransformError
 from ctxexp.testing import check
 from tests.memory_sink import MemorySink
-from tests.shipped import STS, Center, MaxExplainableVariance, SelfSimilarity, Shuffled
+from tests.shipped import STS, Center, SelfSimilarity, Shuffled
 
 
 def fails(kind: str, subject: Any, cause: str, **more: Any) -> None:
@@ -313,13 +312,6 @@ METRICS = [
 ]
 
 
-def test_the_small_sample_bias_is_told() -> None:
-    profile = next(n for n in check("metric", MaxExplainableVariance).notes if n.startswith("score of n rows of noise"))
-    levels = [float(part.split(": ")[1].split(" ")[0]) for part in profile.split("), ")[1].split("; ")]
-    assert levels == sorted(levels, reverse=True)  # fewer rows, higher share
-    assert levels[0] > 0.5
-
-
 @pytest.mark.parametrize("members", [{"baselines": ("size_matched",)}, {"baseline_value": lambda self, x: 0.0}])
 def test_a_pair_metrics_idle_baseline_is_noted(members: dict[str, Any]) -> None:
     assert not check("metric", STS).notes
@@ -579,67 +571,16 @@ def test_the_environment_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (Path.cwd(), os.environ["MLFLOW_TRACKING_URI"]) == (here, "http://somewhere")
 
 
-# Engines.
-
-
-class InOrder(Engine):
-    name = "in order"
-
-    def map_unordered(self, make: Callable[[], Callable[[Any], Any]], items: Iterable[Any]) -> Iterator[Any]:
-        work = make()
-        for item in items:
-            yield work(item)
-
-
-def _anew(self: InOrder, make: Any, items: Iterable[Any]) -> Iterator[Any]:
-    return (make()(item) for item in items)
-
-
-def _deaf(self: InOrder, make: Any, items: Iterable[Any]) -> Iterator[Any]:
-    work = make()
-    for item in items:
-        try:
-            yield work(item)
-        except LookupError:
-            continue
-
-
-def _muffled(self: InOrder, make: Any, items: Iterable[Any]) -> Iterator[Any]:
-    try:
-        yield from InOrder.map_unordered(self, make, items)
-    except LookupError:
-        raise KeyError("a worker failed") from None
-
-
-def given(change: Callable[[list[Any]], list[Any]]) -> Any:
-    """An engine that works on other items than it is given."""
-    return engine(map_unordered=lambda self, make, items: InOrder.map_unordered(self, make, change(list(items))))
-
-
-engine = mutants(InOrder)
-ENGINES = [
-    (engine(name=""), "name is empty"),
-    (engine(workers=0), "workers=0"),
-    (object, "it built object"),
-    (given(lambda items: items * 2), "gave [0, 0, 1, 1"),
-    (given(lambda items: items[1:]), "gave [1, 4"),
-    (given(lambda items: items or [0]), "gave results for an empty list of items"),
-    (engine(map_unordered=_anew), "load its model as often"),
-    (engine(map_unordered=_deaf), "went on after"),
-    (engine(map_unordered=_muffled), "another error arrived"),
-]
-
 SOUND = {
     "model": [Toy],
     "metric": [Share, share(min_rows=4), Running],  # smaller groups have no score
     "baseline": [drawn(lambda o, rng: rng.permutation(o.distinct.rows)[:9])],
     "control": [Upper],
     "sink": [MemorySink],
-    "engine": [InOrder],
 }
 BROKEN = {
     "model": ENCODERS, "metric": METRICS, "transform": TRANSFORMS, "dataset": DATASETS, "baseline": BASELINES,
-    "control": CONTROLS, "sink": SINKS, "engine": ENGINES,
+    "control": CONTROLS, "sink": SINKS,
 }  # fmt: skip
 
 
