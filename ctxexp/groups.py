@@ -4,7 +4,6 @@ buffer.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -143,17 +142,17 @@ class Place(NamedTuple):
         return self.name if self.kind == "mix" else f"table_{self.name}"
 
 
-class Reader(ABC):
-    """The rows of one place, in memory."""
+class Reader:
+    """The rows of one place, in memory; `left_out`: members of groups that have no vector here (None: all have one at
+    any place)."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, place: Place, blocks: Callable[[str], Iterator[Block]], left_out: int | None = None) -> None:
+        self.place, self._blocks, self.left_out = place, blocks, left_out
 
-    @abstractmethod
     def blocks(self, kind: str) -> Iterator[Block]:
         """The groups of a kind, those of equal size together; each is valid until the next."""
+        return self._blocks(kind)
 
-    left_out: int | None = None  # members of groups that have no vector at this place; None: all have one at any place
     eps: float = 0.0  # machine epsilon of the vectors: rows that differ by less are equal; 0: that of their type
 
     def call_metric(self, label: str, metric: object, where: str, call: Callable[[], T]) -> T:
@@ -194,7 +193,7 @@ class WordReader(Reader):
         samples: Sequence[np.ndarray] = (),
         eps: float = 0.0,
     ) -> None:
-        super().__init__(place)
+        self.place, self.left_out = place, None
         self.vectors, self.occurrences, self.samples, self._buffer = vectors, occurrences, samples, buffer
         self.eps = max(eps, float(np.finfo(vectors.dtype).eps))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
@@ -84,17 +84,6 @@ class Rows(ABC):
         return ""
 
 
-class TableReader(Reader):
-    """One embedding table."""
-
-    def __init__(self, place: Place, table: EmbeddingTable) -> None:
-        super().__init__(place)
-        self.table = table
-
-    def blocks(self, kind: str) -> Iterator[Block]:
-        yield Block([self.table.name], read_only(self.table.vectors)[None], table=self.table)
-
-
 class TableRows(Rows):
     """The embedding tables of a model, for metrics that measure embedding tables."""
 
@@ -111,8 +100,9 @@ class TableRows(Rows):
     def kind_of(self, metric: Metric) -> str | None:
         return "table" if metric.measures_embedding_tables else None
 
-    def at(self, place: Place) -> TableReader:
-        return TableReader(place, self.tables[place.name])
+    def at(self, place: Place) -> Reader:
+        table = self.tables[place.name]
+        return Reader(place, lambda kind: iter([Block([table.name], read_only(table.vectors)[None], table=table)]))
 
     def info(self) -> RunInfo:
         tables = self.tables.values()
@@ -299,27 +289,11 @@ class Subset:
     gold: np.ndarray  # (n,) float64
     texts: Sequence[tuple[str, str]]
 
-    def block(self, vectors: np.ndarray, defined: np.ndarray) -> Block:
-        """The pairs whose sentences both have a vector."""
-        defined_pairs = np.flatnonzero(defined[self.ends].all(axis=1))
-        texts = self.texts if len(defined_pairs) == len(self.gold) else [self.texts[i] for i in defined_pairs.tolist()]
-        ends = self.ends[defined_pairs]
+    def block(self, vectors: np.ndarray, pairs: np.ndarray) -> Block:
+        """The pairs of these numbers."""
+        ends, texts = self.ends[pairs], [self.texts[i] for i in pairs.tolist()]
         x = read_only(vectors[ends.T].transpose(1, 0, 2))  # (n, 2, d), either side contiguous
-        return Block([self.name], x[None], pairs=Pairs(read_only(self.gold[defined_pairs]), texts, read_only(ends)))
-
-
-class PairReader(Reader):
-    """The sentence vectors of one layer or mix."""
-
-    def __init__(self, place: Place, vectors: np.ndarray, subsets: Sequence[Subset]) -> None:
-        super().__init__(place)
-        self.vectors, self.subsets, self.defined = vectors, subsets, finite_rows(vectors)
-        self.left_out = sum(int((~self.defined[s.ends].all(axis=1)).sum()) for s in subsets)  # pairs
-
-    def blocks(self, kind: str) -> Iterator[Block]:
-        for subset in self.subsets:
-            if self.defined[subset.ends].all(axis=1).any():
-                yield subset.block(self.vectors, self.defined)
+        return Block([self.name], x[None], pairs=Pairs(read_only(self.gold[pairs]), texts, read_only(ends)))
 
 
 class PairRows(Rows):
@@ -351,11 +325,15 @@ class PairRows(Rows):
     def kind_of(self, metric: Metric) -> str | None:
         return "pair" if metric.over == "pair" else None
 
-    def at(self, place: Place) -> PairReader:
+    def at(self, place: Place) -> Reader:
         x = self._read(self.vectors, place)
         if self.calibration is not None and not self.calibration.identity:
             self._calibrate(self.calibration, x, place)
-        return PairReader(place, x, self.subsets)
+        is_defined = finite_rows(x)
+        pairs = [np.flatnonzero(is_defined[subset.ends].all(axis=1)) for subset in self.subsets]  # both have a vector
+        parts = [(subset, which) for subset, which in zip(self.subsets, pairs, strict=True) if len(which)]
+        left_out = len(self.corpus.pairs) - sum(map(len, pairs))
+        return Reader(place, lambda kind: (subset.block(x, which) for subset, which in parts), left_out)
 
     def _calibrate(self, calibration: Calibration, x: np.ndarray, place: Place) -> None:
         """Put x through the calibration, in place; columns that it drops are zeros."""

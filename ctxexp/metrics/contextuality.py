@@ -9,11 +9,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, get_args
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ctxexp.errors import ConfigError
 from ctxexp.files import write_csv
 from ctxexp.groups import Block, Group
 from ctxexp.maths import resampling
@@ -208,10 +207,6 @@ class MaxExplainableVariance(GroupMean):
         baselines: Sequence[str] = ("size_matched",),
         sample: int | None = None,
     ) -> None:
-        if definition not in get_args(Definition):
-            raise ConfigError(
-                f"max_explainable_variance definition={definition!r}: expected one of {', '.join(get_args(Definition))}"
-            )
         super().__init__(sample=sample, baselines=baselines)
         self._of: Definition = definition
         self.variant = "" if definition == "uncentred" else definition

@@ -254,31 +254,21 @@ class RowIndexBuilder:
     def add(self, sentence: Sentence, units: Sequence[str], words: np.ndarray | None = None) -> np.ndarray | None:
         """Add a sentence's units; with `words` only those of the words of these numbers, and return
         the indices of their units."""
+        is_whole = units is sentence.words or tuple(units) == sentence.words
+        positions = range(len(units)) if is_whole else _positions(units, sentence.words)
+        wanted, indices = sentence.words, None
         if words is not None:
-            return self._add(sentence, units, words)
+            wanted = tuple(sentence.words[i] for i in words.tolist())
+            of_unit = np.array([-1] * len(units) if positions is None else positions)
+            indices = np.flatnonzero(np.isin(of_unit, words))
+            units, positions = [units[i] for i in indices.tolist()], of_unit[indices].tolist()
         codes = self.vocabulary
         self.codes.extend([codes.setdefault(unit, len(codes)) for unit in units])
-        self.offsets.append(self.offsets[-1] + len(units))
-        if units is sentence.words or tuple(units) == sentence.words:
-            self.positions.extend(range(len(units)))
-            return None
-        positions = _positions(units, sentence.words)
         self.positions.extend([-1] * len(units) if positions is None else positions)
-        if positions is not None:
-            self.n_skipped += len(sentence.words) - len(units)
-            self.example = next(iter(Counter(sentence.words) - Counter(units)))
-        return None
-
-    def _add(self, sentence: Sentence, units: Sequence[str], words: np.ndarray) -> np.ndarray:
-        own = tuple(units) == sentence.words
-        positions = np.arange(len(units)) if own else np.array(_positions(units, sentence.words) or [-1] * len(units))
-        indices = np.flatnonzero(np.isin(positions, words))
-        self.codes.extend([self.vocabulary.setdefault(units[i], len(self.vocabulary)) for i in indices.tolist()])
-        self.positions.extend(positions[indices].tolist())
-        self.offsets.append(self.offsets[-1] + len(indices))
-        if len(indices) < len(words):
-            self.n_skipped += len(words) - len(indices)
-            self.example = sentence.words[np.setdiff1d(words, positions)[0]]
+        self.offsets.append(self.offsets[-1] + len(units))
+        if positions is not None and len(units) < len(wanted):
+            self.n_skipped += len(wanted) - len(units)
+            self.example = next(iter(Counter(wanted) - Counter(units)))
         return indices
 
     def extend(self, store: Store) -> None:
@@ -300,7 +290,7 @@ class RowIndexBuilder:
         }
 
 
-def _positions(units: Sequence[str], words: Sequence[str]) -> list[int] | None:
+def _positions(units: Sequence[str], words: Sequence[str]) -> Sequence[int] | None:
     """Each unit's word when the units are the words with some left out; else None (they are pieces).
 
     -1 for a unit that could be either of two equal words, since one of them was left out.

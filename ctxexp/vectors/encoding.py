@@ -473,8 +473,6 @@ def open_store(
     """
     if not corpus.sentences:
         raise DataError(f"corpus {corpus.name!r} has no sentences, so there is nothing to encode")
-    if batch_tokens < 1:
-        raise ConfigError(f"batch_tokens={batch_tokens}: expected a positive number of tokens, such as 2048")
     if encoder.sequential:  # its vectors depend on every sentence before
         unique: Sequence[Sentence] = corpus.sentences
         unique_of = np.arange(len(corpus.sentences))

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxexp import Sentence
-from ctxexp.errors import ConfigError
 from ctxexp.models.transformer.pieces import PieceReader, best_window, overlaps, piece_units, windows
 from tests import tiny_models
 
@@ -145,8 +144,3 @@ def test_windows_cover_and_give_the_most_context(over: int, size: int, data: st.
     for piece, window in enumerate(chosen.tolist()):
         holding = [w for w, s in enumerate(starts.tolist()) if s <= piece < s + size]
         assert window == max(holding, key=lambda w: (context(piece, int(starts[w])), -w))
-
-
-def test_messages() -> None:
-    with pytest.raises(ConfigError, match="stride=9: expected 1 to 8"):
-        windows(20, 8, 9)

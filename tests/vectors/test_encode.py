@@ -22,7 +22,7 @@ import pytest
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Sentence
 from ctxexp.command import Progress
-from ctxexp.errors import ConfigError, DataError, EncodingError, ModelError, StoreError
+from ctxexp.errors import DataError, EncodingError, ModelError, StoreError
 from ctxexp.files.code_version import code_version
 from ctxexp.vectors import StoreWriter
 from ctxexp.vectors import cache as caches
@@ -467,8 +467,6 @@ def test_messages(tmp_path: Path) -> None:
         run(layers=lambda x: (0 * x).astype(next(kinds)))
     with pytest.raises(DataError, match="corpus 'none' has no sentences"):
         open_store(Corpus.of("none", []), Counted(), cache=tmp_path)
-    with pytest.raises(ConfigError, match="batch_tokens=0: expected a positive number"):
-        open_store(corpus(), Counted(), cache=tmp_path, batch_tokens=0)
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"the vector cache in .*file can't be used"):
         open_store(corpus(), Counted(), cache=tmp_path / "file")
