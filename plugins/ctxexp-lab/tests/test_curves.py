@@ -128,13 +128,15 @@ def test_a_rule_stops_only_where_the_whole_interval_is_beyond() -> None:
         "anisotropy > 0.95 in any layer": "anisotropy 0.970 [0.960, 0.980] > 0.95 in layer 1",
         "anisotropy < 6.5e-1 in layer 0": "anisotropy 0.500 [0.400, 0.600] < 0.65 in layer 0",
         "anisotropy < .55 in layer 0": "",
+        "anisotropy > .93 after step 6": "anisotropy 0.960 [0.940, 0.980] > 0.93 in layer 2",
+        "anisotropy > .93 in layer 2 after step 7": "",
     }.items():
-        assert StopRule.parse(rule).breach(curve) == reason
+        assert StopRule.parse(rule).breach(curve, 7) == reason
     none = np.full(1, np.nan)
-    assert StopRule.parse("effective_rank < 3").breach(Estimates(np.array([2.5]), none, none)).startswith("eff")
-    assert not StopRule.parse("effective_rank < 3").breach(Estimates(none, none, none))
+    assert StopRule.parse("effective_rank < 3").breach(Estimates(np.array([2.5]), none, none), 1).startswith("eff")
+    assert not StopRule.parse("effective_rank < 3").breach(Estimates(none, none, none), 1)
     with pytest.raises(ConfigError, match="layers 0 to 2"):
-        StopRule.parse("anisotropy > .95 in layer 3").breach(curve)
+        StopRule.parse("anisotropy > .95 in layer 3").breach(curve, 0)
 
 
 @pytest.mark.parametrize(

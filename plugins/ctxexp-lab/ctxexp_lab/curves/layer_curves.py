@@ -172,7 +172,7 @@ class LayerCurves:
         if self.folder:
             results.save(self.folder / f"step{step}")
         values = self._values(results)
-        if self.rule and (reason := self.rule.breach(self.curve(results, self.rule.measure))):
+        if self.rule and (reason := self.rule.breach(self.curve(results, self.rule.measure), step)):
             self.should_stop, self.reason = True, f"step {step}: {reason}"
             log.warning("the training is stopped at %s", self.reason)
             values["layers/stopped"] = 1.0

@@ -13,7 +13,7 @@ from ctxexp.results import Estimates
 
 _RULE = re.compile(
     r"\s*(?P<measure>[A-Za-z]\w*)\s*(?P<sign>[<>])\s*(?P<limit>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
-    r"(?:\s+in\s+(?:layer\s+(?P<layer>\d+)|(?P<any>any)\s+layer))?\s*"
+    r"(?:\s+in\s+(?:layer\s+(?P<layer>\d+)|(?P<any>any)\s+layer))?(?:\s+after\s+step\s+(?P<after>\d+))?\s*"
 )
 
 
@@ -22,23 +22,27 @@ class StopRule:
     """A measure beyond a limit, in the last layer, in one layer or in any.
 
     A layer is beyond the limit where its whole 95% interval is, so that chance in the choice of sentences stops
-    nothing; where the measure has no interval, where its value is.
+    nothing; where the measure has no interval, where its value is. A language model that begins from random weights
+    first finds the frequencies of words, and its vectors all point one way (anisotropy .99 at step 32 of a small
+    GPT-2): a rule about it begins after that.
 
     Args:
         measure: The measure's label.
         is_above: Whether values above the limit stop the training, not those below.
         limit: The limit.
         layer: The number of the layer; -1: the last one; None: any.
+        after: The step behind which the rule holds; -1: from the first one on.
 
     Example:
-        >>> StopRule.parse("anisotropy > .95 in any layer")
-        StopRule(measure='anisotropy', is_above=True, limit=0.95, layer=None)
+        >>> StopRule.parse("anisotropy > .95 in any layer after step 300")
+        StopRule(measure='anisotropy', is_above=True, limit=0.95, layer=None, after=300)
     """
 
     measure: str
     is_above: bool
     limit: float
     layer: int | None = -1
+    after: int = -1
 
     @classmethod
     def parse(cls, text: str) -> StopRule:
@@ -47,13 +51,15 @@ class StopRule:
         if match is None:
             raise ConfigError(
                 f"stop_when={text!r}: expected a measure, < or >, and a number, as in 'anisotropy > .95', which is "
-                "about the last layer; or behind it 'in layer 3' or 'in any layer'"
+                "about the last layer; behind it 'in layer 3' or 'in any layer', and 'after step 1000'"
             )
         layer = None if match["any"] else int(match["layer"]) if match["layer"] else -1
-        return cls(match["measure"], match["sign"] == ">", float(match["limit"]), layer)
+        after = int(match["after"]) if match["after"] else -1
+        return cls(match["measure"], match["sign"] == ">", float(match["limit"]), layer, after)
 
-    def breach(self, curve: Estimates) -> str:
-        """What breaks the rule, in words; empty where nothing does. Raises ConfigError for a layer that isn't there."""
+    def breach(self, curve: Estimates, step: int) -> str:
+        """What breaks the rule at a step, in words; empty where nothing does. Raises ConfigError for a layer that isn't
+        there."""
         value, low, high = (np.asarray(x, np.float64) for x in curve)
         if self.layer is not None and self.layer >= len(value):
             raise ConfigError(f"stop_when: no layer {self.layer}; the model has layers 0 to {len(value) - 1}")
@@ -62,7 +68,7 @@ class StopRule:
         beyond = near_end > self.limit if self.is_above else near_end < self.limit  # NaN is neither
         layers = range(len(value)) if self.layer is None else [self.layer % len(value)]
         broken = next((layer for layer in layers if beyond[layer]), None)
-        if broken is None:
+        if broken is None or step <= self.after:
             return ""
         interval = f" [{decimal(low[broken], 3)}, {decimal(high[broken], 3)}]" if np.isfinite(low[broken]) else ""
         sign = ">" if self.is_above else "<"
