@@ -77,10 +77,7 @@ def near(name: str, known: Iterable[str]) -> str:
 
 def short(value: object) -> str:
     """The value as Python writes it, in one line of at most 80 characters: a message is read, whatever was typed."""
-    try:
-        return line(repr(value), 80)
-    except RecursionError:
-        return f"a {type(value).__name__} of many levels"
+    return line(repr(value), 80)
 
 
 def is_text(text: str) -> bool:

@@ -92,7 +92,6 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(planted: list[str], tmp_pat
 SHORT = {
     "identity": 2,
     "damage": 4,
-    "results_damage": 1,
     "stores": 4,
     "leases": 2,
     "shards": 1,

@@ -288,6 +288,7 @@ REFUSED: list[tuple[str, Callable[[], object], str]] = [
      r"expected results, got str; measure each first: ctxexp\.compare\("),
     ('results.plot("nope")', lambda: of_bert().plot("nope"), r"no measure 'nope' .*anisotropy"),
     ('results["anisotropi"]', lambda: of_bert()["anisotropi"], "did you mean 'anisotropy'"),
+    ('results["anisotropy", "ra"]', lambda: of_bert()["anisotropy", "ra"], "no curve 'anisotropy/ra'.*anisotropy/"),
     ('results.save("x.html")', lambda: of_bert().save("x.html"), r"got x\.html; report\(\) writes a page"),
     ("ctxexp.plot(results)", lambda: ctxexp.plot(of_bert()), "ctxexp has no 'plot'.*compare, .*measure, runs"),
     ("results.to_csv()", lambda: of_bert().to_csv(), "no 'to_csv'.*report, save, sentence, summary"),

@@ -21,7 +21,7 @@ from ctxexp import CtxexpError, Pair, Sense, Sentence
 from ctxexp.command import face
 from ctxexp.dataset import check_corpus
 from ctxexp.datasets import tokenizer
-from ctxexp.errors import ConfigError, DataError, EncodingError, MetricError, ModelError, TrackingError, UnknownName
+from ctxexp.errors import ConfigError, DataError, EncodingError, ModelError, TrackingError, UnknownName
 from tests.composed import check_command, run_command_line
 from tests.shipped import Center, SelfSimilarity, bert, elmo, sick_r
 
@@ -267,24 +267,3 @@ def test_a_text_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(face, "MAX_YIELDED", 5)
     with pytest.raises(ConfigError, match=r"text: it yields more than 5 sentences, .*give a list"):
         ctxexp.measure("bert", (f"sentence {i}" for i in itertools.count()))
-
-
-@pytest.fixture(scope="module")
-def found() -> ctxexp.Results:
-    return ctxexp.measure(
-        "bert", SENTENCES, metrics="self_similarity", options="min_contexts=2 bootstrap=0", progress=False
-    )
-
-
-@pytest.mark.parametrize(
-    ("ask", "told"),
-    [
-        (lambda found: found.curve("self_similarity", "ra"), "did you mean 'self_similarity/raw'"),
-        (lambda found: found.curve("self_simlarity"), "did you mean 'self_similarity'"),
-        (lambda found: found.plot("self_simlarity"), "no measure 'self_simlarity' in these runs; did you mean"),
-    ],
-)
-def test_of_results(ask: Callable[[ctxexp.Results], object], told: str, found: ctxexp.Results) -> None:
-    with pytest.raises(MetricError) as caught:
-        ask(found)
-    assert told in str(caught.value)

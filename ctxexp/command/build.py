@@ -64,7 +64,7 @@ class Built:
         self.config, self.progress = config, Progress.of(progress)
         self.control: Control = config.control.make()
         self.engine: Engine = config.engine.make()
-        self.sinks = sinks_of(config.sink)
+        self.sinks = Sinks({label: part.make() for label, part in config.sink.items()})
         self.metrics: dict[str, Callable[[], Metric]] = {label: part.make for label, part in config.metric.items()}
         self.objective = Objective.read(config.objective) if config.objective else None
         self.title = run_title(config, self.control)
@@ -322,12 +322,6 @@ def encoder_version(model: Component) -> str:
     decisive = {key: value for key, value in sorted(model.choices.items()) if key != "device"}
     texts = (json.dumps(value, sort_keys=True, default=str) for value in decisive.values())
     return " ".join([version, *(f"{key}={text}" for key, text in zip(decisive, texts, strict=True))])
-
-
-def sinks_of(parts: Mapping[str, Component]) -> Sinks:
-    """The sinks that a config names, by label."""
-    plugins = {label: str(part.offer.supplier) for label, part in parts.items() if part.offer.supplier}
-    return Sinks({label: part.make() for label, part in parts.items()}, plugins)
 
 
 def _encoder_factory(model: Component) -> Callable[[], Encoder] | None:

@@ -10,7 +10,6 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import hydra
@@ -22,26 +21,15 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command import compose
-from ctxexp.command.build import sinks_of
-from ctxexp.command.config import (
-    components_of,
-    environment_unresolved,
-)
+from ctxexp.command.config import components_of, environment_unresolved
 from ctxexp.command.help import config_keys
 from ctxexp.command.job import job_of, log_to_stderr, task, typed_overrides
 from ctxexp.command.overrides import quote
 from ctxexp.datasets.downloads import vector_folder
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, suggestions
-from ctxexp.files import disk_error_message, is_disk_full, user_path
-from ctxexp.files.process import (
-    mark_killed_jobs,
-    new_id,
-    process_tags,
-    read_state,
-    try_state,
-    watch_parent_in_workers,
-)
-from ctxexp.jobs import describe
+from ctxexp.files import disk_error_message, user_path
+from ctxexp.files.process import new_id, process_tags, read_state, try_state, watch_parent_in_workers
+from ctxexp.jobs import Sinks, describe
 from ctxexp.jobs.sweep import last_failure, open_sweep, run_application
 from ctxexp.plugins.registry import GROUPS, add_config_folder, config_folder, registry
 from ctxexp.progress import show
@@ -112,24 +100,18 @@ def run_experiment(argv: list[str]) -> int:
     application: Callable[[], None] = hydra.main(
         version_base="1.3", config_path=str(config_folder()), config_name="ctxexp"
     )(task)
-    if only_shows:
-        try:
-            with environment_unresolved():
-                application()
-        except (HydraException, OmegaConfBaseException) as error:
-            raise ConfigError(compose.explain(error)) from error
-        return 0
     try:
-        return run_application(application, multirun=flags.multirun)
+        if not only_shows:
+            return run_application(application, multirun=flags.multirun)
+        with environment_unresolved():
+            application()
     except (HydraException, OmegaConfBaseException) as error:
-        raise CtxexpError(compose.explain(error)) from error
+        raise ConfigError(compose.explain(error)) from error
+    except BrokenPipeError:
+        raise
     except OSError as error:  # jobs record their own: this is Hydra's folder for its log
-        if is_disk_full(error):
-            folder = [o.partition("=")[2].strip("'\"") for o in flags.overrides if o.startswith("tracking.folder=")]
-            raise DiskError(disk_error_message(error, Path(*folder[-1:] or ["mlruns"]).absolute() / "hydra")) from error
-        raise ConfigError(
-            f"cannot write {error.filename}: {error.strerror}; choose a writable tracking.folder="
-        ) from error
+        raise DiskError(f"{disk_error_message(error)} (tracking.folder=)") from error
+    return 0
 
 
 class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
@@ -152,8 +134,8 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
         folder = user_path(str(tracking.folder)).resolve()
         try:
             nodes = OmegaConf.to_container(config.sink, resolve=True)
-            sinks = sinks_of(components_of("sink", nodes, registry()))
-            mark_killed_jobs(folder)
+            parts = components_of("sink", nodes, registry())
+            sinks = Sinks({label: part.make() for label, part in parts.items()})
             prepared = sinks.prepare_all(folder)
         except CtxexpError as error:  # Hydra turns other exceptions of a callback into warnings and goes on
             raise SystemExit(f"error: {error}") from error

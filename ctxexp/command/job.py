@@ -16,14 +16,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from ctxexp.command.build import Built
-from ctxexp.command.config import (
-    Config,
-    as_written,
-    environment_texts,
-    parse_config,
-    plain_values,
-    refuse_written,
-)
+from ctxexp.command.config import Config, as_written, environment_texts, parse_config, plain_values, refuse_written
 from ctxexp.command.key import plugins_used
 from ctxexp.command.overrides import idle_choices
 from ctxexp.errors import CtxexpError

@@ -113,8 +113,6 @@ class Job:
 def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Job]:
     """Run the block as one job and record how it ends: FINISHED, FAILED with its error, or KILLED."""
     folder = run.folder
-    if run.sweep is None:  # a sweep does it once, before its jobs
-        mark_killed_jobs(run.tracking_folder)
     for stale in (MANIFEST, RESULTS_FILE):  # of an earlier job in this place: not this one's results
         (folder / stale).unlink(missing_ok=True)
     own = ("name", "key", "id", "params", "source", "sweep")  # the others are its place and its config
@@ -177,13 +175,10 @@ def describe(error: BaseException) -> str:
 
 
 class Sinks(Sink):
-    """Calls every sink, whether or not others fail; then raises the first failure as TrackingError.
+    """Calls every sink, whether or not others fail; then raises the first failure as TrackingError."""
 
-    `sinks` by label; `plugin_of`: label of a sink to the plugin that supplied it.
-    """
-
-    def __init__(self, sinks: Mapping[str, Sink], plugin_of: Mapping[str, str] | None = None) -> None:
-        self.sinks, self.plugin_of = sinks, plugin_of or {}
+    def __init__(self, sinks: Mapping[str, Sink]) -> None:
+        self.sinks = sinks  # by label
 
     def start(self, run: Run) -> None:
         self._each("start the run", lambda _, sink: sink.start(run))
@@ -200,8 +195,9 @@ class Sinks(Sink):
         return {label: map_texts(mask, metadata) for label, metadata in by_label.items() if metadata}
 
     def prepare_all(self, store: Path) -> dict[str, dict[str, object]]:
-        """Call `prepare_jobs` of every sink, once per command; returns by label the arguments that the jobs' sinks get
-        in place of their own."""
+        """Close the jobs that killed processes left open, and call `prepare_jobs` of every sink, once per command;
+        returns by label the arguments that the jobs' sinks get in place of their own."""
+        mark_killed_jobs(store)
         return self._each("be prepared", lambda _, sink: dict(sink.prepare_jobs(store)))
 
     def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]] = ()) -> None:
@@ -235,9 +231,8 @@ class Sinks(Sink):
                 with plugin_call("sink", label, f"can't {what}"):
                     answers[label] = call(label, sink)
             except CtxexpError as error:
-                supplier = f" [sink {label!r} is of {self.plugin_of[label]}]" if label in self.plugin_of else ""
                 if failed is None:
-                    failed = TrackingError(mask(str(error)) + supplier)
+                    failed = TrackingError(mask(str(error)))
                     failed.__cause__ = error
         if failed:
             raise failed
@@ -304,8 +299,6 @@ def reuse(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Path | No
     would have written, notes where the results are. Results that are not on disk, or damaged there, are fetched from a
     sink into `run.folder`.
     """
-    if run.sweep is None:  # a sweep does it once, before its jobs
-        mark_killed_jobs(run.tracking_folder)
     folder = finished_on_disk(run.tracking_folder, run.key)
     if folder is None:
         if not _fetch(sinks, run):

@@ -403,7 +403,7 @@ class Results:
             >>> Results().save("results.csv").read_text().strip()
             'measure,task,statistic,place,layer,value,low,high,n'
         """
-        write_results(self, user_path(folder))
+        write_results(user_path(folder), self.frame, self.tables, self.replicates, self.info)
         return user_path(folder)
 
     @classmethod

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -205,44 +205,37 @@ OTHER_KINDS = (".json", ".html", ".parquet", ".feather", ".xlsx", ".pkl", ".tsv"
 MAX_NAME_BYTES = 200  # of a table: a file's name may have 255, with `.csv` and the suffix while it is written
 
 
-class Saved(Protocol):
-    """What of results is written."""
-
-    @property
-    def frame(self) -> pd.DataFrame: ...
-    @property
-    def tables(self) -> Mapping[str, pd.DataFrame]: ...
-    @property
-    def replicates(self) -> Mapping[Key, np.ndarray]: ...
-    @property
-    def info(self) -> RunInfo: ...
-
-
-def write_results(results: Saved, folder: Path) -> None:
-    """Write the results into a folder, or their frame into a CSV file, see `Results.save`."""
+def write_results(
+    folder: Path,
+    frame: pd.DataFrame,
+    tables: Mapping[str, pd.DataFrame],
+    replicates: Mapping[Key, np.ndarray],
+    info: RunInfo,
+) -> None:
+    """Write results into a folder, or their frame into a CSV file, see `Results.save`."""
     suffix = "" if folder.is_dir() else folder.suffix.lower()  # a job's may end in the name of its text
     if suffix == ".csv":
-        write_csv(results.frame, folder)
+        write_csv(frame, folder)
         return
     if suffix in OTHER_KINDS:
         raise MetricError(
             f"save: expected a folder, or a name that ends in .csv, got {folder.name}; report() writes a page, "
             "plot().savefig() a figure, and to_pandas() has the methods for other files"
         )
-    if odd := _name_error(results.tables):
+    if odd := _name_error(tables):
         raise MetricError(odd)
-    for name, table in results.tables.items():
+    for name, table in tables.items():
         write_csv(table, folder / f"{name}.csv")
-    if results.replicates:
+    if replicates:
         with atomic_write(folder / REPLICATES) as part, part.open("wb") as file:
-            names = np.array([[*key.columns.values()] for key in results.replicates], dtype=str)
-            np.savez_compressed(file, *results.replicates.values(), keys=names)
+            names = np.array([[*key.columns.values()] for key in replicates], dtype=str)
+            np.savez_compressed(file, *replicates.values(), keys=names)
     with atomic_write(folder / FRAME) as part:
-        part.write_bytes(results.frame.to_parquet(engine="pyarrow", index=False))
+        part.write_bytes(frame.to_parquet(engine="pyarrow", index=False))
     document = {
         "format": FORMAT,
-        "info": results.info.to_json(),
-        "tables": {name: column_types(table) for name, table in results.tables.items()},
+        "info": info.to_json(),
+        "tables": {name: column_types(table) for name, table in tables.items()},
     }
     write_file(folder / RESULTS_FILE, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
 

@@ -174,12 +174,8 @@ def flat(values: Mapping[str, object], prefix: str = "") -> dict[str, str]:
 
 def headline(error: str) -> str:
     """The line that says what went wrong: the last one of a traceback, the first of a plain message."""
-    lines = [line for line in error.strip().splitlines() if line.strip()]
-    if not lines:
-        return ""
-    if not lines[0].startswith("Traceback"):
-        return lines[0][:500]
-    return next((x for x in reversed(lines) if not x.startswith((" ", "\t"))), lines[-1])[:500]
+    lines = error.strip().splitlines() or [""]
+    return lines[-1 if lines[0].startswith("Traceback") else 0][:500]
 
 
 def tags_of(run: Run) -> dict[str, str]:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import yaml
@@ -82,14 +79,3 @@ def test_the_words_beside_it_say_what_help_is_asked_for(
 ) -> None:
     assert run_command_line(words) == 0
     assert capsys.readouterr().out.startswith(start)
-
-
-def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
-    code = (
-        "import sys; from ctxexp.command import cli; cli.run_command_line(['--help']);"
-        "cli.run_command_line(['--help', 'metric']);"
-        "heavy = {'torch', 'mlflow', 'transformers', 'pandas', 'matplotlib', 'scipy', 'hydra'};"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stdout.splitlines()[-1] == "[]"

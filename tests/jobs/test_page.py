@@ -21,7 +21,14 @@ def test_a_single_runs_page_is_named_last_and_opened(tmp_path: Path, warm: Warm)
     browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
     browser.chmod(0o755)
     env = {**os.environ, "CTXEXP_CACHE": str(tmp_path / "cache"), "BROWSER": f"{browser} %s"}
-    words = ["dataset=text", "dataset.path=text.txt", "metric=self_similarity", "min_contexts=2", "bootstrap=20"]
+    words = [
+        "dataset=text",
+        "dataset.path=text.txt",
+        "metric=self_similarity",
+        "min_contexts=2",
+        "bootstrap=20",
+        "sink=none",
+    ]
     done = warm.run("-m", "ctxexp", *words, "--open", cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
     [report] = tmp_path.glob("mlruns/results/*/*/report.html")

@@ -23,6 +23,7 @@ from ctxexp.jobs.sweep import close_sweep, note_failure, open_sweep, run_applica
 from ctxexp.report import colours
 from ctxexp.sinks import SweepReport, SweepRow
 from ctxexp.sinks.views import job_note, sweep_note
+from tests.composed import run_command_line
 from tests.made import results_with
 from tests.tracked import client_of, finish_job, stored_sweep
 
@@ -206,12 +207,11 @@ def test_a_parallel_sweep_that_is_ended_leaves_killed_runs_and_no_process(app: P
         time.sleep(0.1)
 
 
-def test_an_unopenable_store_stops_the_sweep_before_any_job(app: Path) -> None:
-    code, out, err = sweep(app, "model=bert,gpt2", "sink.mlflow.uri=./mlruns")
-    assert code == 1
-    assert "error: tracking uri './mlruns' is a folder" in err
-    assert "jobs" not in out
-    assert not (app / "store with 'quotes'" / "results").exists()
+def test_an_unopenable_store_stops_the_sweep_before_any_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = str(run_command_line(["-m", "model=bert,gpt2", "sink.mlflow.uri=./mlruns"]))
+    assert said.startswith("error: tracking uri './mlruns' is a folder")
+    assert not (tmp_path / "mlruns" / "results").exists()
 
 
 def test_labels_are_names_and_what_tells_namesakes_apart() -> None:
