@@ -77,14 +77,19 @@ def _require_store(folder: Path, uri: str | None) -> None:
 def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Path("report")) -> Document:
     """Make a sweep's interactive page, figures and tables anew, from its results on disk.
 
-    folder: the tracking folder
+    folder: the tracking folder, or that of a training's results by step (LayerCurves), which may go on
     sweep: a folder's name in its results, or last
     out: where to
     example: ctxexp report sweep=last
     """
     from ctxexp.jobs import finished_by_label
     from ctxexp.report.comparison import write_summary
+    from ctxexp.results import Results
 
+    steps = {int(path.parent.name[4:]): path.parent for path in folder.glob("step[0-9]*/results.json")}
+    if steps:
+        labelled = [(f"step {step}", Results.load(steps[step])) for step in sorted(steps)]
+        return Document(files=write_summary(labelled, out, registry()))
     finished = list(finished_by_label(folder, sweep=sweep).items())[::-1]  # the first job first
     links = {label: str(job.state.get("link") or "") for label, (job, _) in finished}
     results_by_label = [(label, results) for label, (_, results) in finished]
