@@ -145,8 +145,8 @@ def fast(tokenizer: Tokenizer, special: dict[str, str]) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
 
 
-def make(kind: str, folder: Path, *, scale: float = 5.0) -> Path:
-    """A checkpoint folder of that model type; `scale` makes the initial weights large enough to tell vectors apart."""
+def make(kind: str, folder: Path) -> Path:
+    """A checkpoint folder of that model type, its weights large enough to tell vectors apart."""
     from transformers import AutoModel
 
     tokenizer, special = TOKENIZERS[kind]()
@@ -158,7 +158,7 @@ def make(kind: str, folder: Path, *, scale: float = 5.0) -> Path:
             if weight.ndim == 1:  # norms and biases off their trivial values, so that leaving one out shows
                 weight.data += 0.1 * torch.randn_like(weight)
             elif "norm" not in name:
-                weight.data *= scale
+                weight.data *= 5
     model.save_pretrained(folder)
     return folder
 

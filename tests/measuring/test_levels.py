@@ -36,13 +36,6 @@ def unit(store: Memory) -> np.ndarray:
     return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_rows_are_as_precise_as_their_type(dtype: type) -> None:
-    store, occurrences = small()
-    rows = store.layers[0].astype(dtype)
-    assert reader_of(rows, occurrences).eps == np.finfo(dtype).eps
-
-
 @pytest.mark.parametrize("repeat", [1, 2])
 def test_levels_are_the_double_loops(repeat: int) -> None:
     store, occurrences = small(repeat=repeat)

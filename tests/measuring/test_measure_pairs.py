@@ -12,7 +12,6 @@ import pytest
 
 from ctxexp import Corpus, Estimate, Group, Metric, Pair, Reading, Results, Sentence, Transform
 from ctxexp.errors import MetricError, TransformError
-from ctxexp.measuring.rows import _all_equal
 from ctxexp.results import Key
 from ctxexp.vectors.stores import layer_mixes
 from tests.engine import TextFile, measure_pairs
@@ -273,15 +272,6 @@ def test_a_transform_that_fails_names_the_mix() -> None:
 
     with pytest.raises(TransformError, match=r"transform 'late' failed in fit\(\) at mix 'last2': ValueError: enough"):
         run(corpus, vectors, transform=Late)
-
-
-@pytest.mark.parametrize(
-    ("rows", "equal"),
-    [("a", False), ("aa", True), ("ab", False), ("aaa", True), ("aab", False), ("aba", False), ("abb", False)],
-)
-def test_rows_are_equal_where_several_are_one(rows: str, equal: bool) -> None:
-    x = np.array([[ord(row), 1.0] for row in rows + "c"])
-    assert _all_equal(x, np.array([True] * len(rows) + [False])) == equal
 
 
 def test_outputs_of_a_second_run_take_the_firsts_place(tmp_path: Path) -> None:

@@ -89,19 +89,6 @@ def test_a_measure_without_groups_scores_is_held_against_the_sample(baseline: Ba
     assert Key("bare", "baseline") not in results.by_key
 
 
-class Widest(LengthOfSample):
-    """It has a level, and no statistic that would be held against it."""
-
-    def compute(self) -> dict[str, float]:
-        return {"width": 1.0}
-
-
-def test_a_statistic_of_its_own_has_no_baseline() -> None:
-    store, occurrences, _ = world((1.0,))
-    results = measure(store, occurrences, {"widest": Widest}, bootstrap=0)
-    assert {key.statistic for key in results.by_key} == {"width"}
-
-
 @pytest.mark.parametrize(
     ("texts", "idle"), [([["a"], ["b"], ["c"]], True), ([["a"], ["b"], ["c", "d"]], False), ([["a", "b"]] * 2, False)]
 )

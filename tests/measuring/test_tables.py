@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from ctxexp import Block, Group, Output, Results, Sentence
-from ctxexp.errors import EncodingError, MetricError, ModelError
+from ctxexp.errors import EncodingError, ModelError
 from ctxexp.measuring import measure
 from ctxexp.measuring.rows import TableRows
 from ctxexp.model import EmbeddingTable
@@ -178,31 +178,3 @@ def test_metrics_without_interest_leave_the_results_alone(tmp_path: Path) -> Non
 def test_a_malformed_table_is_named(tmp_path: Path, table: EmbeddingTable, message: str) -> None:
     with pytest.raises(EncodingError, match=message):
         measured([table], tmp_path, tabled=Tabled)
-
-
-def test_a_metric_that_fails_on_a_table_is_named(tmp_path: Path) -> None:
-    class Broken(Tabled):
-        def update(self, group: Group) -> None:
-            raise ZeroDivisionError("no rows")
-
-    class Centres(Tabled):
-        def update(self, group: Group) -> None:
-            group.x[:] -= group.x.mean(0)  # the model's own weights
-
-    class Refuses(Tabled):
-        def update(self, group: Group) -> None:
-            raise MetricError("too small")
-
-    class Mute(Tabled):
-        def compute(self) -> dict[str, float]:
-            return None  # type: ignore[return-value]
-
-    for metric, message in (
-        (Broken, r"metric 'mine' \(Broken\) failed at table 'input', table 'input': ZeroDivisionError: no rows"),
-        (Centres, r"metric 'mine' \(Centres\) failed at table 'input', table 'input': ValueError: .*read-only"),
-        (Refuses, r"metric 'mine' at table 'input', table 'input': too small"),
-        (Mute, r"metric 'mine': compute\(\) gave None; expected numbers by name"),
-    ):
-        with pytest.raises(MetricError, match=message) as caught:
-            measured([TABLE], tmp_path, mine=metric)
-        assert caught.value.part == ("metric", "mine")

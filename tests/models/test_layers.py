@@ -91,19 +91,3 @@ def test_what_needs_other_layers_is_refused(gpt2: Path, corpus: Corpus, tmp_path
     with pytest.raises(ConfigError, match=r"no_sinks judges .* in every layer, of which only 0, 2 are there; leave"):
         measured(gpt2, corpus, FEW, "control=no_sinks", f"cache.folder={tmp_path}")
     assert not list(tmp_path.rglob("meta.json"))  # nothing was encoded for it
-
-
-def test_of_a_model_in_memory_too(gpt2: Path) -> None:
-    from transformers import AutoModel, AutoTokenizer
-
-    model, tokenizer = AutoModel.from_pretrained(gpt2, dtype="float32"), AutoTokenizer.from_pretrained(gpt2)
-    few, full = (ctxexp.from_transformers(model, tokenizer, layers=which) for which in ([-1, 0], None))
-    assert few.layer_numbers == FEW
-    assert ctxexp.from_transformers(model, tokenizer, layers=range(2)).layer_numbers == (0, 1)
-    assert few.name == full.name.replace(" dtype=", " layers=0,2 dtype=")
-    (some,), (every,) = (one.encode([Sentence.of(WORDS)]) for one in (few, full))
-    np.testing.assert_array_equal(some.layers, every.layers[list(FEW)])
-    with pytest.raises(ConfigError, match=r"^model\.layers=\[3\]: no layer 3: mine has layers 0 to 2$"):
-        ctxexp.from_transformers(model, tokenizer, name="mine", layers=[3])
-    with pytest.raises(ConfigError, match=r"^model\.layers=\[\]: expected different layers, counted from 0"):
-        ctxexp.from_transformers(model, tokenizer, layers=[])

@@ -15,7 +15,6 @@ TEXT = [
     Sentence.of(words.split())
     for words in ("the quick brown fox jumps", "over the lazy dog again", "the dog", "the quick", "over a fox")
 ]
-LONG = Sentence.of(["dog"] * 60)  # is read in windows for words, and cut for its own vector
 
 
 @pytest.fixture
@@ -61,26 +60,6 @@ def test_a_batch_is_read_once_for_both(
     vectors(encoder)
     vectors(view)
     assert sorted(passes) == twice  # nothing is shared any more
-
-
-def test_what_isn_t_read_alike_is_read_twice(folder: Any) -> None:
-    encoder = tiny_models.encoder(folder("gpt2"))
-    view = encoder.sentence_encoder()
-    text = [*TEXT, LONG]
-    plain = vectors(encoder, text), vectors(view, text)
-    with encoder.shared_passes():
-        words, pooled = vectors(encoder, text), vectors(view, text)
-    for one, other in zip(plain, (words, pooled), strict=True):
-        assert all(map(np.array_equal, one, other))
-
-
-def test_what_is_no_transformer_passes(passes: list[tuple[int, ...]]) -> None:
-    from ctxexp import from_arrays
-
-    arrays = from_arrays([np.ones((2, 1, 3))], [["a"]])
-    with arrays.shared_passes():
-        assert vectors(arrays, arrays.corpus.sentences)[0].shape == (2, 1, 3)  # type: ignore[union-attr]
-    assert not passes
 
 
 def vectors(encoder: Encoder, sentences: Any = TEXT) -> list[np.ndarray]:

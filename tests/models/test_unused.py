@@ -173,25 +173,6 @@ def test_weights_beside_those_that_are_read_are_named(copy: Callable[[str], Path
     assert "warnings" not in encoder(folder, unused="refuse").details
 
 
-def test_a_weight_in_two_shards_is_refused(copy: Callable[[str], Path]) -> None:
-    folder = copy("bert")
-    weights = load_file(folder / "model.safetensors")
-    names, twice = sorted(weights), "embeddings.LayerNorm.weight"
-    for number, part in enumerate((names[:9], [*names[9:], twice])):
-        save_file(
-            {name: weights[name] for name in part}, folder / f"model-0000{number}-of-2.safetensors", {"format": "pt"}
-        )
-    index = {
-        "metadata": {},
-        "weight_map": {name: f"model-0000{int(name in names[9:])}-of-2.safetensors" for name in names},
-    }
-    (folder / "model.safetensors").unlink()
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    assert twice in names[:9]
-    with pytest.raises(ModelError, match=f"holds the weight {twice}, as another file beside it does"):
-        encoder(folder)
-
-
 def write_adapter(folder: Path, seed: int) -> Weights:
     """A LoRA adapter beside the model; what it adds to each weight."""
     draw, deltas, stored = torch.Generator().manual_seed(seed), {}, {}

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import time
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,6 @@ from ctxexp.vectors import (
     Store,
     StoreWriter,
     all_finite,
-    header,
     layer_name,
 )
 from ctxexp.vectors import cache as caches
@@ -104,15 +102,6 @@ def test_all_finite(dtype: type) -> None:
         assert not all_finite(block)
 
 
-def test_headers_are_numpys() -> None:
-    for dtype, rows, dim in ((np.float32, 10**12, 768), (np.float16, 0, 1)):
-        made = header(np.dtype(dtype), rows, dim)
-        assert len(made) == 128
-        file = BytesIO(made)
-        assert np.lib.format.read_magic(file) == (1, 0)
-        assert np.lib.format.read_array_header_1_0(file) == ((rows, dim), False, np.dtype(dtype))
-
-
 def test_a_writer_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
     def break_off(given: list[np.ndarray]) -> None:
         with StoreWriter(tmp_path / "s", 3, 5) as writer:
@@ -157,14 +146,6 @@ def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
     assert {e.key for e in caches.entries(tmp_path)} == {old, new}
     caches.make_room(tmp_path, 2 * size, limit=2 * size, keep=new)  # the one in use stays, whatever the limit
     assert {e.key for e in caches.entries(tmp_path)} == {new}
-
-
-def test_room_that_cannot_be_made(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"need 3.0 GB, but the cache in .* is limited to 2.0 GB; raise the limit"):
-        caches.make_room(tmp_path, 3 * 10**9, limit=2 * 10**9, keep="")
-    free = shutil.disk_usage(tmp_path).free
-    with pytest.raises(StoreError, match=r"these vectors need .* TB, but the disk of .* has .* free; make room"):
-        caches.make_room(tmp_path, free + 10**12, limit=None, keep="")
 
 
 def test_what_cannot_have_room_costs_no_entry(tmp_path: Path) -> None:
@@ -219,21 +200,6 @@ def test_the_disk_decides_the_limit_where_nobody_does(
     assert caches.disk_limit(tmp_path / "not" / "there") == min(max(free // 2, 20), 100) * 10**9
 
 
-def test_sums_of_one_pass_are_cleared_by_their_age(tmp_path: Path) -> None:
-    """Those untouched for longer than so many days, and all where no age is given."""
-    now = time.time()
-    old, new = tmp_path / f"sums-{'a' * 32}", tmp_path / f"sums-{'b' * 32}"
-    for path, days in ((old, 2.1), (new, 1.9)):
-        path.mkdir()
-        (path / "0000.npz").write_bytes(b"")
-        os.utime(path, (now - days * 86400,) * 2)
-    caches.clear(tmp_path, older_than_days=2)
-    assert not old.exists()
-    assert new.exists()
-    caches.clear(tmp_path)
-    assert not new.exists()
-
-
 def test_clearing(tmp_path: Path) -> None:
     old, middle, new = (entry(tmp_path, i, age=days * 86400) for i, days in ((1, 20), (2, 10), (3, 0)))
     assert [e.key for e in caches.clear(tmp_path, older_than_days=15)] == [old]
@@ -258,7 +224,3 @@ def test_a_damaged_entry_is_listed_too(tmp_path: Path) -> None:
     (tmp_path / key / "meta.json").write_text(json.dumps({"meta": {}}))
     (found,) = caches.entries(tmp_path)
     assert (found.key, found.encoder) == (key, "?")
-
-
-def test_sizes_as_text() -> None:
-    assert [caches.size_text(n) for n in (0, 999, 1000, 3.14e9, 2e12)] == ["0 B", "999 B", "1.0 kB", "3.1 GB", "2.0 TB"]
