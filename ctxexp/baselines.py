@@ -295,7 +295,7 @@ class LadderBaseline(GroupBaseline):
                 if influence:
                     of_rows = reader.call_metric(label, metric, where, partial(groups.apply, metric.influence))
                     n = max(np.isfinite(scores).sum(), 1)
-                    by_cluster = self.units.summed(self.units.of_row[draws], of_rows) / n
+                    by_cluster = self.units.sum_by_block(self.units.of_row[draws], of_rows) / n
                 of_clusters[label].append(by_cluster)
         for label in measures:
             self._means.setdefault(label, []).append(means[label])

@@ -75,7 +75,7 @@ def strata_level(
         factor = np.where(n > 2, 2 / (n - 2) * np.sqrt((n - 1) / n), 0)
         of_row = factor[group] * ((cosine_sums[group, own] - within[own]) / (n[group] - 1) - level[group])
         of_pair = np.where(n > 1, share / (n * (n - 1)), 0)
-    influence = units.summed(units.of_row[groups.rows], of_row * share[group])
+    influence = units.sum_by_block(units.of_row[groups.rows], of_row * share[group])
     # the weight of each two strata a and b in the mean
     pairs = (counts * of_pair[:, None]).T @ counts - np.diag(of_pair @ counts)
     same = np.diag(pairs) / np.maximum(sizes - 1, 1)  # a row is no pair with itself
@@ -84,7 +84,7 @@ def strata_level(
     for at, u, valid in _unit_rows(gather, rows):
         a = strata[at : at + len(u)]
         part = np.where(valid, 2 * (np.vecdot(u, gradient[a]) - expected[a]) / np.maximum(sizes[a], 1), 0)
-        influence += units.summed(units.of_row[rows[at : at + len(u)]], part)
+        influence += units.sum_by_block(units.of_row[rows[at : at + len(u)]], part)
     return StrataLevel(level, influence)
 
 

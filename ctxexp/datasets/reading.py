@@ -1,4 +1,4 @@
-"""What users' files hold: lines of UTF-8 text, plain or compressed; cells of CSV, TSV, JSON, Parquet and Arrow tables.
+"""Lines of UTF-8 text, plain or compressed, and cells of CSV, TSV, JSON, Parquet and Arrow tables, of users' files.
 
 A line ends at LF, CR LF or CR, as Python's text files have it, and at no other character (NEL, U+2028 and form feeds
 are white space inside a line). A byte order mark at the file's beginning belongs to no line. Compression (gz, bz2, xz,
@@ -145,7 +145,7 @@ def read_rows(path: Path, choose: Choose, quotes: str | None = None, kind: str =
     kind = kind or suffix_of(path)
     try:
         if kind in (".csv", ".tsv"):
-            yield from _separated(path, choose, quotes, "," if kind == ".csv" else "\t")
+            yield from _delimited_rows(path, choose, quotes, "," if kind == ".csv" else "\t")
         elif kind in (".parquet", ".arrow", ".feather"):
             with open_bytes(path) as stream:
                 yield from _columnar(path, stream, choose, kind)
@@ -167,7 +167,7 @@ def read_table(path: Path, columns: Sequence[str | None], quotes: str | None = N
     return read_rows(path, lambda names: [choose_column(names, name, path) for name in columns], quotes, kind)
 
 
-def _separated(path: Path, choose: Choose, quotes: str | None, separator: str) -> Iterator[Row]:
+def _delimited_rows(path: Path, choose: Choose, quotes: str | None, separator: str) -> Iterator[Row]:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))  # else 131,072 characters of a cell
     lines = text_lines(path, keep_ends=True)
     is_doubtful = separator == "\t" and quotes is None

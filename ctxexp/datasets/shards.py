@@ -28,7 +28,7 @@ AT_ONCE = 1 << 22  # digests that are compared at a time
 
 @dataclass(frozen=True, kw_only=True)
 class ShardOptions:
-    """How a text is read: in so many `shards`; `form` gives the word that a unit counts for (None: none), which needs
+    """Options of a text in shards: their number; the word that a unit counts for (`form`; None: none), which needs
     `min_contexts` distinct sentences; `sample`: so many words, by hash of `seed` (None: all)."""
 
     shards: int
@@ -74,7 +74,7 @@ class ShardedText(Corpus):
         """The sentences of a shard."""
         for share in self.shards[shard]:
             copies = set(self.copies.get(share.part, np.empty(0, np.uint64)).tolist())
-            for one in _numbered(self.text, self.text.parts[share.part]):
+            for one in _number_texts(self.text, self.text.parts[share.part]):
                 if one.key not in copies and one.number % share.step == share.first:
                     yield self.text.words(one.text)
                 copies.add(one.key)
@@ -97,7 +97,7 @@ def _read_part(text: TextStream, form: Callable[[str], str | None], part: int) -
     form_of = cache(lambda unit: form(unit) or "")
     keys: set[int] = set()
     n_sentences, n_words, has_documents, layout = 0, 0, True, hashlib.blake2b(digest_size=16)
-    for one in _numbered(text, text.parts[part]):
+    for one in _number_texts(text, text.parts[part]):
         words = text.words(one.text).words
         n_sentences, n_words, has_documents = n_sentences + 1, n_words + len(words), one.has_document
         layout.update(f"{one.number} {one.key} ".encode())
@@ -118,7 +118,7 @@ class _NumberedText(NamedTuple):
     has_document: bool
 
 
-def _numbered(text: TextStream, part: object) -> Iterator[_NumberedText]:
+def _number_texts(text: TextStream, part: object) -> Iterator[_NumberedText]:
     """The texts of a part."""
     number, last = -1, object()
     for document, one in text.texts(part):

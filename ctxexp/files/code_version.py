@@ -38,7 +38,7 @@ def code_version(package: Path = PACKAGE) -> str:
         file = waiting.pop()
         if file not in texts:
             texts[file] = file.read_bytes()
-            waiting += _imported(package, texts[file].decode())
+            waiting += _imports(package, texts[file].decode())
     every = b"".join(file.relative_to(package).as_posix().encode() + b"\0" + texts[file] for file in sorted(texts))
     return hashlib.blake2b(every + repr(_versions()).encode(), digest_size=4).hexdigest()
 
@@ -86,7 +86,7 @@ def _text(value: object) -> str:
     return repr(value) if isinstance(value, bool | int | float | str) else ""
 
 
-def _imported(package: Path, text: str) -> list[Path]:
+def _imports(package: Path, text: str) -> list[Path]:
     """The files of the modules that this text imports of ctxexp, at its top or inside functions."""
     names = set()
     for parent, listed in _IMPORT.findall(text):

@@ -49,7 +49,7 @@ class Units:
     def n_blocks(self) -> int:
         return min(self.n, MOST)
 
-    def summed(self, blocks: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def sum_by_block(self, blocks: np.ndarray, values: np.ndarray) -> np.ndarray:
         """(n_blocks,) float64: the sum of the values of each block; NaN counts as 0."""
         return np.bincount(blocks.ravel(), np.nan_to_num(values).ravel(), minlength=self.n_blocks)
 
@@ -206,7 +206,7 @@ def replicates_of(
         return _concatenate(_by_group(strata, replicates, rng), statistics)
     wide = _concatenate(_by_sentence(np.concatenate(strata), replicates, rng), statistics)
     alone = _concatenate(resamples([len(ends) for ends in strata], replicates, rng), statistics)
-    return {name: _narrowed(wide[name], alone[name]) for name in wide}
+    return {name: _narrow(wide[name], alone[name]) for name in wide}
 
 
 def _concatenate(draws: Iterator[np.ndarray], statistics: Statistics) -> dict[str, np.ndarray]:
@@ -231,7 +231,7 @@ def _by_sentence(ends: np.ndarray, replicates: int, rng: np.random.Generator) ->
             yield counts[at : at + step, a] * counts[at : at + step, b]
 
 
-def _narrowed(wide: np.ndarray, alone: np.ndarray) -> np.ndarray:
+def _narrow(wide: np.ndarray, alone: np.ndarray) -> np.ndarray:
     defined = np.isfinite(wide)
     if defined.sum() < 2 or np.isfinite(alone).sum() < 2 or not (v := float(np.var(wide[defined]))) > 0:
         return wide
@@ -252,7 +252,7 @@ def of_mean_cosine(x: np.ndarray | PreparedRows) -> np.ndarray:
     if n < 3:
         return np.full(rows.x.shape[:-1], np.nan)
     with_others = (_products(rows.x, rows.sums.normalized) / rows.norms - 1) / (n - 1)
-    result: np.ndarray = _centred(with_others) * (2 / (n - 2) * np.sqrt((n - 1) / n))
+    result: np.ndarray = _centre(with_others) * (2 / (n - 2) * np.sqrt((n - 1) / n))
     return result
 
 
@@ -273,7 +273,7 @@ def of_mean_cosine_to_mean(x: np.ndarray | PreparedRows, *, unit_norm: bool = Fa
         on_mean = of_normalized if unit_norm else on_r
         f = mean_cosine_to_mean(rows, unit_norm=unit_norm)[..., None]
         influence = (of_row + of_normalized) / n - f * on_mean / size
-    result: np.ndarray = _centred(influence) * np.sqrt(n / (n - 1))
+    result: np.ndarray = _centre(influence) * np.sqrt(n / (n - 1))
     return result
 
 
@@ -305,7 +305,7 @@ def of_explained_variance(x: np.ndarray | PreparedRows, *, definition: Definitio
             mean = projections.mean(axis=1, keepdims=True)
             influence = (projections - mean) ** 2 - (variance / total)[:, None] * spread.squares
             influence += _turning(rows.x, value, projections, rows.row_sum)
-        result: np.ndarray = _centred(influence / total[:, None]) * np.sqrt(n / (n - 1))
+        result: np.ndarray = _centre(influence / total[:, None]) * np.sqrt(n / (n - 1))
         return result
 
 
@@ -343,7 +343,7 @@ def jackknife(x: np.ndarray, score: Callable[[np.ndarray], np.ndarray]) -> np.nd
     which = np.linspace(0, n - 1, min(n, MAX_LEFT_OUT)).round().astype(int)  # all of at most MAX_LEFT_OUT
     rest = np.stack([np.asarray(score(np.delete(x, i, axis=-2)), np.float64) for i in which.tolist()], axis=-1)
     result = np.zeros(x.shape[:-1])
-    result[..., which] = -_centred(rest) * np.sqrt((n - 1) / n * n / len(which))
+    result[..., which] = -_centre(rest) * np.sqrt((n - 1) / n * n / len(which))
     return result
 
 
@@ -354,6 +354,6 @@ def _products(x: np.ndarray, v: np.ndarray) -> np.ndarray:
     return result
 
 
-def _centred(values: np.ndarray) -> np.ndarray:
+def _centre(values: np.ndarray) -> np.ndarray:
     result: np.ndarray = values - values.mean(axis=-1, keepdims=True)
     return result

@@ -1,4 +1,4 @@
-"""How evenly rows fill their space (mean cosine, IsoScore, participation ratio, effective rank, from sums over rows),
+"""How evenly rows fill a space (mean cosine, IsoScore, participation ratio, effective rank, from sums over rows),
 and the leading directions of groups of rows: LAPACK's of small second moments, else ARPACK's by passes over the rows.
 """
 
@@ -209,7 +209,7 @@ class Spread:
             return total, self.m[..., None].astype(np.float64)
 
     def _along(self, v: np.ndarray, centred: bool) -> FirstDirection:
-        """What there is along v (w, d)."""
+        """The first direction's statistics, given that it is v (w, d)."""
         column = v[..., None].astype(self.x.dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             y = np.concatenate([np.matmul(c, column)[..., 0] for c in self._chunks()], axis=1).astype(np.float64)

@@ -278,7 +278,7 @@ class CountInfluence(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class WordMix:
-    """How a mean over words weighs them.
+    """The weights of words in a mean over them.
 
     `weights`: `bands` (the mean of the means of bands of relative frequency, of equal weight), `equal` (each word the
     same) or `occurrences` (each as often as it occurs). `bands`: their edges, ascending.

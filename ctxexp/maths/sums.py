@@ -115,12 +115,12 @@ class SumForm:
     """
 
     def addends(self, batch: Batch) -> Mapping[str, Tensor]:
-        """What a batch adds to sums of all rows (`Sums.overall`), by name: operations of torch on its device, in
+        """A batch's addends to the sums of all rows (`Sums.overall`), by name: operations of torch on its device, in
         float64."""
         return {}
 
     def word_addends(self, batch: Batch) -> Mapping[str, Tensor]:
-        """What each of a batch's rows (n, ...) adds to the sums of its word (`Sums.by_word`), by name."""
+        """The addends of each of a batch's rows (n, ...) to the sums of its word (`Sums.by_word`), by name."""
         return {}
 
     def statistics(self, sums: Sums) -> dict[str, float]:

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from ctxexp.errors import MetricError, plugin_call, short
 from ctxexp.groups import Block, Place, Reader, call_metric
 from ctxexp.maths.resampling import Stream
-from ctxexp.measuring.curves import INFLUENCED, ClusterInfluence, MetricRecord, Split, write
+from ctxexp.measuring.curves import INFLUENCED, ClusterInfluence, MetricRecord, PartIndex, write
 from ctxexp.measuring.rows import Rows
 from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Over, describe
 from ctxexp.progress import Progress
@@ -96,7 +96,7 @@ class _Pass:
         self.prototypes = {label: prototypes[label] for label in metrics}
         rows.prepare(self.prototypes)
         self.indices = {label: rows.group_indices(prototype) for label, prototype in self.prototypes.items()}
-        self.split = Split(rows.units) if bootstrap and rows.units else None
+        self.part_index = PartIndex(rows.units) if bootstrap and rows.units else None
         self.collected = {
             label: MetricRecord(prototype, self.indices[label], rows.mixed_words(prototype, self.indices[label]))
             for label, prototype in self.prototypes.items()
@@ -110,13 +110,13 @@ class _Pass:
             reader.call_metric(label, instance, "bind_text()", partial(self.rows.bind_text, instance))
             if (mixed := self.collected[label].mixed) is not None and isinstance(instance, GroupMean):
                 instance._set_weights(mixed.weights)
-        shares = {label: ClusterInfluence(self.split) for label in instances} if self.split else {}
+        shares = {label: ClusterInfluence(self.part_index) for label in instances} if self.part_index else {}
         with_groups = self._feed(reader, instances, shares)
         self.rows.measure_baselines(instances, influence=self.bootstrap > 0)
         for label, instance in instances.items():
             outcome: dict[str, float | Estimate] = {}
             if label in with_groups or reader.left_out is None:
-                outcome = self._computed(reader, label, instance)
+                outcome = self._compute(reader, label, instance)
             if reader.left_out is not None:
                 outcome["undefined"] = _number(outcome.get("undefined", 0.0)) + reader.left_out  # and its own
             self.collected[label].take(place, outcome, instance, shares.get(label))
@@ -159,7 +159,7 @@ class _Pass:
         call = partial(metric._row_influence, block)
         shares.add(block.rows, reader.call_metric(label, metric, f"{where}, influence()", call))
 
-    def _computed(self, reader: Reader, label: str, metric: Metric) -> dict[str, float | Estimate]:
+    def _compute(self, reader: Reader, label: str, metric: Metric) -> dict[str, float | Estimate]:
         """The metric's statistics at a place; its other outputs are written."""
         metric.resampling = np.random.default_rng([self.seed, Stream.PAIRS]), self.bootstrap
         values = reader.call_metric(label, metric, "compute()", metric.compute)

@@ -60,7 +60,7 @@ class SampleBaseline:
         if influence and np.isfinite(value):
             of_row = reader.call_metric(label, metric, "baseline group 0", partial(_influence, metric, group))
             if of_row is not None:
-                by_cluster = units.summed(units.of_row[rows], of_row)
+                by_cluster = units.sum_by_block(units.of_row[rows], of_row)
         return Level(value, by_cluster, len(rows))
 
     def curve(self, label: str) -> Curve:
@@ -231,7 +231,7 @@ def mean_cosine_level(blocks: Blocks, occurrences: Occurrences, over: Among) -> 
         return Level(float("nan"), np.full(units.n_blocks, np.nan), int(size.sum()))
     value = float((s @ s - q.sum()) / n_pairs)
     pairs = m @ s.astype(np.float32) - q - partners * value
-    return Level(value, units.summed(where, 2 * pairs / n_pairs), int(size.sum()))
+    return Level(value, units.sum_by_block(where, 2 * pairs / n_pairs), int(size.sum()))
 
 
 class BaselineSums(SumForm):

@@ -28,8 +28,8 @@ INFLUENCED = ("word", "sense", "corpus")  # groups with rows in many units; the 
 TOP = 10  # words in the lists of extremes
 
 
-class Split:
-    """Where the rows of some groups fall: which of them one group has in one block of units.
+class PartIndex:
+    """Divides the rows of some groups into parts: the rows that one group has in one block of clusters.
 
     Groups are the same at every place and for most measures, so the last answer is kept: it takes a sort of all rows.
     """
@@ -61,7 +61,7 @@ class Parts(NamedTuple):
 class ClusterInfluence:
     """The influence of each block of clusters on a mean over groups, summed from the influences of the groups' rows."""
 
-    split: Split
+    part_index: PartIndex
     known: int = 0  # groups whose rows' influence is known
     total: np.ndarray | None = None  # (n_blocks,)
     errors: np.ndarray | None = None  # (groups,) each group's standard error
@@ -81,9 +81,9 @@ class ClusterInfluence:
         rows = np.concatenate([rows.ravel() for rows, _ in self._taken])
         influence = np.concatenate([of_block.ravel() for _, of_block in self._taken])
         self._taken.clear()
-        parts = self.split.of(rows, np.repeat(np.arange(len(sizes)), sizes))
+        parts = self.part_index.of(rows, np.repeat(np.arange(len(sizes)), sizes))
         weighted_influence = influence if weights is None else influence * np.repeat(weights, sizes)
-        self.total = self.split.units.summed(parts.blocks, weighted_influence)
+        self.total = self.part_index.units.sum_by_block(parts.blocks, weighted_influence)
         squares = np.bincount(parts.of_row, influence) ** 2  # a group's rows in one unit move it together
         self.errors = np.sqrt(np.bincount(parts.group, squares, minlength=len(sizes)))
         self.clusters = np.bincount(parts.group, minlength=len(sizes))
@@ -167,7 +167,7 @@ class MetricRecord:
         by_layer = []
         for column, weight, total in zip(scores.T, weights.T, totals, strict=True):
             deviations = weight * (column - finite_mean(column, weight))
-            of_blocks = units.summed(blocks, deviations / (total or 1))
+            of_blocks = units.sum_by_block(blocks, deviations / (total or 1))
             by_layer.append(of_blocks if len(np.unique(blocks[np.isfinite(column)])) > 1 else unknown)
         return np.stack(by_layer)
 
@@ -224,7 +224,8 @@ class _Words:
         if groups is not None:
             return self._groups(groups)
         if prototype._cosine_statistic and not isinstance(prototype, GroupMean):  # the statistic is itself a baseline
-            self._keep(Key(self.label, prototype._cosine_statistic), sample.curve(self.label))
+            key = Key(self.label, prototype._cosine_statistic)
+            add_curve(self.values, key, sample.curve(self.label), self.resamples)
             if self.baselines.baseline_source(self.label) == "exact":
                 self.values.set(Key(self.label, "n"), sample.sizes(self.label))
         elif "raw" in self.c.statistics and FIRST not in self.baselines.of_groups[self.label]:
@@ -245,7 +246,7 @@ class _Words:
                 f"metric {label!r} kept {len(scores)} scores of {len(counts)} groups; expected one score per group"
             )
         raw = Curve(self.values.by_key[Key(label, "raw")].value, self._influence(scores))
-        self._keep(Key(label, "raw"), raw)
+        add_curve(self.values, Key(label, "raw"), raw, self.resamples)
         baselines = self.baselines.values(label, groups)
         above = scores - baselines[FIRST].by_group  # each group's score less its baseline
         for name, baseline in baselines.items():
@@ -255,7 +256,7 @@ class _Words:
                     influence = self._influence(scores - baseline.by_group)
                 self.values.set(Key(label, "baseline", baseline=name), baseline.curve.value)
                 adjusted = Curve(raw.value, influence) - baseline.curve
-                self._keep(Key(label, "adjusted", baseline=name), adjusted)
+                add_curve(self.values, Key(label, "adjusted", baseline=name), adjusted, self.resamples)
                 if c.prototype.reading.maximum == 1:
                     key = Key(label, "share_of_room", baseline=name)
                     add_share(self.values, key, adjusted, baseline.curve, self.resamples)
@@ -280,15 +281,9 @@ class _Words:
         for layer, column in enumerate(scores.T):
             by_count = c.mixed.count_influence(column)
             of_rows = np.repeat(by_count.of_word * stands_for, groups.counts)
-            influence[layer] += units.summed(units.of_row[groups.rows], of_rows)
+            influence[layer] += units.sum_by_block(units.of_row[groups.rows], of_rows)
             influence[layer] += by_count.of_any * every * (c.mixed.total / every.sum())
         return influence
-
-    def _keep(self, key: Key, curve: Curve) -> None:
-        """Add the curve with its interval and replicates."""
-        replicates = self.resamples.of(curve)
-        low, high = interval(replicates)
-        self.values.set(key, curve.value, low=low, high=high, replicates=replicates)
 
     def _sense_table(self, scores: np.ndarray, counts: np.ndarray) -> pd.DataFrame:
         """A row a word: its labels with how often each, by the mean over layers as the word tables."""
@@ -308,14 +303,17 @@ class _Words:
             "count": occurrences.counts[where],
             "contexts": occurrences.contexts[where],
             "first_share": _first_share(occurrences)[where],
-            **self._constant(where),
+            **({"constant": _first_share(occurrences)[where] == 1} if self.is_causal else {}),
             "mean": finite_mean(scores.T),
         }
         return word_tables(self.label, c.prototype, self.layers, columns, scores, above, c.errors, c.clusters)
 
-    def _constant(self, where: np.ndarray) -> dict[str, np.ndarray]:
-        """The column `constant` of a causal model's words."""
-        return {"constant": _first_share(self.occurrences)[where] == 1} if self.is_causal else {}
+
+def add_curve(values: Values, key: Key, curve: Curve, resamples: Resamples) -> None:
+    """Add the curve with its interval and replicates."""
+    replicates = resamples.of(curve)
+    low, high = interval(replicates)
+    values.set(key, curve.value, low=low, high=high, replicates=replicates)
 
 
 def add_share(values: Values, key: Key, adjusted: Curve, level: Curve, resamples: Resamples) -> None:

@@ -14,11 +14,11 @@ from ctxexp.baselines import Baseline
 from ctxexp.controls import Control
 from ctxexp.datasets.shards import ShardedText
 from ctxexp.errors import ConfigError
-from ctxexp.maths.resampling import Curve, Resamples, Stream, Units, interval
+from ctxexp.maths.resampling import Curve, Resamples, Stream, Units
 from ctxexp.maths.statistics import CountInfluence, MixedWords, aggregate, finite_mean
 from ctxexp.maths.sums import SumForm
 from ctxexp.measuring.baseline_levels import BaselineSums
-from ctxexp.measuring.curves import add_share, word_tables
+from ctxexp.measuring.curves import add_curve, add_share, word_tables
 from ctxexp.measuring.rows import Intervals, mix_info
 from ctxexp.measuring.study import HALVES, LEAST_CLUSTERS, PARTS, Study, part_table
 from ctxexp.metrics import RUN, GroupMean, Metric, describe
@@ -254,28 +254,23 @@ class _Writer:
             if statistic == "raw":
                 self._add_curve("raw", self.layers.curve("raw"))
             else:
-                self.values.set(self._key(statistic), self.layers.curve(statistic).value)
+                self.values.set(Key(self.label, statistic), self.layers.curve(statistic).value)
         above = None
         if self.level is not None and self.metric._cosine_statistic:
             level, scores = self.level.curve("level"), self.layers.scores
             if not isinstance(self.metric, GroupMean):  # it is the level itself
                 self._add_curve(self.metric._cosine_statistic, level)
-                self.values.set(self._key("n"), self.level.curve("n").value)
+                self.values.set(Key(self.label, "n"), self.level.curve("n").value)
             elif np.isfinite(level.value).any():
-                self.values.set(self._key("baseline"), level.value)
+                self.values.set(Key(self.label, "baseline"), level.value)
                 adjusted = self.layers.curve("raw") - level
                 self._add_curve("adjusted", adjusted)
-                add_share(self.values, self._key("share_of_room"), adjusted, level, self.resamples)
+                add_share(self.values, Key(self.label, "share_of_room"), adjusted, level, self.resamples)
             above = np.stack(scores, axis=1) - level.value if scores else None
         return self._tables(totals, numbers, above) if self.layers.scores and totals.words else {}
 
-    def _key(self, statistic: str) -> Key:
-        return Key(self.label, statistic)
-
     def _add_curve(self, statistic: str, curve: Curve) -> None:
-        replicates = self.resamples.of(curve)
-        low, high = interval(replicates)
-        self.values.set(self._key(statistic), curve.value, low=low, high=high, replicates=replicates)
+        add_curve(self.values, Key(self.label, statistic), curve, self.resamples)
 
     def _tables(self, totals: Totals, numbers: tuple[int, ...], above: np.ndarray | None) -> dict[str, pd.DataFrame]:
         scores, (rows, contexts, first) = np.stack(self.layers.scores, axis=1), totals.counts

@@ -125,7 +125,7 @@ log = logging.getLogger("ctxexp")
 Intervals = Literal["new_text", "these_words"]
 
 
-"""What intervals of means over words are for: other documents like these, whose words have other frequencies; or the
+"""The question of intervals of means over words: other documents like these, whose words have other frequencies; or the
 same words, each as frequent as here, in other contexts."""
 
 
@@ -252,7 +252,7 @@ class WordRows(Rows):
 
 
 def mix_info(mixed: MixedWords) -> MixInfo:
-    """How the run's words were weighed."""
+    """The record of how a run's words were weighed."""
     return MixInfo(
         weights=mixed.mix.weights,
         bands=tuple(mixed.mix.bands),

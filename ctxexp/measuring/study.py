@@ -157,7 +157,7 @@ class Study:
     def _words(self, stores: Stores, calibration: Calibration) -> WordRows:
         """The measured words, in the space that the transform makes."""
         store, occurrences = stores.words(self.corpus)
-        space = self._calibrated(stores, calibration)
+        space = self._calibrate(stores, calibration)
         half = PRECISION[self.encoder.dtype] if store.dtype == np.float16 else None
         observers = {n: make(store, occurrences, self.corpus, dim=space.dim) for n, make in self.observers.items()}
         text = Text(self.corpus, store, occurrences, self.encoder)
@@ -173,7 +173,7 @@ class Study:
             intervals=self.intervals,
         )
 
-    def _calibrated(self, stores: Stores, calibration: Calibration) -> Layers:
+    def _calibrate(self, stores: Stores, calibration: Calibration) -> Layers:
         """The word rows as they are measured."""
         text = MeasuredRows(*stores.words(self.fit_on)) if self.fit_on else None
         return transform_layers(*stores.words(self.corpus), calibration, text=text)
@@ -182,7 +182,7 @@ class Study:
         """The word vectors that `run` measures: layers, occurrences (which rows belong together), each row's word in
         its sentence (n_rows,), -1 where units aren't words. Raises ConfigError for a text of which no row is stored."""
         stores = self._stores(vectors, progress, sentences=False)
-        layers = self._calibrated(stores, Calibration(self.transform, self.transform_name))
+        layers = self._calibrate(stores, Calibration(self.transform, self.transform_name))
         store, occurrences = stores.words(self.corpus)
         return layers, occurrences, store.positions
 

@@ -351,7 +351,7 @@ def baseline_is_score(metric: Metric) -> bool:
 
 
 def describe(label: str, metric: Metric, baseline_source: str = "") -> MeasureInfo:
-    """What a run records of a metric: its class's name in snake case, its attributes, and how its baseline is found
+    """The record of a metric in a run: its class's name in snake case, its attributes, and how its baseline is found
     (`exact`, `drawn`, `size-matched`, or the metric's own words; recorded as `level`)."""
     reading = metric.reading
     return MeasureInfo(

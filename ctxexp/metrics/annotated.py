@@ -181,7 +181,7 @@ class SimilarityMetric(Metric):
         if len(by_task) > 1:
             by_task[AVERAGE] = average(list(by_task.values()))
         return {
-            key if len(by_task) == 1 else f"{name}/{key}": self._kept(key, value)
+            key if len(by_task) == 1 else f"{name}/{key}": self._without_replicates(key, value)
             for name, task in by_task.items()
             for key, value in task.items()
         }
@@ -192,7 +192,7 @@ class SimilarityMetric(Metric):
         counts = {name: value for name, value in found.items() if isinstance(value, int)}
         return {name: value for name, value in found.items() if name not in counts} | pair_counts(parts) | counts
 
-    def _kept(self, name: str, value: Statistic) -> Statistic:
+    def _without_replicates(self, name: str, value: Statistic) -> Statistic:
         """A number; of estimates only the main one's replicates are kept."""
         if isinstance(value, Estimate):
             return value if name == self.reading.main else replace(value, replicates=None)

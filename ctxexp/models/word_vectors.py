@@ -83,7 +83,7 @@ class WordVectors:
         number: dict[str, int] = {}
         rows = bytearray()  # which grows in place
         n_file = duplicates = 0
-        with _opened(path) as stream:
+        with _open(path) as stream:
             for at, word, numbers in _ENTRIES[shape.kind](path, stream, shape):
                 n_file += 1
                 if wanted is not None and not wanted(word):
@@ -135,7 +135,7 @@ EXPORTS = {
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is to be read: its format, and what its header says."""
+    """The layout of a file: its format, and the sizes that its header states."""
 
     kind: Literal["text", "binary", "safetensors"]
     n: int | None  # words; None: a text without a header line
@@ -153,7 +153,7 @@ def detect_layout(path: Path) -> Layout:
         except Exception as error:  # safetensors has an exception of its own for each mishap
             raise ModelError(f"{path}: no tensor 'vectors' (words, dim) in it: {error_text(error)}") from None
         return Layout("safetensors", n, dim)
-    with _opened(path) as stream:
+    with _open(path) as stream:
         head = stream.read(_PEEK).removeprefix(_MARK)
         line, *rest = re.split(rb"\r\n|\r|\n", head, maxsplit=1)
         if header := _HEADER.fullmatch(line):
@@ -171,7 +171,7 @@ def detect_layout(path: Path) -> Layout:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _open(path: Path) -> Iterator[IO[bytes]]:
     """The file's bytes. What can't be read, or isn't what was expected (a ValueError), is a ModelError that names the
     file."""
     try:
@@ -181,7 +181,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
         raise ModelError(f"{path}: {error}") from None
 
 
-def _decoded(raw: bytes, where: str) -> str:
+def _decode(raw: bytes, where: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -213,7 +213,7 @@ def _text(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
         if count != dim:
             start = line[:40].decode("utf-8", "replace")
             raise ValueError(f"line {number}: expected a word and {dim} numbers, got {count}: {start!r}")
-        yield number, _decoded(word, f"line {number}"), numbers
+        yield number, _decode(word, f"line {number}"), numbers
 
 
 def _binary(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
@@ -230,7 +230,7 @@ def _binary(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
             buffer, at = buffer[at:] + more, 0
         if end < 0 or end - at > _LONGEST:
             raise ValueError(f"word {number:,}: no word of a sensible length; has it {shape.dim} dimensions?")
-        word = _decoded(buffer[at:end].lstrip(b"\n"), f"word {number:,}")
+        word = _decode(buffer[at:end].lstrip(b"\n"), f"word {number:,}")
         yield number, word, np.frombuffer(buffer, "<f4", shape.dim, end + 1)
         at = end + 1 + size
     if rest := (buffer[at:] + stream.read(64)).strip():
@@ -327,11 +327,11 @@ class WordVectorEncoder(Encoder):
 
     def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
         """Words of each sentence. Asked for the whole corpus first, so that the file is read once."""
-        self._need(sentences)
+        self._read_missing(sentences)
         return [len(sentence) for sentence in sentences]
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
-        self._need(batch)
+        self._read_missing(batch)
         for sentence in batch:
             rows = [self._number[self._form(word)] for word in sentence.words]
             units = tuple(word for word, row in zip(sentence.words, rows, strict=True) if row >= 0)
@@ -339,7 +339,7 @@ class WordVectorEncoder(Encoder):
 
     def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
         """`input`: the vectors of the sentences' words in the source's spelling, alphabetically, with their counts."""
-        self._need(sentences)
+        self._read_missing(sentences)
         count_by_form = Counter(self._form(word) for sentence in sentences for word in sentence.words)
         words = sorted(word for word in count_by_form if self._number[word] >= 0)
         rows = [self._number[word] for word in words]
@@ -350,7 +350,7 @@ class WordVectorEncoder(Encoder):
     def _form(self, word: str) -> str:
         return word.lower() if self._lower else word
 
-    def _need(self, sentences: Iterable[Sentence]) -> None:
+    def _read_missing(self, sentences: Iterable[Sentence]) -> None:
         """Read the vectors of the words that were not asked for before."""
         forms = [self._form(word) for sentence in sentences for word in sentence.words]
         unseen = set(forms) - self._number.keys()

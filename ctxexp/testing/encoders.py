@@ -85,7 +85,7 @@ class Probes:
         require(len(results) == len(batch), what)
         return results
 
-    def moved(self, first: Sequence[str], second: Sequence[str], places: slice) -> float:
+    def shift(self, first: Sequence[str], second: Sequence[str], places: slice) -> float:
         """The deviation in layer 0 of the rows at these places, between two sentences of as many words; NaN where a
         word has no row."""
         a, b = self.alone(Sentence.of(first)), self.alone(Sentence.of(second))
@@ -161,7 +161,7 @@ def determinism(kit: Probes) -> None:
 
 def each_row_follows_its_word(kit: Probes) -> None:
     """Exchange the last word: its own row must move, in layer 0."""
-    moves = [kit.moved((*FRAME, first), (*FRAME, second), slice(-1, None)) for first, second in ENDS]
+    moves = [kit.shift((*FRAME, first), (*FRAME, second), slice(-1, None)) for first, second in ENDS]
     require(
         np.isnan(moves).all() or np.nanmax(moves) > 0.05,
         f"another word after {' '.join(FRAME)!r} leaves the last row of layer 0 as it was: rows aren't the words' own. "
@@ -177,11 +177,11 @@ def layer_0_is_the_input_layer(kit: Probes) -> str:
         "are the layers off by one?"
     )
     for first, second in ENDS:
-        moved = kit.moved((*FRAME, first), (*FRAME, second), slice(-1))
-        require(not moved > 1, f"the last word, {second!r} for {first!r}, moves the words before it in layer 0: {hint}")
+        shift = kit.shift((*FRAME, first), (*FRAME, second), slice(-1))
+        require(not shift > 1, f"the last word, {second!r} for {first!r}, moves the words before it in layer 0: {hint}")
     behind = ("by", "the", "river", "bank")
-    moved = kit.moved(("We", "saw", "money", *behind), ("We", "money", "saw", *behind), slice(3, None))
-    require(not moved > 1, f"two words that change places move those behind them in layer 0: {hint}")
+    shift = kit.shift(("We", "saw", "money", *behind), ("We", "money", "saw", *behind), slice(3, None))
+    require(not shift > 1, f"two words that change places move those behind them in layer 0: {hint}")
     twice = kit.alone(Sentence.of(["the", "bank"] * 2))
     fixed = len(twice.units) == 4 and kit.deviation(twice.layers[:1, :2], twice.layers[:1, 2:]) <= 1
     promise = "positional = False promises one vector a word in layer 0, but 'bank' has others at other places"

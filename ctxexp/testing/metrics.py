@@ -74,7 +74,7 @@ class Trial:
         return metric
 
     def compute(self, groups: Sequence[Group], replicates: int = 0) -> dict[str, float]:
-        """What a new metric says of these groups."""
+        """The statistics of a new metric on these groups."""
         return numbers(self.new_metric(groups, replicates).compute())
 
     def compute_changed(self, change: Callable[[np.ndarray], np.ndarray]) -> dict[str, float]:

@@ -51,7 +51,7 @@ class Report:
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                with plugin_call("subject", failure=_raised, within=_raised):
+                with plugin_call("subject", failure=_message, within=_message):
                     yield
         except PluginError as error:
             self.failures[name] = str(error)
@@ -78,7 +78,7 @@ class Report:
         return "\n".join(lines)
 
 
-def _raised(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     return str(error) if isinstance(error, Breach) else f"it raised {error_text(error)}{plugin_line(error)}"
 
 

@@ -222,7 +222,7 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Vectors:
-    """How vectors are computed and kept; nothing here moves a number but by rounding."""
+    """Options of computing and keeping vectors; none moves a number but by rounding."""
 
     cache: Path  # the folder that holds them
     limit_bytes: int | None = None  # of the whole cache: the least recently used go first
@@ -249,7 +249,7 @@ class WordFilter:
 
 @dataclass(frozen=True, kw_only=True)
 class SentencePooling:
-    """How a sentence gets one vector, for metrics over sentence pairs."""
+    """The way to one vector a sentence, for metrics over sentence pairs."""
 
     name: str = WORDS  # of `ctxexp.vectors.stores.POOLINGS`, or of the encoder's own view of sentences
     mixes: tuple[object, ...] = ()  # of layers, as `ctxexp.vectors.stores.layer_mixes` reads them

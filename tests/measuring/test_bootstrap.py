@@ -53,7 +53,7 @@ def test_many_units_share_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     sentences = tuple(Sentence.of([text]) for text in "abcde")
     units = units_of(Corpus("many", sentences), np.arange(5), np.arange(5), np.arange(5), 5)
     assert (units.n, units.n_blocks, units.of_sentence.tolist()) == (5, 3, [0, 1, 2, 0, 1])
-    summed = units.summed(units.of_row, np.array([1.0, 2, np.nan, 4, 8]))
+    summed = units.sum_by_block(units.of_row, np.array([1.0, 2, np.nan, 4, 8]))
     np.testing.assert_array_equal(summed, [5, 10, 0])
 
 

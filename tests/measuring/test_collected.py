@@ -11,7 +11,7 @@ from ctxexp import GroupMean, Occurrences
 from ctxexp.maths import Resamples
 from ctxexp.maths.resampling import Units
 from ctxexp.maths.statistics import WordMix
-from ctxexp.measuring.curves import Split
+from ctxexp.measuring.curves import PartIndex
 from ctxexp.results import Key
 from tests.engine import measure, world
 
@@ -20,7 +20,7 @@ UNITS = Units("document", 3, np.arange(3), np.array([0, 0, 1, 1, 2, 2]))
 
 def test_a_split_is_of_its_rows_and_groups_alone() -> None:
     """Whatever was asked before: the last answer is kept."""
-    split = Split(UNITS)
+    split = PartIndex(UNITS)
     for rows, group in (
         ([4, 2, 0], [0, 1, 2]),
         ([0, 1, 2], [0, 1, 2]),

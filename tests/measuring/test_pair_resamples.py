@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ctxexp.maths import resamples
-from ctxexp.maths.resampling import _narrowed, pair_groups, replicates_of, resampled_unit
+from ctxexp.maths.resampling import _narrow, pair_groups, replicates_of, resampled_unit
 
 APART = np.arange(12).reshape(6, 2)
 CHAIN = np.array([[0, 1], [1, 2], [5, 6], [7, 8], [9, 5], [3, 4], [20, 21]])
@@ -68,7 +68,7 @@ def test_narrowed_replicates_lose_at_most_twice_the_pairs_variance(scale: float)
     rng = np.random.default_rng(0)
     alone, wide = rng.normal(5, 1, 300), rng.normal(2, scale, 200)
     alone[7] = wide[:3] = np.nan
-    got = _narrowed(wide, alone)
+    got = _narrow(wide, alone)
     v, pairs = np.nanvar(wide), np.nanvar(alone)
     assert np.nanvar(got) == pytest.approx(max(v - 2 * pairs, pairs))
     assert np.nanmean(got) == pytest.approx(np.nanmean(alone))
@@ -78,13 +78,13 @@ def test_narrowed_replicates_lose_at_most_twice_the_pairs_variance(scale: float)
 
 def test_replicates_are_narrowed_where_both_kinds_have_two_that_differ() -> None:
     nan, two = np.nan, np.array([1.0, 5.0, np.nan])
-    assert np.nanvar(_narrowed(two, np.array([3.0, nan, 4.0]))) == pytest.approx(4 - 2 * 0.25)
+    assert np.nanvar(_narrow(two, np.array([3.0, nan, 4.0]))) == pytest.approx(4 - 2 * 0.25)
     for wide, alone in (
         (np.array([1.0, nan, nan]), np.array([3.0, 4.0, 5.0])),
         (two, np.array([3.0, nan, nan])),
         (np.array([2.0, 2.0, 2.0]), np.array([3.0, 4.0, 5.0])),
     ):
-        np.testing.assert_array_equal(_narrowed(wide, alone), wide)
+        np.testing.assert_array_equal(_narrow(wide, alone), wide)
 
 
 @pytest.mark.parametrize(("hard", "rel"), [(0.0, 0.25), (1.0, 0.25)])

@@ -68,7 +68,7 @@ class Checkpoint:
             paper = published_checkpoint(source)
             ids = tuple(dict.fromkeys([source, *(paper.ids if paper else ())]))
             pinned = revision or (paper.revision if paper else None)
-            here = _cached(ids, pinned) or (None if revision else _cached(ids, None)) or _download(ids, pinned)
+            here = _from_cache(ids, pinned) or (None if revision else _from_cache(ids, None)) or _download(ids, pinned)
             return replace(here, revision_name=revision or "")
         if path.is_dir():
             return describe(path, source=str(path))
@@ -136,10 +136,10 @@ def local_path(checkpoint: str, revision: str | None = None) -> Path | None:
 
 def from_hub(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
     """The first of `ids` (names of one model) that is cached whole, else the first one downloaded."""
-    return _cached(ids, revision) or _download(ids, revision)
+    return _from_cache(ids, revision) or _download(ids, revision)
 
 
-def _cached(ids: tuple[str, ...], revision: str | None) -> Checkpoint | None:
+def _from_cache(ids: tuple[str, ...], revision: str | None) -> Checkpoint | None:
     for name in ids:
         if folder := cached_folder((name,), revision):
             return describe(folder, source=name, revision=folder.name)
@@ -216,12 +216,12 @@ def weight_files(folder: Path) -> list[Path]:
     index = folder / "model.safetensors.index.json"
     names = {"model.safetensors"}
     if not (folder / "model.safetensors").is_file() and index.is_file():
-        names = _indexed(index)
+        names = _index_files(index)
     files = [folder / name for name in sorted(names)]
     return files if all(path.is_file() for path in files) else []
 
 
-def _indexed(index: Path) -> set[str]:
+def _index_files(index: Path) -> set[str]:
     """The files that an index of shards names."""
     try:
         return {Path(name).name for name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}

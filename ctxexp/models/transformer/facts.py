@@ -164,7 +164,7 @@ def model_facts(model: PreTrainedModel) -> ModelFacts:
         )
         with evaluation(model):
             many = read(input_ids=ids)
-        before = _moved(*many.hidden_states[0][:2])
+        before = _distances(*many.hidden_states[0][:2])
         is_static = max(before[1:]) <= 1e-3 * before[0]
         by_batch = any(".quantized.dynamic." in type(module).__module__ for module in model.modules())
         causal = _is_causal(states[-1][0], many.last_hidden_state, by_batch=by_batch)
@@ -204,8 +204,8 @@ def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a is b or (a.shape == b.shape and torch.equal(a, b.to(a.device)))
 
 
-def _moved(a: torch.Tensor, b: torch.Tensor) -> list[float]:
-    """How far each piece's vector in (pieces, dim) moved from `a` to `b`."""
+def _distances(a: torch.Tensor, b: torch.Tensor) -> list[float]:
+    """The mean absolute difference of each piece's vectors in `a` and `b` (pieces, dim)."""
     return (a.float() - b.float()).abs().mean(-1).tolist()
 
 
@@ -218,13 +218,13 @@ def _is_causal(alone: torch.Tensor, last: torch.Tensor, *, by_batch: bool) -> bo
     Raises ModelError for vectors that depend on what they mustn't, or on nothing.
     """
     is_exact = last.dtype == torch.float32 and not by_batch
-    behind = _moved(last[0], last[1])
+    behind = _distances(last[0], last[1])
     context = max(behind[1:])
     if context <= 1e-6 * behind[0]:
         raise ModelError("no piece's vector depends on the pieces before it: its attention isn't computed here")
-    if max(_moved(alone, last[0])) > (1 if by_batch else 1e-2 if is_exact else 0.25) * context:
+    if max(_distances(alone, last[0])) > (1 if by_batch else 1e-2 if is_exact else 0.25) * context:
         raise ModelError("a sentence's vectors depend on the sentences beside it, or on chance; expected equal ones")
-    return max(_moved(last[0], last[2])[:-1]) <= (1e-3 if is_exact else 0.06) * context
+    return max(_distances(last[0], last[2])[:-1]) <= (1e-3 if is_exact else 0.06) * context
 
 
 class ForwardPass:

@@ -153,7 +153,7 @@ class GgufHeader:
                 continue
             if name == "attention.sliding_window" and value >= self._get("context_length", math.inf):
                 continue
-            if not any(_equal(value, own) for own in _repeated(config, name)):
+            if not any(_equal(value, own) for own in _config_values(config, name)):
                 self.losses.append(f"the key {key}={str(value)[:60]}")
 
     def _scale_rotations(self, config: PretrainedConfig) -> bool:
@@ -219,8 +219,8 @@ class GgufHeader:
         self.losses += [f"the tensor {name}" for name in unused[:3]] + [f"{len(unused)} tensors"] * (len(unused) > 3)
 
 
-def _repeated(config: PretrainedConfig, name: str) -> Iterable[object]:
-    """What the config says of a key, under its own names."""
+def _config_values(config: PretrainedConfig, name: str) -> Iterable[object]:
+    """The config's values of a key, under its own names for it."""
     width = getattr(config, "head_dim", None) or getattr(config, "d_kv", None)
     width = width or config.hidden_size // (getattr(config, "num_attention_heads", 0) or 1)
     rope = getattr(config, "rope_parameters", None) or {}

@@ -110,13 +110,13 @@ def load(
             if not more and getattr(config, "quantization_config", None) is None:
                 check_room(config, lambda: text_encoder(draw()), sizes, source)
             with torch.random.fork_rng(devices=[]):  # weights that no file has are drawn
-                model, pooled, unused = _trained(network, checkpoint, config=config, dtype=dtype, **where, **more)
+                model, pooled, unused = _load_weights(network, checkpoint, config=config, dtype=dtype, **where, **more)
         else:
             if more:
                 raise ConfigError(
                     f"weights=untrained draws weights of {source}'s shape in memory: leave model.kwargs out"
                 )
-            model, pooled, unused = _untrained(checkpoint, config, draw, seed=untrained).to(dtype), True, []
+            model, pooled, unused = _draw_weights(checkpoint, config, draw, seed=untrained).to(dtype), True, []
         if header is not None:
             header.use_tensors(model)
             unused.append(Leftovers(header.losses, []))
@@ -205,7 +205,7 @@ def check_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel,
         )
 
 
-def _untrained(
+def _draw_weights(
     checkpoint: Checkpoint, config: PretrainedConfig, draw: Callable[..., PreTrainedModel], *, seed: int
 ) -> PreTrainedModel:
     """A model of the checkpoint's shape with weights drawn from the seed, in the file's dtype."""
@@ -279,7 +279,9 @@ def network_class(config: PretrainedConfig, source: str, *, trust_remote_code: b
     return getattr(transformers, name) if is_encoder else transformers.AutoModel
 
 
-def _trained(network: Any, checkpoint: Checkpoint, **choices: object) -> tuple[PreTrainedModel, bool, list[Leftovers]]:
+def _load_weights(
+    network: Any, checkpoint: Checkpoint, **choices: object
+) -> tuple[PreTrainedModel, bool, list[Leftovers]]:
     """The model with the checkpoint's weights, all of them its own, whether its pooler has any, and what isn't used."""
     if "gguf_file" in choices:
         from transformers import GgufConfig
@@ -402,7 +404,7 @@ class PromptedModel(nn.Module):
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """What isn't the prompt's is the network's: its device, dtype, input embeddings."""
+        """The network's attribute where the prompt has none: its device, dtype, input embeddings."""
         try:
             return super().__getattr__(name)
         except AttributeError:
@@ -425,7 +427,7 @@ def tuned_network(model: PreTrainedModel) -> PreTrainedModel | PromptedModel:
 
 
 def tuning_state(model: nn.Module) -> list[tuple[str, str]]:
-    """What decides how a tuned model's adapters count, which isn't among its weights: scales, and which are active."""
+    """The settings by which a tuned model's adapters count, beside its weights: scales, and which are active."""
     return [
         (name, repr((getattr(layer, "scaling", None), layer.active_adapters, layer.disable_adapters)))
         for name, layer in model.named_modules()

@@ -29,7 +29,7 @@ log = logging.getLogger("ctxexp")
 
 
 class Leftovers(NamedTuple):
-    """What nothing of the network uses, as sentences: what would change vectors, and what can't be told."""
+    """Unused contents of a checkpoint, a sentence each: losses would change vectors, of doubts nobody can tell."""
 
     losses: list[str]
     doubts: list[str]
@@ -93,7 +93,7 @@ OLD_NAMES = re.compile(r"^(TF|Flax)|(?<=T5)WithLMHeadModel")  # of classes, in a
 
 
 class LoadReport(NamedTuple):
-    """What transformers says of a load."""
+    """The report that transformers makes of a load."""
 
     unexpected: frozenset[str]  # weights of the files that nothing takes, those among them that it ignores too
     ignored: frozenset[str]  # by lists of its own
@@ -144,7 +144,7 @@ def unused_weights(model: PreTrainedModel, report: LoadReport, files: Sequence[P
         elif not inside and last == "weight" and _is_other_head(name, files, model):
             tied.append(name)
     losses = [
-        f"{_listed(lost)} of its weights, for which the network of config.json has no place: correct config.json "
+        f"{_names(lost)} of its weights, for which the network of config.json has no place: correct config.json "
         "(model_type, or the key that turns them on), or save the model again with what was trained merged into it"
     ] * bool(lost)
     losses += [
@@ -152,7 +152,7 @@ def unused_weights(model: PreTrainedModel, report: LoadReport, files: Sequence[P
         "tie_word_embeddings=false there if the head was trained"
         for name in tied
     ]
-    doubts = [f"{_listed(unknown)} of its weights, which belong to no part of {type(model).__name__}"] * bool(unknown)
+    doubts = [f"{_names(unknown)} of its weights, which belong to no part of {type(model).__name__}"] * bool(unknown)
     return Leftovers(losses, doubts)
 
 
@@ -241,12 +241,12 @@ def check_adapter(model: PreTrainedModel, info: Mapping[str, set[Any]], source: 
     wrong = {*info["unexpected_keys"] - beyond, *info["missing_keys"], *(key[0] for key in info["mismatched_keys"])}
     if wrong:
         raise ModelError(
-            f"{source}: the adapter beside the model (adapter_config.json) doesn't fit it, by {_listed(sorted(wrong))} "
+            f"{source}: the adapter beside the model (adapter_config.json) doesn't fit it, by {_names(sorted(wrong))} "
             "of its weights; merge it into the model with peft (merge_and_unload) and save that"
         )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _names(names: Sequence[str]) -> str:
     """`12 (a, b, c ...)`."""
     return f"{len(names)} ({', '.join(names[:3])}{' ...' if len(names) > 3 else ''})"
 

@@ -179,7 +179,9 @@ class ByClass(Metric):
             at, n, (shares, bands) = np.concatenate(rows), len(scores), self.weights(name)
             if n >= LEAST:
                 of_row = np.concatenate([w * one for w, one in zip(shares, influences, strict=True)])
-                value = ValueWithInfluence(float(shares @ np.array(scores)), units.summed(units.of_row[at], of_row))
+                value = ValueWithInfluence(
+                    float(shares @ np.array(scores)), units.sum_by_block(units.of_row[at], of_row)
+                )
                 statistics[f"{name}/raw"] = to_estimate(value, resamples)
             statistics |= {f"{name}/words": float(n), f"{name}/occurrences": float(len(at))}
             if bands is not None:
