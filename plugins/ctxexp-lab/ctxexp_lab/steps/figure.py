@@ -247,7 +247,7 @@ def _phrase(name: str, at: Training, key: Key) -> str:
     places = [0, course.far, -1] if course.turns else [0, -1]
     first, *way, last = (f"{decimal(course.estimates[i].value)} at step {at[i].step:,}" for i in places)
     text = f"in {name} from {first}{''.join(f' by way of {one}' for one in way)} to {last}"
-    if course.turns:
+    if course.turns or not np.isfinite(course.estimates[-1].low):  # without an interval nothing is claimed
         return text
     return f"{text}, half of that by step {course.half:,}" if course.changes else f"{text}, no change to speak of"
 
