@@ -1,20 +1,28 @@
 """Coverage of the intervals of `ctxexp layer` and regret of its choice, in worlds whose truth is planted.
 
-    python benchmarks/layer_choice.py [worlds]
+    python -m benchmarks.layer_choice [worlds]
+    python -m benchmarks.layer_choice [worlds] --families [--out docs/how-to/choose-and-check-a-model.md] [--seed 0]
 
 Ten layers, neighbouring ones alike, and the mean of the layers; scores of tasks are normal, or of Student's t with four
 degrees of freedom. Tasks differ in difficulty by far more than layers do. Coverage counts worlds where the chosen layer
 isn't the rival itself; a cell of fewer than 50 is left out. `plain` is the interval that doesn't know of the choice.
+With --families tasks are alike by families (`rho`), and a cell has three shares, with families given, found by
+correlation, and not known: of intervals that cover (against the last layer and the mean), of worlds without a
+difference where a layer is called better than the last, and of worlds of a hump likewise; --out writes that table
+between marks.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from ctxexp_compare.layer_choice import choice
-from ctxexp_compare.layer_choice.choice import MEAN, Candidate, ScoreTable, choose
+from ctxexp_compare.layer_choice.choice import MEAN, Candidate, LayerChoice, ScoreTable, choose
+
+from docs.numbers.marked import write_marked
 
 LAYERS, FEWEST = 10, 50
 DEPTH = np.linspace(0, 1, LAYERS)
@@ -26,17 +34,80 @@ WORLDS = {
     "a plateau": np.where(DEPTH < 0.3, -3.0, 0.0),
 }
 RIVALS = ("last", "ends", "mean")
+FAMILIES = {
+    "8 in 4": [2] * 4,
+    "8 in 2": [4] * 2,
+    "12 in 4": [3] * 4,
+    "12: 6, 3, 2, 1": [6, 3, 2, 1],
+    "32 in 5": [10, 9, 6, 4, 3],
+}
+WAYS = ("given", "correlation", "none")
 
 
-def sample(truth: np.ndarray, tasks: int, heavy: bool, rng: np.random.Generator) -> ScoreTable:
-    """Scores of tasks in a world."""
+def sample(
+    truth: np.ndarray, tasks: int, heavy: bool, rng: np.random.Generator, sizes: Sequence[int] = (), rho: float = 0
+) -> ScoreTable:
+    """Scores of tasks in a world; of families of these sizes a share `rho` of each task's variance is the family's."""
     at = np.arange(LAYERS)
     root = np.linalg.cholesky(4 * np.exp(-np.abs(at[:, None] - at) / 3))
     z = rng.standard_t(4, (tasks, LAYERS)) / np.sqrt(2) if heavy else rng.standard_normal((tasks, LAYERS))
+    number = np.repeat(np.arange(len(sizes)), sizes)
+    if rho:
+        z = np.sqrt(1 - rho) * z + np.sqrt(rho) * rng.standard_normal((len(sizes), LAYERS))[number]
     x = truth + z @ root.T + rng.normal(0, 10, (tasks, 1))
     x = np.c_[x, x.mean(axis=1) + rng.normal(0, 0.5, tasks)]
     candidates = (*map(Candidate, range(LAYERS)), Candidate(MEAN))
-    return ScoreTable("planted", tuple(map(str, range(tasks))), candidates, x)
+    return ScoreTable(
+        "planted", tuple(map(str, range(tasks))), candidates, x, families=tuple(map(str, number.tolist()))
+    )
+
+
+def family_shares(
+    sizes: Sequence[int], rho: float, n_worlds: int, rng: np.random.Generator
+) -> dict[str, tuple[float, float, float]]:
+    """By how families are known: the share of intervals that cover, and of layers called better than the last in worlds
+    where none is and where one is."""
+    covered: dict[str, list[bool]] = {way: [] for way in WAYS}
+    better: dict[tuple[str, str], list[bool]] = {}
+    for name in ("all alike", "a hump"):
+        truth = WORLDS[name]
+        values = np.append(truth, truth.mean())
+        for world in range(n_worlds):
+            table = sample(truth, sum(sizes), False, rng, sizes, rho)
+            for way in WAYS:
+                chosen = choose(table, families="auto" if way == "given" else way, seed=world)  # type: ignore[arg-type]
+                covered[way] += _covered(chosen, values)
+                better.setdefault((way, name), []).append(chosen.gains["last"].verdict == "better")
+    return {
+        way: (
+            float(np.mean(covered[way])),
+            float(np.mean(better[way, "all alike"])),
+            float(np.mean(better[way, "a hump"])),
+        )
+        for way in WAYS
+    }
+
+
+def _covered(chosen: LayerChoice, values: np.ndarray) -> list[bool]:
+    """Whether the intervals of the gains over the last layer and the mean hold the truth."""
+    at = dict(zip(chosen.table.candidates, values.tolist(), strict=True))
+    gains = [chosen.gains[name] for name in ("last", "mean") if chosen.gains[name].rival != chosen.best]
+    return [one.estimate.low <= at[chosen.best] - at[one.rival] <= one.estimate.high for one in gains]
+
+
+def family_table(n_worlds: int, seed: int) -> list[str]:
+    """A row a way to be in families."""
+    lines = [
+        "| tasks | rho | " + " | ".join(("families given", "by correlation", "not known")) + " |",
+        "|---" * 5 + "|",
+    ]
+    for name, sizes in FAMILIES.items():
+        for rho in (0.0, 0.3, 0.7):
+            shares = family_shares(sizes, rho, n_worlds, np.random.default_rng([seed, len(lines)]))
+            cells = [f"{covers:.2f}; {null:.0%}; {hump:.0%}" for covers, null, hump in shares.values()]
+            lines.append(f"| {name} | {rho:g} | " + " | ".join(cells) + " |")
+            print(lines[-1], flush=True)
+    return lines
 
 
 def row(name: str, tasks: int, heavy: bool, n_worlds: int) -> list[str]:
@@ -86,8 +157,16 @@ def main(args: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("worlds", type=int, nargs="?", default=500)
     parser.add_argument("--draws", type=int, default=1500, help="behind simultaneous quantiles")
+    parser.add_argument("--families", action="store_true", help="the table of tasks in families")
+    parser.add_argument("--seed", type=int, default=0, help="of the worlds of families")
+    parser.add_argument("--out", type=Path, help="the page that has the marks of the table of families")
     options = parser.parse_args(args)
     choice.DRAWS = options.draws
+    if options.families:
+        table = family_table(options.worlds, options.seed)
+        if options.out:
+            write_marked(options.out, "families", "\n".join(table))
+        return
     head = ["world", "tasks", "scores", *(f"against {rival}" for rival in RIVALS), "plain, against mean"]
     head += ["mean regret", "regret within its bound"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]

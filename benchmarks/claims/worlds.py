@@ -17,7 +17,9 @@ from ctxexp_papers.claims.paper import Claim
 from ctxexp_papers.claims.verdict import judge
 
 Truth = Literal["null", "true", "false"]
-LAYERS, SAMPLES, TASKS, WORDS = 13, 20, 32, 3500
+LAYERS, SAMPLES, WORDS = 13, 20, 3500
+FAMILIES = tuple("a" * 10 + "b" * 9 + "c" * 6 + "d" * 4 + "e" * 3)  # of the 32 tasks whose scores are released
+ALIKE = 0.5  # share of a task's noise over layers that is its family's
 MODELS = {"decoder": ("smollm2", "gpt2 weights=published"), "encoder": ("minilm", "bert weights=published")}
 
 
@@ -44,13 +46,15 @@ def member(claim: Claim, model: str, truth: Truth, rng: np.random.Generator) -> 
             words[test["metric"]] = words_of(truth, rng)
             continue
         drawn = drawn or [np.asarray(values) for values in values_of(test, truth, rng)]
-        curves |= {key_of(s): Curve.of_samples(v) for s, v in zip(sides_of(test), drawn, strict=False)}
+        families = FAMILIES if has_tasks(test) else ()
+        for side, values in zip(sides_of(test), drawn, strict=False):
+            curves[key_of(side)] = Curve.of_samples(values, families=families)
     return Member(model, curves, words)
 
 
 def values_of(test: Test, truth: Truth, rng: np.random.Generator) -> list[np.ndarray]:
     """(samples, layers) of each measurement of a test."""
-    if test["kind"] in ("ends", "share") and not test.get("walks") and "below" not in test:
+    if has_tasks(test):
         return tasks(test, truth, rng)
     if test["kind"] == "trend":
         up = np.linspace(0.1, 0.8, LAYERS)
@@ -70,6 +74,11 @@ def values_of(test: Test, truth: Truth, rng: np.random.Generator) -> list[np.nda
     curve = np.zeros(LAYERS)
     curve[list(at)] = level
     return [both + noisy(curve, rng, 0.02)] * 2
+
+
+def has_tasks(test: Test) -> bool:
+    """Whether a test is on scores of tasks."""
+    return test["kind"] in ("ends", "share") and not test.get("walks") and "below" not in test
 
 
 def level_of(test: Test, truth: Truth) -> float:
@@ -94,25 +103,32 @@ def hump(test: Test, truth: Truth, rng: np.random.Generator) -> np.ndarray:
 
 
 def tasks(test: Test, truth: Truth, rng: np.random.Generator) -> list[np.ndarray]:
-    """Scores of 32 tasks in points: a task's level, a walk over layers of its own, and the truth of the layers."""
+    """Scores of 32 tasks in points: a task's level, a walk over layers, half its own and half its family's, and the
+    truth of the layers."""
+    number = np.unique(FAMILIES, return_inverse=True)[1]
+    n = len(number)
     middle, last = LAYERS // 2, LAYERS - 1
     peak, flat, ended = np.zeros(LAYERS), np.zeros(LAYERS), np.zeros(LAYERS)
-    peak[middle], ended[last if test.get("rivals") == "last" or "candidates" in test else 0] = 6.0, 6.0
+    peak[middle], ended[last if test.get("rivals") == "last" or "candidates" in test else 0] = 12.0, 12.0
 
-    def drawn(shape: np.ndarray, noise: float = 2.0) -> np.ndarray:
-        own = rng.normal(0, noise, (TASKS, LAYERS)) + rng.normal(0, noise / 3, (TASKS, LAYERS)).cumsum(axis=1)
-        return np.asarray(rng.uniform(20, 80, (TASKS, 1)) + own + shape)
+    def drawn(shape: np.ndarray, noise: float = 2.0, alike: float = ALIKE) -> np.ndarray:
+        own, family = (
+            rng.normal(0, noise, (size, LAYERS)) + rng.normal(0, noise / 3, (size, LAYERS)).cumsum(axis=1)
+            for size in (n, number.max() + 1)
+        )
+        noises = np.sqrt(1 - alike) * own + np.sqrt(alike) * family[number]
+        return np.asarray(rng.uniform(20, 80, (n, 1)) + noises + shape)
 
     if test["kind"] == "share":  # on the line the last layer wins one task in five, by far
-        clear = drawn(peak * 3, 0.5)
-        loses = (rng.random(TASKS) < 0.2)[:, None] * (np.arange(LAYERS) == last)
+        clear = drawn(peak * 2, 0.5, alike=0)  # five families whose tasks are one could never show it
+        loses = (rng.random(n) < 0.2)[:, None] * (np.arange(LAYERS) == last)
         return [{"null": clear + 40 * loses, "true": clear, "false": drawn(flat)}[truth]]
     if "beyond" in test:
         ends = np.zeros(LAYERS)
-        ends[last] = 6.0
+        ends[last] = 12.0
         own, control = {"null": (peak, peak), "true": (peak, ends), "false": (flat, peak)}[truth]
         return [drawn(own), drawn(control)]
-    equal = flat if rng.random() < 0.5 else np.where(np.isin(np.arange(LAYERS), [0, middle, last]), 0.0, -6.0)
+    equal = flat if rng.random() < 0.5 else np.where(np.isin(np.arange(LAYERS), [0, middle, last]), 0.0, -12.0)
     return [drawn({"null": equal, "true": peak, "false": ended}[truth])]
 
 

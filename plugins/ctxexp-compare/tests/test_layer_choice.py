@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +18,14 @@ from ctxexp_compare.layer_choice.measured import WithMeanLayer, load_model, meas
 from ctxexp_compare.layer_choice.report import answer, report
 from ctxexp_compare.layer_choice.score_file import score_file_table
 from ctxexp_compare.layer_choice.sense_neighbours import SenseNeighbours, neighbour_hits
+from ctxexp_compare.layer_choice.tasks import STS_TASKS
 
 import ctxexp
-from benchmarks.layer_choice import WORLDS, sample
+from benchmarks.layer_choice import FAMILIES, WORLDS, family_shares, sample
 from ctxexp import Block, Group
 from ctxexp.command import registry
 from ctxexp.errors import ConfigError, DataError, MetricError, ModelError, UnknownName
+from tests.seeds import daily_seed
 
 
 def table(scores: np.ndarray, **choices: object) -> ScoreTable:
@@ -80,7 +84,7 @@ def test_regret_bound_of_two_is_the_one_sided_interval() -> None:
 
 def test_held_out_scores_are_those_of_the_other_tasks_choice() -> None:
     scores = np.random.default_rng(1).normal(50, 3, (9, 5))
-    chosen = choose(table(scores))
+    chosen = choose(table(scores), families="none")
     own, gains = [], []
     for i in range(9):
         others = np.delete(scores, i, axis=0).mean(axis=0)
@@ -89,6 +93,52 @@ def test_held_out_scores_are_those_of_the_other_tasks_choice() -> None:
     assert chosen.held_out == pytest.approx(np.mean(own))
     assert chosen.gains["ends"].held_out == pytest.approx(np.mean(gains))
     assert set(chosen.gains) == {"last", "input", "ends"}
+
+
+def test_families_are_held_out_whole() -> None:
+    """The layer of a family that is best in it alone is not its own choice."""
+    scores, rng = np.full((12, 6), 50.0), np.random.default_rng(2)
+    scores[:4, 1], scores[4:, 3] = 90.0, 60.0
+    scores += rng.normal(0, 0.1, scores.shape)
+    families = tuple("a" * 4 + "b" * 4 + "c" * 4)
+    chosen = choose(replace(table(scores), families=families))
+    assert [chosen.chosen_without[f"task {i}"].layer for i in range(12)] == [3] * 4 + [1] * 8
+    assert (chosen.families, chosen.families_by) == (families, "given")
+
+
+@pytest.mark.parametrize("rho", [0.3, 0.7])
+def test_tasks_in_families_seldom_call_a_layer_better(rho: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The small form of `python -m benchmarks.layer_choice --families`: 50 worlds with a difference and 50 without, and
+    bounds that chance passes in fewer than 1 of 1,000 days where the page's shares are true."""
+    monkeypatch.setattr(choice, "DRAWS", 200)
+    rng = np.random.default_rng([daily_seed(), int(10 * rho)])
+    sizes = list(FAMILIES.values())[int(rng.integers(4))]
+    covered, null, _ = family_shares(sizes, rho, 50, rng)["given"]
+    assert covered >= 0.84, sizes
+    assert null <= 0.18, sizes
+
+
+def test_how_families_are_known_is_said(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.normal(50, 3, (8, 3))
+    plain = table(scores)
+    said = {
+        "tasks are taken as independent": choose(plain),  # three layers tell no family
+        "anew by 2 families: x, y": choose(replace(plain, families=tuple("xxxxyyyy"))),
+        "anew by 2 families of their names: STS, word senses": choose(replace(plain, tasks=(*STS_TASKS, "WiC"))),
+        "go together over layers are drawn anew as one, 2 in all": choose(
+            table(np.repeat(rng.normal(50, 3, (2, 9)), 4, axis=0) + rng.normal(size=(8, 9)))
+        ),
+        "of a family of its own": choose(replace(plain, families=tuple("abcdefgh"))),
+    }
+    for sentence, chosen in said.items():
+        assert sentence in report(chosen).text(200).replace("\n", " "), sentence
+    with pytest.raises(MetricError, match="all 8 tasks are of one family, x; expected two"):
+        choose(replace(plain, families=("x",) * 8))
+    path = tmp_path / "scores.csv"
+    path.write_text("model,task,layer,score,family\nmine,a,0,1,x\nmine,a,1,2,y\n")
+    with pytest.raises(DataError, match=r"task a has the families .*; expected one in all its rows"):
+        score_file_table(path, "mine")
 
 
 def test_answers_say_no_more_than_the_data_allow() -> None:
@@ -244,7 +294,10 @@ def test_released_scores_give_the_published_gain() -> None:
     chosen = choose(score_file_table(file, "pythia-410m", "pythia-410m@step1"))
     assert chosen.best == Candidate(17)
     assert round(chosen.gains["last"].held_out, 2) == 5.06  # as the claims on that paper have it
-    assert chosen.gains["last"].verdict == "better"
+    assert sorted(Counter(chosen.families).values()) == [3, 4, 6, 9, 10]  # by MTEB's types
+    assert chosen.gains["last"].verdict == "no difference that this data can show"
+    one_by_one = choose(chosen.table, families="none")
+    assert one_by_one.gains["last"].verdict == "better"
     small = choose(score_file_table(file, "pythia-70m"))
     assert answer(small).startswith("no difference that this data can show: layer 0")
 

@@ -16,6 +16,9 @@ from ctxexp_papers.claims.report import words as words_of
 from ctxexp_papers.claims.trials import try_paper
 from ctxexp_papers.claims.verdict import Trial
 
+from benchmarks.claims.worlds import share
+from tests.seeds import daily_seed
+
 FOLDER = Path(__file__).parents[3] / ".." / "shared" / "data" / "released"
 
 
@@ -50,31 +53,27 @@ def test_curves_of_ethayarajh_2019() -> None:
 
 
 def test_middle_layers_of_skean_2025() -> None:
-    """Those of the first trials by hand: the layer chosen on the other 31 tasks."""
+    """The layer is chosen on the tasks of other families, and five families are what intervals draw anew."""
     made = trial("skean_2025")
     last, ends = (effects(made, claim, "English test sets") for claim in ("middle-above-last", "middle-above-ends"))
-    expected = {"pythia-410m": (5.06, 3.8, 6.4), "pythia-160m": (2.54, -0.2, 5.2), "pythia-70m": (-2.69, -5.4, -0.2),
-                "pythia-14m": (-1.34, -2.5, -0.4)}  # fmt: skip
+    expected = {"pythia-410m": (5.06, 2.0, 8.3), "pythia-160m": (3.53, 0.6, 6.5), "pythia-14m": (4.95, -1.7, 11.8),
+                "llm2vec-8b": (1.6, -0.4, 3.7)}  # fmt: skip
     for model, numbers in expected.items():
-        assert ends[model][1:] == pytest.approx(numbers, abs=0.13), model
-    assert last["pythia-410m"][1:] == pytest.approx((5.06, 3.8, 6.4), abs=0.1)
-    assert {model: passed for model, (passed, *_) in ends.items()} == {
-        "pythia-14m": False, "pythia-70m": None, "pythia-160m": None, "pythia-410m": True, "mamba-370m": True,
-    }  # fmt: skip
-    every = effects(made, "middle-above-ends", "all language subsets")
-    assert {model for model, (passed, *_) in every.items() if passed is None} == {
-        "pythia-14m", "pythia-70m", "pythia-160m",
-    }  # fmt: skip
+        assert last[model][1:] == pytest.approx(numbers, abs=0.1), model
+    assert [model for model, (passed, *_) in last.items() if passed] == ["pythia-410m", "mamba-370m"]
+    assert [model for model, (passed, *_) in ends.items() if passed] == ["mamba-370m"]
     learned = effects(made, "gain-is-learned", "English test sets")["pythia-410m"]
-    assert learned[0] is False
-    assert learned[1] == pytest.approx(5.06 - 8.79, abs=0.01)
-    assert words(made) == {
-        "middle-above-last": "holds",
-        "middle-above-ends": "open: fails under English test sets",
-        "nearly-every-task": "open",
-        "best-at-mid-depth": "open",
-        "gain-is-learned": "fails",
-    }
+    assert learned[:2] == (None, pytest.approx(5.06 - 8.79, abs=0.01))
+    assert set(words(made).values()) == {"open"}
+
+
+def test_families_widen_what_tasks_one_by_one_would_show() -> None:
+    """Worlds without a gain, whose tasks are alike by families, drawn anew each day: one by one they get a verdict in
+    some 40%, by families in 5% at the most; beyond the bound in fewer than 1 of 1,000 days."""
+    (paper,) = papers(["skean_2025"])
+    (claim,) = (one for one in paper.claims if one.id == "middle-above-ends")
+    found = share(claim, "null", 20, seed=daily_seed())
+    assert found["holds"] + found["fails"] <= 0.25
 
 
 def test_the_interval_of_a_mean_of_bounded_values_is_wilsons() -> None:

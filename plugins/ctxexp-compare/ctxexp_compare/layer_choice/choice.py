@@ -18,7 +18,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp.maths import Resamples
+from ctxexp_compare.layer_choice.families import (
+    DesignEffect,
+    design_effect,
+    families_by_correlation,
+    families_by_name,
+)
 
 LEVEL, BETA = 0.05, 0.005
 DRAWS = 4000  # of the normal distribution behind simultaneous quantiles
@@ -177,9 +182,11 @@ def _mass(a: float, b: float) -> float:
 
 
 MIN_TASKS = 8  # behind an interval over tasks
+MIN_FAMILIES = 3  # from which on intervals over tasks are taken where items are known too
 MEAN: Literal["mean"] = "mean"
 NONE = "none"
 Over = Literal["tasks", "items"]
+Families = Literal["given", "name", "correlation", "none"]  # how they are known
 
 
 Place = int | Literal["mean"]  # a layer's number, or the mean of the layers
@@ -204,7 +211,7 @@ class ScoreTable:
     """Scores in points by task and candidate.
 
     `scores` is (tasks, candidates). `covariance` (tasks, candidates, candidates) is that of each task's scores over
-    resamples of its items; None: single items aren't known.
+    resamples of its items; None: single items aren't known. `families` are those of the tasks, empty: not given.
     """
 
     model: str
@@ -213,6 +220,7 @@ class ScoreTable:
     scores: np.ndarray
     covariance: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
 
     def columns(self, *, twin: bool) -> list[int]:
         """Numbers of the candidates that may be chosen: single layers of the model, or of its twin."""
@@ -250,15 +258,26 @@ class LayerChoice:
     gains: Mapping[str, RivalGain]
     regret: float
     may_be_best: tuple[Candidate, ...]
-    chosen_without: Mapping[str, Candidate] = field(default_factory=dict)  # by task: the choice on the others
+    chosen_without: Mapping[str, Candidate] = field(default_factory=dict)  # by task: the choice on other families'
+    families: tuple[str, ...] = ()  # of the tasks; empty: they are taken as independent
+    families_by: Families = "none"
 
 
-def choose(table: ScoreTable, *, over: Over | Literal["auto"] = "auto", seed: int = 0) -> LayerChoice:
+def choose(
+    table: ScoreTable,
+    *,
+    over: Over | Literal["auto"] = "auto",
+    families: Literal["auto", "correlation", "none"] = "auto",
+    seed: int = 0,
+) -> LayerChoice:
     """The best layer and transform of a table, with intervals that know of the choice.
 
     Args:
         table: Scores of at least one task.
-        over: What intervals draw anew; auto: tasks where there are MIN_TASKS or more, else items.
+        over: What intervals draw anew; auto: tasks where there are MIN_TASKS or more, in MIN_FAMILIES where items are
+            known, else items.
+        families: Which tasks are one family, the unit of intervals over tasks: auto for those that the table has, else
+            those of known names, else by correlation over layers; none takes tasks as independent.
         seed: Of the draws behind simultaneous quantiles.
 
     Returns:
@@ -266,7 +285,8 @@ def choose(table: ScoreTable, *, over: Over | Literal["auto"] = "auto", seed: in
         has.
 
     Raises:
-        MetricError: A score isn't finite, or there are too few tasks for an interval over them and no items.
+        MetricError: A score isn't finite, or there are too few tasks, or a single family, for an interval over them
+            and no items.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -276,7 +296,10 @@ def choose(table: ScoreTable, *, over: Over | Literal["auto"] = "auto", seed: in
         >>> str(chosen.best), chosen.gains["last"].verdict
         ('layer 1', 'better')
     """
-    means, covariance, drawn = _estimates(table, over)
+    groups, known_by = known_families(table, families)
+    means, covariance, of_score, drawn = _estimates(table, over, groups)
+    if drawn == "items":
+        groups, known_by = (), "none"
     rng = np.random.default_rng(seed)
     own = table.columns(twin=False)
     by_name = {name: numbers for name, numbers in _rivals(table).items() if numbers}
@@ -286,44 +309,76 @@ def choose(table: ScoreTable, *, over: Over | Literal["auto"] = "auto", seed: in
         rival = table.candidates[max(numbers, key=lambda i: means[i])]
         # the layers of an untrained network are nearly tied
         estimate = winner_gain(means, covariance, own, numbers, rng, rival_is_given=name == "twin")
-        gains[name] = RivalGain(rival, estimate, _held_out(table.scores, own, numbers))
+        gains[name] = RivalGain(rival, estimate, _held_out(table.scores, own, numbers, groups))
     regret, may_be_best = regret_bound(means, covariance, own, rng)
     return LayerChoice(
         table,
         drawn,
         table.candidates[best],
-        winner_gain(means, covariance, own, (), rng),
-        _held_out(table.scores, own, ()),
+        winner_gain(means, of_score, own, (), rng),
+        _held_out(table.scores, own, (), groups),
         gains,
         regret,
         tuple(table.candidates[i] for i in may_be_best),
-        {t: table.candidates[i] for t, i in zip(table.tasks, _without_each(table.scores, own), strict=False)},
+        {t: table.candidates[i] for t, i in zip(table.tasks, _without_each(table.scores, own, groups), strict=False)},
+        groups,
+        known_by,
     )
 
 
-def _estimates(table: ScoreTable, over: str) -> tuple[np.ndarray, np.ndarray, Over]:
-    """Mean scores (m,), their covariance (m, m), and what was drawn anew for it."""
-    n = len(table.tasks)
+def known_families(table: ScoreTable, families: str) -> tuple[tuple[str, ...], Families]:
+    """The families of a table's tasks, and how they are known; none where each task is one of its own."""
+    if families == "none":
+        return (), "none"
+    of_correlation = families_by_correlation(table.scores[:, table.columns(twin=False)])
+    by_source: dict[Families, tuple[str, ...]] = {
+        "given": table.families, "name": families_by_name(table.tasks), "correlation": of_correlation
+    }  # fmt: skip
+    for source, groups in by_source.items():
+        if groups and (families == "auto" or source == families):
+            return (groups, source) if len(set(groups)) < len(groups) else ((), source)
+    return (), "none"
+
+
+def _estimates(table: ScoreTable, over: str, groups: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, Over]:
+    """Mean scores (m,), their covariance (m, m) for differences and for a score, and what was drawn anew for it."""
+    n, n_families = len(table.tasks), len(set(groups)) or len(table.tasks)
     if not np.isfinite(table.scores).all():
         i, j = np.argwhere(~np.isfinite(table.scores))[0]
         raise MetricError(
             f"{table.model}: {table.tasks[i]} has no score at {table.candidates[j]}; leave the task out, or measure "
             "another pooling (a first piece's input layer is the same for all sentences)"
         )
-    if over == "tasks" or (over == "auto" and n >= MIN_TASKS):
-        if n < MIN_TASKS:
+    means, items = table.scores.mean(axis=0), table.covariance
+    if over == "tasks" and n < MIN_TASKS:
+        raise MetricError(
+            f"over=tasks: {n} tasks; expected {MIN_TASKS} or more to tell how tasks differ, or over=items"
+        )
+    if over == "tasks" or (over == "auto" and n >= MIN_TASKS and (items is None or n_families >= MIN_FAMILIES)):
+        if n_families < 2:
             raise MetricError(
-                f"over=tasks: {n} tasks; expected {MIN_TASKS} or more to tell how tasks differ, or over=items"
+                f"{table.model}: all {n} tasks are of one family, {groups[0]}; expected two families or more to tell "
+                "how tasks differ, over=items, or families=none"
             )
-        # Resamples.student() is for a variance over n instead of n - 1
-        wider = Resamples.student(n) ** 2 * (n - 1) / n
-        return table.scores.mean(axis=0), np.cov(table.scores.T) / n * wider, "tasks"
-    if table.covariance is None:
+        single = np.cov(table.scores.T) / n
+        own = table.scores[:, table.columns(twin=False)]
+        effects = design_effect(own, groups), design_effect(own, groups, of_level=True)
+        return means, single * _widening(effects[0]), single * _widening(effects[1]), "tasks"
+    if items is None:
         raise MetricError(
             f"{table.model}: {n} tasks by their scores alone; expected {MIN_TASKS} or more tasks, since a score "
             "doesn't say how sure it is"
         )
-    return table.scores.mean(axis=0), table.covariance.sum(axis=0) / n**2, "items"
+    covariance = items.sum(axis=0) / n**2
+    return means, covariance, covariance, "items"
+
+
+def _widening(effect: DesignEffect) -> float:
+    """What a covariance of independent tasks is multiplied by, for a normal quantile to stand for Student's."""
+    from scipy.special import ndtri, stdtrit
+
+    tail = 1 - LEVEL / 2
+    return effect.factor * float(stdtrit(effect.df, tail) / ndtri(tail)) ** 2
 
 
 def _rivals(table: ScoreTable) -> dict[str, list[int]]:
@@ -340,20 +395,23 @@ def _rivals(table: ScoreTable) -> dict[str, list[int]]:
     }
 
 
-def _without_each(scores: np.ndarray, among: Sequence[int]) -> np.ndarray:
-    """(tasks,) for each task the best of these columns on the mean of the other tasks; none for a single task."""
-    if len(scores) < 2:
+def _without_each(scores: np.ndarray, among: Sequence[int], groups: Sequence[str]) -> np.ndarray:
+    """(tasks,) for each task the best of these columns on the mean of the tasks of other families; none for one."""
+    _, number = np.unique(np.array(groups or range(len(scores))), return_inverse=True)
+    if number.max(initial=0) == 0:
         return np.empty(0, np.int64)
-    others = (scores.sum(axis=0) - scores)[:, list(among)]
+    sums = np.zeros((number.max() + 1, scores.shape[1]))
+    np.add.at(sums, number, scores)
+    others = (scores.sum(axis=0) - sums[number])[:, list(among)]
     result: np.ndarray = np.array(among)[others.argmax(axis=1)]
     return result
 
 
-def _held_out(scores: np.ndarray, candidates: Sequence[int], rivals: Sequence[int]) -> float:
-    """The mean over tasks of what the candidate chosen on the other tasks has above the rival chosen likewise; NaN for
-    a single task."""
-    if len(scores) < 2:
+def _held_out(scores: np.ndarray, candidates: Sequence[int], rivals: Sequence[int], groups: Sequence[str]) -> float:
+    """The mean over tasks of what the candidate chosen on other families' tasks has above the rival chosen likewise;
+    NaN for a single task."""
+    chosen, every = _without_each(scores, candidates, groups), np.arange(len(scores))
+    if not len(chosen):
         return float("nan")
-    every = np.arange(len(scores))
-    value = scores[every, _without_each(scores, candidates)]
-    return float(np.mean(value - scores[every, _without_each(scores, rivals)] if len(rivals) else value))
+    value = scores[every, chosen]
+    return float(np.mean(value - scores[every, _without_each(scores, rivals, groups)] if len(rivals) else value))

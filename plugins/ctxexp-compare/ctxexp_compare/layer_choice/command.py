@@ -23,6 +23,7 @@ def layer(
     tasks: str = "STS-B,SICK-R",
     transforms: str = NONE,
     over: Literal["auto", "tasks", "items"] = "auto",
+    families: Literal["auto", "correlation", "none"] = "auto",
     pooling: str = "",
     twin: str = "auto",
     scores: Path | None = None,
@@ -41,9 +42,10 @@ def layer(
     tasks: by comma: sts (its seven sets), STS12 to STS16, STS-B, SICK-R, WiC, SemCor
     transforms: by comma, such as none,whitening: chosen together with the layer
     over: what intervals draw anew: tasks (for a task like these; eight or more) or the items of these very tasks
+    families: of tasks, drawn anew as one; auto: scores='s column, else by name, else by correlation; none: each alone
     pooling: of sentences, as sentence.pooling=; empty: mean, else mean_words
     twin: auto: the same network with weights drawn anew; none; with scores=, its name in that file
-    scores: a CSV of scores by layer, in place of tasks: columns model, task, layer, score
+    scores: a CSV of scores by layer, in place of tasks: columns model, task, layer, score and, if you like, family
     data: the folder of the tasks' data, or one with a folder for each of sts, wic and semcor; null: downloaded
     options: further words for all runs
     bootstrap: resamples of each task's items
@@ -71,7 +73,7 @@ def layer(
             bootstrap=bootstrap,
             progress=Progress(),
         )
-    choice = choose(table, over=over, seed=seed)
+    choice = choose(table, over=over, families=families, seed=seed)
     files = [write_file(out / "layer.json", json.dumps(as_json(choice), indent=1, ensure_ascii=False) + "\n")]
     if scores is None:
         best = choice_encoder(choice, of_model, tasks=parse_tasks(tasks), data=data, pooling=pooling)

@@ -85,6 +85,8 @@ def as_json(choice: LayerChoice) -> dict[str, object]:
         "model": choice.table.model,
         "tasks": list(choice.table.tasks),
         "intervals_over": choice.over,
+        "families": list(choice.families),
+        "families_by": choice.families_by,
         "best": candidate(choice.best),
         "score": numbers(choice.score, choice.held_out),
         "gains": {
@@ -110,10 +112,27 @@ def number(value: float, sign: str = "+") -> str:
 def _notes(choice: LayerChoice) -> list[str]:
     over = "other tasks like these" if choice.over == "tasks" else "other items of these very tasks, not of other tasks"
     notes = [f"intervals speak of {over}; they know that the layer was chosen by the same scores"]
+    if choice.over == "tasks":
+        notes.append(_families(choice))
     if len(choice.table.tasks) > 1:
-        notes.append("held out: on each task by the layers that are best on the other tasks")
+        others = "tasks of other families" if choice.families else "the other tasks"
+        notes.append(f"held out: on each task by the layers that are best on {others}")
     if len(choice.may_be_best) > 1:
         notes.append(f"may be the best as well: {', '.join(str(c) for c in choice.may_be_best if c != choice.best)}")
     if any(c.transform != "none" for c in choice.table.candidates):
         notes.append("transforms are fitted on the text of each task itself")
     return [*notes, *choice.table.notes]
+
+
+def _families(choice: LayerChoice) -> str:
+    """What is drawn anew as one, and how that is known."""
+    if choice.families_by == "none":
+        return "no family of tasks is known: tasks are taken as independent, and are not if some of them are alike"
+    n, names = len(set(choice.families)), ", ".join(dict.fromkeys(choice.families))
+    if not n:
+        return "tasks are drawn anew one by one: each is of a family of its own"
+    if choice.families_by == "correlation":
+        return (
+            f"no family of tasks is known: those whose scores go together over layers are drawn anew as one, {n} in all"
+        )
+    return f"tasks are drawn anew by {n} families{' of their names' * (choice.families_by == 'name')}: {names}"

@@ -20,7 +20,8 @@ def score_file_table(path: Path, model: str, twin: str = "") -> ScoreTable:
     """The table of a model's scores in a file of scores by layer.
 
     Args:
-        path: A CSV (also compressed) with columns model, task, layer, score; or the table made of Skean et al.'s (2025)
+        path: A CSV (also compressed) with columns model, task, layer, score and, where families of tasks are known,
+            family; or the table made of Skean et al.'s (2025)
             released MTEB results: family, size, revision, layer, task, split, subset, main_score, of which the test
             split in English counts and a model is called `family-size`, or `family-size@revision`.
         model: The model's name in the table.
@@ -47,7 +48,19 @@ def score_file_table(path: Path, model: str, twin: str = "") -> ScoreTable:
     scores = pd.concat([table.loc[shared] for table in tables], axis=1).to_numpy() * factor
     left_out = sorted(set(rows.loc[rows["model"] == model, "layer"].astype(int)) - {int(i) for i in own.columns})
     notes = [f"layers without scores of all tasks are left out: {', '.join(map(str, left_out))}"] if left_out else []
-    return ScoreTable(model, tuple(map(str, shared)), tuple(candidates), scores, None, tuple(notes))
+    families = _families(rows[rows["model"] == model], shared, path)
+    return ScoreTable(model, tuple(map(str, shared)), tuple(candidates), scores, None, tuple(notes), families)
+
+
+def _families(rows: pd.DataFrame, tasks: list[str], path: Path) -> tuple[str, ...]:
+    """The family of each task, by a column `family` of the file; empty without one."""
+    if "family" not in rows.columns:
+        return ()
+    by_task = rows.groupby("task")["family"].unique()
+    for task in tasks:
+        if len(by_task[task]) != 1 or not str(by_task[task][0]).strip() or by_task[task][0] != by_task[task][0]:
+            raise DataError(f"{path}: task {task} has the families {list(by_task[task])}; expected one in all its rows")
+    return tuple(str(by_task[task][0]) for task in tasks)
 
 
 def _by_layer(rows: pd.DataFrame, model: str, path: Path) -> pd.DataFrame:
@@ -79,7 +92,7 @@ def _rows(path: Path) -> pd.DataFrame:
         revision = rows["revision"].fillna("main")
         rows["model"] = (rows["family"] + "-" + rows["size"]).str.lower()
         rows["model"] = rows["model"].where(revision == "main", rows["model"] + "@" + revision)
-        rows = rows.rename(columns={"main_score": "score"})
+        rows = rows.drop(columns="family").rename(columns={"main_score": "score"})
     if missing := [name for name in COLUMNS if name not in rows.columns]:
         raise DataError(
             f"{path}: no column {', '.join(missing)}; expected {', '.join(COLUMNS)}, or {', '.join(RELEASED)}"

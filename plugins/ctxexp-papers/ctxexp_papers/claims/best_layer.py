@@ -6,7 +6,8 @@ beside it but can't decide alone: the choices of all tasks are nearly one choice
 lies beyond 0 in 10% to 30%. What decides is an interval of the true best middle layer's gain over the true best end:
 low, the largest lower bound of any middle layer, by a bound that covers all layers and ends at once (the bootstrap of
 the largest t); high, the largest upper bound of any, each by itself, since all of them must lie below for the claim to
-fail (an intersection-union test; Berger 1982).
+fail (an intersection-union test; Berger 1982). Where tasks are in families, a whole family is held out, and intervals
+are wider by the design effect that all comparisons of layers show together, and by Student's t of so few families.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from ctxexp_compare.layer_choice.families import design_effect
+from scipy.special import stdtrit
 
 RESAMPLES = 5000
 MIN_TASKS = 8
@@ -31,6 +34,7 @@ class Gain:
     most: float
     layers: tuple[int, ...]  # chosen for one task or more, the most often chosen first
     by_task: np.ndarray
+    wider: float = 1.0  # than of independent tasks these intervals are, for families
 
     @property
     def passed(self) -> bool | None:
@@ -49,17 +53,19 @@ def best_layer_gain(
     ways: int = 1,
     looks: int = 1,
     resamples: int = RESAMPLES,
+    families: Sequence[str] = (),
 ) -> Gain:
     """The gain of the best candidate layer over the best rival.
 
     Args:
-        scores: (tasks, layers), all finite; tasks are independent.
+        scores: (tasks, layers), all finite; tasks are independent but for their families.
         rivals: Layers to beat, from 0; the best of them counts.
         candidates: Layers to choose from; None: all between the first and the last.
         rng: Draws the resamples of tasks.
         ways: In how many ways a claim can fail, such as one a model: `most` is as large as that needs (Bonferroni).
         looks: In how many it can hold: `least` is as small as that needs.
         resamples: How many.
+        families: Of each task its family's name; empty: each is one of its own.
 
     Returns:
         The gain in the units of the scores.
@@ -74,19 +80,32 @@ def best_layer_gain(
         raise ValueError(
             f"expected finite scores of {MIN_TASKS} tasks and three layers at the least, got {scores.shape}"
         )
-    others = (scores.sum(axis=0) - scores) / (n - 1)
+    _, number = np.unique(np.array(families or range(n)), return_inverse=True)
+    sums = np.zeros((number.max() + 1, layers))
+    np.add.at(sums, number, scores)
+    others = (scores.sum(axis=0) - sums[number]) / (n - np.bincount(number))[number, None]
     chosen = middle[others[:, middle].argmax(axis=1)]
     rival = ends[others[:, ends].argmax(axis=1)]
     by_task = scores[np.arange(n), chosen] - scores[np.arange(n), rival]
     weights = rng.multinomial(n, np.full(n, 1 / n), resamples) / n
-    low, high = np.quantile(weights @ by_task, [0.025, 0.975])
-    least, most = _simultaneous(scores[:, middle, None] - scores[:, None, ends], weights, ways, looks)
+    wider = family_widening(scores, families)
+    value = by_task.mean()
+    low, high = value + wider * (np.quantile(weights @ by_task, [0.025, 0.975]) - value)
+    least, most = _simultaneous(scores[:, middle, None] - scores[:, None, ends], weights, ways, looks, wider)
     values, counts = np.unique(chosen, return_counts=True)
     order = tuple(int(i) for i in values[np.argsort(-counts, kind="stable")])
-    return Gain(float(by_task.mean()), float(low), float(high), least, most, order, by_task)
+    return Gain(float(value), float(low), float(high), least, most, order, by_task, wider)
 
 
-def _simultaneous(differences: np.ndarray, weights: np.ndarray, ways: int, looks: int) -> tuple[float, float]:
+def family_widening(scores: np.ndarray, families: Sequence[str]) -> float:
+    """How many times as wide intervals over tasks are for their families; 1 where none are known."""
+    effect, tail = design_effect(scores, families), 0.975
+    return float(np.sqrt(effect.factor) * stdtrit(effect.df, tail) / stdtrit(len(scores) - 1, tail))
+
+
+def _simultaneous(
+    differences: np.ndarray, weights: np.ndarray, ways: int, looks: int, wider: float
+) -> tuple[float, float]:
     """The interval of max over candidates of min over rivals of the true difference, from those by task (tasks,
     candidates, rivals) and resamples' weights (resamples, tasks)."""
     n = len(differences)
@@ -96,6 +115,6 @@ def _simultaneous(differences: np.ndarray, weights: np.ndarray, ways: int, looks
     floor = np.finfo(np.float64).tiny
     t = (means - mean) / np.sqrt(np.maximum(spread / (n - 1), floor))
     t = np.where(spread > floor, t, 0.0)
-    least = mean - np.quantile(t.max(axis=(1, 2)), 1 - 0.025 / looks) * error
-    most = mean - np.quantile(t, 0.025 / (mean.shape[1] * ways), axis=0) * error
+    least = mean - np.quantile(t.max(axis=(1, 2)), 1 - 0.025 / looks) * error * wider
+    most = mean - np.quantile(t, 0.025 / (mean.shape[1] * ways), axis=0) * error * wider
     return float(least.min(axis=1).max()), float(most.min(axis=1).max())

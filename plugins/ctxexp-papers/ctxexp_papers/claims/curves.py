@@ -27,6 +27,7 @@ class Curve:
         by_sample: (samples, n) values whose mean the curve is: of disjoint samples of a text, or of tasks.
         replicates: (n, r) bootstrap replicates of a run; curves of the same resamples share `resampling`.
         n: Of how many samples, tasks or words it is.
+        families: Of each sample its family's name, where samples are tasks that go together; empty: independent ones.
     """
 
     value: np.ndarray
@@ -37,9 +38,12 @@ class Curve:
     replicates: np.ndarray | None = None
     resampling: object = None
     n: float = float("nan")
+    families: tuple[str, ...] = ()
 
     @classmethod
-    def of_samples(cls, values: np.ndarray, layers: Sequence[int] | None = None) -> Curve:
+    def of_samples(
+        cls, values: np.ndarray, layers: Sequence[int] | None = None, families: tuple[str, ...] = ()
+    ) -> Curve:
         """The mean of values (samples, n), its interval Student's t over samples.
 
         Example:
@@ -49,7 +53,7 @@ class Curve:
         """
         numbers = tuple(range(values.shape[1]) if layers is None else layers)
         low, high = _of_mean(values, 1)
-        return cls(values.mean(axis=0), low, high, numbers, values, n=float(len(values)))
+        return cls(values.mean(axis=0), low, high, numbers, values, n=float(len(values)), families=families)
 
     def ends(self, ways: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """The intervals' ends (n,) as wide as a look at so many needs, of which any may decide (Bonferroni)."""

@@ -208,11 +208,11 @@ def ends(member: Member, test: Test, ways: int) -> Check:
     "middle half"`: those of that depth, all others), which is held out sample by sample; `valley`: lies below both;
     `walks`: beyond what walks over layers do; `beyond`: by more than another measurement's; `below`: by less than
     that."""
-    values, numbers = _samples(member, test)
+    values, numbers, families = _samples(member, test)
     margin = test.get("below", 0.0)
     lowered = values * (-1 if test.get("valley") else 1)
     lowered[:, 1:-1] -= margin
-    gain = _gain(lowered, numbers, test, ways)
+    gain = _gain(lowered, numbers, families, test, ways)
     passed, effect = gain.passed, (gain.value + margin, gain.low + margin, gain.high + margin)
     n, at = len(values), ", ".join(str(numbers[i]) for i in gain.layers[:3])
     text = f"layer {at}; any middle layer: [{gain.least + margin:+.3f}, {gain.most + margin:+.3f}]"
@@ -220,8 +220,9 @@ def ends(member: Member, test: Test, ways: int) -> Check:
         passed = None if passed is None else not passed
     if "beyond" in test:
         other = _gain(*_samples(member, test | test["beyond"]), test, ways)
-        more = mean_of(gain.by_task - other.by_task)
-        own, rest = mean_of(gain.by_task), mean_of(other.by_task)
+        wider = max(gain.wider, other.wider)
+        more = mean_of(gain.by_task - other.by_task, wider=wider)
+        own, rest = mean_of(gain.by_task, wider=gain.wider), mean_of(other.by_task, wider=other.wider)
         fails = own.high <= 0 or (more.high <= 0 and rest.low > 0)  # no effect, or the control's is as large
         passed = False if fails else True if passed and own.low > 0 and more.low > 0 else None
         effect, text = (
@@ -234,26 +235,26 @@ def ends(member: Member, test: Test, ways: int) -> Check:
 
 def share(member: Member, test: Test, ways: int) -> Check:
     """The share of tasks in which the middle layer that is chosen on the other tasks exceeds the last."""
-    values, numbers = _samples(member, test)
-    by_task = _gain(values, numbers, test, 1).by_task
-    n, won = len(by_task), int((by_task > 0).sum())
-    low, high = wilson(won, n)
+    gain = _gain(*_samples(member, test), test, 1)
+    n, won = len(gain.by_task), int((gain.by_task > 0).sum())
+    own = won / gain.wider**2, n / gain.wider**2  # as many tasks as families leave
+    low, high = wilson(*own)
     bound = test.get("above", 0.5)
-    holds, fails = wilson(won, n, ways=test.get("looks", 1))[0] > bound, wilson(won, n, ways=ways)[1] < bound
+    holds, fails = wilson(*own, ways=test.get("looks", 1))[0] > bound, wilson(*own, ways=ways)[1] < bound
     passed = True if holds else False if fails else None
     return Check(member.model, "", passed, won / n, low, high, n=n, text=f"{won} of {n} tasks", brief=f"{won} of {n}")
 
 
-def _samples(member: Member, test: Test) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Values by sample or task and layer, and the numbers of the layers."""
+def _samples(member: Member, test: Test) -> tuple[np.ndarray, tuple[int, ...], tuple[str, ...]]:
+    """Values by sample or task and layer, the numbers of the layers, and the families of tasks."""
     curve = _curve(member, test)
     values = curve.by_sample
     if values is None or len(values) < MIN_TASKS or values.shape[1] < 3 or not np.isfinite(values).all():
         raise NotMeasuredError(f"{test['metric']}: fewer than {MIN_TASKS} samples or three layers, or undefined")
-    return values.copy(), curve.layers
+    return values.copy(), curve.layers, curve.families
 
 
-def _gain(values: np.ndarray, numbers: tuple[int, ...], test: Test, ways: int) -> Gain:
+def _gain(values: np.ndarray, numbers: tuple[int, ...], families: tuple[str, ...], test: Test, ways: int) -> Gain:
     n, stream = values.shape[1], 3
     if test.get("candidates") == "middle half":
         stream = 5
@@ -268,7 +269,13 @@ def _gain(values: np.ndarray, numbers: tuple[int, ...], test: Test, ways: int) -
     if "below" in test:  # whose failure a gain is
         ways, looks = looks, ways
     return best_layer_gain(
-        values, rivals=rivals.tolist(), candidates=candidates.tolist(), rng=rng, ways=ways, looks=looks
+        values,
+        rivals=rivals.tolist(),
+        candidates=candidates.tolist(),
+        rng=rng,
+        ways=ways,
+        looks=looks,
+        families=families,
     )
 
 

@@ -6,8 +6,8 @@ each, and 1,000 pairs of these words with replacement: the baseline is the pairs
 and 1, so that values of mean m have a variance of 1 - m^2 at the most (Bhatia & Davis 2000), and the released figures
 an error that is known without the model. Self-similarity is by word: its interval is over words.
 
-*Skean et al. 2025*: scores of 32 MTEB tasks by layer. For Pythia their wrapper sets the model's number of layers to the
-one evaluated, so that "layer k" is the model's final norm applied to layer k.
+*Skean et al. 2025*: scores of 32 MTEB tasks by layer, in five families, MTEB's types. For Pythia their wrapper sets the
+model's number of layers to the one evaluated, so that "layer k" is the model's final norm applied to layer k.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from ctxexp_compare.layer_choice.families import families_by_name
 
 from ctxexp.command import registry
 from ctxexp.errors import DataError
@@ -63,7 +64,9 @@ def mteb_by_layer(inputs: Inputs, paper: str, tests: Sequence[Test]) -> list[Sou
                 continue
             table = scores(rows, *which, tuple(test["subsets"]))
             if len(table) == TASKS and table.shape[1] > 2:
-                curves[key_of(test)] = Curve.of_samples(table.to_numpy() * 100.0, [int(n) for n in table.columns])
+                families = families_by_name([str(task) for task in table.index])
+                layers = [int(n) for n in table.columns]
+                curves[key_of(test)] = Curve.of_samples(table.to_numpy() * 100.0, layers, families)
         members.append(Member(model, curves))
     command = f"python -m ctxexp claims paper={paper} released=<folder>"
     return [Source("protocol", "the authors' released MTEB results by layer", members, command=command)]

@@ -31,8 +31,9 @@ class PartialRank(NamedTuple):
     difference: Interval  # one less other
 
 
-def mean_of(values: np.ndarray, *, ways: int = 1) -> Interval:
-    """The mean of the values (n,) that are defined, its interval Student's t over units, as wide as so many looks need.
+def mean_of(values: np.ndarray, *, ways: int = 1, wider: float = 1.0) -> Interval:
+    """The mean of the values (n,) that are defined, its interval Student's t over units, as wide as so many looks need,
+    and so many times wider for families of units.
 
     Raises:
         ValueError: With fewer than MIN_UNITS of them.
@@ -41,12 +42,12 @@ def mean_of(values: np.ndarray, *, ways: int = 1) -> Interval:
     n = len(values)
     if n < MIN_UNITS:
         raise ValueError(f"expected {MIN_UNITS} units at the least, got {n}")
-    half = float(stdtrit(n - 1, 1 - 0.025 / ways) * values.std(ddof=1) / np.sqrt(n))
+    half = float(stdtrit(n - 1, 1 - 0.025 / ways) * values.std(ddof=1) / np.sqrt(n)) * wider
     value = float(values.mean())
     return Interval(value, value - half, value + half, n)
 
 
-def wilson(count: float, n: int, *, ways: int = 1) -> tuple[float, float]:
+def wilson(count: float, n: float, *, ways: int = 1) -> tuple[float, float]:
     """Wilson's 95% interval of a share, `count` of `n`; of the most extreme of so many (`ways`), by Bonferroni."""
     z = Z * widening(ways)
     p, middle = count / n, 1 + z**2 / n
