@@ -4,11 +4,11 @@ Its secrets are refused in clear, and unresolved where the config is written.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_type_hints
 
@@ -348,16 +348,14 @@ def component_of(kind: str, place: str, node: Mapping[str, object], registry: Re
         remember(part.arguments, offer.secrets)
     signature = part.signature()
     expected = signature or {}
-    for key, value in part.arguments.items() if signature is not None else ():
+    required = dict.fromkeys((key for key, (_, default) in expected.items() if default is Parameter.empty), MISSING)
+    for key, value in {**required, **part.arguments}.items() if signature is not None else ():
         if key not in expected:
             raise ConfigError(f"{kind} {part.name!r} has no argument {key!r}{near(key, expected)}")
         if value == MISSING:
             needed = type_text(expected[key][0]).removesuffix(" | null")
             raise ConfigError(f"{kind} {part.name!r} needs {place}.{key}=<{needed}>")
         convert_value(f"{place}.{key}", value, Seed if key == "seed" and expected[key][0] is int else expected[key][0])
-    for key, (expected_type, default) in expected.items():
-        if default is inspect.Parameter.empty and key not in node:
-            raise ConfigError(f"{kind} {part.name!r} needs {place}.{key}=<{type_text(expected_type)}>")
     return part
 
 

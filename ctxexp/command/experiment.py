@@ -63,8 +63,6 @@ def _parse_flags(argv: list[str]) -> Namespace:
     exclusive = {"--run": flags.run, "--multirun": flags.multirun, "--cfg": flags.cfg, "--info": flags.info}
     if len(modes := [flag for flag, value in exclusive.items() if value]) > 1:
         raise ConfigError(f"{' and '.join(modes)}: expected one of them")
-    if flags.config_name or flags.config_path:
-        raise ConfigError("--config-name, --config-path: ctxexp's config is its own; a plugin's ctxexp_conf adds to it")
     return flags
 
 

@@ -35,6 +35,7 @@ from ctxexp.plugins.registry import (
     install_hint,
     load_plugin_files,
     option_names,
+    plugin_files,
     registry,
 )
 
@@ -149,15 +150,10 @@ def take_plugins(overrides: Sequence[str]) -> list[str]:
         if not text.lstrip("+").startswith("plugins="):
             args.append(text)
             continue
-        value = (override := _parsed(text)).value()
-        value = [v.text if isinstance(v, QuotedString) else v for v in (value if isinstance(value, list) else [value])]
-        if override.is_sweep_override() or not all(isinstance(v, str) for v in value):
-            raise ConfigError(
-                f"{text}: expected a list of files, as in plugins=[./my_plugin.py]; plugins are for the whole command"
-            )
-        files = [str(user_path(v).absolute()) for v in value]
-        load_plugin_files(files)
-        args.append(f"plugins=[{','.join(map(quote, files))}]")
+        value = _parsed(text).value()
+        files = value if isinstance(value, list) else [value]
+        load_plugin_files([file.text if isinstance(file, QuotedString) else file for file in files])
+        args.append(f"plugins=[{','.join(quote(str(file)) for file in plugin_files())}]")
     return args
 
 
@@ -326,12 +322,9 @@ def first_job(parsed: Iterable[Override]) -> list[str]:
             job.append(text)
         elif o.is_discrete_sweep():
             try:
-                first = next(o.sweep_string_iterator(), None)
-            except Exception as error:  # a step of 0, a bound that is no number
-                raise ConfigError(f"{line(text, 80)}: it can't be read ({error_text(error)})") from None
-            if first is None:
-                raise ConfigError(f"{line(text, 80)}: expected values, got none")
-            job.append(f"{o.get_key_element()}={first}")
+                job.append(f"{o.get_key_element()}={next(o.sweep_string_iterator())}")
+            except Exception as error:  # none, a step of 0, a bound that is no number
+                raise ConfigError(f"{line(text, 80)}: it gives no values ({error_text(error)})") from None
     return job
 
 
