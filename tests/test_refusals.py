@@ -95,8 +95,8 @@ COMMAND = [
     # Words that are no override, flags and verbs.
     ("gtp2", "'gtp2' is no override, which is key=value; did you mean model=gpt2?"),
     ("whatever", "'whatever' is no override, which is key=value; ctxexp --help lists what there is"),
-    ("--resolve", "--resolve goes with --cfg, as in: python -m ctxexp --cfg job --resolve"),
-    ("--cfg job -m", "--multirun and --cfg: expected one of them"),
+    ("--resolve", "--cfg, which alone takes --resolve"),
+    ("--cfg job -m", "expected one of --run, --multirun, --info and --cfg"),
     ("--hlep", "unrecognized arguments: --hlep; ctxexp --help says what there is"),
     ("--config-name x", "Cannot find primary config 'x'"),
     ("--help metrc", "no group, key or verb 'metrc'; did you mean 'metric'?"),

@@ -9,7 +9,7 @@ import re
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 import hydra
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 
 def _parse_flags(argv: list[str]) -> Namespace:
-    """The flags and overrides in the words, by Hydra's parser. Raises ConfigError for flags that it doesn't know or
-    that can't be combined."""
+    """What the words are by Hydra's parser: flags, `overrides`, and `words`, all but these, since Hydra takes no flag
+    between two overrides. Raises ConfigError for flags that it doesn't know or that can't be combined."""
 
     def refuse(message: str) -> NoReturn:
         names = [re.sub("^-+|=.*", "", word).replace("-", "_") for word in argv if word.startswith("-")]
@@ -58,20 +58,13 @@ def _parse_flags(argv: list[str]) -> Namespace:
     parser.add_argument(FLAG, action="store_true")
     parser.error = refuse
     flags: Namespace = parser.parse_intermixed_args(argv)  # a flag may stand among overrides
-    if flags.resolve and not flags.cfg:
-        raise ConfigError("--resolve goes with --cfg, as in: python -m ctxexp --cfg job --resolve")
-    exclusive = {"--run": flags.run, "--multirun": flags.multirun, "--cfg": flags.cfg, "--info": flags.info}
-    if len(modes := [flag for flag, value in exclusive.items() if value]) > 1:
-        raise ConfigError(f"{' and '.join(modes)}: expected one of them")
+    modes = [flags.run, flags.multirun, flags.cfg, flags.info]
+    if len([*filter(None, modes)]) > 1 or (flags.resolve and not flags.cfg):
+        raise ConfigError("expected one of --run, --multirun, --info and --cfg, which alone takes --resolve")
+    flags.words = [word for word in argv if word != FLAG]
+    for override in flags.overrides:
+        flags.words.remove(override)
     return flags
-
-
-def _flag_words(argv: Sequence[str], overrides: Sequence[str]) -> list[str]:
-    """The words that are flags or their values: Hydra's own parser takes no flag between two overrides."""
-    words = list(argv)
-    for override in overrides:
-        words.remove(override)
-    return words
 
 
 def run_experiment(argv: list[str]) -> int:
@@ -80,13 +73,12 @@ def run_experiment(argv: list[str]) -> int:
     flags = _parse_flags(argv)
     if flags.open:
         open_when_made()
-        argv = [word for word in argv if word != FLAG]  # Hydra doesn't know it
     add_config_folder(flags.config_dir)
     if flags.shell_completion:
         compose.prepare()
     else:
         overrides = compose.read_overrides(flags.overrides)
-        sys.argv[1:] = [*_flag_words(argv, flags.overrides), *overrides]  # Hydra reads them there
+        sys.argv[1:] = [*flags.words, *overrides]  # Hydra reads them there
         flags.overrides = overrides
         for broken in registry().broken:
             show(f"warning: {line(broken)}", sys.stderr)

@@ -119,12 +119,12 @@ def summary_of(group: str, name: str) -> str:
 def describe_option(group: str, name: str) -> str:
     """The help on an option: a sentence, and a line for each of its keys with its value and meaning; on a location, on
     the option that it is read as."""
-    if name not in option_names(group):
+    if name not in (names := option_names(group)):
         from ctxexp.command.overrides import locate  # Hydra's
 
-        if place := locate(group, name):
+        if place := locate(group, name, names):
             return f"{name} is read as {' '.join(place.overrides)}\n\n{describe_option(group, place.option)}"
-        raise UnknownName(group, name, option_names(group), install_hint(group, name))
+        raise UnknownName(group, name, names, install_hint(group, name))
     rows = [(f"{key.name}={key.value}", key.comment) for key in option_keys(group, name)]
     return "\n\n".join(filter(None, [f"{group}={name}   {summary_of(group, name)}", columns(rows)]))
 

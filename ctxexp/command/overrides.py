@@ -165,7 +165,7 @@ def expand_locations(texts: Iterable[str]) -> tuple[list[str], list[Location]]:
     for text in map(as_override, texts):
         group = text.partition("=")[0]
         names = _values(text) if group in ARGUMENTS else []
-        places = {name: place for name in names if (place := locate(group, name))}
+        places = {name: place for name in names if (place := locate(group, name, option_names(group)))}
         locations += places.values()
         chosen = ",".join(as_value(_store(places[name]) if name in places else name) for name in names)
         overrides.append(f"{group}={chosen}" if places else text)
@@ -193,7 +193,7 @@ def group_of(word: str) -> str:
 
 
 def _group_of(word: str) -> str:
-    if word in option_names("model"):
+    if word in (models := option_names("model")):
         return "model"
     try:
         path = user_path(word)
@@ -206,16 +206,16 @@ def _group_of(word: str) -> str:
         return ""
     if path.suffix != ".gguf" and (is_file or is_text_file(path)):
         return "dataset"
-    return "model" if locate("model", word) else ""
+    return "model" if locate("model", word, models) else ""
 
 
-def locate(group: str, text: str) -> Location | None:
-    """The location that the text is, where a name of the group is expected; None: it is a name, or no location.
+def locate(group: str, text: str, names: Sequence[str]) -> Location | None:
+    """The location that the text is, where one of the group's names is expected; None: it is one, or no location.
 
     Folders and files that exist are locations, as are texts written like a path and, of the hub, `owner/name` and a
     name with a dash that isn't nearly one of the group's.
     """
-    if group not in ARGUMENTS or text in (names := option_names(group)) or not text:
+    if group not in ARGUMENTS or text in names or not text:
         return None
     if page := re.fullmatch(PAGES[group], text, re.ASCII):
         return Location(group, "huggingface", page[1]) if "huggingface" in names else None
@@ -341,7 +341,7 @@ def _check_choice(o: Override) -> None:
             name = name.text if isinstance(name, QuotedString) else name
             if not isinstance(name, str) and (name is not None or group != "experiment"):
                 raise ConfigError(f"{group}={as_value(name)}: expected a name ({', '.join(names)})")
-            if name and name not in ("???", *names) and not locate(group, name):
+            if name and name not in ("???", *names) and not locate(group, name, names):
                 hint = install_hint(group, name) or _elsewhere(group, name, names)
                 raise UnknownName(group, name, names, hint)
 

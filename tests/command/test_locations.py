@@ -13,6 +13,7 @@ import pytest
 from ctxexp.command import job
 from ctxexp.command.overrides import as_override, expand_locations, locate
 from ctxexp.jobs import sweep
+from ctxexp.plugins.registry import option_names
 from tests.composed import config_of, run_command_line
 from tests.shipped import mini
 
@@ -63,7 +64,7 @@ def folder(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     ],
 )  # fmt: skip
 def test_what_is_a_location(group: str, text: str, option: str, folder: Path) -> None:
-    found = locate(group, text)
+    found = locate(group, text, option_names(group))
     assert (found.option if found else "") == option
 
 
