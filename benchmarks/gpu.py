@@ -2,7 +2,8 @@
 
 For a 12 x 768 and a 1B shape, of random weights: pieces a second beside the device's measured peak of matrix products,
 memory with all layers and with one, how much of the time the device works while the processor reads and writes
-(overlap), one pass over a text, and the whole default sweep. It runs on a processor too, `--tiny` within a minute.
+(overlap), one pass over a text, the whole default sweep, and what LayerCurves adds to a training's time. It runs on a
+processor too, `--tiny` within a minute.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from bench import batches, made_up, open_store, report
+from ctxexp_lab import LayerCurves
 from live_bytes import PeakBytes
 from transformers import PreTrainedTokenizerFast
 
@@ -160,6 +162,7 @@ def shape_report(name: str, shape: Shape, machine: Machine, corpus: Corpus, args
     rate = encoding_report(encoder, shape, machine, corpus, seconds, args)
     memory_report(model, learnt, machine, corpus, args)
     measuring_report(encoder, corpus, seconds, rate, args)
+    training_report(model, learnt, machine, corpus, args)
 
 
 def encoding_report(
@@ -232,6 +235,28 @@ def measuring_report(
         label = "one pass, nothing stored" if what == "one pass" else "the whole default sweep, encoding included"
         report(f"  {label}, sentences a second", f"{len(some.sentences) / took:,.1f}",
                f"{len(some.sentences):,} in {took:.0f} s")  # fmt: skip
+
+
+def training_report(
+    model: Any, learnt: PreTrainedTokenizerFast, machine: Machine, corpus: Corpus, args: argparse.Namespace
+) -> None:
+    """What LayerCurves adds to the time of a training, at every=500: steps of the model without a head,
+    which would only lengthen them."""
+    ids = torch.randint(5, len(learnt), (max(1, args.batch_tokens // 128), 128), device=machine.device)
+    optimiser = torch.optim.AdamW(model.train().parameters(), lr=1e-6)
+
+    def step() -> None:
+        model(input_ids=ids).last_hidden_state.float().square().mean().backward()
+        optimiser.step()
+        optimiser.zero_grad()
+
+    curves = LayerCurves(corpus, every=1, tokenizer=learnt)
+    step()
+    curves.step(model, 0)  # loads and composes what later ones have
+    took = min(machine.seconds(step) for _ in range(3))
+    each = min(machine.seconds(lambda n=n: curves.step(model, n)) for n in (1, 2))
+    report("  LayerCurves at every=500, share of the steps' time", f"{each / (500 * took):.2%}",
+           f"{each:.2f} s beside steps of {took:.3f} s of {ids.numel():,} pieces; at most 2%")  # fmt: skip
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -100,7 +100,11 @@ class LayerCurves:
             "min_contexts": min_contexts,
             "bootstrap": RESAMPLES if self.rule else 0,
             "seed": seed,
-            "options": {"figures.explorer": 0, "baseline.size": min(1000, len(set(self.corpus.sentences)))},
+            "options": {
+                "figures.explorer": 0,
+                "baseline.size": min(1000, len(set(self.corpus.sentences))),
+                "cache.limit_gb": None,  # else the size of the cache, which gets nothing, is looked up each time
+            },
         }
         self.results: dict[int, Results] = {}  # by step, without the tables of single words
         self.should_stop = False
