@@ -25,18 +25,17 @@ from ctxexp.files.code_version import skip_damaged
 from ctxexp.files.credentials import map_texts, with_references
 from ctxexp.files.process import job_folder, new_id
 from ctxexp.jobs import RESULT_NEUTRAL_KEYS, job, new_run, reuse, run_name
-from ctxexp.jobs.sweep import note_failure
+from ctxexp.jobs.sweep import note_failure, show_answer
 from ctxexp.measuring.study import Study
 from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.registry import LISTS, load_plugin_files, registry
 from ctxexp.progress import Progress, show, terminal_width
 from ctxexp.report.comparison import run_figures
 from ctxexp.report.page import REPORT, show_page, write_report
-from ctxexp.report.terminal import answer, curve_table, fitted_markdown, table_texts, write_tables
+from ctxexp.report.terminal import curve_table, write_tables
 from ctxexp.report.wording import text_start
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
-from ctxexp.sinks import Run
 
 
 def task(cfg: DictConfig) -> float | None:
@@ -101,7 +100,7 @@ def _run(cfg: DictConfig) -> float | None:
     if value is not None:
         show(f"objective {config.objective}: {value:.6g}")
     if is_alone:
-        _show_answer(run, results, running.link)
+        show_answer(folder, [(results.info.title, results)], running.link and f"run:    {running.link}")
     return value
 
 
@@ -112,16 +111,6 @@ def _load(built: Built) -> Study | CtxexpError:
         return built.study
     except CtxexpError as error:
         return error
-
-
-def _show_answer(run: Run, results: Results, link: str) -> None:
-    """Print what a run of no sweep found, and where it is shown."""
-    for table in table_texts(run.folder):
-        show(f"\n{fitted_markdown(table, terminal_width())}")
-    show(f"\n{answer([(results.info.title, results)], terminal_width())}")
-    if link:
-        show(f"run:    {link}")
-    show_page(run.folder)
 
 
 def _params(document: Mapping[str, object], cfg: DictConfig, config: Config) -> dict[str, object]:

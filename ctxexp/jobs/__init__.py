@@ -259,20 +259,15 @@ def finished_jobs(store: Path | str, *, sweep: str | None = None) -> Iterator[Fi
             yield FinishedJob(path.parent, state, results)
 
 
-def finished_results(store: Path | str, *, sweep: str | None = None) -> Iterator[tuple[FinishedJob, Results]]:
-    """Finished jobs with their results, the newest first; results that can't be read are left out, with a warning."""
+def finished_by_label(store: Path | str, *, sweep: str | None = None) -> dict[str, tuple[FinishedJob, Results]]:
+    """Finished jobs with their results by label, each label once, the newest first; results that can't be read are left
+    out, with a warning. Raises TrackingError where there is none."""
+    finished: list[tuple[FinishedJob, Results]] = []
     for job in finished_jobs(store, sweep=sweep):
         try:
-            results = Results.load(job.results)
+            finished.append((job, Results.load(job.results)))
         except TrackingError as error:
             show(f"warning: left out: {error}", sys.stderr)
-            continue
-        yield job, results
-
-
-def finished_by_label(store: Path | str, *, sweep: str | None = None) -> dict[str, tuple[FinishedJob, Results]]:
-    """The same by label, each label once. Raises TrackingError where there is none."""
-    finished = list(finished_results(store, sweep=sweep))
     if not finished:
         place = Path(store).expanduser() / "results"
         raise TrackingError(f"no finished run{f' of sweep {sweep}' if sweep else ''} in {place}")

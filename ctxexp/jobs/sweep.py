@@ -22,7 +22,7 @@ from ctxexp.report.comparison import write_summary
 from ctxexp.report.page import show_page
 from ctxexp.report.references import NO_CONTEXT, control_lines
 from ctxexp.report.terminal import answer, fitted_markdown, table_texts
-from ctxexp.report.wording import average_seeds
+from ctxexp.report.wording import LabelledResults, average_seeds
 from ctxexp.results import Results
 from ctxexp.results.frame import Objective
 from ctxexp.results.values import RESULTS_FILE
@@ -55,14 +55,20 @@ def note_failure(error: Exception) -> None:
     _command.printed.add(text)
 
 
+def show_answer(folder: Path, runs: Sequence[LabelledResults], link: str) -> None:
+    """Print what was found: the tables of the folder, the answer of the runs, the link, and the page's path."""
+    for table in table_texts(folder):
+        show(f"\n{fitted_markdown(table, terminal_width())}")
+    if runs:
+        show(f"\n{answer(runs, terminal_width())}")
+    if link:
+        show(link)
+    show_page(folder)
+
+
 def open_sweep(sweep: Sweep, sinks: Sinks, *, verbose: bool = False) -> None:
     """Remember the sweep that this process starts, and its sinks; `verbose`: its end prints more than the answer."""
     _command.sweep, _command.verbose = (sweep, sinks), verbose
-
-
-def current_sweep() -> tuple[Sweep, Sinks] | None:
-    """The sweep that this process has started, whether or not it is over, and its sinks; None if it started none."""
-    return _command.sweep
 
 
 def last_failure() -> str:
@@ -200,7 +206,7 @@ def _killed_worker(error: BaseException) -> str:
 
 def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | None = None) -> int:
     """Settle a sweep after Hydra has returned, and print how its jobs ended; returns the exit status."""
-    started = current_sweep() if multirun else None
+    started = _command.sweep if multirun else None
     if started is None:
         return 1 if _command.failure else 0
     sweep, sinks = started
@@ -218,11 +224,5 @@ def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | N
     averages = average_seeds(report.compared)
     if _command.verbose and (controls := control_lines(averages)):
         show("\n".join([f"{NO_CONTEXT}:", *controls]))
-    for table in table_texts(sweep.summary):
-        show(f"\n{fitted_markdown(table, terminal_width())}")
-    if averages:
-        show(f"\n{answer(averages, terminal_width())}")
-    if link := sinks.charts_link(sweep):
-        show(f"charts: {link}")
-    show_page(sweep.summary)
+    show_answer(sweep.summary, averages, (link := sinks.charts_link(sweep)) and f"charts: {link}")
     return 0 if report.status == "FINISHED" and not report.error else 1

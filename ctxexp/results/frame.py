@@ -86,7 +86,12 @@ class Results:
 
         `measure/task/statistic` or `measure.place/task/statistic`; `_ci_low`, `_ci_high` behind: ends of intervals.
         """
-        return named_curves(self.by_key)
+        curves = {}
+        for key, estimates in self.by_key.items():
+            curves[str(key)] = estimates.value
+            if np.isfinite(estimates.low).any():
+                curves |= {f"{key}_ci_low": estimates.low, f"{key}_ci_high": estimates.high}
+        return curves
 
     @property
     def n_layers(self) -> int:
@@ -189,7 +194,18 @@ class Results:
             >>> results.curve("self_similarity").tolist(), results.curve("self_similarity", "raw").tolist()
             ([0.75, 0.25], [0.9, 0.5])
         """
-        return curve_series(self, measure, statistic, task)
+        import pandas as pd
+
+        key = Key.of(measure, statistic, task)
+        if not statistic:
+            key = main_key(self, measure, task) or key
+        if key not in self.by_key:
+            curves = [each for each in self.by_key if each.place == LAYER]
+            names = {str(each) if statistic else each.curve_name for each in curves}
+            name = str(key) if statistic else key.curve_name
+            raise MetricError(f"no curve {name!r} in these results{near(name, names)}")
+        values = self.by_key[key].value
+        return pd.Series(values, index=pd.RangeIndex(len(values), name="layer"), name=str(key))
 
     def __getitem__(self, name: str | tuple[str, str]) -> pd.Series:
         """The main curve of a measure by layer, or one of its statistics: `results["self_similarity", "raw"]`."""
@@ -272,7 +288,13 @@ class Results:
             >>> Results.of(values).summary()["anisotropy"].tolist()
             [0.5, 0.25]
         """
-        return summary_table(self)
+        import pandas as pd
+
+        curves = {
+            Key(measure, "", task).curve_name: self.curve(measure, task=task) for measure, task in self.measure_tasks()
+        }
+        layers = list(self.info.model.layers or range(self.n_layers))
+        return pd.DataFrame(curves, index=pd.Index(layers, name="layer"))
 
     @property
     def main_keys(self) -> list[Key]:
@@ -477,44 +499,6 @@ def mix_mark(results: Results, measure: str) -> str:
 def may_be_main(key: Key) -> bool:
     """Whether a curve may stand for its measure: no count, no spread, no baseline, and nothing by a second baseline."""
     return not key.baseline and key.statistic not in NEVER_MAIN
-
-
-def curve_series(results: Results, measure: str, statistic: str, task: str) -> pd.Series:
-    """A curve by layer; statistic "": the one that stands for the measure. Raises MetricError, with the nearest name,
-    for one that wasn't measured."""
-    import pandas as pd
-
-    key = Key.of(measure, statistic, task)
-    if not statistic:
-        key = main_key(results, measure, task) or key
-    if key not in results.by_key:
-        curves = [each for each in results.by_key if each.place == LAYER]
-        names = {str(each) if statistic else each.curve_name for each in curves}
-        name = str(key) if statistic else key.curve_name
-        raise MetricError(f"no curve {name!r} in these results{near(name, names)}")
-    values = results.by_key[key].value
-    return pd.Series(values, index=pd.RangeIndex(len(values), name="layer"), name=str(key))
-
-
-def summary_table(results: Results) -> pd.DataFrame:
-    """The curve that stands for each measure and task, a column each; a row a layer that was measured."""
-    import pandas as pd
-
-    curves = {}
-    for measure, task in results.measure_tasks():
-        curves[Key(measure, "", task).curve_name] = curve_series(results, measure, "", task)
-    layers = list(results.info.model.layers or range(results.n_layers))
-    return pd.DataFrame(curves, index=pd.Index(layers, name="layer"))
-
-
-def named_curves(by_key: Mapping[Key, Estimates]) -> dict[str, np.ndarray]:
-    """The values under the names that sinks give them, and the ends of their intervals, see `Results.by_name`."""
-    curves = {}
-    for key, estimates in by_key.items():
-        curves[str(key)] = estimates.value
-        if np.isfinite(estimates.low).any():
-            curves |= {f"{key}_ci_low": estimates.low, f"{key}_ci_high": estimates.high}
-    return curves
 
 
 @dataclass(frozen=True)
