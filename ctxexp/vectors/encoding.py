@@ -51,6 +51,10 @@ class EncodingPlan(NamedTuple):
     stored_words: Sequence[np.ndarray | None]
     batches: Iterable[np.ndarray]
 
+    @property
+    def n_words(self) -> int:
+        return sum(map(len, self.sentences))
+
 
 def encode_into(
     writer: StoreWriter,
@@ -255,18 +259,6 @@ class EncodingWorkers:
         return self.make or partial(_same_encoder, encoder)
 
 
-@dataclass(frozen=True)
-class EncodingShard:
-    """Some consecutive batches; `work` has their sentences, and batches by numbers among these."""
-
-    number: int
-    words: int
-    work: EncodingPlan
-
-    def path(self, folder: Path) -> Path:
-        return folder / f"{self.number:06d}"
-
-
 def _key(path: Path) -> str:
     """A shard's identity: the folder's name has all that its vectors come from, its own is its number."""
     return f"{path.parent.name}/{path.name}"
@@ -281,11 +273,9 @@ class EncodingTask:
     label: str  # of its first sentence
 
     @classmethod
-    def write(cls, shard: EncodingShard, folder: Path) -> EncodingTask:
+    def write(cls, path: Path, work: EncodingPlan) -> EncodingTask:
         """Write the shard's sentences beside its place and return the task."""
-        work, path = shard.work, shard.path(folder)
-        label = f"{len(work.sentences)} sentences from {work.sentences[0].text[:60]!r}"
-        task = cls(path, shard.words, label)
+        task = cls(path, work.n_words, f"{len(work.sentences)} sentences from {work.sentences[0].text[:60]!r}")
         meta = {
             "key": _key(path),
             "sentences": [[one.text, one.words, one.spans] for one in work.sentences],
@@ -374,9 +364,10 @@ def worker_encoder(make: Callable[[], Encoder], name: str) -> Encoder:
     return encoder
 
 
-def make_shards(work: EncodingPlan, lengths: np.ndarray, shard_tokens: int) -> list[EncodingShard]:
-    """Split the work into shards of about `shard_tokens` tokens, whole batches each."""
-    shards: list[EncodingShard] = []
+def make_shards(work: EncodingPlan, lengths: np.ndarray, shard_tokens: int) -> list[EncodingPlan]:
+    """Split the work into shards of about `shard_tokens` tokens, whole batches each, by numbers of their own
+    sentences."""
+    shards: list[EncodingPlan] = []
     batches: list[np.ndarray] = []
     tokens = 0
     all_batches = list(work.batches)
@@ -386,11 +377,9 @@ def make_shards(work: EncodingPlan, lengths: np.ndarray, shard_tokens: int) -> l
         if tokens >= shard_tokens or i == len(all_batches) - 1:
             members = np.concatenate(batches).tolist()
             ends = np.cumsum([len(batch) for batch in batches])
-            own = tuple(np.split(np.arange(len(members)), ends[:-1]))
-            some = EncodingPlan(
-                tuple(work.sentences[k] for k in members), tuple(work.stored_words[k] for k in members), own
-            )
-            shards.append(EncodingShard(len(shards), sum(map(len, some.sentences)), some))
+            own = np.split(np.arange(len(members)), ends[:-1])
+            sentences, stored_words = zip(*((work.sentences[k], work.stored_words[k]) for k in members), strict=True)
+            shards.append(EncodingPlan(sentences, stored_words, own))
             batches, tokens = [], 0
     return shards
 
@@ -411,22 +400,21 @@ def encode_shards(
     for left in folder.glob("tmp-*"):  # of workers that were killed while they wrote
         shutil.rmtree(left, ignore_errors=True)
     shards = make_shards(work, lengths, workers.engine.shard_tokens)
-    paths = [shard.path(folder) for shard in shards]
-    is_there = [_intact_store(path, _key(path), np.empty(0, np.int64)) is not None for path in paths]
-    missing = [shard for shard, there in zip(shards, is_there, strict=True) if not there]
+    by_path = {folder / f"{number:06d}": shard for number, shard in enumerate(shards)}
+    nothing = np.empty(0, np.int64)
+    missing = {path: one for path, one in by_path.items() if _intact_store(path, _key(path), nothing) is None}
     if len(missing) < len(shards):
         log.info("%d of %d shards were encoded before: %s", len(shards) - len(missing), len(shards), folder)
-    advance(sum(shard.words for shard in shards) - sum(shard.words for shard in missing))
+    advance(sum(shard.n_words for shard in shards) - sum(shard.n_words for shard in missing.values()))
     encoding = ShardEncoder(workers.encoder_factory(encoder), encoder.name)
-    for task in workers.engine.map_unordered(encoding, (EncodingTask.write(shard, folder) for shard in missing)):
+    for task in workers.engine.map_unordered(encoding, (EncodingTask.write(*one) for one in missing.items())):
         task.file.unlink(missing_ok=True)
         advance(task.words)
-    for shard in shards:
-        n = len(shard.work.sentences)
-        store = Store(shard.path(folder), np.arange(n))
+    for path, shard in by_path.items():
+        store = Store(path, np.arange(len(shard.sentences)))
         writer.append_store(store)
         rows_of.extend(store)
-    return sum(len(shard.work.sentences) for shard in missing)
+    return sum(len(shard.sentences) for shard in missing.values())
 
 
 def _same_encoder(encoder: Encoder) -> Encoder:
