@@ -166,27 +166,20 @@ def _read(file: h5py.File, path: Path, shapes: Mapping[str, tuple[int, ...]]) ->
     """The datasets of these names and shapes, float32, which must be all that the network has."""
     import h5py
 
+    datasets: dict[str, h5py.Dataset] = {}
+    file.visititems(lambda name, item: datasets.update({name: item}) if isinstance(item, h5py.Dataset) else None)
+    for name in sorted(shapes.keys() | {name for name in datasets if name.startswith(("CNN", "RNN"))}):
+        got = f"has shape {d.shape} ({d.dtype})" if (d := datasets.get(name)) is not None else "isn't there"
+        if d is None or d.shape != shapes.get(name) or d.dtype.kind != "f":
+            asked = f"{shapes[name]} of floats" if name in shapes else "none"
+            raise ModelError(f"{path}: dataset {name!r} {got}, its options ask for {asked}; do the two files match?")
     arrays: dict[str, np.ndarray] = {}
-    for name, shape in shapes.items():
-        dataset = file.get(name)
-        if not isinstance(dataset, h5py.Dataset):
-            raise ModelError(f"{path} has no dataset {name!r}, which its options ask for; do the two files match?")
-        if dataset.shape != shape or dataset.dtype.kind != "f":
-            raise ModelError(
-                f"{path}: dataset {name!r} has shape {dataset.shape} ({dataset.dtype}), its options ask for {shape} of "
-                "floats; do the two files match?"
-            )
+    for name in shapes:
+        dataset = datasets[name]
         if dataset.nbytes > DENSEST * dataset.id.get_storage_size():  # what was never written would be read as noughts
             raise ModelError(f"{path} doesn't hold the {dataset.nbytes:,} bytes of {name!r}; copy or download it again")
         with np.errstate(over="ignore"):  # what overflows is infinite, and told
             arrays[name] = np.asarray(dataset[...], dtype=np.float32)
-    dataset_names: list[str] = []
-    file.visititems(lambda name, item: dataset_names.append(name) if isinstance(item, h5py.Dataset) else None)
-    if more := sorted(name for name in dataset_names if name.startswith(("CNN", "RNN")) and name not in shapes):
-        raise ModelError(
-            f"{path} has {len(more)} datasets more than its options ask for, which would be dropped "
-            f"({', '.join(more[:2])} ...); do the two files match?"
-        )
     return arrays
 
 
