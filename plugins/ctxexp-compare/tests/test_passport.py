@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 from ctxexp_compare.passport.command import passport, passport_of
 from ctxexp_compare.passport.files import read_vectors
-from ctxexp_compare.passport.match import Passport, describe, make_passport
+from ctxexp_compare.passport.match import describe, make_passport
 
 import ctxexp
+from benchmarks.passports import rerun
 from ctxexp.command import Built, configured, registry
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import DataError, ModelError
 from ctxexp.models import TokenStates
+from tests.seeds import daily_seed
+from tests.shipped import polysemy
 
 TEXTS = ["The bank of the river was unbelievably wet.", "A bank lent us money.", "We sat on the bank, quietly."]
 LAST = 4
@@ -134,6 +137,53 @@ PLANTED: dict[str, tuple[Plant, str]] = {  # the vectors, and a part of the sent
 }
 
 
+def some_rows(share: float, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[list[np.ndarray]], None]:
+    """Change a share of all sentences' rows, drawn, the same in each layer: `change` gets them (layers, rows, dim)."""
+
+    def plant(vectors: list[np.ndarray]) -> None:
+        places = [(i, j) for i, x in enumerate(vectors) for j in range(x.shape[1])]
+        rng = np.random.default_rng(daily_seed())
+        chosen = [places[k] for k in rng.choice(len(places), round(share * len(places)), replace=False)]
+        changed = change(np.stack([vectors[i][:, j] for i, j in chosen], axis=1))
+        for k, (i, j) in enumerate(chosen):
+            vectors[i][:, j] = changed[:, k]
+
+    return plant
+
+
+def permute_sentences(vectors: list[np.ndarray]) -> None:
+    """The sentences of a third of the text that have as many tokens as another change places with it."""
+    by_length: dict[int, list[int]] = {}
+    for i, x in enumerate(vectors):
+        by_length.setdefault(x.shape[1], []).append(i)
+    pairs = [(own[k], own[k + 1]) for own in by_length.values() for k in range(0, len(own) - 1, 2)]
+    for a, b in pairs[: len(vectors) // 6]:
+        vectors[a], vectors[b] = vectors[b], vectors[a]
+
+
+def zero_first(vectors: list[np.ndarray]) -> None:
+    for x in vectors:
+        x[:, 0] = 0
+
+
+def scale_all(vectors: list[np.ndarray]) -> None:
+    for x in vectors:
+        x *= 1.05
+
+
+IN_ROWS: dict[str, tuple[Callable[[list[np.ndarray]], None], str]] = {  # of an adversary, and a part of their name
+    "zero": (some_rows(0.4, np.zeros_like), " are zero"),
+    "other tokens": (some_rows(0.4, lambda rows: np.roll(rows, 1, axis=1)), " another token's"),
+    "permuted sentences": (permute_sentences, " are another sentence's"),
+    "first token": (zero_first, " are zero, each the first of its sentence"),
+    "noise in all": (some_rows(1, lambda rows: noise(rows, 0.08)), "but 0% of its rows alone"),
+    "noise in some": (some_rows(0.1, lambda rows: noise(rows, 0.08)), " off by more than rounding"),
+    "scale": (scale_all, "scaled by 1.05"),
+    "scale of some": (some_rows(0.2, lambda rows: 1.05 * rows), " off by more than rounding"),
+    "one row": (some_rows(1e-3, lambda rows: 1.02 * rows), " is off by more than rounding"),
+}
+
+
 def states_of(model: str, *options: str) -> list[TokenStates]:
     """The token states of the texts."""
     encoder = Built(configured(model, options=list(options))).encoder
@@ -156,7 +206,43 @@ def test_planted_faults_are_named(name: str, gpt2: list[TokenStates]) -> None:
     found = make_passport([plant(s) for s in gpt2], gpt2)
     assert (found.arrangement.rows == "words") == (name == "words")
     assert expected in describe(found)
-    assert _is_clean(found) == (name in ("as it is", "rounding of one percent"))
+    assert found.is_whole == (name in ("as it is", "rounding of one percent"))
+
+
+@pytest.fixture(scope="module")
+def long() -> tuple[list[ctxexp.Sentence], list[TokenStates]]:
+    """Forty sentences with BERT's token states."""
+    sentences = list(polysemy().sentences[:120:3])
+    encoder = Built(configured("bert")).encoder
+    return sentences, [encoder.token_states(sentence) for sentence in sentences]
+
+
+@pytest.mark.parametrize("name", IN_ROWS)
+def test_rows_that_an_adversary_changes_are_named(
+    name: str, long: tuple[list[ctxexp.Sentence], list[TokenStates]]
+) -> None:
+    """In every sentence, not in the first alone."""
+    plant, expected = IN_ROWS[name]
+    vectors = [s.layers.copy() for s in long[1]]
+    plant(vectors)
+    found = make_passport(vectors, long[1])
+    assert not found.is_whole
+    assert expected in describe(found)
+    assert [one.layer for one in found.layers] == [0, 1, 2, 3, 4]
+    worst = found.layers[LAST].worst_sentence
+    assert not np.array_equal(vectors[worst][LAST], long[1][worst].layers[LAST])
+
+
+def test_honest_reruns_raise_no_alarm(long: tuple[list[ctxexp.Sentence], list[TokenStates]]) -> None:
+    """transformers' own batches, padded, of drawn sizes and orders, whole and rounded where they are stored."""
+    import torch
+
+    sentences, states = long
+    rng = np.random.default_rng(daily_seed())
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        vectors = rerun("bert", [one.text for one in sentences], int(rng.integers(1, 33)), rng)
+        rounded = [torch.from_numpy(x).to(dtype).float().numpy() for x in vectors]
+        assert make_passport(rounded, states).is_whole, describe(make_passport(rounded, states))
 
 
 def test_nothing_is_named_where_there_is_nothing(gpt2: list[TokenStates]) -> None:
@@ -166,11 +252,6 @@ def test_nothing_is_named_where_there_is_nothing(gpt2: list[TokenStates]) -> Non
     untrained = [s.layers for s in states_of("gpt2", "weights=untrained")]
     for vectors in ([rng.normal(size=s.layers.shape) for s in gpt2], [s.layers[:, :, order] for s in gpt2], untrained):
         assert all(one.layer is None for one in make_passport(vectors, gpt2).layers)
-
-
-def _is_clean(found: Passport) -> bool:
-    in_order = [one.layer for one in found.layers] == [one.name for one in found.layers]
-    return in_order and all(one.is_plain for one in found.layers) and not (found.missing or found.arrangement.notes)
 
 
 def test_states_are_those_of_transformers(bert: list[TokenStates]) -> None:

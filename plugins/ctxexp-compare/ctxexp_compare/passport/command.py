@@ -22,31 +22,28 @@ def passport(
     model: str,
     *,
     text: str,
-    sentences: int = 20,
     out: Path | None = None,
 ) -> Document:
     """Say which hidden states of a checkpoint the vectors are that another engine wrote.
 
-    Layers that are one too high, missing, normed or not, scaled, or transposed are named. The exit status is 0 where
-    every layer is a hidden state as transformers gives it and none is missing, else 1.
+    Layers that are one too high, missing, normed or not, scaled, or transposed are named, and so are rows that are
+    zero, another token's or noisy. The exit status is 0 where every row of every layer is a hidden state's as
+    transformers gives it, but for rounding, and no layer is missing, else 1.
 
     file: .npz, .parquet, .safetensors (or a folder of them, as of vLLM), .json of llama.cpp, .onnx, or .xml of OpenVINO
     model: the same checkpoint, quoted with its words: "./mine dtype=bfloat16"
     text: the text that was encoded, in the same order: a file, a sentence a line, a folder or a data set
-    sentences: how many of its first sentences are compared, at most
     out: a JSON file for the passport
     example: ctxexp passport vectors.npz path/to/model text=sentences.txt
     """
     import pandas as pd
 
-    found, _ = passport_of(file, model, read_sentences(model, text), most=sentences)
+    found, _ = passport_of(file, model, read_sentences(model, text))
     said, files = describe(found), []
     if out is not None:
         files.append(write_file(out, json.dumps({"passport": said, **asdict(found)}, indent=1) + "\n"))
     layers = Table(f"Layers of {file}", pd.DataFrame(map(asdict, found.layers)))
-    in_place = all(one.is_plain and one.layer == one.name for one in found.layers)
-    is_whole = in_place and not found.missing and not found.arrangement.notes
-    return Document([said], {"layers": layers}, files=files, status=0 if is_whole else 1)
+    return Document([said], {"layers": layers}, files=files, status=0 if found.is_whole else 1)
 
 
 def read_sentences(model: str, text: str) -> list[str]:
@@ -57,16 +54,13 @@ def read_sentences(model: str, text: str) -> list[str]:
     return [sentence.text for sentence in Built(configured(model, text, kept)).corpus.sentences]
 
 
-def passport_of(
-    file: Path | str, model: str, texts: list[str], *, most: int | None = None, name: str = ""
-) -> tuple[Passport, Encoder | None]:
+def passport_of(file: Path | str, model: str, texts: list[str], *, name: str = "") -> tuple[Passport, Encoder | None]:
     """The passport of a file of vectors, and the vectors as a model that `ctxexp.measure` takes.
 
     Args:
         file: The vectors.
         model: The checkpoint, with its words.
         texts: The sentences, in the file's order.
-        most: How many of them are compared; None: all.
         name: What figures call the model; empty: the file's name.
 
     Returns:
@@ -84,8 +78,7 @@ def passport_of(
     vectors, names = read_vectors(Path(file), states)
     if len(vectors) != len(states):
         raise DataError(f"{file} has vectors of {len(vectors)} sentences, the text {len(states)} sentences (text=)")
-    few = slice(None, most)
-    found = make_passport(vectors[few], states[few], names)
+    found = make_passport(vectors, states, names)
     return found, _as_model(found, vectors, sentences, [s.words for s in states], name or Path(file).stem)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Literal, NamedTuple
 
@@ -13,9 +13,15 @@ from ctxexp.errors import DataError
 from ctxexp.models import TokenStates
 from ctxexp_compare.attention_sinks.found import number_ranges
 
-TOLERANCE = 0.1  # median relative error of a row: rounding to eight bits and below lies within
+TOLERANCE = 0.1  # median relative error of a row, up to which a layer is named
+ROUNDING = 0.03  # likewise, up to which it is rounding: a checkpoint computed in bfloat16 lies within
+STORED = 0.005  # error of a row that was rounded to bfloat16 where it was stored, at most
+UNEVEN = 10.0  # times the median: a row's rounding in bfloat16, at most
+SCALE = 0.005  # of the factor common to a layer's rows, which no rounding moves
 CLEARLY = 0.5  # of the next best layer's error, at most
 EXACT = 1e-3  # an error below it needs no next best
+CHUNK = 500  # rows that are looked for among all others at once
+SEARCHED = 20  # sentences by which the arrangement is found; every row counts after
 AXES = ("layers", "tokens", "columns")
 Norm = Literal["", "before the final norm", "after the final norm"]
 
@@ -57,11 +63,17 @@ class LayerIdentity:
     error: float  # median relative error of a row
     next_layer: int  # the next best other layer
     next_error: float
+    scale: float = 1.0  # of all rows, where it isn't 1
+    within: float = 1.0  # share of rows that differ by rounding alone
+    worst_sentence: int = 0  # that of the row that differs most, from 0
+    worst_error: float = 0.0
+    faults: str = ""  # of the rows that differ by more, in words
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is that hidden state as transformers gives it."""
-        return self.layer is not None and not self.norm and not self.is_unit_length
+        """Whether every row is that hidden state's as transformers gives it, but for rounding."""
+        is_state = self.layer is not None and not self.norm and not self.is_unit_length
+        return is_state and self.scale == 1 and self.within == 1
 
 
 @dataclass(frozen=True)
@@ -77,6 +89,12 @@ class Passport:
         """The checkpoint's layers that the file lacks, whatever was normed in those that it has."""
         there = {one.layer for one in self.layers}
         return tuple(i for i in range(self.n_layers) if i not in there)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every hidden state is in its place, in every row as transformers gives it."""
+        in_place = all(one.is_plain and one.layer == one.name for one in self.layers)
+        return in_place and not self.missing and not self.arrangement.notes
 
 
 def make_passport(
@@ -98,46 +116,131 @@ def make_passport(
     if len(vectors) != len(states) or not len(states):
         raise DataError(f"vectors of {len(vectors)} sentences, but the text has {len(states)}; expected one array each")
     dim = states[0].layers.shape[2]
-    best: tuple[float, Arrangement, np.ndarray, np.ndarray] | None = None
+    best: tuple[float, Arrangement] | None = None
     for arrangement in _arrangements(vectors, states):
-        x = np.concatenate([arrange(v, arrangement) for v in vectors], axis=1)
-        keep = np.concatenate([_overlap(s, arrangement) for s in states])
-        errors = _errors(x[:, keep], _variants(states, arrangement))
-        score = float(np.median(errors.min(axis=1)))
+        score = float(np.median(_fit(vectors[:SEARCHED], states[:SEARCHED], arrangement).medians.min(axis=1)))
         if best is None or score < best[0] * 0.999:
-            best = score, arrangement, x[:, keep], errors
+            best = score, arrangement
     if best is None:
         tokens = [len(s.ids) for s in states]
         raise DataError(
             f"arrays of shape {vectors[0].shape}; expected axes of layers, tokens and columns in any order: "
             f"{tokens[0]} tokens (or {len(states[0].words)} words) in the first sentence, {dim} columns"
         )
-    _, arrangement, x, errors = best
-    keys = [key for key, _ in _variants(states, arrangement)]
-    numbers = range(len(x)) if names is None or len(names) != len(x) else names
-    found = [_identify(name, row, keys) for name, row in zip(numbers, errors, strict=True)]
+    arrangement = best[1]
+    fit = _fit(vectors, states, arrangement)
+    n = len(fit.medians)
+    numbers = range(n) if names is None or len(names) != n else names
+    found = [_identify(name, i, fit) for i, name in enumerate(numbers)]
+    if any(one.within < 1 for one in found):
+        found = [_with_faults(one, i, fit, vectors, states, arrangement) for i, one in enumerate(found)]
     return Passport(states[0].layers.shape[0], tuple(found), arrangement)
 
 
 Key = tuple[int, Norm, bool]  # layer, norm, whether rows are scaled to length 1
 
 
-def _identify(name: int, errors: np.ndarray, keys: Sequence[Key]) -> LayerIdentity:
-    best = int(errors.argmin())
-    layer, norm, unit = keys[best]
-    others = np.array([np.inf if key[0] == layer else error for key, error in zip(keys, errors, strict=True)])
+class Fit(NamedTuple):
+    """How far rows lie from those of each candidate, once a factor common to a layer's rows is taken off."""
+
+    keys: list[Key]
+    errors: np.ndarray  # (rows, layers, candidates) in lengths of the candidate's row
+    scales: np.ndarray  # (layers, candidates)
+    medians: np.ndarray  # (layers, candidates) over rows
+    sentence: np.ndarray  # (rows,)
+
+
+def _fit(vectors: Sequence[np.ndarray], states: Sequence[TokenStates], arrangement: Arrangement) -> Fit:
+    products, squares, lengths, sentence = [], [], [], []
+    keys: list[Key] = []
+    for i, (of, own) in enumerate(zip(vectors, states, strict=True)):
+        x = arrange(of, arrangement)[:, _overlap(own, arrangement)]
+        variants = _variants(own, arrangement)
+        keys = [key for key, _ in variants]
+        r = np.stack([row for _, row in variants])
+        products.append(np.matmul(x.transpose(1, 0, 2), r.transpose(1, 2, 0)))
+        squares.append(np.square(x).sum(axis=2).T)
+        lengths.append(np.square(r).sum(axis=2).T)
+        sentence += [i] * x.shape[1]
+    xr, xx, rr = (np.concatenate(of) for of in (products, squares, lengths))
+    rr = np.maximum(rr, np.finfo(np.float64).tiny)[:, None]
+
+    def errors_at(scale: np.ndarray | float) -> np.ndarray:
+        square = xx[:, :, None] - 2 * scale * xr + np.square(scale) * rr
+        result: np.ndarray = np.sqrt(np.maximum(square, 0) / rr) / scale
+        return result
+
+    scales, plain = np.median(xr / rr, axis=0), errors_at(1.0)
+    scales = np.where((np.abs(scales - 1) > SCALE) & (scales > 0), scales, 1.0)
+    scaled = errors_at(scales)
+    is_scaled = np.median(scaled, axis=0) < CLEARLY * np.median(plain, axis=0)
+    errors, scales = np.where(is_scaled, scaled, plain), np.where(is_scaled, scales, 1.0)
+    return Fit(keys, errors, scales, np.median(errors, axis=0), np.array(sentence))
+
+
+def _identify(name: int, at: int, fit: Fit) -> LayerIdentity:
+    medians = fit.medians[at]
+    best = int(medians.argmin())
+    layer, norm, unit = fit.keys[best]
+    others = np.array([np.inf if key[0] == layer else one for key, one in zip(fit.keys, medians, strict=True)])
     rival = int(others.argmin())
-    error, next_error = float(errors[best]), float(others[rival])
-    sure = error <= EXACT or (error <= TOLERANCE and error <= CLEARLY * next_error)
+    error, next_error = float(medians[best]), float(others[rival])
+    if error > EXACT and (error > TOLERANCE or error > CLEARLY * next_error):
+        return LayerIdentity(name, None, "", False, error, layer, next_error)
+    rows = fit.errors[:, at, best]
+    worst = int(rows.argmax())
     return LayerIdentity(
-        name,
-        layer if sure else None,
-        norm if sure else "",
-        unit and sure,
-        error,
-        keys[rival][0] if sure else layer,
-        next_error,
-    )
+        name, layer, norm, unit, error, fit.keys[rival][0], next_error, float(fit.scales[at, best]),
+        float(_is_within(rows).mean()), int(fit.sentence[worst]), float(rows[worst]),
+    )  # fmt: skip
+
+
+def _is_within(errors: np.ndarray) -> np.ndarray:
+    """(rows,) bool: which differ by rounding, of which the median row tells how coarse it is; none if that is off."""
+    middle = float(np.median(errors))
+    largest = max(STORED, min(UNEVEN * middle, TOLERANCE)) if middle <= ROUNDING else 0.0
+    result: np.ndarray = errors <= largest
+    return result
+
+
+def _with_faults(
+    one: LayerIdentity,
+    at: int,
+    fit: Fit,
+    vectors: Sequence[np.ndarray],
+    states: Sequence[TokenStates],
+    arrangement: Arrangement,
+) -> LayerIdentity:
+    """The identity with what its rows are that differ by more than rounding."""
+    if one.within == 1:
+        return one
+    best = fit.keys.index((one.layer, one.norm, one.is_unit_length))  # type: ignore[arg-type]
+    (wrong,) = np.nonzero(~_is_within(fit.errors[:, at, best]))
+    overlaps = [_overlap(s, arrangement) for s in states]
+    x = np.concatenate([arrange(v, arrangement)[at][keep] for v, keep in zip(vectors, overlaps, strict=True)])
+    r = np.concatenate([_variants(s, arrangement)[best][1] for s in states])
+    is_zero = np.square(x[wrong]).sum(axis=1) < 1e-12 * np.square(r[wrong]).sum(axis=1)
+    is_other = np.zeros(len(wrong), bool)
+    if one.within > 0:  # else they have one cause
+        is_other = _nearest(x[wrong] / one.scale, r) < CLEARLY * fit.errors[wrong, at, best]
+    share = np.bincount(fit.sentence[wrong], minlength=len(states)) / np.bincount(fit.sentence, minlength=len(states))
+    whole = share[fit.sentence[wrong]] > 0.5
+    kinds = {"zero": is_zero, "another sentence's": is_other & whole, "another token's": is_other & ~whole}
+    kinds["off by more than rounding"] = ~np.any(list(kinds.values()), axis=0)
+    first = set(np.unique(fit.sentence, return_index=True)[1].tolist())
+    told = [f"{kind.sum()} {'is' if kind.sum() == 1 else 'are'} {name}" for name, kind in kinds.items() if kind.any()]
+    are_first = ", each the first of its sentence" if len(first) > 1 and set(wrong.tolist()) <= first else ""
+    return replace(one, faults=f"of {len(x)} rows {', '.join(told)}{are_first}")
+
+
+def _nearest(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """(n,) the smallest error of each of x (n, dim) from any of the rows, in lengths of that row."""
+    length = np.maximum(np.square(rows).sum(axis=1), np.finfo(np.float64).tiny)
+    found = []
+    for own in np.array_split(x, 1 + len(x) // CHUNK):
+        square = np.square(own).sum(axis=1)[:, None] - 2 * own @ rows.T + length
+        found.append(np.sqrt(np.maximum(square / length, 0).min(axis=1)))
+    return np.concatenate(found)
 
 
 def _arrangements(vectors: Sequence[np.ndarray], states: Sequence[TokenStates]) -> Iterator[Arrangement]:
@@ -193,35 +296,20 @@ def _select(x: np.ndarray, states: TokenStates, arrangement: Arrangement) -> np.
     return np.asarray(x[tokens[at[(at >= 0) & (at < len(tokens))]]])
 
 
-def _variants(states: Sequence[TokenStates], arrangement: Arrangement) -> list[tuple[Key, np.ndarray]]:
+def _variants(states: TokenStates, arrangement: Arrangement) -> list[tuple[Key, np.ndarray]]:
     """The candidates for a layer: a hidden state, that before or after the final norm, and each at length 1."""
-    last = states[0].layers.shape[0] - 1
-    sources: list[tuple[int, Norm, list[np.ndarray]]] = [
-        (i, "", [s.layers[i] for s in states]) for i in range(last + 1)
-    ]
-    before = [s.before_norm for s in states if s.before_norm is not None]
-    if len(before) == len(states):
-        sources.append((last, "before the final norm", before))
-    normed = [s.normed for s in states if s.normed is not None]
-    if len(normed) == len(states):
-        sources += [(i, "after the final norm", [x[i] for x in normed]) for i in range(last)]
+    last = states.layers.shape[0] - 1
+    sources: list[tuple[int, Norm, np.ndarray]] = [(i, "", x) for i, x in enumerate(states.layers)]
+    if states.before_norm is not None:
+        sources.append((last, "before the final norm", states.before_norm))
+    if states.normed is not None:
+        sources += [(i, "after the final norm", states.normed[i]) for i in range(last)]
     variants: list[tuple[Key, np.ndarray]] = []
     for layer, norm, of in sources:
-        x = np.concatenate([_select(v, s, arrangement) for v, s in zip(of, states, strict=True)])
+        x = _select(of, states, arrangement)
         lengths = np.linalg.norm(x, axis=1, keepdims=True)
-        variants.append(((layer, norm, False), x))
-        if np.abs(lengths - 1).max() > 0.01:
-            variants.append(((layer, norm, True), x / np.where(lengths > 0, lengths, 1)))
+        variants += [((layer, norm, False), x), ((layer, norm, True), x / np.where(lengths > 0, lengths, 1))]
     return variants
-
-
-def _errors(x: np.ndarray, variants: Sequence[tuple[Key, np.ndarray]]) -> np.ndarray:
-    """(layers, variants) the median over rows of |x - r| / |r|."""
-    result = np.empty((len(x), len(variants)))
-    for j, (_, reference) in enumerate(variants):
-        scale = np.maximum(np.linalg.norm(reference, axis=1), np.finfo(np.float64).tiny)
-        result[:, j] = np.median(np.linalg.norm(x - reference, axis=2) / scale, axis=1)
-    return result
 
 
 def describe(passport: Passport) -> str:
@@ -241,12 +329,15 @@ def _runs(layers: Sequence[LayerIdentity]) -> list[list[LayerIdentity]]:
         same = last is not None and one.layer is not None and last.layer is not None
         if same and last is not None and one.layer is not None and last.layer is not None:
             steps = one.name - last.name, one.layer - last.layer
-            alike = (one.norm, one.is_unit_length) == (last.norm, last.is_unit_length)
-            if steps == (1, 1) and alike:
+            if steps == (1, 1) and _look(one) == _look(last):
                 runs[-1].append(one)
                 continue
         runs.append([one])
     return runs
+
+
+def _look(one: LayerIdentity) -> tuple[object, ...]:
+    return one.norm, one.is_unit_length, round(one.scale, 2), one.faults
 
 
 def _run(run: Sequence[LayerIdentity]) -> str:
@@ -257,8 +348,13 @@ def _run(run: Sequence[LayerIdentity]) -> str:
             f"by {first.error:.2g} of their length)"
         )
     suffix = (f" {first.norm}" if first.norm else "") + (", scaled to length 1" if first.is_unit_length else "")
+    suffix += f", scaled by {first.scale:.3g}" if first.scale != 1 else ""
     error = max(one.error for one in run)
     suffix += f" (rows differ by {error:.2g} of their length)" if error > 1e-3 else ""
+    if first.faults:
+        worst = max(run, key=lambda one: one.worst_error)
+        off = f"sentence {worst.worst_sentence + 1} is off most, by {worst.worst_error:.2g} of a row's length"
+        suffix += f", but {first.within:.0%} of its rows alone: {first.faults}; {off}"
     if len(run) == 1:
         return f"layer {first.name} here is hidden_states[{first.layer}]{suffix}"
     here = f"layers {first.name} to {last.name} here are"
