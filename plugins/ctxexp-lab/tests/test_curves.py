@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_lab import LayerCurves
+from ctxexp_lab.curves.live import network_of
 from ctxexp_lab.curves.rule import StopRule
 
 import ctxexp
@@ -165,6 +166,27 @@ def test_what_cannot_be_measured_is_said(tokenizer: Any, caplog: pytest.LogCaptu
         model.transformer.h[0].attn.c_attn.weight.fill_(float("nan"))
     assert curves.step(model, 1) == {}  # the training that went wrong isn't ended by what watches it
     assert "step 1 isn't measured" in caplog.text
+
+
+def test_of_several_processes_the_first_one_measures(tokenizer: Any) -> None:
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    curves = LayerCurves(["The dog ran home.", "The dog sat."], tokenizer=tokenizer, stop_when="anisotropy > -1")
+    torch.distributed.init_process_group("fake", rank=1, world_size=2, store=FakeStore())
+    try:
+        assert curves.step(torch.nn.parallel.DistributedDataParallel(network(tokenizer)), 0) == {}
+    finally:
+        torch.distributed.destroy_process_group()
+    assert curves.results == {}
+    assert not curves.should_stop
+
+
+def test_weights_that_no_process_has_whole_are_refused() -> None:
+    class FullyShardedDataParallel(torch.nn.Sequential):
+        pass
+
+    with pytest.raises(ConfigError, match="ctxexp steps FOLDER"):
+        network_of(torch.nn.Sequential(FullyShardedDataParallel()))
 
 
 def test_the_page_of_a_training_that_goes_on(tokenizer: Any, sentences: list[str], tmp_path: Path) -> None:
