@@ -58,14 +58,14 @@ def describe_topic(word: str) -> str:
     """The help on a group (`metric`), an option (`metric=sts`), a key of the config (`words`, `seed=3`), or a model
     (`bert-base-uncased`)."""
     group, sign, name = word.partition("=")
-    if word in GROUPS:
-        return list_options(word)
-    from ctxexp.command.overrides import group_of  # Hydra's
-
-    if group in GROUPS or (own := group_of(word)):
-        return describe_option(*((group, name) if sign else (own, word)))
+    if group in GROUPS:
+        return describe_option(group, name) if sign else list_options(group)
     rows = [key for key in config_keys() if word == "values" or re.match(rf"{re.escape(group)}[.=]", f"{key.name}=")]
     if not rows:
+        from ctxexp.command.overrides import group_of  # Hydra's
+
+        if own := group_of(word):
+            return describe_option(own, word)
         raise UnknownName("group, key or verb", word, [*GROUPS, *registry().names(COMMAND)])
     return columns((f"{key.name}={key.value}", key.comment) for key in rows)
 

@@ -76,17 +76,15 @@ def last_failure() -> str:
     return _command.failure
 
 
-def close_sweep(
-    sweep: Sweep, sinks: Sinks, summarise: Summarise, *, wait: float = 5.0, stopped: str | None = None
-) -> SweepReport:
+def close_sweep(sweep: Sweep, sinks: Sinks, summarise: Summarise, *, stopped: str | None = None) -> SweepReport:
     """Settle a sweep, however it ended: no job stays RUNNING, and those with results are compared.
 
-    Call it once, after Hydra has returned, raised or been interrupted. Jobs that still run get `wait` seconds to end by
-    themselves. Doesn't raise for what the sinks or `summarise` do: `error` says it, the rows are there.
-    `stopped` says what kept the sweep from running all its jobs: it is KILLED then, even where those that ran FINISHED.
+    Call it once, after Hydra has returned, raised or been interrupted. Jobs that still run get five seconds to end by
+    themselves. Doesn't raise for what the sinks or `summarise` do: `error` says it, the rows are there. `stopped` says
+    what kept the sweep from running all its jobs: it is KILLED then, even where those that ran FINISHED.
     `summarise` gets (label, results) of each job with results and a folder to write to.
     """
-    report = SweepReport(_rows(sweep, wait))
+    report = SweepReport(_rows(sweep))
     statuses = {row.status for row in report.rows} | ({"KILLED"} if stopped else set())
     ends: tuple[Status, ...] = ("KILLED", "FAILED")
     report.status = next((s for s in ends if s in statuses), "FINISHED")
@@ -123,8 +121,8 @@ def _results_of(rows: Sequence[SweepRow]) -> tuple[list[tuple[str, Results]], li
     return runs, problems
 
 
-def _rows(sweep: Sweep, wait: float) -> list[SweepRow]:
-    deadline = time.monotonic() + wait
+def _rows(sweep: Sweep) -> list[SweepRow]:
+    deadline = time.monotonic() + 5.0
     rows = []
     for path in sorted(sweep.results.glob(f"*/{process.STATE}")):
         folder = path.parent
@@ -204,7 +202,7 @@ def _killed_worker(error: BaseException) -> str:
     )
 
 
-def close(summarise: Summarise = _summarise, *, multirun: bool, stopped: str | None = None) -> int:
+def close(summarise: Summarise, *, multirun: bool, stopped: str | None) -> int:
     """Settle a sweep after Hydra has returned, and print how its jobs ended; returns the exit status."""
     started = _command.sweep if multirun else None
     if started is None:

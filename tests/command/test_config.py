@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxexp.command import registry
-from ctxexp.plugins.registry import arguments, config_folders
+from ctxexp.plugins.registry import config_folders
 from tests.composed import check_command, config_of
 from tests.shipped import GROUPS
 
@@ -34,18 +33,6 @@ def test_every_yaml_composes_and_checks(option: str) -> None:
     if option == "engine=ray":
         pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scale[ray]'")
     check_command([option, *needed.get(option, [])], multirun=True)  # whose files are the jobs' own matter
-
-
-def test_every_argument_is_in_its_yaml() -> None:
-    """A key that the YAML lacks can't be set without a `+`."""
-    import yaml
-
-    for folder in config_folders():
-        for (kind, name), offer in registry().offers.items():
-            path = folder / kind / f"{name}.yaml"
-            if path.is_file():
-                written = set(yaml.safe_load(path.read_text())) - {"name", "defaults"}
-                assert written == set(arguments(offer.factory) or ()), path
 
 
 def test_a_sweep_over_names_globs_and_ranges_composes() -> None:

@@ -10,6 +10,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from ctxexp.command import registry
+from ctxexp.plugins.registry import arguments
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUPS = ("baseline", "control", "dataset", "engine", "metric", "model", "sink", "transform")
@@ -57,6 +58,8 @@ def test_the_yaml_repeats_the_codes_defaults(option: Path) -> None:
     written = {key: value for key, value in content.items() if key in defaults and not _is_open(value)}
     assert written == {key: own.get(key, _plain(defaults[key])) for key in written}
     assert {*own} <= {*written}
+    if option.stem == content["name"]:  # a key that the YAML lacks can't be set without a `+`
+        assert {*content} - {"name", "defaults"} == {*(arguments(offer.factory) or ())}
 
 
 def _is_open(value: object) -> bool:
