@@ -243,7 +243,7 @@ class LayerCurves:
 
 def _draw(corpus: Corpus, most: int | None, seed: int) -> Corpus:
     """At most so many distinct sentences of the corpus, in its order."""
-    sentences = list(dict.fromkeys(one for one in corpus.sentences if len(one) > 1))
+    sentences = list(dict.fromkeys(corpus.sentences))
     if most is not None and len(sentences) > most:
         places = np.random.default_rng(seed).choice(len(sentences), most, replace=False)
         sentences = [sentences[i] for i in sorted(places.tolist())]
