@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,13 @@ def fast(tokenizer: Tokenizer, special: dict[str, str]) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+
+
+def edit(folder: Path, name: str = "config.json", /, **changes: object) -> Path:
+    """The folder, one of its JSON files with other values, or new."""
+    file = folder / name
+    file.write_text(json.dumps((json.loads(file.read_text()) if file.is_file() else {}) | changes))
+    return folder
 
 
 def make(kind: str, folder: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -64,9 +63,7 @@ def test_a_base_models_checkpoint_says_that_its_head_is_unknown(tmp_path: Path) 
 
 def test_an_untied_head_that_is_not_there_is_said(tmp_path: Path) -> None:
     folder = tiny_models.make("gpt2", tmp_path)  # the base model's weights, with the config of a whole model
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    config |= {"architectures": ["GPT2LMHeadModel"], "tie_word_embeddings": False}
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    tiny_models.edit(folder, architectures=["GPT2LMHeadModel"], tie_word_embeddings=False)
     (table,) = tiny(folder).tables(SENTENCES)
     assert table.note == "the checkpoint has no lm_head.weight: its output matrix is not available"
     (drawn,) = gpt2(checkpoint=str(folder), weights="untrained", seed=1, device="cpu").tables(SENTENCES)

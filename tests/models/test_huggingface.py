@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -22,7 +21,7 @@ from ctxexp.models import resolve_device
 from ctxexp.models.transformer.pieces import best_window, windows
 from tests import tiny_models
 from tests.shipped import bert, gpt2, huggingface
-from tests.tiny_models import encoder
+from tests.tiny_models import edit, encoder
 
 Folder = Callable[[str], Path]
 TEXTS = ["the naïve 👍🏽 fox , jumps", "unbelievable", "money in the bank", "the dog , running", "happiest 1234 x"]
@@ -178,9 +177,7 @@ def test_identity_follows_content_not_place(folder: Folder, tmp_path: Path) -> N
     first, moved = encoder(folder("gpt2")), encoder(copy)
     assert moved.name == first.name
     assert {encoder(copy, pooling="last").name, encoder(copy, dtype="bfloat16").name}.isdisjoint({first.name})
-    settings = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps(settings | {"layer_norm_epsilon": 1e-3}))
-    assert encoder(copy).name != first.name
+    assert encoder(edit(copy, layer_norm_epsilon=1e-3)).name != first.name
 
 
 def test_threads_and_random_state_are_left_alone(folder: Folder, two_threads: int) -> None:
@@ -240,7 +237,7 @@ def test_a_tokenizer_without_offsets_is_refused() -> None:
 
 def json_change(name: str, **changes: object) -> Callable[[Path], object]:
     """Gives one of a folder's JSON files other values."""
-    return lambda folder: (folder / name).write_text(json.dumps(json.loads((folder / name).read_text()) | changes))
+    return lambda folder: edit(folder, name, **changes)
 
 
 def weight_change(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Path], object]:

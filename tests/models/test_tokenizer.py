@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 from ctxexp import Sentence
 from ctxexp.errors import ModelError
 from tests import tiny_models
-from tests.tiny_models import encoder
+from tests.tiny_models import edit, encoder
 
 PROBE = "The naïve Cafe\u0301's  42 dogs, I'LL pay 5,678,912 $\n\n RUNNING (in Zürich)\t— 漢字 👍🏽 don't ’tis"
 CLASSES = {
@@ -27,12 +26,6 @@ CLASSES = {
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))  # what a load says is said once
-
-
-def edit(folder: Path, name: str, **changes: object) -> None:
-    path = folder / name
-    content = json.loads(path.read_text()) if path.is_file() else {}
-    path.write_text(json.dumps(content | changes))
 
 
 def digits(tokenizer: Tokenizer) -> None:

@@ -21,7 +21,7 @@ from ctxexp.errors import ModelError
 from ctxexp.models.transformer.checkpoint import describe
 from ctxexp.models.transformer.unused import Leftovers, unused_settings
 from tests import tiny_models
-from tests.tiny_models import encoder
+from tests.tiny_models import edit, encoder
 
 Weights = dict[str, torch.Tensor]
 SENTENCE = Sentence.of(["money", "in", "the", "bank", "by", "the", "river"])
@@ -39,12 +39,6 @@ def vectors(folder: Path) -> np.ndarray:
 def add(folder: Path, **weights: torch.Tensor) -> Path:
     file = folder / "model.safetensors"
     save_file(load_file(file) | {name.replace("__", "."): w for name, w in weights.items()}, file, {"format": "pt"})
-    return folder
-
-
-def edit(folder: Path, **settings: object) -> Path:
-    file = folder / "config.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
     return folder
 
 

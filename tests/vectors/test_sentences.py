@@ -18,7 +18,7 @@ from ctxexp.testing.encoders import check_sentences
 from ctxexp.testing.report import Breach
 from ctxexp.vectors.encoding import open_store
 from ctxexp.vectors.stores import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view
-from tests.tiny_models import encoder
+from tests.tiny_models import edit, encoder
 
 Folder = Callable[[str], Path]
 TEXTS = [
@@ -144,7 +144,7 @@ def test_what_is_too_long_is_cut_as_sentence_transformers_does(
         encoder(folder("bert"), long="refuse").sentence_encoder().lengths([long])
     own = tmp_path / "own"
     shutil.copytree(folder("bert"), own)
-    (own / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 12}))
+    edit(own, "sentence_bert_config.json", max_seq_length=12)
     shorter = encoder(own).sentence_encoder()
     assert (shorter.limit, shorter.details["window"], shorter.details["long"]) == (12, 12, "truncate")
     (encoded,) = shorter.encode([long])
