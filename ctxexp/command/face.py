@@ -136,18 +136,15 @@ def configured(
     check_text(text)
     column = None if text is None or isinstance(text, str | Path) else chosen.pop("column", None)
     keys = {KEYS[key]: value for key, value in chosen.items() if key in KEYS}
-    args = [*_args(keys), *_args(options)]
-    words = [*args[len(keys) :], *(model.split() if isinstance(model, str) else [])]
-    if twice := [key for key in keys if any(word.startswith(f"{key}=") for word in words)]:
+    words = _args(options)
+    own = model.split() if isinstance(model, str) else []
+    if twice := [key for key in keys if any(word.startswith(f"{key}=") for word in (*words, *own))]:
         raise ConfigError(f"{twice[0]} is given twice, as a keyword and in options: leave one out")
     choices = {"model": model, "metric": chosen.get("metrics")}
     choices |= {kind: chosen.get(kind) for kind in ("transform", "control", "baseline")}
-    config = _compose(choices, text, args)
-    if (
-        isinstance(model, str)
-        and "weights=untrained" in (*args, *words)
-        and "weights" not in (config.model.signature() or {})
-    ):
+    config = _compose(choices, text, [*_args(keys), *words])
+    is_untrained = isinstance(model, str) and config.weights.name == "untrained"
+    if is_untrained and "weights" not in (config.model.signature() or {}):
         raise ConfigError(
             f"weights=untrained: model {config.model.name!r} doesn't take it, and would be the trained one; expected a "
             "model with the option weights, as bert, gpt2 or elmo, with model.checkpoint=... for another one's shape"
