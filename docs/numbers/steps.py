@@ -125,7 +125,7 @@ STEPS: dict[str, Step] = {
         table=tables.distil,
     ),
     "label_probe": Drawing(
-        commands="ctxexp probe model=bert,gpt2,elmo labels=pos,sense control=none,alone",
+        commands="ctxexp probe model=bert,gpt2,elmo labels=pos,sense",
         figures={"probe_layers.png": "probe_layers.png"},
     ),
     "split_words": Drawing(

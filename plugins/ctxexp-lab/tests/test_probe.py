@@ -238,14 +238,17 @@ def test_mistakes_are_answered_in_a_sentence(arguments: list[str], message: str)
 
 
 def test_a_model_by_name_is_measured_beside_its_twin() -> None:
-    bert = ["-m", "model=bert", "metric.probe.labels=pos", "dataset=semcor", "weights=mini,untrained", "metric=probe"]
+    bert = ["-m", "model=bert", "metric.probe.labels=pos", "dataset=semcor", "weights=mini,untrained"]
+    bert += ["control=none,alone", "metric=probe"]
     assert command.probe_sweep(["model=bert", "labels=pos", "dataset=semcor"]) == bert
     assert command.probe_sweep(["model=bert,minilm", "folds=3"]) == [
         "-m",
         "model=bert,minilm",
         "metric.probe.folds=3",
+        "control=none,alone",
         "metric=probe",
     ]
+    assert "control=none,alone" not in command.probe_sweep(["model=bert", "control=shuffled"])
     assert "weights=mini,untrained" not in command.probe_sweep(["model=gpt2", "weights=published"])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,35 +14,11 @@ from ctxexp_measures.senses.probe.metric import Probe, majority, predictions
 from ctxexp_measures.senses.probe.task import ProbeTask, control_labels, folds_of, read_lexicon
 
 import ctxexp
-from ctxexp import Corpus, EncodedSentence, Encoder, Results, Sense, Sentence
+from benchmarks.probe import LABELS, Planted, coverage, text
+from ctxexp import Corpus, Encoder, Results, Sense, Sentence
 from ctxexp.command import registry
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
-
-LABELS = ("A", "B", "C")
-
-
-def vector(text: str, dim: int = 48) -> np.ndarray:
-    return np.random.default_rng(list(text.encode())).normal(size=dim)
-
-
-class Planted(Encoder):
-    """Layer 0 knows the word alone, layer 1 the label alone, layer 2 nothing; the label of `w7.B` is B."""
-
-    name, n_layers, dim = "planted", 3, 48
-
-    def encode(self, batch: Sequence[Sentence]) -> list[EncodedSentence]:
-        found = []
-        for sentence in batch:
-            at = list(enumerate(sentence.words))
-            noise = np.stack([vector(f"{sentence.text} {i}") for i, _ in at])
-            word = np.stack([vector(word.partition("_")[0]) for word in sentence.words])
-            label = np.stack([vector(f"label {self.label_of(sentence, i)}") for i, _ in at])
-            layers = np.stack([word + 0.1 * noise, 1.5 * label + noise, noise])
-            found.append(EncodedSentence(sentence.words, layers.astype(np.float32)))
-        return found
-
-    def label_of(self, sentence: Sentence, i: int) -> str:
-        return LABELS[int(sentence.words[i][1:]) % 3]
+from tests.seeds import daily_seed
 
 
 class Senses(Planted):
@@ -55,14 +30,6 @@ class Senses(Planted):
         return sentence.words[0] if i else "-"
 
 
-def text(n_sentences: int = 200, n_words: int = 60, seed: int = 0) -> Corpus:
-    """Sentences of eight words w0 .. w59; the tag of a word is its number's rest by 3."""
-    rng = np.random.default_rng(seed)
-    rows = [[f"w{i}" for i in rng.choice(n_words, 8, replace=False)] for _ in range(n_sentences)]
-    corpus = Corpus.of("planted", rows)
-    return replace(corpus, tags={"pos": tuple(tuple(LABELS[int(w[1:]) % 3] for w in row) for row in rows)})
-
-
 def sense_text(n: int = 120, seed: int = 0) -> Corpus:
     """Of each of six words the sense is the sentence's topic, its first word."""
     rng = np.random.default_rng(seed)
@@ -72,7 +39,7 @@ def sense_text(n: int = 120, seed: int = 0) -> Corpus:
 
 
 def run(corpus: Corpus, folder: Path, encoder: Encoder | None = None, **options: object) -> Results:
-    metrics = {"probe": partial(Probe, **options)}  # type: ignore[arg-type]
+    metrics = {"probe": partial(Probe, **{"controls": 3, **options})}  # type: ignore[arg-type]
     return ctxexp.measure(
         encoder or Planted(), corpus, metrics=metrics, min_contexts=2, bootstrap=200, folder=folder,
         options=[f"cache.folder={folder}"], progress=False,
@@ -118,6 +85,23 @@ def test_intervals_hold_the_values_and_are_as_wide_as_sentences_make_them(result
     low, high = results.interval("probe", "raw") or (np.zeros(3), np.zeros(3))
     p = curve(results, "raw")[2]
     assert high[2] - low[2] == pytest.approx(2 * 1.96 * np.sqrt(p * (1 - p) / 1600), rel=0.3)
+
+
+def test_control_tasks_are_in_the_interval(results: Results, tmp_path: Path) -> None:
+    """Where only the word is read, what control tasks are drawn decides; the mean of them all is the baseline."""
+    other = run(text(), tmp_path, seed=1)
+    assert np.array_equal(curve(results, "n"), curve(other, "n"))
+    assert not np.array_equal(curve(results, "baseline"), curve(other, "baseline"))
+    raw, adjusted = (results.interval("probe", name) or (np.zeros(3), np.zeros(3)) for name in ("raw", "adjusted"))
+    assert (adjusted[1] - adjusted[0])[2] > (raw[1] - raw[0])[2]
+    with pytest.raises(MetricError, match="controls=1"):
+        Probe(controls=1)
+
+
+def test_intervals_of_selectivity_cover(tmp_path: Path) -> None:
+    """The small form of `python -m benchmarks.probe`: fewer than 3 of 6 in any layer come in 1 of 1,000 days."""
+    found = coverage(6, np.random.default_rng(daily_seed()), tmp_path)
+    assert min(one.covers for one in found) >= 0.5
 
 
 def test_senses_have_a_classifier_a_word(tmp_path: Path) -> None:

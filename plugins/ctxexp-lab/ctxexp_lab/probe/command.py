@@ -11,7 +11,7 @@ from typing import Literal
 from ctxexp.command import Verb, registry
 from ctxexp.report import Document, Table
 
-PROBE_OPTIONS = ("labels", "classifier", "folds", "most")  # of metric=probe, in ctxexp-measures
+PROBE_OPTIONS = ("labels", "classifier", "folds", "most", "controls")  # of metric=probe, in ctxexp-measures
 TWINS = ("bert", "gpt2", "elmo")  # models that the group `weights` is of
 
 
@@ -24,12 +24,13 @@ def probe(*words: str) -> int:
 
 def probe_sweep(words: Sequence[str]) -> list[str]:
     """The sweep that measures `metric=probe` of the models that the words name, each beside its untrained twin where it
-    has one."""
+    has one, and beside itself where each word is read alone, without context."""
     values = {word.partition("=")[0]: word.partition("=")[2] for word in words}
     options = [f"metric.probe.{word}" if word.partition("=")[0] in PROBE_OPTIONS else word for word in words]
     has_twin = all(name in TWINS for name in values["model"].split(","))
     twin = ["weights=mini,untrained"] if has_twin and "weights" not in values else []
-    return ["-m", *options, *twin, *(["metric=probe"] if "metric" not in values else [])]
+    alone = ["control=none,alone"] if "control" not in values else []
+    return ["-m", *options, *twin, *alone, *(["metric=probe"] if "metric" not in values else [])]
 
 
 def uses(
@@ -51,7 +52,7 @@ def uses(
 ) -> Document:
     """Tell word senses from ELMo's frozen layers, a learnt mix of them, or the trained network. With model=NAME in
     place of use=, the linear probe of that model's layers for any labels of words: metric=probe, with labels=,
-    classifier=, folds=, most= and all that ctxexp takes.
+    classifier=, folds=, most=, controls= and all that ctxexp takes.
 
     use: frozen: each layer alone; mix: gamma sum_j s_j h_j, learnt; all: the network too; several with commas
     model: the only one with a mix of its own

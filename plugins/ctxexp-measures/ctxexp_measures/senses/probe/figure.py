@@ -78,7 +78,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     styles = [LINES[name] for name in names]
     every = [_twins(results, m, runs) for _, results, m in probes]
     styles += [style for name, style in TWINS.items() if any(of[name] is not None for of in every)]
-    facts = [*by_labels, "bands: 95% intervals; folds, control task and classifiers held"]
+    facts = [*by_labels, "bands: 95% intervals, of other text and control tasks; folds and classifiers held"]
     facts += shared_facts([(label, results) for label, results, _ in probes], probes[0][2])
     handles = [Line2D([], [], color=colour, linestyle=dash) for colour, dash, _ in styles]  # type: ignore[arg-type]
     add_captions(

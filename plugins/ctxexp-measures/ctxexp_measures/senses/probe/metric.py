@@ -10,7 +10,7 @@ import numpy as np
 from ctxexp import Block, Corpus, Estimate, Group, Metric, Reading, Text
 from ctxexp.datasets import user_path
 from ctxexp.errors import MetricError, UnknownName
-from ctxexp.maths import Resamples
+from ctxexp.maths import Curve, Resamples
 from ctxexp_measures.senses.components.estimate import ValueWithInfluence
 from ctxexp_measures.senses.components.metric import to_estimate
 from ctxexp_measures.senses.probe.task import SENSE, ProbeTask, probe_task, read_lexicon, require_labels
@@ -72,6 +72,7 @@ def majority(label: np.ndarray, fold: np.ndarray, problem: np.ndarray) -> np.nda
 
 
 MOST = 5000
+CONTROLS = 10  # tasks: accuracy on a single one differs by more than a text's interval
 
 
 class Probe(Metric):
@@ -83,11 +84,12 @@ class Probe(Metric):
 
     `raw` is the accuracy, `baseline` that on the control task (Hewitt & Liang 2019, "Designing and Interpreting Probes
     with Control Tasks"): every spelling has a label drawn at random by the labels' own distribution, so that nothing
-    but the word can be read; of senses, the word's labels in random order. `adjusted`, their difference, is the
-    selectivity. `held_out_words` is the accuracy on words of which the classifier saw no occurrence. Beside them, the
-    same in each layer: `random`, the accuracy where each spelling has a random vector, which is what knowing the word
-    gives (neither is of senses), and `majority`, that of the commonest label in the other folds. Intervals draw
-    documents or sentences anew, those of `held_out_words` words; folds, control and classifiers are held.
+    but the word can be read; of senses, the word's labels in random order. It is the mean of `controls` such tasks.
+    `adjusted`, their difference, is the selectivity. `held_out_words` is the accuracy on words of which the classifier
+    saw no occurrence. Beside them, the same in each layer: `random`, the accuracy where each spelling has a random
+    vector, which is what knowing the word gives (neither is of senses), and `majority`, that of the commonest label in
+    the other folds. Intervals draw documents or sentences anew, those of `held_out_words` words, and control tasks;
+    folds and classifiers are held.
     """
 
     over = "corpus"
@@ -102,17 +104,21 @@ class Probe(Metric):
         classifier: Classifier = "logistic",
         folds: int = 5,
         most: int | None = MOST,
+        controls: int = CONTROLS,
         seed: int = 0,
     ) -> None:
         check_classifier(classifier)
-        if folds < 2 or (most is not None and most < 10 * folds) or seed < 0:
+        if folds < 2 or (most is not None and most < 10 * folds) or controls < 2 or seed < 0:
             raise MetricError(
-                f"probe: folds={folds}, most={most}, seed={seed}: expected at least 2, 10 x folds (or null for all), 0"
+                f"probe: folds={folds}, most={most}, controls={controls}, seed={seed}: expected at least 2, 10 x folds "
+                "(or null for all), 2, 0"
             )
         self.labels, self.classifier, self.folds, self.most, self.seed = labels, classifier, folds, most, seed
+        self.controls = controls
         self.definition = f"accuracy of a linear probe for labels={labels}, less that on a control task"
         self._text: Text | None = None
         self._right: dict[str, np.ndarray] = {}
+        self._by_control = np.empty(0)  # (controls,) accuracy
 
     def require(self, corpus: Corpus) -> None:
         require_labels(corpus, self.labels)
@@ -130,9 +136,14 @@ class Probe(Metric):
             return super().update_block(block)
         task = self._task(self._text)
         x = block.x[0][np.searchsorted(block.rows[0], task.rows)]
+        control = [
+            predictions(x, label, fold, task.problem, self.classifier) == label
+            for label, fold in zip(task.control, task.control_fold, strict=True)
+        ]
+        self._by_control = np.mean(control, axis=1)
         self._right = {
             "raw": predictions(x, task.label, task.fold, task.problem, self.classifier) == task.label,
-            "baseline": predictions(x, task.control, task.control_fold, task.problem, self.classifier) == task.control,
+            "baseline": np.mean(control, axis=0),
         }
         if task.is_one_problem:
             by_word = predictions(x, task.label, task.word_fold, task.problem, self.classifier)
@@ -149,19 +160,28 @@ class Probe(Metric):
         blocks = units.of_row[task.rows]
         words = replace(units, n=int(task.word.max()) + 1)  # drawn in place of these units
         of_words = Resamples(words, replicates, rng)
+        of_controls = Resamples.of_clusters(np.arange(self.controls), replicates, rng)
+        influence = (self._by_control - self._by_control.mean()) / self.controls
+        drawn = of_controls.of(Curve(np.zeros(1), influence[None]))[0]
+        signs = {"baseline": 1, "adjusted": -1}  # of what a statistic moves by with its control tasks
         right = {**self._right, "adjusted": self._right["raw"].astype(np.float64) - self._right["baseline"]}
         statistics: dict[str, float | Estimate] = {}
         for name, scores in right.items():
             by_word = name == "held_out_words"
             where = task.word % words.n_blocks if by_word else blocks
             share = _mean(scores.astype(np.float64), where, (words if by_word else units).n_blocks)
-            statistics[name] = to_estimate(share, of_words if by_word else resamples)
+            estimate = to_estimate(share, of_words if by_word else resamples)
+            if name in signs and estimate.replicates is not None and replicates:
+                estimate = Estimate.of(estimate.value, estimate.replicates + signs[name] * drawn)
+            statistics[name] = estimate
         return statistics | {"n": float(len(task)), "words": float(words.n), "labels": float(len(task.names))}
 
     def _task(self, text: Text) -> ProbeTask:
-        key = f"ctxexp_measures.senses.probe {self.labels} {self.folds} {self.most} {self.seed}"
+        key = f"ctxexp_measures.senses.probe {self.labels} {self.folds} {self.most} {self.controls} {self.seed}"
         if key not in text.derived:
-            text.derived[key] = probe_task(text, self.labels, folds=self.folds, most=self.most, seed=self.seed)
+            text.derived[key] = probe_task(
+                text, self.labels, folds=self.folds, most=self.most, controls=self.controls, seed=self.seed
+            )
         task: ProbeTask = text.derived[key]  # type: ignore[assignment]
         return task
 

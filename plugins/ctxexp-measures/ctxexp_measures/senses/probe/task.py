@@ -28,11 +28,11 @@ class ProbeTask:
     """Labelled rows, (n,) each: the label, and whose classifier tells it.
 
     One classifier (`problem` all 0) tells the labels of all words, or each word has one of its own, as where labels are
-    senses: then `problem` is the word. `control` is the label of the control task: one per spelling, drawn from the
-    labels' distribution (Hewitt & Liang 2019); of senses, which are labels of one word each, the word's own labels in
-    random order. `fold` keeps documents or sentences together, and so does `control_fold`; each spreads its own labels
-    alike, since what a classifier without knowledge gets right hangs on that. `word_fold` keeps words together (-1:
-    each word has its own problem).
+    senses: then `problem` is the word. `control` (draws, n) are the labels of control tasks: one per spelling, drawn
+    from the labels' distribution (Hewitt & Liang 2019); of senses, which are labels of one word each, the word's own
+    labels in random order. `fold` keeps documents or sentences together, and so does `control_fold` (draws, n); each
+    spreads its own labels alike, since what a classifier without knowledge gets right hangs on that. `word_fold` keeps
+    words together (-1: each word has its own problem).
     """
 
     rows: np.ndarray  # ascending, of the store
@@ -65,9 +65,10 @@ def require_labels(corpus: Corpus, labels: str) -> None:
         )
 
 
-def probe_task(text: Text, labels: str, *, folds: int, most: int | None, seed: int) -> ProbeTask:
-    """The task of a text's measured rows. Labels with fewer than two rows a fold are left out, with a warning; of more
-    than `most` rows a random sample is kept. Raises DataError where fewer than two labels are left."""
+def probe_task(text: Text, labels: str, *, folds: int, most: int | None, controls: int, seed: int) -> ProbeTask:
+    """The task of a text's measured rows, with so many control tasks. Labels with fewer than two rows a fold are left
+    out, with a warning; of more than `most` rows a random sample is kept. Raises DataError where fewer than two labels
+    are left."""
     kind, rng = labels, np.random.default_rng(seed)
     rows = np.unique(text.occurrences.by_sentence.rows)
     spelling = np.asarray(text.store.vocabulary, object)[np.asarray(text.store.unit_codes)[rows]].tolist()
@@ -96,12 +97,12 @@ def probe_task(text: Text, labels: str, *, folds: int, most: int | None, seed: i
     groups = np.where(lemma == "", words, lemma)[usable].astype(str)
     cluster = text.occurrences.units.of_row[rows[usable]]
     task = ProbeTask(
-        rows[usable], tuple(names), label, label, problem, word,
-        folds_of(label, cluster, folds, seed), cluster,
+        rows[usable], tuple(names), label, label[None], problem, word,
+        folds_of(label, cluster, folds, seed), cluster[None],
         np.full(len(usable), -1) if kind == SENSE else folds_of(label, groups, folds, seed),
     )  # fmt: skip
-    control = control_labels(task, rng)
-    return replace(task, control=control, control_fold=folds_of(control, cluster, folds, seed))
+    control = np.stack([control_labels(task, rng) for _ in range(controls)])
+    return replace(task, control=control, control_fold=np.stack([folds_of(c, cluster, folds, seed) for c in control]))
 
 
 def _labels(text: Text, kind: str, rows: np.ndarray, words: np.ndarray) -> list[str]:
@@ -161,7 +162,7 @@ def folds_of(label: np.ndarray, group: np.ndarray, folds: int, seed: int) -> np.
 
 
 def control_labels(task: ProbeTask, rng: np.random.Generator) -> np.ndarray:
-    """(n,) labels of the control task."""
+    """(n,) labels of a control task."""
     if task.is_one_problem:
         of_word = rng.choice(task.label, int(task.word.max()) + 1)  # drawn by the labels' own distribution
         result: np.ndarray = of_word[task.word]
