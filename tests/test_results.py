@@ -16,8 +16,6 @@ from ctxexp import Results
 from ctxexp.errors import MetricError, TrackingError
 from ctxexp.files import seal_folder
 from ctxexp.files.process import read_state, write_json
-from ctxexp.results import Key
-from ctxexp.results.values import metric_key
 from tests.made import results_with, told
 
 
@@ -95,11 +93,6 @@ def test_the_frame_is_what_every_reader_sees(tmp_path: Path) -> None:
     assert made.values("sts", "all") is None
     part = made.curve("sts", "all", task="STS12")
     assert (part.name, part.index.name) == ("sts/STS12/all", "layer")
-
-
-def test_what_a_metric_names_is_taken_apart_once() -> None:
-    assert metric_key("sts", "STS12/MSRpar/all") == Key("sts", "all", "STS12/MSRpar")
-    assert metric_key("sts", "all", "last2") == Key("sts", "all", "", "last2")
 
 
 @pytest.mark.parametrize("name", ["../words", "/etc/words"])

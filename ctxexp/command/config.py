@@ -179,6 +179,12 @@ class RunOptions:
             raise ConfigError(f"{keys[0]} counts equal sentences as one context: leave deduplicate=false out")
 
 
+def key_names(kind: Any = RunOptions) -> Iterator[str]:
+    """The dotted names of the config's own keys."""
+    for key, expected in get_type_hints(kind).items():
+        yield from (f"{key}.{inner}" for inner in key_names(expected)) if is_dataclass(expected) else [key]
+
+
 MISSING = "???"
 CONTRACTS = {"control": Control, "engine": Engine, "sink": Sink}  # base classes that instances are checked against
 

@@ -21,8 +21,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command import compose
-from ctxexp.command.config import components_of, environment_unresolved
-from ctxexp.command.help import config_keys
+from ctxexp.command.config import components_of, environment_unresolved, key_names
 from ctxexp.command.job import job_of, log_to_stderr, task, typed_overrides
 from ctxexp.command.overrides import quote
 from ctxexp.datasets.downloads import vector_folder
@@ -48,7 +47,7 @@ def _parse_flags(argv: list[str]) -> Namespace:
 
     def refuse(message: str) -> NoReturn:
         names = [re.sub("^-+|=.*", "", word).replace("-", "_") for word in argv if word.startswith("-")]
-        keys = [*GROUPS, "text", *(key.name for key in config_keys())]
+        keys = [*GROUPS, "text", *key_names()]
         close = [f"; did you mean {key}=...?" for name in names for key in suggestions(name, keys)]
         hint = close[0] if close else "; what is chosen is written key=value"
         unquoted = re.sub(r"=[^\s']+", "=...", message)  # which values are secret isn't known yet

@@ -164,10 +164,10 @@ def configured(
 
 def _unknown(key: str) -> str:
     """The message on a keyword that `measure` doesn't have: the nearest one, or the nearest key of the config."""
-    from ctxexp.command.config import RunOptions, WordOptions
+    from ctxexp.command.config import key_names
 
-    keys = *RunOptions.__dataclass_fields__, *(f"words.{name}" for name in WordOptions.__dataclass_fields__)
-    meant = {name: f"options={{{name!r}: ...}}" for name in keys} | {name: f"{name}=" for name in (*KEYS, *OTHERS)}
+    meant = {name: f"options={{{name!r}: ...}}" for name in key_names()}
+    meant |= {name: f"{name}=" for name in (*KEYS, *OTHERS)}
     meant |= {"text": "text, the second argument", "metric": "metrics="}
     close = [meant[name] for name in ([key] if key in meant else suggestions(key, meant))]
     hint = f"; did you mean {' or '.join(close)}?" if close else f": it has {', '.join((*KEYS, *OTHERS))};"

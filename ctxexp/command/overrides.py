@@ -21,8 +21,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
 from omegaconf import DictConfig, OmegaConf
 
-from ctxexp.command.config import values_of_run
-from ctxexp.command.help import config_keys
+from ctxexp.command.config import key_names, values_of_run
 from ctxexp.datasets.reading import is_text_file
 from ctxexp.errors import ConfigError, UnknownName, error_text, line, short, suggestions
 from ctxexp.files import user_path
@@ -361,7 +360,7 @@ def _suggestion(word: str) -> str:
     meant = {verb: f"ctxexp {verb}" for verb in options(COMMAND)}
     for group in GROUPS:
         meant |= {option: f"{group}={option}" for option in options(group) if option not in meant}
-    keys = {key.name: f"{key.name}=..." for key in config_keys()}
+    keys = {key: f"{key}=..." for key in key_names()}
     if name not in meant and (hint := next(filter(None, (install_hint(k, name) for k in (COMMAND, *GROUPS))), "")):
         return hint
     if name.removesuffix("s") in GROUPS:
