@@ -2,7 +2,8 @@
 
 `singly` follows model2vec (Tulkens & van Dongen 2024): each piece of the vocabulary is passed through the model by
 itself, the vectors are reduced by PCA and weighted by a smooth inverse frequency that Zipf's law stands in for.
-`mean` and `first_pc` follow Ethayarajh (2019, section 4.3.2): a word's vectors in a text. `input` is the model's own
+`mean` and `first_pc` follow Ethayarajh (2019, section 4.3.2): a word's vectors in a text, of other sentences than
+those that are scored. `input` is the model's own
 embedding table, `random` a normal vector each, the control that knows which pieces a sentence has and nothing else.
 """
 
@@ -176,6 +177,8 @@ def mean_vectors(network: Any, tokenizer: Any, texts: Sequence[str], longest: in
 
 
 OF_PIECES = ("singly", "input")
+OF_TEXT = ("mean", "first_pc")
+PARTS = 5  # of the sentences: each is scored by a table of the others
 
 
 class Network(NamedTuple):
@@ -210,7 +213,7 @@ def distil(
     data: the folder that holds them; null: downloaded
     options: more words, such as "dtype=bfloat16"
     ways: singly (each piece alone, PCA, Zipf weights: model2vec's recipe), mean and first_pc (of a word's vectors in
-        the measured sentences), input (the model's own embedding table), random (the control)
+        other sentences of the text than the scored ones), input (the model's own embedding table), random (the control)
     components: of singly's PCA, at most the model's width
     bootstrap: resamples of the pairs behind each interval
     seed: of the resamples and of random
@@ -251,13 +254,38 @@ def measure(
         lambda: mean_vectors(network.model, network.tokenizer, [s.text for s in sentences], network.longest)
     )
     rows = {"the model": (pair_cosines(own, pairs), network.bytes, n_words / seconds)}
+    parts = parts_of_pairs(sentences, pairs, np.random.default_rng(seed))
     for way in ways:
-        table = static_table(way, encoder, network, sentences, components=components, seed=seed)
+        fits = [np.arange(len(sentences))]  # scored sentences by table
+        sources: list[Sequence[Sentence]] = [sentences]
+        if way in OF_TEXT:
+            fits = [np.flatnonzero(parts == k) for k in range(PARTS)]
+            sources = [[sentences[i] for i in np.flatnonzero(parts != k)] for k in range(PARTS)]
+        vectors, size, seconds = np.empty(0), 0, 0.0
+        for scored, source in zip(fits, sources, strict=True):
+            table = static_table(way, encoder, network, source, components=components, seed=seed)
+            some = [sentences[i] for i in scored]
+            own_vectors, spent = timed(lambda table=table, some=some: table.sentences(some))  # type: ignore[misc]
+            vectors = vectors if len(vectors) else np.full((len(sentences), own_vectors.shape[1]), np.nan)
+            vectors[scored] = own_vectors
+            size, seconds = max(size, table.vectors.size * 4), seconds + spent
         if way in OF_PIECES:
             save_static(table, network.tokenizer, out / way)
-        vectors, seconds = timed(lambda table=table: table.sentences(sentences))  # type: ignore[misc]
-        rows[way] = pair_cosines(vectors, pairs), table.vectors.size * 4, n_words / seconds
+        rows[way] = pair_cosines(vectors, pairs), size, n_words / seconds
     return scores(rows, gold, replicates=replicates, seed=seed)
+
+
+def parts_of_pairs(sentences: Sequence[Sentence], pairs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(n,) a number below PARTS for each sentence, drawn: equal sentences and those of a pair have the same."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    number: dict[Sentence, int] = {}
+    same = np.array([number.setdefault(sentence, i) for i, sentence in enumerate(sentences)])
+    ends = np.concatenate([pairs, np.stack([np.arange(len(sentences)), same], axis=1)])
+    n, component = connected_components(coo_array((np.ones(len(ends)), ends.T), shape=(len(sentences),) * 2))
+    result: np.ndarray = (rng.permutation(n) % PARTS)[component]
+    return result
 
 
 def static_table(
@@ -365,7 +393,7 @@ def table(measured: Sequence[DistilledScore], corpus: Corpus) -> Table:
     columns = ["sentence vectors of", "MB", "words a second", "Spearman × 100 [95%]", "of the model's", "pairs covered"]
     notes = [
         f"{corpus.name}, {len(corpus.pairs):,} pairs: a sentence is the mean of its pieces' (or words') vectors",
-        "mean and first_pc are made of the measured sentences themselves (never of their scores)",
+        f"mean and first_pc are made of other sentences than those that are scored: {PARTS - 1} parts of {PARTS}",
         "words a second: one run, on this machine as it was; with the tokenizer, which mean and first_pc don't need",
         "intervals: the same resamples of the pairs in all rows",
     ]

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_lab.distil import (
+    PARTS,
     StaticTable,
     _network,
     distil,
     occurrence_table,
     pair_cosines,
+    parts_of_pairs,
     post_process,
     principal_components,
     save_static,
@@ -24,6 +26,7 @@ from ctxexp_lab.distil import (
 from ctxexp import Sentence
 from ctxexp.command import Built, configured
 from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
+from tests.seeds import daily_seed
 
 
 def test_model2vecs_recipe_is_pca_then_zipfs_inverse_frequency() -> None:
@@ -54,6 +57,17 @@ def test_words_have_the_mean_or_first_direction_of_their_rows() -> None:
     _, _, v = np.linalg.svd(rows)
     np.testing.assert_allclose(np.abs(direction["a"]), np.abs(v[0]), atol=1e-8)
     assert set(direction) == {"a", "b"}  # a word of zero rows has no direction
+
+
+def test_sentences_are_scored_by_tables_of_others() -> None:
+    """Equal sentences and those of a pair are in one part; all parts are there."""
+    rng = np.random.default_rng(daily_seed())
+    sentences = [Sentence.of([f"w{i}"]) for i in rng.integers(0, 150, 400)]
+    pairs = rng.integers(0, 400, (60, 2))
+    parts = parts_of_pairs(sentences, pairs, rng)
+    assert (parts[pairs[:, 0]] == parts[pairs[:, 1]]).all()
+    assert all(len({parts[i] for i, s in enumerate(sentences) if s == one}) == 1 for one in set(sentences))
+    assert set(parts.tolist()) == set(range(PARTS))
 
 
 def test_a_sentence_is_the_mean_of_its_tokens_that_have_a_vector() -> None:
