@@ -1,30 +1,34 @@
-"""How well a floor foretells texts of other domains, and what sentences of their own do to it, into the README of
-ctxexp-compare: `STS=FOLDER python -m docs.numbers.floors`, a folder of the SemEval sets.
+"""How well the threshold of 5% holds on sentences of other domains, into the README of ctxexp-compare: of the floor as
+it is, adapted to 100 sentences of the domain, and of one constant for every model and domain.
+
+`STS=FOLDER python -m docs.numbers.floors MODEL ...`, a folder of the SemEval sets.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 from ctxexp_compare import Floor
-from ctxexp_compare.floors.fit import calibration_error
+from ctxexp_compare.floors.fit import fit_rows
+from ctxexp_compare.floors.floor import ADAPT_PAIRS
 from ctxexp_compare.floors.make import domain_sentences, floor_of_domains
-from ctxexp_compare.floors.sample import Rows, collect, sampled
+from ctxexp_compare.floors.sample import WORDS, Pairs, Rows, collect, sampled
 
 from ctxexp import Sentence
 from ctxexp.datasets import tokenizer
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown
 
-MODEL, POOLING = "minilm", "mean"
 DOMAINS = ("deft-forum", "headlines", "images", "tweet-news")  # of STS 2014
-OWN = (50, 100, 200, 400)
-TESTED = 500  # sentences that are held out of each domain
-SIZES = 5  # draws of the own sentences
-PAIRS = 40_000
+OWN, TESTED = 100, 300  # sentences of each domain: adapted to, and held out
+DRAWS = 20  # of the own sentences
+PAIRS = 20_000
+LEVEL, ALLOWED = 0.05, 0.05
+Cell = tuple[float, np.ndarray, np.ndarray]  # the share as it is, those of the draws, the cosines
 
 
 def domain_texts(folder: Path) -> dict[str, list[Sentence]]:
@@ -43,40 +47,54 @@ def part_of(rows: Rows, which: np.ndarray) -> Rows:
     return Rows(rows.vectors[:, which], rows.sentence[which], rows.domain[which], rows.length[which], rows.word[which])
 
 
-def errors(floor: Floor, rows: Rows) -> dict[str, float]:
-    """The largest error of a probability on the held-out sentences: of the floor as it is, and adapted to some others
-    of the domain, the mean over draws."""
-    n = len(rows.length)
-    held = part_of(rows, np.arange(n) < min(TESTED, n // 2))
-    rest = np.arange(min(TESTED, n // 2), n)
-    pairs = held.pairs(np.random.default_rng(1), PAIRS)
-    cosines, sizes = held.cosines(-1, pairs), np.clip(held.lengths(pairs), *floor.lengths)
-    every = np.ones(len(cosines), bool)
-    kind = floor.kinds.index(POOLING)
-    found = {"as it is": calibration_error(floor.coefficients[kind, -1], cosines, sizes, every)}
-    for own in OWN:
-        if own > len(rest):
-            continue
-        parts = []
-        for seed in range(SIZES):
-            chosen = np.random.default_rng(seed).choice(rest, own, replace=False)
-            adapted = floor.adapt(rows.vectors[-1, chosen], rows.length[chosen].tolist(), pooling=POOLING)
-            at = np.clip(held.lengths(pairs), *adapted.lengths)
-            parts.append(calibration_error(adapted.coefficients[0, -1], cosines, at, every))
-        found[str(own)] = float(np.mean(parts))
+def share(floor: Floor, kind: str, layer: int, rows: Rows, pairs: Pairs, cosines: np.ndarray) -> float:
+    """The share of pairs that reach the threshold of LEVEL, each at its own lengths."""
+    lengths, which = np.unique(rows.lengths(pairs), axis=0, return_inverse=True)
+    at = [floor.threshold(LEVEL, length=tuple(pair), layer=layer, pooling=kind) for pair in lengths.tolist()]
+    return float((cosines >= np.array(at)[which.ravel()]).mean())
+
+
+def cells(model: str, texts: dict[str, list[Sentence]]) -> list[Cell]:
+    """A cell a domain and layer: of the model's own pooling of sentences, of words where it has none."""
+    encoder, registers, title = domain_sentences(model, None, [])
+    made = floor_of_domains(encoder, registers, title, "embedded sentences")
+    kind = made.kinds[min(1, len(made.kinds) - 1)]
+    found = []
+    for name, sentences in texts.items():
+        chosen = sampled({name: sentences}, TESTED + 2 * OWN, 0)
+        rows = collect(encoder, chosen, [kind] if kind != WORDS else [], np.random.default_rng(0))[kind]
+        held = rows.sentence <= TESTED
+        tested, rest = part_of(rows, held), np.unique(rows.sentence[~held])
+        pairs = tested.pairs(np.random.default_rng(1), PAIRS)
+        own = []
+        for i in range(DRAWS):
+            mine = np.isin(rows.sentence, np.random.default_rng(i).choice(rest, OWN, replace=False))
+            fit = fit_rows({kind: part_of(rows, mine)}, 1, most=ADAPT_PAIRS)
+            own.append(Floor(title, "own", made.layers, (kind,), ("own",), *fit))
+        for at, layer in enumerate(made.layers):
+            cosines = tested.cosines(at, pairs)
+            shares = [share(floor, kind, layer, tested, pairs, cosines) for floor in (made, *own)]
+            found.append((shares[0], np.array(shares[1:]), cosines))
     return found
 
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
-    encoder, registers, title = domain_sentences(MODEL, None, [])
-    made = floor_of_domains(encoder, registers, title, "embedded sentences")
-    columns, rows = ["as it is", *map(str, OWN)], []
-    for name, sentences in domain_texts(Path(os.environ["STS"])).items():
-        chosen = sampled({name: sentences}, TESTED + max(OWN), 0)[name]
-        found = errors(made, collect(encoder, {name: chosen}, [POOLING], np.random.default_rng(0))[POOLING])
-        rows.append([name, *(f"{found[key]:.3f}" if key in found else "-" for key in columns)])
+    texts = domain_texts(Path(os.environ["STS"]))
+    every = {model: cells(model, texts) for model in sys.argv[1:]}
+    grid = np.linspace(-1, 1, 2001)
+    ordered = [np.sort(cosines) for own in every.values() for _, _, cosines in own]
+    reached = np.array([1 - np.searchsorted(cosines, grid) / len(cosines) for cosines in ordered])
+    constant = int(np.argmin(abs(reached.mean(axis=0) - LEVEL)))  # the one that is right on average
+    rows, at = [], 0
+    for model, own in every.items():
+        shares = [reached[at : at + len(own), constant], np.array([one for one, _, _ in own])]
+        shares.append(np.array([drawn for _, drawn, _ in own]))
+        at += len(own)
+        ends = [np.quantile(part, (0.025, 0.975)) for part in shares]
+        within = [np.mean(abs(part - LEVEL) <= ALLOWED) for part in shares]
+        told = [f"{low:.1%} to {high:.1%}; {w:.0%}" for (low, high), w in zip(ends, within, strict=True)]
+        rows.append([model, str(len(own)), *told])
         print(*rows[-1], flush=True)
-    write_marked(
-        ROOT / "plugins" / "ctxexp-compare" / "README.md", "floors", markdown(["held-out domain", *columns], rows)
-    )
+    columns = ["model", "cells", f"cosine {grid[constant]:.2f}", "the embedded text's floor", f"{OWN} own sentences"]
+    write_marked(ROOT / "plugins" / "ctxexp-compare" / "README.md", "floors", markdown(columns, rows))

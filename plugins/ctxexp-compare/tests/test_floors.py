@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from ctxexp_compare import Floor, floor
+from ctxexp_compare.floors import fit
 from ctxexp_compare.floors.bert_score import baseline, greedy_match, unrelated_texts, write_baseline
 from ctxexp_compare.floors.command import table
 from ctxexp_compare.floors.fit import (
@@ -78,12 +83,24 @@ def test_domains_are_told_apart() -> None:
     own = Floor("x", "x", (0,), ("mean",), names, *fit_rows({"mean": rows}, 3, most=40_000))
     low, pooled, high = (own.probability(0.7, length=12, domain=name) for name in ("low", None, "high"))
     assert low < pooled < high
-    assert own.domain_range(0.7, length=12) == (low, high)
-    assert own.domain_error(pooling="mean") > 0.2
+    error = own.held_out[0, 0]
+    assert own.domain_range(0.7, length=12) == pytest.approx((max(0, low - error), min(1, high + error)))
+    apart = rows.pairs(np.random.default_rng(0), 10**6, across=True)
+    assert (rows.domain[apart.first] != rows.domain[apart.second]).all()
+    like = (abs(rows.lengths(apart) - 12) < 3).all(axis=1)
+    share = (rows.cosines(0, apart)[like] >= 0.7).mean()
+    assert own.probability(0.7, length=12, across=True) == pytest.approx(share, abs=0.05)
+    assert own.domain_error(pooling="mean") > 0.1
     x = rows.vectors[0, rows.domain == 2]
     adapted = own.adapt(x, rows.length[rows.domain == 2].tolist(), pooling="mean")
     assert adapted.probability(0.7, length=12) == pytest.approx(high, abs=0.06)
     assert (adapted.title, adapted.layers, adapted.kinds) == ("x", (0,), ("mean",))
+    with pytest.raises(ConfigError, match="across: pairs of two of the domains own are asked for"):
+        adapted.probability(0.7, across=True, length=12)
+    assert adapted.separates(length=12)
+    rows.vectors[0, rows.domain == 2, 0] += 2  # what is rare in one domain is common in another
+    far = Floor("x", "x", (0,), ("mean",), names, *fit_rows({"mean": rows}, 3, most=40_000))
+    assert not far.separates(length=12)
 
 
 def test_pairs_are_of_two_sentences_of_one_domain_and_two_words() -> None:
@@ -110,19 +127,87 @@ def made() -> Floor:
 
 
 def test_a_file_is_read_back_whole(made: Floor, tmp_path: Path) -> None:
-    file = tmp_path / "arrays.floor"
-    assert made.save(file) < 20_000
+    file = tmp_path / "arrays.floor.json"
+    made.save(file)
     read = Floor.load(file)
     assert (read.kinds, read.layers, read.text) == (("words",), (0, 1), made.text)
     assert read.probability(0.3) == pytest.approx(made.probability(0.3), abs=1e-6)
     assert read.probability([0.1, 0.2]).shape == (2,)
     assert re.search(
-        r"\| words +\| 1 +\| -?0\.0\d\d +\|.*\| - +\|", table(read).markdown()
+        r"\| words +\| 1 +\| -?0\.0\d\d +\|.*\| - +\| yes", table(read).markdown()
     )  # of one domain none is known alone
     assert "sentences of" not in table(read).markdown()
-    file.write_bytes(file.read_bytes()[:-50])
-    with pytest.raises(DataError, match=r"arrays.floor is no floor, or damaged .* make it anew: ctxexp floor MODEL"):
-        Floor.load(file)
+    for damaged in (file.read_text()[:-50], file.read_text().replace("floor 2", "floor 3", 1), "[]"):
+        file.write_text(damaged)
+        with pytest.raises(DataError, match=r"floor.json is no floor, or damaged .* make it anew: ctxexp floor MODEL"):
+            Floor.load(file)
+
+
+def test_the_readme_s_readers_need_no_library_and_find_the_same(tmp_path: Path) -> None:
+    """In thirty lines of Python and of JavaScript; the file is what the schema says."""
+    rows = sentence_rows(np.random.default_rng(0), 900, domains=3)
+    own = Floor("x", "x", (0,), ("mean",), tuple("abc"), *fit_rows({"mean": rows}, 3, most=40_000))
+    file = tmp_path / "x.floor.json"
+    own.save(file)
+    text = README.read_text(encoding="utf-8")
+    script, node = tmp_path / "read_floor.js", shutil.which("node")
+    python, javascript = (
+        re.search(rf"```{language}\n((?:#|//) read_floor.*?)```", text, re.DOTALL)
+        for language in ("python", "javascript")
+    )
+    assert python is not None
+    assert javascript is not None
+    script.write_text(javascript[1])
+    reader: dict[str, Any] = {"__name__": "reader"}
+    exec(python[1], reader)
+    told = json.loads(file.read_text())
+    for cosine in (-1, 0.31, 0.55, 0.7, 0.92, 1):
+        for pair in ((5, 5), (4, 19), (100, 1)):
+            expected = own.probability(cosine, length=pair)
+            assert reader["probability"](told, cosine, 0, lengths=pair) == pytest.approx(expected, abs=1e-5)
+        expected = own.probability(cosine, length=9, domain="c")
+        assert reader["probability"](told, cosine, 0, lengths=(9, 9), domain="c") == pytest.approx(expected, abs=1e-5)
+        expected = own.probability(cosine, length=9, across=True)
+        assert reader["probability"](told, cosine, 0, lengths=(9, 9), pairs="across") == pytest.approx(
+            expected, abs=1e-5
+        )
+    assert len(python[1].splitlines()) <= 32
+    schema = json.loads((Path(fit.__file__).parent / "schema.json").read_text())
+    pytest.importorskip("jsonschema", reason="needs jsonschema").validate(told, schema)
+    if node is None:
+        pytest.skip("needs node")
+    words = [node, str(script), str(file), "0.55", "0", "mean", "4", "19"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert float(said) == pytest.approx(own.probability(0.55, length=(4, 19)), abs=1e-5)
+
+
+def test_vectors_and_pairs_from_elsewhere_make_a_floor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = sentence_rows(np.random.default_rng(0), 300)
+    np.save("mine.npy", rows.vectors[0])
+    Path("mine.txt").write_text("".join("word " * int(n) + ".\n" for n in rows.length))
+    assert run_command_line(["floor", "vectors=mine.npy", "text=mine.txt"]) == 0
+    one, other = Floor.load("mine.floor.json"), Floor.of_vectors(rows.vectors[0], rows.length.tolist())
+    assert one.probability(0.5, length=(4, 20)) == pytest.approx(other.probability(0.5, length=(4, 20)), abs=1e-5)
+    pairs = rows.pairs(np.random.default_rng(0))
+    cells = zip(rows.cosines(0, pairs).tolist(), rows.lengths(pairs).tolist(), strict=True)
+    lines = "".join(f"{cosine:.6f},{a},{b}\n" for cosine, (a, b) in cells)
+    Path("pairs.csv").write_text(f"cosine,length_a,length_b\n{lines}")
+    assert run_command_line(["floor", "pairs=pairs.csv", "cosine=.5"]) == 0
+    again = Floor.load("pairs.floor.json")
+    assert again.probability(0.5, length=(4, 20)) == pytest.approx(one.probability(0.5, length=(4, 20)), abs=0.01)
+    assert "Is a cosine of 0.5 high in pairs" in capfd.readouterr().out
+    Path("few.txt").write_text("One line.\n")
+    for words, said in (
+        ([], "floor takes a model, vectors=FILE or pairs=FILE: one of them"),
+        (["vectors=mine.npy", "text=few.txt"], "mine.npy has 300 vectors, few.txt has 1 sentences"),
+        (["vectors=mine.txt"], "mine.txt: expected vectors (n, dim) in NumPy's .npy"),
+        (["pairs=mine.txt"], "mine.txt"),
+    ):
+        assert run_command_line(["floor", *words]) == 2
+        assert said in capfd.readouterr().err
 
 
 def test_mistakes_are_answered(made: Floor) -> None:
@@ -132,7 +217,7 @@ def test_mistakes_are_answered(made: Floor) -> None:
         made.probability(0.3, length=5)
     with pytest.raises(ConfigError, match=r"layer=7: the floor of .* has layers \[0, 1\]"):
         made.probability(0.3, layer=7)
-    own = Floor.of_vectors(np.random.default_rng(0).normal(size=(50, 4)), [5] * 50)
+    own = Floor.of_vectors(np.random.default_rng(0).normal(size=(50, 4)), range(5, 55))
     with pytest.raises(ConfigError, match=r"sentences need their lengths in words, as in length=\(12, 20\)"):
         own.probability(0.3)
 
@@ -149,19 +234,19 @@ def test_the_command_writes_a_floor_and_bert_score_s_file(
     assert run_command_line(["floor", "gpt2", f"text={texts}", "bert_score=gpt2.tsv"]) == 0
     said = capfd.readouterr().out
     assert "Cosines of unrelated pairs, gpt2" in said
-    assert said.endswith("\ngpt2.floor\ngpt2.tsv\n")
-    own = Floor.load("gpt2.floor")
+    assert said.endswith("\ngpt2.floor.json\ngpt2.tsv\n")
+    own = Floor.load("gpt2.floor.json")
     assert own.kinds[:2] == ("words", "mean")
     assert len(own.domains) == 2
     assert own.layers == (0, 1, 2, 3, 4)
     lines = Path("gpt2.tsv").read_text().splitlines()
     assert (lines[0], len(lines)) == ("LAYER,P,R,F", 6)
-    assert run_command_line(["floor", "gpt2.floor", "cosine=.83", "length=12"]) == 0
+    assert run_command_line(["floor", "gpt2.floor.json", "cosine=.83", "length=12"]) == 0
     said = capfd.readouterr().out
     assert said.startswith("Is a cosine of 0.83 high in gpt2, layer 4, the last?\n- between words: ")
     assert "sentences of 12 words: " in said
     assert f"5% reach {own.threshold(0.05, length=12):.2f}\n" in said
-    assert run_command_line(["floor", "gpt2.floor", "cosine=7"]) == 2
+    assert run_command_line(["floor", "gpt2.floor.json", "cosine=7"]) == 2
     Path("few.txt").write_text("One line.\n")
     assert run_command_line(["floor", "gpt2", "text=few.txt"]) == 2
     assert "few.txt has 1 distinct sentences: expected 40 or more" in capfd.readouterr().err

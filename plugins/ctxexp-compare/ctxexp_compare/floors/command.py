@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from ctxexp.datasets import user_path
-from ctxexp.errors import ConfigError
+from ctxexp.datasets import read_table, text_lines, tokenizer, user_path
+from ctxexp.errors import ConfigError, DataError, error_text
 from ctxexp.report import Document, Table
 from ctxexp_compare.floors.fit import TAILS
 from ctxexp_compare.floors.floor import Floor
 from ctxexp_compare.floors.make import SENTENCES, domain_sentences, floor_of_domains
-from ctxexp_compare.floors.sample import WORDS
+from ctxexp_compare.floors.sample import WORDS, is_word
 from ctxexp_compare.pins.make import default_file
 
 MOST = 5  # layers that are printed, evenly spaced
 
 
 def floor(
-    model: str,
+    model: str = "",
     *,
     cosine: float | None = None,
     length: int | None = None,
     out: Path | None = None,
+    vectors: Path | None = None,
+    pairs: Path | None = None,
     options: str = "",
     text: str = "",
     sentences: int = SENTENCES,
@@ -32,12 +35,14 @@ def floor(
 ) -> Document:
     """Measure what cosines unrelated words and sentences have in each layer: what a high one is.
 
-    In Python: `ctxexp_compare.Floor.load("minilm.floor").probability(0.83, length=(12, 20))`.
+    In Python: `ctxexp_compare.Floor.load("minilm.floor.json").probability(0.83, length=(12, 20))`.
 
     model: a model, quoted with its words: "minilm dtype=bfloat16", or with cosine= the file of its floor
     cosine: is it high? how many of unrelated pairs reach it, in the last layer
     length: words of the sentences whose cosine it is; null: the text's middle length
-    out: the file; null: MODEL.floor
+    out: the file; null: MODEL.floor.json
+    vectors: in the place of a model, sentences' vectors (n, dim) in a .npy file; text= has the sentences, one a line
+    pairs: in the place of a model, a table of unrelated pairs with a column cosine, and may be length_a and length_b
     options: further arguments for the model
     text: sentences: a file, a folder or a data set; several by comma are domains, in each of which pairs are drawn;
         empty: the embedded ones, of ten registers
@@ -48,8 +53,15 @@ def floor(
     """
     if cosine is not None and not -1 <= cosine <= 1:
         raise ConfigError(f"cosine={cosine:g}: expected -1 to 1")
-    if cosine is not None and (file := user_path(model)).is_file():
-        return Document(answer(Floor.load(file), cosine, length))
+    if cosine is not None and (held := user_path(model)).is_file():
+        return Document(answer(Floor.load(held), cosine, length))
+    if sum(map(bool, (model, vectors, pairs))) != 1:
+        raise ConfigError("floor takes a model, vectors=FILE or pairs=FILE: one of them")
+    if file := vectors or pairs:
+        made = of_vectors(file, text) if vectors else of_pairs(file)
+        files = [out or default_file(file.stem, "floor.json")]
+        made.save(files[0])
+        return Document(answer(made, cosine, length) if cosine is not None else [], {"floor": table(made)}, files=files)
     texts = [word.strip() for word in text.split(",") if word.strip()]
     domains = {Path(one).stem: one for one in texts} if len(texts) > 1 else text or None
     if domains and len(domains) < len(texts):
@@ -57,7 +69,7 @@ def floor(
     encoder, every, title = domain_sentences(model, domains, options)
     label = ", ".join(every) if domains or encoder.corpus is not None else "embedded sentences"
     made = floor_of_domains(encoder, every, title, label, sentences=sentences, seed=seed)
-    files = [out or default_file(made.title, "floor")]
+    files = [out or default_file(made.title, "floor.json")]
     made.save(files[0])
     if bert_score is not None:
         from ctxexp_compare.floors import bert_score as files_of
@@ -67,6 +79,38 @@ def floor(
     if cosine is not None:
         return Document(answer(made, cosine, length), files=files)
     return Document(tables={"floor": table(made)}, files=files)
+
+
+def of_vectors(file: Path, text: str) -> Floor:
+    """The floor of vectors in a file, of the sentences of a text, one a line; without a text lengths don't count."""
+    try:
+        x = np.load(file, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: expected vectors (n, dim) in NumPy's .npy ({error_text(error)})") from None
+    if not text:
+        return replace(Floor.of_vectors(x, [1] * len(x)), title=file.stem, text=file.name)
+    read = tokenizer("english", lower=False)
+    lengths = [max(1, sum(map(is_word, read(line).words))) for _, line in text_lines(user_path(text)) if line.strip()]
+    if len(lengths) != len(x):
+        raise DataError(f"{file} has {len(x)} vectors, {text} has {len(lengths)} sentences: expected one of each")
+    return replace(Floor.of_vectors(x, lengths), title=file.stem, text=text)
+
+
+def of_pairs(file: Path) -> Floor:
+    """The floor of the cosines of a table of pairs, with both lengths where it has them."""
+    names = ["cosine"]
+    _, header = next(iter(text_lines(file)), (0, ""))
+    if "length_a" in header:
+        names += ["length_a", "length_b"]
+    try:
+        cells = np.array([[float(cell) for cell in row] for _, row in read_table(file, names)])
+    except ValueError as error:
+        raise DataError(f"{file}: expected numbers ({error_text(error)})") from None
+    if not len(cells):
+        raise DataError(f"{file}: no pairs")
+    return replace(
+        Floor.of_pairs(cells[:, 0], cells[:, 1:] if len(names) > 1 else None), title=file.stem, text=file.name
+    )
 
 
 def answer(made: Floor, cosine: float, length: int | None) -> list[str]:
@@ -79,8 +123,10 @@ def answer(made: Floor, cosine: float, length: int | None) -> list[str]:
         verdict = "no" if high > 0.05 else "yes, very" if high < 0.01 else "yes"
         pairs = f"sentences of {size} words" if size else "words"
         reach = f"{share:.1%}" if share > TAILS[-1] else f"at most {share:.2%}"
-        reach += f" ({low:.1%} to {high:.1%} by kind of text)" if high - low > 0.001 else ""
+        reach += f" ({low:.1%} to {high:.1%} by kind of text and error)" if high - low > 0.001 else ""
         lines.append(f"- between {pairs}: {verdict}; {reach} of unrelated pairs reach it, and 5% reach {five:.2f}")
+        if not made.separates(length=size):
+            lines.append("  inseparable: half of one kind of text's unrelated pairs reach what 5% of another's do")
     return [*lines, f"Of {made.text}: another kind of text may have another floor, and text= measures yours."]
 
 
@@ -98,18 +144,23 @@ def high_cosines(made: Floor) -> list[str]:
 
 def table(made: Floor) -> Table:
     """Words and the model's own pooling in some layers."""
-    frame = made.frame
+    frame, (low, high) = made.frame, made.lengths
     shown = frame[frame["kind"].isin(made.kinds[:2])]
     layers = sorted({made.layers[round(i * (len(made.layers) - 1) / (MOST - 1))] for i in range(MOST)})
     cells = [
-        [row.kind, str(row.layer), *("-" if np.isnan(row[key]) else f"{row[key]:.3f}" for key in frame.columns[2:])]
+        [
+            row.kind,
+            str(row.layer),
+            *("-" if np.isnan(row[key]) else f"{row[key]:.3f}" for key in frame.columns[2:]),
+            "yes" if made.separates(layer=row.layer, pooling=row.kind, length=(low * high) ** 0.5) else "inseparable",
+        ]
         for _, row in shown[shown["layer"].isin(layers)].iterrows()
     ]
-    columns = ["pairs of", "layer", "median", "5% reach", "1% reach", "error, held out", "in one domain"]
-    low, high = made.lengths
+    columns = ["pairs of", "layer", "median", "5% reach", "1% reach", "error, held out", "in one domain", "5% tells"]
     sizes = f"sentences of {(low * high) ** 0.5:.0f} words, {low} to {high} are known; " if len(made.kinds) > 1 else ""
     notes = [
         f"{sizes}text: {made.text}",
-        "errors: of a probability, at most, on sentences that it wasn't fitted to, and in a single domain of the text",
+        "errors: of a probability up to .1, at most, on sentences that it wasn't fitted to, and in a single domain",
+        "inseparable: half of one domain's unrelated pairs reach what 5% of another's do: no one cosine tells",
     ]
     return Table(f"Cosines of unrelated pairs, {made.title}", frame, columns, cells, notes)

@@ -18,6 +18,7 @@ TAILS = np.array(
      0.01, 0.005, 0.002, 0.001, 0.0005]
 )  # fmt: skip
 """The probabilities that a cosine is at least its quantile: quantiles ascend."""
+TAIL = 0.1  # probabilities up to it are those of high cosines
 CELLS = 6  # by the product of lengths; each is halved by their ratio
 PER_CELL = 200  # pairs at least
 TERMS = 4
@@ -75,10 +76,12 @@ def tail_probability(cosine: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 
 class FloorFit(NamedTuple):
-    """`coefficients` (kinds, layers, quantiles, terms), `offsets` (domains, kinds, layers, quantiles), `held_out`
-    (kinds, layers), and the lengths of the shortest and the longest sentence."""
+    """`coefficients` of pairs of one domain and `across` of two (kinds, layers, quantiles, terms; None of a single
+    domain), `offsets` (domains, kinds, layers, quantiles), `held_out` (kinds, layers), and the lengths of the shortest
+    and the longest sentence."""
 
     coefficients: np.ndarray
+    across: np.ndarray | None
     offsets: np.ndarray
     held_out: np.ndarray
     lengths: tuple[int, int]
@@ -89,26 +92,45 @@ def fit_rows(rows: Mapping[str, Rows], n_domains: int, *, most: int, seed: int =
     n_layers = len(next(iter(rows.values())).vectors)
     shape = (len(rows), n_layers)
     coefficients = np.zeros((*shape, len(TAILS), TERMS))
+    across = np.zeros_like(coefficients) if n_domains > 1 else None
     offsets = np.zeros((n_domains, *shape, len(TAILS)))
     held_out = np.zeros(shape)
     for i, (kind, own) in enumerate(rows.items()):
         pairs = own.pairs(np.random.default_rng(seed), most)
         halves = [_of_half(own, pairs, half) for half in (0, 1)]
+        apart = own.pairs(np.random.default_rng(seed), most, across=True) if across is not None else None
         sizes = None if kind == WORDS else own.lengths(pairs)
         for j in range(n_layers):
             cosines = own.cosines(j, pairs)
             known = np.isfinite(cosines)
             coefficients[i, j] = _fit(cosines, sizes, known)
-            errors = [
-                calibration_error(_fit(cosines, sizes, known & fitted), cosines, sizes, known & tested)
-                for fitted, tested in (halves, halves[::-1])
-            ]
-            held_out[i, j] = np.mean(errors)
+            held_out[i, j] = _tail_error(cosines, sizes, [known & half for half in halves])
+            if across is not None and apart is not None:
+                across[i, j] = _fit(own.cosines(j, apart), None if kind == WORDS else own.lengths(apart))
             for k in range(n_domains):
                 offsets[k, i, j] = _offset(coefficients[i, j], cosines, sizes, known & (pairs.domain == k))
     lengths = [own.length for kind, own in rows.items() if kind != WORDS] or [np.array([1])]
     bounds = max(1, min(int(one.min()) for one in lengths)), max(1, max(int(one.max()) for one in lengths))
-    return FloorFit(coefficients, offsets, held_out, bounds)
+    return FloorFit(coefficients, across, offsets, held_out, bounds)
+
+
+def fit_pairs(cosines: np.ndarray, lengths: np.ndarray | None) -> FloorFit:
+    """Fit the cosines (m,) of unrelated pairs that are given, of two sentences of these lengths (m, 2)."""
+    half = np.random.default_rng(1).permutation(len(cosines)) % 2 == 0
+    error = _tail_error(cosines, lengths, [half, ~half])
+    bounds = (1, 1) if lengths is None else (int(lengths.min()), int(lengths.max()))
+    shape = 1, 1, 1, len(TAILS)
+    coefficients = fit_quantiles(cosines, lengths)[None, None]
+    return FloorFit(coefficients, None, np.zeros(shape), np.array([[error]]), bounds)
+
+
+def _tail_error(cosines: np.ndarray, lengths: np.ndarray | None, halves: list[np.ndarray]) -> float:
+    """The error of probabilities of at most TAIL in one half of the pairs, fitted to the other: the mean of two."""
+    errors = [
+        calibration_error(_fit(cosines, lengths, fitted), cosines, lengths, tested, TAIL)
+        for fitted, tested in (halves, halves[::-1])
+    ]
+    return float(np.mean(errors))
 
 
 def probabilities(coefficients: np.ndarray, cosines: np.ndarray, lengths: np.ndarray | None) -> np.ndarray:
@@ -146,8 +168,9 @@ def _of_half(rows: Rows, pairs: Pairs, half: int) -> np.ndarray:
     return result
 
 
-def _fit(cosines: np.ndarray, lengths: np.ndarray | None, which: np.ndarray) -> np.ndarray:
-    return fit_quantiles(cosines[which], None if lengths is None else lengths[which])
+def _fit(cosines: np.ndarray, lengths: np.ndarray | None, which: np.ndarray | None = None) -> np.ndarray:
+    kept = np.isfinite(cosines) if which is None else which
+    return fit_quantiles(cosines[kept], None if lengths is None else lengths[kept])
 
 
 def _offset(coefficients: np.ndarray, cosines: np.ndarray, lengths: np.ndarray | None, which: np.ndarray) -> np.ndarray:

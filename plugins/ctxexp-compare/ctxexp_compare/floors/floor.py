@@ -1,8 +1,9 @@
-"""A floor: the null distribution of cosines by layer, as an object and a file that one line reads."""
+"""A floor: the null distribution of cosines by layer, as an object and a JSON file that any language reads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ctxexp.errors import ConfigError, UnknownName
-from ctxexp_compare.archive import read_archive, write_archive
-from ctxexp_compare.floors.fit import TAILS, fit_rows, quantiles, tail_probability
+from ctxexp.errors import ConfigError, DataError, UnknownName, error_text
+from ctxexp.report import write_file
+from ctxexp_compare.floors.fit import TAIL, TAILS, fit_pairs, fit_rows, quantiles, tail_probability
 from ctxexp_compare.floors.sample import WORDS, Rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
-KIND, FORMAT = "floor", 1  # of the file
+FORMAT = "ctxexp floor 2"  # of the file: `schema.json` beside this one
 Length = float | tuple[float, float]
 ADAPT_PAIRS = 100_000
+FEWEST_PAIRS = 200
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,11 @@ class Floor:
         text: The text that it was measured on.
         layers: The numbers of the layers.
         kinds: `words`, then poolings of sentences, the default one first.
-        domains: The domains of the text; pairs are of one domain.
-        coefficients: (kinds, layers, quantiles, terms) of `ctxexp_compare.floors.fit`.
+        domains: The domains of the text.
+        coefficients: (kinds, layers, quantiles, terms) of `ctxexp_compare.floors.fit`, of pairs of one domain.
+        across: The same of pairs of two domains; None where there is one.
         offsets: (domains, kinds, layers, quantiles) that a domain's own quantiles lie above.
-        held_out: (kinds, layers) the largest error of a probability on sentences that it wasn't fitted to.
+        held_out: (kinds, layers) the largest error of a probability up to .1 on sentences that it wasn't fitted to.
         lengths: Words of the shortest and of the longest sentence; others count as these.
     """
 
@@ -45,6 +48,7 @@ class Floor:
     kinds: tuple[str, ...]
     domains: tuple[str, ...]
     coefficients: np.ndarray
+    across: np.ndarray | None
     offsets: np.ndarray
     held_out: np.ndarray
     lengths: tuple[int, int]
@@ -57,6 +61,7 @@ class Floor:
         layer: int | None = None,
         pooling: str | None = None,
         domain: str | None = None,
+        across: bool = False,
     ) -> Any:
         """The probability that two unrelated words, or sentences, have such a cosine or a higher one.
 
@@ -66,12 +71,14 @@ class Floor:
             layer: The layer; None: the last.
             pooling: How sentences were pooled; None: the model's own way.
             domain: One of the floor's domains; None: all of them alike.
+            across: Of two sentences of two domains, in the place of one.
 
         Returns:
             A probability in [.0005, .9995] (beyond, it isn't known), or an array of them.
 
         Raises:
-            ConfigError: No such layer, a pooling without lengths, or lengths of a floor of words alone.
+            ConfigError: No such layer, a pooling without lengths, lengths of a floor of words alone, or `across` in
+                a floor of one domain.
             UnknownName: No such pooling or domain.
 
         Example:
@@ -81,7 +88,7 @@ class Floor:
             >>> bool(floor.probability(0.5, length=(12, 20)) < 0.05 < floor.probability(0.3, length=12))
             True
         """
-        at = self._quantiles(length, layer, pooling, domain)
+        at = self._quantiles(length, layer, pooling, domain, across)
         probability = tail_probability(np.asarray(cosine, np.float64), at)
         return float(probability) if np.ndim(cosine) == 0 else probability
 
@@ -90,10 +97,10 @@ class Floor:
 
         Args:
             probability: In [.0005, .9995].
-            choices: `length`, `layer`, `pooling` and `domain` as `probability` takes them.
+            choices: `length`, `layer`, `pooling`, `domain` and `across` as `probability` takes them.
 
         Returns:
-            The cosine.
+            The cosine; `domain_range` of it says what share of them reaches it really.
 
         Raises:
             ConfigError: A probability beyond what is known.
@@ -106,30 +113,44 @@ class Floor:
         """
         if not TAILS[-1] <= probability <= TAILS[0]:
             raise ConfigError(f"probability={probability}: expected {TAILS[-1]} to {TAILS[0]}; beyond, it isn't known")
-        keys = (choices.pop(key, None) for key in ("length", "layer", "pooling", "domain"))
-        at = self._quantiles(*keys)
+        at = self._quantiles(*(choices.pop(key, None) for key in ("length", "layer", "pooling", "domain", "across")))
         if choices:
             raise ConfigError(f"threshold has no argument {next(iter(choices))!r}")
         return float(np.interp(probability, TAILS[::-1], at[::-1]))
 
     def domain_range(self, cosine: float, **choices: Any) -> tuple[float, float]:
-        """The lowest and the highest probability over the floor's domains: how far the kind of text moves it.
+        """The lowest and the highest probability over the floor's domains, each with its error on other sentences: how
+        far the kind of text moves it, and how well it is known.
 
         Args:
             cosine: The cosine.
             choices: `length`, `layer` and `pooling` as `probability` takes them.
 
         Returns:
-            Two probabilities; equal where the floor has one domain.
+            Two probabilities in [0, 1].
 
         Example:
             >>> x = np.random.default_rng(0).normal(size=(400, 20))
-            >>> low, high = Floor.of_vectors(x, [10] * 400).domain_range(0.3, length=10)
-            >>> low == high
+            >>> floor = Floor.of_vectors(x, [10] * 400)
+            >>> low, high = floor.domain_range(floor.threshold(0.05))
+            >>> low < 0.05 < high
             True
         """
         own = [self.probability(cosine, domain=name, **choices) for name in self.domains]
-        return min(own), max(own)
+        kind = self._kind(choices.get("pooling") or self._default_kind(choices.get("length")))
+        error = float(self.held_out[kind, self._layer(choices.get("layer"))])
+        return max(0.0, min(own) - error), min(1.0, max(own) + error)
+
+    def separates(self, probability: float = 0.05, **choices: Any) -> bool:
+        """Whether one cosine tells anything in all kinds of text: not where half of the unrelated pairs of one domain
+        reach what only this share of another's do. `choices` are `length`, `layer` and `pooling`.
+
+        Example:
+            >>> Floor.of_vectors(np.random.default_rng(0).normal(size=(400, 20)), [10] * 400).separates()
+            True
+        """
+        lowest = min(self.threshold(probability, domain=name, **choices) for name in self.domains)
+        return self.domain_range(lowest, **choices)[1] < 0.5
 
     def adapt(
         self, vectors: npt.ArrayLike, lengths: Sequence[int], *, layer: int | None = None, pooling: str | None = None
@@ -138,7 +159,8 @@ class Floor:
         probabilities by far more than a few hundred sentences leave open.
 
         Args:
-            vectors: (n, dim), of 40 sentences or more; 400 make the error of a probability about .02.
+            vectors: (n, dim), of 40 sentences or more; with 100 the share that reaches the threshold of 5% is off by
+                .05 at most, as a rule.
             lengths: Words of each sentence, punctuation not counted.
             layer: The layer that they are of; None: the last.
             pooling: Their pooling; None: the model's own way.
@@ -177,15 +199,38 @@ class Floor:
         fit = fit_rows({pooling: rows}, 1, most=ADAPT_PAIRS)
         return cls("vectors", "own", (layer,), (pooling,), ("own",), *fit)
 
+    @classmethod
+    def of_pairs(
+        cls, cosines: npt.ArrayLike, lengths: npt.ArrayLike | None = None, *, layer: int = 0, pooling: str = "pairs"
+    ) -> Floor:
+        """The floor of one layer, from the cosines (m,) of 200 unrelated pairs or more, and their lengths (m, 2).
+
+        Raises:
+            ConfigError: Fewer pairs, or no such shapes.
+
+        Example:
+            >>> cosines = np.random.default_rng(0).normal(0.2, 0.1, size=1000)
+            >>> abs(Floor.of_pairs(cosines).threshold(0.5) - 0.2) < 0.02
+            True
+        """
+        x = np.asarray(cosines, np.float64)
+        n = None if lengths is None else np.asarray(lengths, np.int64)
+        if x.ndim != 1 or len(x) < FEWEST_PAIRS or not (abs(x) <= 1.0001).all():
+            raise ConfigError(f"expected cosines of {FEWEST_PAIRS} pairs or more, -1 to 1, got {x.shape}")
+        if n is not None and (n.shape != (len(x), 2) or (n < 1).any()):
+            raise ConfigError(f"expected two lengths of 1 or more for each of {len(x)} pairs, got {n.shape}")
+        return cls("pairs", "own", (layer,), (pooling,), ("own",), *fit_pairs(x, n))
+
     def domain_error(self, *, layer: int | None = None, pooling: str | None = None) -> float:
-        """How far off a probability of this floor can be in one of its domains, taken alone; NaN of a single domain."""
+        """How far off a probability up to .1 can be in one of the floor's domains, taken alone; NaN of a single one."""
         if len(self.domains) < 2:
             return float("nan")
         kind, at = self._kind(pooling or WORDS), self._layer(layer)
         middle = float(np.sqrt(self.lengths[0] * self.lengths[1]))
         pooled = quantiles(self.coefficients[kind, at], None if self.kinds[kind] == WORDS else (middle, middle))
         own = pooled + self.offsets[:, kind, at]
-        return float(np.abs(tail_probability(own, pooled) - TAILS).max())
+        high = TAILS <= TAIL
+        return max(float(np.abs(tail_probability(pooled[high], at) - TAILS[high]).max()) for at in own)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -204,16 +249,20 @@ class Floor:
         return pd.DataFrame(rows)
 
     def _quantiles(
-        self, length: Length | None, layer: int | None, pooling: str | None, domain: str | None
+        self, length: Length | None, layer: int | None, pooling: str | None, domain: str | None, across: bool | None
     ) -> np.ndarray:
         """Ascending (quantiles,)."""
         kind, at = self._kind(pooling or self._default_kind(length)), self._layer(layer)
-        if self.kinds[kind] != WORDS and length is None:
+        if across and (self.across is None or domain is not None):
+            raise ConfigError(
+                f"across: pairs of two of the domains {', '.join(self.domains)} are asked for; domain=null"
+            )
+        coefficients = (self.across if across and self.across is not None else self.coefficients)[kind, at]
+        if length is None and coefficients[:, 1:].any():
             raise ConfigError(
                 f"pooling={self.kinds[kind]}: sentences need their lengths in words, as in length=(12, 20)"
             )
-        both = None if self.kinds[kind] == WORDS or length is None else self._clamped(length)
-        result = quantiles(self.coefficients[kind, at], both)
+        result = quantiles(coefficients, None if length is None else self._clamped(length))
         if domain is not None:
             if domain not in self.domains:
                 raise UnknownName("domain", domain, self.domains)
@@ -246,15 +295,21 @@ class Floor:
             raise ConfigError(f"layer={layer}: the floor of {self.title} has layers {list(self.layers)}")
         return self.layers.index(number)
 
-    def save(self, path: Path | str) -> int:
-        """Write the file, atomically; its size in bytes."""
-        keys = ("title", "text", "layers", "kinds", "domains", "lengths")
-        arrays = {
-            "coefficients": self.coefficients.astype(np.float32),
-            "offsets": self.offsets.astype(np.float16),
-            "held_out": self.held_out.astype(np.float32),
-        }
-        return write_archive(Path(path), KIND, FORMAT, {key: getattr(self, key) for key in keys}, arrays)
+    def save(self, path: Path | str) -> None:
+        """Write the file, atomically: JSON, a row a kind of pairs, layer and pooling."""
+        rows = []
+        for i, pooling in enumerate(self.kinds):
+            for j, layer in enumerate(self.layers):
+                for pairs, every in (("within", self.coefficients), ("across", self.across)):
+                    if every is not None:
+                        row = {"pairs": pairs, "pooling": pooling, "layer": layer, "quantiles": _rounded(every[i, j])}
+                        rows.append(row)
+                offsets = {name: _rounded(self.offsets[k, i, j]) for k, name in enumerate(self.domains)}
+                rows[-1 if self.across is None else -2] |= {"error": float(self.held_out[i, j]), "domains": offsets}
+        facts = {key: getattr(self, key) for key in ("text", "domains", "layers", "lengths")}
+        told = {"format": FORMAT, "model": self.title, **facts, "poolings": self.kinds, "probabilities": TAILS.tolist()}
+        lines = ",\n".join(json.dumps(row) for row in rows)
+        write_file(Path(path), json.dumps(told)[:-1] + f', "rows": [\n{lines}\n]}}\n')
 
     @classmethod
     def load(cls, path: Path | str) -> Floor:
@@ -273,20 +328,52 @@ class Floor:
             >>> from tempfile import TemporaryDirectory
             >>> floor = Floor.of_vectors(np.random.default_rng(0).normal(size=(50, 8)), [10] * 50)
             >>> with TemporaryDirectory() as folder:
-            ...     size = floor.save(f"{folder}/model.floor")
-            ...     Floor.load(f"{folder}/model.floor").layers
+            ...     floor.save(f"{folder}/model.floor.json")
+            ...     Floor.load(f"{folder}/model.floor.json").layers
             (0,)
         """
-        return read_archive(Path(path).expanduser(), KIND, FORMAT, cls._of)
+        path = Path(path).expanduser()
+        hint = f"ctxexp floor MODEL out={path.name}"
+        try:
+            told = json.loads(path.read_text(encoding="utf-8"))
+            if told["format"] != FORMAT:
+                raise ValueError(f"it is of format {told['format']!r}, expected {FORMAT!r}")
+            return cls._of(told)
+        except FileNotFoundError:
+            raise DataError(f"no floor at {path}; make one: {hint}") from None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"{path} is no floor, or damaged ({error_text(error)}); make it anew: {hint}") from None
 
     @classmethod
-    def _of(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Floor:
-        given: dict[str, Any] = {key: arrays[key].astype(np.float64) for key in ("coefficients", "offsets", "held_out")}
-        plain: dict[str, Any] = {key: tuple(meta[key]) for key in ("layers", "kinds", "domains", "lengths")}
-        floor = cls(title=meta["title"], text=meta["text"], **plain, **given)
-        shape = (len(floor.kinds), len(floor.layers))
-        if (floor.coefficients.shape[:2], floor.held_out.shape) != (shape, shape) or floor.offsets.shape[:3] != (
-            len(floor.domains), *shape,
-        ):  # fmt: skip
-            raise ValueError("its arrays don't fit each other")
-        return floor
+    def _of(cls, told: dict[str, Any]) -> Floor:
+        if told["probabilities"] != TAILS.tolist():
+            raise ValueError("its probabilities aren't those of this version")
+        rows = {(row["pairs"], row["pooling"], row["layer"]): row for row in told["rows"]}
+        domains = tuple(told["domains"])
+
+        def every(pairs: str, take: Callable[[dict[str, Any]], Any]) -> np.ndarray:
+            """(kinds, layers, ...)."""
+            cells = [[take(rows[pairs, kind, layer]) for layer in told["layers"]] for kind in told["poolings"]]
+            result = np.array(cells, np.float64)
+            if not np.isfinite(result).all():
+                raise ValueError("it has numbers that aren't finite")
+            return result
+
+        offsets = every("within", lambda row: [row["domains"][name] for name in domains])
+        return cls(
+            title=told["model"],
+            text=told["text"],
+            layers=tuple(told["layers"]),
+            kinds=tuple(told["poolings"]),
+            domains=domains,
+            coefficients=every("within", lambda row: row["quantiles"]),
+            across=every("across", lambda row: row["quantiles"]) if len(domains) > 1 else None,
+            offsets=np.moveaxis(offsets, 2, 0),
+            held_out=every("within", lambda row: row["error"]),
+            lengths=(int(told["lengths"][0]), int(told["lengths"][1])),
+        )
+
+
+def _rounded(values: np.ndarray) -> Any:
+    """As nested lists, to 7 decimals."""
+    return np.round(values, 7).tolist()

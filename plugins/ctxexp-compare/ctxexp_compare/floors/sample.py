@@ -20,7 +20,7 @@ CHUNK = 64  # sentences encoded at a time
 
 
 class Pairs(NamedTuple):
-    """Pairs of rows, `first` and `second` (m,), of one domain each, `domain` (m,)."""
+    """Pairs of rows, `first` and `second` (m,), each of the domain `domain` (m,)."""
 
     first: np.ndarray
     second: np.ndarray
@@ -38,12 +38,13 @@ class Rows:
     length: np.ndarray
     word: np.ndarray
 
-    def pairs(self, rng: np.random.Generator, most: int = PAIRS) -> Pairs:
-        """Distinct pairs of two sentences of one domain and two words, as many a domain; all where they are few."""
-        numbers = np.unique(self.domain)
+    def pairs(self, rng: np.random.Generator, most: int = PAIRS, *, across: bool = False) -> Pairs:
+        """Distinct pairs of two sentences of one domain and two words, as many a domain; all where they are few. With
+        `across` the two are of two domains, and the pair counts to that of the first."""
+        numbers = np.zeros(1, np.int64) if across else np.unique(self.domain)
         parts = []
         for number in numbers.tolist():
-            (rows,) = np.nonzero(self.domain == number)
+            rows = np.arange(len(self.domain)) if across else np.nonzero(self.domain == number)[0]
             wanted = most // len(numbers)
             if len(rows) * (len(rows) - 1) // 2 <= wanted:
                 i, j = np.triu_indices(len(rows), 1)
@@ -51,9 +52,10 @@ class Rows:
                 i, j = rng.integers(0, len(rows), size=(2, 2 * wanted))
             a, b = rows[np.minimum(i, j)], rows[np.maximum(i, j)]
             keep = (self.sentence[a] != self.sentence[b]) & ((self.word[a] != self.word[b]) | (self.word[a] < 0))
+            keep &= (self.domain[a] != self.domain[b]) == across
             a, b = np.unique(np.stack([a[keep], b[keep]]), axis=1)
             chosen = rng.permutation(len(a))[:wanted]
-            parts.append((a[chosen], b[chosen], np.full(len(chosen), number)))
+            parts.append((a[chosen], b[chosen], self.domain[a[chosen]]))
         return Pairs(*(np.concatenate(own) for own in zip(*parts, strict=True)))
 
     def cosines(self, layer: int, pairs: Pairs) -> np.ndarray:
