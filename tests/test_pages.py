@@ -37,6 +37,8 @@ ELSEWHERE = {
     "centred": ".0001 .007 .022",
     "word mix": "2 3",
     "floors": "32 1,000",
+    "families": "2025",
+    "pins": "5",
 }
 """Numbers of the prose after a block that its table lacks: years, sizes, layers, what others or other runs gave."""
 
