@@ -36,7 +36,7 @@ ELSEWHERE = {
     "interval coverage": "80 130 1.96 .003 .03 .04 .05 .86",
     "centred": ".0001 .007 .022",
     "word mix": "2 3",
-    "floors": "32 1,000",
+    "floors": ".05 32 1,000",
     "families": "2025",
     "pins": "5",
 }

@@ -1,5 +1,5 @@
 """How well the threshold of 5% holds on sentences of other domains, into the README of ctxexp-compare: of the floor as
-it is, adapted to 100 sentences of the domain, and of one constant for every model and domain.
+it is, adapted to 100 sentences of the domain, and of one constant for all layers and domains of a model.
 
 `STS=FOLDER python -m docs.numbers.floors MODEL ...`, a folder of the SemEval sets.
 """
@@ -82,19 +82,15 @@ if __name__ == "__main__":
     logging.disable(logging.WARNING)
     texts = domain_texts(Path(os.environ["STS"]))
     every = {model: cells(model, texts) for model in sys.argv[1:]}
-    grid = np.linspace(-1, 1, 2001)
-    ordered = [np.sort(cosines) for own in every.values() for _, _, cosines in own]
-    reached = np.array([1 - np.searchsorted(cosines, grid) / len(cosines) for cosines in ordered])
-    constant = int(np.argmin(abs(reached.mean(axis=0) - LEVEL)))  # the one that is right on average
-    rows, at = [], 0
+    rows = []
     for model, own in every.items():
-        shares = [reached[at : at + len(own), constant], np.array([one for one, _, _ in own])]
-        shares.append(np.array([drawn for _, drawn, _ in own]))
-        at += len(own)
+        constant = float(np.quantile(np.concatenate([cosines for _, _, cosines in own]), 1 - LEVEL))
+        reached = np.array([np.mean(cosines >= constant) for _, _, cosines in own])
+        shares = [reached, np.array([one for one, _, _ in own]), np.array([drawn for _, drawn, _ in own])]
         ends = [np.quantile(part, (0.025, 0.975)) for part in shares]
-        within = [np.mean(abs(part - LEVEL) <= ALLOWED) for part in shares]
+        within = [np.mean((part >= LEVEL / 2) & (part <= LEVEL * 2)) for part in shares]
         told = [f"{low:.1%} to {high:.1%}; {w:.0%}" for (low, high), w in zip(ends, within, strict=True)]
-        rows.append([model, str(len(own)), *told])
-        print(*rows[-1], flush=True)
-    columns = ["model", "cells", f"cosine {grid[constant]:.2f}", "the embedded text's floor", f"{OWN} own sentences"]
+        rows.append([model, str(len(own)), f"{constant:.4f}: {told[0]}", *told[1:]])
+        print(*rows[-1], f"{np.mean(abs(shares[-1] - LEVEL) <= ALLOWED):.1%} within {ALLOWED}", flush=True)
+    columns = ["model", "cells", "one cosine", "the embedded text's floor", f"{OWN} own sentences"]
     write_marked(ROOT / "plugins" / "ctxexp-compare" / "README.md", "floors", markdown(columns, rows))
