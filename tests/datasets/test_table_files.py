@@ -248,7 +248,7 @@ def test_a_data_set_of_the_library_is_a_table() -> None:
 
 
 def test_python_takes_what_the_command_line_takes() -> None:
-    for given, path in (("rows.csv", "rows.csv"), (Path("polysemy"), "polysemy"), ("nowhere", "nowhere")):
+    for given, path in (("rows.csv", "rows.csv"), (Path("polysemy"), "polysemy"), ("nowhere.txt", "nowhere.txt")):
         part = configured("bert", given).dataset
         assert (part.name, part.arguments["path"]) == ("text", path)
     assert configured("bert", "polysemy").dataset.name == "polysemy"
