@@ -97,10 +97,11 @@ def test_domains_are_told_apart() -> None:
     assert (adapted.title, adapted.layers, adapted.kinds) == ("x", (0,), ("mean",))
     with pytest.raises(ConfigError, match="across: pairs of two of the domains own are asked for"):
         adapted.probability(0.7, across=True, length=12)
-    assert adapted.separates(length=12)
-    rows.vectors[0, rows.domain == 2, 0] += 2  # what is rare in one domain is common in another
-    far = Floor("x", "x", (0,), ("mean",), names, *fit_rows({"mean": rows}, 3, most=40_000))
-    assert not far.separates(length=12)
+    pairs = rows.pairs(np.random.default_rng(0), 10**6)
+    like = (abs(rows.lengths(pairs) - 12) < 3).all(axis=1) & (pairs.domain == 2)
+    for rare, separates in ((0.03, True), (0.2, False)):  # of low's pairs; half of high's?
+        reach = (rows.cosines(0, pairs)[like] >= own.threshold(rare, length=12, domain="low")).mean()
+        assert own.separates(rare, length=12) is separates is bool(reach < 0.5)
 
 
 def test_pairs_are_of_two_sentences_of_one_domain_and_two_words() -> None:
@@ -134,8 +135,8 @@ def test_a_file_is_read_back_whole(made: Floor, tmp_path: Path) -> None:
     assert read.probability(0.3) == pytest.approx(made.probability(0.3), abs=1e-6)
     assert read.probability([0.1, 0.2]).shape == (2,)
     assert re.search(
-        r"\| words +\| 1 +\| -?0\.0\d\d +\|.*\| - +\| yes", table(read).markdown()
-    )  # of one domain none is known alone
+        r"\| words +\| 1 +\| -?0\.0\d\d +\|.*\| - +\| - ", table(read).markdown()
+    )  # one domain tells nothing of others
     assert "sentences of" not in table(read).markdown()
     for damaged in (file.read_text()[:-50], file.read_text().replace("floor 2", "floor 3", 1), "[]"):
         file.write_text(damaged)
@@ -199,10 +200,14 @@ def test_vectors_and_pairs_from_elsewhere_make_a_floor(
     again = Floor.load("pairs.floor.json")
     assert again.probability(0.5, length=(4, 20)) == pytest.approx(one.probability(0.5, length=(4, 20)), abs=0.01)
     assert "Is a cosine of 0.5 high in pairs" in capfd.readouterr().out
+    assert run_command_line(["floor", "vectors=mine.npy", "cosine=.5", "length=12"]) == 0
+    assert "\n- between those of mine.npy: " in capfd.readouterr().out  # whose lengths aren't known
+    np.save("zeros.npy", 0 * rows.vectors[0])
     Path("few.txt").write_text("One line.\n")
     for words, said in (
         ([], "floor takes a model, vectors=FILE or pairs=FILE: one of them"),
         (["vectors=mine.npy", "text=few.txt"], "mine.npy has 300 vectors, few.txt has 1 sentences"),
+        (["vectors=zeros.npy"], "of 40 sentences or more that aren't 0"),
         (["vectors=mine.txt"], "mine.txt: expected vectors (n, dim) in NumPy's .npy"),
         (["pairs=mine.txt"], "mine.txt"),
     ):

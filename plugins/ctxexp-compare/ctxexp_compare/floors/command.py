@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,7 @@ def of_vectors(file: Path, text: str) -> Floor:
     lengths = [max(1, sum(map(is_word, read(line).words))) for _, line in text_lines(user_path(text)) if line.strip()]
     if len(lengths) != len(x):
         raise DataError(f"{file} has {len(x)} vectors, {text} has {len(lengths)} sentences: expected one of each")
-    return replace(Floor.of_vectors(x, lengths), title=file.stem, text=text)
+    return replace(Floor.of_vectors(x, lengths), title=file.stem, text=Path(text).name)
 
 
 def of_pairs(file: Path) -> Floor:
@@ -117,11 +118,10 @@ def answer(made: Floor, cosine: float, length: int | None) -> list[str]:
     """Whether the cosine is high: a line for words and one for sentences, pooled in the model's own way."""
     lines = [f"Is a cosine of {cosine:g} high in {made.title}, layer {made.layers[-1]}, the last?"]
     for kind in made.kinds[:2]:
-        size = None if kind == WORDS else length or round((made.lengths[0] * made.lengths[1]) ** 0.5)
+        size, pairs = pairs_of(made, kind, length)
         low, high = sorted(made.domain_range(cosine, length=size))
         share, five = made.probability(cosine, length=size), made.threshold(0.05, length=size)
         verdict = "no" if high > 0.05 else "yes, very" if high < 0.01 else "yes"
-        pairs = f"sentences of {size} words" if size else "words"
         reach = f"{share:.1%}" if share > TAILS[-1] else f"at most {share:.2%}"
         reach += f" ({low:.1%} to {high:.1%} by kind of text and error)" if high - low > 0.001 else ""
         lines.append(f"- between {pairs}: {verdict}; {reach} of unrelated pairs reach it, and 5% reach {five:.2f}")
@@ -130,13 +130,22 @@ def answer(made: Floor, cosine: float, length: int | None) -> list[str]:
     return [*lines, f"Of {made.text}: another kind of text may have another floor, and text= measures yours."]
 
 
+def pairs_of(made: Floor, kind: str, length: int | None = None) -> tuple[int | None, str]:
+    """The length in words of the pairs that are spoken of, None where it isn't known or doesn't count; their name."""
+    if kind == WORDS:
+        return None, "words"
+    if made.lengths == (1, 1):  # vectors= without text=, pairs= without lengths
+        return None, f"those of {made.text}"
+    size = length or round((made.lengths[0] * made.lengths[1]) ** 0.5)
+    return size, f"sentences of {size} words"
+
+
 def high_cosines(made: Floor) -> list[str]:
     """The cosines that few unrelated pairs reach in the last layer, a line for words and one for sentences."""
     lines = []
     for kind in made.kinds[:2]:
-        size = None if kind == WORDS else round((made.lengths[0] * made.lengths[1]) ** 0.5)
+        size, pairs = pairs_of(made, kind)
         five, one = (made.threshold(share, length=size) for share in (0.05, 0.01))
-        pairs = f"sentences of {size} words" if size else "words"
         reach = f"5% reach a cosine of {five:.2f} in layer {made.layers[-1]}, 1% {one:.2f}"
         lines.append(f"of unrelated {pairs} {reach} ({made.text})")
     return lines
@@ -147,20 +156,27 @@ def table(made: Floor) -> Table:
     frame, (low, high) = made.frame, made.lengths
     shown = frame[frame["kind"].isin(made.kinds[:2])]
     layers = sorted({made.layers[round(i * (len(made.layers) - 1) / (MOST - 1))] for i in range(MOST)})
+
+    def tells(row: Any) -> str:
+        if len(made.domains) < 2:
+            return "-"
+        return "yes" if made.separates(layer=row.layer, pooling=row.kind, length=(low * high) ** 0.5) else "inseparable"
+
     cells = [
         [
             row.kind,
             str(row.layer),
             *("-" if np.isnan(row[key]) else f"{row[key]:.3f}" for key in frame.columns[2:]),
-            "yes" if made.separates(layer=row.layer, pooling=row.kind, length=(low * high) ** 0.5) else "inseparable",
+            tells(row),
         ]
         for _, row in shown[shown["layer"].isin(layers)].iterrows()
     ]
     columns = ["pairs of", "layer", "median", "5% reach", "1% reach", "error, held out", "in one domain", "5% tells"]
-    sizes = f"sentences of {(low * high) ** 0.5:.0f} words, {low} to {high} are known; " if len(made.kinds) > 1 else ""
+    sizes = f"sentences of {(low * high) ** 0.5:.0f} words, {low} to {high} are known; " if high > 1 else ""
     notes = [
         f"{sizes}text: {made.text}",
-        "errors: of a probability up to .1, at most, on sentences that it wasn't fitted to, and in a single domain",
+        "errors: of a probability up to .1, at most, on sentences that it wasn't fitted to (of pairs=: on pairs, which may be "
+        "of the same sentences, so that it is more), and in a single domain",
         "inseparable: half of one domain's unrelated pairs reach what 5% of another's do: no one cosine tells",
     ]
     return Table(f"Cosines of unrelated pairs, {made.title}", frame, columns, cells, notes)

@@ -119,8 +119,9 @@ class Floor:
         return float(np.interp(probability, TAILS[::-1], at[::-1]))
 
     def domain_range(self, cosine: float, **choices: Any) -> tuple[float, float]:
-        """The lowest and the highest probability over the floor's domains, each with its error on other sentences: how
-        far the kind of text moves it, and how well it is known.
+        """The lowest and the highest probability over the floor's domains, less and more the error on other sentences
+        of all domains together: how far the kind of text moves it. A single domain's own error is larger, since it has
+        fewer sentences, and so is that of probabilities above .1.
 
         Args:
             cosine: The cosine.
@@ -142,15 +143,16 @@ class Floor:
         return max(0.0, min(own) - error), min(1.0, max(own) + error)
 
     def separates(self, probability: float = 0.05, **choices: Any) -> bool:
-        """Whether one cosine tells anything in all kinds of text: not where half of the unrelated pairs of one domain
-        reach what only this share of another's do. `choices` are `length`, `layer` and `pooling`.
+        """Whether one cosine tells anything in all of the floor's domains: not where half of the unrelated pairs of one
+        reach what only this share of another's do; a single domain can't show it. `choices` are `length`, `layer` and
+        `pooling`.
 
         Example:
             >>> Floor.of_vectors(np.random.default_rng(0).normal(size=(400, 20)), [10] * 400).separates()
             True
         """
         lowest = min(self.threshold(probability, domain=name, **choices) for name in self.domains)
-        return self.domain_range(lowest, **choices)[1] < 0.5
+        return all(self.probability(lowest, domain=name, **choices) < 0.5 for name in self.domains)
 
     def adapt(
         self, vectors: npt.ArrayLike, lengths: Sequence[int], *, layer: int | None = None, pooling: str | None = None
@@ -186,13 +188,13 @@ class Floor:
         """The floor of one layer, from sentences' vectors in hand; see `adapt`.
 
         Raises:
-            ConfigError: Fewer than 40 vectors, or not as many lengths.
+            ConfigError: Fewer than 40 vectors that aren't 0, or not as many lengths.
         """
         x, n = np.asarray(vectors, np.float32), np.asarray(lengths, np.int64)
-        if x.ndim != 2 or len(x) < 40 or n.shape != (len(x),) or not np.isfinite(x).all():
+        if x.ndim != 2 or x.any(axis=1).sum() < 40 or n.shape != (len(x),) or not np.isfinite(x).all():
             raise ConfigError(
-                f"expected finite vectors (n, dim) of 40 sentences or more and a length of each, got {x.shape} and "
-                f"{n.shape}"
+                f"expected finite vectors (n, dim) of 40 sentences or more that aren't 0, and a length of each, got "
+                f"{x.shape} and {n.shape}"
             )
         every = np.arange(len(x))
         rows = Rows(x[None], every, np.zeros(len(x), np.int64), n, np.full(len(x), -1))
@@ -204,6 +206,9 @@ class Floor:
         cls, cosines: npt.ArrayLike, lengths: npt.ArrayLike | None = None, *, layer: int = 0, pooling: str = "pairs"
     ) -> Floor:
         """The floor of one layer, from the cosines (m,) of 200 unrelated pairs or more, and their lengths (m, 2).
+
+        Pairs don't say which sentences they share, so that `held_out` is the error on other pairs of these sentences:
+        on other sentences it is larger.
 
         Raises:
             ConfigError: Fewer pairs, or no such shapes.
@@ -302,9 +307,9 @@ class Floor:
             for j, layer in enumerate(self.layers):
                 for pairs, every in (("within", self.coefficients), ("across", self.across)):
                     if every is not None:
-                        row = {"pairs": pairs, "pooling": pooling, "layer": layer, "quantiles": _rounded(every[i, j])}
+                        row = {"pairs": pairs, "pooling": pooling, "layer": layer, "quantiles": _as_lists(every[i, j])}
                         rows.append(row)
-                offsets = {name: _rounded(self.offsets[k, i, j]) for k, name in enumerate(self.domains)}
+                offsets = {name: _as_lists(self.offsets[k, i, j]) for k, name in enumerate(self.domains)}
                 rows[-1 if self.across is None else -2] |= {"error": float(self.held_out[i, j]), "domains": offsets}
         facts = {key: getattr(self, key) for key in ("text", "domains", "layers", "lengths")}
         told = {"format": FORMAT, "model": self.title, **facts, "poolings": self.kinds, "probabilities": TAILS.tolist()}
@@ -374,6 +379,6 @@ class Floor:
         )
 
 
-def _rounded(values: np.ndarray) -> Any:
-    """As nested lists, to 7 decimals."""
+def _as_lists(values: np.ndarray) -> Any:
+    """Nested lists, of 7 decimals."""
     return np.round(values, 7).tolist()
