@@ -116,14 +116,14 @@ def _load(built: Built) -> Study | CtxexpError:
 def _params(document: Mapping[str, object], cfg: DictConfig, config: Config) -> dict[str, object]:
     """The config as written, less what says nothing about the numbers; with the versions of the plugins that it
     uses."""
-    decisive = _own({key: value for key, value in document.items() if key not in RESULT_NEUTRAL_KEYS}, cfg)
+    decisive = _own_values({key: value for key, value in document.items() if key not in RESULT_NEUTRAL_KEYS}, cfg)
     versions: dict[str, str] = {}
     for one in plugins_used(config):  # distributions may call their plugins by one name
         versions[one.plugin] = ", ".join(filter(None, [versions.get(one.plugin), f"{one.distribution} {one.version}"]))
-    return {**_chosen(decisive, config), "plugins": versions}
+    return {**_choices(decisive, config), "plugins": versions}
 
 
-def _chosen(document: Mapping[str, object], config: Config) -> dict[str, object]:
+def _choices(document: Mapping[str, object], config: Config) -> dict[str, object]:
     """The values less the options of parts that stand at their factory's default."""
     chosen = dict(document)
     for kind in {*CONFIG_KINDS} & {*document}:
@@ -137,12 +137,12 @@ def _chosen(document: Mapping[str, object], config: Config) -> dict[str, object]
     return chosen
 
 
-def _own(document: Mapping[str, object], cfg: DictConfig) -> dict[str, object]:
+def _own_values(document: Mapping[str, object], cfg: DictConfig) -> dict[str, object]:
     """The values that aren't taken from another key."""
     own: dict[str, object] = {}
     for key, value in document.items():
         if isinstance(value, dict):
-            own[key] = _own(value, cfg[key])
+            own[key] = _own_values(value, cfg[key])
         elif not OmegaConf.is_interpolation(cfg, key) or "${oc.env" in str(value):
             own[key] = value
     return own

@@ -149,7 +149,7 @@ def take_plugins(overrides: Sequence[str]) -> list[str]:
         if not text.lstrip("+").startswith("plugins="):
             args.append(text)
             continue
-        value = _parsed(text).value()
+        value = _parse_one(text).value()
         files = value if isinstance(value, list) else [value]
         load_plugin_files([file.text if isinstance(file, QuotedString) else file for file in files])
         args.append(f"plugins=[{','.join(quote(str(file)) for file in plugin_files())}]")
@@ -248,7 +248,7 @@ def _values(text: str) -> list[str]:
         if user_path(value).exists():
             return [value]
     try:
-        choices = _parsed(text).value()
+        choices = _parse_one(text).value()
     except ConfigError:  # as `parse` says
         return []
     values = choices.list if isinstance(choices, ChoiceSweep) and not choices.shuffle else [choices]
@@ -283,7 +283,7 @@ def parse(texts: Iterable[str]) -> list[Override]:
     for text in texts:
         if "=" not in text and not text.startswith("~"):
             raise ConfigError(f"{short(text)} is no override, which is key=value{_suggestion(text)}")
-        one = _parsed(text)
+        one = _parse_one(text)
         _check_choice(one)
         key = one.get_key_element()
         if key in GROUPS and (before := first.setdefault(key, text)) != text:
@@ -295,7 +295,7 @@ def parse(texts: Iterable[str]) -> list[Override]:
     return parsed
 
 
-def _parsed(text: str) -> Override:
+def _parse_one(text: str) -> Override:
     """The override as Hydra reads it. Raises ConfigError."""
     hydra = GlobalHydra.instance()
     loader = hydra.config_loader() if hydra.is_initialized() else None  # it knows what a glob stands for
