@@ -91,7 +91,7 @@ def run_experiment(argv: list[str]) -> int:
     )(task)
     try:
         if not only_shows:
-            return run_application(application, multirun=flags.multirun)
+            return run_application(application)
         with environment_unresolved():
             application()
     except (HydraException, OmegaConfBaseException) as error:

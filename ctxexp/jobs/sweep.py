@@ -158,7 +158,7 @@ def _summarise(runs: list[tuple[str, Results]], folder: Path) -> None:
     write_summary(runs, folder, registry(), links=links)
 
 
-def run_application(application: Callable[[], object], *, multirun: bool, summarise: Summarise = _summarise) -> int:
+def run_application(application: Callable[[], object], *, summarise: Summarise = _summarise) -> int:
     """Run Hydra's application and settle what it leaves, however it ends: by itself, interrupted, or with a worker
     killed. The exit status; what isn't an end of these raises, after all is settled."""
     global _command
@@ -179,14 +179,14 @@ def run_application(application: Callable[[], object], *, multirun: bool, summar
             other = error
         except Exception as error:
             stopped, other = f"stopped by {type(error).__name__}", error
-            if multirun and _command.failure:  # whoever optimises over jobs can't go on where they fail
+            if _command.sweep and _command.failure:  # whoever optimises over jobs can't go on where they fail
                 status, stopped, other = 1, f"the sweeper stopped at failed jobs: {error_text(error)}", None
         if status == 1:
             show(f"error: {stopped}", sys.stderr)
         elif status:
             show(f"{stopped}: the runs that were under way are KILLED", sys.stderr)
         with process.defer_signals():
-            closed = close(summarise, multirun=multirun, stopped=stopped)
+            closed = close(summarise, stopped=stopped)
             process.end_workers()
     if other:
         raise other
@@ -202,12 +202,11 @@ def _killed_worker(error: BaseException) -> str:
     )
 
 
-def close(summarise: Summarise, *, multirun: bool, stopped: str | None) -> int:
-    """Settle a sweep after Hydra has returned, and print how its jobs ended; returns the exit status."""
-    started = _command.sweep if multirun else None
-    if started is None:
+def close(summarise: Summarise, *, stopped: str | None) -> int:
+    """Settle the sweep, if there is one, after Hydra has returned, and print how its jobs ended; the exit status."""
+    if _command.sweep is None:
         return 1 if _command.failure else 0
-    sweep, sinks = started
+    sweep, sinks = _command.sweep
     report = close_sweep(sweep, sinks, summarise, stopped=stopped)
     if not report.rows:
         return 1

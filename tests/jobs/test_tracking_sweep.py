@@ -69,7 +69,7 @@ def summarise(pairs, folder):
     return [path]
 
 if __name__ == "__main__":
-    status = run_application(task, multirun=True, summarise=summarise)
+    status = run_application(task, summarise=summarise)
     print("workers left:", len(multiprocessing.active_children()))
     sys.exit(status)
 """
@@ -269,7 +269,7 @@ def test_a_sweep_ended_between_its_jobs_is_killed(app: Path, capsys: pytest.Capt
         return []
 
     with pytest.raises(Terminated):
-        run_application(application, multirun=True, summarise=summarise)
+        run_application(application, summarise=summarise)
     assert compared == ["bert"]
     assert {n: run.info.status for n, run in runs(app).items()} == {
         "bert": "FINISHED",
@@ -281,15 +281,15 @@ def test_a_sweep_ended_between_its_jobs_is_killed(app: Path, capsys: pytest.Capt
 
 
 def test_an_earlier_commands_failed_job_is_no_part_of_this_one() -> None:
-    assert run_application(lambda: note_failure(ModelError("no such checkpoint")), multirun=False) == 1
+    assert run_application(lambda: note_failure(ModelError("no such checkpoint"))) == 1
     with pytest.raises(ZeroDivisionError):
-        run_application(lambda: 1 / 0, multirun=True)
-    assert run_application(lambda: None, multirun=False) == 0
+        run_application(lambda: 1 / 0)
+    assert run_application(lambda: None) == 0
 
 
 def test_a_worker_that_the_system_kills_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     dies = joblib.delayed(exec)("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-    assert run_application(lambda: joblib.Parallel(n_jobs=2)([dies, dies]), multirun=False) == 1
+    assert run_application(lambda: joblib.Parallel(n_jobs=2)([dies, dies])) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(
         "error: a worker process was killed (SIGKILL), most often for want of memory: have fewer at a"
