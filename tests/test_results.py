@@ -55,7 +55,7 @@ def test_a_folder_may_be_called_as_a_file_is(name: str, tmp_path: Path) -> None:
 def test_the_round_trip_is_exact(tmp_path: Path) -> None:
     made = results()
     made.save(tmp_path)
-    back = Results.load(tmp_path)
+    back = Results.load(str(tmp_path))
     pd.testing.assert_frame_equal(back.frame, made.frame, check_exact=True)
     assert back.info == made.info
     assert (back.n_layers, back.measures()) == (5, ["self_similarity", "sts"])

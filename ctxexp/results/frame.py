@@ -429,7 +429,7 @@ class Results:
         return user_path(folder)
 
     @classmethod
-    def load(cls, folder: Path) -> Results:
+    def load(cls, folder: str | Path) -> Results:
         """Read all of it back from disk.
 
         Args:
@@ -446,7 +446,7 @@ class Results:
             >>> Results.load(Results().save("folder"))
             <Results of run:  by 0 layers>
         """
-        return cls(*read_results(folder))
+        return cls(*read_results(user_path(folder)))
 
 
 class Shown(Protocol):
