@@ -99,7 +99,7 @@ def run_experiment(argv: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:  # jobs record their own: this is Hydra's folder for its log
-        raise DiskError(f"{disk_error_message(error)} (tracking.folder=)") from error
+        raise DiskError(f"{disk_error_message(error)}{' (tracking.folder=)' if error.filename else ''}") from error
     return 0
 
 
