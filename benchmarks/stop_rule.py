@@ -28,8 +28,8 @@ SMALL = [
 ]  # fmt: skip
 
 
-def watch(seed: int, planted: int | None, args: argparse.Namespace) -> LayerCurves:
-    """The curves of a training, which collapses from the step `planted` on."""
+def watch(seed: int, collapse: int | None, args: argparse.Namespace) -> LayerCurves:
+    """The curves of a training, which collapses from the step `collapse` on."""
     conf = str(Path(ctxexp_lab.__file__).parent / "training" / "conf")
     with TemporaryDirectory() as folder, initialize_config_dir(conf, version_base="1.3"):
         own = [f"model={('gpt2', 'bert')[seed % 2]}", "size=quick", f"text={args.text}", f"seed={seed}", *SMALL]
@@ -39,10 +39,10 @@ def watch(seed: int, planted: int | None, args: argparse.Namespace) -> LayerCurv
         run.learner.export(Path(folder) / "tokenizer")
         tokenizer = AutoTokenizer.from_pretrained(Path(folder) / "tokenizer")
         curves = LayerCurves(every=args.every, stop_when=args.rule, measures=["anisotropy"], tokenizer=tokenizer)
-        for stop in sorted({*range(0, args.steps + 1, args.every), planted or 0}):
+        for stop in sorted({*range(0, args.steps + 1, args.every), collapse or 0}):
             cfg.stop_after = stop
             run.train()
-            if stop == planted:
+            if stop == collapse:
                 cfg.context_penalty = -args.pull
             curves.step(run.learner.network, stop)
             if curves.should_stop:
@@ -72,11 +72,11 @@ def main(words: Sequence[str] | None = None) -> None:
                 took = f"{time.perf_counter() - began:.0f} s"
                 report(f"healthy runs stopped by {args.rule!r}", f"{stops} of {seed + 1}",
                        f"highest {first:.3f}, after step 100 {later:.3f}; {took}")  # fmt: skip
-        planted, late = args.steps // 2 + 1, []
+        collapse, delays = args.steps // 2 + 1, []
         for seed in range(max(2, args.runs // 10)):
-            curves = watch(seed, planted, args)
-            late.append(list(curves.results)[-1] - planted if curves.should_stop else np.inf)
-        report("steps from a planted collapse to the stop, of each run", " ".join(f"{one:g}" for one in sorted(late)),
+            curves = watch(seed, collapse, args)
+            delays.append(list(curves.results)[-1] - collapse if curves.should_stop else np.inf)
+        report("steps from a planted collapse to the stop, of each run", " ".join(f"{one:g}" for one in sorted(delays)),
                f"measured every {args.every} steps")  # fmt: skip
 
 

@@ -281,7 +281,7 @@ class ElmoNetwork(nn.Module):
 
         `x` (n_steps, n_sentences, projection) are token vectors, markers included. `lengths` (descending) are the true
         numbers of steps where they differ; outputs beyond them mean nothing. `state` is what an earlier call returned
-        for the sentences' slots; zero if absent. No gradient flows into it.
+        for as many sentences; zero if absent. No gradient flows into it.
         """
         n_steps, n_sentences, _ = x.shape
         if lengths is None:
