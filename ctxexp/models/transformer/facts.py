@@ -254,7 +254,9 @@ class ForwardPass:
         """The model's output for `ids` (sentences, length), with hidden states: None in place of those not kept."""
         with evaluation(self.model), catch_tensors(self.entering) as calls:
             for parent, name in self.activations:
-                parent._modules[name] = GELU  # until the evaluation ends
+                own = parent.get_submodule(name)
+                if not (own._forward_hooks or own._forward_pre_hooks):  # which GELU wouldn't call
+                    parent._modules[name] = GELU  # until the evaluation ends
             out = self.read(input_ids=ids)
         return replace(out, last_hidden_state=calls[-1][2]) if calls else out
 
