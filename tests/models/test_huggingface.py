@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
 from ctxexp import CtxexpError, Sentence
@@ -203,6 +204,11 @@ def test_weights_in_shards_are_the_same_model(folder: Folder, tmp_path: Path) ->
     whole, parts = encoder(folder("gpt2")), encoder(tmp_path)
     for a, b in zip(whole.encode(SENTENCES), parts.encode(SENTENCES), strict=True):
         np.testing.assert_array_equal(a.layers, b.layers)
+    one, other, *_ = sorted(tmp_path.glob("model-*-of-*.safetensors"))
+    name, weight = next(iter(load_file(one).items()))
+    save_file(load_file(other) | {name: weight * 3}, other, {"format": "pt"})
+    with pytest.raises(ModelError, match=f"holds the weight {name}, as another file beside it does"):
+        encoder(tmp_path)
 
 
 def test_checkpoint_replaces_what_weights_stands_for(folder: Folder) -> None:
@@ -242,7 +248,6 @@ def json_change(name: str, **changes: object) -> Callable[[Path], object]:
 
 def weight_change(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Path], object]:
     """Changes a weight of a folder."""
-    from safetensors.torch import load_file, save_file
 
     def write(folder: Path) -> None:
         weights = load_file(file := folder / "model.safetensors")
@@ -352,3 +357,14 @@ def test_more_arguments_are_handed_to_from_pretrained(folder: Folder) -> None:
     for elsewhere in ("subfolder", "variant"):  # other files than those that were hashed
         with pytest.raises(ModelError, match=elsewhere):
             encoder(folder("llama"), kwargs={elsewhere: "other"})
+
+
+def test_gelu_in_one_pass_is_of_float32_and_without_hooks(folder: Folder) -> None:
+    """Half types would be rounded once instead of eight times; a hook on the layer would be passed by."""
+    half = encoder(folder("gpt2"), dtype="bfloat16")
+    assert half._forward.activations == []  # type: ignore[attr-defined]
+    model = encoder(folder("gpt2"))
+    (plain,) = model.encode(SENTENCES[:1])
+    model.model.h[0].mlp.act.register_forward_hook(lambda *args: 0 * args[-1])  # type: ignore[attr-defined]
+    (silenced,) = model.encode(SENTENCES[:1])
+    assert np.abs(plain.layers[1] - silenced.layers[1]).max() > 1e-3

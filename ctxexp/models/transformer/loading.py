@@ -166,6 +166,8 @@ def weight_sizes(files: Iterable[Path]) -> WeightSizes:
     for path in files:
         with safe_open(path, "pt") as file:
             for name in file.keys():  # noqa: SIM118  # the file is no mapping
+                if name in size_by_name:  # the last shard's would count, whichever the index names
+                    raise ModelError(f"{path} holds the weight {name}, as another file beside it does; keep one")
                 part = file.get_slice(name)
                 size_by_name[name] = str(part.get_dtype()), math.prod(part.get_shape())
     return size_by_name
