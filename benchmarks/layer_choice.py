@@ -76,7 +76,7 @@ def family_shares(
             table = sample(truth, sum(sizes), False, rng, sizes, rho)
             for way in WAYS:
                 chosen = choose(table, families="auto" if way == "given" else way, seed=world)  # type: ignore[arg-type]
-                covered[way] += _covered(chosen, values)
+                covered[way] += _coverage(chosen, values)
                 better.setdefault((way, name), []).append(chosen.gains["last"].verdict == "better")
     return {
         way: (
@@ -88,7 +88,7 @@ def family_shares(
     }
 
 
-def _covered(chosen: LayerChoice, values: np.ndarray) -> list[bool]:
+def _coverage(chosen: LayerChoice, values: np.ndarray) -> list[bool]:
     """Whether the intervals of the gains over the last layer and the mean hold the truth."""
     at = dict(zip(chosen.table.candidates, values.tolist(), strict=True))
     gains = [chosen.gains[name] for name in ("last", "mean") if chosen.gains[name].rival != chosen.best]

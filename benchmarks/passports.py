@@ -1,4 +1,4 @@
-"""False alarms of `ctxexp passport` over honest reruns, and what it says of planted faults in some of the rows.
+"""False alarms of `ctxexp passport` over honest reruns.
 
     python -m benchmarks.passports [reruns=1000] [seed=0] [out=docs/how-to/choose-and-check-a-model.md]
 

@@ -175,8 +175,8 @@ def table(made: Floor) -> Table:
     sizes = f"sentences of {(low * high) ** 0.5:.0f} words, {low} to {high} are known; " if high > 1 else ""
     notes = [
         f"{sizes}text: {made.text}",
-        "errors: of a probability up to .1, at most, on sentences that it wasn't fitted to (of pairs=: on pairs, which may be "
-        "of the same sentences, so that it is more), and in a single domain",
+        "errors: of a probability up to .1, at most, on sentences that it wasn't fitted to (of pairs=: on pairs, "
+        "which may be of the same sentences, so that it is more), and in a single domain",
         "inseparable: half of one domain's unrelated pairs reach what 5% of another's do: no one cosine tells",
     ]
     return Table(f"Cosines of unrelated pairs, {made.title}", frame, columns, cells, notes)
