@@ -23,7 +23,7 @@ from ctxexp_lab.curves.live import (
     first_process_says,
     is_first_process,
     network_of,
-    undisturbed,
+    keep_states,
 )
 from ctxexp_lab.curves.rule import StopRule
 
@@ -134,7 +134,7 @@ class LayerCurves:
         network = network_of(model)
         device, values = device_of(network), {}
         if is_first_process():
-            with undisturbed(device):
+            with keep_states(device):
                 values = self._measure(network, step)
             if values and self.log:
                 self.log(dict(values), step)
@@ -156,7 +156,7 @@ class LayerCurves:
         attach(self, trainer)
 
     def _measure(self, network: object, step: int) -> dict[str, float]:
-        """The values at a step, which are kept too; none where the model gives no numbers."""
+        """The values at a step, which are kept too; where the model gives no numbers, one that says so, and no rule breaks."""
         if self._encoder is None or self._encoder[0] is not network:
             self._encoder = network, encoder_of(network, self.tokenizer)
         encoder = LiveEncoder(self._encoder[1], self.name, step)
@@ -168,7 +168,7 @@ class LayerCurves:
                 results = replace(built.study, encoder=encoder).run(vectors, folder=Path(folder))
         except EncodingError as error:  # a training that went wrong goes on
             log.warning("step %d isn't measured: %s", step, error)
-            return {}
+            return {"layers/not_measured": 1.0}
         if first and not all(results.info.mix.filled):
             log.warning("the text fills %d of %d bands of word frequency; give a longer one, or more sentences",
                         sum(results.info.mix.filled), len(results.info.mix.filled))  # fmt: skip

@@ -86,7 +86,7 @@ def device_of(network: object) -> torch.device:
 
 
 @contextmanager
-def undisturbed(device: torch.device) -> Iterator[None]:
+def keep_states(device: torch.device) -> Iterator[None]:
     """Inside, a model is read in the type that it has, and what is drawn at random moves no state outside."""
     states = random.getstate(), np.random.get_state()
     devices = [device] if device.type == "cuda" else []
