@@ -11,11 +11,10 @@ import numpy as np
 
 from ctxexp import Sentence
 from ctxexp.errors import DataError
-from ctxexp_compare.archive import read_archive, write_archive
+from ctxexp_compare.pins.archive import read_archive, write_archive
 from ctxexp_compare.pins.sketch import Sketch
 from ctxexp_compare.pins.text import PinRows, TokenizerDigest
 
-KIND, FORMAT = "pin", 2  # of the file
 MAX_BYTES = 200_000
 PLAIN_KEYS = (
     "title", "model", "n_layers", "dim", "seed", "pooling", "precision", "options", "layers", "lengths", "reruns",
@@ -63,7 +62,7 @@ class Pin:
             "noise": np.stack(list(self.noise.values())),
         }
         path = Path(path)
-        size = write_archive(path, KIND, FORMAT, self._meta(), arrays)
+        size = write_archive(path, self._meta(), arrays)
         if size > MAX_BYTES:
             path.unlink()
             raise DataError(
@@ -86,7 +85,7 @@ class Pin:
     @classmethod
     def load(cls, path: Path | str) -> Pin:
         """The pin of a file. Raises DataError for one that is missing, damaged, or of another format."""
-        return read_archive(Path(path).expanduser(), KIND, FORMAT, cls._of)
+        return read_archive(Path(path).expanduser(), cls._of)
 
     @classmethod
     def _of(cls, meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Pin:
