@@ -164,7 +164,7 @@ def test_what_cannot_be_measured_is_said(tokenizer: Any, caplog: pytest.LogCaptu
     assert curves.step(model, 0)
     with torch.no_grad():
         model.transformer.h[0].attn.c_attn.weight.fill_(float("nan"))
-    assert curves.step(model, 1) == {"layers/not_measured": 1.0}  # the training that went wrong isn't ended by what watches it
+    assert curves.step(model, 1) == {"layers/not_measured": 1.0}  # what watches it ends no training
     assert "step 1 isn't measured" in caplog.text
 
 

@@ -22,8 +22,8 @@ from ctxexp_lab.curves.live import (
     encoder_of,
     first_process_says,
     is_first_process,
-    network_of,
     keep_states,
+    network_of,
 )
 from ctxexp_lab.curves.rule import StopRule
 
@@ -156,7 +156,7 @@ class LayerCurves:
         attach(self, trainer)
 
     def _measure(self, network: object, step: int) -> dict[str, float]:
-        """The values at a step, which are kept too; where the model gives no numbers, one that says so, and no rule breaks."""
+        """The values at a step, which are kept too; one that says so where the model gives no numbers."""
         if self._encoder is None or self._encoder[0] is not network:
             self._encoder = network, encoder_of(network, self.tokenizer)
         encoder = LiveEncoder(self._encoder[1], self.name, step)

@@ -22,9 +22,9 @@ class StopRule:
     """A measure beyond a limit, in the last layer, in one layer or in any.
 
     A layer is beyond the limit where its whole 95% interval is: that of other sentences like the measured ones, at one
-    step, not of other texts or trainings. Where the measure has no interval, its value counts. A language model that begins from random weights
-    first finds the frequencies of words, and its vectors all point one way (anisotropy .99 at step 32 of a small
-    GPT-2): a rule about it begins after that.
+    step, not of other texts or trainings. Where the measure has no interval, its value counts. Early in a training
+    from random weights all vectors may point one way (anisotropy .99 at step 32 of a small GPT-2): a rule about it
+    begins after that.
 
     Args:
         measure: The measure's label.
