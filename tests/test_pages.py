@@ -36,7 +36,8 @@ ELSEWHERE = {
     "interval coverage": "80 130 1.96 .003 .03 .04 .05 .86",
     "centred": ".0001 .007 .022",
     "word mix": "2 3",
-    "floors": ".05 32 1,000",
+    "floors": "2.5% 32 1,000",
+    "claims": "6 12 32",
     "families": "2025",
     "pins": "5",
 }
