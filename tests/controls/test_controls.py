@@ -24,7 +24,7 @@ from ctxexp.twins import FrequencyMatched, PositionMatched, Twins
 from ctxexp.vectors.stores import apply_control
 from tests.composed import composed, registry_of
 from tests.engine import Memory, contextual, measure, sentences, shelve
-from tests.made import printed, results_with, told
+from tests.made import printed
 from tests.shipped import (
     IntraSentenceSimilarity,
     NoFirst,
@@ -33,8 +33,6 @@ from tests.shipped import (
     SelfSimilarity,
     SenseSeparation,
     Shuffled,
-    Uncontrolled,
-    WordNorm,
 )
 
 REGISTRY = registry_of()
@@ -222,28 +220,6 @@ def test_no_sinks_says_that_it_selects_on_the_outcome() -> None:
     assert "outcome" not in printed(measured())
 
 
-def test_without_a_control_nothing_changes() -> None:
-    store, index, of = world()
-    occurrences, n = apply_control(store, index, Uncontrolled(), corpus="world")
-    assert n == 0
-    np.testing.assert_array_equal(occurrences.by_word.rows, index().by_word.rows)
-    assert Uncontrolled().corpus(of, 3) is of
-
-
-def test_measures_see_the_rest_only() -> None:
-    """A first word of enormous norm moves the mean norm, unless it is left out."""
-    store, index, _ = world()
-    whole = index()
-    store.layers[0][whole.places == 0] *= 1000
-    norm = {}
-    for name in ("none", "no_first", "no_sinks"):
-        occurrences, _ = apply_control(store, index, control({"name": name}), corpus="world")
-        results = measure(store, occurrences, {"n": WordNorm}, OnePerSentence(size=50, redraws=1), seed=0)
-        norm[name] = results.by_name["n/raw"][0]
-    assert norm["none"] > 50 * norm["no_first"]
-    assert norm["no_sinks"] == pytest.approx(norm["no_first"], rel=0.02)
-
-
 def test_when_nothing_is_left_it_is_said() -> None:
     store, index, _ = world()
     with pytest.raises(MetricError, match=r"control 'no first 99 words' leaves nothing of corpus 'world' to measure"):
@@ -279,14 +255,6 @@ def test_every_control_has_its_file() -> None:
 )
 def test_the_label_names_the_control(node: dict[str, object], named: str) -> None:
     assert Built(composed("weights=untrained", control=node)).title == named
-
-
-def test_figures_name_the_control() -> None:
-
-    plain, shuffled = results_with(info=told(control="none")), results_with(info=told(control="shuffled contexts"))
-    assert shared_facts([("bert", plain)]) == []
-    assert shared_facts([("bert", shuffled)]) == ["control: shuffled contexts"]
-    assert shared_facts([("bert", plain), ("bert (shuffled contexts)", shuffled)]) == ["2 controls"]
 
 
 # Baselines of twins.

@@ -29,14 +29,6 @@ def test_it_goes_on_until_no_row_changes_its_cluster() -> None:
     assert not np.array_equal(labels, early)
 
 
-def test_one_beginning_unless_more_are_asked_for() -> None:
-    x = np.random.default_rng(4).normal(size=(120, 5))
-    seeds = range(4)
-    one, five = ([kmeans(x, 6, seed=seed, starts=n)[0] for seed in seeds] for n in (1, 5))
-    assert not np.array_equal(one, five)
-    np.testing.assert_array_equal([kmeans(x, 6, seed=seed)[0] for seed in seeds], one)
-
-
 def test_fewer_different_rows_than_clusters() -> None:
     x = np.repeat(np.eye(2), [5, 1], axis=0)
     labels, centres = kmeans(x, 3, seed=0)

@@ -11,7 +11,7 @@ import pytest
 
 from ctxexp.maths import mean_cosine, resampling
 from ctxexp.maths.geometry import PreparedRows, explained_variance, mean_cosine_to_mean
-from ctxexp.maths.statistics import aggregate, finite_mean, summary
+from ctxexp.maths.statistics import aggregate, summary
 
 CASES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]] = {
     "mean cosine": (mean_cosine, resampling.of_mean_cosine),
@@ -131,28 +131,6 @@ def test_undefined_influences_are_nan(of: Callable[[np.ndarray], np.ndarray]) ->
 A, B = np.array([3.0, 4.0, 0.0]), np.array([4.0, 3.0, 0.0])
 
 
-def test_two_rows_have_one_cosine() -> None:
-    assert mean_cosine(np.stack([A, B])) == pytest.approx(24 / 25)
-    # To the mean of two unit rows: cos of half the angle, sqrt((1 + c) / 2); these have one length.
-    assert mean_cosine_to_mean(np.stack([A, B])) == pytest.approx(np.sqrt((1 + 24 / 25) / 2))
-    # X'X has the eigenvalues 25 (1 +- c): the first one's share is (1 + c) / 2.
-    assert explained_variance(np.stack([A, B])[None])[0] == pytest.approx((1 + 24 / 25) / 2)
-    assert explained_variance(np.stack([A, B])[None], definition="centred")[0] == pytest.approx(1)
-
-
-@pytest.mark.parametrize("score", [mean_cosine, mean_cosine_to_mean])
-def test_one_row_has_no_score(score: Callable[[np.ndarray], np.ndarray]) -> None:
-    assert np.isnan(score(A[None, None])).tolist() == [True]
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_one_row_has_no_influence(name: str) -> None:
-    """NaN in the group's shape, without a division by zero."""
-    got = CASES[name][1](np.stack([A[None], B[None]]))
-    assert got.shape == (2, 1)
-    assert np.isnan(got).all()
-
-
 def test_two_rows_have_an_influence_and_one_a_score() -> None:
     two = np.stack([A, 2 * B])[None]
     assert np.isnan(resampling.of_mean_cosine(two)).all()  # one pair: nothing can be left out
@@ -203,11 +181,3 @@ def test_weights_count_as_repeated_scores_do() -> None:
     assert {name: equal[name] for name in ("raw", "sd")} == pytest.approx(
         {name: aggregate(scores)[name] for name in ("raw", "sd")}
     )
-
-
-def test_means_leave_out_what_is_undefined() -> None:
-    values, weights = np.array([[1.0, np.nan], [4.0, np.nan], [np.nan, 6.0]]), np.array([[1.0], [3.0], [5.0]])
-    np.testing.assert_array_equal(finite_mean(values), [2.5, 6.0])
-    np.testing.assert_array_equal(finite_mean(values, weights), [13 / 4, 6.0])
-    np.testing.assert_array_equal(finite_mean(values, axis=1), [1.0, 4.0, 6.0])
-    assert np.isnan(finite_mean(np.full((2, 1), np.nan))).all()

@@ -14,7 +14,6 @@ import pytest
 from ctxexp import Baseline, GroupMean, Metric, Occurrences
 from ctxexp.errors import MetricError
 from ctxexp.measuring import baseline_levels, build
-from ctxexp.results import Key
 from tests.engine import measure, small, world
 from tests.shipped import OnePerSentence
 
@@ -34,26 +33,6 @@ class Listening(GroupMean):
     def influence(self, x: np.ndarray) -> np.ndarray:
         self.asked.append(len(x))
         return super().influence(x)
-
-
-class OfSentences(Listening):
-    over = "sentence"
-
-
-def test_what_rows_move_is_asked_for_resamples_alone() -> None:
-    """And of groups that lie in one unit each only of the baseline's, once a layer."""
-    store, occurrences, _ = world()
-    for metric, bootstrap, least, most in (
-        (Listening, 0, 0, 0), (Listening, 1, 3, 10**6), (OfSentences, 0, 0, 0), (OfSentences, 1, 2, 2),
-    ):  # fmt: skip
-        asked: list[int] = []
-        results = measure(
-            store, occurrences, {"m": partial(metric, asked)}, OnePerSentence(size=9), bootstrap=bootstrap
-        )
-        assert least <= len(asked) <= most, (metric, bootstrap)
-        if bootstrap:
-            for statistic in ("raw", "adjusted"):
-                assert np.isfinite(results.replicates[Key("m", statistic)]).all()
 
 
 class Fails(Listening):

@@ -168,12 +168,6 @@ def test_streams_need_a_bound_and_no_control_of_the_text(tmp_path: Path) -> None
             Built(config.with_factories("model", {"blend": Blend})).run(tmp_path)
 
 
-def test_a_word_that_is_too_rare_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    text = Corpus.of("rare", [["a", "b", str(i)] if i < 3 else ["c", str(i), str(-i)] for i in range(6)])
-    measured(tmp_path, text, "words.max_contexts=9", "baseline=uniform")
-    assert "no word reaches min_contexts=5 distinct sentences; the most frequent" in caplog.text
-
-
 def test_the_face_takes_a_stream(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\n".join(" ".join(s.words) for s in corpus().sentences))
     options = ["words.max_contexts=16", "words.tokenizer=whitespace", f"cache.folder={tmp_path}", "bootstrap=0"]

@@ -9,32 +9,9 @@ import pytest
 
 from ctxexp import GroupMean, Occurrences
 from ctxexp.maths import Resamples
-from ctxexp.maths.resampling import Units
 from ctxexp.maths.statistics import WordMix
-from ctxexp.measuring.curves import PartIndex
 from ctxexp.results import Key
 from tests.engine import measure, world
-
-UNITS = Units("document", 3, np.arange(3), np.array([0, 0, 1, 1, 2, 2]))
-
-
-def test_a_split_is_of_its_rows_and_groups_alone() -> None:
-    """Whatever was asked before: the last answer is kept."""
-    split = PartIndex(UNITS)
-    for rows, group in (
-        ([4, 2, 0], [0, 1, 2]),
-        ([0, 1, 2], [0, 1, 2]),
-        ([0, 1, 2], [0, 0, 0]),
-        ([0, 1, 2], [0, 0, 1]),
-        ([0, 1, 2], [0, 0, 1]),
-        ([5, 1, 2], [0, 0, 1]),
-    ):
-        parts = split.of(np.array(rows), np.array(group))
-        blocks = UNITS.of_row[rows].tolist()
-        assert parts.blocks.tolist() == blocks
-        known = sorted(set(zip(group, blocks, strict=True)))
-        assert parts.group.tolist() == [g for g, _ in known]
-        assert parts.of_row.tolist() == [known.index(pair) for pair in zip(group, blocks, strict=True)]
 
 
 class Lengths(GroupMean):

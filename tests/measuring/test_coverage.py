@@ -14,13 +14,10 @@ import pytest
 
 import ctxexp
 from ctxexp import Corpus
-from ctxexp.command import Built, configured
 from tests.shipped import OnePerSentence
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from interval_coverage import CHEAP, VARIANCE, Known, coverage, of_text, planted
-
-MOST = 2048  # units that are resampled one by one
 
 WORDS = 0.8 * np.random.default_rng(0).normal(size=(60, 8))
 METRICS = {**CHEAP, **VARIANCE}
@@ -55,12 +52,3 @@ def test_documents_are_drawn_whole_where_they_are_known(tmp_path: Path) -> None:
         values.append(found.by_name["self_similarity/raw"][0])
     assert values[0] == values[1]  # what is drawn anew moves the interval alone
     assert widths["document"] > 1.3 * widths["sentence"]
-
-
-def test_blocks_hold_many_units(tmp_path: Path) -> None:
-    world = planted(np.random.default_rng(0), WORDS, n=MOST + 5, size=(1, 1), topics=0)
-    built = Built(configured(Known(world), world.corpus, {"cache.folder": tmp_path}))
-    units = built.study.space(built.vectors)[1].units
-    assert (units.name, units.n, units.n_blocks) == ("sentence", MOST + 5, MOST)
-    assert units.of_sentence[:6].tolist() == [*units.of_sentence[MOST:].tolist(), 5]
-    assert len(units.of_sentence) == MOST + 5

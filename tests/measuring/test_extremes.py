@@ -10,7 +10,7 @@ import pytest
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Results, Sentence
-from ctxexp.measuring.curves import listed_factor, word_tables
+from ctxexp.measuring.curves import listed_factor
 from ctxexp.report.page.explorer import explorer_data, extremes
 from tests.engine import DIM, Memory, measure, shelve
 from tests.shipped import OnePerSentence, SelfSimilarity
@@ -132,10 +132,3 @@ def test_the_factor_is_students_quantile_for_the_selection() -> None:
     np.testing.assert_allclose(listed_factor(np.array([10_000]), 200), [2.807], atol=5e-3)  # 1 - .0025
     np.testing.assert_allclose(listed_factor(np.array([10_000, 2]), 5), [1.96, 12.706], atol=2e-3)  # fewer than listed
     assert np.isnan(listed_factor(np.array([1, 0]), 200)).all()
-
-
-def test_without_baselines_words_have_no_adjusted_scores() -> None:
-    scores, columns = np.array([[0.5], [0.25]]), {"word": ["a", "b"], "mean": np.array([0.5, 0.25])}
-    tables = word_tables("s", SelfSimilarity(), [3], columns, scores, None, np.ones((2, 1)), np.full(2, 9))
-    assert list(tables["s"]) == ["word", "mean", "raw_3"]
-    assert list(tables["least_self_similar"]["word"]) == ["b", "a"]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from ctxexp import Block, Group, Pairs
-from ctxexp.errors import MetricError
+from ctxexp import Block
 
 X = np.arange(24.0).reshape(3, 2, 4)
 ROWS = np.array([[4, 5], [0, 9], [7, 2]])
@@ -22,21 +20,3 @@ def test_some_groups_of_a_block_keep_all_they_have() -> None:
     assert [(group.key, group.labels) for group in some] == [("a", ("p", "q")), ("c", ("t", "u"))]
     bare = Block(["a", "b", "c"], X).subset(np.array([1]))
     assert (bare.rows, [group.labels for group in bare]) == (None, [()])
-
-
-PAIRS = Pairs(np.array([0.5, 4.0]), [("a", "b"), ("c", "d")])
-
-
-@pytest.mark.parametrize(
-    ("group", "message"),
-    [
-        (Group("x", np.zeros((2, 2, 5))), r"shape \(2, 2, 5\) and no pairs; expected \(n, 2, d\)"),
-        (Group("x", np.zeros((2, 5)), pairs=PAIRS), r"shape \(2, 5\) and 2 gold values, 2 texts;"),
-        (Group("x", np.zeros((3, 2, 5)), pairs=PAIRS), r"shape \(3, 2, 5\) and 2 gold values, 2 texts;"),
-        (Group("x", np.zeros((2, 2, 5)), pairs=Pairs(PAIRS.gold, [("a", "b")])), "2 gold values, 1 texts;"),
-    ],
-    ids=["none", "sides", "rows", "texts"],
-)
-def test_a_group_without_a_pair_each_row_is_refused(group: Group, message: str) -> None:
-    with pytest.raises(MetricError, match=f"^sub-set 'x': vectors of .*{message}"):
-        group.gold_pairs()

@@ -21,7 +21,6 @@ from ctxexp import (
     GroupMean,
     Metric,
     Occurrences,
-    Output,
     Sentence,
     Text,
     measuring,
@@ -32,7 +31,7 @@ from ctxexp.measuring.rows import WordRows
 from ctxexp.metrics import GroupScores
 from ctxexp.results import Key
 from ctxexp.testing import check
-from tests.engine import ALL, DIM, Hashed, Memory, TextFile, contextual, measure, noise, sentences, shelve, world
+from tests.engine import ALL, DIM, Hashed, Memory, contextual, measure, noise, sentences, shelve, world
 from tests.shipped import (
     IntraSentenceSimilarity,
     MaxExplainableVariance,
@@ -133,22 +132,6 @@ def test_five_noisy_rows_are_at_baseline_by_default() -> None:
         assert results.info.measures[f"{definition}/run"].level == "drawn"
         beside = results.by_name[f"{definition}/run/size_matched_adjusted"]
         np.testing.assert_array_equal(beside, results.by_name[f"{definition}/size_matched/adjusted"])
-
-
-def test_size_matched_measures_keep_their_own_baseline() -> None:
-    """Twins are of the group's own size: `baseline=` isn't passed over for another level by size."""
-    chosen = measure(*noise(), {"mev": MaxExplainableVariance}, SizeMatched(size=300, draws=8), seed=1).by_name
-    usual = measure(*noise(), {"mev": MaxExplainableVariance}, SizeMatched(size=300), seed=1).by_name
-    assert not np.array_equal(chosen["mev/baseline"], usual["mev/baseline"])
-
-
-def test_shuffled_sentences_are_at_their_length_matched_level() -> None:
-    metrics = {"intra": partial(IntraSentenceSimilarity, baselines=("run", "size_matched"))}
-    curves = measure(*noise(), metrics, OnePerSentence(size=400), seed=2).by_name
-    assert (np.abs(curves["intra/size_matched_adjusted"]) < 0.01).all()
-    assert (curves["intra/size_matched_adjusted_ci_low"] < 0.002).all()
-    assert (curves["intra/size_matched_adjusted_ci_high"] > -0.002).all()
-    assert (curves["intra/adjusted"] > 0.2).all()  # the paper's level leaves the sentence's length in
 
 
 def test_size_matched_as_the_main_baseline() -> None:
@@ -403,27 +386,6 @@ def test_info_names_what_was_measured() -> None:
     assert info.measures["word_norm"].over == "occurrence"
 
 
-class Widest(Metric):
-    """A plugin's metric that is no mean of scores: the largest coordinate seen."""
-
-    over = "corpus"
-
-    def __init__(self) -> None:
-        self.most = -np.inf
-
-    def update(self, group: Group) -> None:
-        self.most = max(self.most, float(group.x.max()))
-
-    def compute(self) -> dict[str, float]:
-        return {"raw": self.most}
-
-    def baseline_value(self, x: np.ndarray) -> float:
-        return float(x.max())
-
-    def outputs(self) -> dict[str, Output]:
-        return {"most": TextFile("most.txt", repr(self.most))}
-
-
 class Rank(GroupMean):
     """A plugin's group mean: a word's rank share, from a function of one group."""
 
@@ -431,20 +393,6 @@ class Rank(GroupMean):
 
     def score(self, x: np.ndarray) -> np.ndarray:
         return np.linalg.matrix_rank(x) / min(x.shape[-2:])
-
-
-def test_plugins_metrics_get_the_same_treatment(tmp_path: Path) -> None:
-    store, occurrences, _ = world()
-    metrics = {"widest": Widest, "rank": Rank}
-    results = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=10, folder=tmp_path)
-    saved = {p.relative_to(tmp_path).as_posix(): float(p.read_text()) for p in tmp_path.rglob("*.txt")}
-    assert saved == {f"widest/layer_{i:02d}/most.txt": float(x.max()) for i, x in enumerate(store.layers)}
-    assert results.by_name["widest/raw"] == pytest.approx([layer.max() for layer in store.layers])
-    np.testing.assert_allclose(
-        results.by_name["widest/adjusted"], results.by_name["widest/raw"] - results.by_name["widest/baseline"]
-    )
-    assert results.by_name["rank/raw"].tolist() == [1, 1]
-    assert "rank" in results.tables
 
 
 class Centres(Rank):

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
-from ctxexp import Corpus, Estimate, Group, Metric, Pair, Reading, Results, Sentence, Transform
+from ctxexp import Corpus, Estimate, Group, Metric, Pair, Reading, Results, Sentence
 from ctxexp.errors import MetricError, TransformError
 from ctxexp.results import Key
 from ctxexp.vectors.stores import layer_mixes
@@ -253,28 +253,3 @@ def test_errors_are_named_as_the_metrics() -> None:
         with pytest.raises(MetricError, match=message) as caught:
             run(corpus, vectors, partial(Broken, at))
         assert caught.value.part == ("metric", "dot")
-
-
-def test_a_transform_that_fails_names_the_mix() -> None:
-    corpus, vectors = place()
-
-    class Late(Transform):
-        calls = 0
-
-        def fit(self, x: np.ndarray) -> Self:
-            Late.calls += 1
-            if Late.calls > N_LAYERS:
-                raise ValueError("enough")
-            return self
-
-        def apply(self, x: np.ndarray) -> np.ndarray:
-            return x
-
-    with pytest.raises(TransformError, match=r"transform 'late' failed in fit\(\) at mix 'last2': ValueError: enough"):
-        run(corpus, vectors, transform=Late)
-
-
-def test_outputs_of_a_second_run_take_the_firsts_place(tmp_path: Path) -> None:
-    first = run(*place(), folder=tmp_path)
-    second = run(*place(), folder=tmp_path)
-    np.testing.assert_array_equal(first.by_name["dot/all"], second.by_name["dot/all"])

@@ -77,15 +77,6 @@ def test_the_mean_does_not_move_with_the_amount_of_text() -> None:
     assert naive[300_000] - naive[9_000] > 0.1  # what equal weights do
 
 
-def test_much_text_gives_the_means_of_the_bands() -> None:
-    frequency, _, scores = planted(np.random.default_rng(0), 1, words=400)
-    total = 10**9
-    counts = np.round(frequency * total).astype(int)
-    weights = WordMix().of(counts, total).weights(np.ones(len(counts), bool))
-    assert weights is not None
-    assert weights @ scores == pytest.approx(band_means(frequency, scores), abs=1e-3)
-
-
 def test_order_and_undefined_words() -> None:
     _, counts, scores = planted(np.random.default_rng(1), 16_000)
     mixed, chosen = measured(counts, 16_000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import zipfile
@@ -63,10 +62,6 @@ class Hashed(Encoder):
                     own, other = (np.random.default_rng(zlib.crc32(t.encode())) for t in (word, f"{i}{sentence.text}"))
                     rows[layer, i] = own.normal(0.4, 1, self.dim) + (0.4 + layer) * other.normal(size=self.dim)
             yield EncodedSentence(units, rows)
-
-
-class Renamed(Hashed):
-    name = "renamed"
 
 
 def corpus(n: int = 150, *, documents: bool = True) -> Corpus:
@@ -250,32 +245,6 @@ def test_a_model_gives_what_stored_rows_give(tmp_path: Path) -> None:
             assert three.by_name[name][number] == pytest.approx(value, rel=2e-8, abs=2e-8)  # in other batches
     lost = {("anisotropy", "positive_pairs"), ("word_norm", "median"), ("intra_sentence_similarity", "median")}
     compare(three, stored, within=1e-7, names=lost)
-
-
-def test_unread_sums_count_towards_the_limit_and_age_out(tmp_path: Path) -> None:
-    text = corpus(30)
-    in_one_pass(tmp_path, text)
-    (first,) = tmp_path.glob("sums-*")
-    os.utime(first, (0, 0))
-    left: list[set[Path]] = []
-
-    class Reading(MeanNormSums):
-        def statistics(self, sums: Sums) -> dict[str, float]:
-            if not left:
-                in_one_pass(tmp_path, text, Renamed(), "cache.limit_gb=1e-9")
-                left.append({*tmp_path.glob("sums-*")})
-            return super().statistics(sums)
-
-    class ReadNorm(WordNorm):
-        def sum_form(self) -> SumForm:
-            return Reading()
-
-    in_one_pass(tmp_path, text, metrics={"norm": ReadNorm})
-    assert len(left[0]) == 2  # over the limit, but one is new and one was being read
-    assert first not in left[0]
-    assert in_one_pass(tmp_path, text, metrics={"norm": ReadNorm}).info.encoded == 0  # they are there still
-    in_one_pass(tmp_path, text, None, "cache.limit_gb=1e-9")
-    assert len([*tmp_path.glob("sums-*")]) == 1
 
 
 def test_a_stop_loses_one_shard(tmp_path: Path) -> None:

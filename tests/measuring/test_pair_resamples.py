@@ -100,7 +100,3 @@ def test_the_spread_is_true_for_sentences_in_many_pairs(hard: float, rel: float)
         mean = lambda counts, y=y: {"mean": counts @ y / counts.sum(axis=1)}  # noqa: E731
         found.append(replicates_of([ends], 300, np.random.default_rng(2), mean)["mean"].std())
     assert np.mean(found) == pytest.approx(true, rel=rel)
-
-
-def test_without_replicates_there_are_no_statistics() -> None:
-    assert replicates_of([APART], 0, np.random.default_rng(0), lambda counts: {"n": counts.sum(axis=1)}) == {}

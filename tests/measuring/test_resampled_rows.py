@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ctxexp import Baseline, Corpus, GroupMean, Occurrences, Sentence
+from ctxexp import Baseline, GroupMean, Occurrences
 from ctxexp.measuring.baseline_levels import SampleBaseline
 from ctxexp.results import Key
-from tests.engine import Memory, contextual, measure, noise, reader_of, shelve, world
+from tests.engine import measure, noise, reader_of, world
 from tests.shipped import IntraSentenceSimilarity, OnePerSentence, SelfSimilarity, SizeMatched
 
 
@@ -62,18 +62,6 @@ def test_rows_of_a_sentence_are_drawn_together() -> None:
     error = np.sqrt(np.square(np.bincount(sentence, difference)).sum()) / len(rows)
     assert (high - low) / 2 == pytest.approx(1.96 * error, rel=0.1)
     assert not results.tables  # of words and sentences only
-
-
-def test_two_documents_are_enough_for_an_interval() -> None:
-    rng = np.random.default_rng(0)
-    texts = [Sentence.of([f"w{j}" for j in rng.integers(0, 9, 6)]) for _ in range(20)]
-    for documents, known in (([0] * 20, False), ([0] * 10 + [1] * 10, True)):
-        corpus = Corpus("documents", tuple(texts), documents=tuple(documents))
-        shelf = shelve(corpus)
-        store = Memory(shelf, [contextual(shelf, 1.0)])
-        results = measure(store, Occurrences.of(shelf, corpus), {"i": IntraSentenceSimilarity}, bootstrap=100)
-        raw = results.by_key[Key("i", "raw")]
-        assert bool(np.isfinite([raw.low, raw.high]).all()) == known
 
 
 def test_an_adjusted_interval_is_that_of_the_differences() -> None:

@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 
 from ctxexp import Baseline, Corpus, GroupMean, Occurrences
-from ctxexp.baselines import ScoredGroups, builtin_baseline
 from ctxexp.maths import Stream, mean_cosine
-from ctxexp.measuring.baseline_levels import BaselineLevels
 from ctxexp.results import Key
-from tests.engine import Memory, contextual, measure, reader_of, shelve, small, world
+from tests.engine import Memory, contextual, measure, shelve, world
 from tests.shipped import (
     Anisotropy,
-    IntraSentenceSimilarity,
     MaxExplainableVariance,
     OnePerSentence,
     SelfSimilarity,
@@ -44,31 +41,6 @@ def test_two_occurrences_are_a_corpus(baseline: OnePerSentence | Uniform) -> Non
     assert results.by_key[Key("anisotropy", "mean_cosine")].value == pytest.approx([cosine], abs=1e-6)
 
 
-def test_without_frequent_words_no_level_is_computed() -> None:
-    """A baseline that gives each group its own level has nothing to give where there is no group."""
-    store, occurrences = small(["a", "b"], ["c", "d"], ["e", "f"], min_contexts=2)
-    assert not len(occurrences.by_word)
-    results = measure(store, occurrences, {"self_similarity": SelfSimilarity}, SizeMatched(), bootstrap=10)
-    assert results.by_key[Key("self_similarity", "n")].value.tolist() == [0]
-    for statistic in ("raw", "adjusted"):
-        assert np.isnan(results.by_key[Key("self_similarity", statistic)].value).all()
-
-
-def test_a_size_matched_curve_weighs_the_groups_that_have_scores() -> None:
-    store, occurrences, _ = world()
-    metric = SelfSimilarity()
-    baselines = BaselineLevels(occurrences, SizeMatched(), builtin_baseline, {"s": metric}, {"s": None}, seed=0)
-    for layer in store.layers:
-        reader = reader_of(layer, occurrences, block_bytes=1 << 20)
-        baselines.observe_layer(reader, {"s": metric}, influence=False)
-    scores, weights = np.ones((len(occurrences.by_word), 2)), np.arange(1.0, len(occurrences.by_word) + 1)
-    scores[::3, 0] = np.nan
-    values = baselines.values("s", ScoredGroups(scores, weights=weights))[""]
-    for i, defined in enumerate(np.isfinite(scores).T):
-        expected = np.average(values.by_group[defined, i], weights=weights[defined])
-        assert values.curve.value[i] == pytest.approx(expected, rel=1e-9)
-
-
 class LengthOfSample(WordNorm):
     """A measure without scores of groups that has a level of its own making."""
 
@@ -87,15 +59,6 @@ def test_a_measure_without_groups_scores_is_held_against_the_sample(baseline: Ba
     np.testing.assert_allclose(results.by_key[Key("length", "baseline")].value, level, rtol=1e-6)
     np.testing.assert_allclose(results.by_key[Key("length", "adjusted")].value, raw - level, rtol=1e-4)
     assert Key("bare", "baseline") not in results.by_key
-
-
-@pytest.mark.parametrize(
-    ("texts", "idle"), [([["a"], ["b"], ["c"]], True), ([["a"], ["b"], ["c", "d"]], False), ([["a", "b"]] * 2, False)]
-)
-def test_sentences_of_one_word_are_said(texts: list[list[str]], idle: bool, caplog: pytest.LogCaptureFixture) -> None:
-    store, occurrences = small(*texts)
-    measure(store, occurrences, {"i": IntraSentenceSimilarity}, Uniform(size=2), bootstrap=0)
-    assert bool(caplog.records) == idle
 
 
 class OfMany(GroupMean):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ctxexp import Occurrences
-from ctxexp.maths import mean_cosine
-from ctxexp.twins import FrequencyMatched, PositionMatched, StrataLevel, Twins, strata_level
+from ctxexp.twins import PositionMatched, StrataLevel, Twins, strata_level
 from tests.engine import ALL, Memory, measure, world
 
 
@@ -20,22 +19,6 @@ def found(store: Memory, occurrences: Occurrences, scheme: Twins) -> StrataLevel
         rows,
         scheme.strata(occurrences, rows),
     )
-
-
-@pytest.mark.parametrize("scheme", [PositionMatched(twins=300, least=20), FrequencyMatched(twins=300)])
-def test_levels_are_the_mean_over_many_twins(scheme: Twins) -> None:
-    store, occurrences, _ = world((1.0,))
-    groups = occurrences.by_word
-    expected = found(store, occurrences, scheme).of_group
-    some = [0, 1, len(groups) // 2]
-    drawn = np.array(
-        [
-            [float(mean_cosine(store.layers[0][twin.rows[twin.starts[g] : twin.starts[g + 1]]])) for g in some]
-            for twin in scheme.twins(groups, occurrences, np.random.default_rng(0))
-        ]
-    )
-    error = 4 * drawn.std(axis=0) / np.sqrt(len(drawn))
-    assert (np.abs(drawn.mean(axis=0) - expected[some]) < error).all()
 
 
 def test_levels_are_the_double_loops() -> None:

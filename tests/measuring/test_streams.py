@@ -10,9 +10,7 @@ import numpy as np
 from ctxexp_compare.measure import ComparisonStream
 
 import ctxexp
-from ctxexp import Corpus
-from ctxexp.maths import Stream, resamples
-from tests.shipped import Shuffled
+from ctxexp.maths import Stream
 
 SOURCES = Path(ctxexp.__file__).parent
 
@@ -35,11 +33,3 @@ def test_streams_are_named_wherever_a_seed_is_split() -> None:
     ours = {f"Stream.{stream.name}" for stream in Stream}
     theirs = {f"ComparisonStream.{stream.name}" for stream in ComparisonStream}
     assert ours <= {m[0] for m in named if m} <= ours | theirs
-
-
-def test_shuffled_words_and_resampled_pairs_are_independent() -> None:
-    corpus = Corpus.of("letters", [list("abcdefghij")])
-    (shuffled,) = Shuffled().corpus(corpus, 0).sentences
-    order = ["abcdefghij".index(word) for word in shuffled.words]
-    assert order != np.random.default_rng([0, Stream.PAIRS]).permutation(10).tolist()
-    assert next(resamples([10], 1, np.random.default_rng([0, Stream.PAIRS]))).sum() == 10

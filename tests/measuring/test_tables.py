@@ -152,10 +152,6 @@ def test_values_are_scalars_and_files_lie_by_table(tmp_path: Path) -> None:
     assert (tmp_path / "tabled" / "end.txt").read_text(encoding="utf-8") == "mine: 0, table_input, table_output"
 
 
-def test_metrics_without_interest_leave_the_results_alone(tmp_path: Path) -> None:
-    assert measured([TABLE], tmp_path, plain=WordNorm).by_name == {}
-
-
 @pytest.mark.parametrize(
     ("table", "message"),
     [

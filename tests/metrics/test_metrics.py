@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 
-import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from ctxexp import Block, GroupMean
+from ctxexp import GroupMean
 from ctxexp.errors import MetricError
 from tests.composed import registry_of
 from tests.shipped import IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
@@ -22,29 +20,6 @@ def test_options_tell_variants_apart() -> None:
         assert metric.variant == variant
         assert ("scaled to norm 1" in metric.definition) == (variant == "unit_norm")
     assert MaxExplainableVariance().baselines == ("size_matched",)
-
-
-def test_names_and_their_settings() -> None:
-    registry = registry_of()
-    settings = {
-        n: list(inspect.signature(registry.find("metric", n).factory).parameters) for n in registry.names("metric")
-    }
-    assert settings == {
-        "anisotropy": [],
-        "intra_sentence_similarity": ["sample", "unit_norm", "baselines"],
-        "max_explainable_variance": ["definition", "baselines", "sample"],
-        "self_similarity": ["sample", "baselines"],
-        "sense_separation": ["sample", "permutations", "seed"],
-        "sts": ["similarity"],
-        "word_norm": [],
-    }  # fmt: skip
-    assert registry.names("baseline") == [
-        "frequency_matched", "one_per_sentence", "position_matched", "size_matched", "uniform",
-    ]  # fmt: skip
-    for kind in ("metric", "baseline"):
-        for name in registry.names(kind):
-            parameters = inspect.signature(registry.find(kind, name).factory).parameters.values()
-            assert all(p.kind is p.KEYWORD_ONLY for p in parameters)
 
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -83,17 +58,6 @@ def test_values_on_file_are_the_defaults_in_python(file: str) -> None:
     assert {name for name in options if settings_of(factory(**{name: options[name]})) != default} == CHANGED.get(
         file, set()
     )
-
-
-def test_a_score_a_group_is_expected() -> None:
-    class Scalar(GroupMean):
-        over = "word"
-
-        def score(self, x: np.ndarray) -> np.ndarray:
-            return np.array(0.5)
-
-    with pytest.raises(MetricError, match=r"Scalar.score gave shape \(\) for 3 groups; expected one score per group"):
-        Scalar().update_block(Block("abc", np.ones((3, 2, 2))))
 
 
 @pytest.mark.parametrize(

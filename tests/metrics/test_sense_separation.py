@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -90,13 +89,6 @@ def test_permuted_labels_give_zero_whatever_the_space() -> None:
     stats = of([(tuple("aabbb"), x)], permutations=4000)
     assert stats["permuted"] == pytest.approx(0, abs=4 * np.std(every) / np.sqrt(4000))
     assert min(every) - 1e-9 <= stats["permuted_ci_low"] < 0 < stats["permuted_ci_high"] <= max(every) + 1e-9
-
-
-def test_permutations_follow_the_seed_and_the_word_alone() -> None:
-    rng = np.random.default_rng(2)
-    groups = [(tuple("aaabbb"), rng.normal(size=(6, 5))) for _ in range(6)]
-    assert of(groups, seed=3) == of(groups, seed=3)
-    assert of(groups, seed=3)["permuted"] != of(groups, seed=4)["permuted"]
 
 
 def test_one_permutation_is_its_own_interval() -> None:
@@ -245,19 +237,6 @@ def test_planted_senses_separate_and_absent_ones_do_not(baseline: OnePerSentence
         assert sum(table["count"]) == len(corpus.senses)
         assert table["senses"][0].startswith("sense0 (")
         assert np.mean(table["raw_0"]) == pytest.approx(results.by_name["senses/raw"][0])
-
-
-def test_no_labelled_unit_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
-    corpus = labelled()
-    bare = Corpus("bare", corpus.sentences)
-    memory, shelf = store(bare, 0)
-    with caplog.at_level(logging.WARNING, logger="ctxexp"):
-        results = measure(
-            memory, Occurrences.of(shelf, bare), {"senses": SenseSeparation}, OnePerSentence(size=50, redraws=2), seed=0
-        )
-    assert "senses: undefined (NaN) in every layer, since no measured unit has a sense label" in caplog.text
-    assert np.isnan(results.by_name["senses/raw"]).all()
-    assert results.by_name["senses/n"].tolist() == [0]
 
 
 def test_a_corpus_without_senses_is_refused_before_anything_is_encoded() -> None:

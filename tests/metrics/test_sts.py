@@ -69,12 +69,6 @@ class TestFormula(MetricTester):
     )
 
 
-def test_one_sub_set_has_one_value_three_times() -> None:
-    got = measured(STS(), {"STS-B": pairs(4)}, 50)
-    for suffix in ("", "_ci_low", "_ci_high"):
-        assert got[f"mean{suffix}"] == got[f"wmean{suffix}"] == pytest.approx(got[f"all{suffix}"], abs=1e-12)
-
-
 @pytest.mark.parametrize("replicates", [0, 30])
 def test_the_main_value_alone_keeps_its_replicates(replicates: int) -> None:
     metric = STS()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ from ctxexp import Corpus, CtxexpError, Occurrences, Results
 from ctxexp.command import Built
 from ctxexp.errors import TransformError
 from ctxexp.report import shared_facts
-from tests.composed import composed, of
+from tests.composed import composed
 from tests.engine import Space, calibrated, curves, place, shelve
 from tests.made import results_with, told
 from tests.shipped import (
@@ -163,28 +161,3 @@ def test_label_key_and_figures_name_the_transform() -> None:
     assert shared_facts(runs[1:]) == ["transform center"]
     assert shared_facts(runs) == ["2 transforms"]
     assert shared_facts([("older", Results())]) == []
-
-
-def test_a_run_records_its_transform(tmp_path: Path) -> None:
-
-    measured = {}
-    for name in ("none", "standardize"):
-        words = ["model=elmo", f"transform={name}", "metric=anisotropy", "baseline=b100", "bootstrap=10"]
-        config = composed(*words, f"cache.folder={tmp_path}")
-        corpus = Corpus("small", Built(config).corpus.sentences[:120])
-        results = Built(of(config, corpus)).run(tmp_path)
-        assert results.info.transform.name == name
-        measured[name] = results.by_name["anisotropy/mean_cosine"]
-    assert (measured["standardize"] < measured["none"] - 0.05).all()
-
-
-def test_the_factory_is_asked_once_a_layer() -> None:
-    space, occurrences = place()
-    built: list[Center] = []
-
-    def factory() -> Center:
-        built.append(Center())
-        return built[-1]
-
-    curves(calibrated(space, occurrences, partial(factory)), occurrences)
-    assert len(built) == 1 + space.n_layers

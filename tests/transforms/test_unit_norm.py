@@ -64,20 +64,6 @@ def test_measures_and_exact_baselines_see_rows_of_norm_1() -> None:
     np.testing.assert_allclose(through[f"{ISS}/baseline"], plain[f"{ISS}/baseline"], atol=1e-6)  # cosines see no length
 
 
-def test_a_long_row_rules_the_mean_unless_normalized() -> None:
-    _, occurrences, sunk = planted()
-    x = {"as it is": sunk, "unit": calibrated(sunk, occurrences, UnitNorm)}
-    raw = {name: adjusted(one, occurrences)[f"{ISS}/raw"] for name, one in x.items()}
-    by_hand = []
-    for _, block, _ in occurrences.by_sentence.blocks(10**6):
-        for rows in block:
-            unit = sunk.layers[0][rows] / np.linalg.norm(sunk.layers[0][rows], axis=1, keepdims=True)
-            mean = unit.mean(0)
-            by_hand.append(float(np.mean(unit @ mean) / np.linalg.norm(mean)))
-    assert raw["unit"][0] == pytest.approx(np.mean(by_hand), abs=1e-6)
-    assert raw["as it is"][0] < raw["unit"][0] - 0.1  # words are alike still, the paper's measure says otherwise
-
-
 @pytest.mark.parametrize(
     ("option", "arguments", "said"),
     [

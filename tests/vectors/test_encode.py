@@ -24,7 +24,6 @@ from ctxexp import Corpus, EncodedSentence, Sentence
 from ctxexp.command import Progress
 from ctxexp.errors import DataError, EncodingError, ModelError, StoreError
 from ctxexp.files.code_version import code_version
-from ctxexp.vectors import StoreWriter
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import encoding as batched
 from ctxexp.vectors.encoding import open_store
@@ -407,25 +406,6 @@ def test_a_window_is_read_while_the_previous_is_encoded(tmp_path: Path, monkeypa
     with pytest.raises(EncodingError, match=r"20,020 of the text's 400 pieces are unknown"):
         open_store(made, encoder, cache=tmp_path / "b")
     assert [path.name for path in (tmp_path / "b").iterdir()] == ["locks"]  # what was encoded is gone
-
-
-def test_a_batch_is_written_while_the_next_is_encoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, waited = [Event() for _ in range(3)], []
-
-    class Telling(Counted):
-        def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
-            next(event for event in begun if not event.is_set()).set()
-            return super().encode(batch)
-
-    def append(writer: StoreWriter, parts: Sequence[np.ndarray]) -> None:
-        waited.append(begun[len(waited) + 1].wait(30) if len(waited) < 2 else True)
-        written(writer, parts)
-
-    written = StoreWriter.append
-    monkeypatch.setattr(StoreWriter, "append", append)
-    made = Corpus.of("c", [["a", "b"], ["c", "d"], ["e", "f"]])
-    assert_holds(open_store(made, Telling("telling"), cache=tmp_path, batch_tokens=2), made)
-    assert waited == [True] * 3
 
 
 def wrong(**changes: object) -> Callable[[Sentence, EncodedSentence], EncodedSentence]:
