@@ -14,36 +14,21 @@ import pytest
 from ctxexp import Baseline, GroupMean, Metric, Occurrences
 from ctxexp.errors import MetricError
 from ctxexp.measuring import baseline_levels, build
-from tests.engine import measure, small, world
+from tests.engine import measure, small
 from tests.shipped import OnePerSentence
 
 
-class Listening(GroupMean):
-    """Counts how often it is asked what rows move."""
-
+class Fails(GroupMean):
     over = "word"
 
-    def __init__(self, asked: list[int]) -> None:
-        super().__init__()
-        self.asked = asked
-
-    def score(self, x: np.ndarray) -> np.ndarray:
-        return np.abs(x).mean(axis=(-1, -2), dtype=np.float64)
-
-    def influence(self, x: np.ndarray) -> np.ndarray:
-        self.asked.append(len(x))
-        return super().influence(x)
-
-
-class Fails(Listening):
     def __init__(self, at: int) -> None:
-        super().__init__([])
+        super().__init__()
         self.at = at
 
     def score(self, x: np.ndarray) -> np.ndarray:
         if x.shape[-2] == self.at:
             raise ZeroDivisionError("no norm")
-        return super().score(x)
+        return np.abs(x).mean(axis=(-1, -2), dtype=np.float64)
 
 
 @pytest.mark.parametrize(("at", "where"), [(2, "word 'a' (or one of 2 more of 2 rows)"), (3, "word 'd'")])
@@ -68,9 +53,9 @@ class Bare(Metric):
         return self.found
 
 
-@pytest.mark.parametrize("found", [3.0, {1: 2.0}, {"raw": "much"}, {"raw": None}, {"n": 1, "raw": [2.0]}])
+@pytest.mark.parametrize("found", [3.0, {"n": 1, "raw": [2.0]}])
 def test_statistics_are_numbers_by_name(found: object) -> None:
-    store, occurrences, _ = world((1.0,))
+    store, occurrences = small(["a", "b"], ["a", "c"])
     with pytest.raises(MetricError, match=r"^metric 'm': compute\(\) gave .*; expected numbers by name; .*Estimate"):
         measure(store, occurrences, {"m": partial(Bare, found)}, bootstrap=0)
     results = measure(store, occurrences, {"m": partial(Bare, {"one": 1, "two": np.float32(2)})}, bootstrap=0)
@@ -78,7 +63,7 @@ def test_statistics_are_numbers_by_name(found: object) -> None:
     assert not results.replicates  # it has none of its own
 
 
-class Hasty(Listening):
+class Hasty(Fails):
     def __init__(self) -> None:
         pass
 
@@ -127,13 +112,9 @@ def test_random_groups_are_any_rows_there_are(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ([[0], [1], [2], [3]], "gave more than 3 groups: a first one and redraws of it are expected"),
         ([], "gave no group, or an empty one"),
-        ([[0, 1], []], "gave no group, or an empty one"),
         ([[0], [-1, 2]], r"gave .*; expected numbers of rows, from 0 to 3"),
         ([[0], [1, 4]], r"gave .*; expected numbers of rows, from 0 to 3"),
-        ([[[0, 1]]], r"gave .*; expected numbers of rows, from 0 to 3"),
-        ([[0.0]], r"gave .*; expected numbers of rows, from 0 to 3"),
         ([[True]], r"gave .*; expected numbers of rows, from 0 to 3"),
     ],
 )

@@ -33,34 +33,30 @@ def test_what_is_drawn_follows_the_pairs() -> None:
     assert resampled_unit([np.concatenate([STAR[:4], APART[3:]])]) == "sentence"
 
 
-def test_groups_are_drawn_whole_within_their_stratum() -> None:
+def counts_of(strata: list[np.ndarray], n: int) -> np.ndarray:
+    """How often each pair was drawn (n, pairs)."""
     drawn: list[np.ndarray] = []
     kept = lambda counts: drawn.append(counts) or {"n": counts.sum(axis=1)}  # type: ignore[func-returns-value]  # noqa: E731
-    replicates_of([APART, CHAIN], 50, np.random.default_rng(0), kept)
-    counts = np.concatenate(drawn)
+    replicates_of(strata, n, np.random.default_rng(0), kept)
+    return np.concatenate(drawn)
+
+
+def test_groups_are_drawn_whole_within_their_stratum() -> None:
+    counts = counts_of([APART, CHAIN], 50)
     assert counts.shape == (50, 13)
     assert (counts[:, :6].sum(axis=1) == 6).all()
     np.testing.assert_array_equal(counts[:, 6], counts[:, 7])
     np.testing.assert_array_equal(counts[:, 8], counts[:, 10])
-
-
-def test_small_strata_are_drawn_from_themselves() -> None:
-    drawn: list[np.ndarray] = []
-    kept = lambda counts: drawn.append(counts) or {"n": counts.sum(axis=1)}  # type: ignore[func-returns-value]  # noqa: E731
-    replicates_of([APART[:1], APART[:0], APART[1:]], 50, np.random.default_rng(0), kept)
-    counts = np.concatenate(drawn)
+    counts = counts_of([APART[:1], APART[:0], APART[1:]], 50)
     assert counts.shape == (50, 6)
     assert (counts[:, 0] == 1).all()
     assert (counts[:, 1:].sum(axis=1) == 5).all()
 
 
 def test_a_pair_counts_as_often_as_both_its_ends() -> None:
-    drawn: list[np.ndarray] = []
-    kept = lambda counts: drawn.append(counts) or {"n": counts.sum(axis=1)}  # type: ignore[func-returns-value]  # noqa: E731
-    replicates_of([STAR], 40, np.random.default_rng(0), kept)
     (of_sentences,) = resamples([8], 40, np.random.default_rng(0))  # 0 to 5, 8 and 9
     ends = np.searchsorted([0, 1, 2, 3, 4, 5, 8, 9], STAR)
-    np.testing.assert_array_equal(np.concatenate(drawn)[:40], of_sentences[:, ends[:, 0]] * of_sentences[:, ends[:, 1]])
+    np.testing.assert_array_equal(counts_of([STAR], 40)[:40], of_sentences[:, ends[:, 0]] * of_sentences[:, ends[:, 1]])
 
 
 @pytest.mark.parametrize("scale", [1.1, 1.5, 3.0])

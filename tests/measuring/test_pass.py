@@ -1,4 +1,4 @@
-"""What the engine does beside the numbers: its defaults, its progress, and what it says of metrics that fail."""
+"""The defaults of a run from Python."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import numpy as np
 
 import ctxexp
 from ctxexp.results import Key
-from tests.engine import measure, world
-from tests.shipped import OnePerSentence, SelfSimilarity
-
-RAW = Key("s", "raw")
+from tests.shipped import SelfSimilarity
 
 
 def test_a_seed_of_0_and_1000_resamples_are_the_defaults() -> None:
@@ -19,13 +16,6 @@ def test_a_seed_of_0_and_1000_resamples_are_the_defaults() -> None:
     named = ctxexp.measure(
         "bert", text, metrics=metrics, min_contexts=2, bootstrap=1000, progress=False, options=["seed=0"]
     )
-    assert plain.replicates[RAW].shape == (5, 1000)
+    assert plain.replicates[Key("s", "raw")].shape == (5, 1000)
     np.testing.assert_array_equal(plain.replicates[Key("s", "adjusted")], named.replicates[Key("s", "adjusted")])
     assert (plain.info.seed, plain.info.bootstrap) == (0, 1000)
-
-
-def test_one_resample_has_a_value_and_no_interval() -> None:
-    store, occurrences, _ = world((1.0,))
-    results = measure(store, occurrences, {"s": SelfSimilarity}, OnePerSentence(), bootstrap=1)
-    assert np.isfinite(results.replicates[RAW]).all()
-    assert np.isnan([results.by_key[RAW].low, results.by_key[RAW].high]).all()

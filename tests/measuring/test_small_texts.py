@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from ctxexp import Baseline, Corpus, GroupMean, Occurrences
+from ctxexp import Corpus, GroupMean, Occurrences
 from ctxexp.maths import Stream, mean_cosine
 from ctxexp.results import Key
 from tests.engine import Memory, contextual, measure, shelve, world
@@ -23,9 +23,7 @@ from tests.shipped import (
 )
 
 
-@pytest.mark.parametrize(
-    "baseline", [OnePerSentence(size=2), Uniform(size=2), OnePerSentence(exact=True), Uniform(exact=True)]
-)
+@pytest.mark.parametrize("baseline", [OnePerSentence(size=2), Uniform(exact=True)])
 def test_two_occurrences_are_a_corpus(baseline: OnePerSentence | Uniform) -> None:
     """One pair: its cosine is the word's self-similarity, and the level, so that nothing is left of it."""
     corpus = Corpus.of("two", [["bank", "x"], ["bank", "y"]])
@@ -48,10 +46,10 @@ class LengthOfSample(WordNorm):
         return float(np.linalg.norm(x, axis=-1).mean())
 
 
-@pytest.mark.parametrize("baseline", [OnePerSentence(size=40), SizeMatched(size=40)], ids=lambda b: b.name)
-def test_a_measure_without_groups_scores_is_held_against_the_sample(baseline: Baseline) -> None:
+def test_a_measure_without_groups_scores_is_held_against_the_sample() -> None:
     """Whatever the baseline gives to groups that have scores."""
     store, occurrences, _ = world()
+    baseline = SizeMatched(size=40)
     results = measure(store, occurrences, {"length": LengthOfSample, "bare": WordNorm}, baseline, seed=3, bootstrap=0)
     rows = next(iter(baseline.groups(occurrences, np.random.default_rng([3, Stream.BASELINE]))))
     level = np.array([float(np.linalg.norm(layer[rows], axis=-1).mean()) for layer in store.layers])
@@ -71,7 +69,7 @@ class OfMany(GroupMean):
         return np.full(len(x), float(x.shape[-2]))
 
 
-@pytest.mark.parametrize(("size", "known"), [(4, False), (5, True), (6, True)])
+@pytest.mark.parametrize(("size", "known"), [(4, False), (5, True)])
 def test_a_random_group_too_small_is_no_level(size: int, known: bool) -> None:
     store, occurrences, _ = world((1.0,))
     results = measure(store, occurrences, {"m": OfMany}, OnePerSentence(size=size), bootstrap=0)

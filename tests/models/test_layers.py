@@ -72,13 +72,6 @@ def test_only_these_layers_are_stored_under_their_numbers(gpt2: Path, corpus: Co
         np.testing.assert_array_equal(a.layers, b.layers[list(FEW)])
 
 
-def test_long_sentences_too(gpt2: Path) -> None:
-    long = Sentence.of(WORDS * 8)
-    few, full = (encoder(gpt2, layers=layers) for layers in (FEW, None))
-    (a,), (b,) = few.encode([long]), full.encode([long])
-    np.testing.assert_array_equal(a.layers, b.layers[list(FEW)])
-
-
 def test_what_needs_other_layers_is_refused(gpt2: Path, corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^model\.layers=\[0, 3\]: no layer 3: .*gpt2 has layers 0 to 2$"):
         encoder(gpt2, layers=[0, 3])

@@ -13,7 +13,6 @@ import torch
 
 import ctxexp
 from ctxexp import CtxexpError, Sentence
-from ctxexp.command import Built
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.model import TextStart
 from ctxexp.models.options import LazyEncoder
@@ -113,11 +112,6 @@ def test_what_stands_first_is_named_with_its_source(
     assert (again.start, again.causal) == (made.start, made.causal)
 
 
-def test_a_long_prefix_is_shown_by_its_beginning() -> None:
-    start = TextStart(tuple("abcdefgh"), "prefix")
-    assert str(start) == "a b c d e f ... (model.prefix adds it, not the tokenizer; never measured)"
-
-
 def test_counts_are_of_the_text_alone(folder: Folder) -> None:
     plain, made = encoder(folder("gpt2")), encoder(folder("gpt2"), prefix="the dog")
     n = len(made._read.backend.encode("the dog", add_special_tokens=False).ids)
@@ -206,19 +200,6 @@ def test_a_run_says_it_everywhere(caplog: pytest.LogCaptureFixture) -> None:
         f"not measured; places are the text's own; what stands before it is never measured: {said}"
     )
     assert "stands first" not in printed(ctxexp.measure("bert", text, options=["min_contexts=2"], progress=False))
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (["model=gpt2", "model.prefix=."], "gpt2 (prefix '.')"),
-        (["model=gpt2", "weights=untrained", "model.prefix=none"], "gpt2 (untrained) (prefix none)"),
-    ],
-)
-def test_labels_and_configs_of_runs_have_it(options: list[str], expected: str) -> None:
-    config = config_of(options)
-    assert Built(config).title == expected
-    assert Built(config).encoder.n_layers == 5
 
 
 def test_models_without_pieces_have_none() -> None:

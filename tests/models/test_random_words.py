@@ -32,15 +32,6 @@ def test_a_word_has_one_vector_of_norm_1() -> None:
     assert len({random_words().name, random_words(seed=1).name, random_words(dim=300).name}) == 3
 
 
-def test_directions_are_even() -> None:
-    (found,) = random_words(dim=20).encode([Sentence.of([f"w{i}" for i in range(1500)])])
-    rows = found.layers[0].astype(np.float64)
-    cosines = (rows @ rows.T)[np.triu_indices(len(rows), 1)]
-    assert abs(rows.mean(axis=0)).max() < 4 / np.sqrt(20 * len(rows))
-    assert cosines.mean() == pytest.approx(0, abs=0.001)
-    assert cosines.var() == pytest.approx(1 / 20, rel=0.01)  # of unit vectors that are even over 20 dimensions
-
-
 def test_no_measure_finds_context_in_it(measured: Results) -> None:
     raw, corrected = (measured.values("self_similarity", name) for name in ("raw", "share_of_room"))
     assert raw == pytest.approx([1.0], abs=1e-6)

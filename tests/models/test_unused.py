@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import shutil
-import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -343,21 +341,6 @@ def test_warnings_of_libraries_reach_the_user(copy: Callable[[str], Path], caplo
         made = encoder(folder, unused="refuse")
         assert "Unrecognized keys in `rope_parameters`" in made.details["warnings"]
         assert "Unrecognized keys in `rope_parameters`" in caplog.text
-
-
-def test_loading_leaves_the_libraries_loggers_as_they_were() -> None:
-    from ctxexp.models.transformer.loading import library_warnings
-
-    logger = logging.getLogger("transformers")
-    before = (list(logger.handlers), logger.level, logger.propagate)
-    with library_warnings() as said:
-        logger.warning("an odd tokenizer")
-        logger.warning("an odd tokenizer")
-        logger.warning("BertModel LOAD REPORT from: x")
-        warnings.warn("odd factors", stacklevel=1)
-        warnings.warn("use another name", DeprecationWarning, stacklevel=1)
-    assert said == ["an odd tokenizer", "odd factors"]
-    assert (list(logger.handlers), logger.level, logger.propagate) == before
 
 
 SAVED_WITH_HEADS = {
