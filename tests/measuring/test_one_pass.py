@@ -130,11 +130,10 @@ def test_numbers_are_those_of_stored_rows(tmp_path: Path, baseline: OnePerSenten
 def test_order_shards_and_batches_move_nothing(tmp_path: Path) -> None:
     text = corpus(documents=False)
     other = Corpus("zipf", tuple(text.sentences[i] for i in np.random.default_rng(0).permutation(150)))
-    first = in_one_pass(tmp_path, text, shards=1)
-    for name, corpus_, shards, tokens in (("a", other, 1, 50), ("b", text, 40, 9)):
-        found = in_one_pass(tmp_path / name, corpus_, None, f"batch_tokens={tokens}", shards=shards)
-        np.testing.assert_allclose(found.frame.value, first.frame.value, rtol=1e-9, atol=1e-9)
-        assert found.info.corpus.fingerprint == first.info.corpus.fingerprint
+    first = in_one_pass(tmp_path / "first", text, shards=1)
+    found = in_one_pass(tmp_path, other, None, "batch_tokens=9", shards=40)
+    np.testing.assert_allclose(found.frame.value, first.frame.value, rtol=1e-9, atol=1e-9)
+    assert found.info.corpus.fingerprint == first.info.corpus.fingerprint
 
 
 def test_intervals_are_those_of_stored_rows_drawn_by_shard(tmp_path: Path) -> None:
@@ -186,16 +185,10 @@ def test_edges(tmp_path: Path) -> None:
     found = in_one_pass(tmp_path, Corpus.of("alone", [["a", "b", "a"]]), shards=3, min_contexts=2)
     assert np.isnan(found.values("anisotropy", "mean_cosine")).all()  # type: ignore[arg-type]
     assert np.isfinite(found.values("intra", "raw")).all()  # type: ignore[arg-type]
-    (tmp_path / "empty.txt").touch()
-    with pytest.raises(DataError, match="has no sentence: expected UTF-8 text"):
-        in_one_pass(tmp_path, tmp_path / "empty.txt")
     with pytest.raises(DataError, match="'marks' has no word to measure: all 4 are left out"):
         in_one_pass(tmp_path, Corpus.of("marks", [[".", "!"], ["...", ","]]))
     with pytest.raises(DataError, match="'skipped' has no word to measure: all 3 are left out"):  # known by their model
         in_one_pass(tmp_path, Corpus.of("skipped", [["x1", "x2"], ["x3"]]), min_contexts=2)
-    few = in_one_pass(tmp_path, text, min_contexts=6)
-    assert np.isnan(few.values("self_similarity", "raw")).all()  # type: ignore[arg-type]
-    assert few.tables == {}
 
 
 def test_words_are_sampled_as_bounded_ones(tmp_path: Path) -> None:
@@ -329,11 +322,9 @@ ROWS = "one_pass.shards stores no rows, which are needed by "
          "bounded ones with words.max_contexts=256 in its place; of ctxexp's own metrics one pass does for anisotropy, "
          "intra_sentence_similarity, self_similarity, word_norm$"),
         (["metric=[intra_sentence_similarity]"], r"\(baselines=\[run,size_matched\] measures random groups\)"),
-        (["metric=[self_similarity]", "metric.self_similarity.sample=5"], r"self_similarity \(sample=5 draws groups\)"),
         (["metric=one_pass", "baseline=b100"], r"one_per_sentence \(random groups; baseline=exact needs none\)"),
-        (["metric=one_pass", "baseline=size_matched"], r"baseline size_matched \(random groups"),
-        (["metric=one_pass", "transform=whitening"], r"transform Whitening \(transform=none needs none\)"),
-        (["metric=one_pass", "control=no_sinks"], r"control no_sinks \(it judges rows\)"),
+        (["metric=one_pass", "transform=whitening", "control=no_sinks"],
+         r"transform Whitening \(transform=none needs none\).*control no_sinks \(it judges rows\)"),
         (["metric=one_pass", "model.pooling=pieces"], "one_pass.shards follows words, but model.pooling=pieces"),
         (["metric=one_pass", "words.max_contexts=9"], "one_pass.shards takes all contexts, words.max_contexts"),
         (["metric=one_pass", "words.deduplicate=false"], "one_pass.shards counts equal sentences as one context"),

@@ -16,8 +16,7 @@ from tests import naive
 from tests.shipped import Anisotropy
 
 
-@pytest.mark.parametrize("n", [2, 3, 90])
-@pytest.mark.parametrize("block", [7, 1024])
+@pytest.mark.parametrize(("n", "block"), [(2, 7), (90, 7), (90, 1024)])
 def test_the_histogram_is_the_double_loops(n: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cosines_of_pairs, "BLOCK", block)
     x = np.random.default_rng(n).normal(0.3, 1, size=(n, 6)).astype(np.float32)

@@ -60,10 +60,7 @@ def test_values_on_file_are_the_defaults_in_python(file: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("line", "reading = Reading"), ("unit", "reading = Reading"), ("row_influence", "_row_influence")],
-)
+@pytest.mark.parametrize(("name", "expected"), [("unit", "reading = Reading"), ("row_influence", "_row_influence")])
 def test_what_nothing_would_read_is_refused(name: str, expected: str) -> None:
     with pytest.raises(MetricError, match=rf"Mine\.{name}: expected {expected}"):
         type("Mine", (GroupMean,), {name: 0.05})

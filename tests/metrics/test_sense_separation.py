@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ctxexp
-from ctxexp import Corpus, Encoder, Group, Occurrences, Sense, Sentence
+from ctxexp import Corpus, Group, Occurrences, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
 from ctxexp.metrics.annotated import _influence
 from ctxexp.testing.transforms import MemoryRowIndex
@@ -181,18 +181,9 @@ def test_groups_are_a_word_s_labelled_rows_in_order() -> None:
 
 
 def test_missing_and_unmeasured_rows_are_left_out() -> None:
-    corpus = Corpus(
-        "few",
-        tuple(Sentence.of(words) for words in (["a", "bank", "."], ["bank", "b"], ["a", "bank", "."])),
-        senses=(
-            Sense(0, 1, "x"),
-            Sense(1, 0, "y"),
-            Sense(0, 2, "x"),
-            Sense(2, 1, "x"),
-            Sense(1, 5, "x"),
-            Sense(1, 1, "z"),
-        ),
-    )
+    words = (["a", "bank", "."], ["bank", "b"], ["a", "bank", "."])
+    places = ((0, 1, "x"), (1, 0, "y"), (0, 2, "x"), (2, 1, "x"), (1, 5, "x"), (1, 1, "z"))
+    corpus = Corpus("few", tuple(map(Sentence.of, words)), senses=tuple(Sense(*place) for place in places))
     shelf = shelve(corpus)
     groups = Occurrences.of(shelf, corpus, min_contexts=1, keep=str.isalnum).groups("sense")
     assert list(zip(groups.keys, groups.labels, strict=True)) == [
@@ -239,15 +230,9 @@ def test_planted_senses_separate_and_absent_ones_do_not(baseline: OnePerSentence
         assert np.mean(table["raw_0"]) == pytest.approx(results.by_name["senses/raw"][0])
 
 
-def test_a_corpus_without_senses_is_refused_before_anything_is_encoded() -> None:
-    class Untouched(Encoder):
-        name, n_layers, dim = "untouched", 1, 2
-
-        def encode(self, batch: object) -> None:
-            raise AssertionError("it was asked to encode")
-
+def test_a_corpus_without_senses_is_refused() -> None:
     message = (
         r"'sense_separation' compares occurrences by their sense labels, but corpus 'sts' has none; .*dataset=polysemy"
     )
     with pytest.raises(DataError, match=message):
-        ctxexp.measure(Untouched(), Corpus.of("sts", [["a"], ["b"]]), metrics="sense_separation", progress=False)
+        ctxexp.measure("bert", Corpus.of("sts", [["a"], ["b"]]), metrics="sense_separation", progress=False)

@@ -69,20 +69,6 @@ class TestFormula(MetricTester):
     )
 
 
-@pytest.mark.parametrize("replicates", [0, 30])
-def test_the_main_value_alone_keeps_its_replicates(replicates: int) -> None:
-    metric = STS()
-    metric.update(pairs(1).group("STS-B"))
-    if replicates:
-        metric.resampling = np.random.default_rng(0), replicates
-    got = metric.compute()
-    kept = {name: value.replicates for name, value in got.items() if isinstance(value, Estimate)}
-    assert set(kept) == {"all", "mean", "wmean"}
-    assert kept["all"] is not None
-    assert kept["all"].shape == (replicates,)
-    assert kept["mean"] is kept["wmean"] is None
-
-
 def test_the_mean_over_tasks_has_the_mean_of_their_replicates() -> None:
     metric = STS()
     for task in ("STS12", "STS-B", "SICK"):
@@ -180,7 +166,7 @@ def test_misuse_of_the_metrics_is_named() -> None:
     fed.update(p.group("T"))
     with pytest.raises(MetricError, match="sub-set 'T' came twice"):
         fed.update(p.group("T"))
-    with pytest.raises(MetricError, match=r"vectors of shape \(40, 2, 6\) and 39 gold values, 40 texts"):
+    with pytest.raises(MetricError, match=r"^sub-set 'T': vectors of shape \(40, 2, 6\) and 39 gold values, 40 texts"):
         STS().update(Sides(p.x, p.y, p.gold[1:], p.texts).group("T"))
 
 
@@ -232,19 +218,12 @@ class DrawsForItself(STS):
         return super().compute()
 
 
-class LacksItsMain(STS):
-    def compute(self) -> dict[str, float | Estimate]:
-        return {"n": super().compute().get("n", 0.0)}
-
-
 @pytest.mark.parametrize(
     ("mutant", "law"),
     [
         (KeepsWhatIsLent, "lent memory: once the lent rows are overwritten"),
         (DrawsForItself, "seeds: the same generator gives"),
-        (LacksItsMain, "statistics: main is 'all', which compute\\(\\) doesn't give"),
     ],
-    ids=lambda v: v.__name__ if isinstance(v, type) else "",
 )
 def test_the_kit_finds_a_pair_metric_s_bug(mutant: type[STS], law: str) -> None:
     with pytest.raises(ConformanceError, match=f"BROKEN  {law}"):

@@ -13,23 +13,9 @@ from tests import tiny_models
 
 spans = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)), max_size=12)
 odd = st.sampled_from(
-    [
-        "👍🏽",
-        "👨‍👩‍👧",
-        "e\u0301",
-        "naïve",
-        "日本語",
-        "\u200b",
-        "\x00",
-        "don't",
-        "▁",
-        "Ġthe",
-        "[CLS]",
-        "ﬁ",
-        "İ",
-        "a\u0301\u0302",
-    ]
-)
+    ["👍🏽", "👨‍👩‍👧", "e\u0301", "naïve", "日本語", "\u200b", "\x00", "don't", "▁", "Ġthe",
+     "[CLS]", "ﬁ", "İ", "a\u0301\u0302"]
+)  # fmt: skip
 words = st.lists(odd | st.text(min_size=1, max_size=6).filter(lambda w: not any(c.isspace() for c in w)), max_size=8)
 
 
@@ -65,7 +51,7 @@ def tokenizer(request: pytest.FixtureRequest):
     return made
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(words, st.sampled_from([" ", "", "  "]))
 def test_pieces_cover_their_words(tokenizer, texts: list[str], space: str) -> None:
     at, placed = 0, []
@@ -120,12 +106,6 @@ def test_a_piece_is_called_by_the_text_it_covers() -> None:
     units = ("▁", "A", "—", "##—", "▁", "don", "##'t", "👍", "##👍", "##👍")
     assert piece_units(sentence, pieces) == units
     assert [unit for unit in units if any(map(str.isalnum, unit))] == ["A", "don", "##'t"]
-
-
-def test_a_lone_marker_is_no_unit() -> None:
-    reader = PieceReader(tiny_models.fast(*tiny_models.sentencepiece()), pooling="pieces", source="tiny")
-    (read,) = reader([Sentence.of(["👍"])])
-    assert read.units == ("▁", "👍", "##👍", "##👍", "##👍")  # the marker, then four bytes
 
 
 @given(st.integers(1, 60), st.integers(1, 20), st.data(), st.booleans())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -153,10 +152,9 @@ def test_what_is_too_long_is_cut_as_sentence_transformers_does(
     (own / "sentence_bert_config.json").write_text("[7]")
     with pytest.raises(ModelError, match=r"sentence_bert_config\.json is no JSON object"):
         encoder(own).sentence_encoder()
-    for said in (0, 2, -5, True, "12", 12.5):  # a BERT's two special pieces alone are no sentence
-        (own / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": said}))
-        with pytest.raises(ModelError, match=r"says max_seq_length=.*; expected a number of pieces, such as 256"):
-            encoder(own).sentence_encoder()
+    (own / "sentence_bert_config.json").write_text('{"max_seq_length": 2}')  # special pieces alone are no sentence
+    with pytest.raises(ModelError, match=r"says max_seq_length=2 .*; expected a number of pieces, such as 256"):
+        encoder(own).sentence_encoder()
 
 
 def test_half_types_pool_in_full_precision(folder: Folder) -> None:
@@ -207,46 +205,34 @@ def test_a_missing_pooling_is_refused_with_those_available(folder: Folder) -> No
 def test_the_conformance_kit_finds_a_broken_view(folder: Folder) -> None:
     made = encoder(folder("bert"))
 
-    class Renamed(TransformerSentences):
-        def __init__(self) -> None:
-            super().__init__(made)
-            self.name = made.name
-
     class Unnamed(TransformerSentences):
-        def __init__(self) -> None:
-            super().__init__(made)
-
         def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
             for one in super().encode(batch):
                 yield EncodedSentence(("other", *one.units[1:]), one.layers)
 
-    class Padded(Renamed):
-        def __init__(self) -> None:
-            super().__init__()
-            self.name += " padded"
-
+    class Padded(TransformerSentences):
         def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
             for one in super().encode(batch):
                 yield EncodedSentence(one.units, one.layers / np.float32(len(batch)))
 
+    renamed = TransformerSentences(made)
+    renamed.name = made.name
     for view, message in (
-        (Renamed, "name is the encoder's own"),
-        (Unnamed, r"units \['other'\] that aren't"),
-        (Padded, "depend on"),
+        (renamed, "name is the encoder's own"),
+        (Unnamed(made), r"units \['other'\] that aren't"),
+        (Padded(made), "depend on"),
     ):
-        made.sentence_encoder = view  # type: ignore[method-assign,assignment]
         with pytest.raises(Breach, match=message):
-            check_sentences(made.sentence_encoder(), made)
+            check_sentences(view, made)
 
 
-@pytest.mark.parametrize("rows", [1, 3])
 def test_pieces_of_any_size_give_the_same_vectors(
-    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view = encoder(folder("bert")).sentence_encoder()
     vectors = PooledSentences(open_store(Corpus("t", SENTENCES), view, cache=tmp_path), "mean")
     whole = [vectors.layer(i) for i in range(vectors.n_layers)]
-    monkeypatch.setattr("ctxexp.transforms.CHUNK_BYTES", 4 * view.dim * rows)
+    monkeypatch.setattr("ctxexp.transforms.CHUNK_BYTES", 4 * view.dim)  # a row
     for i, expected in enumerate(whole):
         np.testing.assert_array_equal(vectors.layer(i), expected)
     (mix,) = layer_mixes([{"scalar_mix": [float(i) for i in range(view.n_layers)]}], view.n_layers)
