@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -174,6 +176,28 @@ def make(kind: str, folder: Path) -> Path:
 def encoder(folder: Path, **choices: Any) -> Any:
     """The model of a folder."""
     return huggingface(checkpoint=str(folder), device="cpu", **choices)
+
+
+@cache
+def plain(folder: Path) -> tuple[Any, Any]:
+    """transformers' own tokenizer and network of a folder, of two networks the one that reads."""
+    from transformers import AutoModel, PreTrainedTokenizerFast
+
+    model = AutoModel.from_pretrained(folder).eval()
+    reader = model.get_encoder() if model.config.is_encoder_decoder else model
+    return PreTrainedTokenizerFast.from_pretrained(folder), reader
+
+
+def hidden_states(folder: Path, text: str, limit: int | None = None) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """What transformers' tokenizer gives for a text, the network's states (n_layers, n_pieces, dim), and its pooler."""
+    tokenizer, model = plain(folder)
+    cut = {"truncation": True, "max_length": limit} if limit else {}
+    read = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True, return_tensors="pt", **cut)
+    with torch.no_grad():
+        out = model(input_ids=read["input_ids"], output_hidden_states=True)
+    pooled = getattr(out, "pooler_output", None)
+    states = torch.stack(out.hidden_states)[:, 0].double().numpy()
+    return read, states, None if pooled is None else pooled[0].numpy()
 
 
 SHORT_TEXTS = ["The quick brown fox jumps over the lazy dog.", "The bank by the river agreed.", "naïve dog"]

@@ -230,17 +230,6 @@ def test_scores_never_leave_their_bounds(dtype: type) -> None:
         assert score.max() <= 1
 
 
-def test_functions_of_the_same_prepared_rows_share_their_work() -> None:
-    rows = PreparedRows(np.stack([word(5), word(5, seed=1)]))
-    sums = rows.sums
-    assert rows.apply(takes_prepared(lambda x: x)) is rows
-    assert rows.apply(lambda x: x) is rows.x
-    sums.normalized[0] = 0  # as no function may
-    got = mean_cosine(rows)
-    assert got[0] == pytest.approx(-1 / 4)
-    assert got[1] == mean_cosine(rows.x)[1]
-
-
 def test_one_row_has_no_score() -> None:
     for definition in DEFINITIONS:
         assert np.isnan(explained_variance(word(1), definition=definition))  # type: ignore[arg-type]

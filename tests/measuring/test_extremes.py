@@ -65,17 +65,14 @@ def test_words_always_first_in_causal_models_are_marked(tmp_path: Path) -> None:
     assert {overview["words"][i] for i in overview["models"][0]["constant"]} == {"Every", "Who"}
 
 
-def test_without_causality_no_word_is_left_out(tmp_path: Path) -> None:
-    results = run(EitherWay(), tmp_path)
+def test_without_causality_no_word_is_left_out_and_each_has_points(tmp_path: Path) -> None:
+    """Where there is room for few points too."""
+    results = run(EitherWay(), tmp_path, most=100)
     assert "constant" not in results.tables["s"]
     assert set(results.tables["most_self_similar"]["word"]) >= {"Every", "Who"}
     data: Any = explorer_data([("either way", results)])
     overview = data.overview
     assert overview["models"][0]["constant"] == []
-
-
-def test_each_listed_word_has_points_where_there_is_room_for_few(tmp_path: Path) -> None:
-    results = run(EitherWay(), tmp_path, most=100)
     listed = {word for words in extremes(results.tables, [0, 1]).values() for word in words}
     points = results.tables["word_map"].groupby("word").size()
     assert listed <= set(points.index)

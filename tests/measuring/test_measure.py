@@ -28,9 +28,10 @@ from ctxexp import (
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.rows import WordRows
+from ctxexp.metrics import GroupScores
 from ctxexp.results import Key
 from ctxexp.testing import check
-from tests.engine import ALL, DIM, Hashed, Memory, contextual, measure, noise, sentences, shelve, world
+from tests.engine import ALL, DIM, Hashed, Memory, contextual, measure, sentences, shelve, world
 from tests.shipped import (
     IntraSentenceSimilarity,
     MaxExplainableVariance,
@@ -131,20 +132,6 @@ def test_five_noisy_rows_are_at_baseline_by_default() -> None:
         assert results.info.measures[f"{definition}/run"].level == "drawn"
         beside = results.by_name[f"{definition}/run/size_matched_adjusted"]
         np.testing.assert_array_equal(beside, results.by_name[f"{definition}/size_matched/adjusted"])
-
-
-def test_size_matched_as_the_main_baseline() -> None:
-    metrics = {k: ALL[k] for k in ("mev_centred", "self_similarity", "anisotropy")}
-    results = measure(*noise(), metrics, SizeMatched(size=300), seed=1)
-    curves = results.by_name
-    beside = measure(*noise(), metrics, OnePerSentence(size=300), seed=1).by_name
-    np.testing.assert_array_equal(curves["mev_centred/adjusted"], beside["mev_centred/size_matched_adjusted"])
-    np.testing.assert_array_equal(curves["anisotropy/mean_cosine"], beside["anisotropy/mean_cosine"])
-    assert not [k for k in curves if "size_matched" in k]
-    assert (np.abs(curves["self_similarity/adjusted"]) < 0.01).all()
-    adjusted = np.array(results.tables["mev_centred"]["adjusted_0"])
-    np.testing.assert_allclose(adjusted.mean(), curves["mev_centred/adjusted"][0], atol=1e-9)
-    assert results.info.baseline.name == "size_matched"
 
 
 def test_weights_of_words_reach_values_intervals_and_baselines() -> None:
@@ -364,25 +351,6 @@ def test_tables_list_words_and_their_extremes() -> None:
     }  # fmt: skip
 
 
-def test_info_names_what_was_measured() -> None:
-    store, occurrences, _ = world()
-    info = measure(store, occurrences, ALL, OnePerSentence(size=10**6, redraws=1), seed=9, bootstrap=10).info
-    assert (info.model.n_layers, info.model.dim, info.baseline.name, info.baseline.size, info.seed) == (
-        2, DIM, "one_per_sentence", 250, 9,
-    )  # fmt: skip
-    assert info.corpus.words == len(occurrences.words)
-    assert (info.resampled.unit, info.resampled.n) == ("sentence", 250)
-    assert {label: about.level for label, about in info.measures.items()} == dict.fromkeys(ALL, "drawn") | {
-        "word_norm": ""
-    }
-    said = {
-        "name": "max_explainable_variance", "definition": "centred: share of the first principal component",
-        "unit": "share", "over": "word", "variant": "centred",
-    }  # fmt: skip
-    assert vars(info.measures["mev_centred"]).items() >= said.items()
-    assert info.measures["word_norm"].over == "occurrence"
-
-
 class Rank(GroupMean):
     """A plugin's group mean: a word's rank share, from a function of one group."""
 
@@ -405,9 +373,16 @@ class Misshapen(Rank):
         return np.zeros((*x.shape[:-2], 2))
 
 
+class Forgets(Rank):
+    def _group_scores(self) -> GroupScores:
+        keys, scores, _ = super()._group_scores()
+        return GroupScores(keys[1:], scores[1:])
+
+
 @pytest.mark.parametrize(
     ("factory", "message"),
     [
+        (Forgets, r"metric 'mine' kept \d+ scores of \d+ groups; expected one score per group"),
         (Centres, r"metric 'mine' \(Centres\) failed at layer 0, .*: ValueError: .*read-only"),
         (Misshapen, r"metric 'mine' at layer 0, word .*: Misshapen.score gave shape \(\d+, 2\) for \d+ groups; expect"),
     ],

@@ -185,6 +185,9 @@ def test_edges(tmp_path: Path) -> None:
     found = in_one_pass(tmp_path, Corpus.of("alone", [["a", "b", "a"]]), shards=3, min_contexts=2)
     assert np.isnan(found.values("anisotropy", "mean_cosine")).all()  # type: ignore[arg-type]
     assert np.isfinite(found.values("intra", "raw")).all()  # type: ignore[arg-type]
+    (tmp_path / "empty.txt").touch()
+    with pytest.raises(DataError, match="has no sentence: expected UTF-8 text"):
+        in_one_pass(tmp_path, tmp_path / "empty.txt")
     with pytest.raises(DataError, match="'marks' has no word to measure: all 4 are left out"):
         in_one_pass(tmp_path, Corpus.of("marks", [[".", "!"], ["...", ","]]))
     with pytest.raises(DataError, match="'skipped' has no word to measure: all 3 are left out"):  # known by their model
@@ -322,6 +325,7 @@ ROWS = "one_pass.shards stores no rows, which are needed by "
          "bounded ones with words.max_contexts=256 in its place; of ctxexp's own metrics one pass does for anisotropy, "
          "intra_sentence_similarity, self_similarity, word_norm$"),
         (["metric=[intra_sentence_similarity]"], r"\(baselines=\[run,size_matched\] measures random groups\)"),
+        (["metric=[self_similarity]", "metric.self_similarity.sample=5"], r"self_similarity \(sample=5 draws groups\)"),
         (["metric=one_pass", "baseline=b100"], r"one_per_sentence \(random groups; baseline=exact needs none\)"),
         (["metric=one_pass", "transform=whitening", "control=no_sinks"],
          r"transform Whitening \(transform=none needs none\).*control no_sinks \(it judges rows\)"),

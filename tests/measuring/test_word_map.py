@@ -121,12 +121,6 @@ def test_a_row_names_its_word_sentence_and_label() -> None:
     assert set(table["pos"]) == {""}  # nothing is known of them
 
 
-def test_columns_have_the_numbers_of_the_layers_that_were_read() -> None:
-    some, every = mapped(layers()[1:], numbers=(3, 7)), mapped(layers()[1:])
-    assert [name for name in some if name.startswith("own_x")] == ["own_x_3", "own_x_7"]
-    np.testing.assert_array_equal(some["common_y_7"], every["common_y_1"])
-
-
 def test_labelled_words_come_first_and_rows_are_bounded() -> None:
     few = mapped(layers(), most=60)
     assert len(few) <= 60

@@ -81,7 +81,7 @@ def hub(cache: Path, monkeypatch: pytest.MonkeyPatch, tiny: Path) -> Iterator[li
     here = f"http://127.0.0.1:{server.server_port}"  # HF_ENDPOINT, which the hub library reads when it is imported
     monkeypatch.setattr(constants, "ENDPOINT", here)
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", here + "/{repo_id}/resolve/{revision}/{filename}")
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield seen
     server.shutdown()

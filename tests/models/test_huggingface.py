@@ -31,24 +31,18 @@ SENTENCES = [Sentence.of(text.split()) for text in TEXTS]
 
 def by_hand(folder: Path, sentence: Sentence, pooling: str = "mean") -> tuple[list[str], np.ndarray]:
     """transformers' own hidden states of one sentence, pooled word by word with plain loops."""
-    from transformers import AutoModel, PreTrainedTokenizerFast
-
-    tokenizer, model = PreTrainedTokenizerFast.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
-    model = model.get_encoder() if model.config.is_encoder_decoder else model
-    read = tokenizer(sentence.text, return_offsets_mapping=True, return_special_tokens_mask=True, return_tensors="pt")
-    with torch.no_grad():
-        hidden = torch.stack(model(input_ids=read["input_ids"], output_hidden_states=True).hidden_states)[:, 0].numpy()
+    read, hidden, _ = tiny_models.hidden_states(folder, sentence.text)
     units, vectors = [], []
     for word, (start, end) in zip(sentence.words, sentence.spans, strict=True):
         rows = [
             i for i, (a, b) in enumerate(read["offset_mapping"][0].tolist())
             if max(a, start) < min(b, end) and not read["special_tokens_mask"][0][i]
-            and tokenizer.convert_ids_to_tokens(read["input_ids"][0][i].item()) != "▁"  # a space, whatever its span
+            and read.tokens()[i] != "▁"  # a space, whatever its span
         ]  # fmt: skip
         if rows:
             rows = {"mean": rows, "first": rows[:1], "last": rows[-1:]}[pooling]
             units.append(word)
-            vectors.append(hidden[:, rows].astype(np.float64).mean(1))
+            vectors.append(hidden[:, rows].mean(1))
     return units, np.stack(vectors, 1)
 
 

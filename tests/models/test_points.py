@@ -14,6 +14,7 @@ from torch import nn
 from ctxexp import CtxexpError, Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.transformer.facts import FAMILIES, BlockMap
+from tests import tiny_models
 from tests.tiny_models import encoder
 
 PRE_NORM = ("gpt2", "llama", "qwen2", "gpt_neox")  # whose last residual is before a final norm
@@ -51,10 +52,8 @@ BY_HAND["roberta"] = BY_HAND["bert"]
 
 @pytest.mark.parametrize("kind", BY_HAND)
 def test_the_parts_are_the_modules_own_and_add_up(folder: Callable[[str], Path], kind: str) -> None:
-    from transformers import AutoModel
-
     blocks, feed_forward, following = BY_HAND[kind]
-    model = AutoModel.from_pretrained(folder(kind)).eval()
+    _, model = tiny_models.plain(folder(kind))
     modules = [*model.get_submodule(blocks)]
     residual = read(folder(kind), "residual", final_norm=kind not in PRE_NORM)
     for x, a, m in zip(residual, read(folder(kind), "attention"), read(folder(kind), "mlp"), strict=True):

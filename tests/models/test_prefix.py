@@ -18,6 +18,7 @@ from ctxexp.model import TextStart
 from ctxexp.models.options import LazyEncoder
 from ctxexp.report.wording import encoder_lines
 from ctxexp.results import RunInfo
+from tests import tiny_models
 from tests.composed import config_of
 from tests.made import printed
 from tests.shipped import elmo, gpt2
@@ -52,9 +53,7 @@ def ids_of(tokenizer: Any, prefix: str, text: str) -> tuple[list[int], list[tupl
 @pytest.mark.parametrize("prefix", ["none", "bos", "the dog"])
 @pytest.mark.parametrize("kind", OWN)
 def test_vectors_equal_those_of_the_joined_ids(folder: Folder, kind: str, prefix: str) -> None:
-    from transformers import AutoModel, AutoTokenizer
-
-    tokenizer, model = AutoTokenizer.from_pretrained(folder(kind)), AutoModel.from_pretrained(folder(kind)).eval()
+    tokenizer, model = tiny_models.plain(folder(kind))
     plain, made = encoder(folder(kind)), encoder(folder(kind), prefix=prefix)
     moved = 0.0
     for sentence, encoded, before in zip(SENTENCES, made.encode(SENTENCES), plain.encode(SENTENCES), strict=True):

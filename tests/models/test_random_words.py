@@ -42,15 +42,6 @@ def test_no_measure_finds_context_in_it(measured: Results) -> None:
     assert 0 < cosine[0] < 0.03  # of two occurrences that happen to be of one word
 
 
-def test_its_sentences_are_as_random_bags_of_their_length(measured: Results) -> None:
-    held = measured.values("intra_sentence_similarity", "size_matched_adjusted")
-    raw = measured.values("intra_sentence_similarity", "raw")
-    assert held is not None
-    assert raw is not None
-    assert raw[0] > 0.2  # a word is a part of its sentence's mean
-    assert abs(held[0]) < 0.005
-
-
 def test_the_page_says_what_is_measured(measured: Results) -> None:
     said = PAGE.read_text(encoding="utf-8")
     for words, measure_, statistic in (

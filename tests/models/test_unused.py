@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import shutil
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -259,7 +261,6 @@ def test_an_adapters_scale_is_part_of_the_name(folder: Callable[[str], Path]) ->
 
 LEFT_OVER: list[tuple[str, dict[str, object]]] = [  # as on the hub: they change nothing
     ("bert", {"position_embedding_type": "absolute", "gradient_checkpointing": False, "pruned_heads": {}}),
-    ("bert", {"directionality": "bidi", "pooler_fc_size": 768, "pooler_type": "first_token_transform"}),
     ("bert", {"finetuning_task": "sst2", "output_past": True, "torch_dtype": "float32", "model_max_length": 512}),
     ("roberta", {"max_length": 20, "problem_type": None, "_commit_hash": "0", "adapters": {}, "temp": 0.05}),
     ("gpt2", {"n_ctx": 40, "summary_type": "cls_index", "task_specific_params": {"x": {"do_sample": True}}}),
@@ -292,14 +293,11 @@ def test_settings_that_change_nothing_are_left_alone(judge: Callable[[str, dict[
 UNREAD: list[tuple[str, dict[str, object]]] = [
     ("bert", {"position_embedding_type": "relative_key"}),
     ("bert", {"layer_norm_epsilon": 1e-3}),
-    ("bert", {"num_heads": 4}),
-    ("bert", {"normalize_before": True}),
     ("bert", {"rotary_pct": 0.5}),
     ("bert", {"rope_scaling": {"rope_type": "linear", "factor": 2.0}}),
     ("bert", {"pruned_heads": {"0": [1]}}),
     ("gpt2", {"alibi": True}),
     ("llama", {"attn_logit_softcapping": 50.0}),
-    ("llama", {"residual_multiplier": 0.2}),
     ("llama", {"sliding_window": 8}),
     ("llama", {"use_bidirectional_attention": True}),
     ("qwen2", {"attention_bias": True}),
@@ -341,6 +339,20 @@ def test_warnings_of_libraries_reach_the_user(copy: Callable[[str], Path], caplo
         made = encoder(folder, unused="refuse")
         assert "Unrecognized keys in `rope_parameters`" in made.details["warnings"]
         assert "Unrecognized keys in `rope_parameters`" in caplog.text
+
+
+def test_loading_leaves_the_libraries_loggers_as_they_were() -> None:
+    from ctxexp.models.transformer.loading import library_warnings
+
+    logger = logging.getLogger("transformers")
+    before = (list(logger.handlers), logger.level, logger.propagate)
+    with library_warnings() as said:
+        logger.warning("an odd tokenizer")
+        logger.warning("BertModel LOAD REPORT from: x")
+        warnings.warn("odd factors", stacklevel=1)
+        warnings.warn("use another name", DeprecationWarning, stacklevel=1)
+    assert said == ["an odd tokenizer", "odd factors"]
+    assert (list(logger.handlers), logger.level, logger.propagate) == before
 
 
 SAVED_WITH_HEADS = {

@@ -58,15 +58,6 @@ def test_none_costs_nothing() -> None:
     assert Nothing().fit(x).apply(x) is x
 
 
-def test_center_has_mean_0_and_is_idempotent() -> None:
-    x = np.random.default_rng(1).normal(size=(5000, 7)).astype(np.float32) * 3 + 100
-    once = Center().fit(x).apply(x)
-    assert once.dtype == np.float32
-    assert np.abs(once.mean(axis=0, dtype=np.float64)).max() < 1e-6
-    np.testing.assert_allclose(Center().fit(once).apply(once), once, atol=1e-6)
-    np.testing.assert_allclose(once, x - x.astype(np.float64).mean(axis=0), atol=1e-5)
-
-
 def test_standardize_has_variance_1_and_columns_without_variance_stay_0() -> None:
     x = np.random.default_rng(2).normal(size=(9000, 5)).astype(np.float32) * [1e-3, 1, 50, 1, 1] + 7
     x = x.astype(np.float32)

@@ -9,18 +9,7 @@ import pytest
 
 from ctxexp.errors import ConfigError
 from ctxexp.vectors.stores import layer_mixes, mix_layers
-
-
-class Layers:
-    """Sentence vectors from a stack (n_layers, n_sentences, dim)."""
-
-    def __init__(self, stack: np.ndarray) -> None:
-        self.stack = stack.astype(np.float32)
-        self.n_layers, _, self.dim = stack.shape
-        self.layer_numbers = range(self.n_layers)
-
-    def layer(self, i: int) -> np.ndarray:
-        return self.stack[i].copy()
+from tests.engine import Space
 
 
 @pytest.mark.parametrize(
@@ -40,7 +29,7 @@ def test_a_mix_is_the_mean_of_its_layers(chosen: Any, layers: tuple[int, ...], n
     stack[:, 2] = np.nan  # a sentence without a vector has none in a mix
     (mix,) = layer_mixes([chosen], 13)
     assert (mix.layers, str(mix)) == (layers, named)
-    found = mix_layers(Layers(stack), mix)
+    found = mix_layers(Space(stack.astype(np.float32)), mix)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, np.mean([stack[i] for i in layers], axis=0), rtol=1e-6, atol=1e-6)
 
@@ -52,7 +41,7 @@ def test_the_scalar_mix_is_elmos() -> None:
         (mix,) = layer_mixes(["scalar_mix" if weights is None else {"scalar_mix": weights}], 3)
         s = np.exp(weights or [0.0, 0.0, 0.0])
         expected = np.tensordot(s / s.sum(), stack.astype(np.float32), axes=1)
-        np.testing.assert_allclose(mix_layers(Layers(stack), mix), expected, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(mix_layers(Space(stack.astype(np.float32)), mix), expected, rtol=1e-6, atol=1e-6)
     assert str(mix) == "scalar_mix: layers 0, 1, 2 weighted 0.148, 0.0404, 0.811"
 
 

@@ -17,7 +17,7 @@ from ctxexp.testing.encoders import check_sentences
 from ctxexp.testing.report import Breach
 from ctxexp.vectors.encoding import open_store
 from ctxexp.vectors.stores import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view
-from tests.tiny_models import edit, encoder
+from tests.tiny_models import edit, encoder, hidden_states
 
 Folder = Callable[[str], Path]
 TEXTS = [
@@ -26,23 +26,9 @@ TEXTS = [
 SENTENCES = tuple(Sentence.of(text.split()) for text in TEXTS)
 
 
-def hidden(folder: Path, text: str, limit: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """transformers' own hidden states (n_layers, n_pieces, dim) of one text, which pieces are special, its pooler."""
-    from transformers import AutoModel, PreTrainedTokenizerFast
-
-    tokenizer, model = PreTrainedTokenizerFast.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
-    model = model.get_encoder() if model.config.is_encoder_decoder else model
-    cut = {"truncation": True, "max_length": limit} if limit else {}
-    read = tokenizer(text, return_special_tokens_mask=True, return_tensors="pt", **cut)
-    with torch.no_grad():
-        out = model(input_ids=read["input_ids"], output_hidden_states=True)
-    pooled = getattr(out, "pooler_output", None)
-    states = torch.stack(out.hidden_states)[:, 0].double().numpy()
-    return states, read["special_tokens_mask"][0].bool().numpy(), None if pooled is None else pooled[0].numpy()
-
-
 def by_hand(folder: Path, text: str, limit: int | None = None) -> dict[str, np.ndarray]:
-    states, special, pooled = hidden(folder, text, limit)
+    read, states, pooled = hidden_states(folder, text, limit)
+    special = read["special_tokens_mask"][0].bool().numpy()
     found = {
         "mean": states.mean(1),
         "mean_text": states[:, ~special].mean(1),

@@ -66,6 +66,11 @@ def test_rows_come_back_as_plain_npy(tmp_path: Path, dtype: str) -> None:
         store.layer(3)
 
 
+def test_an_empty_store(tmp_path: Path) -> None:
+    write(tmp_path / "s", [np.empty((2, 0, 3), dtype=np.float32)])
+    assert Store(tmp_path / "s", np.zeros(1, dtype=np.int64)).layer(1).shape == (0, 3)
+
+
 def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
