@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from ctxexp import Corpus, Occurrences
-from ctxexp.baselines import SizeLadder
 from ctxexp.errors import ConfigError
-from ctxexp.maths import mean_cosine
 from tests.engine import shelve
 from tests.shipped import OnePerSentence, SizeMatched, Uniform
 
@@ -70,17 +68,6 @@ def test_a_small_corpus_is_used_whole_and_said(caplog: pytest.LogCaptureFixture)
     assert "only 124 distinct sentences, so 124 are sampled instead of 10,000" in caplog.text
 
 
-def test_the_sampling_error_falls_with_the_root_of_the_size() -> None:
-    occurrences, sentence = index(4000)
-    vectors = np.random.default_rng(1).normal(size=(len(sentence), 16)) + 0.5
-    spread = {}
-    for size in (50, 200, 800):
-        groups = OnePerSentence(size=size, redraws=80).groups(occurrences, np.random.default_rng(2))
-        spread[size] = np.std([mean_cosine(vectors[rows]) for rows in groups])
-    assert spread[50] / spread[200] == pytest.approx(2, rel=0.35)
-    assert spread[200] / spread[800] == pytest.approx(2, rel=0.35)
-
-
 def test_matched_groups_have_the_sizes_asked_for() -> None:
     occurrences, sentence = index(400)
     counts = np.array([2, 2, 5, 6, 40, 55, 300, 900])
@@ -111,12 +98,6 @@ def test_larger_groups_are_drawn_less_often_from_distinct_sentences() -> None:
     assert min(numbers.values()) < 3 < numbers[60] < numbers[12] == numbers[4] == 100
     (most,) = (draws for size, draws in zip(matched.sizes.tolist(), matched.draws, strict=True) if size == 60)
     assert all(len(set(sentence[rows].tolist())) == 60 for rows in most)
-
-
-def test_groups_between_two_sizes_are_read_off_both() -> None:
-    two = SizeLadder(np.array([2, 6]), [])
-    np.testing.assert_allclose(two.weights(np.array([2, 3, 6, 9])), [[1, 0], [0.5, 0.5], [0, 1], [0, 1]], atol=1e-12)
-    np.testing.assert_array_equal(SizeLadder(np.array([5]), []).weights(np.array([5, 9])), [[1], [1]])
 
 
 def test_matched_levels_are_read_between_the_rungs() -> None:

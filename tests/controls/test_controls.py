@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +30,6 @@ from tests.shipped import (
     NoSinks,
     OnePerSentence,
     SelfSimilarity,
-    SenseSeparation,
     Shuffled,
 )
 
@@ -94,17 +92,6 @@ def test_shuffling_follows_the_seed() -> None:
     assert shuffle(corpus(), 1).fingerprint != shuffle(corpus(), 2).fingerprint
 
 
-def encode(of: Corpus, *, sentence: float, word: float = 1.0, seed: int = 2) -> tuple[Memory, Any]:
-    """Rows = a vector of the word + `sentence` x a vector of the company it keeps (the mean of the words' vectors)."""
-    shelf, rng = shelve(of), np.random.default_rng(seed)
-    vectors = {w: rng.normal(size=24) for w in sorted({w.lstrip("s") for w in shelf.vocabulary})}
-    own = np.array([vectors[shelf.vocabulary[c].lstrip("s")] for c in shelf.unit_codes])
-    rows = np.empty_like(own)
-    for a, b in pairwise(shelf.offsets.tolist()):
-        rows[a:b] = word * own[a:b] + sentence * own[a:b].mean(axis=0) * np.sqrt(b - a)
-    return Memory(shelf, [rows.astype(np.float32)]), shelf
-
-
 def topical(n: int = 400) -> Corpus:
     """Sentences of one topic each: a topic's words share a direction, so sentences hold together."""
     rng = np.random.default_rng(4)
@@ -132,31 +119,6 @@ def test_words_of_shuffled_sentences_exceed_random_bags_by_nothing() -> None:
     assert excess["order"][1] == pytest.approx(excess[None][1], abs=0.02)
     assert excess["contexts"][0] < 0 < excess["contexts"][2]
     assert abs(excess["contexts"][1]) < 0.01
-
-
-def test_senses_don_t_separate_in_the_contexts_of_others() -> None:
-    """A word that keeps other company in each sense is told apart by it, until the contexts are exchanged."""
-    rng = np.random.default_rng(6)
-    lists, senses = [], []
-    for i in range(300):
-        kind = i % 2
-        words = [f"c{kind}w{rng.integers(10)}" for _ in range(6)]
-        at = int(rng.integers(7))
-        words.insert(at, f"bank{i % 10 // 2}")
-        lists.append(words)
-        senses.append(Sense(i, at, f"sense{kind}"))
-    plain = Corpus("company", tuple(Sentence.of(words) for words in lists), senses=tuple(senses))
-    separation = {}
-    for name in ("none", "shuffled"):
-        of = control({"name": name}).corpus(plain, 0)
-        memory, shelf = encode(of, sentence=1.0)
-        results = measure(
-            memory, Occurrences.of(shelf, of), {"s": SenseSeparation}, OnePerSentence(size=100, redraws=2), seed=0
-        )
-        separation[name] = results.by_name["s/raw"][0]
-        limits = results.by_name["s/permuted_ci_low"][0], results.by_name["s/permuted_ci_high"][0]
-        assert (limits[0] < separation[name] < limits[1]) == (name == "shuffled")
-    assert separation["none"] > 0.1
 
 
 # Occurrences left out.

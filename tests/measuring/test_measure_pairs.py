@@ -117,17 +117,6 @@ def test_replicates_are_kept_by_layer_and_by_mix() -> None:
     np.testing.assert_allclose(results.replicates[mix], np.repeat(results.by_key[mix].value, 7), rtol=1e-6)
 
 
-class Unsure(Dot):
-    """It has an interval for how many of its own scores are undefined."""
-
-    def compute(self) -> dict[str, Any]:
-        return {**super().compute(), "undefined": Estimate(2.0, 1.0, 3.0)}
-
-
-def test_undefined_scores_of_a_metric_are_counted_too() -> None:
-    assert run(*place(), Unsure).by_name["dot/undefined"].tolist() == [2] * N_LAYERS
-
-
 def test_curves_mixes_and_table_are_those_of_a_loop(tmp_path: Path) -> None:
     corpus, vectors = place()
     results = run(corpus, vectors, folder=tmp_path)

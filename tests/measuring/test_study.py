@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ctxexp import Block, Corpus, EncodedSentence, Encoder, Group, Metric, Output, Pair, Results, Sentence
+from ctxexp import Block, Corpus, EncodedSentence, Encoder, Group, Metric, Pair, Results, Sentence
 from ctxexp.command import Built, Progress, configured
 from ctxexp.maths import mean_cosine
 from ctxexp.model import EmbeddingTable
@@ -159,24 +159,6 @@ def test_a_bound_and_a_control_are_told(tmp_path: Path) -> None:
     assert (plain.control, plain.corpus.left_out, plain.pooling.name) == ("none", 0, "")
     without = ran(tmp_path, control=NoFirst()).info
     assert (without.control, without.corpus.left_out) == ("no first word", 40)
-
-
-class Title(Output):
-    """Leaves what it is told that the run is called."""
-
-    def write_together(self, by_place: Mapping[str, Self], folder: Path, *, n_layers: int, title: str) -> None:
-        (folder / "title.txt").write_text(title, encoding="utf-8")
-
-
-class Called(Tabled):
-    def outputs(self) -> dict[str, Any]:
-        return {"title": Title()}
-
-
-def test_a_run_and_its_figures_are_called_by_encoder_and_transform(tmp_path: Path) -> None:
-    for transform, title in ((None, "hashed"), (Center, "hashed + Center")):
-        assert ran(tmp_path, transform=transform, metrics={"c": Called}).info.title == title
-        assert (tmp_path / "run" / "c" / "title.txt").read_text(encoding="utf-8") == title
 
 
 class Recorded(Center):
