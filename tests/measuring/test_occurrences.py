@@ -1,4 +1,4 @@
-"""Rows of words and sentences, against a plain loop over the corpus."""
+"""Rows of words and sentences, against a plain loop over the corpus; some groups of a block."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxexp import Corpus, Occurrences, Sense
+from ctxexp import Block, Corpus, Occurrences, Sense
 from ctxexp.dataset import CorpusBound
 from ctxexp.errors import MetricError
 from ctxexp.occurrences import Groups
@@ -179,3 +179,19 @@ def test_labelled_words_are_found_beside_words_without_a_row() -> None:
 def test_the_commonest_word_is_in_most_sentences_then_most_often() -> None:
     assert of([["a", "b"], ["a", "c", "c"], ["c", "b", "b", "b"]], min_contexts=9)[0].commonest == ("b", 2)
     assert of([["a", "a", "a"], ["b"], ["b", "c"]], min_contexts=9)[0].commonest == ("b", 2)
+
+
+X = np.arange(24.0).reshape(3, 2, 4)
+ROWS = np.array([[4, 5], [0, 9], [7, 2]])
+LABELS = [("p", "q"), ("r", "s"), ("t", "u")]
+
+
+def test_some_groups_of_a_block_keep_all_they_have() -> None:
+    block = Block(["a", "b", "c"], X, ROWS, LABELS, eps=0.5)
+    some = block.subset(np.array([0, 2]))
+    np.testing.assert_array_equal(some.x, X[[0, 2]])
+    assert some.rows is not None
+    assert (some.keys, some.rows.tolist(), some.eps) == (["a", "c"], [[4, 5], [7, 2]], 0.5)
+    assert [(group.key, group.labels) for group in some] == [("a", ("p", "q")), ("c", ("t", "u"))]
+    bare = Block(["a", "b", "c"], X).subset(np.array([1]))
+    assert (bare.rows, [group.labels for group in bare]) == (None, [()])

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ctxexp
 from ctxexp import Block, Corpus, EncodedSentence, Encoder, Group, Metric, Pair, Results, Sentence
 from ctxexp.command import Built, Progress, configured
 from ctxexp.maths import mean_cosine
 from ctxexp.model import EmbeddingTable
+from ctxexp.results import Key
 from tests.engine import Hashed, sentences
 from tests.shipped import Center, NoFirst, SelfSimilarity, Standardize
 
@@ -212,3 +214,15 @@ def test_rows_are_as_coarse_as_what_they_were_computed_in(
                 yield EncodedSentence(one.units, one.layers.astype(stored))
 
     assert ran(tmp_path, encoder=Rounded(), metrics={"c": Coarseness}).by_name["c/eps"].tolist() == [2.0**-bits] * 2
+
+
+def test_a_seed_of_0_and_1000_resamples_are_the_defaults() -> None:
+    text = ["The river bank was steep.", "The bank lent money.", "Money flowed like a river."]
+    metrics = {"s": SelfSimilarity}
+    plain = ctxexp.measure("bert", text, metrics=metrics, min_contexts=2, progress=False)
+    named = ctxexp.measure(
+        "bert", text, metrics=metrics, min_contexts=2, bootstrap=1000, progress=False, options=["seed=0"]
+    )
+    assert plain.replicates[Key("s", "raw")].shape == (5, 1000)
+    np.testing.assert_array_equal(plain.replicates[Key("s", "adjusted")], named.replicates[Key("s", "adjusted")])
+    assert (plain.info.seed, plain.info.bootstrap) == (0, 1000)

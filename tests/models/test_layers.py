@@ -1,17 +1,23 @@
-"""`model.layers`: a subset is encoded, stored and measured under its true numbers, to the bit as in the full run."""
+"""`model.layers`: a subset is encoded, kept and measured under its true numbers, to the bit as in the full run."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from transformers import AutoConfig, AutoModel
 
 import ctxexp
-from ctxexp import Corpus, Pair, Results, Sentence
+from ctxexp import Corpus, Encoder, Pair, Results, Sentence
 from ctxexp.errors import ConfigError
+from ctxexp.models.transformer.facts import ForwardPass, model_facts
 from ctxexp.vectors.encoding import open_store
+from tests import tiny_models
 from tests.tiny_models import encoder
 
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dog", "money", "in", "bank", "river"]
@@ -84,3 +90,133 @@ def test_what_needs_other_layers_is_refused(gpt2: Path, corpus: Corpus, tmp_path
     with pytest.raises(ConfigError, match=r"no_sinks judges .* in every layer, of which only 0, 2 are there; leave"):
         measured(gpt2, corpus, FEW, "control=no_sinks", f"cache.folder={tmp_path}")
     assert not list(tmp_path.rglob("meta.json"))  # nothing was encoded for it
+
+
+ROOT = Path(__file__).parents[2]
+LONG = [Sentence.of(["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"])] * 3
+
+
+@pytest.fixture
+def traced(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    from live_bytes import PeakBytes
+
+    return PeakBytes
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_only_the_layers_that_are_asked_for_are_kept(kind: str, folder: Callable[[str], Path]) -> None:
+    full, last = (encoder(folder(kind), layers=layers) for layers in (None, (2,)))
+    assert np.array_equal(next(last.encode(LONG)).layers[0], next(full.encode(LONG)).layers[2])
+    assert kept(last._forward(torch.arange(3, 9)[None])) == [2]
+
+
+HEADS = {"vocab_size": 50, "num_attention_heads": 2, "hidden_size": 16}
+WITHOUT_A_LIST = {  # what transformers 5.23 keeps all the hidden states of, whatever list it is given
+    "mpnet": {**HEADS, "intermediate_size": 32, "num_hidden_layers": 24},
+    "gptj": {"vocab_size": 50, "n_head": 2, "n_embd": 16, "n_layer": 24, "rotary_dim": 4},
+}
+
+
+@pytest.mark.parametrize("kind", WITHOUT_A_LIST)
+def test_hooks_keep_layers_where_a_model_takes_no_list(kind: str, traced: Any) -> None:
+    """Two of 24 layers: the same to the bit, twenty states less at the peak."""
+    model = AutoModel.from_config(AutoConfig.for_model(kind, **WITHOUT_A_LIST[kind])).eval()
+    ids, peaks, outs = torch.arange(3, 11).repeat(64, 1), [], []
+    for layers in (None, (0, 7, 24)):
+        forward = ForwardPass(model, model_facts(model), layers)
+        with traced() as own, torch.inference_mode():
+            outs.append(forward(ids))
+        peaks.append(own.peak)
+    assert kept(outs[1]) == [0, 7, 24]
+    for layer in (0, 7, 24):
+        assert torch.equal(outs[1].hidden_states[layer], outs[0].hidden_states[layer])
+    assert peaks[0] - peaks[1] >= 20 * outs[0].last_hidden_state.numel() * 4
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+
+
+def test_all_layers_are_kept_where_hooks_can_t_tell_them() -> None:
+    """A block that is called several times gives several layers."""
+    model = AutoModel.from_config(AutoConfig.for_model("albert", **HEADS, embedding_size=8, num_hidden_layers=3)).eval()
+    facts = model_facts(model)
+    assert (facts.n_layers, facts.sources, facts.is_hooked) == (4, {}, False)
+    assert kept(ForwardPass(model, facts, (2,))(torch.arange(3, 9)[None])) == [0, 1, 2, 3]
+
+
+def kept(out: Any) -> list[int]:
+    return [i for i, one in enumerate(out.hidden_states) if one is not None]
+
+
+@pytest.mark.nightly
+def test_the_benchmark_of_gpus_runs_on_a_processor(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import gpu
+
+    gpu.main(["--tiny", "--minutes", "0.01", "--sentences", "30", "--device", "cpu"])
+    said = capsys.readouterr().out
+    for line in ("bare forward pass, pieces a second", "overlap", "the last layer alone", "one pass", "default sweep"):
+        assert said.count(line) >= 2, line
+    shape = gpu.SHAPES["12 x 768"]
+    assert shape.products(128) == pytest.approx(12 * (12 * 768**2 + 2 * 128 * 768))
+    if not torch.cuda.is_available():
+        with pytest.raises(SystemExit):
+            gpu.main(["--device", "cuda"])
+        assert "sees no GPU here" in capsys.readouterr().err
+    assert "gpu" in sys.modules
+
+
+TEXT = [
+    Sentence.of(words.split())
+    for words in ("the quick brown fox jumps", "over the lazy dog again", "the dog", "the quick", "over a fox")
+]
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The shapes of the pieces that models read."""
+    from ctxexp.models.transformer.facts import ForwardPass
+
+    shapes: list[tuple[int, ...]] = []
+    plain: Callable[..., Any] = ForwardPass.__call__
+
+    def counted(self: ForwardPass, ids: Any) -> Any:
+        shapes.append(tuple(ids.shape))
+        return plain(self, ids)
+
+    monkeypatch.setattr(ForwardPass, "__call__", counted)
+    return shapes
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("bert", {}),
+        ("gpt2", {"final_norm": False}),
+        ("llama", {"layers": (1, 2)}),
+        ("gpt2", {"point": "mlp"}),
+    ],
+)
+def test_a_batch_is_read_once_for_both(
+    kind: str, options: dict[str, Any], folder: Any, passes: list[tuple[int, ...]]
+) -> None:
+    encoder = tiny_models.encoder(folder(kind), **options)
+    view = encoder.sentence_encoder()
+    passes.clear()
+    plain = vectors(encoder), vectors(view)
+    twice = sorted(passes)
+    passes.clear()
+    with encoder.shared_passes():
+        words, pooled = vectors(encoder), vectors(view)
+    assert twice == sorted(passes * 2)
+    for one, other in zip(plain, (words, pooled), strict=True):
+        assert all(map(np.array_equal, one, other))
+    passes.clear()
+    vectors(encoder)
+    vectors(view)
+    assert sorted(passes) == twice  # nothing is shared any more
+
+
+def vectors(encoder: Encoder, sentences: Any = TEXT) -> list[np.ndarray]:
+    return [one.layers for one in encoder.encode(sentences)]
