@@ -102,7 +102,7 @@ def test_transforms_are_ranked_at_the_last_and_best_layer() -> None:
 
 def test_runs_that_differ_in_seed_are_one_standing() -> None:
     (flow,) = [row for row in standings(league()) if row.transform == "flow" and row.place.at == 2]
-    assert (len(flow.runs), flow.interval) == (3, "3 seeds")
+    assert (len(flow.runs), flow.over) == (3, "pairs and 3 seeds")
     mean, low, high = 0.0, *stats.t.interval(0.95, 2, loc=0, scale=stats.sem([-1, 0, 1]))
     assert (flow.gain, flow.low, flow.high) == pytest.approx((mean, low, high))
 
@@ -111,12 +111,30 @@ def test_one_runs_interval_is_that_of_paired_differences() -> None:
     runs = league()
     (row,) = [row for row in standings(runs) if row.transform == "whitening" and row.place.at == 2]
     assert (row.low, row.high) == pytest.approx((4, 4), abs=1e-5)  # the same resamples: their noise is no difference
-    assert row.interval == "50 resamples of the pairs"
+    assert row.over == "pairs"
     a, b = made(), made("rank")
     key = Key("sts", "all", "avg")
     b = replace(b, replicates={key: b.replicates[key] + np.linspace(-1, 1, 50, dtype=np.float32)})
     (low, high), _ = paired_interval(b, a, 0)
     assert (low, high) == pytest.approx(tuple(np.percentile(np.linspace(-1, 1, 50), [2.5, 97.5])), abs=1e-5)
+
+
+def test_neighbours_that_seeds_or_pairs_dont_tell_apart_are_level() -> None:
+    rows = [row for row in standings(league()) if row.place.at == 2]
+    assert [(row.lead, row.is_level) for row in rows] == [
+        (4, False),
+        (0, True),
+        (0, True),
+        (pytest.approx(math.nan, nan_ok=True), True),
+    ]
+    assert (rows[0].lead_low, rows[0].lead_high) == pytest.approx((4, 4), abs=1e-5)
+    a, b = made(), made("rank", (30, 41, 37))  # 2 above, by replicates that lie 1 to 3 above: both kinds of chance
+    key = Key("sts", "all", "avg")
+    b = replace(b, replicates={key: b.replicates[key] + np.linspace(-1, 1, 50, dtype=np.float32)})
+    seeds = [made("rank", (30, 41, 37 + more), transform_arguments={"seed": more}) for more in (-1, 1)]
+    rank, _ = (row for row in standings([("", a), ("", b), *(("", one) for one in seeds)]) if row.place.at == 2)
+    by_pairs, by_seeds = 0.95 * (50 - 1) / 49, stats.t.ppf(0.975, 2) / math.sqrt(3)
+    assert (rank.lead, rank.lead - rank.lead_low) == pytest.approx((2, math.hypot(by_pairs, by_seeds)), abs=1e-4)
 
 
 @pytest.mark.parametrize("key", ["seed", "bootstrap", "fingerprint", "n_pairs"])
@@ -193,6 +211,8 @@ def test_the_table_is_ranked_and_tells_its_intervals_sources(tmp_path: Path) -> 
     cells = dict(zip(table.columns, table.shown[0], strict=True))
     assert cells["gain over none [95%]"] == "+4.00 [+4.00, +4.00]"
     assert (cells["over"], cells["IsoScore"], cells["transform"]) == ("pairs", "1.000", "whitening †")
+    assert cells["before the next [95%]"].startswith("4.00 [")
+    assert table.shown[1][-1].endswith("], level")
     assert table_league([("bert", made())]) is None
 
 

@@ -63,21 +63,22 @@ def league_figure(runs: Sequence[LabelledResults]) -> Figure | None:
 
 def finding(rows: Sequence[Standing]) -> str:
     """The sentence on the last layers: where the transform that is best for the score is also the most isotropic one,
-    and how many of the gains are certain."""
+    where it is level with the next, and how many of the gains are certain."""
     if not rows:
         return ""
     by_model = {row.model: [each for each in rows if each.model == row.model] for row in rows}
+    best = {model: max(own, key=lambda row: row.gain) for model, own in by_model.items()}
     same = [
         model
         for model, own in by_model.items()
-        if max(own, key=lambda row: row.gain)
-        is max(own, key=lambda row: (math.isfinite(row.more_isoscore), row.more_isoscore))
+        if best[model] is max(own, key=lambda row: (math.isfinite(row.more_isoscore), row.more_isoscore))
     ]
+    level = sum(row.is_level for row in best.values())
     certain = sum(row.low > 0 for row in rows)
     where = f"also gains most IsoScore in {' and '.join(same) or 'none'} of {len(by_model)} models"
     return (
         f"At the last layer {certain} of {len(rows)} gains of Spearman are above 0 with their whole interval; the "
-        f"transform that gains most of it {where}."
+        f"transform that gains most of it {where}, and is level with the next in {level}."
     )
 
 
@@ -130,7 +131,7 @@ def _frame(
     compared = [(row.model, run) for row in rows for run in row.runs]
     facts = [f"Spearman over all pairs of a task, mean over {', '.join(tasks)}" if len(tasks) > 1 else tasks[0]]
     facts += shared_facts(compared, transforms=False)
-    over = dict.fromkeys(row.interval for row in rows if math.isfinite(row.low))
+    over = dict.fromkeys(row.over for row in rows if row.over)
     notes = [f"Bars: 95% intervals of the gain, over {' or '.join(over)}."] if over else []
     best = dict.fromkeys(f"{row.model} {row.place.at}" for row in rows if row.place.best and not row.place.last)
     notes += [f"Best layer without a transform, by the same scores: {', '.join(best)}."] if best else []
@@ -163,13 +164,16 @@ def table_league(runs: Sequence[LabelledResults]) -> Table | None:
         "gain": [row.gain for row in rows],
         "gain_ci_low": [row.low for row in rows],
         "gain_ci_high": [row.high for row in rows],
-        "interval_over": [row.interval for row in rows],
+        "interval_over": [row.over for row in rows],
+        "lead": [row.lead for row in rows],
+        "lead_ci_low": [row.lead_low for row in rows],
+        "lead_ci_high": [row.lead_high for row in rows],
         "mean_cosine_drop": [row.less_cosine for row in rows],
         "isoscore_gain": [row.more_isoscore for row in rows],
     }
     several = len(tasks) > 1
     head = ["model", "vectors", "#", "transform", "cosine", "IsoScore", *tasks]
-    head += [*(["average"] if several else []), "gain over none [95%]", "over"]
+    head += [*(["average"] if several else []), "gain over none [95%]", "over", "before the next [95%]"]
     lines = []
     for row in rows:
         cells = [row.model, str(row.place), str(row.rank), row.transform + " †" * bool(row.transductive)]
@@ -177,9 +181,9 @@ def table_league(runs: Sequence[LabelledResults]) -> Table | None:
         cells += [_number(row.scores.get(task, math.nan), 2) for task in tasks]
         cells += [_number(row.score, 2)] if several else []
         gain = "" if row.transform == NONE else f"{row.gain:+.2f}" if math.isfinite(row.gain) else "–"
-        has_interval = math.isfinite(row.low)
-        over = "pairs" if row.over == "pairs" else row.interval
-        lines.append([*cells, gain + f" [{row.low:+.2f}, {row.high:+.2f}]" * has_interval, over * has_interval])
+        gain += f" [{row.low:+.2f}, {row.high:+.2f}]" * bool(row.over)
+        lead = f"{row.lead:.2f} [{row.lead_low:.2f}, {row.lead_high:.2f}]" if math.isfinite(row.lead_low) else ""
+        lines.append([*cells, gain, row.over, lead + ", level" * (row.is_level and math.isfinite(row.lead))])
     return Table(TABLE_TITLE, pd.DataFrame(columns), head, lines, _notes(runs, rows))
 
 
@@ -192,16 +196,18 @@ def _notes(runs: Sequence[LabelledResults], rows: Sequence[Standing]) -> list[st
         notes.append(
             "the best layer was chosen without any transform, by the score that is shown: this favours the row none"
         )
-    if any(row.over == "pairs" for row in rows):
+    if any("pairs" in row.over for row in rows):
         notes.append(
-            "interval over pairs: paired bootstrap, the same resampled pairs for the transform and for none, drawn "
-            "within each sub-set; what another text would give is not covered"
+            "interval over pairs: paired bootstrap, the same resampled pairs for both, drawn within each sub-set; what "
+            "another text would give is not covered"
         )
-    if any(row.over == "seeds" for row in rows):
+    if any("seeds" in row.over for row in rows):
         notes.append(
-            "interval over seeds: Student's t of the mean gain, for chance in the fit alone (the pairs are the same); "
-            "numbers of such a row are means over its runs"
+            "interval over seeds: Student's t of their mean, for chance in the fit, of which a single run tells "
+            "nothing; numbers of such a row are means over its runs"
         )
+    if any(math.isfinite(row.lead) for row in rows):
+        notes.append("before the next: less the score one place below; level where that interval is unknown or holds 0")
     if any(row.transductive for row in rows):
         notes.append("†: transductive, fitted on the measured sentences themselves (never on their scores)")
     pooled = dict.fromkeys(str(run.info.pooling.name) for row in rows for run in row.runs if run.info.pooling.name)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from ctxexp.report import LabelledResults, unique_labels
 from ctxexp.results import Key, RunInfo
 
 MAIN = "all"
-Over = Literal["", "pairs", "seeds"]
 GEOMETRY = ("mean_cosine", "isoscore", "effective_rank")
 NONE = "none"
 AVERAGE = "avg"  # the task that is the mean over tasks
@@ -50,18 +48,25 @@ class Standing:
     gain: float  # over none; NaN without a run of it
     low: float
     high: float
-    interval: str  # what the gain's interval is over, in words: `5 seeds`, `1,000 resamples of the pairs`, or empty
-    over: Over  # the same in a word
+    over: str  # what the gain's interval is over: `pairs`, `5 seeds`, `pairs and 5 seeds`, or empty
     less_cosine: float  # how much lower the mean cosine is than without a transform
     more_isoscore: float  # how much higher IsoScore is
     transductive: bool | None  # None: nothing is fitted
+    lead: float = math.nan  # over the transform that is next; NaN of the last one
+    lead_low: float = math.nan
+    lead_high: float = math.nan
+
+    @property
+    def is_level(self) -> bool:
+        """Whether the transform that is next isn't told apart: the lead's interval is unknown or holds 0."""
+        return not self.lead_low > 0
 
 
 def standings(runs: Sequence[LabelledResults]) -> list[Standing]:
     """Every transform of every model whose runs measured `sts` and `sentence_geometry` with two transforms or more.
 
     Places: the last layer, the layer that is best without a transform, and the mixes that all of a model's runs have.
-    Runs that differ in nothing but seeds are one standing, compared seed by seed.
+    Runs that differ in nothing but seeds are one standing, their mean.
     """
     result: list[Standing] = []
     for model, members in _leagues(runs):
@@ -69,7 +74,10 @@ def standings(runs: Sequence[LabelledResults]) -> list[Standing]:
         for place in _places([run for some in members.values() for run in some], plain):
             rows = [_standing(model, place, name, some, plain) for name, some in members.items()]
             rows.sort(key=lambda s: (math.isnan(s.score), -s.score))
-            result += [Standing(**{**vars(row), "rank": rank}) for rank, row in enumerate(rows, start=1)]
+            for rank, (row, after) in enumerate(zip(rows, [*rows[1:], None], strict=True), start=1):
+                low, high, _ = _interval(row.runs, after.runs, place.at) if after else (math.nan, math.nan, "")
+                lead = row.score - after.score if after else math.nan
+                result.append(replace(row, rank=rank, lead=lead, lead_low=low, lead_high=high))
     return result
 
 
@@ -181,19 +189,13 @@ def _standing(
     scores = [_scores(run, place.at) for run in members]
     geometry = [_geometry(run, place.at) for run in members]
     references = [_counterpart(run, plain) for run in members]
-    gains, cosine, iso = [], [], []
-    for run, shape, reference in zip(members, geometry, references, strict=True):
+    cosine, iso = [], []
+    for shape, reference in zip(geometry, references, strict=True):
         before = _geometry(reference, place.at) if reference else dict.fromkeys(GEOMETRY, math.nan)
-        gains.append(_score(run, place.at) - (_score(reference, place.at) if reference else math.nan))
         cosine.append(before["mean_cosine"] - shape["mean_cosine"])
         iso.append(shape["isoscore"] - before["isoscore"])
-    low, high, interval = math.nan, math.nan, ""
-    over: Over = ""
-    if transform != NONE and len(members) > 1:
-        (low, high), interval, over = t_interval(gains), f"{len(members)} seeds", "seeds"
-    elif transform != NONE and references[0] is not None:
-        (low, high), interval = paired_interval(members[0], references[0], place.at)
-        over = "pairs" if interval else ""
+    score = _mean([_score(run, place.at) for run in members])
+    low, high, over = _interval(members, plain, place.at) if transform != NONE else (math.nan, math.nan, "")
     fitted = {fit.transductive for run in members if (fit := run.info.transform.fit)}
     return Standing(
         model=model,
@@ -203,11 +205,10 @@ def _standing(
         rank=0,
         geometry={key: _mean([shape[key] for shape in geometry]) for key in GEOMETRY},
         scores={task: _mean([s.get(task, math.nan) for s in scores]) for task in scores[0]},
-        score=_mean([_score(run, place.at) for run in members]),
-        gain=_mean(gains),
+        score=score,
+        gain=score - _mean([_score(run, place.at) for run in plain]),
         low=low,
         high=high,
-        interval=interval,
         over=over,
         less_cosine=_mean(cosine),
         more_isoscore=_mean(iso),
@@ -215,15 +216,31 @@ def _standing(
     )
 
 
-def t_interval(gains: Sequence[float]) -> tuple[float, float]:
-    """The 95% interval of the mean by Student's t over independent values; NaN for fewer than two or undefined ones."""
+def _interval(runs: Sequence[Results], others: Sequence[Results], at: int | str) -> tuple[float, float, str]:
+    """The 95% interval of how much the mean over seeds of some runs is above that of others, and what it is over; NaN
+    and nothing where neither is known.
+
+    Over pairs it is that of the first run and its counterpart, by the same resamples; over seeds Student's t for each
+    side that has several. As the two are independent, their ends' distances from the difference add as squares.
+    """
     from scipy.stats import t
 
-    n = len(gains)
-    if n < 2 or not np.isfinite(gains).all():
-        return math.nan, math.nan
-    half = float(t.ppf(0.975, n - 1)) * float(np.std(gains, ddof=1)) / math.sqrt(n)
-    return _mean(gains) - half, _mean(gains) + half
+    sides = [[_score(run, at) for run in side] for side in (runs, others)]
+    several = [side for side in sides if len(side) > 1]
+    counterpart = _counterpart(runs[0], others)
+    if counterpart is None or not np.isfinite([*sides[0], *sides[1]]).all():
+        return math.nan, math.nan, ""
+    (low, high), over = paired_interval(runs[0], counterpart, at)
+    if not over and not several:
+        return math.nan, math.nan, ""
+    lead, first = _mean(sides[0]) - _mean(sides[1]), _score(runs[0], at) - _score(counterpart, at)
+    by_pairs = (first - low, high - first) if over else (0.0, 0.0)
+    by_seeds = [
+        float(t.ppf(0.975, len(side) - 1)) * float(np.std(side, ddof=1)) / math.sqrt(len(side)) for side in several
+    ]
+    down, up = (math.hypot(end, *by_seeds) for end in by_pairs)
+    words = ["pairs"] * bool(over) + [f"{len(side)} seeds" for side in several[:1]]
+    return lead - down, lead + up, " and ".join(words)
 
 
 def paired_interval(run: Results, reference: Results, at: int | str) -> tuple[tuple[float, float], str]:
