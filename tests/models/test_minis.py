@@ -1,13 +1,17 @@
-"""The small models that ship: whole, small, of like size, and knowing more than counts."""
+"""Models that ship: whole, small, knowing more than counts; a random vector a word knows nothing of contexts."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from ctxexp import Results, Sentence, measure
 from ctxexp.errors import ModelError
 from ctxexp.models import minis
+from tests.shipped import random_words
 
 
 def test_folder_names_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +38,47 @@ def test_shipped_models_store_as_many_parameters_within_five_percent() -> None:
         file.visititems(lambda _, item: sizes.append(item.size) if isinstance(item, h5py.Dataset) else None)
     counts.append(sum(sizes))
     assert max(counts) / min(counts) < 1.05
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/measures/controls.md"
+
+
+@pytest.fixture(scope="module")
+def measured() -> Results:
+    metrics = ["self_similarity", "intra_sentence_similarity", "anisotropy", "word_norm"]
+    return measure("random_words", metrics=metrics, options=["bootstrap=0"])
+
+
+def test_a_word_has_one_vector_of_norm_1() -> None:
+    one, other = random_words(dim=300), random_words(dim=300)
+    (first,) = one.encode([Sentence.of(["the", "bank", "of", "the", "river"])])
+    (second,) = other.encode([Sentence.of(["a", "bank"])])
+    assert first.layers.shape == (1, 5, 300)
+    assert np.array_equal(first.layers[0, 1], second.layers[0, 1])
+    assert np.array_equal(first.layers[0, 0], first.layers[0, 3])
+    assert np.linalg.norm(first.layers[0], axis=1) == pytest.approx(np.ones(5), abs=1e-6)
+    (anew,) = random_words(dim=300, seed=1).encode([Sentence.of(["a", "bank"])])
+    assert abs(float(anew.layers[0, 1] @ second.layers[0, 1])) < 0.3
+    assert len({random_words().name, random_words(seed=1).name, random_words(dim=300).name}) == 3
+
+
+def test_no_measure_finds_context_in_it(measured: Results) -> None:
+    raw, corrected = (measured.values("self_similarity", name) for name in ("raw", "share_of_room"))
+    assert raw == pytest.approx([1.0], abs=1e-6)
+    assert corrected == pytest.approx([1.0], abs=1e-6)
+    assert measured.values("word_norm", "median") == pytest.approx([1.0], abs=1e-6)
+    cosine = measured.values("anisotropy", "mean_cosine")
+    assert cosine is not None
+    assert 0 < cosine[0] < 0.03  # of two occurrences that happen to be of one word
+
+
+def test_the_page_says_what_is_measured(measured: Results) -> None:
+    said = PAGE.read_text(encoding="utf-8")
+    for words, measure_, statistic in (
+        ("intra-sentence similarity, adjusted, is {}", "intra_sentence_similarity", "adjusted"),
+        ("`size_matched_adjusted` is {}", "intra_sentence_similarity", "size_matched_adjusted"),
+        ("Its mean cosine is {}", "anisotropy", "mean_cosine"),
+    ):
+        value = measured.values(measure_, statistic)
+        assert value is not None
+        assert words.format(f"{value[0]:.3f}") in said

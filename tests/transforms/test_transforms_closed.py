@@ -1,4 +1,4 @@
-"""Closed-form transforms: against their definitions, on spaces with a known answer, and turned."""
+"""Closed-form transforms: against their definitions, on spaces with a known answer, and turned; rows of norm 1."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ctxexp import Occurrences
+from ctxexp.command import Built
 from ctxexp.errors import TransformError
 from ctxexp.testing import check
 from ctxexp.transforms import Calibration
 from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
-from tests.engine import Space, calibrated, curves, place
-from tests.shipped import AllButTheTop, Center, Whitening
+from tests.composed import composed
+from tests.engine import Space, calibrated, curves, measure, place
+from tests.shipped import AllButTheTop, Anisotropy, Center, IntraSentenceSimilarity, OnePerSentence, UnitNorm, Whitening
 
 CLOSED: dict[str, Callable[[], Any]] = {
     "all_but_the_top": AllButTheTop,
@@ -261,3 +264,66 @@ def test_apply_takes_no_rows_and_strided_views() -> None:
 def test_what_the_rows_do_not_allow_is_refused(build: Callable[[], Any], message: str) -> None:
     with pytest.raises(TransformError, match=message):
         build().fit(cloud(20))
+
+
+ISS = "intra_sentence_similarity"
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_rows_have_norm_1_by_hand(centred: bool) -> None:
+    check("transform", lambda: UnitNorm(centred=centred))
+    x = np.random.default_rng(0).normal(size=(9000, 4)).astype(np.float32) + 2
+    x[3] *= 1e4
+    y = UnitNorm(centred=centred).fit(x).apply(x)
+    expected = x.astype(np.float64) - (x.mean(0, dtype=np.float64) if centred else 0)
+    np.testing.assert_allclose(y, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
+    assert not UnitNorm().fit(x).apply(np.zeros((2, 4), np.float32)).any()
+    assert UnitNorm(centred=centred).needs_fit == centred  # nothing to fit on another text otherwise
+
+
+def with_long_firsts() -> tuple[Space, Occurrences, Space]:
+    """Sentences whose words are alike, the same with the first row of each 100 times as long and one for all."""
+    space, occurrences = place()
+    layers = space.layers.copy()
+    firsts = [rows[0] for _, block, _ in occurrences.by_sentence.blocks(10**6) for rows in block]
+    layers[:, firsts] = 100 * np.eye(6, dtype=np.float32)[0]
+    return space, occurrences, Space(layers)
+
+
+def adjusted(space: Any, occurrences: Occurrences) -> dict[str, np.ndarray]:
+    found = measure(
+        space,
+        occurrences,
+        {ISS: partial(IntraSentenceSimilarity, baselines=("run", "size_matched")), "anisotropy": Anisotropy},
+        OnePerSentence(exact=True),
+        seed=1,
+        bootstrap=20,
+    )
+    return {str(key): held.value for key, held in found.by_key.items()}
+
+
+def test_measures_and_exact_baselines_see_rows_of_norm_1() -> None:
+    _, occurrences, sunk = with_long_firsts()
+    through = adjusted(calibrated(sunk, occurrences, UnitNorm), occurrences)
+    norms = np.linalg.norm(sunk.layers, axis=2, keepdims=True)
+    by_hand = adjusted(Space(sunk.layers / norms), occurrences)
+    assert through.keys() == by_hand.keys()
+    for key, value in through.items():
+        np.testing.assert_allclose(value, by_hand[key], atol=2e-6, err_msg=key)
+    assert any(key.startswith(f"{ISS}/size_matched") for key in through)
+    plain = adjusted(sunk, occurrences)
+    np.testing.assert_allclose(through[f"{ISS}/baseline"], plain[f"{ISS}/baseline"], atol=1e-6)  # cosines see no length
+
+
+@pytest.mark.parametrize(
+    ("option", "arguments", "said"),
+    [
+        ("unit_norm", {"centred": False}, "unit_norm"),
+        ("center_unit_norm", {"centred": True}, "unit_norm (centred=True)"),
+    ],
+)
+def test_it_is_ctxexp_s_own_choice_on_the_command_line(option: str, arguments: dict[str, bool], said: str) -> None:
+    config = composed(f"transform={option}")
+    assert (config.transform.name, config.transform.arguments) == ("unit_norm", arguments)
+    assert config.transform.offer.builtin
+    assert Built(config).title == f"bert + {said}"
