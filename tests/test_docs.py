@@ -9,6 +9,7 @@ import importlib
 import os
 import pkgutil
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -84,10 +85,10 @@ def test_the_gallery_holds_every_figure() -> None:
 
 @pytest.fixture(scope="module")
 def beginning(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The embedded text's first 400 sentences, with the table of all senses."""
+    """The embedded text's first 200 sentences, with the table of all senses."""
     folder = tmp_path_factory.mktemp("beginning")
     lines = (DATA / "sentences.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
-    (folder / "sentences.tsv").write_text("".join(lines[:400]), encoding="utf-8")
+    (folder / "sentences.tsv").write_text("".join(lines[:200]), encoding="utf-8")
     shutil.copy(DATA / "senses.tsv", folder)
     return folder
 
@@ -227,7 +228,7 @@ def test_commands_that_need_more_than_a_test_has_are_composed() -> None:
     from tests.composed import check_command
 
     for typed in unrun():
-        check_command([word for word in typed.split() if word != "-m"], multirun=True)
+        check_command([word for word in shlex.split(typed) if word != "-m"], multirun=True)
 
 
 def test_the_site_is_searched_from_its_folder_and_fetches_nothing() -> None:
