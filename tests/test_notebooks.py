@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,18 +22,40 @@ ADDRESS = re.compile("0x[0-9a-f]+")
 PICTURE = re.compile(r'src="data:image/png;base64,[^"]+"')
 
 
-def run(book: Any, folder: Path) -> list[str]:
-    """Execute the notebook in `folder`, in place; the text of whatever its cells displayed or replaced, in order."""
-    shown: list[str] = []
+class Client(NotebookClient):
+    """What a notebook's cells displayed or replaced, in order, as text."""
 
-    class Client(NotebookClient):
-        def process_message(self, message: dict[str, Any], cell: Any, index: int) -> Any:
-            if message["msg_type"] in ("display_data", "update_display_data"):
-                shown.append(message["content"]["data"]["text/plain"])
-            return super().process_message(message, cell, index)
+    shown: list[str]
 
-    Client(book, timeout=300, record_timing=False, resources={"metadata": {"path": str(folder)}}).execute()
-    return shown
+    def process_message(self, message: dict[str, Any], cell: Any, index: int) -> Any:
+        if message["msg_type"] in ("display_data", "update_display_data"):
+            self.shown.append(message["content"]["data"]["text/plain"])
+        return super().process_message(message, cell, index)
+
+
+@contextmanager
+def kernel() -> Iterator[Callable[[Any, Path], list[str]]]:
+    """What executes notebooks in place, in a folder, with one kernel, since each takes seconds to import libraries."""
+    client = Client(nbformat.v4.new_notebook(), timeout=300, record_timing=False)
+    with client.setup_kernel():
+
+        def run(book: Any, folder: Path) -> list[str]:
+            anew = nbformat.v4.new_code_cell(f"import os\nos.chdir({str(folder)!r})\n%reset -f")
+            client.nb, client.shown = nbformat.v4.new_notebook(cells=[anew]), []
+            client.execute_cell(anew, 0)
+            client.nb = book
+            client.reset_execution_trackers()
+            for index, cell in enumerate(book.cells):
+                client.execute_cell(cell, index)
+            return client.shown
+
+        yield run
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Callable[[Any, Path], list[str]]]:
+    with kernel() as run:
+        yield run
 
 
 def told(cell: Any) -> list[tuple[str, str]]:
@@ -49,10 +73,7 @@ def test_its_links_lead_somewhere(path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
-def test_a_notebook_shows_what_is_stored_in_it(
-    path: Path, tmp_path: Path, common: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CTXEXP_CACHE", str(common / "cache"))
+def test_a_notebook_shows_what_is_stored_in_it(path: Path, tmp_path: Path, run: Callable[[Any, Path], Any]) -> None:
     stored, now = nbformat.read(path, as_version=4), nbformat.read(path, as_version=4)
     run(now, tmp_path)
     for then, cell in zip(stored.cells, now.cells, strict=True):
@@ -69,7 +90,7 @@ def test_a_notebook_shows_what_is_stored_in_it(
 
 
 @pytest.mark.slow
-def test_bars_move_in_a_cell_and_leave_it_empty(tmp_path: Path) -> None:
+def test_bars_move_in_a_cell_and_leave_it_empty(tmp_path: Path, run: Callable[[Any, Path], list[str]]) -> None:
     code = """
         from ctxexp.progress import Progress
         progress = Progress()
@@ -84,7 +105,7 @@ def test_bars_move_in_a_cell_and_leave_it_empty(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_figure_is_shown_once_a_cell(tmp_path: Path) -> None:
+def test_a_figure_is_shown_once_a_cell(tmp_path: Path, run: Callable[[Any, Path], Any]) -> None:
     """With a semicolon, in a loop and as the last value."""
     cells = [
         """
@@ -110,6 +131,6 @@ def test_a_figure_is_shown_once_a_cell(tmp_path: Path) -> None:
 if __name__ == "__main__":
     for path in BOOKS:
         book = nbformat.read(path, as_version=4)
-        with TemporaryDirectory() as folder:
+        with kernel() as run, TemporaryDirectory() as folder:
             run(book, Path(folder))
         nbformat.write(book, path)

@@ -400,26 +400,26 @@ def test_a_browser_that_cannot_unpack_says_so_and_shows_the_measures(browser: An
 
 
 @pytest.mark.slow
-def test_the_explorer_fits_a_phone(page: Path, tmp_path: Path) -> None:
-    with headless(tmp_path) as browser:
-        phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
-        browser.get(page.as_uri())
-        run = browser.execute_script
-        wait_until(lambda: run("return document.querySelectorAll('#occurrences li').length"))
-        assert run("return document.documentElement.scrollWidth") <= 390
-        run("document.querySelector('#bars .words').scrollIntoView()")
-        button = browser.find_element("css selector", "#bars .words button")
-        name = button.text
-        button.click()
-        wait_until(lambda: name in texts(browser, "#takeaways li")[0])
-        above = "const at = document.getElementById('explorer').getBoundingClientRect().top; return at > -5 && at < 200"
-        wait_until(lambda: run(above))
-        assert browser.get_log("browser") == []
+def test_the_explorer_fits_a_phone(window: Any, page: Path) -> None:
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    window.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    window.get(page.as_uri())
+    run = window.execute_script
+    wait_until(lambda: run("return document.querySelectorAll('#occurrences li').length"))
+    assert run("return document.documentElement.scrollWidth") <= 390
+    run("document.querySelector('#bars .words').scrollIntoView()")
+    button = window.find_element("css selector", "#bars .words button")
+    name = button.text
+    button.click()
+    wait_until(lambda: name in texts(window, "#takeaways li")[0])
+    above = "const at = document.getElementById('explorer').getBoundingClientRect().top; return at > -5 && at < 200"
+    wait_until(lambda: run(above))
+    assert window.get_log("browser") == []
+    window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.mark.slow
-def test_the_page_works_in_the_frame_that_mlflow_shows_it_in(page: Path, tmp_path: Path) -> None:
+def test_the_page_works_in_the_frame_that_mlflow_shows_it_in(window: Any, page: Path, tmp_path: Path) -> None:
     # MLflow's viewer puts an artifact's text into a sandboxed frame, far from the files beside it
     frame = tmp_path / "viewer.html"
     text = json.dumps(page.read_text(encoding="utf-8")).replace("</", "<\\/")
@@ -429,8 +429,7 @@ def test_the_page_works_in_the_frame_that_mlflow_shows_it_in(page: Path, tmp_pat
         </script>""",
         encoding="utf-8",
     )
-    with headless(tmp_path / "profile") as browser:
-        browser.get(frame.as_uri())
-        browser.switch_to.frame(0)
-        wait_until(lambda: browser.find_elements("css selector", "#occurrences li mark"))
-        assert browser.find_elements("css selector", "#clouds .plot .points path")
+    window.get(frame.as_uri())
+    window.switch_to.frame(0)
+    wait_until(lambda: window.find_elements("css selector", "#occurrences li mark"))
+    assert window.find_elements("css selector", "#clouds .plot .points path")

@@ -5,6 +5,7 @@ import csv
 import gzip
 import json
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -168,70 +169,73 @@ def test_a_sweep_without_results_still_has_a_page(tmp_path: Path) -> None:
     assert {p.name for p in paths} == {"report.html", "comparison.csv"}
 
 
-@pytest.mark.slow
-def test_a_browser_draws_the_page_without_errors_or_requests(page: Path, tmp_path: Path) -> None:
-    with headless(tmp_path) as browser:
-        browser.get(page.as_uri())
-        run = browser.execute_script
-        script = "return [...document.querySelectorAll('#headline .plot')].map(p => p.data.length)"
-        assert min(run(script)) >= 1
-        assert run("return performance.getEntriesByType('resource').map(e => e.name)") == []
-        read = "return document.querySelectorAll('.plot')[0].data.map(t => [t.name, t.x, t.y])"
-        names = {name for name, _, _ in run(read) if name}
-        assert {"bert", "elmo", "bert, published"} <= names
-        # a chart says what it shows, in text and to who can't see it; its zero line is chance; charts share a scale
-        first = "const [at] = document.querySelectorAll('#headline .charts section'), plot = at.querySelector('.plot');"
-        told = run(f"{first} return [...at.querySelectorAll('.findings li')].map(li => li.textContent)")
-        assert any(
-            "In elmo, words grow" in said or "Self-similarity of words in elmo: no change" in said for said in told
-        )
-        assert "Self-similarity of words. " in run(f"{first} return plot.ariaLabel")
-        assert run(f"{first} return at.querySelector('p').textContent").endswith("lower = more context-specific")
-        assert "chance" in run(f"{first} return plot.layout.annotations.map(note => note.text)")
-        ranges = "return [...document.querySelectorAll('#headline .plot')].map(p => p.layout.yaxis.range)"
-        assert len({tuple(each) for each in run(ranges)}) == 1
-        for choice in ("[value=raw]", "[value=depth]"):
-            run("document.querySelector(arguments[0]).click()", choice)
-        shown = {name: (x, y) for name, x, y in run(read)}
-        elmo = dict(runs())["elmo"]
-        assert (
-            run(f"{first} return at.querySelectorAll('.findings li:not(.aside)').length") == 0
-        )  # they are of adjusted
-        np.testing.assert_allclose(shown["elmo"][0], [0, 0.5, 1])
-        np.testing.assert_array_equal(shown["elmo"][1], elmo.by_name["self_similarity/raw"])
-        assert run("return document.querySelectorAll('b').length") == 0
-        run("document.querySelector('#more summary').click()")
-        wait_until(lambda: run("return document.querySelector('#more .plot').data?.length ?? 0") >= 3)
-        assert run("return document.querySelector('#more .plot').layout.yaxis.type") == "log"  # lengths
-        definition = "return document.querySelectorAll('#headline .charts section')[3].querySelector('p').textContent"
-        assert "Definition 3" in run(definition)
-        run("document.querySelectorAll('#headline .charts section')[3].querySelectorAll('input')[1].click()")
-        assert "as released" in run(definition)
-        assert browser.get_log("browser") == []
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with headless(tmp_path_factory.mktemp("profile")) as window:
+        yield window
+
+
+@pytest.fixture
+def browser(window: Any, page: Path) -> Iterator[Any]:
+    window.get(page.as_uri())
+    yield window
+    assert window.get_log("browser") == []
 
 
 @pytest.mark.slow
-def test_the_table_is_copied_in_three_forms(page: Path, tmp_path: Path) -> None:
-    with headless(tmp_path) as browser:
-        browser.get(page.as_uri())
-        browser.execute_script("document.querySelector('[value=\"highest layer\"]').click()")
+def test_a_browser_draws_the_page_without_errors_or_requests(browser: Any) -> None:
+    run = browser.execute_script
+    script = "return [...document.querySelectorAll('#headline .plot')].map(p => p.data.length)"
+    assert min(run(script)) >= 1
+    assert run("return performance.getEntriesByType('resource').map(e => e.name)") == []
+    read = "return document.querySelectorAll('.plot')[0].data.map(t => [t.name, t.x, t.y])"
+    names = {name for name, _, _ in run(read) if name}
+    assert {"bert", "elmo", "bert, published"} <= names
+    # a chart says what it shows, in text and to who can't see it; its zero line is chance; charts share a scale
+    first = "const [at] = document.querySelectorAll('#headline .charts section'), plot = at.querySelector('.plot');"
+    told = run(f"{first} return [...at.querySelectorAll('.findings li')].map(li => li.textContent)")
+    assert any("In elmo, words grow" in said or "Self-similarity of words in elmo: no change" in said for said in told)
+    assert "Self-similarity of words. " in run(f"{first} return plot.ariaLabel")
+    assert run(f"{first} return at.querySelector('p').textContent").endswith("lower = more context-specific")
+    assert "chance" in run(f"{first} return plot.layout.annotations.map(note => note.text)")
+    ranges = "return [...document.querySelectorAll('#headline .plot')].map(p => p.layout.yaxis.range)"
+    assert len({tuple(each) for each in run(ranges)}) == 1
+    for choice in ("[value=raw]", "[value=depth]"):
+        run("document.querySelector(arguments[0]).click()", choice)
+    shown = {name: (x, y) for name, x, y in run(read)}
+    elmo = dict(runs())["elmo"]
+    assert run(f"{first} return at.querySelectorAll('.findings li:not(.aside)').length") == 0  # they are of adjusted
+    np.testing.assert_allclose(shown["elmo"][0], [0, 0.5, 1])
+    np.testing.assert_array_equal(shown["elmo"][1], elmo.by_name["self_similarity/raw"])
+    assert run("return document.querySelectorAll('b').length") == 0
+    run("document.querySelector('#more summary').click()")
+    wait_until(lambda: run("return document.querySelector('#more .plot').data?.length ?? 0") >= 3)
+    assert run("return document.querySelector('#more .plot').layout.yaxis.type") == "log"  # lengths
+    definition = "return document.querySelectorAll('#headline .charts section')[3].querySelector('p').textContent"
+    assert "Definition 3" in run(definition)
+    run("document.querySelectorAll('#headline .charts section')[3].querySelectorAll('input')[1].click()")
+    assert "as released" in run(definition)
 
-        def copied(form: str) -> str:
-            browser.find_element("css selector", f"[data-form={form}]").click()
-            return str(browser.execute_script("return document.getElementById('copied').value"))
 
-        curve = dict(runs())["bert"].by_name["self_similarity/adjusted"]
-        layer = int(np.nanargmax(curve))
-        read = csv.DictReader(copied("CSV").splitlines())
-        row = next(r for r in read if (r["curve"], r["model"]) == ("self_similarity/adjusted", "bert"))
-        assert (int(row["layer"]), float(row["value"])) == (layer, curve[layer])
-        assert float(row["low"]) == curve[layer] - 0.03
-        markdown = copied("Markdown").splitlines()
-        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in markdown}) == 1
-        cell = f"{curve[layer]:.3f} [{curve[layer] - 0.03:.3f}, {curve[layer] + 0.03:.3f}] (layer {layer})"
-        assert cell in next(line for line in markdown if line.startswith("| Self-similarity of words |"))
-        latex = copied("LaTeX")
-        assert r"\textless" not in latex
-        assert r"</script>" in latex
-        assert r"\{\{ data \}\} \\" in latex
-        assert browser.get_log("browser") == []
+@pytest.mark.slow
+def test_the_table_is_copied_in_three_forms(browser: Any) -> None:
+    browser.execute_script("document.querySelector('[value=\"highest layer\"]').click()")
+
+    def copied(form: str) -> str:
+        browser.find_element("css selector", f"[data-form={form}]").click()
+        return str(browser.execute_script("return document.getElementById('copied').value"))
+
+    curve = dict(runs())["bert"].by_name["self_similarity/adjusted"]
+    layer = int(np.nanargmax(curve))
+    read = csv.DictReader(copied("CSV").splitlines())
+    row = next(r for r in read if (r["curve"], r["model"]) == ("self_similarity/adjusted", "bert"))
+    assert (int(row["layer"]), float(row["value"])) == (layer, curve[layer])
+    assert float(row["low"]) == curve[layer] - 0.03
+    markdown = copied("Markdown").splitlines()
+    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in markdown}) == 1
+    cell = f"{curve[layer]:.3f} [{curve[layer] - 0.03:.3f}, {curve[layer] + 0.03:.3f}] (layer {layer})"
+    assert cell in next(line for line in markdown if line.startswith("| Self-similarity of words |"))
+    latex = copied("LaTeX")
+    assert r"\textless" not in latex
+    assert r"</script>" in latex
+    assert r"\{\{ data \}\} \\" in latex
