@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from ctxexp import Results, Run, Sink
@@ -16,8 +14,6 @@ from ctxexp.errors import TrackingError
 from ctxexp.jobs import Sinks, finished_on_disk, job, reuse
 from ctxexp.jobs.sweep import close_sweep
 from ctxexp.sinks import Sweep
-from ctxexp.testing import check
-from tests.composed import registry_of
 from tests.made import results_with, told
 from tests.memory_sink import MemorySink
 from tests.tracked import run_of as tracked_run
@@ -161,23 +157,3 @@ def test_the_first_sink_with_a_finished_run_gives_files(tmp_path: Path, caplog: 
     assert held == again.folder
     assert Results.load(held).frame.equals(results().frame)
     assert state(tmp_path / "second")["reused"]
-
-
-def test_the_tutorial_s_sink_holds_the_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).resolve().parents[2] / "plugins" / "README.md").read_text(encoding="utf-8")
-    file = tmp_path / "my_sink.py"
-    file.write_text(re.search(r"```python\n(# my_sink\.py\n.*?)```", page, re.S)[1], encoding="utf-8")
-    make = registry_of(files=[file]).find("sink", "json_lines").factory
-    run = run_of(tmp_path)
-    lines = tmp_path / "values.jsonl"
-    with tracked(run, lines=make(file=str(lines))) as running:
-        running.log(results())
-    rows = [json.loads(line) for line in lines.read_text().splitlines()]
-    assert {row.pop("run") for row in rows} == {"bert"}
-    assert {row.pop("id") for row in rows} == {run.id}
-    frame = results().frame
-    read = pd.DataFrame(rows, columns=frame.columns).astype(frame.dtypes)
-    pd.testing.assert_frame_equal(read, frame, check_exact=True)
-    monkeypatch.chdir(tmp_path)
-    assert " 0 broken" in str(check("sink", make))
-    assert len(file.read_text().splitlines()) <= 30
