@@ -478,13 +478,6 @@ def test_published_models_are_keyed_by_their_names_alone() -> None:
     assert encoder_version(Component(registry_of().find("model", "bert"), {"pooling": "first"})) == ""
 
 
-def test_a_run_records_its_encoders_own_dtype(tmp_path: Path) -> None:
-    registry = registry_of(files=[write(tmp_path)])
-    corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
-    whole = replace(of(config(tmp_path, registry, model={"name": "bits"}), corpus), dtype="bfloat16")
-    assert Built(whole).run(tmp_path).info.model.dtype == "float32"
-
-
 def test_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path)
     assert run_command_line(["plugins", str(path)]) == 0

@@ -17,7 +17,7 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from ctxexp import Corpus, Occurrences, Results, compare
+from ctxexp import Occurrences, Results, compare
 from ctxexp.report.page.explorer import (
     WordMap,
     excerpt,
@@ -177,25 +177,6 @@ def test_a_block_is_the_same_whenever_it_is_packed() -> None:
     assert unpack(pack(block)) == block
     assert pack(block) == pack(block)
     assert re.fullmatch(r"[\w+/=]+", pack(block), re.ASCII)  # nothing that HTML would escape
-
-
-@pytest.mark.nightly
-def test_the_page_of_a_large_text_and_deep_models_stays_below_8_mb(tmp_path: Path) -> None:
-    rng = np.random.default_rng(5)
-    vocabulary = ["".join(map(chr, rng.integers(97, 123, 7))) for _ in range(3000)]
-    ranks = 1 / np.arange(1, 3001)
-    corpus = Corpus.of("large", [rng.choice(vocabulary, 40, p=ranks / ranks.sum()).tolist() for _ in range(2500)])
-    shelf = shelve(corpus)
-    occurrences = Occurrences.of(shelf, corpus, keep=str.isalpha)
-    store = Random(shelf.unit_codes, 13, 1)
-    points = WordMap(shelf, occurrences, corpus, dim=8, most=3072)
-    results = measure(store, occurrences, METRICS, observers={"word_map": points}, bootstrap=5)
-    assert len(results.tables["word_map"]) > 3072
-    many = [(f"model {i}", replace(results, info=told(name=f"model {i}"))) for i in range(6)]
-    path = compare(dict(many)).report(tmp_path / "report.html")
-    assert path.stat().st_size < 8e6
-    assert size(data_of(many).blocks) > 0.6 * 1.8e6  # and what fits is there
-    assert compare(dict(many[:1])).report(path).stat().st_size < 8e6
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import math
-import os
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -16,7 +13,6 @@ from ctxexp.errors import PluginError
 from ctxexp.report import Table, empty_figure
 from ctxexp.report.terminal import table_texts, write_figures, write_tables
 from tests.composed import registry_of
-from tests.warm import Warm
 
 TABLE = Table("Title", pd.DataFrame({"a": [1.0, math.nan]}), ["a", "bc"], [["1|2", "x"], ["1", "yyyy"]], ["a note"])
 
@@ -69,35 +65,3 @@ def test_tables_and_figures_are_listed_by_their_files() -> None:
     registry = registry_of([("mine", Plugin())])
     usages = [registry.find("report", name).usage for name in registry.names("report")]
     assert usages == ["drawn.png", "table_x.md", "table_y.md", "undrawn.png"]
-
-
-@pytest.mark.nightly
-def test_the_league_from_the_command_line(tmp_path: Path, warm: Warm) -> None:
-    """Real encoder, transforms and pairs: the experiment's own sweep cut short on the command line."""
-    words = ["river", "bank", "money", "loan", "water", "shore", "boat", "interest", "rate", "credit"]
-    rng = np.random.default_rng(1)
-    lines = []
-    for i in range(60):
-        first = [str(w) for w in rng.choice(words, 6)]
-        second = [w if rng.random() < i % 6 / 5 else str(rng.choice(words)) for w in first]
-        lines.append(f"g\tf\t2012\t{i}\t{i % 6}\tThe {' '.join(first)} .\tThe {' '.join(second)} .\n")
-    (tmp_path / "data" / "STSbenchmark").mkdir(parents=True)
-    (tmp_path / "data" / "STSbenchmark" / "sts-test.csv").write_text("".join(lines), encoding="utf-8")
-    command = ["-m", "ctxexp", "-m", "experiment=calibration_league", "dataset=sts_b"]
-    command += ["dataset.path=data", "transform=none,center", "bootstrap=20", "device=cpu"]
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
-    environment = kept
-    done = warm.run(*command, cwd=tmp_path, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Does isotropy help?" in done.stdout
-    (summary,) = tmp_path.glob("mlruns/results/*/summary")
-    assert (summary / "isotropy_against_spearman.png").stat().st_size > 1000
-    with (summary / "table_league.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["vectors"].startswith("last layer")]
-    assert {row["transform"] for row in rows} == {"none", "center"}
-    assert {row["transform"]: row["fitted"] for row in rows} == {"none": "", "center": "measured text"}
-    by_name = {row["transform"]: row for row in rows}
-    assert float(by_name["center"]["mean_cosine"]) < 0.1 < float(by_name["none"]["mean_cosine"])
-    assert float(by_name["center"]["isoscore"]) == pytest.approx(float(by_name["none"]["isoscore"]), rel=1e-4)
-    low, high = (float(by_name["center"][f"gain_ci_{end}"]) for end in ("low", "high"))
-    assert low <= float(by_name["center"]["gain"]) <= high
