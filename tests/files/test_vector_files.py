@@ -48,8 +48,10 @@ TEXTS = {
     "glove": "a 1 2.5\nb -1 1e-3\n",
     "word2vec": "2 2\na 1 2.5\nb -1 1e-3\n",
     "fasttext": "2 2\na 1 2.5 \nb -1 1e-3 \n",
+    "windows": "2 2\r\na 1 2.5\r\nb -1 1e-3\r\n",
     "tabs": "a\t1\t2.5\nb\t-1\t1e-3\n",
     "marked": "\ufeffa 1 2.5\nb -1 1e-3\n",
+    "no end": "a 1 2.5\nb -1 1e-3",
     "blank end": "a 1 2.5\nb -1 1e-3\n\n",
 }
 

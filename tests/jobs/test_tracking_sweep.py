@@ -21,7 +21,8 @@ from ctxexp.files.process import job_folder
 from ctxexp.jobs import labels, run_name, title_of
 from ctxexp.jobs.sweep import close_sweep, note_failure, open_sweep, run_application
 from ctxexp.report import colours
-from ctxexp.sinks.views import job_note
+from ctxexp.sinks import SweepReport, SweepRow
+from ctxexp.sinks.views import job_note, sweep_note
 from tests.composed import run_command_line
 from tests.made import results_with
 from tests.tracked import client_of, finish_job, stored_sweep
@@ -322,6 +323,13 @@ def test_summary_that_fails_hides_no_job(app: Path) -> None:
     shutil.rmtree(found.tracking_folder / "results")
     assert close_sweep(found, sinks, summarise).rows == []  # nothing ran: no summary either
     assert len(runs(app)) == 2
+
+
+def test_note_is_a_table_of_linked_jobs() -> None:
+    row = SweepRow("bert", [], "FAILED", "a | b\nc", Path(), Path(), "http://h/#/experiments/1/runs/0")
+    lines = sweep_note(SweepReport([row]), ["0123456789"], "http://h/#/experiments/1/runs?x").splitlines()
+    assert lines[0].startswith("[Curves of all jobs](#/experiments/1/runs?x). MLflow's own *Compare* page shows last")
+    assert lines[-1] == "| bert | FAILED | [01234567](#/experiments/1/runs/0) | a / b |"
 
 
 def test_a_jobs_note_is_its_table() -> None:

@@ -231,7 +231,7 @@ def test_the_command_line_names_files_absolutely(tmp_path: Path, monkeypatch: py
         compose.check_command([overrides[1]], multirun=False)
 
 
-@pytest.mark.parametrize("text", ["plugins=1", "plugins=[a.py],[b.py]"])
+@pytest.mark.parametrize("text", ["plugins=1", "plugins=[1]", "+plugins={a: b}", "plugins=[a.py],[b.py]"])
 def test_plugins_are_a_list_of_files(text: str) -> None:
     with pytest.raises(ConfigError, match=r"expected a list of files, as in plugins=\[\./my_plugin\.py\]"):
         compose.take_plugins([text])
@@ -275,6 +275,7 @@ class Faults:
     @hookimpl
     def register_metrics(self, register: Register) -> None:
         register("bad_metric", _BadMetric)
+        register("no_metric", dict)
         register("kindless", type("Kindless", (_BadMetric,), {"over": "wrod"}))
         register("baseless", type("Baseless", (_BadMetric,), {"__init__": lambda self: None}))
         register("complex", type("Complex", (_BadMetric,), {"score": lambda self, x: np.ones(len(x)) * 1j}))
@@ -287,7 +288,8 @@ class Faults:
         register("bad_baseline", _BadBaseline)
         register("stranger", _Stranger)
         register("no_group", _NoGroup)
-        register("beyond", partial(_Rows, [10**9]))
+        for name, rows in (("beyond", [10**9]), ("halves", [0.5])):
+            register(name, partial(_Rows, rows))
 
 
 class _BadModel(Encoder):
@@ -387,6 +389,7 @@ class _NoGroup(_BadBaseline):
         ("metric", "complex", "Complex.score gave complex128 scores; expected float64"),
         ("metric", "numberless", "compute() gave {'raw': 'b'}; expected numbers by name; with an interval ctxexp.Est"),
         ("baseline", "beyond", "gave array([1000000000]); expected numbers of rows, from 0 to 17"),
+        ("baseline", "halves", "gave array([0.5]); expected numbers of rows, from 0 to 17"),
         ("dataset", "no_corpus", "expected a Corpus or TextStream, got list"),
         ("control", "bad_text", "control 'BadText': corpus() gave list; expected a Corpus"),
         ("control", "torn_text", "points to no word of the corpus"),
@@ -394,6 +397,7 @@ class _NoGroup(_BadBaseline):
         ("control", "half_rows", "left_out gave bool of shape (9,); expected bool of shape (18,), True for a row that"),
         ("transform", "bad_transform", "fit() gave NoneType at layer 0; end it with `return self`"),
         ("metric", "bad_metric", "failed at layer 0, word 'bank' (or one of 1 more of 6 rows): KeyError: 'by purpose'"),
+        ("metric", "no_metric", "expected a ctxexp.Metric, got dict"),
         ("baseline", "stranger", "expected a ctxexp.Baseline, got _Stranger: derive it from that"),
         ("baseline", "bad_baseline", "baseline 'bad' failed: KeyError: 'by purpose'"),
         ("baseline", "no_group", "baseline 'bad' gave no group, or an empty one"),
@@ -476,6 +480,13 @@ def test_published_models_are_keyed_by_their_names_alone() -> None:
     assert encoder_version(Component(registry.find("model", "minilm"), arguments)) == "ctxexp-packaged-models 0.1"
     assert encoder_version(Component(registry.find("model", "theirs"), arguments)) == 'other 0.1 pooling="first"'
     assert encoder_version(Component(registry_of().find("model", "bert"), {"pooling": "first"})) == ""
+
+
+def test_a_run_records_its_encoders_own_dtype(tmp_path: Path) -> None:
+    registry = registry_of(files=[write(tmp_path)])
+    corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
+    whole = replace(of(config(tmp_path, registry, model={"name": "bits"}), corpus), dtype="bfloat16")
+    assert Built(whole).run(tmp_path).info.model.dtype == "float32"
 
 
 def test_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -342,12 +343,31 @@ def test_the_foot_holds_identities_whole_or_not_at_all() -> None:
         assert wording.encoder_lines([("theirs", results("theirs", 3, encoder=long))]) == ["theirs: 3 layers of 16"]
 
 
+def test_controls_fill_the_foot_and_the_rest_is_counted() -> None:
+    runs = [(name, results(name, 3)) for name in "abcdef"]
+    chart = next(c for c in charts.sweep_charts(runs) if c.name == "self_similarity")
+    (foot,) = (text.get_text() for text in comparison.sweep_figure(chart, runs).texts if NO_CONTEXT in text.get_text())
+    _, named, controls = " ".join(foot.split()).partition(f"{NO_CONTEXT}: ")
+    assert named
+    assert re.findall(r"(?:^|\. )(\w), self_similarity", controls) == ["a", "b", "c", "d"]
+    assert controls.count("; and 2 more.") == 1
+
+
 def test_a_sentence_above_several_panels_says_which_it_is_of() -> None:
     runs = [(name, results(name, 3)) for name in "ab"]
     for chart in charts.sweep_charts(runs):
         shown = [text.get_text() for text in comparison.sweep_figure(chart, runs).texts]
         assert any(text.startswith("First panel: ") for text in shown) is (len(chart.panels) > 1), chart.name
     assert {len(chart.panels) > 1 for chart in charts.sweep_charts(runs)} == {True, False}
+
+
+def test_groups_of_matched_size_have_no_size_to_name() -> None:
+    matched = [("bert", results("bert", 3, baseline="size_matched", baseline_matched=True))]
+    for measure in ("self_similarity", VARIANCE, None):
+        assert "chance: size matched" in wording.shared_facts(matched, measure), measure
+    assert "chance: 1,000 occurrences, size matched" in wording.shared_facts(matched, "anisotropy")
+    plain = [("bert", results("bert", 3))]
+    assert "chance: 1,000 occurrences, one per sentence" in wording.shared_facts(plain, "self_similarity")
 
 
 class Spread(GroupMean):
@@ -393,6 +413,15 @@ def test_a_misleading_label_gets_no_published_curve() -> None:
         assert chart.name == VARIANCE
         assert any(line.published for line in chart.lines) is known
         assert chart.panels[0].definition == metric.definition
+
+
+def test_results_without_measure_info_are_drawn_by_label() -> None:
+    run = results("bert", 3, measures={"self_similarity": {"name": "self_similarity", "definition": "older words"}})
+    titles = [chart.title for chart in charts.sweep_charts([("bert", run)])]
+    assert titles == ["Self similarity", "Anisotropy", "Intra sentence similarity", "Max explainable variance",
+                      "Max explainable variance released", "Word norm"]  # fmt: skip
+    assert run.info.definition("self_similarity") == "older words"
+    assert run.info.definition("anisotropy") == ""
 
 
 def test_drawing_leaves_no_figure_open_and_no_setting_changed(tmp_path: Path) -> None:
