@@ -95,6 +95,3 @@ def test_a_table_is_measured_and_its_spectrum_written(tmp_path: Path) -> None:
     assert [float(line.split(",")[2]) for line in lines[1:]] == pytest.approx(
         np.linalg.svd(x, compute_uv=False) / np.linalg.svd(x, compute_uv=False)[0], rel=1e-5
     )
-
-
-# The theory (Gao et al. 2019) on a softmax with fixed hidden states: what the linear programme stands for.

@@ -53,11 +53,10 @@ def test_the_log_determinant_is_that_of_autograds_jacobian(dim: int, levels: int
     assert abs(float(log_det)) > 0.1
 
 
-@pytest.mark.parametrize("levels", [1, 3])
-def test_initialised_actnorms_give_columns_of_mean_0_and_variance_1(levels: int) -> None:
+def test_initialised_actnorms_give_columns_of_mean_0_and_variance_1() -> None:
     x = torch.from_numpy(cloud(500, 13, far=1000.0))
     x[:, 4] = 0.1  # one value: becomes 0, without blowing up
-    flow = AdditiveFlow(13, levels=levels, depth=2, width=4, generator=torch.Generator().manual_seed(0))
+    flow = AdditiveFlow(13, levels=3, depth=2, width=4, generator=torch.Generator().manual_seed(0))
     flow.initialise(x)
     z = flow(x)[0].detach().double()
     spread = z.var(dim=0, correction=0)
@@ -134,13 +133,13 @@ def two_threads() -> Iterator[int]:
 def test_equal_rows_and_seed_give_an_equal_flow(two_threads: int) -> None:
     x = cloud(300, 8)
     state = torch.get_rng_state()
-    first = Flow(seed=3, width=8, device="cpu").fit(x)
+    first = Flow(seed=3, width=8, depth=3, device="cpu").fit(x)
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.get_num_threads() == two_threads
     torch.rand(5)
     with torch.inference_mode():
-        again = Flow(seed=3, width=8, device="cpu").fit(x[np.random.default_rng(0).permutation(len(x))])
-    other = Flow(seed=4, width=8, device="cpu").fit(x)
+        again = Flow(seed=3, width=8, depth=3, device="cpu").fit(x[np.random.default_rng(0).permutation(len(x))])
+    other = Flow(seed=4, width=8, depth=3, device="cpu").fit(x)
     assert again.loss_curve == first.loss_curve
     for a, b in zip(first.network.state_dict().values(), again.network.state_dict().values(), strict=True):
         assert torch.equal(a, b)

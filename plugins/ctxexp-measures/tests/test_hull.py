@@ -74,24 +74,6 @@ def test_the_origin_outside_by_a_known_margin(x: np.ndarray, l2: float, inf: flo
             assert found.margin == pytest.approx(margin, abs=1e-6)
 
 
-def test_a_shifted_sphere_fits_the_cone_of_its_tangents() -> None:
-    distance = 2.0
-    rng = np.random.default_rng(0)
-    sphere = rng.normal(size=(3000, 3))
-    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
-    tangent = 1 / distance  # of the angle at the centre between the axis and the tangent points
-    ring = np.radians(np.arange(0, 360, 5))
-    points = math.sqrt(1 - tangent**2) * np.column_stack([np.cos(ring), np.sin(ring)])
-    sphere = np.concatenate([sphere, np.column_stack([points, np.full(len(ring), -tangent)])])
-    sphere += np.array([0, 0, distance])
-    found = negative_direction(sphere)
-    assert found.margin == pytest.approx(math.sqrt(1 - tangent**2), abs=1e-6)
-    assert found.v is not None
-    np.testing.assert_allclose(found.v, [0, 0, -1], atol=1e-3)
-    assert cone_angles(sphere).narrowest == pytest.approx(math.degrees(math.asin(tangent)), abs=1e-3)
-    assert hull_contains_origin(sphere - [0, 0, distance]) is True
-
-
 def test_the_working_set_finds_what_the_whole_programme_finds() -> None:
     from scipy.optimize import linprog
 

@@ -386,16 +386,6 @@ def test_sums_of_one_pass_are_kept_for_the_next_run(tmp_path: Path) -> None:
     np.testing.assert_array_equal(first.frame.value, again.frame.value)
 
 
-@pytest.mark.parametrize("n1", [1, 2, 8, 64])
-def test_the_printed_density_is_one_and_that_of_a_beta(n1: int) -> None:
-    log_mu = np.linspace(1e-9, 40 / n1, 400_001)
-    mu = np.exp(log_mu)
-    density = np.exp(log_density(mu, 3.0, n1)) * mu  # by log mu
-    assert np.trapezoid(density, log_mu) == pytest.approx(1, abs=1e-4)
-    drawn = np.log(np.random.default_rng(n1).beta(n1, n1, size=200_000)) / -3
-    assert np.trapezoid(density * log_mu, log_mu) == pytest.approx(drawn.mean(), rel=0.02)
-
-
 def test_symmetry_weighs_words_by_frequency_and_names_both_choices() -> None:
     """Frequent words about the origin, rare ones far off: skewed where each counts once, all but even by frequency."""
     x = np.vstack([normal(50, 6), normal(50, 6, seed=1) * [1, 1, 1, 1, 1, 12] + 20])

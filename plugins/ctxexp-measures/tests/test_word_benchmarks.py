@@ -210,19 +210,6 @@ def test_purity_against_loops(oov: Any, clustering: Any) -> None:
     assert (score.covered, score.total, score.n) == (30, 40, 30 if oov == "skip" else 40)
 
 
-# By hand.
-
-
-def test_two_stand_ins_have_no_offset() -> None:
-    """Both words of the third pair are missing: mean minus mean, between a pair alike and one opposite."""
-    words = ["a", "b", "c", "d"]
-    x = np.array([[1, 0], [0, 1], [1, 0.1], [0.1, 1]])
-    relation = Relation("r", (("a", "b"),), (("c", "d"), ("d", "c"), ("x", "y")), (3.0, 1.0, 2.0))
-    whole, _ = score_relational(WordSpace.of(words, x), RelationalSimilarity("r", (relation,)), oov="mean")
-    assert whole.value == 1
-    assert whole.covered == 2
-
-
 # The space.
 
 
@@ -440,21 +427,3 @@ def test_so_many_candidates_are_so_many_words_whatever_their_forms(oov: str, sha
     for n, found in ((last - 1, 0.0), (last, 1.0)):
         scores = score_file(file, tmp_path, ["google"], BenchmarkOptions(oov=oov, candidates=n))  # type: ignore[arg-type]
         assert [s.value for s in scores] == [found, found]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["vectors=/absent", "data=DATA"], r"/absent: .*No such file"),
-        (["vectors=x", "data=DATA", "benchmarks=[mem]"], r"no word benchmark 'mem'; did you mean 'men'"),
-        (["vectors=VECTORS", "data=DATA", "out=VECTORS/x.csv"], r"cannot write .*x\.csv: .*; choose a writable place"),
-    ],
-)
-def test_mistakes_on_the_command_line(
-    data: Path, tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_vectors(tmp_path / "v.txt", ["a"], np.ones((1, 2)))
-    filled = [a.replace("DATA", str(data)).replace("VECTORS", str(tmp_path / "v.txt")) for a in arguments]
-    assert run_command_line(["bench-words", *filled]) == 2
-    said = capsys.readouterr().err
-    assert re.match(f"error: .*{message}", said), said
