@@ -106,14 +106,13 @@ def test_families_are_held_out_whole() -> None:
     assert (chosen.families, chosen.families_by) == (families, "given")
 
 
-@pytest.mark.parametrize("rho", [0.3, 0.7])
-def test_tasks_in_families_seldom_call_a_layer_better(rho: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_in_families_seldom_call_a_layer_better(monkeypatch: pytest.MonkeyPatch) -> None:
     """The small form of `python -m benchmarks.layer_choice --families`: 50 worlds with a difference and 50 without, and
     bounds that chance passes in fewer than 1 of 1,000 days where the page's shares are true."""
     monkeypatch.setattr(choice, "DRAWS", 200)
-    rng = np.random.default_rng([daily_seed(), int(10 * rho)])
+    rng = np.random.default_rng(daily_seed())
     sizes = list(FAMILIES.values())[int(rng.integers(4))]
-    covered, null, _ = family_shares(sizes, rho, 50, rng)["given"]
+    covered, null, _ = family_shares(sizes, float(rng.choice([0.3, 0.7])), 50, rng)["given"]
     assert covered >= 0.84, sizes
     assert null <= 0.18, sizes
 

@@ -14,6 +14,7 @@ from ctxexp_compare.passport.word_files import read_word_vectors, vectors, vecto
 from safetensors.torch import save_file
 
 import ctxexp
+from ctxexp import Results
 from ctxexp.errors import ConfigError, DataError
 from tests.composed import run_command_line
 
@@ -58,24 +59,28 @@ def safetensors(path: Path) -> Path:
     return path.with_suffix(".safetensors")
 
 
+@pytest.fixture(scope="module")
+def expected() -> Results:
+    return ctxexp.measure(ctxexp.from_arrays(arrays(), WORDS), options=["bootstrap=0"], progress=False)
+
+
 @pytest.mark.parametrize("write", [npz, npz_by_layer, parquet, safetensors])
-def test_a_file_gives_what_its_arrays_give(write: Callable[[Path], Path], tmp_path: Path) -> None:
-    options = ["bootstrap=0"]
+def test_a_file_gives_what_its_arrays_give(write: Callable[[Path], Path], expected: Results, tmp_path: Path) -> None:
     file = write(tmp_path / "mine")
-    found = ctxexp.measure("vectors", options=[f"model.path={file}", *options], progress=False)
-    expected = ctxexp.measure(ctxexp.from_arrays(arrays(), WORDS), options=options, progress=False)
+    found = ctxexp.measure("vectors", options=[f"model.path={file}", "bootstrap=0"], progress=False)
     assert found.info.corpus.fingerprint == expected.info.corpus.fingerprint
     assert len(found.measures()) > 3
     for measure in expected.measures():
         assert found.curve(measure).tolist() == pytest.approx(expected.curve(measure).tolist(), nan_ok=True)
 
 
-def test_the_command_runs_the_default_sweep(
+def test_the_command_runs_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     npz(tmp_path / "mine")
     monkeypatch.chdir(tmp_path)
-    assert run_command_line(["model=vectors", "model.path=mine.npz", "bootstrap=0", "sink=none"]) == 0
+    words = ["model=vectors", "model.path=mine.npz", "metric=anisotropy", "bootstrap=0", "sink=none"]
+    assert run_command_line(words) == 0
     assert "vectors mine.npz" in capfd.readouterr().out
     assert run_command_line(["model=vectors", "sink=none"]) == 2
     assert "model.path" in capfd.readouterr().err
