@@ -19,7 +19,7 @@ from ctxexp_lab.steps.checkpoints import (
     wrong_checkpoints,
 )
 from ctxexp_lab.steps.command import steps
-from ctxexp_lab.steps.figure import farthest, figure, half_step, overshoots, table
+from ctxexp_lab.steps.figure import figure, table
 from ctxexp_lab.steps.first_word_length import FirstWordLength
 from ctxexp_lab.training.train import train
 
@@ -208,11 +208,6 @@ def test_the_table_says_when_half_of_the_change_is_made() -> None:
         flat = table(runs(np.full((8, 2), 0.5) + noise[:, None]))
         assert flat is not None
         assert flat.shown[0][-1] == "no change"
-    assert half_step([0, 1, 2], [0.0, -1.0, -2.0]) == 1
-    assert half_step([0, 1, 2], [0.3, 0.7, 0.2]) == 2
-    assert overshoots([0.3, 0.7, 0.2])
-    assert not overshoots([0.0, -1.05, -1.0])
-    assert farthest([0.3, 0.7, 0.2]) == 1
     turning = table(runs(np.array([3, 3, 4, 7, 5, 4, 3, 2])[:, None] / 10 * [1, 1]))
     assert turning is not None
     assert turning.shown[0][4:] == ["32: 0.700 [0.690, 0.710]", "512: 0.200 [0.190, 0.210]", "turns"]
