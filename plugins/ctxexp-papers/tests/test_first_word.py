@@ -67,11 +67,6 @@ def runs(*, sunk: bool = True) -> list[tuple[str, Results]]:
     return [(f"{results.info.title} {i}", results) for i, results in enumerate(found)]
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
-def test_the_first_positions_treatment_is_read_from_the_metadata(condition: str) -> None:
-    assert condition_of(made(ISS, [0.1], condition).info) == condition
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -114,16 +109,6 @@ def test_a_sink_is_named_where_untreated_text_differs() -> None:
     assert words.title(apart) == "What stands first moves intra-sentence similarity of smol"
     still = frame(effects(runs(sunk=False)))
     assert words.title(still[still.measure == ISS]) == "What stands first moves no curve by more than .05"
-
-
-def test_layers_near_0_are_those_within_what_matters() -> None:
-    numbers = frame(effects(runs()))
-    own = numbers[(numbers.model == "smol") & (numbers.measure == ISS)]
-    counted = {
-        name: (words.near_zero(rows.value), words.near_zero(rows.matched)) for name, rows in own.groupby("condition")
-    }
-    assert counted[AS_TOKENIZED] == ((2, 4), (0, 4))
-    assert counted["BOS first"] == ((0, 4), (2, 4))
 
 
 def test_the_table_shows_each_conditions_most_changed_layer() -> None:

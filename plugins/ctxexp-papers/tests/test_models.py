@@ -13,7 +13,7 @@ from ctxexp_papers.claims.paper import Paper, papers
 from ctxexp_papers.claims.trials import try_paper
 from ctxexp_papers.metrics import LinearFit
 
-SENTENCES, WORDS, WIDTH, LAYERS = 240, 8, 12, 5
+SENTENCES, WORDS, WIDTH, LAYERS = 150, 8, 12, 5
 OF_MODELS = [p for p in papers([]) if p.claims and not {"released", "runs"} & set(p.evidence)]
 
 

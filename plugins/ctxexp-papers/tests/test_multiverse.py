@@ -128,6 +128,7 @@ def test_a_finding_exceeds_shuffled_layers_and_the_twin() -> None:
     assert found.null[0] == pytest.approx(sorted(effects))
 
 
+@pytest.mark.nightly
 def test_equivalent_ways_count_as_one_finding() -> None:
     """All ways following one random walk over five layers, .05 is reached in 5% of walks, or a little more (layers
     beside each other are alike, as the note says): not in the half that fall."""
@@ -180,18 +181,6 @@ def test_figure_title_and_table_count_the_same() -> None:
     both = joint_table(every)
     assert both is not None
     assert len(both.shown) == len(both.numbers) == 4
-
-
-def test_numbers_below_zero_have_a_minus_sign() -> None:
-    down = [(label, without_raw(results)) for label, results in runs()]
-    found, together = specifications(down), joint(down)
-    assert together is not None
-    assert "changes by \u22120.003 from the first layer" in title(found, together)
-    assert "median effect \u22120.003 [" in together.sentence()
-    shown, both = table(down), joint_table(down)
-    assert shown is not None
-    assert both is not None
-    assert not any(cell.startswith(("-", "[-")) for row in (*shown.shown, *both.shown) for cell in row)
 
 
 def test_the_experiment_composes_and_sweeps_over_the_choices() -> None:

@@ -12,7 +12,7 @@ import pytest
 from ctxexp_papers.claims import report
 from ctxexp_papers.claims.curves import Curve
 from ctxexp_papers.claims.evidence import Member, Source, has_twin, is_mini, untrained_encoder
-from ctxexp_papers.claims.kinds import describe, key_of, sides_of
+from ctxexp_papers.claims.kinds import describe, key_of
 from ctxexp_papers.claims.paper import load, papers
 from ctxexp_papers.claims.verdict import Verdict, try_sources
 from ctxexp_papers.instances import INSTANCES, counts, entropy_of, explained, least_share, most_entropy, shares_of
@@ -235,10 +235,3 @@ def test_massive_rows_entropy_against_its_definition() -> None:
     tight = np.vstack([np.eye(4)[0] * 9, np.eye(4)[1:]])  # one direction, and equal rests: the bound is reached
     assert entropy_of(shares_of(tight)) == pytest.approx(most_entropy(least_share(tight), 4))
     assert explained(np.array([[1.0, 2.0]]), np.array([[2.0, 1.0]])) == pytest.approx(-3.0)
-
-
-def test_a_test_names_what_it_measures() -> None:
-    test = {"kind": "compare", "metric": "a/raw", "rows": "later", "one": {"layers": "first"}, "other": {"twin": True}}
-    one, other = sides_of(test)
-    assert key_of(one) == '{"metric": "a/raw", "rows": "later"}'
-    assert key_of(other) == '{"metric": "a/raw", "rows": "later", "twin": true}'
