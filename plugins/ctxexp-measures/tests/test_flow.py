@@ -192,7 +192,7 @@ def test_a_run_measures_through_the_flow_and_keeps_its_loss(tmp_path: Path) -> N
         "seed": 3,
         "device": "cpu",
     }
-    corpus = Corpus("small", Built(config).corpus.sentences[:120])
+    corpus = Corpus("small", Built(config).corpus.sentences[:60])
     results = Built(of(config, corpus)).run(tmp_path)
     assert np.abs(results.by_name["anisotropy/mean_cosine"]).max() < 0.05
     table = results.tables["transform_fit"]
