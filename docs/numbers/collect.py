@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,15 @@ from ctxexp_measures.calibration.league.standings import measure_of, paired_inte
 
 import ctxexp
 from ctxexp import Results
+from ctxexp.results import Key
 from docs.numbers.tables import COMPARISONS, TRANSFORMS
 
 LEAGUE = ["model", "transform", "average", "gain", "gain_ci_low", "gain_ci_high"]
+MINIS = {
+    "share of self-similarity": Key("self_similarity", "share_of_room"),
+    "anisotropy": Key("anisotropy", "mean_cosine"),
+    "intra-sentence similarity": Key("intra_sentence_similarity", "raw"),
+}
 COMPARED = ["measure", "run_a", "layer_a", "run_b", "layer_b", "adjusted", "adjusted_low", "adjusted_high"]
 
 
@@ -27,6 +34,26 @@ def distil(made: Path) -> pd.DataFrame:
     """A row a model and way."""
     parts = [pd.read_csv(file).assign(model=file.parent.name) for file in sorted(made.glob("*/distil.csv"))]
     return pd.concat(parts, ignore_index=True).round(4)
+
+
+def minis(made: Path) -> pd.DataFrame:
+    """A row a model, measure and layer of each training in the folder: mean, standard deviation, least and most of its
+    seeds."""
+    rows = []
+    for export in sorted(made.glob("*/export")):
+        recipe = json.loads((export / "run.json").read_text(encoding="utf-8"))["recipe"]
+        name, files = recipe["model"]["name"], {"model.checkpoint": str(export)}
+        if name == "elmo":
+            files = {"model.options_file": f"{export}/options.json", "model.weight_file": f"{export}/weights.hdf5"}
+        results = ctxexp.measure(
+            name if name == "elmo" else "huggingface", metrics=[key.measure for key in MINIS.values()], options=files
+        )
+        for measure, key in MINIS.items():
+            curve = enumerate(results.by_key[key].value)
+            rows += [(name, measure, layer, recipe["seed"], value) for layer, value in curve]
+    numbers = pd.DataFrame(rows, columns=["model", "measure", "layer", "seed", "value"])
+    of_seeds = numbers.groupby(["model", "measure", "layer"], sort=False).value
+    return of_seeds.agg(seeds="count", mean="mean", sd="std", least="min", most="max").round(4).reset_index()
 
 
 def multiverse(summary: Path) -> pd.DataFrame:

@@ -140,6 +140,19 @@ STEPS: dict[str, Step] = {
         needs=("TEXT",),
         figures={"training_steps.png": "training_steps.png"},
     ),
+    "minis": Part(
+        mark="trainings",
+        page="docs/how-to/train-and-follow.md",
+        numbers="trainings.csv",
+        commands='ctxexp train -m model=bert,gpt2 seed=0,1,2 size=quick tracking=null keep=null text="$TEXT"\n'
+        'ctxexp train -m model=elmo seed=0,1,2 words=1200000 steps=256 tracking=null keep=null text="$TEXT" '
+        "model.options.lstm.dim=256 model.options.lstm.projection_dim=32 "
+        "'model.options.char_cnn.filters=[[1,8],[2,8],[3,16],[4,32],[5,64]]'",
+        made="outputs/minis",
+        needs=("TEXT",),
+        kept=collect.minis,
+        table=tables.minis,
+    ),
     "points": Drawing(
         commands=f"{SENTENCES}\n"
         "python -m ctxexp -m model=smollm2 model.prefix=bos dataset=text dataset.path=sentences.txt "

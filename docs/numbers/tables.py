@@ -80,6 +80,16 @@ def distil(numbers: pd.DataFrame) -> str:
     return markdown(head, rows)
 
 
+def minis(numbers: pd.DataFrame) -> str:
+    """A row a model and measure, with each layer's mean over the seeds and what one seed is off by as a rule."""
+    head = ["", "seeds", "", "layer 0, 1, ...: mean", "standard deviation over trainings", "largest distance of two"]
+    rows = []
+    for (model, measure), of in numbers.groupby(["model", "measure"], sort=False):
+        curves = (" ".join(map(share, values)) for values in (of["mean"], of.sd, of.most - of.least))
+        rows.append([f"`{model}`", str(of.seeds.iloc[0]), str(measure), *curves])
+    return markdown(head, rows)
+
+
 def multiverse(numbers: pd.DataFrame) -> str:
     """Two tables: the joint statistics against chance, and in how many ways the measures fall and rise."""
     joint = []
