@@ -280,9 +280,11 @@ def save_all(folder: Path, states: list[TokenStates]) -> dict[str, Path]:
     rows = [(i, k, row) for i, s in enumerate(states) for k, layer in enumerate(s.layers) for row in layer]
     files["parquet"] = folder / "own.parquet"
     pd.DataFrame(rows, columns=["sentence", "layer", "vector"]).to_parquet(files["parquet"])
-    files["llama.cpp"] = folder / "last.json"
-    data = [{"object": "embedding", "index": i, "embedding": s.layers[-1].tolist()} for i, s in enumerate(states)]
-    files["llama.cpp"].write_text(json.dumps({"object": "list", "data": data}))
+    by_text = [s.layers[-1].tolist() for s in states]
+    for name, of in {"of its server": by_text, "llama.cpp": [row for one in by_text for row in one]}.items():
+        files[name] = folder / f"{name}.json"
+        data = [{"object": "embedding", "index": i, "embedding": x} for i, x in enumerate(of)]
+        files[name].write_text(json.dumps(data if name == "of its server" else {"object": "list", "data": data}))
     files["vllm"] = folder / "vllm"
     files["vllm"].mkdir()
     for i, s in enumerate(states):  # layers 1 to 3 and the last, which vLLM gives before the norm
@@ -306,7 +308,7 @@ def test_formats_are_read_by_their_layouts(tmp_path: Path, gpt2: list[TokenState
         assert json.loads((tmp_path / "passport.json").read_text())["passport"] == shown[name]
     assert [shown[name] for name in ("npz", "joined", "parquet")] == [WHOLE] * 3
     assert shown["by layer"].startswith("layers 1 to 2 here are hidden_states[1] to hidden_states[2]; layer 4 here is")
-    assert shown["llama.cpp"] == "layer 0 here is hidden_states[4]; layers 0 to 3 are missing"
+    assert shown["llama.cpp"] == shown["of its server"] == "layer 0 here is hidden_states[4]; layers 0 to 3 are missing"
     assert "layer 3 here is hidden_states[4] before the final norm; layer 0 is missing" in shown["vllm"]
 
 
@@ -342,6 +344,8 @@ def test_what_cannot_be_read_is_said_in_a_line(tmp_path: Path, gpt2: list[TokenS
             read_vectors(tmp_path / name, gpt2)
     with pytest.raises(DataError, match="its token_ids begin"):
         read_vectors(files["vllm"], [gpt2[1], gpt2[0], gpt2[2]])
+    with pytest.raises(DataError, match="the checkpoint's tokenizer makes"):
+        read_vectors(files["llama.cpp"], gpt2[1:])
     with pytest.raises(DataError, match="vectors of 3 sentences, the text 2 sentences"):
         passport_of(files["npz"], "gpt2", TEXTS[:2])
     with pytest.raises(

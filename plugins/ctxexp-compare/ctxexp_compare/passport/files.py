@@ -81,10 +81,11 @@ def read_vectors(path: Path, states: Sequence[TokenStates]) -> Vectors:
     Args:
         path: `.npz` with an array (layers, tokens, columns) for each sentence, in the order of their keys, or with
             `layers` and `lengths`, or with an array (tokens, columns) for each layer, its number last in the key;
-            `.parquet` with columns sentence, layer, vector; `.json` as llama.cpp's `--embd-output-format json` writes
-            with `--pooling none`; `.safetensors` with `hidden_states` (tokens, layers, columns) and `token_ids`, as
-            vLLM's extracted hidden states are documented, or a folder of them in the order of their names; `.onnx` and
-            `.xml`, models whose outputs are run here.
+            `.parquet` with columns sentence, layer, vector; `.json` as llama.cpp's `llama-embedding --pooling none
+            --embd-output-format json`, its server (`/embedding`) or llama-cpp-python's `create_embedding` gives;
+            `.safetensors` with `hidden_states` (tokens, layers, columns) and `token_ids`, as vLLM's extracted hidden
+            states are documented, or a folder of them in the order of their names; `.onnx` and `.xml`, models whose
+            outputs are run here.
         states: The checkpoint's own token states, of the same sentences.
 
     Returns:
@@ -164,10 +165,20 @@ def read_parquet(path: Path, states: Sequence[TokenStates]) -> Vectors:
 
 
 def _llama_cpp(path: Path, states: Sequence[TokenStates]) -> Vectors:
-    entries = json.loads(path.read_text(encoding="utf-8"))["data"]
+    """The last layer: of `llama-embedding` an entry a token of all texts, of others one a text."""
+    read = json.loads(path.read_text(encoding="utf-8"))
+    entries = read["data"] if isinstance(read, dict) else read
     vectors = [np.array(entry["embedding"], np.float64) for entry in sorted(entries, key=lambda e: e["index"])]
-    if any(x.ndim != 2 for x in vectors):
-        raise DataError(f"{path} holds one vector a text; expected one a token: run llama.cpp with --pooling none")
+    if all(x.ndim == 1 for x in vectors):
+        if len(vectors) == len(states):
+            raise DataError(f"{path} holds one vector a text; expected one a token: run llama.cpp with --pooling none")
+        lengths = [len(own.ids) for own in states]
+        if len(vectors) != sum(lengths):
+            raise DataError(
+                f"{path} has vectors of {len(vectors)} tokens, the checkpoint's tokenizer makes {sum(lengths)} of the "
+                "text; expected the same text, a line a sentence"
+            )
+        vectors = np.split(np.array(vectors), np.cumsum(lengths)[:-1])
     return [x[None] for x in vectors], None
 
 
