@@ -1,9 +1,9 @@
 """What a GPU makes of encoding and of the default sweep, in about eight minutes: `python benchmarks/gpu.py`.
 
-For a 12 x 768 and a 1B shape, of random weights: pieces a second beside the device's measured peak of matrix products,
-memory with all layers and with one, how much of the time the device works while the processor reads and writes
-(overlap), one pass over a text, the whole default sweep, and what LayerCurves adds to a training's time. It runs on a
-processor too, `--tiny` within a minute.
+For MiniLM's shape, BERT-base's and a 1B one, of random weights: pieces a second beside the device's measured peak of
+matrix products, and beside sentence-transformers', memory with all layers and with one, how much of the time the
+device works while the processor reads and writes (overlap), one pass over a text, the whole default sweep, and what
+LayerCurves adds to a training's time. It runs on a processor too, `--tiny` within a minute.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from ctxexp import Corpus
 
 VOCABULARY = 8000
 MINUTES = 8.0
-SHARES = {"forward": 0.1, "one pass": 0.06, "sweep": 0.12}  # of the minutes, for each of two shapes
+SHARES = {"forward": 0.07, "one pass": 0.04, "sweep": 0.08}  # of the minutes, for each of three shapes
 MOST_BYTES = 8e9  # of vectors on the disk
 
 
@@ -106,7 +107,11 @@ class Shape:
         return self.layers * (matrices + 2 * length * self.width)
 
 
-SHAPES = {"12 x 768": Shape(12, 768, 3072, 12), "1B": Shape(16, 2048, 8192, 32, causal=True)}
+SHAPES = {
+    "6 x 384": Shape(6, 384, 1536, 12),
+    "12 x 768": Shape(12, 768, 3072, 12),
+    "1B": Shape(16, 2048, 8192, 32, causal=True),
+}
 TINY = {"2 x 32": Shape(2, 32, 64, 2), "3 x 64, causal": Shape(3, 64, 128, 4, causal=True)}
 
 
@@ -159,15 +164,16 @@ def shape_report(name: str, shape: Shape, machine: Machine, corpus: Corpus, args
     n_weights = sum(weight.numel() for weight in model.parameters())
     report(f"{name}: weights", f"{n_weights / 1e6:,.1f}M", f"drawn in {time.perf_counter() - began:.0f} s")
     seconds = {what: 60 * args.minutes * share for what, share in SHARES.items()}
-    rate = encoding_report(encoder, shape, machine, corpus, seconds, args)
+    rate = encoding_report(encoder, learnt, shape, machine, corpus, seconds, args)
     memory_report(model, learnt, machine, corpus, args)
     measuring_report(encoder, corpus, seconds, rate, args)
     training_report(model, learnt, machine, corpus, args)
 
 
 def encoding_report(
-    encoder: Any, shape: Shape, machine: Machine, corpus: Corpus, seconds: dict[str, float], args: argparse.Namespace
-) -> float:
+    encoder: Any, learnt: PreTrainedTokenizerFast, shape: Shape, machine: Machine, corpus: Corpus,
+    seconds: dict[str, float], args: argparse.Namespace,
+) -> float:  # fmt: skip
     """Pieces a second of the bare forward pass and of the loop, and their overlap; sentences a second of the loop."""
     peak = machine.peak(args.square)
     report("  peak of matrix products, multiply-adds a second", f"{peak:.2e}", f"{args.dtype}, {args.square} squared")
@@ -192,7 +198,27 @@ def encoding_report(
     report(
         "  overlap: its speed beside the bare pass's", f"{whole / alone:.0%}", f"reading text: {read / took:.0%} of it"
     )
+    if (peer := sentence_transformers(encoder.model, learnt, machine)) is not None:
+        texts, size = [one.text for one in some.sentences], max(1, args.batch_tokens * len(some.sentences) // pieces)
+        peer.encode(texts[:size], batch_size=size, show_progress_bar=False)  # loads kernels
+        theirs = pieces / machine.seconds(lambda: peer.encode(texts, batch_size=size, show_progress_bar=False))
+        report("  sentence-transformers, mean of the last layer, pieces a second", f"{theirs:,.0f}",
+               f"{theirs / alone:.0%} of the bare pass; all layers to the disk: {whole / theirs:.0%} of its speed")  # fmt: skip
     return len(some.sentences) / took
+
+
+def sentence_transformers(model: Any, learnt: PreTrainedTokenizerFast, machine: Machine) -> Any:
+    """The model as sentence-transformers holds it; None where that isn't installed."""
+    if find_spec("sentence_transformers") is None:
+        return None
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        learnt.save_pretrained(folder)
+        body = Transformer(folder, model_kwargs={"dtype": machine.dtype})
+    return SentenceTransformer(modules=[body, Pooling(body.get_embedding_dimension())], device=str(machine.device))
 
 
 def most_stored(encoder: Any, corpus: Corpus) -> int:
@@ -263,7 +289,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default=None)
-    parser.add_argument("--minutes", type=float, default=MINUTES, help="for both shapes, about")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="for all shapes, about")
     parser.add_argument("--tiny", action="store_true", help="tiny shapes, as on a processor")
     parser.add_argument("--sentences", type=int, default=None, help="at most")
     args = parser.parse_args(words)
