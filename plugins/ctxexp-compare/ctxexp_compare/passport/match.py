@@ -354,7 +354,7 @@ def _run(run: Sequence[LayerIdentity]) -> str:
     if first.faults:
         worst = max(run, key=lambda one: one.worst_error)
         off = f"sentence {worst.worst_sentence + 1} is off most, by {worst.worst_error:.2g} of a row's length"
-        suffix += f", but {first.within:.0%} of its rows alone: {first.faults}; {off}"
+        suffix += f", but {min(first.within, 0.99):.0%} of its rows alone: {first.faults}; {off}"
     if len(run) == 1:
         return f"layer {first.name} here is hidden_states[{first.layer}]{suffix}"
     here = f"layers {first.name} to {last.name} here are"
