@@ -203,7 +203,7 @@ def encoding_report(
         peer.encode(texts[:size], batch_size=size, show_progress_bar=False)  # loads kernels
         theirs = pieces / machine.seconds(lambda: peer.encode(texts, batch_size=size, show_progress_bar=False))
         report("  sentence-transformers, mean of the last layer, pieces a second", f"{theirs:,.0f}",
-               f"{theirs / alone:.0%} of the bare pass; all layers to the disk: {whole / theirs:.0%} of its speed")  # fmt: skip
+               f"{theirs / alone:.0%} of the bare pass; all layers: {whole / theirs:.0%} of this")  # fmt: skip
     return len(some.sentences) / took
 
 
