@@ -93,6 +93,9 @@ NAMED = [  # the words, and what the answer names
     ("bert lowercase=true", "did you mean 'words.lower'?"),
     ("bert ci=false", "did you mean 'bootstrap'?"),
     ("bert min_count=3", "did you mean 'min_contexts'?"),
+    ("bert tracking.folder=", "tracking.folder is empty"),
+    ("bert plugins=a.py,b.py", "as in plugins=[a.py,b.py]"),
+    ("bert --experimental-rerun nosuch.pickle", "no such file: nosuch.pickle"),
     ("bert -v", "did you mean verbose=...?"),
     ("nosuch/", "no such file or folder is here"),
 ]

@@ -124,8 +124,8 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
         parsed = parse(overrides)
         job = first_job(parsed) if multirun else overrides
         composed = _compose_job(job)
-        _check_hydra(composed.hydra, multirun=multirun, objective=composed.get("objective"))
         config = _config(composed, job)
+        _check_hydra(composed.hydra, multirun=multirun, objective=composed.get("objective"))
     if [Path(file) for file in config.plugins] != list(plugin_files()):
         raise ConfigError(
             f"plugins={config.plugins}: files of plugins are named on the command line only, since their names must be "

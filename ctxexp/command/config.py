@@ -103,6 +103,8 @@ class Tracking:
     sweep: str | None
 
     def __post_init__(self) -> None:
+        if not self.folder:
+            raise ConfigError("tracking.folder is empty; expected a folder for results, mlruns by default")
         if not re.fullmatch(r"\w[\w.-]*", self.sweep or "_"):
             raise ConfigError(f"tracking.sweep={short(self.sweep)}: expected letters, digits, _ . - (a sweep sets it)")
 

@@ -150,6 +150,8 @@ def take_plugins(overrides: Sequence[str]) -> list[str]:
             args.append(text)
             continue
         value = _parse_one(text).value()
+        if isinstance(value, ChoiceSweep):
+            raise ConfigError(f"{text}: expected a list of files, as in plugins=[{text.partition('=')[2]}]")
         files = value if isinstance(value, list) else [value]
         load_plugin_files([file.text if isinstance(file, QuotedString) else file for file in files])
         args.append(f"plugins=[{','.join(quote(str(file)) for file in plugin_files())}]")
