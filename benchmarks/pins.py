@@ -105,8 +105,9 @@ def main(args: list[str]) -> None:
     lines = ["| | tries | exit 1 | largest move, in tolerances |", "|---|---|---|---|"]
     lines += plant_rows(int(given.get("plants", 100)), rng)
     for model in models:
+        print(*lines[2:], sep="\n", flush=True)
         lines += rerun_rows(model, each, rng)
-    print("\n".join(lines))
+    print(*lines, sep="\n")
     if "out" in given:
         write_marked(Path(given["out"]), "pins", "\n".join(lines))
 
