@@ -12,9 +12,10 @@ from ctxexp_measures.calibration.league.standings import measure_of, paired_inte
 import ctxexp
 from ctxexp import Results
 from ctxexp.results import Key
-from docs.numbers.tables import COMPARISONS, TRANSFORMS
+from docs.numbers.tables import COMPARISONS
 
-LEAGUE = ["model", "transform", "average", "gain", "gain_ci_low", "gain_ci_high"]
+ENDS = ("", "_ci_low", "_ci_high")
+LEAGUE = ["model", "transform", "runs", "average", *(f"{name}{end}" for name in ("gain", "lead") for end in ENDS)]
 MINIS = {
     "share of self-similarity": Key("self_similarity", "share_of_room"),
     "anisotropy": Key("anisotropy", "mean_cosine"),
@@ -24,10 +25,9 @@ COMPARED = ["measure", "run_a", "layer_a", "run_b", "layer_b", "adjusted", "adju
 
 
 def league(summary: Path) -> pd.DataFrame:
-    """Each model's last layer."""
+    """Each model's last layer, best first."""
     numbers = pd.read_csv(summary / "table_league.csv")
-    rows = numbers[(numbers.vectors == "last layer") & numbers["transform"].isin(["none", *TRANSFORMS])]
-    return rows[LEAGUE].round(2).reset_index(drop=True)
+    return numbers[numbers.vectors == "last layer"][LEAGUE].round(2).reset_index(drop=True)
 
 
 def distil(made: Path) -> pd.DataFrame:

@@ -55,14 +55,18 @@ def grid(
 
 
 def league(numbers: pd.DataFrame) -> str:
-    """A row a model: the raw Spearman and what each transform gains."""
+    """A row a model: the raw Spearman, what each transform gains, and all in their order, `=` between level ones."""
 
     def one(row: pd.Series) -> str:
         gain = f"{row.gain:+.2f} [{row.gain_ci_low:.2f}, {row.gain_ci_high:.2f}]"
         return gain if row["transform"] != "none" else f"{row.average:.2f}"
 
     names = ["none", *TRANSFORMS]
-    table = markdown(["", *(f"`{name}`" for name in names)], grid(numbers, "model", "transform", one, (), names))
+    rows = grid(numbers, "model", "transform", one, (), names)
+    for row, (_, of) in zip(rows, numbers.groupby("model", sort=False), strict=True):
+        signs = [" > " if low > 0 else " = " for low in of.lead_ci_low[:-1]]
+        row.append("".join(map("".join, zip(of["transform"], [*signs, ""], strict=True))))
+    table = markdown(["", *(f"`{name}`" for name in names), "in order; `=`: level"], rows)
     return table + one_run_each(numbers.model, intervals=False)
 
 
