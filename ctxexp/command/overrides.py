@@ -151,7 +151,8 @@ def take_plugins(overrides: Sequence[str]) -> list[str]:
             continue
         value = _parse_one(text).value()
         if isinstance(value, ChoiceSweep):
-            raise ConfigError(f"{text}: expected a list of files, as in plugins=[{text.partition('=')[2]}]")
+            meant = text.partition("=")[2].replace("[", "").replace("]", "")
+            raise ConfigError(f"{text}: expected a list of files, as in plugins=[{meant}]")
         files = value if isinstance(value, list) else [value]
         load_plugin_files([file.text if isinstance(file, QuotedString) else file for file in files])
         args.append(f"plugins=[{','.join(quote(str(file)) for file in plugin_files())}]")

@@ -231,9 +231,17 @@ def test_the_command_line_names_files_absolutely(tmp_path: Path, monkeypatch: py
         compose.check_command([overrides[1]], multirun=False)
 
 
-@pytest.mark.parametrize("text", ["plugins=1", "plugins=[1]", "+plugins={a: b}", "plugins=[a.py],[b.py]"])
-def test_plugins_are_a_list_of_files(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"expected a list of files, as in plugins=\[\./my_plugin\.py\]"):
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("plugins=1", "./my_plugin.py"),
+        ("plugins=[1]", "./my_plugin.py"),
+        ("+plugins={a: b}", "./my_plugin.py"),
+        ("plugins=[a.py],[b.py]", "a.py,b.py"),
+    ],
+)
+def test_plugins_are_a_list_of_files(text: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"expected a list of files, as in plugins=[{meant}]")):
         compose.take_plugins([text])
     with pytest.raises(ConfigError):
         compose.take_plugins(["plugins=["])

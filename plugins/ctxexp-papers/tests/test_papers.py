@@ -223,6 +223,19 @@ def test_what_follows_is_no_verdict_and_says_under_which_conditions() -> None:
     assert table.numbers["instances"][0] == "three clusters: 8 of 8; at both ends of every axis: 0 of 8"
 
 
+@pytest.mark.parametrize(
+    "name", ["groeger_2026/calibration-removes-it", "huh_2024/kernel-is-pmi", "li_2020/softmax-link"]
+)
+def test_a_drawn_instance_is_as_its_statement_says(name: str) -> None:
+    draw, _ = INSTANCES[name]
+    assert all(draw(np.random.default_rng(3)).values())
+
+
+def test_standardising_reveals_similarity_of_all_dimensions_not_of_the_wide_ones() -> None:
+    draw, _ = INSTANCES["timkey_2021/standardising-reveals"]
+    assert draw(np.random.default_rng(3)) == {"similarity in all dimensions": True, "in the wide ones": False}
+
+
 def test_massive_rows_entropy_against_its_definition() -> None:
     x = np.random.default_rng(1).normal(size=(7, 5))
     x[0] *= 50
