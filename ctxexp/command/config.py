@@ -19,6 +19,7 @@ from omegaconf.resolvers import oc
 from ctxexp.controls import Control
 from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, MetricError, error_text, near, short
+from ctxexp.files import user_path
 from ctxexp.files.credentials import remember
 from ctxexp.maths.statistics import BANDS, WordMix
 from ctxexp.maths.statistics import Weights as MeanWeights
@@ -103,8 +104,7 @@ class Tracking:
     sweep: str | None
 
     def __post_init__(self) -> None:
-        if not self.folder:
-            raise ConfigError("tracking.folder is empty; expected a folder for results, mlruns by default")
+        user_path(self.folder)
         if not re.fullmatch(r"\w[\w.-]*", self.sweep or "_"):
             raise ConfigError(f"tracking.sweep={short(self.sweep)}: expected letters, digits, _ . - (a sweep sets it)")
 

@@ -267,6 +267,8 @@ def user_path(given: str | Path) -> Path:
         True
     """
     start = repr(str(given)[:60])
+    if not str(given):  # as the current folder it would take what is written in silence
+        raise ConfigError("'' is no path: it is empty; . is the current folder")
     if "\0" in str(given):
         raise ConfigError(f"{start} is no path: it has a character that no path can have")
     try:
