@@ -104,10 +104,11 @@ def main(args: list[str]) -> None:
     each = -(-int(given.get("reruns", 1000)) // len(DTYPES) // len(models))
     lines = ["| | tries | exit 1 | largest move, in tolerances |", "|---|---|---|---|"]
     lines += plant_rows(int(given.get("plants", 100)), rng)
+    print(*lines, sep="\n", flush=True)
     for model in models:
-        print(*lines[2:], sep="\n", flush=True)
-        lines += rerun_rows(model, each, rng)
-    print(*lines, sep="\n")
+        rows = rerun_rows(model, each, rng)
+        print(*rows, sep="\n", flush=True)
+        lines += rows
     if "out" in given:
         write_marked(Path(given["out"]), "pins", "\n".join(lines))
 
