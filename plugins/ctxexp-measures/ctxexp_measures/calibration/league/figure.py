@@ -207,7 +207,9 @@ def _notes(runs: Sequence[LabelledResults], rows: Sequence[Standing]) -> list[st
             "nothing; numbers of such a row are means over its runs"
         )
     if any(math.isfinite(row.lead) for row in rows):
-        notes.append("before the next: less the score one place below, each interval by itself; level where it is unknown or holds 0")
+        notes.append(
+            "before the next: less the score one place below, an interval each; level where it is unknown or holds 0"
+        )
     if any(row.transductive for row in rows):
         notes.append("†: transductive, fitted on the measured sentences themselves (never on their scores)")
     pooled = dict.fromkeys(str(run.info.pooling.name) for row in rows for run in row.runs if run.info.pooling.name)
