@@ -54,7 +54,7 @@ def floor(
     """
     if cosine is not None and not -1 <= cosine <= 1:
         raise ConfigError(f"cosine={cosine:g}: expected -1 to 1")
-    if cosine is not None and (held := user_path(model)).is_file():
+    if cosine is not None and model and (held := user_path(model)).is_file():
         return Document(answer(Floor.load(held), cosine, length))
     if sum(map(bool, (model, vectors, pairs))) != 1:
         raise ConfigError("floor takes a model, vectors=FILE or pairs=FILE: one of them")
