@@ -13,6 +13,7 @@ from ctxexp.errors import ConfigError, DataError
 from ctxexp_papers.claims.curves import Curve
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     from ctxexp_compare import Space
 
@@ -94,6 +95,14 @@ class Inputs:
             else:
                 self._spaces[key] = Space.of_model(model, text, options=options)
         return self._spaces[key]
+
+    def tied_table(self, model: str) -> np.ndarray | None:
+        """The rows that stand for text of a model's table that is its output layer too; None where it has none."""
+        from ctxexp.command import Built, configured
+
+        study = Built(configured(model)).study
+        table = next((table for table in study.encoder.tables(study.corpus.running) if table.tied), None)
+        return None if table is None else table.vectors
 
 
 def is_mini(model: str) -> bool:

@@ -60,7 +60,8 @@ def of_models(inputs: Inputs, paper: str, evidence: Mapping[str, Any], tests: Se
 def _of_model(inputs: Inputs, model: str, evidence: Mapping[str, Any], measurements: Mapping[str, Test]) -> Values:
     """By the arguments of the model that a measurement is of, and whether that is the untrained twin."""
     if evidence.get("of") == "tables":
-        return _of_table(model, measurements)
+        table = inputs.tied_table(model)
+        return {} if table is None else _of_table(table, measurements)
     curves: Values = {}
     by_model: dict[tuple[str, ...], dict[str, Test]] = {}
     for key, test in measurements.items():
@@ -173,20 +174,14 @@ def _of_steps(space: Space, evidence: Mapping[str, Any], measurements: Mapping[s
     return {key: Curve.of_samples(table, numbers) for key, table in values.items()}
 
 
-def _of_table(model: str, measurements: Mapping[str, Test]) -> Values:
-    """The same of disjoint random rows of a model's tied table that stand for text; none without such a table."""
-    from ctxexp.command import Built, configured
-
-    study = Built(configured(model)).study
-    table = next((table for table in study.encoder.tables(study.corpus.running) if table.tied), None)
-    if table is None:
-        return {}
-    parts = np.array_split(np.random.default_rng(0).permutation(len(table.vectors)), SAMPLES)
+def _of_table(table: np.ndarray, measurements: Mapping[str, Test]) -> Values:
+    """The same of disjoint random rows of a model's tied table, of those that stand for text."""
+    parts = np.array_split(np.random.default_rng(0).permutation(len(table)), SAMPLES)
     values = {key: np.empty((len(parts), 1)) for key in measurements}
     for i, rows in enumerate(parts):
         part = TextSample(rows, np.arange(len(rows)), rows, np.zeros(len(rows), bool))
         for key, test in measurements.items():
-            values[key][i, 0] = measured(np.asarray(table.vectors[rows], np.float64), part, test, {})
+            values[key][i, 0] = measured(np.asarray(table[rows], np.float64), part, test, {})
     return {key: Curve.of_samples(column) for key, column in values.items()}
 
 
