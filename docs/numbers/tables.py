@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pandas as pd
+from ctxexp_lab.first_word.effects import AS_TOKENIZED, METRICS
+from ctxexp_lab.first_word.table import share as layers_near_zero
+from ctxexp_lab.first_word.words import interval as effect
+from ctxexp_lab.first_word.words import largest, number
 from ctxexp_measures.senses.components.figure import below_zero
-from ctxexp_papers.first_word.effects import AS_TOKENIZED, METRICS
-from ctxexp_papers.first_word.table import share as layers_near_zero
-from ctxexp_papers.first_word.words import interval as effect
-from ctxexp_papers.first_word.words import largest, number
 
 from ctxexp.report import decimal
 from docs.numbers.part import interval, markdown, one_run_each, share

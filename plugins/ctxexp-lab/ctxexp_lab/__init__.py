@@ -47,3 +47,8 @@ def register_sinks(register: Register) -> None:
 def register_reports(register: Register) -> None:
     register("table_training_steps", "ctxexp_lab.steps.figure:table")
     register("training_steps", "ctxexp_lab.steps.figure:figure")
+    register("table_first_word", "ctxexp_lab.first_word.table:table")
+    register("table_multiverse", "ctxexp_lab.multiverse.table:table")
+    register("table_multiverse_joint", "ctxexp_lab.multiverse.table:joint_table")
+    register("first_word", "ctxexp_lab.first_word.figure:figure")
+    register("multiverse", "ctxexp_lab.multiverse.figure:figure")

@@ -1,4 +1,4 @@
-"""Studies of papers: their claims as tests, one claim over all defensible choices and the first word."""
+"""Papers' claims as tests, and the measures that only they need."""
 
 from __future__ import annotations
 
@@ -20,12 +20,3 @@ def register_metrics(register: Register) -> None:
 @ctxexp.hookimpl(optionalhook=True)  # of ctxexp_compare
 def register_comparisons(register: Register) -> None:
     register("linear_fit", "ctxexp_papers.metrics:LinearFit")
-
-
-@ctxexp.hookimpl
-def register_reports(register: Register) -> None:
-    register("table_first_word", "ctxexp_papers.first_word.table:table")
-    register("table_multiverse", "ctxexp_papers.multiverse.table:table")
-    register("table_multiverse_joint", "ctxexp_papers.multiverse.table:joint_table")
-    register("first_word", "ctxexp_papers.first_word.figure:figure")
-    register("multiverse", "ctxexp_papers.multiverse.figure:figure")

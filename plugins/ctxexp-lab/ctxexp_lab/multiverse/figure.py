@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report import Ink, LabelledResults, add_captions, decimal, empty_figure
-from ctxexp_papers.multiverse.joint import Joint, joint
-from ctxexp_papers.multiverse.specifications import Specification, differing_choices, specifications, variance_share
+from ctxexp_lab.multiverse.joint import Joint, joint
+from ctxexp_lab.multiverse.specifications import Specification, differing_choices, specifications, variance_share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ctxexp.report import LabelledResults, Table
-from ctxexp_papers.first_word.effects import AS_TOKENIZED, effects, frame
-from ctxexp_papers.first_word.words import NOTE, interval, largest, near_zero, number, of
+from ctxexp_lab.first_word.effects import AS_TOKENIZED, effects, frame
+from ctxexp_lab.first_word.words import NOTE, interval, largest, near_zero, number, of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report import LabelledResults, decimal
-from ctxexp_papers.multiverse.specifications import Specification, all_paired, specifications
+from ctxexp_lab.multiverse.specifications import Specification, all_paired, specifications
 
 if TYPE_CHECKING:
     import pandas as pd

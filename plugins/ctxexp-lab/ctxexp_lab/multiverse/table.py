@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ctxexp.report import LabelledResults, Table, decimal
-from ctxexp_papers.multiverse.figure import title
-from ctxexp_papers.multiverse.joint import Statistic, joint
-from ctxexp_papers.multiverse.specifications import differing_choices, frame, specifications, variance_share
+from ctxexp_lab.multiverse.figure import title
+from ctxexp_lab.multiverse.joint import Statistic, joint
+from ctxexp_lab.multiverse.specifications import differing_choices, frame, specifications, variance_share
 
 
 def table(runs: Sequence[LabelledResults]) -> Table | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxexp_papers.multiverse.joint import Joint, joint
-from ctxexp_papers.multiverse.specifications import Specification, specifications
+from ctxexp_lab.multiverse.joint import Joint, joint
+from ctxexp_lab.multiverse.specifications import Specification, specifications
 
 __all__ = ["Joint", "Specification", "joint", "specifications"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctxexp.report import decimal
-from ctxexp_papers.first_word.effects import AS_TOKENIZED
+from ctxexp_lab.first_word.effects import AS_TOKENIZED
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ctxexp.report import Ink, LabelledResults, add_captions, colours, empty_figure
-from ctxexp_papers.first_word import words
-from ctxexp_papers.first_word.effects import AS_TOKENIZED, METRICS, Effect, effects, frame, size_matched_curve
+from ctxexp_lab.first_word import words
+from ctxexp_lab.first_word.effects import AS_TOKENIZED, METRICS, Effect, effects, frame, size_matched_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
