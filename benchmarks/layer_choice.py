@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from ctxexp_compare.layer_choice import choice
+from ctxexp_compare.layer_choice import winner
 from ctxexp_compare.layer_choice.choice import MEAN, Candidate, LayerChoice, ScoreTable, choose
 
 from docs.numbers.marked import write_marked
@@ -161,7 +161,7 @@ def main(args: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the worlds of families")
     parser.add_argument("--out", type=Path, help="the page that has the marks of the table of families")
     options = parser.parse_args(args)
-    choice.DRAWS = options.draws
+    winner.DRAWS = options.draws
     if options.families:
         table = family_table(options.worlds, options.seed)
         if options.out:

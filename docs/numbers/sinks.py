@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from ctxexp_compare import Sinks, sinks
-from ctxexp_compare.attention_sinks.found import effects
+from ctxexp_compare.attention_sinks.sinks import effects
 from transformers import PreTrainedTokenizerFast
 
 import ctxexp

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ctxexp_compare.measure import ComparisonStream
+from ctxexp_compare.contract import ComparisonStream
 from scipy import stats
 
 import ctxexp

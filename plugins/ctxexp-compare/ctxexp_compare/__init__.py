@@ -9,18 +9,18 @@ from ctxexp import Register, lazy_names
 
 if TYPE_CHECKING:
     from ctxexp_compare.attention_sinks.find import sinks
-    from ctxexp_compare.attention_sinks.found import Sinks, WithoutSinks, sink_mask
+    from ctxexp_compare.attention_sinks.sinks import Sinks, WithoutSinks, sink_mask
     from ctxexp_compare.cka import Cka
-    from ctxexp_compare.engine import Similarities, similarities
-    from ctxexp_compare.face import compare
+    from ctxexp_compare.contract import ComparisonScore, NullDistribution, Sample, TwoSpaces
     from ctxexp_compare.floors.floor import Floor
     from ctxexp_compare.floors.make import floor
     from ctxexp_compare.gate import diff
     from ctxexp_compare.imbalance import InformationImbalance
+    from ctxexp_compare.interface import compare
     from ctxexp_compare.layer_choice.choice import choose
     from ctxexp_compare.layer_choice.encoder import LayerEncoder
     from ctxexp_compare.linearity import Linearity
-    from ctxexp_compare.measure import ComparisonScore, NullDistribution, Sample, TwoSpaces
+    from ctxexp_compare.matrices import Similarities, similarities
     from ctxexp_compare.model_card import card
     from ctxexp_compare.neighbours import MutualNeighbours, NeighbourhoodOverlap, label_overlap
     from ctxexp_compare.passport.command import passport_of

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from ctxexp.errors import DataError
-from ctxexp_compare.measure import ComparisonStream, Null, Sample
+from ctxexp_compare.contract import ComparisonStream, Null, Sample
 from ctxexp_compare.space import Space
 
 MIN_OCCURRENCES = 5
@@ -45,7 +45,8 @@ def align(
             for i in range(len(names))
         ]
     )
-    key = _splitmix64(seeds[common // width**2].astype(np.uint64), common % width**2)
+    seed_of, place = seeds[common // width**2].astype(np.uint64), (common % width**2).astype(np.uint64)
+    key = splitmix64((seed_of << np.uint64(32)) ^ (place * np.uint64(0x9E3779B97F4A7C15)))
     order = np.lexsort([common, key])
     positions = [np.argsort(code, kind="stable")[np.searchsorted(np.sort(code), common)] for code in codes]
     first = spaces[0]
@@ -79,9 +80,8 @@ def _repeated_only(order: np.ndarray, words: np.ndarray, most: int) -> np.ndarra
     return result
 
 
-def _splitmix64(seeds: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """(n,) uint64 hashes of seeds and places, by the last steps of splitmix64."""
-    x = (seeds << np.uint64(32)) ^ (places.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+def splitmix64(x: np.ndarray) -> np.ndarray:
+    """Hashes of 64-bit integers (n,) uint64, by the finaliser of SplitMix64 (Steele, Lea and Flood 2014)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     result: np.ndarray = x ^ (x >> np.uint64(31))

@@ -13,11 +13,11 @@ import numpy as np
 from ctxexp import Results, load, measure
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.report import Document, Table
-from ctxexp_compare.face import run_folders
 from ctxexp_compare.floors.command import high_cosines
 from ctxexp_compare.floors.floor import Floor
 from ctxexp_compare.gate import MARGIN, POWER, Gate
 from ctxexp_compare.gate import diff as compare_runs
+from ctxexp_compare.interface import run_folders
 from ctxexp_compare.model_card import card as card_of
 from ctxexp_compare.model_card import number, write
 

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ctxexp_compare import within
-from ctxexp_compare.measure import ComparisonScore, NullDistribution, Sample, TwoSpaces
+from ctxexp_compare.contract import ComparisonScore, NullDistribution, Sample, TwoSpaces
 
 
 class Kernel(NamedTuple):

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.report import Document, Table
-from ctxexp_compare import face
-from ctxexp_compare.engine import Similarities
+from ctxexp_compare import interface
+from ctxexp_compare.contract import Null, RowNorm
 from ctxexp_compare.figure import ALONE, control_note, heat_map, permutation_scope, row_note, training_run_note
-from ctxexp_compare.measure import Null, RowNorm
+from ctxexp_compare.matrices import Similarities
 
 
 def compare(
@@ -20,7 +20,7 @@ def compare(
     *runs: str,
     text: str = "",
     options: str = "",
-    measures: str = ",".join(face.DEFAULT_MEASURES),
+    measures: str = ",".join(interface.DEFAULT_MEASURES),
     sample: int = 2000,
     layers: int | None = None,
     seed: int = 0,
@@ -51,7 +51,7 @@ def compare(
     out: the folder for heat maps, numbers and table
     example: ctxexp compare bert gpt2
     """
-    comparison = face.compare(
+    comparison = interface.compare(
         run,
         *runs,
         measures=measures,

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ctxexp_compare.engine import Similarities
-    from ctxexp_compare.measure import Null
+    from ctxexp_compare.contract import Null
+    from ctxexp_compare.matrices import Similarities
 
 ALONE = "each word alone"  # label of `control=alone`
 COLOURS = "cividis"  # even in lightness, also to the colour-blind

@@ -7,8 +7,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ctxexp_compare import within
+from ctxexp_compare.contract import ComparisonScore, NullDistribution, Sample, TwoSpaces
 from ctxexp_compare.distances import NEXT, TIED, Neighbours, nearest, ranks
-from ctxexp_compare.measure import ComparisonScore, NullDistribution, Sample, TwoSpaces
 
 
 class RankMatrix(NamedTuple):

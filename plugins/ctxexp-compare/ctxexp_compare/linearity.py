@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ctxexp.errors import MetricError
-from ctxexp_compare.measure import ComparisonScore, ComparisonStream, NullDistribution, Sample, TwoSpaces
+from ctxexp_compare.contract import ComparisonScore, ComparisonStream, NullDistribution, Sample, TwoSpaces
 
 # Of ridge regression, in the space's mean squared singular value; the largest first, which equal errors choose.
 PENALTIES = np.append(np.inf, np.logspace(4, -6, 21))

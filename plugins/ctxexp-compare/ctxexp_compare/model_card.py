@@ -12,7 +12,7 @@ import numpy as np
 from ctxexp import Results
 from ctxexp.report import Table, full_title, save_figure, shared_facts, write_file
 from ctxexp.results import Key
-from ctxexp_compare.attention_sinks.found import number_ranges
+from ctxexp_compare.attention_sinks.sinks import number_ranges
 from ctxexp_compare.gate import PAPER_MEASURES
 
 if TYPE_CHECKING:

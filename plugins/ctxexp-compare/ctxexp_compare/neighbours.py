@@ -8,8 +8,8 @@ import numpy as np
 
 from ctxexp.errors import MetricError
 from ctxexp_compare import within
+from ctxexp_compare.contract import ComparisonScore, NullDistribution, Sample, TwoSpaces
 from ctxexp_compare.distances import NEXT, TIED, Geometry, Neighbours, nearest
-from ctxexp_compare.measure import ComparisonScore, NullDistribution, Sample, TwoSpaces
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

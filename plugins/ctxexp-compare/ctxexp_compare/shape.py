@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ctxexp_compare.measure import ComparisonScore, Sample, TwoSpaces
+from ctxexp_compare.contract import ComparisonScore, Sample, TwoSpaces
 
 
 class Shape(NamedTuple):

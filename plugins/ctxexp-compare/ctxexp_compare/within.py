@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ctxexp_compare.measure import NullDistribution
+from ctxexp_compare.contract import NullDistribution
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

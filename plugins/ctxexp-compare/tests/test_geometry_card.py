@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ctxexp_compare.face import run_folders
+from ctxexp_compare.interface import run_folders
 from ctxexp_compare.model_card import card, write
 
 from ctxexp import Results

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ctxexp_compare.layer_choice import choice
+from ctxexp_compare.layer_choice import winner
 from ctxexp_compare.layer_choice.choice import MEAN, Candidate, ScoreTable, choose
 from ctxexp_compare.layer_choice.command import layer
 from ctxexp_compare.layer_choice.encoder import LayerEncoder
-from ctxexp_compare.layer_choice.measured import WithMeanLayer, load_model, measured_table
 from ctxexp_compare.layer_choice.report import answer, report
 from ctxexp_compare.layer_choice.score_file import score_file_table
 from ctxexp_compare.layer_choice.sense_neighbours import SenseNeighbours, neighbour_hits
+from ctxexp_compare.layer_choice.task_scores import WithMeanLayer, load_model, measured_table
 from ctxexp_compare.layer_choice.tasks import STS_TASKS
 
 import ctxexp
@@ -41,7 +41,7 @@ def test_truncation_is_where_the_winner_changes() -> None:
         best = int(means.argmax())
         contrast = np.eye(5)[best] - np.eye(5)[(best + 1) % 5]
         lost = [(j, best) for j in range(5) if j != best]
-        low, high = choice.truncation(means, covariance, contrast, lost)
+        low, high = winner.truncation(means, covariance, contrast, lost)
         slope = covariance @ contrast / (contrast @ covariance @ contrast)
         value = contrast @ means
         assert low <= value <= high
@@ -55,7 +55,7 @@ def test_truncation_is_where_the_winner_changes() -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("world", ["all alike", "a plateau"])
 def test_coverage_where_the_plain_interval_errs(world: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "DRAWS", 400)
+    monkeypatch.setattr(winner, "DRAWS", 400)
     truth, rng = WORLDS[world], np.random.default_rng(3)
     values = np.append(truth, truth.mean())
     covered, plain = [], []
@@ -64,7 +64,7 @@ def test_coverage_where_the_plain_interval_errs(world: str, monkeypatch: pytest.
         means = scores.scores.mean(axis=0)
         covariance = np.cov(scores.scores.T) / 16
         best = int(means[:10].argmax())
-        found = choice.winner_gain(means, covariance, range(10), [10], np.random.default_rng(seed))
+        found = winner.winner_gain(means, covariance, range(10), [10], np.random.default_rng(seed))
         true = values[best] - values[10]
         covered.append(found.low <= true <= found.high)
         error = np.sqrt(covariance[best, best] + covariance[10, 10] - 2 * covariance[best, 10])
@@ -76,10 +76,10 @@ def test_coverage_where_the_plain_interval_errs(world: str, monkeypatch: pytest.
 def test_regret_bound_of_two_is_the_one_sided_interval() -> None:
     covariance = np.array([[1.0, 0.2], [0.2, 1.0]])
     error = np.sqrt(1.6)
-    most, may = choice.regret_bound(np.array([5.0, 4.0]), covariance, [0, 1], np.random.default_rng(0))
+    most, may = winner.regret_bound(np.array([5.0, 4.0]), covariance, [0, 1], np.random.default_rng(0))
     assert most == pytest.approx(4 - 5 + 1.645 * error, abs=0.1)
     assert may == [0, 1]
-    assert choice.regret_bound(np.array([9.0, 1.0]), covariance, [0, 1], np.random.default_rng(0)) == (0.0, [0])
+    assert winner.regret_bound(np.array([9.0, 1.0]), covariance, [0, 1], np.random.default_rng(0)) == (0.0, [0])
 
 
 def test_held_out_scores_are_those_of_the_other_tasks_choice() -> None:
@@ -109,7 +109,7 @@ def test_families_are_held_out_whole() -> None:
 def test_tasks_in_families_seldom_call_a_layer_better(monkeypatch: pytest.MonkeyPatch) -> None:
     """The small form of `python -m benchmarks.layer_choice --families`: 50 worlds with a difference and 50 without, and
     bounds that chance passes in fewer than 1 of 1,000 days where the page's shares are true."""
-    monkeypatch.setattr(choice, "DRAWS", 200)
+    monkeypatch.setattr(winner, "DRAWS", 200)
     rng = np.random.default_rng(daily_seed())
     sizes = list(FAMILIES.values())[int(rng.integers(4))]
     covered, null, _ = family_shares(sizes, float(rng.choice([0.3, 0.7])), 50, rng)["given"]

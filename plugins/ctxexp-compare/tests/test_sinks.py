@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_compare import Sinks, WithoutSinks, sink_mask, sinks
-from ctxexp_compare.attention_sinks.found import effects, norm_ratios, number_ranges, received_attention
+from ctxexp_compare.attention_sinks.sinks import effects, norm_ratios, number_ranges, received_attention
 from transformers import AutoTokenizer, GPT2Config, GPT2Model
 
 import ctxexp

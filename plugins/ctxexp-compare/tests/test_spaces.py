@@ -11,8 +11,8 @@ import pytest
 from ctxexp_compare import Cka, MutualNeighbours, Space, TwoSpaces, compare, similarities
 from ctxexp_compare.alignment import align
 from ctxexp_compare.command import table
-from ctxexp_compare.face import parse_measures, run_folders
 from ctxexp_compare.figure import heat_map, title
+from ctxexp_compare.interface import parse_measures, run_folders
 
 import ctxexp
 from ctxexp import CtxexpError

@@ -13,7 +13,7 @@ from ctxexp.errors import MetricError
 from ctxexp.report import Document, Table
 from ctxexp_compare.attention_sinks.find import SENTENCES
 from ctxexp_compare.attention_sinks.find import sinks as find_sinks
-from ctxexp_compare.attention_sinks.found import FACTOR, METRICS, SHARE, Sinks, effects
+from ctxexp_compare.attention_sinks.sinks import FACTOR, METRICS, SHARE, Sinks, effects
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,10 @@ import numpy as np
 from ctxexp import Encoder, Sentence
 from ctxexp.command import configured
 from ctxexp.errors import ConfigError, DataError
-from ctxexp_compare.attention_sinks.found import FACTOR, SHARE, Sinks, norm_ratios, received_attention
+from ctxexp_compare.attention_sinks.sinks import FACTOR, KINDS, SHARE, Sinks, norm_ratios, received_attention
 from ctxexp_compare.space import Texts
 
 SENTENCES = 200
-KINDS = ("first", "special", "delimiter", "later")
 
 
 def sinks(
@@ -78,7 +77,7 @@ def find(
     if not fitting:
         raise DataError(f"{title}: none of {len(sentences)} sentences fits its window of {window} pieces")
     norms, drawn = [], []
-    with attention_kernel(encoder.model) if attention else _as_it_is() as gives_attention:
+    with attention_kernel(encoder.model) if attention else nullcontext(False) as gives_attention:
         for i in fitting:
             own_norms, own_drawn = _scores(encoder, pieces[i].ids, gives_attention=gives_attention)
             norms.append(own_norms)
@@ -155,8 +154,3 @@ def attention_kernel(model: Any) -> Iterator[bool]:
         yield True
     finally:
         choose(before)
-
-
-@contextmanager
-def _as_it_is() -> Iterator[bool]:
-    yield False

@@ -16,6 +16,7 @@ from ctxexp_compare.floors.floor import Floor
 from ctxexp_compare.floors.make import SENTENCES, domain_sentences, floor_of_domains
 from ctxexp_compare.floors.sample import WORDS, is_word
 from ctxexp_compare.pins.make import default_file
+from ctxexp_compare.space import evenly_spaced
 
 MOST = 5  # layers that are printed, evenly spaced
 
@@ -155,7 +156,7 @@ def table(made: Floor) -> Table:
     """Words and the model's own pooling in some layers."""
     frame, (low, high) = made.frame, made.lengths
     shown = frame[frame["kind"].isin(made.kinds[:2])]
-    layers = sorted({made.layers[round(i * (len(made.layers) - 1) / (MOST - 1))] for i in range(MOST)})
+    layers = evenly_spaced(made.layers, MOST)
 
     def tells(row: Any) -> str:
         if len(made.domains) < 2:

@@ -202,9 +202,7 @@ class Floor:
         return cls("vectors", "own", (layer,), (pooling,), ("own",), *fit)
 
     @classmethod
-    def of_pairs(
-        cls, cosines: npt.ArrayLike, lengths: npt.ArrayLike | None = None, *, layer: int = 0, pooling: str = "pairs"
-    ) -> Floor:
+    def of_pairs(cls, cosines: npt.ArrayLike, lengths: npt.ArrayLike | None = None) -> Floor:
         """The floor of one layer, from the cosines (m,) of 200 unrelated pairs or more, and their lengths (m, 2).
 
         Pairs don't say which sentences they share, so that `held_out` is the error on other pairs of these sentences:
@@ -224,7 +222,7 @@ class Floor:
             raise ConfigError(f"expected cosines of {FEWEST_PAIRS} pairs or more, -1 to 1, got {x.shape}")
         if n is not None and (n.shape != (len(x), 2) or (n < 1).any()):
             raise ConfigError(f"expected two lengths of 1 or more for each of {len(x)} pairs, got {n.shape}")
-        return cls("pairs", "own", (layer,), (pooling,), ("own",), *fit_pairs(x, n))
+        return cls("pairs", "own", (0,), ("pairs",), ("own",), *fit_pairs(x, n))
 
     def domain_error(self, *, layer: int | None = None, pooling: str | None = None) -> float:
         """How far off a probability up to .1 can be in one of the floor's domains, taken alone; NaN of a single one."""

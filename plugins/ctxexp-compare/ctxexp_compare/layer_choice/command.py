@@ -11,9 +11,9 @@ from ctxexp.command import Progress, typed_model
 from ctxexp.errors import ConfigError
 from ctxexp.report import Document, write_file
 from ctxexp_compare.layer_choice.choice import NONE, choose
-from ctxexp_compare.layer_choice.measured import choice_encoder, load_model, measured_table
 from ctxexp_compare.layer_choice.report import as_json, report
 from ctxexp_compare.layer_choice.score_file import score_file_table
+from ctxexp_compare.layer_choice.task_scores import choice_encoder, load_model, measured_table
 from ctxexp_compare.layer_choice.tasks import parse_tasks
 
 

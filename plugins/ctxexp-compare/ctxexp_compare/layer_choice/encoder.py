@@ -14,6 +14,7 @@ from ctxexp.command import configured
 from ctxexp.datasets import tokenizer, user_path
 from ctxexp.errors import DataError, EncodingError, ModelError, error_text
 from ctxexp.report import write_file
+from ctxexp_compare.layer_choice.choice import NONE
 
 if TYPE_CHECKING:
     from mteb.models import ModelMeta  # type: ignore[import-not-found,unused-ignore]
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 BATCH = 32
 FILE, FIT_ROWS = "layer_encoder.json", "fit_rows.npy"
-NONE = "none"
 
 
 class LayerEncoder:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxexp.report import Document, Table
-from ctxexp_compare.layer_choice.choice import Candidate, LayerChoice, WinnerEstimate
+from ctxexp_compare.layer_choice.choice import Candidate, LayerChoice
+from ctxexp_compare.layer_choice.winner import WinnerEstimate
 
 if TYPE_CHECKING:
     import pandas as pd

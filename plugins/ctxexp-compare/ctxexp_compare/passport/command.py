@@ -17,13 +17,7 @@ from ctxexp_compare.passport.files import read_vectors
 from ctxexp_compare.passport.match import Passport, arrange, describe, make_passport
 
 
-def passport(
-    file: Path,
-    model: str,
-    *,
-    text: str,
-    out: Path | None = None,
-) -> Document:
+def passport(file: Path, model: str, *, text: str, out: Path | None = None) -> Document:
     """Say which hidden states of a checkpoint the vectors are that another engine wrote.
 
     Layers that are one too high, missing, normed or not, scaled, or transposed are named, and so are rows that are
@@ -54,14 +48,13 @@ def read_sentences(model: str, text: str) -> list[str]:
     return [sentence.text for sentence in Built(configured(model, text, kept)).corpus.sentences]
 
 
-def passport_of(file: Path | str, model: str, texts: list[str], *, name: str = "") -> tuple[Passport, Encoder | None]:
+def passport_of(file: Path | str, model: str, texts: list[str]) -> tuple[Passport, Encoder | None]:
     """The passport of a file of vectors, and the vectors as a model that `ctxexp.measure` takes.
 
     Args:
         file: The vectors.
         model: The checkpoint, with its words.
         texts: The sentences, in the file's order.
-        name: What figures call the model; empty: the file's name.
 
     Returns:
         The passport, and the model of the layers that are hidden states as they are; None where there are none.
@@ -79,14 +72,13 @@ def passport_of(file: Path | str, model: str, texts: list[str], *, name: str = "
     if len(vectors) != len(states):
         raise DataError(f"{file} has vectors of {len(vectors)} sentences, the text {len(states)} sentences (text=)")
     found = make_passport(vectors, states, names)
-    return found, _as_model(found, vectors, sentences, [s.words for s in states], name or Path(file).stem)
+    return found, _as_model(found, vectors, sentences, [s.words for s in states], Path(file).stem)
 
 
 def _as_model(
     found: Passport, vectors: list[np.ndarray], sentences: list[Sentence], spans: list[np.ndarray], name: str
 ) -> Encoder | None:
     """The plain layers of word vectors: tokens of a word averaged."""
-
     plain = {one.layer: i for i, one in enumerate(found.layers) if one.is_plain and one.layer is not None}
     if not plain or found.arrangement.shift or any(len(s) != len(w) for s, w in zip(sentences, spans, strict=True)):
         return None

@@ -11,7 +11,7 @@ import numpy as np
 
 from ctxexp.errors import DataError
 from ctxexp.models import TokenStates
-from ctxexp_compare.attention_sinks.found import number_ranges
+from ctxexp_compare.attention_sinks.sinks import number_ranges
 
 TOLERANCE = 0.1  # median relative error of a row, up to which a layer is named
 ROUNDING = 0.03  # likewise, up to which it is rounding: a checkpoint computed in bfloat16 lies within

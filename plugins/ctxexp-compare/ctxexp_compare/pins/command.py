@@ -72,10 +72,7 @@ def check(file: Path, model: str = "", *, options: str = "", out: Path | None = 
         raise ConfigError(f'{file} is of a model in memory: name one, as in ctxexp check {file.name} "minilm"')
     name, args = (model, []) if model else (pinned.model, list(pinned.options))
     spare_processor()
-    from ctxexp.command import (
-        Built,  # what loads models
-        configured,
-    )
+    from ctxexp.command import Built, configured  # what loads models
 
     outcome = check_pin(pinned, Built(configured(name, options=[*args, *shlex.split(options)])).encoder)
     said = [outcome.sentence]

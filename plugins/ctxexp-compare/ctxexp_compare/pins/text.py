@@ -18,6 +18,7 @@ import numpy as np
 from ctxexp import EncodedSentence, Encoder, Sentence
 from ctxexp.command import registry
 from ctxexp.datasets import tokenizer
+from ctxexp_compare.alignment import splitmix64
 
 SPELLINGS = (
     "The café's naïve owner – Zoë – re-opened it.",
@@ -106,7 +107,7 @@ def choose_rows(pieces: Sequence[np.ndarray], pooled: Sequence[int], n: int) -> 
     most = n - len(whole)
     (inside,) = np.nonzero(sentence == longest)
     long = inside[np.unique(np.linspace(0, len(inside) - 1, min(len(inside), round(n * LONG_SHARE))).astype(int))]
-    order = np.argsort(_mixed((sentence << 32 | unit).astype(np.uint64)), kind="stable")
+    order = np.argsort(splitmix64((sentence << 32 | unit).astype(np.uint64)), kind="stable")
     order = order[~np.isin(order, long)]
     several = order[count[order] > 1][: round(n * SEVERAL_SHARE)]
     single = order[~np.isin(order, several)]
@@ -118,14 +119,6 @@ def choose_rows(pieces: Sequence[np.ndarray], pooled: Sequence[int], n: int) -> 
         np.concatenate([np.zeros(len(rows), bool), np.ones(len(whole), bool)]),
         np.concatenate([count[rows], zeros]),
     )
-
-
-def _mixed(x: np.ndarray) -> np.ndarray:
-    """A hash of 64-bit integers, by the finaliser of SplitMix64 (Steele, Lea and Flood 2014)."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    x = x ^ (x >> np.uint64(31))
-    return x
 
 
 TOKENIZER_FILE = re.compile(r"token|vocab|merges|sentencepiece|spiece|tiktoken|\.(model|spm|bpe|codes)$")

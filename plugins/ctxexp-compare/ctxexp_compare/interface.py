@@ -12,9 +12,9 @@ from ctxexp import Encoder
 from ctxexp.command import Progress, configured
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp_compare.engine import Similarities, check_options, similarities
+from ctxexp_compare.contract import Null, RowNorm, TwoSpaces
 from ctxexp_compare.hooks import COMPARISON
-from ctxexp_compare.measure import Null, RowNorm, TwoSpaces
+from ctxexp_compare.matrices import Similarities, check_options, similarities
 from ctxexp_compare.space import Space, Texts
 
 DEFAULT_MEASURES = ("cka", "mutual_knn", "information_imbalance")
@@ -135,9 +135,9 @@ def parse_measures(measures: str | Iterable[str | TwoSpaces]) -> list[TwoSpaces]
 def _build(name: str, words: Sequence[str]) -> TwoSpaces:
     from ctxexp.command import registry
 
-    with registry().find(COMPARISON, name).plugin_call():
-        factory = registry().find(COMPARISON, name).factory
-        parameters = inspect.signature(factory).parameters
+    offer = registry().find(COMPARISON, name)
+    with offer.plugin_call():
+        parameters = inspect.signature(offer.factory).parameters
         arguments: dict[str, int] = {}
         for word in words:
             key, _, value = word.partition("=")
@@ -146,7 +146,7 @@ def _build(name: str, words: Sequence[str]) -> TwoSpaces:
                     f"{name} {word}: expected {' '.join(f'{key}=<number>' for key in parameters) or 'no argument'}"
                 )
             arguments[key] = int(value)
-        one = factory(**arguments)
+        one = offer.factory(**arguments)
     if not isinstance(one, TwoSpaces):
         raise ConfigError(f"{name!r}: expected a ctxexp_compare.TwoSpaces, got {type(one).__name__}")
     return one

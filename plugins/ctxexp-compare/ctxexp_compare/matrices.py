@@ -13,7 +13,7 @@ from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.maths import Curve, Resamples, Stream, interval
 from ctxexp.report import unique_labels
 from ctxexp_compare.alignment import align
-from ctxexp_compare.measure import Null, NullDistribution, RowNorm, Sample, TwoSpaces, negative_control, unit_norm
+from ctxexp_compare.contract import Null, NullDistribution, RowNorm, Sample, TwoSpaces, negative_control, unit_norm
 from ctxexp_compare.neighbours import label_overlap
 from ctxexp_compare.space import Space, evenly_spaced
 
@@ -55,7 +55,7 @@ class Matrix:
     sd: np.ndarray
     free: np.ndarray
     adjusted: tuple[np.ndarray, np.ndarray, np.ndarray]
-    control: tuple[float, float] = (float("nan"), float("nan"))
+    control: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,10 @@ class Similarities:
     sample: Sample
     common: int
     text: str
-    bootstrap: int = 1000
-    same_word: np.ndarray | None = None  # (p, 2): share of near neighbours that are the same word, and by chance
-    null: Null = "words"
-    row_choice: RowNorm = "unit_norm"
-    warnings: tuple[str, ...] = ()
+    same_word: np.ndarray | None  # (p, 2): share of near neighbours that are the same word, and by chance
+    null: Null
+    row_choice: RowNorm
+    warnings: tuple[str, ...]
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -186,7 +185,7 @@ def similarities(
     )
     level: Null = "free" if common_sample.strata is None else "words"
     warnings = tuple(warning for space in spaces if (warning := _shared_vector_warning(space)))
-    return Similarities(tuple(places), matrices, common_sample, common, text, bootstrap, same, level, rows, warnings)
+    return Similarities(tuple(places), matrices, common_sample, common, text, same, level, rows, warnings)
 
 
 def _reader(space: Space, layer: int, rows: np.ndarray, choice: RowNorm) -> Callable[[], np.ndarray]:

@@ -12,7 +12,7 @@ import numpy as np
 from ctxexp import EncodedSentence, Encoder, Results, Sentence, measure
 from ctxexp.command import Built, Progress, configured, typed_model
 from ctxexp.errors import ConfigError, DataError, MetricError
-from ctxexp.models import Checkpoint, TransformerOptions
+from ctxexp.models import Checkpoint, TransformerOptions, checkpoint_encoder
 from ctxexp_compare.layer_choice.choice import MEAN, NONE, Candidate, LayerChoice, Place, ScoreTable
 from ctxexp_compare.layer_choice.encoder import LayerEncoder
 from ctxexp_compare.layer_choice.tasks import TaskRun, task_runs
@@ -68,8 +68,6 @@ class Model:
 
 def load_model(model: str, options: Sequence[str], *, twin: bool, seed: int = 0) -> Model:
     """The model and, where it can be had, its untrained twin: the same network with weights drawn anew."""
-    from ctxexp.command import Built
-
     name, own = typed_model(model)
     words = (*options, *own)
     config = configured(name, None, [*words, f"seed={seed}"])
@@ -85,8 +83,6 @@ def load_model(model: str, options: Sequence[str], *, twin: bool, seed: int = 0)
     checkpoint, choices = getattr(encoder, "checkpoint", None), getattr(encoder, "options", None)
     if not isinstance(checkpoint, Checkpoint) or not isinstance(choices, TransformerOptions):
         return Model(name, words, encoder, None, f"model {name!r} has no weights to draw anew")
-    from ctxexp.models import checkpoint_encoder
-
     return Model(name, words, encoder, checkpoint_encoder(checkpoint, choices, untrained=seed))
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FACTOR = 5.0  # times the layer's median norm, as control=no_sinks has it
 SHARE = 0.3  # of the attention, beyond an even share, mean over heads
+KINDS = ("first", "special", "delimiter", "later")  # of places
 QUERIES = 4  # fewest pieces whose attention is averaged: a piece before the last draws its neighbour's alone
 
 
@@ -151,7 +152,7 @@ class Sinks:
         import pandas as pd
 
         rows = []
-        for kind in dict.fromkeys(("first", "special", "delimiter", "later", *self.kinds.tolist())):
+        for kind in KINDS:
             own = self.kinds == kind
             if not own.any():
                 continue
