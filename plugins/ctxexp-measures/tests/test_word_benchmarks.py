@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ctxexp_measures.words.command import File, score_file
+from ctxexp_measures.words.command import score_file
 from ctxexp_measures.words.load import load
 from ctxexp_measures.words.space import WordSpace, word_list
 from ctxexp_measures.words.suite import (
@@ -422,8 +422,8 @@ def test_so_many_candidates_are_so_many_words_whatever_their_forms(oov: str, sha
     x[6] = x[8] / np.linalg.norm(x[8]) - x[7] / np.linalg.norm(x[7]) + x[9] / np.linalg.norm(x[9])
     write_vectors(tmp_path / "v.txt", words, x)
     (tmp_path / "list").write_text("\n".join(words[:3] + words[4:]))
-    file = File(tmp_path / "v.txt", shared=tmp_path / "list" if shared else None)
+    files = tmp_path / "v.txt", tmp_path / "list" if shared else None, tmp_path
     last = 4 if shared else 5  # place of d among the words that count
     for n, found in ((last - 1, 0.0), (last, 1.0)):
-        scores = score_file(file, tmp_path, ["google"], BenchmarkOptions(oov=oov, candidates=n))  # type: ignore[arg-type]
+        scores = score_file(*files, ["google"], BenchmarkOptions(oov=oov, candidates=n))  # type: ignore[arg-type]
         assert [s.value for s in scores] == [found, found]

@@ -17,18 +17,18 @@ SAMPLE = 10_000  # rows that centres are sought on
 ROUNDS = 50  # of Lloyd's algorithm, at most
 
 
-def kmeans(x: np.ndarray, origin: np.ndarray, k: int, seed: int, *, sample: int = SAMPLE) -> np.ndarray:
+def kmeans(x: np.ndarray, origin: np.ndarray, k: int, seed: int) -> np.ndarray:
     """At most k centres (c, d) float64, as differences to `origin`, of the rows of x (n, d).
 
-    Of more than `sample` rows as many are drawn. Rows come in the order of their distance to the origin, so that the
+    Of more than SAMPLE rows as many are drawn. Rows come in the order of their distance to the origin, so that the
     centres depend on the seed and on the rows as a set, up to rounding; a rotation turns them along. Fewer centres than
     k come back where there are fewer different rows.
     """
     rng = np.random.default_rng(seed)
     radius = np.concatenate([((x[at : at + CHUNK] - origin) ** 2).sum(axis=1) for at in range(0, len(x), CHUNK)])
     order = np.argsort(radius, kind="stable")
-    if len(order) > sample:
-        order = order[np.sort(rng.choice(len(order), sample, replace=False))]
+    if len(order) > SAMPLE:
+        order = order[np.sort(rng.choice(len(order), SAMPLE, replace=False))]
     return maths.kmeans(x[order] - origin, k, seed=seed, rounds=ROUNDS)[1]
 
 
@@ -48,10 +48,9 @@ class Clusterwise(Transform):
     row that was not in the fit is assigned to the cluster with the nearest centre. They transform token vectors and
     average those to sentences; here the rows that are measured are transformed themselves.
 
-    Clusters are found by k-means, from `seed`. A cluster of fewer than
-    `2 (components + 1)` rows is too small for its directions: it is dissolved, and its rows are assigned to the nearest
-    that is left; if none is large enough, the whole layer is one cluster. `self.centres` are the centres of those that
-    are left.
+    Clusters are found by k-means, from `seed`. A cluster of fewer than `2 (components + 1)` rows is too small for its
+    directions: it is dissolved, and its rows are assigned to the nearest that is left; if none is large enough, the
+    whole layer is one cluster. `self.centres` are the centres of those that are left.
 
     Raises ConfigError for arguments out of range, TransformError for fewer rows than one cluster needs and for
     `components` of at least the number of columns.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.maths import partial_correlation, resampled_spearman, spearman
 
 Units = Literal["words", "characters"]
-UNITS: tuple[Units, ...] = ("words", "characters")
 COLUMNS_OF = {"similarity_distance": (0, 2), "gold_distance": (1, 2), "similarity_gold": (0, 1)}
 
 
@@ -41,8 +40,8 @@ class EditDistance(SimilarityMetric):
         threshold: int = 4,
         similarity: Literal["cosine", "dot", "euclidean"] = "cosine",
     ) -> None:
-        if units not in UNITS:
-            raise UnknownName("units", str(units), UNITS)
+        if units not in get_args(Units):
+            raise UnknownName("units", str(units), get_args(Units))
         if threshold < 0:
             raise ConfigError(f"threshold={threshold}: expected an edit distance of at least 0")
         super().__init__(similarity=similarity)

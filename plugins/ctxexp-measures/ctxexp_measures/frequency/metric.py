@@ -112,7 +112,15 @@ class FrequencyGeometry(Metric):
     def compute(self) -> dict[str, float | Estimate]:
         """Correlations with intervals, then the bins' means and sizes: see `geometry` of the module `ranks`."""
         _, x, rank = self._ranked()
-        return self._geometry(x, rank)
+        return geometry(
+            x,
+            rank,
+            bins=self.bins,
+            k=self.k,
+            neighbours=self.neighbours,
+            replicates=self.replicates,
+            seed=self.seed,
+        )
 
     def _tokens(self, block: Block) -> tuple[list[str], np.ndarray, np.ndarray]:
         """Tokens of an embedding table, its special pieces left out, with their vectors and ranks."""
@@ -141,17 +149,6 @@ class FrequencyGeometry(Metric):
         if self.frequency == "vocabulary":
             return words, x, vocabulary_ranks(words, self._listed)
         return words, x, ranks(words, counts, self.frequency, self._listed)
-
-    def _geometry(self, x: np.ndarray, rank: np.ndarray) -> dict[str, float | Estimate]:
-        return geometry(
-            x,
-            rank,
-            bins=self.bins,
-            k=self.k,
-            neighbours=self.neighbours,
-            replicates=self.replicates,
-            seed=self.seed,
-        )
 
 
 def _vocabulary(encoder: Encoder) -> dict[str, int]:

@@ -1,9 +1,8 @@
-"""NearestRows neighbours by distance, dot product and cosine, all three from one pass of chunked matrix products.
+"""Nearest neighbours by distance, dot product and cosine, all three from one pass of chunked matrix products.
 
 With centred rows c = x - m, |x_i - x_j| and x_i.x_j follow from c_i.c_j, and centring spares the distances the
 cancellation that a far-off mean would cost. The products choose a few more candidates than are wanted; their values are
-computed again from the rows themselves. (scikit-learn's chunked
-distances don't support dot products, and need one pass for each measure.)
+computed again from the rows themselves. (scikit-learn's chunked distances have no dot product, and take a pass each.)
 """
 
 from __future__ import annotations

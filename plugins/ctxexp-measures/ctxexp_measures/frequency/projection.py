@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ def draw(panels: Sequence[tuple[str, Projection]], path: Path, title: str) -> Pa
     figure = make_subplots(rows=len(panels), cols=1, subplot_titles=names, vertical_spacing=0.3 / (len(panels) + 1))
     top = math.log10(max(max(p.rank) for _, p in panels) + 1)
     for row, (name, p) in enumerate(panels, start=1):
-        hover = [f"{_escaped(w)}<br>rank {r + 1:,}" for w, r in zip(p.words, p.rank, strict=True)]
+        hover = [f"{html.escape(w, quote=False)}<br>rank {r + 1:,}" for w, r in zip(p.words, p.rank, strict=True)]
         marker = {
             "size": 5, "opacity": 0.8, "color": [round(math.log10(r + 1), 3) for r in p.rank], "colorscale": "Viridis",
             "reversescale": True, "cmin": 0, "cmax": top, "showscale": row == 1,
@@ -87,12 +88,8 @@ def draw(panels: Sequence[tuple[str, Projection]], path: Path, title: str) -> Pa
             col=1,
         )
     figure.update_layout(
-        title=_escaped(title), showlegend=False, template="plotly_white", height=120 + 520 * len(panels)
+        title=html.escape(title, quote=False), showlegend=False, template="plotly_white", height=120 + 520 * len(panels)
     )
     figure.update_xaxes(title_text="first direction")
     figure.update_yaxes(title_text="second direction")
     return write_file(path, figure.to_html(include_plotlyjs=True, full_html=True))
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

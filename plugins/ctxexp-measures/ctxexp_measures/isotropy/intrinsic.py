@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Reading
 from ctxexp.errors import MetricError
 from ctxexp_measures.isotropy.sample import SampleMetric
+from ctxexp_measures.isotropy.spectrum import DIMENSIONS
 
 BLOCK = 512  # rows whose distances to all others are in memory at a time
 DISCARD = 0.1  # share of the ratios, the largest, that is left out as in the TwoNN paper: they are the noisiest
@@ -28,12 +28,7 @@ class IntrinsicDimension(SampleMetric):
 
     name: ClassVar[str] = "intrinsic_dimension"
     title = "Intrinsic dimension"
-    reading = Reading(
-        unit="dimensions",
-        subject="word vectors",
-        lower="spread over fewer dimensions",
-        higher="spread over more dimensions",
-    )
+    reading = DIMENSIONS
     statistics: ClassVar[tuple[str, ...]] = ("raw", "mle", "duplicates")
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})
 
@@ -122,12 +117,7 @@ class Gride(SampleMetric):
 
     name: ClassVar[str] = "gride"
     title = "Intrinsic dimension by scale"
-    reading = Reading(
-        unit="dimensions",
-        subject="word vectors",
-        lower="spread over fewer dimensions",
-        higher="spread over more dimensions",
-    )
+    reading = DIMENSIONS
     statistics: ClassVar[tuple[str, ...]] = ("raw", *(f"scale_{n1}" for n1 in SCALES), "radius", "duplicates")
     invariances = frozenset({"rotation", "shift", "permutation"})
 

@@ -81,24 +81,14 @@ class PartitionIsotropy(SampleMetric):
 
     def values(self, x: np.ndarray) -> dict[str, float]:
         """raw, I(W); log, its logarithm, for what underflows."""
-        log = log_partition_ratio(x, unit_norm=self.unit_norm)
+        w = normalized_rows(x) if self.unit_norm else x
+        if w is None:  # a row of zeros has no norm 1
+            return {}
+        _, directions = np.linalg.eigh(w.T @ w)  # the eigenvectors are the columns
+        along = w @ directions  # (n, d)
+        logs = np.concatenate([_log_sum_exp(along), _log_sum_exp(-along)])
+        log = float(logs.min() - logs.max())
         return {"raw": float(np.exp(log)), "log": log}
-
-
-def log_partition_ratio(x: np.ndarray, *, unit_norm: bool = False) -> float:
-    """log I(W) of the rows of `x` (n, d), <= 0; NaN without rows, with infinite ones, or with zero rows at norm 1."""
-    if not len(x) or not np.isfinite(x).all():
-        return float("nan")
-    w = x.astype(np.float64)
-    if unit_norm:
-        unit = normalized_rows(w)
-        if unit is None:
-            return float("nan")
-        w = unit
-    _, directions = np.linalg.eigh(w.T @ w)  # the eigenvectors are the columns
-    along = w @ directions  # (n, d)
-    logs = np.concatenate([_log_sum_exp(along), _log_sum_exp(-along)])
-    return float(logs.min() - logs.max())
 
 
 def _log_sum_exp(a: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@ as their released code computes them, which gives other numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,14 +13,16 @@ from ctxexp import Reading
 from ctxexp.errors import MetricError
 
 Definition = Literal["defined", "released"]
-DEFINITIONS = ("defined", "released")
 
 
 class _OfSentences(ctxexp.GroupMean):
-    """Base of functions of a sentence's rows in their order, by one of two definitions."""
+    """Base of functions of a sentence's rows in their order, by one of two definitions; `definitions` and
+    `invariances_of` say what each is."""
 
     over = "sentence"
     name: ClassVar[str]
+    definitions: ClassVar[Mapping[Definition, str]]
+    invariances_of: ClassVar[Mapping[Definition, frozenset[str]]]
 
     def __init__(
         self,
@@ -29,10 +31,11 @@ class _OfSentences(ctxexp.GroupMean):
         baselines: Sequence[str] = ("run", "size_matched"),
         sample: int | None = None,
     ) -> None:
-        if definition not in DEFINITIONS:
-            raise MetricError(f"{self.name} definition={definition!r}: expected {' or '.join(DEFINITIONS)}")
+        if definition not in self.definitions:
+            raise MetricError(f"{self.name} definition={definition!r}: expected {' or '.join(self.definitions)}")
         super().__init__(sample=sample, baselines=baselines)
         self.by = definition
+        self.definition, self.invariances = self.definitions[definition], self.invariances_of[definition]
         self.variant = "" if definition == "defined" else "released"
 
 
@@ -53,19 +56,14 @@ class MatrixEntropy(_OfSentences):
         lower="spread over fewer directions",
         higher="spread over more directions",
     )
-
-    def __init__(
-        self,
-        *,
-        definition: Definition = "defined",
-        baselines: Sequence[str] = ("run", "size_matched"),
-        sample: int | None = None,
-    ) -> None:
-        super().__init__(definition=definition, baselines=baselines, sample=sample)
-        plain = definition == "defined"
-        self.invariances = frozenset({"scale", "permutation"} | ({"rotation"} if plain else {"shift"}))
-        how = "of the Gram matrix of a sentence's rows" if plain else "as released: rows normalised, entries clamped"
-        self.definition = f"von Neumann entropy {how} (Skean et al. 2025)"
+    definitions: ClassVar[Mapping[Definition, str]] = {
+        "defined": "von Neumann entropy of the Gram matrix of a sentence's rows (Skean et al. 2025)",
+        "released": "von Neumann entropy as released: rows normalised, entries clamped (Skean et al. 2025)",
+    }
+    invariances_of: ClassVar[Mapping[Definition, frozenset[str]]] = {
+        "defined": frozenset({"scale", "permutation", "rotation"}),
+        "released": frozenset({"scale", "permutation", "shift"}),
+    }
 
     def score(self, x: np.ndarray) -> np.ndarray:
         """(...,) of groups (..., n, d); NaN where all rows are zero (equal, as released)."""
@@ -93,18 +91,13 @@ class Curvature(_OfSentences):
     title = "Curvature of sentences"
     reading = Reading(unit="radians", subject="sentences", lower="straighter", higher="more curved")
     min_rows: ClassVar[int] = 3
-
-    def __init__(
-        self,
-        *,
-        definition: Definition = "defined",
-        baselines: Sequence[str] = ("run", "size_matched"),
-        sample: int | None = None,
-    ) -> None:
-        super().__init__(definition=definition, baselines=baselines, sample=sample)
-        self.invariances = frozenset({"rotation", "scale", "shift"})
-        how = "mean angle of successive steps" if definition == "defined" else "as released: of absolute cosines"
-        self.definition = f"{how} between a sentence's words"
+    definitions: ClassVar[Mapping[Definition, str]] = {
+        "defined": "mean angle of successive steps between a sentence's words",
+        "released": "as released: of absolute cosines between a sentence's words",
+    }
+    invariances_of: ClassVar[Mapping[Definition, frozenset[str]]] = dict.fromkeys(
+        ("defined", "released"), frozenset({"rotation", "scale", "shift"})
+    )
 
     def score(self, x: np.ndarray) -> np.ndarray:
         """(...,) of groups (..., n, d); NaN where no two successive steps have a direction."""

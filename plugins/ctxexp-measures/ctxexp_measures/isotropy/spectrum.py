@@ -16,6 +16,12 @@ from ctxexp.maths import Batch, Moments, SumForm, Sums, effective_rank, isoscore
 if TYPE_CHECKING:
     from torch import Tensor
 
+DIMENSIONS = Reading(
+    unit="dimensions",
+    subject="word vectors",
+    lower="spread over fewer dimensions",
+    higher="spread over more dimensions",
+)
 SUMS = ("rows", "row sum", "second moments", "normalized sum", "rows with direction")
 
 
@@ -97,12 +103,7 @@ class EffectiveRank(Spectrum):
     vectors as they are. Invariant to rotation and scale.
     """
 
-    reading = Reading(
-        unit="dimensions",
-        subject="word vectors",
-        lower="spread over fewer dimensions",
-        higher="spread over more dimensions",
-    )
+    reading = DIMENSIONS
 
     def __init__(self, *, centred: bool = True) -> None:
         super().__init__()
@@ -128,12 +129,7 @@ class ParticipationRatio(Spectrum):
     that a common direction counts. n occurrences of an isotropic d-dimensional space reach about d n / (d + n) only.
     """
 
-    reading = Reading(
-        unit="dimensions",
-        subject="word vectors",
-        lower="spread over fewer dimensions",
-        higher="spread over more dimensions",
-    )
+    reading = DIMENSIONS
 
     def __init__(self, *, centred: bool = True) -> None:
         super().__init__()

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from ctxexp.models import WordVectors
 from ctxexp.report import Document, Table
 from ctxexp_measures.words.load import load
 from ctxexp_measures.words.space import Case, OutOfVocabulary, WordSpace, word_list
 from ctxexp_measures.words.suite import BenchmarkOptions, BenchmarkScore, evaluate, table
-
-
-class File(NamedTuple):
-    """A file of word vectors, and the file of the words that count in it (None: all)."""
-
-    path: Path
-    shared: Path | None = None
 
 
 def bench_words(
@@ -51,7 +43,7 @@ def bench_words(
     example: ctxexp bench-words vectors=glove.txt data=benchmarks
     """
     choices = BenchmarkOptions(oov, lower, case, candidates, clustering, seed)  # type: ignore[arg-type]  # it says what is none
-    scores = score_file(File(vectors, shared_vocabulary), data, benchmarks, choices)
+    scores = score_file(vectors, shared_vocabulary, data, benchmarks, choices)
     cells = [
         [one.benchmark, f"{one.value:.3f}", f"{one.covered:,} of {one.total:,} ({one.share:.1%})"]
         for one in scores
@@ -63,10 +55,10 @@ def bench_words(
 
 
 def score_file(
-    file: File, data: Path, benchmarks: Sequence[str] | None, choices: BenchmarkOptions
+    vectors: Path, vocabulary: Path | None, data: Path, benchmarks: Sequence[str] | None, choices: BenchmarkOptions
 ) -> list[BenchmarkScore]:
-    """The benchmarks' scores; only words that they can use are read from the file."""
-    shared = word_list(file.shared) if file.shared else None
+    """The benchmarks' scores within the words of `vocabulary` (None: all); only words that they can use are read."""
+    shared = word_list(vocabulary) if vocabulary else None
     loaded = load(data, benchmarks)
     fold = str.lower if choices.lower else str
     needed = {fold(word) for benchmark in loaded for word in benchmark.words()}
@@ -82,6 +74,6 @@ def score_file(
             frequent.add(form)
         return form in needed or form in frequent
 
-    read = WordVectors.read(file.path, wanted=None if whole else is_needed)
+    read = WordVectors.read(vectors, wanted=None if whole else is_needed)
     space = WordSpace.of(read.words, read.vectors, lower=choices.lower, case=choices.case, shared=shared)
     return evaluate(space, loaded, choices)

@@ -57,7 +57,7 @@ def league_figure(runs: Sequence[LabelledResults]) -> Figure | None:
             axes.set_xlabel(words, fontsize=9.5)
             axes.set_title(model if i == 0 else "", loc="left", fontsize=10.5, color=Ink.TEXT, parse_math=False)
         grid[i, 0].set_ylabel(f"{heading}:\ngain of Spearman × 100", fontsize=9)
-    _frame(figure, runs, rows, colour, finding(last))
+    _add_captions(figure, runs, rows, colour, finding(last))
     return figure
 
 
@@ -115,7 +115,7 @@ def _draw(
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _frame(
+def _add_captions(
     figure: Figure,
     runs: Sequence[LabelledResults],
     rows: Sequence[Standing],

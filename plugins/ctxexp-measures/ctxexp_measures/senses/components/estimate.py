@@ -41,27 +41,17 @@ def squares(x: np.ndarray, design: Design) -> Squares:
         for name, level in design.levels.items():
             means = (hot[name] @ part) / level.counts[:, None]
             mine = means[level.of_row]
-            result.means[name] += 2 * _dot(part, mine) - _norms(means)[level.of_row]
+            result.means[name] += 2 * np.vecdot(part, mine) - np.vecdot(means, means)[level.of_row]
             if name == "cell":
                 rest = part - mine
-        result.within[:] += _norms(rest)
+        result.within[:] += np.vecdot(rest, rest)
         for factor in design.factors:
             means = (at_levels[factor.name] @ rest) / factor.counts[:, None]
             mine = means[factor.of_row]
             smooth = (factor.in_cells @ means) / cell.counts[:, None]
             result.by_factor[factor.name][:] += (
-                2 * _dot(rest, mine - smooth[cell.of_row]) - _norms(means)[factor.of_row]
+                2 * np.vecdot(rest, mine - smooth[cell.of_row]) - np.vecdot(means, means)[factor.of_row]
             )
-    return result
-
-
-def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    result: np.ndarray = np.vecdot(a, b)
-    return result
-
-
-def _norms(a: np.ndarray) -> np.ndarray:
-    result: np.ndarray = np.vecdot(a, a)
     return result
 
 

@@ -114,22 +114,14 @@ def _floors(numbers: pd.DataFrame) -> str:
 
 def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     """Figure with a column for each model, a row for each text and its ambiguous words; None without any such run."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
     numbers = frame(runs)
     if numbers.empty:
         return None
     labelled = models(_without_twins(runs))
     by_encoder = {results.info.model.encoder: (label, results) for label, results in labelled}
-    return drawing(numbers, controls(labelled), encoders=list(by_encoder.values()))
-
-
-def drawing(
-    numbers: pd.DataFrame, control: str, notes: Sequence[str] = (), encoders: Sequence[LabelledResults] = ()
-) -> Figure:
-    """The figure of a frame of numbers: `control` names the runs' control ("" for none), `notes` and the runs'
-    `encoders` stand last."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     names = list(dict.fromkeys(numbers.model))
     kinds = list(dict.fromkeys(zip(numbers.corpus, numbers.words, strict=True)))
     canvas = empty_figure(max(6.4, 2.9 * len(names) + 0.8), 2.5 * len(kinds) + 0.3)
@@ -146,11 +138,12 @@ def drawing(
     facts += [SCALED.format(excess / (1 + excess))] if excess > ROUNDING else []
     facts += [BELOW] if any(below_zero(row) for row in numbers.to_dict("records")) else []
     title = "Of all that varies in a layer's word vectors, how much is context?"
-    facts.append(control)
+    facts.append(controls(labelled))
     names = [PARTS[part][1] for part in there]
     if numbers.floor.notna().any():
         handles, names = [*handles, Line2D([], [], **_FLOOR)], [*names, "1 less the floor"]
-    add_captions(canvas, title, facts, handles, names, notes, finding=finding(numbers), encoders=encoders)
+    encoders = list(by_encoder.values())
+    add_captions(canvas, title, facts, handles, names, [], finding=finding(numbers), encoders=encoders)
     return canvas
 
 

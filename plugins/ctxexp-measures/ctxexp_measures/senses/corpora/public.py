@@ -1,6 +1,6 @@
 """Downloads of public data sets into the user's cache: whole and as they were when the digest was taken, or not there.
 
-What this wrote is unverified against the publishers' servers: it was tried on archives in the same format.
+Untried against the publishers' servers: archives of the same format stood in for theirs.
 """
 
 from __future__ import annotations

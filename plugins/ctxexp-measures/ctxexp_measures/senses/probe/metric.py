@@ -18,12 +18,6 @@ from ctxexp_measures.senses.probe.task import SENSE, ProbeTask, probe_task, read
 Classifier = Literal["logistic", "ridge"]
 
 
-def check_classifier(name: str) -> None:
-    """Raise UnknownName for a name of none."""
-    if name not in get_args(Classifier):
-        raise UnknownName("classifier", name, get_args(Classifier))
-
-
 def linear(name: str) -> Any:
     """An unfitted scikit-learn classifier: multinomial logistic regression (C = 1), or ridge regression of the labels'
     indicators (alpha = 1), which is quicker."""
@@ -107,7 +101,8 @@ class Probe(Metric):
         controls: int = CONTROLS,
         seed: int = 0,
     ) -> None:
-        check_classifier(classifier)
+        if classifier not in get_args(Classifier):
+            raise UnknownName("classifier", classifier, get_args(Classifier))
         if folds < 2 or (most is not None and most < 10 * folds) or controls < 2 or seed < 0:
             raise MetricError(
                 f"probe: folds={folds}, most={most}, controls={controls}, seed={seed}: expected at least 2, 10 x folds "
