@@ -3,8 +3,8 @@
 `singly` follows model2vec (Tulkens & van Dongen 2024): each piece of the vocabulary is passed through the model by
 itself, the vectors are reduced by PCA and weighted by a smooth inverse frequency that Zipf's law stands in for.
 `mean` and `first_pc` follow Ethayarajh (2019, section 4.3.2): a word's vectors in a text, of other sentences than
-those that are scored. `input` is the model's own
-embedding table, `random` a normal vector each, the control that knows which pieces a sentence has and nothing else.
+those that are scored. `input` is the model's own embedding table, `random` a normal vector each, the control that knows
+which pieces a sentence has and nothing else.
 """
 
 from __future__ import annotations
@@ -82,21 +82,19 @@ def zipf_weights(n: int, *, coefficient: float = SIF) -> np.ndarray:
     return weights
 
 
-def principal_components(x: np.ndarray, k: int | None) -> np.ndarray:
-    """(n, min(k, d)) float64 the centred rows on their first k principal components; all of them with k None."""
+def principal_components(x: np.ndarray, k: int) -> np.ndarray:
+    """(n, min(k, d)) float64 the centred rows on their first k principal components."""
     centred = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
     values, vectors = np.linalg.eigh(centred.T @ centred)
-    axes: np.ndarray = vectors[:, np.argsort(-values)][:, : x.shape[1] if k is None else k]
+    axes: np.ndarray = vectors[:, np.argsort(-values)][:, :k]
     projected: np.ndarray = centred @ axes
     return projected
 
 
-def post_process(x: np.ndarray, *, components: int | None = 256, coefficient: float | None = SIF) -> np.ndarray:
+def post_process(x: np.ndarray, components: int) -> np.ndarray:
     """The table that model2vec makes of its tokens' vectors (n, d), in the order of the vocabulary: float32."""
-    reduced = principal_components(x, components)
-    if coefficient is not None:
-        reduced *= zipf_weights(len(x), coefficient=coefficient)[:, None]
-    return reduced.astype(np.float32)
+    table: np.ndarray = principal_components(x, components) * zipf_weights(len(x))[:, None]
+    return table.astype(np.float32)
 
 
 def occurrence_table(encoded: Sequence[tuple[Sequence[str], np.ndarray]], *, first_pc: bool) -> dict[str, np.ndarray]:
@@ -292,7 +290,7 @@ def static_table(
     way: str, encoder: Encoder, network: Network, sentences: Sequence[Sentence], *, components: int, seed: int
 ) -> StaticTable:
     """The table of one way: of pieces, or (mean, first_pc) of the sentences' words."""
-    if way in ("mean", "first_pc"):
+    if way in OF_TEXT:
         units_and_vectors = [(one.units, one.layers[-1]) for one in encoder.encode(list(dict.fromkeys(sentences)))]
         by_word = occurrence_table(units_and_vectors, first_pc=way == "first_pc")
         rows = {word: i for i, word in enumerate(by_word)}
@@ -308,7 +306,7 @@ def static_table(
     elif way == "random":
         vectors = np.random.default_rng(seed).normal(size=(len(tokens), weight.shape[1])).astype(np.float32)
     else:
-        vectors = post_process(_singly(network, [vocabulary[token] for token in tokens]), components=components)
+        vectors = post_process(_singly(network, [vocabulary[token] for token in tokens]), components)
     return StaticTable({token: i for i, token in enumerate(tokens)}, vectors, lambda some: _pieces(network, some))
 
 

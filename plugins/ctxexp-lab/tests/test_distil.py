@@ -38,9 +38,9 @@ def test_model2vecs_recipe_is_pca_then_zipfs_inverse_frequency() -> None:
     weights = [1e-4 / (1e-4 + p / sum(share)) for p in share]
     assert zipf_weights(50) == pytest.approx(weights)
     assert (np.diff(zipf_weights(50)) > 0).all()  # frequent pieces count least
-    made = post_process(x, components=4)
+    made = post_process(x, 4)
     np.testing.assert_allclose(np.abs(made), np.abs(reduced * np.array(weights)[:, None]), rtol=1e-5)
-    assert post_process(x, components=9, coefficient=None).shape == (50, 6)
+    assert post_process(x, 9).shape == (50, 6)
 
 
 def test_words_have_the_mean_or_first_direction_of_their_rows() -> None:

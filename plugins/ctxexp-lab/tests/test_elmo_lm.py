@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +20,9 @@ OPTIONS = elmo_options()
 WORDS = ["<S>", "</S>", "the", "cat", "sat", "on", "a", "mat"]
 
 
-def model(**choices: Any) -> BiLanguageModel:
+def model() -> BiLanguageModel:
     generator = torch.Generator().manual_seed(0)
-    lm = BiLanguageModel(ElmoNetwork(OPTIONS, generator=generator), len(WORDS), generator=generator, **choices)
+    lm = BiLanguageModel(ElmoNetwork(OPTIONS, generator=generator), len(WORDS), generator=generator)
     with torch.no_grad():
         lm.bias.copy_(torch.randn(len(WORDS), generator=generator))
     return lm.eval()

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_lab.training.data import MASK, SPECIAL
+from ctxexp_lab.training.penalties import APART, context_penalty, isoscore, unrelated_cosine
 from ctxexp_lab.training.train import TrainingRun
-from ctxexp_lab.training.transformer import APART, Transformer, context_penalty, isoscore, unrelated_cosine
+from ctxexp_lab.training.transformer import Transformer
 
 from ctxexp.errors import ConfigError
 from ctxexp.maths import isoscore as metric_isoscore

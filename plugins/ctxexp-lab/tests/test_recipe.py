@@ -23,16 +23,10 @@ from ctxexp_lab.training.data import (
     windows,
 )
 from ctxexp_lab.training.optimiser import Optimiser, rate_scale
+from ctxexp_lab.training.penalties import mean_cosine
+from ctxexp_lab.training.positions import extrapolated, frequencies, local_attention, sinusoids
 from ctxexp_lab.training.train import TrainingRun, train
-from ctxexp_lab.training.transformer import (
-    Transformer,
-    build,
-    extrapolated,
-    frequencies,
-    local_attention,
-    mean_cosine,
-    sinusoids,
-)
+from ctxexp_lab.training.transformer import Transformer, build
 
 from ctxexp.command import registry
 from ctxexp.errors import ConfigError, DataError

@@ -16,6 +16,7 @@ from ctxexp.maths import Stream, interval, partial_correlation
 from ctxexp_lab.link.head import ContextStates
 
 Statistics = dict[str, float]
+COMMONEST = 300  # last pieces that the second order compares, at most
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,6 @@ def link(
     *,
     pieces: int = 1000,
     least: int = 5,
-    spaces: int = 300,
     replicates: int = 200,
     seed: int = 0,
 ) -> dict[str, LinkEstimate]:
@@ -45,7 +45,6 @@ def link(
         states: Of `context_states`.
         pieces: How many pieces that occur the own link is taken over, at most.
         least: How often a pair must follow each other to be counted.
-        spaces: How many of the commonest last pieces the second order compares, at most.
         replicates: Resamples, and permutations behind chance levels.
         seed: Of all draws.
     """
@@ -53,9 +52,7 @@ def link(
     results: dict[str, LinkEstimate] = {}
     for name, grid in (("own", _own(states, pieces, rng)), ("counted", _counted(states, least))):
         results |= _estimates(grid, replicates, np.random.default_rng([seed, Stream.RESAMPLE, len(name)]))
-    return results | _estimates(
-        _second_order(states, spaces), replicates, np.random.default_rng([seed, Stream.RESAMPLE, 2])
-    )
+    return results | _estimates(_second_order(states), replicates, np.random.default_rng([seed, Stream.RESAMPLE, 2]))
 
 
 @dataclass(frozen=True)
@@ -224,9 +221,9 @@ def _mean_states(states: ContextStates) -> tuple[np.ndarray, np.ndarray]:
     return last, mean / np.bincount(where)[:, None]
 
 
-def second_order_pairs(states: ContextStates, spaces: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of the commonest last pieces (k,): cosines of their mean states (k, k), and of their next pieces (k, k), NaN
-    where the two follow each other in the text, or are one.
+def second_order_pairs(states: ContextStates, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The commonest last pieces (k,), k at most `most`, with cosines of their mean states (k, k), and of their next
+    pieces (k, k), NaN where the two follow each other in the text, or are one.
 
     Of the next pieces the positive PMI is taken, max(0, log p(x|y) / p(x)): two last pieces are alike where the same
     pieces follow them more often than by chance.
@@ -236,7 +233,7 @@ def second_order_pairs(states: ContextStates, spaces: int) -> tuple[np.ndarray, 
     joint = np.zeros((len(last), size))
     inside = np.isin(states.following[:, 0], last) & (states.following[:, 1] < size)
     np.add.at(joint, (np.searchsorted(last, states.following[inside, 0]), states.following[inside, 1]), 1)
-    common = np.sort(np.argsort(-joint.sum(axis=1), kind="stable")[:spaces])
+    common = np.sort(np.argsort(-joint.sum(axis=1), kind="stable")[:most])
     common = common[joint[common].sum(axis=1) > 0]
     share = np.bincount(states.following[:, 1], minlength=size)[:size] / len(states.following)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -255,10 +252,10 @@ def _cosines(x: np.ndarray) -> np.ndarray:
     return cosines
 
 
-def _second_order(states: ContextStates, spaces: int) -> _Part:
+def _second_order(states: ContextStates) -> _Part:
     """Contexts against contexts: whether those that the same pieces follow have like states, though their own last
     pieces never meet; over pairs of last pieces, and given how common the two are."""
-    last, of_states, of_next = second_order_pairs(states, spaces)
+    last, of_states, of_next = second_order_pairs(states, COMMONEST)
     k = len(last)
     i, j = np.nonzero(np.triu(np.isfinite(of_next), 1))
     log_p = np.log(np.bincount(states.following[:, 0], minlength=len(states.output))[last])

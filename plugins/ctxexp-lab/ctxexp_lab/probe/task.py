@@ -25,7 +25,6 @@ class SenseTask:
     sense_ids: np.ndarray  # (n,) indices into sense_labels
     sentence_ids: np.ndarray  # (n,) equal where the sentences have the same words, case aside
     is_sense_of: np.ndarray  # (len(vocabulary), len(sense_labels)) bool: the senses of each word
-    left_out: int  # labelled occurrences of words with a single sense, where there is nothing to disambiguate
 
     @classmethod
     def of(cls, corpus: Corpus) -> SenseTask:
@@ -68,7 +67,6 @@ class SenseTask:
             np.array([row_of_sense[s.label] for s, _ in ambiguous]),
             np.array(group),
             is_sense_of,
-            len(labelled) - len(ambiguous),
         )
 
     def __len__(self) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp import Estimate, Results
+from ctxexp import Estimate
 from ctxexp.report import (
     Ink,
     LabelledResults,
@@ -60,7 +60,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
         row[0].set_ylabel(f"{textwrap.fill(title, 30)}\nlayer", fontsize=8.5, parse_math=False)
         bar = canvas.colorbar(image, ax=list(row), fraction=0.02, pad=0.01)
         bar.ax.tick_params(labelsize=7.5)
-        run = found_run(runs_of)
+        run = next(iter(runs_of.values()))[0].results  # for the words that all share
         labels = [
             axis_label(key.measure, key.name, [run]),
             f"lower = {lower}" if (lower := run.info.measure(key.measure).lower) else "",
@@ -80,14 +80,9 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     return canvas
 
 
-def found_run(found: Mapping[str, Training]) -> Results:
-    """The first run, for the words that all share."""
-    return next(iter(found.values()))[0].results
-
-
-def curves(found: Mapping[str, Training]) -> list[Key]:
+def curves(runs_of: Mapping[str, Training]) -> list[Key]:
     """The main curves by layer that every run of these trainings has."""
-    of_runs = [[key for key in run.results.main_keys if key.place == LAYER] for at in found.values() for run in at]
+    of_runs = [[key for key in run.results.main_keys if key.place == LAYER] for at in runs_of.values() for run in at]
     return [key for key in of_runs[0] if all(key in of_run for of_run in of_runs)] if of_runs else []
 
 

@@ -19,14 +19,11 @@ class BiLanguageModel(nn.Module):
     makes the vectors. Word ids are by falling frequency if `samples` is used: its noise is log-uniform over ranks.
     """
 
-    def __init__(
-        self, network: ElmoNetwork, n_words: int, *, dropout: float = 0.0, generator: torch.Generator | None = None
-    ) -> None:
+    def __init__(self, network: ElmoNetwork, n_words: int, *, generator: torch.Generator) -> None:
         super().__init__()
-        self.network, self.dropout = make_trainable(network), dropout
+        self.network = make_trainable(network)
         self.weight = nn.Parameter(torch.empty(n_words, network.options.projection))
         self.bias = nn.Parameter(torch.zeros(n_words))
-        generator = torch.Generator().manual_seed(0) if generator is None else generator
         nn.init.normal_(self.weight, 0.0, 1 / math.sqrt(network.options.projection), generator=generator)
 
     def forward(
@@ -46,7 +43,7 @@ class BiLanguageModel(nn.Module):
         (drawn with `generator`) replace the full softmax: quick, and its values read lower than the true ones.
         """
         outputs, _ = self.network.contextual(self.network.embed(characters, index))
-        top = functional.dropout(outputs[-1], self.dropout, self.training)  # (2, n_steps, n_sentences, projection)
+        top = outputs[-1]  # (2, n_steps, n_sentences, projection)
         steps = targets.t()
         losses = []
         words, shift = (None, None) if samples is None else self._noise(samples, generator)

@@ -21,11 +21,8 @@ def save_transformer(network: Any, tokenizer_file: Path, folder: Path, *, masked
     half.config.dtype = torch.float16
     half.save_pretrained(folder)
     (folder / "model.safetensors").chmod(0o644)
-    fast_tokenizer(tokenizer_file, masked=masked, positions=_positions(network.config)).save_pretrained(folder)
-
-
-def _positions(config: Any) -> int:
-    return int(getattr(config, "n_positions", None) or config.max_position_embeddings)
+    positions = getattr(network.config, "n_positions", None) or network.config.max_position_embeddings
+    fast_tokenizer(tokenizer_file, masked=masked, positions=int(positions)).save_pretrained(folder)
 
 
 def fast_tokenizer(tokenizer_file: Path, *, masked: bool, positions: int) -> Any:

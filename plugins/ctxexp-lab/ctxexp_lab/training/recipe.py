@@ -9,7 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.models import resolve_device
-from ctxexp_lab.training.transformer import MEASURES
+from ctxexp_lab.training.penalties import MEASURES
 
 PRECISIONS = ("bf16", "float32")
 PENALTIES = ("cosine_penalty", "context_penalty")

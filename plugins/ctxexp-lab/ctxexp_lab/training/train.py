@@ -52,7 +52,7 @@ def learner(cfg: DictConfig) -> Learner:
 
         return Contrastive(cfg, text)
     if cfg.model.name == "elmo":
-        from ctxexp_lab.training.bilm import Bilm, WordStreams
+        from ctxexp_lab.training.elmo import Bilm, WordStreams
 
         words = WordStreams.of(text, vocabulary=cfg.model.vocabulary, cache=Path(cfg.cache))
         return Bilm(cfg, words)
@@ -71,7 +71,8 @@ class TrainingRun:
     def __init__(self, cfg: DictConfig) -> None:
         check_options(cfg)
         torch.set_num_threads(cfg.threads)
-        self.cfg, self.folder, self.tracker = cfg, Path(cfg.folder), None
+        self.cfg, self.folder = cfg, Path(cfg.folder)
+        self.tracker: Tracker | None = None
         self.folder.mkdir(parents=True, exist_ok=True)
         self.learner = learner(cfg)
         self.device = self.learner.device
@@ -91,8 +92,6 @@ class TrainingRun:
             self._load()
         elif cfg.start is not None:
             self.learner.begin_from(Path(cfg.start))
-
-    tracker: Tracker | None
 
     def _load(self) -> None:
         state = torch.load(self.folder / "checkpoint.pt", weights_only=True, map_location=self.device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,117 +16,8 @@ from torch.nn import functional
 from ctxexp.errors import ConfigError
 from ctxexp.models import resolve_device
 from ctxexp_lab.training.data import BOUNDARY, CLS, MASK, PAD, SEP, SPECIAL, PieceStreams, windows
-
-RIDGE = 0.01  # of extrapolated positions: of .003, .01 and .03 the one whose positions were predicted best
-
-
-def sinusoids(positions: int, dim: int, amplitude: float) -> np.ndarray:
-    """(positions, dim) float32 of amplitude * (cos wp, sin wp), frequencies falling geometrically from pi."""
-    w = frequencies(dim)
-    angle = np.arange(positions)[:, None] * w[None, :]
-    out = np.empty((positions, dim), dtype=np.float32)
-    out[:, 0::2], out[:, 1::2] = amplitude * np.cos(angle), amplitude * np.sin(angle)
-    return out
-
-
-def frequencies(dim: int) -> np.ndarray:
-    """(dim / 2,) angles per position, from pi (period 2) down to pi / 128 (period 256)."""
-    return np.pi * np.geomspace(1.0, 1.0 / 128.0, dim // 2)
-
-
-def local_attention(offsets: Sequence[int], dim: int, gain: float) -> tuple[np.ndarray, np.ndarray]:
-    """Query and key matrices, each (dim, dim) float32 as (out, in): head h attends to offsets[h] at first.
-
-    A language model first has to find out that neighbours matter; until then it sits on a plateau at the unigram loss,
-    most of the training time on a CPU. Sinusoids in the position embeddings let two matrices express "the position
-    `offset` away": with p = (cos wp, sin wp) per frequency w, q = R(w offset) p and k = p give q.k = sum cos(w (i +
-    offset - j)), largest at j = i + offset. Initial values only: every parameter stays learned. A head of width d reads
-    the d / 2 highest frequencies; `gain` sharpens its attention quadratically.
-    """
-    width = dim // len(offsets)
-    query, key = np.zeros((dim, dim), dtype=np.float32), np.zeros((dim, dim), dtype=np.float32)
-    for head, offset in enumerate(offsets):
-        for f, w in enumerate(frequencies(dim)[: width // 2]):
-            row, column = head * width + 2 * f, 2 * f
-            cos, sin = gain * np.cos(w * offset), gain * np.sin(w * offset)
-            query[row : row + 2, column : column + 2] = [[cos, -sin], [sin, cos]]
-            key[row : row + 2, column : column + 2] = [[gain, 0.0], [0.0, gain]]
-    return query, key
-
-
-def extrapolated(learned: np.ndarray, known: int, heads: int) -> np.ndarray:
-    """Position embeddings (positions, dim) float32 whose rows from `known` on go on from those before.
-
-    Windows of `known` pieces leave the later rows as they were drawn, which the network has meanwhile forgotten how to
-    read. What it learnt still turns with the position as the sinusoids do: a ridge regression of the rows on those of
-    the highest frequencies, which a head of the first layer was made to read, tells how they go on. The first row and
-    the last two, which stand at a window's ends, are left out of it.
-    """
-    positions, dim = learned.shape
-    waves = sinusoids(positions, dim, 1.0)[:, : 2 * (dim // heads // 2)].astype(np.float64) / math.sqrt(dim / 2)
-    x = np.concatenate([waves, np.ones((positions, 1))], axis=1)
-    waves_of_known, rows = x[1 : known - 2], learned[1 : known - 2].astype(np.float64)
-    weights = np.linalg.solve(waves_of_known.T @ waves_of_known + RIDGE * np.eye(x.shape[1]), waves_of_known.T @ rows)
-    return np.concatenate([learned[:known], (x @ weights)[known:]]).astype(np.float32)
-
-
-APART = 4  # windows: so far from each other that they hardly share a paragraph
-MEASURES = ("cosine", "isoscore")
-
-
-def mean_cosine(w: Tensor) -> Tensor:
-    """Mean cosine over ordered pairs i != j of rows, in [-1, 1]: the regulariser of Gao et al. 2019 (equation 4 with
-    its 1/N^2), in O(N) because the sum over pairs is the squared norm of the sum of unit rows, less N."""
-    u = functional.normalize(w.float(), dim=1)
-    return (u.sum(0).square().sum() - len(u)) / len(u) ** 2
-
-
-def context_penalty(states: Sequence[Tensor], is_text: Tensor, measure: str) -> Tensor:
-    """Mean over layers of what a training is fined for: the mean cosine of unrelated contextual vectors, in [-1, 1]
-    (`cosine`: Ethayarajh 2019's future work), or 1 - IsoScore, in [0, 1] (`isoscore`: Rudman & Eickhoff 2024).
-
-    Args:
-        states: vectors of each layer, (windows, width, d).
-        is_text: which of them are of a piece of text, (windows, width); the rest (special and masked pieces) don't
-            count.
-        measure: one of `MEASURES`.
-    """
-    of_layer = unrelated_cosine if measure == "cosine" else lambda x, mask: 1 - isoscore(x, mask)
-    return torch.stack([of_layer(x, is_text) for x in states]).mean()
-
-
-def unrelated_cosine(x: Tensor, is_text: Tensor) -> Tensor:
-    """Mean cosine of the pairs of vectors that stand APART or more windows from each other, in [-1, 1]; NaN for fewer
-    than APART + 1 windows. x (windows, width, d), is_text (windows, width).
-
-    The sum over all pairs is the squared norm of the sum of unit vectors; that over nearer windows is taken off.
-    """
-    sums = (functional.normalize(x.float(), dim=-1) * is_text[..., None]).sum(1)  # (windows, d)
-    counts = is_text.sum(1, dtype=torch.float32)[:, None]  # (windows, 1)
-    return _over_apart(sums) / _over_apart(counts)
-
-
-def _over_apart(sums: Tensor) -> Tensor:
-    """Sum of the inner products of rows that are APART or more from each other; rows (windows, d)."""
-    near = [(sums[: len(sums) - k] * sums[k:]).sum() for k in range(1, APART)]
-    return sums.sum(0).square().sum() - sums.square().sum() - 2 * torch.stack(near).sum()
-
-
-def isoscore(x: Tensor, is_text: Tensor) -> Tensor:
-    """IsoScore of the marked vectors, in [0, 1]: (k - 1) / (d - 1) with k = tr(S)^2 / tr(S S) of their covariance S.
-
-    This is IsoScore* of Rudman & Eickhoff 2024 with zeta = 0: no shrinkage towards another sample's covariance, as a
-    batch has many more vectors than dimensions, and a step is to depend on its own batch alone. In float64, which
-    autocast leaves as it is. x (windows, width, d), is_text (windows, width).
-    """
-    mask = is_text[..., None].double()
-    rows = x.double() * mask
-    mean = rows.sum((0, 1)) / mask.sum()
-    centred = ((rows - mean) * mask).flatten(0, 1)
-    covariance = centred.T @ centred / (mask.sum() - 1)
-    dimensions = covariance.trace().square() / covariance.square().sum()
-    return ((dimensions - 1) / (x.shape[-1] - 1)).float()
-
+from ctxexp_lab.training.penalties import APART, context_penalty, mean_cosine
+from ctxexp_lab.training.positions import extrapolated, local_attention, sinusoids
 
 # Where each stock class keeps its parts. Pre-norm BERT is RobertaPreLayerNorm, post-norm GPT is GPT-1's.
 _BASE = {
