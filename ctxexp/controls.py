@@ -217,8 +217,7 @@ class NoFirst(Control):
         return f"places are the text's own; what stands before it is never measured: {start}"
 
     def skips(self, places: np.ndarray) -> np.ndarray:
-        out: np.ndarray = places < self.first
-        return out
+        return places < self.first
 
 
 class NoSinks(Control):

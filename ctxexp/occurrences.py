@@ -269,8 +269,7 @@ def _text_counts(corpus: Corpus, forms: Sequence[str], counts: np.ndarray, total
 
 def within_rows(offsets: np.ndarray) -> np.ndarray:
     """(n_rows,) each row's place among those of its sentence."""
-    places: np.ndarray = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
-    return places
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
 
 
 def _bounds(corpus: Corpus, position: np.ndarray, sentence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -298,8 +298,7 @@ class Center(Transform):
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        result: np.ndarray = (x - self.mean).astype(np.float32)
-        return result
+        return (x - self.mean).astype(np.float32)
 
 
 class Standardize(Transform):
@@ -318,8 +317,7 @@ class Standardize(Transform):
         return self
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        result: np.ndarray = ((x - self.mean) * self.factor).astype(np.float32)
-        return result
+        return ((x - self.mean) * self.factor).astype(np.float32)
 
 
 class UnitNorm(Transform):
@@ -342,8 +340,7 @@ class UnitNorm(Transform):
     def _normalized(self, x: np.ndarray) -> np.ndarray:
         y = x - self._mean
         norm = np.linalg.norm(y, axis=1, keepdims=True)
-        result: np.ndarray = np.divide(y, norm, out=np.zeros_like(y), where=norm > 0)
-        return result
+        return np.divide(y, norm, out=np.zeros_like(y), where=norm > 0)
 
 
 class AllButTheTop(Transform):
@@ -463,8 +460,7 @@ def _second_pass(x: np.ndarray, mean: np.ndarray, matrix: np.ndarray) -> np.ndar
         y = (x[at : at + CHUNK] - mean) @ matrix
         total += y.T @ y
     values, vectors = np.linalg.eigh(total / len(x))
-    result: np.ndarray = (vectors / np.sqrt(values)) @ vectors.T
-    return result
+    return (vectors / np.sqrt(values)) @ vectors.T
 
 
 def count_distinct(x: np.ndarray, limit: int) -> int:

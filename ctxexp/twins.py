@@ -240,8 +240,7 @@ class PositionMatched(Twins):
     def strata(self, occurrences: Occurrences, rows: np.ndarray) -> np.ndarray:
         places = occurrences.places[rows]
         stratum = pool(np.bincount(places), self.least)
-        result: np.ndarray = stratum[places]
-        return result
+        return stratum[places]
 
 
 class FrequencyMatched(Twins):

@@ -129,8 +129,7 @@ def table_cells(table: Any, column: str | None) -> Iterable[object] | None:
         cells = cells.astype(object).where(cells.notna(), None).tolist()
     if isinstance(cells, str) or not isinstance(cells, Iterable):
         raise DataError(f"text: column {name!r} holds {short(cells)}; expected a list of texts")
-    values: Iterable[object] = getattr(cells, "to_pylist", cells.__iter__)()
-    return values
+    return getattr(cells, "to_pylist", cells.__iter__)()
 
 
 def read_rows(path: Path, choose: Choose, quotes: str | None = None, kind: str = "") -> Iterator[Row]:

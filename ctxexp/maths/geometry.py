@@ -25,6 +25,7 @@ Definition = Literal["uncentred", "centred", "released"]
 BINS = 50  # of the histogram, from -1 to 1
 BLOCK = 1024  # rows at a time
 NOISE = 1e-6  # cosines up to this are not above 0: float32's rounding
+ROOM = 1e-4  # least room above chance for a share of it: below, float32's rounding (1e-7) is no longer small
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -48,11 +49,8 @@ def mean_cosine(x: np.ndarray | PreparedRows) -> np.ndarray:
     if n < 2:
         return np.full(rows.x.shape[:-2], np.nan)
     sums = rows.sums
-    with np.errstate(invalid="ignore"):
-        result: np.ndarray = np.clip(
-            (_dot(sums.normalized, sums.normalized) - sums.normalized_energy) / (n * n - n), -1.0, 1.0
-        )
-    return result  # np.clip keeps NaN, which min and max would not
+    with np.errstate(invalid="ignore"):  # np.clip keeps NaN, which min and max would not
+        return np.clip((np.vecdot(sums.normalized, sums.normalized) - sums.normalized_energy) / (n * n - n), -1.0, 1.0)
 
 
 def mean_cosine_to_mean(x: np.ndarray | PreparedRows, *, unit_norm: bool = False) -> np.ndarray:
@@ -67,9 +65,9 @@ def mean_cosine_to_mean(x: np.ndarray | PreparedRows, *, unit_norm: bool = False
         return np.full(rows.x.shape[:-2], np.nan)
     sums = rows.sums
     mean = sums.normalized if unit_norm else sums.total
-    length = np.sqrt(_dot(mean, mean))
+    length = np.sqrt(np.vecdot(mean, mean))
     with np.errstate(invalid="ignore", divide="ignore"):
-        cosine = _dot(mean, sums.normalized) / (n * length)
+        cosine = np.vecdot(mean, sums.normalized) / (n * length)
     # A mean at rounding level has no direction.
     vanishes = length <= 16 * np.finfo(rows.x.dtype).eps * (n if unit_norm else np.sqrt(n * sums.energy))
     return np.clip(np.where(vanishes, np.nan, cosine), -1.0, 1.0)
@@ -103,13 +101,7 @@ def explained_variance(x: np.ndarray | PreparedRows, *, definition: Definition =
             share = spread.raw_direction.value / spread.total
         else:
             share = spread.raw_direction.variance / spread.centred
-    result: np.ndarray = np.clip(share, 0.0, 1.0)
-    return result
-
-
-def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    result: np.ndarray = np.vecdot(a, b)
-    return result
+    return np.clip(share, 0.0, 1.0)
 
 
 def pair_cosines(x: np.ndarray) -> Iterator[np.ndarray]:
@@ -140,12 +132,6 @@ def histogram(x: np.ndarray) -> tuple[np.ndarray, float]:
     return counts, positive / (n * (n - 1) / 2) if n > 1 and bool((norms(x) > 0).all()) else math.nan
 
 
-ROOM = 1e-4
-
-
-"""The least 1 - level at which a value is given: below it rounding of single precision (1e-7) is no longer small."""
-
-
 def chance_corrected(adjusted: np.ndarray, level: np.ndarray) -> np.ndarray:
     """The chance-corrected cosine (raw - A) / (1 - A), float64: 0 at chance, 1 where all vectors are one.
 
@@ -162,8 +148,7 @@ def chance_corrected(adjusted: np.ndarray, level: np.ndarray) -> np.ndarray:
     """
     room = 1.0 - np.asarray(level, np.float64)
     with np.errstate(invalid="ignore"):
-        result: np.ndarray = np.asarray(adjusted, np.float64) / np.where(room > ROOM, room, np.nan)
-    return result
+        return np.asarray(adjusted, np.float64) / np.where(room > ROOM, room, np.nan)
 
 
 class RowSums(NamedTuple):
@@ -202,14 +187,12 @@ class PreparedRows:
     def squares(self) -> np.ndarray:
         """|x_i|^2: (..., n) float64."""
         with np.errstate(over="ignore", invalid="ignore"):
-            result: np.ndarray = np.vecdot(self.x, self.x).astype(np.float64)
-        return result
+            return np.vecdot(self.x, self.x).astype(np.float64)
 
     @property
     def norms(self) -> np.ndarray:
         """|x_i|: (..., n) float64, >= 0."""
-        result: np.ndarray = np.sqrt(self.squares)
-        return result
+        return np.sqrt(self.squares)
 
     @cached_property
     def row_sum(self) -> np.ndarray:

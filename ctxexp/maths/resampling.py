@@ -147,8 +147,7 @@ class Resamples:
     def of(self, curve: Curve) -> np.ndarray:
         """(n_layers, replicates) float32."""
         moves = curve.influence.astype(np.float64) @ self._excess.T * self._wider
-        result: np.ndarray = (curve.value[:, None] + moves).astype(np.float32)
-        return result
+        return (curve.value[:, None] + moves).astype(np.float32)
 
 
 def counts(size: int, replicates: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -179,8 +178,7 @@ def pair_groups(ends: np.ndarray) -> np.ndarray:
     """(n,) the number of each pair's group: pairs (n, 2) that sentences which they share link are in one."""
     _, code = np.unique(ends, return_inverse=True)
     code = code.reshape(ends.shape)
-    result: np.ndarray = np.unique(components(code, ends.size)[code[:, 0]], return_inverse=True)[1]
-    return result
+    return np.unique(components(code, ends.size)[code[:, 0]], return_inverse=True)[1]
 
 
 def resampled_unit(strata: Sequence[np.ndarray]) -> str:
@@ -237,8 +235,7 @@ def _narrow(wide: np.ndarray, alone: np.ndarray) -> np.ndarray:
         return wide
     pairs = float(np.nanvar(alone))
     scale = np.sqrt(max(v - 2 * pairs, pairs) / v)
-    result: np.ndarray = np.nanmean(alone) + (wide - wide[defined].mean()) * scale
-    return result
+    return np.nanmean(alone) + (wide - wide[defined].mean()) * scale
 
 
 def of_mean_cosine(x: np.ndarray | PreparedRows) -> np.ndarray:
@@ -252,8 +249,7 @@ def of_mean_cosine(x: np.ndarray | PreparedRows) -> np.ndarray:
     if n < 3:
         return np.full(rows.x.shape[:-1], np.nan)
     with_others = (_products(rows.x, rows.sums.normalized) / rows.norms - 1) / (n - 1)
-    result: np.ndarray = _centre(with_others) * (2 / (n - 2) * np.sqrt((n - 1) / n))
-    return result
+    return _centre(with_others) * (2 / (n - 2) * np.sqrt((n - 1) / n))
 
 
 def of_mean_cosine_to_mean(x: np.ndarray | PreparedRows, *, unit_norm: bool = False) -> np.ndarray:
@@ -273,8 +269,7 @@ def of_mean_cosine_to_mean(x: np.ndarray | PreparedRows, *, unit_norm: bool = Fa
         on_mean = of_normalized if unit_norm else on_r
         f = mean_cosine_to_mean(rows, unit_norm=unit_norm)[..., None]
         influence = (of_row + of_normalized) / n - f * on_mean / size
-    result: np.ndarray = _centre(influence) * np.sqrt(n / (n - 1))
-    return result
+    return _centre(influence) * np.sqrt(n / (n - 1))
 
 
 def of_explained_variance(x: np.ndarray | PreparedRows, *, definition: Definition = "uncentred") -> np.ndarray:
@@ -305,8 +300,7 @@ def of_explained_variance(x: np.ndarray | PreparedRows, *, definition: Definitio
             mean = projections.mean(axis=1, keepdims=True)
             influence = (projections - mean) ** 2 - (variance / total)[:, None] * spread.squares
             influence += _turning(rows.x, value, projections, rows.row_sum)
-        result: np.ndarray = _centre(influence / total[:, None]) * np.sqrt(n / (n - 1))
-        return result
+        return _centre(influence / total[:, None]) * np.sqrt(n / (n - 1))
 
 
 def _turning(x: np.ndarray, value: np.ndarray, projections: np.ndarray, row_sum: np.ndarray) -> np.ndarray:
@@ -326,8 +320,7 @@ def _turning(x: np.ndarray, value: np.ndarray, projections: np.ndarray, row_sum:
         if term + 1 < TERMS:
             rest = np.matmul(step[:, None].astype(x.dtype), x)[:, 0].astype(np.float64)
             rest -= np.vecdot(v, rest)[:, None] * v
-    result: np.ndarray = -2 * along * projections * total / n
-    return result
+    return -2 * along * projections * total / n
 
 
 def jackknife(x: np.ndarray, score: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -350,10 +343,8 @@ def jackknife(x: np.ndarray, score: Callable[[np.ndarray], np.ndarray]) -> np.nd
 def _products(x: np.ndarray, v: np.ndarray) -> np.ndarray:
     """x_i.v of each row: (..., n) float64."""
     with np.errstate(over="ignore", invalid="ignore"):
-        result: np.ndarray = np.matmul(x, v[..., None].astype(x.dtype))[..., 0].astype(np.float64)
-    return result
+        return np.matmul(x, v[..., None].astype(x.dtype))[..., 0].astype(np.float64)
 
 
 def _centre(values: np.ndarray) -> np.ndarray:
-    result: np.ndarray = values - values.mean(axis=-1, keepdims=True)
-    return result
+    return values - values.mean(axis=-1, keepdims=True)

@@ -82,13 +82,11 @@ class Moments:
         trace = float(np.trace(s))
         rounding = self.n * float(self.mean @ self.mean) * (16 * np.finfo(np.float64).eps) ** 2
         # NaN where not above: what rounding leaves of equal rows is no shape, and neither is an infinite one
-        result: np.ndarray = s / trace if rounding < trace < np.inf else np.full_like(s, np.nan)
-        return result
+        return s / trace if rounding < trace < np.inf else np.full_like(s, np.nan)
 
     def nonzero_columns(self) -> np.ndarray:
         """(d,) True for columns that aren't zero in every row: those of a transform that returns fewer columns."""
-        result: np.ndarray = (np.diag(self.scatter) != 0) | (self.mean != 0)
-        return result
+        return (np.diag(self.scatter) != 0) | (self.mean != 0)
 
 
 def participation_ratio(s: np.ndarray) -> float:
@@ -231,8 +229,7 @@ class Spread:
             """C'C v without C: C v = X v - 1 (m.v), C'y = X'y - m (1.y)."""
             v = v.ravel().astype(x.dtype)
             y = x.dot(v) - m.dot(v)
-            result: np.ndarray = y.dot(x) - m * y.sum()
-            return result
+            return y.dot(x) - m * y.sum()
 
         seed = zlib.crc32(x.ravel()[:: self.d + 1].tobytes())
         start = np.random.default_rng(seed).standard_normal(self.d)
@@ -292,8 +289,7 @@ def mean(x: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
     total = np.zeros(x.shape[1])
     for at in range(0, n, CHUNK):
         total += ((x[at : at + CHUNK] if rows is None else x[rows[at : at + CHUNK]]) - first).sum(axis=0)
-    result: np.ndarray = first + total / n
-    return result
+    return first + total / n
 
 
 def covariance(x: np.ndarray, mean: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
@@ -325,5 +321,4 @@ def directions_of(cov: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.nd
 
 def rounding_variance(cov: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Variance (d,) that float32 storage may have made in each column of rows of this mean and covariance."""
-    result: np.ndarray = ROUNDING * (np.diag(cov) + mean**2)
-    return result
+    return ROUNDING * (np.diag(cov) + mean**2)

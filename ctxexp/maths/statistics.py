@@ -70,10 +70,8 @@ def finite_mean(values: np.ndarray, weights: np.ndarray | None = None, axis: int
     with np.errstate(invalid="ignore", divide="ignore"):
         total = np.where(finite, values, 0)
         if weights is None:
-            result: np.ndarray = total.sum(axis) / finite.sum(axis)
-        else:
-            result = (weights * total).sum(axis) / (weights * finite).sum(axis)
-    return result
+            return total.sum(axis) / finite.sum(axis)
+        return (weights * total).sum(axis) / (weights * finite).sum(axis)
 
 
 def pearson(x: np.ndarray, y: np.ndarray) -> float:
@@ -181,8 +179,7 @@ def resampled_spearman(columns: Sequence[np.ndarray], counts: np.ndarray) -> np.
         spread.append(np.sqrt(result[:, i, i]))
     scale = np.stack(spread, axis=1)
     scale[(scale == 0) | (total < LEAST)] = np.nan
-    clipped: np.ndarray = np.clip(result / scale[:, :, None] / scale[:, None, :], -1.0, 1.0)
-    return clipped
+    return np.clip(result / scale[:, :, None] / scale[:, None, :], -1.0, 1.0)
 
 
 def resamples(sizes: Sequence[int], replicates: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -243,8 +240,7 @@ def components(links: np.ndarray, n: int) -> np.ndarray:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    result: np.ndarray = connected_components(coo_array((np.ones(len(links)), links.T), (n, n)), directed=False)[1]
-    return result
+    return connected_components(coo_array((np.ones(len(links)), links.T), (n, n)), directed=False)[1]
 
 
 @cache
@@ -345,8 +341,7 @@ class MixedWords:
         """The weights (words,) of the words that have a score, 0 elsewhere; they add up to 1. None: equal."""
         if self.mix.weights == "occurrences":
             occurrences: np.ndarray = np.where(defined, self.counts, 0.0)
-            by_count: np.ndarray = occurrences / max(occurrences.sum(), 1.0)
-            return by_count
+            return occurrences / max(occurrences.sum(), 1.0)
         if not self.is_banded:
             return None
         p = self._posterior
@@ -355,8 +350,7 @@ class MixedWords:
         deviation = p.mean - (share @ p.mean / total[:, 0])[:, None]
         gap = (p.inside * defined).sum(axis=1) - share @ p.mean
         spread = _divisor(share * deviation**2)
-        result: np.ndarray = ((share + share * deviation * gap[:, None] / spread) / total).mean(axis=0)
-        return result
+        return ((share + share * deviation * gap[:, None] / spread) / total).mean(axis=0)
 
     def count_influence(self, scores: np.ndarray) -> CountInfluence:
         """The derivatives of the mean of scores (words,), NaN where undefined, by the counts that the weights depend
@@ -386,8 +380,7 @@ class MixedWords:
         rest = s - level - slope * deviation
         of_mean = d_share * (s - level - slope * gap) + slope * (d_inside - d_share * p.mean - share * change.mean)
         of_slope = (d_share * deviation + share * change.mean) * rest - share * deviation * slope * change.mean
-        result: np.ndarray = (of_mean / total + gap * of_slope / spread).mean(axis=0)
-        return result
+        return (of_mean / total + gap * of_slope / spread).mean(axis=0)
 
     @cached_property
     def _posterior(self) -> _Posterior:
@@ -421,5 +414,4 @@ class MixedWords:
 
 def _divisor(values: np.ndarray) -> np.ndarray:
     """(bands, 1): the sums, never 0."""
-    result: np.ndarray = np.maximum(values.sum(axis=1, keepdims=True), 1e-300)
-    return result
+    return np.maximum(values.sum(axis=1, keepdims=True), 1e-300)

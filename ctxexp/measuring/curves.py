@@ -380,8 +380,7 @@ def listed_factor(clusters: np.ndarray, n_words: int) -> np.ndarray:
 
     share = min(1.0, 2 * TOP / max(n_words, 1))
     df = np.where(clusters > 1, clusters - 1.0, np.nan)
-    result: np.ndarray = stdtrit(df, 1 - 0.025 * share)
-    return result
+    return stdtrit(df, 1 - 0.025 * share)
 
 
 def _of_rows(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
@@ -410,5 +409,4 @@ def _first_share(occurrences: Occurrences) -> np.ndarray:
     if not len(words):
         return np.empty(0)
     first = np.add.reduceat(occurrences.places[words.rows] == 0, words.starts[:-1], dtype=np.float64)
-    result: np.ndarray = first / words.counts
-    return result
+    return first / words.counts

@@ -227,8 +227,7 @@ def _errors(squares: np.ndarray, n: np.ndarray, same_shard: np.ndarray) -> np.nd
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         rest = np.where(same_shard < 1 - 1e-12, 1 - same_shard, np.nan)
-        result: np.ndarray = np.sqrt(squares * (1 - 1 / n) / rest)
-    return result
+        return np.sqrt(squares * (1 - 1 / n) / rest)
 
 
 class _Writer:

@@ -303,11 +303,9 @@ class GroupMean(Metric):
 
     def _baseline_influence(self, x: np.ndarray) -> np.ndarray:
         if baseline_is_score(self):
-            result: np.ndarray = self.influence(x[None])[0]
-            return result
+            return self.influence(x[None])[0]
         values = jackknife(x[None], lambda groups: np.array([self.baseline_value(group) for group in groups]))
-        left_out: np.ndarray = values[0]
-        return left_out
+        return values[0]
 
     def update(self, group: Group) -> None:
         self.update_block(Block.of(group))

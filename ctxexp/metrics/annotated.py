@@ -66,8 +66,7 @@ class ScoredPairs:
     @property
     def defined(self) -> np.ndarray:
         """Which pairs have both similarity and gold: (n,) bool."""
-        result: np.ndarray = np.isfinite(self.columns["similarity"]) & np.isfinite(self.columns["gold"])
-        return result
+        return np.isfinite(self.columns["similarity"]) & np.isfinite(self.columns["gold"])
 
     def of(self, *names: str) -> list[np.ndarray]:
         """Columns of the defined pairs."""
@@ -283,8 +282,7 @@ class STS(SimilarityMetric):
 
 def _spearman(part: ScoredPairs, counts: np.ndarray) -> np.ndarray:
     """Spearman x 100 in each resample (c,)."""
-    result: np.ndarray = 100 * resampled_spearman(part.of("similarity", "gold"), counts)[:, 0, 1]
-    return result
+    return 100 * resampled_spearman(part.of("similarity", "gold"), counts)[:, 0, 1]
 
 
 class SenseSeparation(GroupMean):
@@ -353,8 +351,7 @@ class SenseSeparation(GroupMean):
             same = (sums**2).sum(axis=(0, 2)) - n_or_nan
             cross = (u.sum(axis=0) ** 2).sum() - n_or_nan - same
             same, cross = same / n_same, cross / (n * (n - 1) - n_same)
-        result: np.ndarray = np.concatenate([[same[0], cross[0]], same[1:] - cross[1:]])
-        return result
+        return np.concatenate([[same[0], cross[0]], same[1:] - cross[1:]])
 
     def _row_influence(self, block: Block) -> np.ndarray:
         """Centred jackknife influence of each row: mean of the leave-one-out separations minus the row's, times

@@ -82,22 +82,19 @@ class WordCosines(SumForm):
         return {"normalized": batch.normalized}
 
     def scores(self, sums: Sums) -> np.ndarray:
-        scores: np.ndarray = np.clip(self._means(sums), -1.0, 1.0)  # clip keeps NaN
-        return scores
+        return np.clip(self._means(sums), -1.0, 1.0)  # clip keeps NaN
 
     def influence(self, part: Sums, total: Sums) -> np.ndarray:
         """The sum of `of_mean_cosine` over the part's rows of each word; NaN below 3 rows, as there."""
         n, along = total.n.astype(np.float64), np.vecdot(part.by_word["normalized"], total.by_word["normalized"])
         with np.errstate(invalid="ignore", divide="ignore"):
             influence = (along - part.n) / (n - 1) - part.n * self._means(total)
-            result: np.ndarray = np.where(n > 2, influence * (2 / (n - 2)) * np.sqrt((n - 1) / n), np.nan)
-        return result
+            return np.where(n > 2, influence * (2 / (n - 2)) * np.sqrt((n - 1) / n), np.nan)
 
     def _means(self, sums: Sums) -> np.ndarray:
         n, s = sums.n.astype(np.float64), sums.by_word["normalized"]
         with np.errstate(invalid="ignore", divide="ignore"):
-            result: np.ndarray = np.where(n > 1, (np.vecdot(s, s) - n) / (n * n - n), np.nan)
-        return result
+            return np.where(n > 1, (np.vecdot(s, s) - n) / (n * n - n), np.nan)
 
 
 class IntraSentenceSimilarity(GroupMean):

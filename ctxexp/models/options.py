@@ -343,7 +343,7 @@ class LazyEncoder(Encoder):
 
     @cached_property
     def _whole(self) -> Encoder:
-        return self._load()  # type: ignore[no-any-return]
+        return self._load()
 
     def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
         return self._whole.encode(batch)

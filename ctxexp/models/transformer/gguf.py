@@ -85,8 +85,7 @@ def read_matrix(file: Path, name: str) -> np.ndarray | None:
 
     for tensor in _open(file)[0].tensors:
         if tensor.name == name:
-            matrix: np.ndarray = dequantize(tensor.data, tensor.tensor_type)
-            return matrix
+            return dequantize(tensor.data, tensor.tensor_type)
     return None
 
 

@@ -358,8 +358,7 @@ def best_window(n: int, starts: np.ndarray, size: int, *, causal: bool) -> np.nd
 
 def fast_tokenizer(tokenizer: PreTrainedTokenizerBase) -> Tokenizer | None:
     """The quick tokenizer that it wraps; None for one that is slow."""
-    backend: Tokenizer | None = getattr(tokenizer, "backend_tokenizer", None)
-    return backend
+    return getattr(tokenizer, "backend_tokenizer", None)
 
 
 def follow_files(tokenizer: PreTrainedTokenizerBase, folder: Path, lower: bool | None) -> list[str]:

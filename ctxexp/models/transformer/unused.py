@@ -164,8 +164,7 @@ def read_weight(files: Sequence[Path], name: str) -> torch.Tensor | None:
         with safe_open(path, "pt") as file:
             for key in file.keys():  # noqa: SIM118  # the file is no mapping
                 if key == name or key.endswith(f".{name}"):
-                    tensor: torch.Tensor = file.get_tensor(key)
-                    return tensor
+                    return file.get_tensor(key)
     return None
 
 

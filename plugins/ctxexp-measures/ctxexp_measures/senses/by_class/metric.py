@@ -273,7 +273,7 @@ class SenseSeparationByClass(ByClass):
         for names, parts in zip(named, scorer.parts, strict=True):
             for name in names if np.isfinite(parts[:2]).all() else ():
                 self._permuted.setdefault(name, []).append(parts[2:])
-        return scorer  # type: ignore[no-any-return]
+        return scorer
 
     def compute(self) -> dict[str, float | Estimate]:
         statistics = super().compute()
