@@ -14,7 +14,7 @@ import numpy as np
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths.resampling import Units, blocks_of
-from ctxexp.maths.statistics import MixedWords, WordMix
+from ctxexp.maths.word_mix import MixedWords, WordMix
 from ctxexp.model import Encoder
 
 EQUAL = WordMix(weights="equal")

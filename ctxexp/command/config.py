@@ -21,8 +21,8 @@ from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, MetricError, error_text, near, short
 from ctxexp.files import user_path
 from ctxexp.files.credentials import remember
-from ctxexp.maths.statistics import BANDS, WordMix
-from ctxexp.maths.statistics import Weights as MeanWeights
+from ctxexp.maths.word_mix import BANDS, WordMix
+from ctxexp.maths.word_mix import Weights as MeanWeights
 from ctxexp.metrics import RUN
 from ctxexp.plugins import CONFIG_KINDS, Factory
 from ctxexp.plugins.registry import (

@@ -118,7 +118,7 @@ class Resamples:
 
     def __init__(self, units: Units, replicates: int, rng: np.random.Generator) -> None:
         self.units = units
-        drawn = [c - 1 for c in counts(units.n_blocks, replicates, rng)]
+        drawn = [c - 1 for c in draw_counts(units.n_blocks, replicates, rng)]
         self._excess = np.concatenate([np.empty((0, units.n_blocks)), *drawn])
         self._wider = self.student(units.n) if units.n > 1 else np.nan
 
@@ -150,7 +150,7 @@ class Resamples:
         return (curve.value[:, None] + moves).astype(np.float32)
 
 
-def counts(size: int, replicates: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+def draw_counts(size: int, replicates: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """How often each of `size` things is drawn, `size` draws with replacement: (c, size) float64, c rows at a time."""
     step = max(1, COUNTS // max(size, 1))
     for at in range(0, replicates, step):

@@ -1,30 +1,15 @@
-"""Scores summed up: mean, median, spread and count, of equal or unequal weights; correlations of paired values, exact
-and in bootstrap resamples; clusters of rows; and the reference mix of words (`WordMix`): weights with which a mean over
-words doesn't depend on the amount of text.
-
-In each resample ranks are made anew, without a loop. Clusters are those of k-means, scikit-learn's, the same on any
-number of processors; or of what is linked in pairs.
-
-Of the mix: the more text, the more rare words reach `min_contexts`, and rare words differ from frequent ones. So words
-are put in bands of relative frequency, and the mean is that of the bands' means. A word's frequency is known by its
-count alone, and what stands near an edge came there by chance as often as by its frequency. Both are corrected as
-errors in a variable are (regression calibration; Carroll et al. 2006, "Measurement Error in Nonlinear Models", chapter
-4): a word counts in each band by the probability that its frequency lies there, and the scores are moved along their
-regression on the logarithm of the frequency from where the word's frequency is expected to where it is expected within
-the band.
+"""Statistics of scores (mean, median, spread, count), of equal or unequal weights; correlations of paired values, exact
+and in bootstrap resamples, whose ranks are made anew without a loop; clusters of rows (scikit-learn's k-means, the same
+on any number of processors), and of what is linked in pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
-from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from functools import cache
+from typing import Any
 
 import numpy as np
-
-from ctxexp.errors import ConfigError
 
 CHUNK = 2**18  # counts held at a time: about a core's second-level cache
 LEAST = 3  # pairs behind a rank correlation: of two it is always 1 or -1, whatever they are
@@ -201,20 +186,6 @@ def resamples(sizes: Sequence[int], replicates: int, rng: np.random.Generator) -
         yield np.bincount(flat.ravel(), minlength=c * n).reshape(c, n).astype(np.float64)
 
 
-def percentiles(values: np.ndarray) -> tuple[float, float]:
-    """The 95% percentile interval of replicates (r,); NaN where fewer than two are defined.
-
-    Example:
-        >>> percentiles(np.arange(101.0))
-        (2.5, 97.5)
-    """
-    defined = values[np.isfinite(values)]
-    if len(defined) < 2:
-        return float("nan"), float("nan")
-    low, high = np.percentile(defined, [2.5, 97.5])
-    return float(low), float(high)
-
-
 def kmeans(x: np.ndarray, k: int, *, seed: int, starts: int = 1, rounds: int = 300) -> tuple[np.ndarray, np.ndarray]:
     """Cluster of each row of x (n, d), 0 to at most k - 1, none empty: (n,); and their centres (c, d).
 
@@ -249,169 +220,3 @@ def _libraries() -> Any:
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return ThreadpoolController()
-
-
-Weights = Literal["bands", "equal", "occurrences"]
-BANDS = (1 / 3000, 1 / 1000, 1 / 300, 1.0)
-MIN_WORDS = 10  # that a band needs
-_GRID = np.linspace(np.log(1e-7), 0.0, 2048)  # logarithms of frequencies
-
-
-class _Posterior(NamedTuple):
-    """A word's frequency given its count, a column a word."""
-
-    share: np.ndarray  # (bands, words) the probability that it lies in the band
-    inside: np.ndarray  # (bands, words) the expectation of its logarithm where it does, times that probability
-    mean: np.ndarray  # (words,) the expectation of its logarithm
-
-
-class CountInfluence(NamedTuple):
-    """The derivative of a mean over words by counts."""
-
-    of_word: np.ndarray  # (words,) by that of the word
-    of_any: float  # by that of all words together
-
-
-@dataclass(frozen=True, kw_only=True)
-class WordMix:
-    """The weights of words in a mean over them.
-
-    `weights`: `bands` (the mean of the means of bands of relative frequency, of equal weight), `equal` (each word the
-    same) or `occurrences` (each as often as it occurs). `bands`: their edges, ascending.
-    """
-
-    weights: Weights = "bands"
-    bands: Sequence[float] = BANDS
-
-    def __post_init__(self) -> None:
-        edges = list(self.bands)
-        if len(edges) < 2 or not all(0 < a < b <= 1 for a, b in pairwise(edges)):
-            raise ConfigError(
-                f"words.bands={edges}: expected two or more relative frequencies in ascending order, above 0 and at "
-                "most 1, such as [0.001,0.01,1]"
-            )
-
-    def words_wanted(self, counts: np.ndarray, contexts: np.ndarray, total: int, min_contexts: int) -> int:
-        """By how many words, about, a text of `total` would have to be longer to fill each band, as it would if the
-        words of each had so many contexts more; `counts` and `contexts` (words,) are of all its words."""
-        frequency, wanted = counts / max(total, 1), 0
-        for low, high in pairwise(self.bands):
-            best = np.sort(contexts[(frequency >= low) & (frequency <= high)])[::-1]
-            if len(best) < MIN_WORDS:
-                wanted = max(wanted, round(min_contexts / low) - total, total)
-            else:
-                wanted = max(wanted, total * min_contexts // int(best[MIN_WORDS - 1]) - total)
-        return wanted if self.weights == "bands" else 0
-
-    def of(self, counts: np.ndarray, total: int) -> MixedWords:
-        """The words' weights.
-
-        Args:
-            counts: Each word's occurrences in the text, (words,).
-            total: The occurrences of all words of the text, those with too few contexts too.
-        """
-        return MixedWords(self, counts, total)
-
-
-@dataclass(frozen=True, eq=False)
-class MixedWords:
-    """The weights of some words of a text."""
-
-    mix: WordMix
-    counts: np.ndarray  # (words,)
-    total: int
-
-    @cached_property
-    def words_in_bands(self) -> np.ndarray:
-        """(bands,) how many of the words have their relative frequency there."""
-        edges = np.append(self.mix.bands[:-1], np.nextafter(self.mix.bands[-1], 2))
-        return np.histogram(self.counts / max(self.total, 1), edges)[0]
-
-    @property
-    def filled(self) -> np.ndarray:
-        """(bands,) bool: whether the band has words enough."""
-        return self.words_in_bands >= MIN_WORDS
-
-    @property
-    def is_banded(self) -> bool:
-        """Whether bands weigh: where no band is filled, words weigh the same."""
-        return self.mix.weights == "bands" and bool(self.filled.any())
-
-    def weights(self, defined: np.ndarray) -> np.ndarray | None:
-        """The weights (words,) of the words that have a score, 0 elsewhere; they add up to 1. None: equal."""
-        if self.mix.weights == "occurrences":
-            occurrences: np.ndarray = np.where(defined, self.counts, 0.0)
-            return occurrences / max(occurrences.sum(), 1.0)
-        if not self.is_banded:
-            return None
-        p = self._posterior
-        share = p.share * defined
-        total = _divisor(share)
-        deviation = p.mean - (share @ p.mean / total[:, 0])[:, None]
-        gap = (p.inside * defined).sum(axis=1) - share @ p.mean
-        spread = _divisor(share * deviation**2)
-        return ((share + share * deviation * gap[:, None] / spread) / total).mean(axis=0)
-
-    def count_influence(self, scores: np.ndarray) -> CountInfluence:
-        """The derivatives of the mean of scores (words,), NaN where undefined, by the counts that the weights depend
-        on. Of equal weights 0: which words are measured is taken as given."""
-        defined = np.isfinite(scores)
-        s = np.where(defined, scores, 0.0)
-        if self.mix.weights == "occurrences":
-            total = max(float((self.counts * defined).sum()), 1.0)
-            mean = float(self.counts @ s) / total
-            return CountInfluence(np.where(defined, s - mean, 0.0) / total, 0.0)
-        if not self.is_banded:
-            return CountInfluence(np.zeros(len(s)), 0.0)
-        of_word = self._derivative(defined, s, self._by_count)
-        return CountInfluence(of_word, float(self._derivative(defined, s, self._by_total).sum()))
-
-    def _derivative(self, defined: np.ndarray, s: np.ndarray, change: _Posterior) -> np.ndarray:
-        """(words,): that of the mean where each word's posterior changes so; the mean of band b is
-        mean(s) + slope * gap, with share as weights."""
-        p = self._posterior
-        share, d_share, d_inside = p.share * defined, change.share * defined, change.inside * defined
-        total = _divisor(share)
-        centre, level = (share @ p.mean)[:, None] / total, (share @ s)[:, None] / total
-        deviation = p.mean - centre
-        spread = _divisor(share * deviation**2)
-        slope = ((share * deviation) @ s)[:, None] / spread
-        gap = ((p.inside * defined).sum(axis=1) - share @ p.mean)[:, None] / total
-        rest = s - level - slope * deviation
-        of_mean = d_share * (s - level - slope * gap) + slope * (d_inside - d_share * p.mean - share * change.mean)
-        of_slope = (d_share * deviation + share * change.mean) * rest - share * deviation * slope * change.mean
-        return (of_mean / total + gap * of_slope / spread).mean(axis=0)
-
-    @cached_property
-    def _posterior(self) -> _Posterior:
-        return self._posterior_of(self.counts, self.total)
-
-    @cached_property
-    def _by_count(self) -> _Posterior:
-        """The derivative of the posterior by the word's count."""
-        more, less = (self._posterior_of(self.counts + step, self.total) for step in (0.5, -0.5))
-        return _Posterior(*(b - a for a, b in zip(less, more, strict=True)))
-
-    @cached_property
-    def _by_total(self) -> _Posterior:
-        """The derivative of the posterior by the number of all words."""
-        more, less = (self._posterior_of(self.counts, self.total * factor) for factor in (1.01, 0.99))
-        return _Posterior(*((b - a) / (0.02 * self.total) for a, b in zip(less, more, strict=True)))
-
-    def _posterior_of(self, counts: np.ndarray, total: float) -> _Posterior:
-        """Given a count c of n words, of a Poisson count and Zipf's law (words of frequency p in number as 1 / p^2):
-        the density p^(c - 2) exp(-n p), in log p p^(c - 1) exp(-n p)."""
-        edges, filled = np.log(self.mix.bands), np.flatnonzero(self.filled)
-        kinds, of_word = np.unique(counts, return_inverse=True)
-        density = (kinds[:, None] - 1.0) * _GRID - total * np.exp(_GRID)
-        density = np.exp(density - density.max(axis=1, keepdims=True))
-        density /= density.sum(axis=1, keepdims=True)
-        bands = [(edges[i] <= _GRID) & (edges[i + 1] + (i + 2 == len(edges)) > _GRID) for i in filled.tolist()]
-        share = np.stack([density[:, band].sum(axis=1) for band in bands])
-        inside = np.stack([density[:, band] @ _GRID[band] for band in bands])
-        return _Posterior(share[:, of_word], inside[:, of_word], (density @ _GRID)[of_word])
-
-
-def _divisor(values: np.ndarray) -> np.ndarray:
-    """(bands, 1): the sums, never 0."""
-    return np.maximum(values.sum(axis=1, keepdims=True), 1e-300)

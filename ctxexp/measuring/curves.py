@@ -14,7 +14,8 @@ from ctxexp.errors import MetricError
 from ctxexp.groups import Place
 from ctxexp.maths.geometry import chance_corrected
 from ctxexp.maths.resampling import Curve, Resamples, Stream, Units, interval
-from ctxexp.maths.statistics import MixedWords, finite_mean
+from ctxexp.maths.statistics import finite_mean
+from ctxexp.maths.word_mix import MixedWords
 from ctxexp.measuring.baseline_levels import FIRST
 from ctxexp.measuring.rows import Rows, WordRows
 from ctxexp.metrics import Estimate, GroupMean, Metric

@@ -15,8 +15,9 @@ from ctxexp.controls import Control
 from ctxexp.datasets.shards import ShardedText
 from ctxexp.errors import ConfigError
 from ctxexp.maths.resampling import Curve, Resamples, Stream, Units
-from ctxexp.maths.statistics import CountInfluence, MixedWords, aggregate, finite_mean
+from ctxexp.maths.statistics import aggregate, finite_mean
 from ctxexp.maths.sums import SumForm
+from ctxexp.maths.word_mix import CountInfluence, MixedWords
 from ctxexp.measuring.baseline_levels import BaselineSums
 from ctxexp.measuring.curves import add_curve, add_share, word_tables
 from ctxexp.measuring.rows import Intervals, mix_info

@@ -17,7 +17,7 @@ from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, EncodingError, plugin_call
 from ctxexp.groups import BLOCK_BYTES, Block, Gather, Pairs, Place, Reader, WordReader
 from ctxexp.maths.resampling import Stream, Units, resampled_unit
-from ctxexp.maths.statistics import MixedWords
+from ctxexp.maths.word_mix import MixedWords
 from ctxexp.measuring.baseline_levels import BaselineLevels
 from ctxexp.metrics import GroupMean, Metric
 from ctxexp.model import EmbeddingTable

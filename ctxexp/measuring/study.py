@@ -20,7 +20,7 @@ from ctxexp.dataset import Corpus, overlap
 from ctxexp.errors import DataError, MetricError, plugin_call
 from ctxexp.files.code_version import __version__
 from ctxexp.maths.resampling import Stream, Units
-from ctxexp.maths.statistics import WordMix
+from ctxexp.maths.word_mix import WordMix
 from ctxexp.measuring import build, measure
 from ctxexp.measuring.rows import Intervals, Observer, PairRows, Rows, TableRows, WordRows, require_pairs
 from ctxexp.metrics import RUN, GroupMean, Metric

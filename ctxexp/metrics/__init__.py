@@ -14,8 +14,8 @@ import numpy as np
 from ctxexp.dataset import Corpus
 from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group
-from ctxexp.maths.resampling import jackknife, of_mean_cosine
-from ctxexp.maths.statistics import aggregate, percentiles
+from ctxexp.maths.resampling import interval, jackknife, of_mean_cosine
+from ctxexp.maths.statistics import aggregate
 from ctxexp.maths.sums import SumForm
 from ctxexp.results.run_info import MeasureInfo
 
@@ -54,7 +54,8 @@ class Estimate:
     @classmethod
     def of(cls, value: float, replicates: np.ndarray) -> Self:
         """The value with the 95% interval of its replicates (r,)."""
-        return cls(value, *percentiles(replicates), replicates)
+        low, high = interval(replicates[None])
+        return cls(value, low.item(), high.item(), replicates)
 
 
 class Output:

@@ -15,7 +15,7 @@ import numpy as np
 from ctxexp.errors import ConfigError, MetricError, near, short
 from ctxexp.groups import Block, Group, Pairs
 from ctxexp.maths.resampling import Statistics, Stream, replicates_of
-from ctxexp.maths.statistics import finite_mean, pearson, percentiles, resampled_spearman, spearman
+from ctxexp.maths.statistics import finite_mean, pearson, resampled_spearman, spearman
 from ctxexp.metrics import Estimate, GroupMean, Metric, Reading
 
 Similarity = Literal["cosine", "dot", "euclidean"]
@@ -233,7 +233,7 @@ class STS(SimilarityMetric):
 
     def __init__(self, *, similarity: Similarity = "cosine") -> None:
         super().__init__(similarity=similarity)
-        self._intervals: dict[str, tuple[float, float]] = {}
+        self._by_subset: dict[str, Estimate] = {}
 
     def task_statistics(self, parts: Sequence[ScoredPairs]) -> dict[str, float | Estimate]:
         whole = ScoredPairs.join(parts)
@@ -258,7 +258,8 @@ class STS(SimilarityMetric):
 
         resampled = self.bootstrap(parts, statistics)
         for part in parts:
-            self._intervals[part.subset] = percentiles(resampled.pop(f"of {part.subset}"))
+            rho = 100 * spearman(*part.of("similarity", "gold"))
+            self._by_subset[part.subset] = Estimate.of(rho, resampled.pop(f"of {part.subset}"))
         return values | {name: Estimate.of(values[name], replicates) for name, replicates in resampled.items()}
 
     def outputs(self) -> dict[str, list[dict[str, object]]]:
@@ -266,14 +267,14 @@ class STS(SimilarityMetric):
         100."""
         rows: list[dict[str, object]] = []
         for part in self._parts.values():
-            low, high = self._intervals.get(part.subset, (float("nan"), float("nan")))
+            rho = self._by_subset[part.subset]
             rows.append(
                 {
                     "subset": part.subset,
                     **pair_counts([part]),
-                    "spearman": 100 * spearman(*part.of("similarity", "gold")),
-                    "spearman_ci_low": low,
-                    "spearman_ci_high": high,
+                    "spearman": rho.value,
+                    "spearman_ci_low": rho.low,
+                    "spearman_ci_high": rho.high,
                     "pearson": 100 * pearson(*part.of("similarity", "gold")),
                 }
             )

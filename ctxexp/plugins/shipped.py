@@ -60,8 +60,8 @@ def register_baselines(register: Register) -> None:
     register("one_per_sentence", "ctxexp.baselines:OnePerSentence")
     register("size_matched", "ctxexp.baselines:SizeMatched")
     register("uniform", "ctxexp.baselines:Uniform")
-    register("frequency_matched", "ctxexp.twins:FrequencyMatched")
-    register("position_matched", "ctxexp.twins:PositionMatched")
+    register("frequency_matched", "ctxexp.matched_baselines:FrequencyMatched")
+    register("position_matched", "ctxexp.matched_baselines:PositionMatched")
 
 
 @hookimpl

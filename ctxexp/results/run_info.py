@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from ctxexp.maths.statistics import BANDS
+from ctxexp.maths.word_mix import BANDS
 from ctxexp.model import TextStart
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import numpy as np
 from ctxexp.controls import Control
 from ctxexp.dataset import Corpus, is_punctuation
 from ctxexp.errors import ConfigError, MetricError, near, plugin_call, short
-from ctxexp.maths.statistics import WordMix
+from ctxexp.maths.word_mix import WordMix
 from ctxexp.model import Encoder, TextStart
 from ctxexp.occurrences import Layers, Occurrences
 from ctxexp.progress import Progress

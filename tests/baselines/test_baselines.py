@@ -12,10 +12,10 @@ import pytest
 
 from ctxexp import Corpus, Occurrences
 from ctxexp.errors import ConfigError
+from ctxexp.matched_baselines import FrequencyMatched, PositionMatched, Twins, bands, pool, strata_level
 from ctxexp.maths.resampling import Units
 from ctxexp.occurrences import Groups
 from ctxexp.testing import check
-from ctxexp.twins import FrequencyMatched, PositionMatched, Twins, bands, pool, strata_level
 from tests.composed import composed
 from tests.engine import shelve
 from tests.shipped import OnePerSentence, SizeMatched, Uniform

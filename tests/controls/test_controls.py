@@ -17,11 +17,11 @@ from ctxexp import Control, Corpus, Encoder, Metric, Occurrences, Pair, Sense, S
 from ctxexp import measure as face_measure
 from ctxexp.command import Built
 from ctxexp.errors import MetricError
+from ctxexp.matched_baselines import FrequencyMatched, PositionMatched, Twins
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.curves import _first_share
 from ctxexp.plugins.registry import config_folder
 from ctxexp.report import shared_facts
-from ctxexp.twins import FrequencyMatched, PositionMatched, Twins
 from ctxexp.vectors.stores import apply_control
 from tests.composed import composed, registry_of
 from tests.engine import Memory, contextual, measure, sentences, shelve

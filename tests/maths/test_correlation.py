@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ctxexp.maths import midranks, partial_correlation, resampled_spearman, resamples, spearman
-from ctxexp.maths.statistics import pearson, percentiles, spearman_rows
+from ctxexp.maths import interval, midranks, partial_correlation, resampled_spearman, resamples, spearman
+from ctxexp.maths.statistics import pearson, spearman_rows
 
 
 def columns(seed: int, n: int = 60, ties: int = 0) -> np.ndarray:
@@ -53,7 +53,7 @@ def test_the_fewest_values_that_are_defined() -> None:
     two, three = np.array([1.0, 3.0]), np.array([1.0, 3.0, 2.0])
     assert pearson(two, two) == 1
     assert pearson(two, -two) == -1
-    assert percentiles(np.array([1.0, np.nan, 2.0])) == pytest.approx((1.025, 1.975))
+    np.testing.assert_allclose(np.ravel(interval(np.array([[1.0, np.nan, 2.0]]))), (1.025, 1.975))
     # Three drawn of five pairs, once each.
     counts, x = np.array([[1.0, 0, 1, 0, 1], [2, 0, 0, 0, 0]]), np.arange(5.0)
     rho = resampled_spearman([x, np.array([1.0, 9, 3, 9, 2])], counts)[:, 0, 1]
@@ -85,7 +85,7 @@ def test_undefined_is_nan() -> None:
         spearman(x[:1], x[:1]),
         spearman(x[:2], x[:2]),  # of two pairs it is always 1 or -1
         spearman(x[:0], x[:0]),
-        percentiles(np.array([1.0, np.nan]))[0],
+        interval(np.array([[1.0, np.nan]]))[0],
     ):
         assert np.isnan(value)
     assert np.isnan(resampled_spearman([x, constant], np.ones((2, 5)))[:, 0, 1]).all()

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ctxexp import Corpus, Occurrences, Pair
+from ctxexp.matched_baselines import PositionMatched, StrataLevel, Twins, strata_level
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.baseline_levels import mean_cosine_level
-from ctxexp.twins import PositionMatched, StrataLevel, Twins, strata_level
 from tests.engine import ALL, Memory, contextual, measure, reader_of, shelve, world
 from tests.shipped import OnePerSentence, SizeMatched, Uniform
 

@@ -15,7 +15,7 @@ from scipy.stats import gamma
 import ctxexp
 from ctxexp import Corpus
 from ctxexp.errors import ConfigError
-from ctxexp.maths.statistics import WordMix
+from ctxexp.maths.word_mix import WordMix
 from docs.numbers.word_mix import centred_table
 from tests.shipped import sts
 

@@ -11,7 +11,7 @@ import pytest
 
 from ctxexp import Baseline, GroupMean, Occurrences
 from ctxexp.maths import Resamples
-from ctxexp.maths.statistics import WordMix
+from ctxexp.maths.word_mix import WordMix
 from ctxexp.measuring.baseline_levels import SampleBaseline
 from ctxexp.results import Key
 from tests.engine import measure, noise, reader_of, world

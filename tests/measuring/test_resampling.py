@@ -71,7 +71,7 @@ def test_replicates_of_a_mean_average_the_same_draws(at_once: int, monkeypatch: 
     units = resampling.Units("sentence", 7, np.arange(7), np.arange(7))
     curve = Curve(y.mean(axis=1), (y - y.mean(axis=1, keepdims=True)) / 7)
     got = Resamples(units, 15, np.random.default_rng(0)).of(curve)
-    drawn = np.concatenate(list(resampling.counts(7, 15, np.random.default_rng(0))))
+    drawn = np.concatenate(list(resampling.draw_counts(7, 15, np.random.default_rng(0))))
     assert got.shape == (2, 15)
     assert (drawn.sum(axis=1) == 7).all()
     means = curve.value[:, None] + (y @ drawn.T / 7 - curve.value[:, None]) * Resamples.student(7)

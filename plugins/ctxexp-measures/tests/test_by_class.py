@@ -22,7 +22,7 @@ import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Results, Sense, Sentence
 from ctxexp.command import registry
 from ctxexp.errors import DataError, MetricError, UnknownName
-from ctxexp.maths.statistics import WordMix
+from ctxexp.maths.word_mix import WordMix
 
 SelfSimilarity = registry().find("metric", "self_similarity").factory
 SenseSeparation = registry().find("metric", "sense_separation").factory

@@ -1,5 +1,5 @@
-"""Baselines of twins: each measured group against unrelated occurrences that resemble its own, row by row: at the same
-place in the sentence, or of the same frequency.
+"""Baselines matched in more than size: each measured group against its twins, unrelated occurrences that resemble its
+own row by row, at the same place in the sentence or of the same frequency.
 
 A stratum is a set of measured rows that are alike in something other than their word, such as position or frequency.
 The expected mean cosine of groups whose rows are replaced by random rows of the same strata has a closed form.
