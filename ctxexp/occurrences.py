@@ -370,7 +370,8 @@ def check_contexts(sentences: int, min_contexts: int) -> None:
 
 
 class Layers(Protocol):
-    """Vectors by layer: a `ctxexp.vectors.Store`, or one that is seen through a transform."""
+    """Vectors by layer: a `ctxexp.vectors.Store`, one that is seen through a transform, or sentence vectors, which are
+    NaN for a sentence without one."""
 
     @property
     def n_layers(self) -> int: ...  # of the model, the input layer 0 counted: 13 of BERT-base
@@ -378,7 +379,7 @@ class Layers(Protocol):
     def layer_numbers(self) -> Sequence[int]: ...  # of the layers that are there, among 0 .. n_layers - 1
     @property
     def dim(self) -> int: ...
-    def layer(self, i: int) -> np.ndarray: ...  # (n_rows, dim)
+    def layer(self, i: int) -> np.ndarray: ...  # by its number: (n_rows, dim), or (n_sentences, dim) the caller's own
 
 
 @dataclass(frozen=True)
@@ -403,16 +404,7 @@ class MemoryLayers:
         return read_only(self.arrays[i])
 
 
-class HasLayers(Protocol):
-    """Anything that has some or all of a model's layers."""
-
-    @property
-    def n_layers(self) -> int: ...
-    @property
-    def layer_numbers(self) -> Sequence[int]: ...
-
-
-def layer_subset(vectors: HasLayers) -> tuple[int, ...]:
+def layer_subset(vectors: Layers) -> tuple[int, ...]:
     """The numbers of the layers that are there if some are missing; an empty tuple if all are there."""
     return tuple(vectors.layer_numbers) if len(vectors.layer_numbers) < vectors.n_layers else ()
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
 
 import numpy as np
 from annotated_types import Ge, Le
@@ -110,18 +110,8 @@ class Transform(ABC):
         return {}
 
 
-class FitText(Protocol):
-    """Text that a transform may be fitted on: its rows, layer by layer."""
-
-    def layer(self, i: int) -> np.ndarray: ...  # (n, dim) float32, measured rows only
-
-
 def transform_layers(
-    store: Layers,
-    occurrences: Occurrences,
-    calibration: Calibration,
-    *,
-    text: FitText | None = None,
+    store: Layers, occurrences: Occurrences, calibration: Calibration, *, text: MeasuredRows | None = None
 ) -> Layers:
     """The store with every layer transformed, fitted anew per layer; the store itself if the transform is `none`.
 
@@ -217,11 +207,7 @@ class TransformedLayers:
     measured hold zeros. One layer and a piece of bounded size are in memory at a time."""
 
     def __init__(
-        self,
-        store: Layers,
-        occurrences: Occurrences,
-        calibration: Calibration,
-        text: FitText | None = None,
+        self, store: Layers, occurrences: Occurrences, calibration: Calibration, text: MeasuredRows | None = None
     ) -> None:
         self.store, self.calibration, self.text = store, calibration, text
         self.n_layers, self.layer_numbers = store.n_layers, store.layer_numbers

@@ -17,7 +17,7 @@ from ctxexp.errors import ConformanceError, TrackingError
 from ctxexp.files import user_path
 from ctxexp.files.code_version import __version__
 from ctxexp.files.credentials import mask
-from ctxexp.models.options import cached_models, registered_models
+from ctxexp.models.listing import cached_models, registered_models
 from ctxexp.plugins import ALL_KINDS, COMMAND, CONFIG_KINDS
 from ctxexp.plugins.registry import (
     GROUPS,

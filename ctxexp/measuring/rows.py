@@ -24,7 +24,7 @@ from ctxexp.model import EmbeddingTable
 from ctxexp.occurrences import Layers, Occurrences, Text, layer_subset, read_only
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, MixInfo, ModelInfo, ResamplingInfo, RunInfo, TableInfo
 from ctxexp.transforms import Calibration
-from ctxexp.vectors.stores import Mix, SentenceVectors, finite_rows, mix_layers
+from ctxexp.vectors.stores import Mix, finite_rows, mix_layers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -309,12 +309,12 @@ class PairRows(Rows):
 
     def __init__(
         self,
-        vectors: SentenceVectors,
+        vectors: Layers,
         corpus: Corpus,
         *,
         mixes: Sequence[Mix] = (),
         calibration: Calibration | None = None,
-        text: SentenceVectors | None = None,
+        text: Layers | None = None,
     ) -> None:
         self.vectors, self.corpus, self.calibration, self.text = vectors, corpus, calibration, text
         self.mixes = {mix.name: mix for mix in mixes}
@@ -356,7 +356,7 @@ class PairRows(Rows):
         if y is not x:
             x[defined] = y
 
-    def _read(self, vectors: SentenceVectors, place: Place) -> np.ndarray:
+    def _read(self, vectors: Layers, place: Place) -> np.ndarray:
         return mix_layers(vectors, self.mixes[place.name]) if place.layer is None else vectors.layer(place.layer)
 
     def info(self) -> RunInfo:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from ctxexp.lazy import lazy_names
 from ctxexp.model import TokenStates
 from ctxexp.models.huggingface import checkpoint_encoder
-from ctxexp.models.options import ModelFiles, TransformerOptions, resolve_device, with_transformer_options
+from ctxexp.models.listing import ModelFiles
+from ctxexp.models.options import TransformerOptions, resolve_device, with_transformer_options
 from ctxexp.models.transformer.checkpoint import Checkpoint
 from ctxexp.models.word_vectors import WordVectorEncoder, WordVectors
 

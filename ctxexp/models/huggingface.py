@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any, get_args
 from ctxexp.errors import ConfigError, EncodingError
 from ctxexp.model import Encoder
 from ctxexp.models import minis
+from ctxexp.models.lazy_encoder import lazy_encoder
+from ctxexp.models.listing import ModelFiles
 from ctxexp.models.options import (
     AS_TOKENIZER,
     Dtype,
     LongTexts,
-    ModelFiles,
     Pooling,
     TransformerOptions,
     Weights,
     check_choices,
-    lazy,
     with_transformer_options,
 )
 from ctxexp.models.transformer.checkpoint import PUBLISHED_CHECKPOINTS, Checkpoint, cached_folder, describe, from_hub
@@ -78,7 +78,7 @@ def checkpoint_encoder(
         report_unused([unused_files(checkpoint, used=used)], options.unused, checkpoint.source)
     if choices.get("trust_remote_code") or options.kwargs:  # code from elsewhere decides
         return load()
-    return lazy((checkpoint, options, choices), load, device=options.device)
+    return lazy_encoder((checkpoint, options, choices), load, device=options.device)
 
 
 def paper_model(kind: str, summary: str, published_bytes: float) -> Callable[..., Encoder]:

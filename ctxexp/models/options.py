@@ -1,39 +1,28 @@
-"""Options of models, checked once for all kinds: weights, layers, device, dtype; the list of `ctxexp models` (what can
-be typed as a model, how large its files are, whether they are here); and encoders that are loaded only when they must
-encode, for which a stored description stands in until then.
-"""
+"""Options of models, checked once for all kinds: weights, layers, device, dtype, and what every transformer takes."""
 
 from __future__ import annotations
 
-import json
-import logging
 import os
-import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
-from functools import cached_property, wraps
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
 from importlib.metadata import version
 from inspect import Parameter, Signature, cleandoc, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import Field
 
-from ctxexp.dataset import Sentence
-from ctxexp.datasets.downloads import cache_folder, hub_cache, locate
-from ctxexp.errors import ConfigError, DiskError, ModelError, UnknownName
-from ctxexp.files import digest, user_path, write_file
-from ctxexp.files.code_version import code_version
-from ctxexp.model import EncodedSentence, Encoder, TextStart
-from ctxexp.models.transformer.checkpoint import is_complete, local_path
-from ctxexp.plugins.registry import Offer, arguments, convert_value
+from ctxexp.errors import ConfigError, ModelError, UnknownName
+from ctxexp.files import user_path
+from ctxexp.model import Encoder
+from ctxexp.models.elmo_downloads import locate
+from ctxexp.models.transformer.checkpoint import local_path
+from ctxexp.plugins.registry import convert_value
 
 if TYPE_CHECKING:
     import torch
-
-log = logging.getLogger("ctxexp")
 
 Weights = Literal["mini", "published", "untrained"]
 Pooling = Literal["mean", "first", "last", "pieces"]
@@ -43,15 +32,9 @@ Dtype = Literal["float32", "bfloat16", "float16"]
 Point = Literal["residual", "attention", "mlp"]
 Unused = Literal["refuse", "warn"]
 AS_TOKENIZER = "as_tokenizer"  # the default of `model.prefix`
-F = TypeVar("F", bound=Callable[..., Any])
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DEV = Path("/dev")
 NODES = ("nvidia*", "nvhost*", "nvgpu*", "dxg", "kfd")  # NVIDIA, its Jetsons, WSL, AMD
-DESCRIPTION_KEYS = (
-    "name", "n_layers", "dim", "dtype", "title", "details", "sequential", "positional", "causal", "start", "layers",
-    "class_code",
-)  # fmt: skip
-CODE = code_version()  # when this is imported, as in `ctxexp.vectors.encoding`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,83 +179,6 @@ def check_choices(
         )
 
 
-@dataclass(frozen=True)
-class ModelFiles:
-    """The files of a model, as the model is typed; decorates its factory, so that `ctxexp models` lists them.
-
-    Args:
-        typed: The words of a command that choose it.
-        n_bytes: Their size where they are not here.
-        source: The model's name elsewhere.
-        fetch: How they get here.
-        find: The folder or file that they are in; None or ModelError: they are not here.
-
-    Example:
-        >>> @ModelFiles("mine", 0, "a small model", "reinstall it", lambda: None)
-        ... def mine(): ...
-    """
-
-    typed: str
-    n_bytes: float
-    source: str
-    fetch: str
-    find: Callable[[], Path | None]
-
-    def __call__(self, factory: F) -> F:
-        vars(factory)["model_files"] = (self, *getattr(factory, "model_files", ()))
-        return factory
-
-
-class ListedModel(NamedTuple):
-    """A line of the list: what is typed, the size of its files (0: it has none, or unknown), whether they are here
-    (None: it has none), and a note."""
-
-    typed: str
-    n_bytes: float
-    is_here: bool | None
-    note: str
-
-
-def registered_models(offers: Iterable[Offer]) -> Iterator[ListedModel]:
-    """The models of these offers, in each of the ways that they are typed."""
-    for offer in offers:
-        every: tuple[ModelFiles, ...] = () if offer.problem else getattr(offer.factory, "model_files", ())
-        for files in every:
-            place = _locate(files)
-            size, note = (_size(place), "") if place else (files.n_bytes, f": {files.fetch}")
-            yield ListedModel(files.typed, size, place is not None, files.source + note)
-        if not every:
-            parameters = {} if offer.problem else arguments(offer.factory) or {}
-            needed = [f"model.{key}=..." for key, (_, default) in parameters.items() if default is Parameter.empty]
-            yield ListedModel(" ".join([offer.name, *needed]), 0, None, offer.summary)
-
-
-def cached_models() -> Iterator[ListedModel]:
-    """The models in the hub's cache that are whole, by name."""
-    from huggingface_hub import scan_cache_dir
-    from huggingface_hub.errors import CacheNotFound
-
-    try:
-        repositories = scan_cache_dir(hub_cache()).repos
-    except CacheNotFound:
-        return
-    for one in sorted(repositories, key=lambda one: str(one.repo_id)):
-        if one.repo_type == "model" and any(is_complete(revision.snapshot_path) for revision in one.revisions):
-            yield ListedModel(one.repo_id, one.size_on_disk, True, "in the hub's cache")
-
-
-def _locate(files: ModelFiles) -> Path | None:
-    try:
-        return files.find()
-    except ModelError:
-        return None
-
-
-def _size(place: Path) -> int:
-    every = [place] if place.is_file() else place.rglob("*")
-    return sum(path.stat().st_size for path in every if path.is_file())
-
-
 def resolve_device(device: str = "auto") -> torch.device:
     """The torch device of that name; `auto` is the first of cuda, mps and cpu that this machine has.
 
@@ -323,56 +229,3 @@ def _no_cuda() -> str:
     if sys.platform == "linux" and not any(any(DEV.glob(name)) for name in NODES):
         return "there is no /dev/nvidia0 or its like"
     return ""
-
-
-class LazyEncoder(Encoder):
-    """An encoder known by its description; `load` builds the encoder itself, once, when anything else is needed."""
-
-    def __init__(self, description: Mapping[str, Any], load: Callable[[], Encoder]) -> None:
-        """Take a description with all of `DESCRIPTION_KEYS`."""
-        vars(self).update(description, _load=load)
-
-    def __getattribute__(self, name: str) -> Any:
-        """The described attribute; any other is read from the loaded encoder."""
-        described = super().__getattribute__("__dict__")
-        if name in described:
-            return described[name]
-        if name.startswith("__") or name in ("_whole", "encode", "corpus", "poolings", "layer_numbers"):
-            return super().__getattribute__(name)
-        return getattr(self._whole, name)
-
-    @cached_property
-    def _whole(self) -> Encoder:
-        return self._load()
-
-    def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
-        return self._whole.encode(batch)
-
-
-def lazy(parts: object, load: Callable[[], Encoder], *, device: str) -> Encoder:
-    """The encoder that `load` builds; from the second time on a `LazyEncoder` with the description in the user's cache.
-
-    `parts` is everything that determines the encoder, files as digests of their content; equal parts must have equal
-    reprs. The version of ctxexp's code and of the libraries is added to the key. (Importing torch and transformers
-    costs more than measuring cached vectors.) Where there may be a GPU, only torch can tell which device `auto` is: the
-    model is loaded.
-    """
-    if not is_cpu(device):
-        return load()
-    key = digest(repr([parts, device, CODE, platform.node()]).encode())
-    path = cache_folder() / "encoders" / f"{key}.json"
-    with suppress(OSError, ValueError, KeyError, TypeError):  # none is there, or a damaged one, or another's
-        if path.is_file() and (stored := json.loads(path.read_text("utf-8")))["key"] == key:
-            described = {name: stored[name] for name in DESCRIPTION_KEYS}
-            described["layers"] = None if stored["layers"] is None else tuple(stored["layers"])
-            if start := stored["start"]:
-                described["start"] = TextStart(tuple(start["tokens"]), start["source"])
-            for warning in stored["details"].get("warnings", "").splitlines():
-                log.warning("%s", warning)  # a second run is told what the first was
-            return LazyEncoder(described, load)
-    encoder = load()
-    described = {name: getattr(encoder, name) for name in DESCRIPTION_KEYS}
-    described |= {"key": key, "details": dict(encoder.details), "start": encoder.start and asdict(encoder.start)}
-    with suppress(DiskError):  # then the next run loads it too
-        write_file(path, json.dumps(described))
-    return encoder

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
@@ -47,18 +47,6 @@ MIXES = {  # of a model with layers 0..L, 0 the input layer
     "flow_paper_last2": "layers 1 and L: what BERT-flow's code averages under the name of last-2",
     "scalar_mix": "all layers, weighted by the softmax of given weights, else alike (Peters et al. 2018, equation 1)",
 }
-
-
-class SentenceVectors(Protocol):
-    """Sentence vectors by layer; a sentence without one has NaN."""
-
-    @property
-    def n_layers(self) -> int: ...  # of those that are there
-    @property
-    def layer_numbers(self) -> Sequence[int]: ...  # their numbers in the model
-    @property
-    def dim(self) -> int: ...
-    def layer(self, i: int) -> np.ndarray: ...  # by place among those: (n_sentences, dim) float32, the caller's own
 
 
 class WordMeans:
@@ -101,7 +89,7 @@ class PooledSentences:
         return out
 
 
-def mix_layers(vectors: SentenceVectors, mix: Mix) -> np.ndarray:  # (n_sentences, dim) float32
+def mix_layers(vectors: Layers, mix: Mix) -> np.ndarray:  # (n_sentences, dim) float32
     """The mix of the layers' sentence vectors, added in float64."""
     total: np.ndarray | None = None
     for i, weight in zip(mix.layers, mix.weights, strict=True):
@@ -331,7 +319,7 @@ class Stores:
         _, occurrences = self.words(corpus)
         return self._indices[corpus.fingerprint](measured=rows & (occurrences.forms >= 0))
 
-    def sentences(self, corpus: Corpus) -> SentenceVectors:
+    def sentences(self, corpus: Corpus) -> Layers:
         """The sentence vectors of a corpus by the study's pooling."""
         if self.view is None:
             return WordMeans(*self.words(corpus), len(corpus.sentences))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ctxexp import EncodedSentence, Encoder, Sentence, measure
-from ctxexp.models.options import DESCRIPTION_KEYS, LazyEncoder, lazy
+from ctxexp.models.lazy_encoder import DESCRIPTION_KEYS, LazyEncoder, lazy_encoder
 from tests.shipped import bert, elmo, gpt2
 
 TEXT = [Sentence.of(["The", "bank"]), Sentence.of(["was"])]
@@ -50,7 +50,7 @@ def loaded(cache: Path) -> tuple[Callable[..., Encoder], list[str]]:
         times.append("loaded")
         return Ones()
 
-    return partial(lazy, load=load, device="cpu"), times
+    return partial(lazy_encoder, load=load, device="cpu"), times
 
 
 def test_what_was_loaded_once_is_loaded_again_to_encode_only(
@@ -111,7 +111,7 @@ def test_the_shipped_models_are_named_without_their_libraries(cache: Path) -> No
     names = [make().name for make in (bert, gpt2, elmo, partial(bert, weights="untrained", seed=3))]
     code = (
         "import sys; from ctxexp.models.huggingface import bert; from ctxexp.models.huggingface import gpt2\n"
-        "from ctxexp.models.elmo import elmo; from ctxexp.models.options import LazyEncoder\n"
+        "from ctxexp.models.elmo import elmo; from ctxexp.models.lazy_encoder import LazyEncoder\n"
         "made = [bert(), gpt2(), elmo(), bert(weights='untrained', seed=3)]\n"
         "assert all(isinstance(one, LazyEncoder) for one in made)\n"
         "assert not {'torch', 'transformers', 'tokenizers', 'h5py', 'scipy'} & set(sys.modules), 'heavy'\n"

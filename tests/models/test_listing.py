@@ -11,7 +11,7 @@ from huggingface_hub import constants
 
 from ctxexp.command import registry
 from ctxexp.models import ModelFiles
-from ctxexp.models.options import cached_models, registered_models
+from ctxexp.models.listing import cached_models, registered_models
 from ctxexp.models.transformer.checkpoint import PUBLISHED_CHECKPOINTS
 from tests.composed import offer, registry_of, run_command_line
 from tests.shipped import mini

@@ -15,7 +15,7 @@ import ctxexp
 from ctxexp import CtxexpError, Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.model import TextStart
-from ctxexp.models.options import LazyEncoder
+from ctxexp.models.lazy_encoder import LazyEncoder
 from ctxexp.report.wording import encoder_lines
 from ctxexp.results import RunInfo
 from tests import tiny_models

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxexp.datasets.downloads import local_original, locate, original_files
 from ctxexp.files import file_sha256
 from ctxexp.model import Encoder
 from ctxexp.models import minis
 from ctxexp.models.elmo.files import read_options, read_weights
+from ctxexp.models.elmo_downloads import local_original, locate, original_files
+from ctxexp.models.lazy_encoder import lazy_encoder
+from ctxexp.models.listing import ModelFiles
 from ctxexp.models.options import (
     Dtype,
     ElmoState,
-    ModelFiles,
     Weights,
     check_choices,
     layer_selection,
-    lazy,
 )
 
 
@@ -80,4 +80,4 @@ def elmo(
         encoder.details = {**encoder.details, "weights_sha256": digest}
         return encoder
 
-    return lazy((options, identity, source, options_path, weight_path, seed, how), load, device=device)
+    return lazy_encoder((options, identity, source, options_path, weight_path, seed, how), load, device=device)

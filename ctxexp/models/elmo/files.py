@@ -1,5 +1,4 @@
-"""ELMo's two files in their original layout: where they are (a path, a URL, the hub's cache or ctxexp's own; no
-silent fallback), the options in JSON and the weights in HDF5, read, checked and written.
+"""ELMo's two files in their original layout, the options in JSON and the weights in HDF5: read, checked and written.
 
 The only place that knows the file's names and orders. bilm-tf wrote them, AllenNLP read them.
 """

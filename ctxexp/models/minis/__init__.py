@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from ctxexp.errors import ModelError
-from ctxexp.models.options import ModelFiles
+from ctxexp.models.listing import ModelFiles
 
 FILES = {
     "bert": ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
