@@ -1,28 +1,21 @@
-"""Models that `transformers` loads: `model=huggingface model.checkpoint=<id, folder or GGUF file>`, any encoder
-or decoder; the papers' two, `model=bert` and `model=gpt2`, the mini that ships with ctxexp, the published model, or
-either untrained; and a model that is in memory already, one that peft has tuned by a learned prompt among these.
+"""Models of `transformers`: `model=huggingface model.checkpoint=<id, folder or GGUF file>`, any encoder or decoder; the
+papers' two, `model=bert` and `model=gpt2`, as mini, published or untrained; and a model that is in memory already.
 """
 
 from __future__ import annotations
 
-import copy
-import hashlib
-import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from ctxexp.errors import ConfigError, EncodingError
+from ctxexp.errors import ConfigError
 from ctxexp.model import Encoder
 from ctxexp.models import minis
 from ctxexp.models.lazy_encoder import lazy_encoder
 from ctxexp.models.listing import ModelFiles
 from ctxexp.models.options import (
     AS_TOKENIZER,
-    Dtype,
     LongTexts,
     Pooling,
     TransformerOptions,
@@ -35,8 +28,6 @@ from ctxexp.models.transformer.unused import report_unused, unused_files
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-    from ctxexp.models.transformer.encoder import TransformerEncoder
 
 
 @with_transformer_options
@@ -167,10 +158,11 @@ def from_transformers(
         (5, 192)
     """
     network, tokenizer = _parts(model, tokenizer)
-
     options = TransformerOptions(
         pooling=pooling, final_norm=final_norm, long=long, stride=stride, layers=layers, prefix=prefix
     )
+    from ctxexp.models.transformer.in_memory import from_memory
+
     return from_memory(network, tokenizer, options, name)
 
 
@@ -195,52 +187,3 @@ def _parts(model: Any, tokenizer: Any) -> tuple[PreTrainedModel, PreTrainedToken
             "ctxexp.from_transformers(model, tokenizer)"
         )
     return network, tokenizer
-
-
-def from_memory(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, options: TransformerOptions, name: str | None
-) -> TransformerEncoder:
-    """The encoder of a model in memory, in the type that it has; named by a hash of all that decides its vectors."""
-    from ctxexp.models.transformer.encoder import TransformerEncoder
-    from ctxexp.models.transformer.facts import window_size
-    from ctxexp.models.transformer.loading import (
-        PromptedModel,
-        check_finite,
-        check_vocabulary,
-        ready,
-        state_hash,
-        tuned_network,
-        tuning_state,
-    )
-    from ctxexp.models.transformer.pieces import fast_tokenizer
-
-    title = name or Path(model.config.name_or_path or type(model).__name__).name
-    model = tuned_network(model)
-    n_virtual = model.n_virtual if isinstance(model, PromptedModel) else 0
-    if n_virtual and (model.config.is_encoder_decoder or not options.final_norm):
-        raise EncodingError(
-            f"model {title!r} has a learned prompt, which is read of encoders and decoders with final_norm=True"
-        )
-    dtype = next((one for one in get_args(Dtype) if str(model.dtype) == f"torch.{one}"), None)
-    if dtype is None:
-        raise EncodingError(f"model {title!r} has weights of type {model.dtype}; expected float32, bfloat16 or float16")
-    tokenizer = copy.deepcopy(tokenizer)  # the caller's keeps its truncation and padding
-    check_finite(model, title)
-    check_vocabulary(tokenizer, model, title)
-    loaded = ready(model, tokenizer)._replace(is_shared=True)
-    weights = state_hash(loaded.model)
-    backend = fast_tokenizer(tokenizer)  # without one the encoder refuses it
-    parts = (
-        weights,
-        backend.to_str() if backend is not None else "",
-        sorted(tokenizer.special_tokens_map.items()),
-        tokenizer.model_max_length,
-        loaded.model.config.to_json_string(),
-        loaded.model.config._attn_implementation,
-        tuning_state(loaded.model),
-    )
-    content = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-    checkpoint = Checkpoint(title, "", Path(os.devnull), weights, content)  # its folder holds no files
-    if n_virtual and (window := window_size(loaded.model, tokenizer)) is not None:
-        options = replace(options, window=window - n_virtual)  # the prompt takes its place among the positions
-    return TransformerEncoder(checkpoint, replace(options, dtype=dtype), loaded, title=title)

@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoModel
 import ctxexp
 from ctxexp import Corpus, Encoder, Pair, Results, Sentence
 from ctxexp.errors import ConfigError
-from ctxexp.models.transformer.facts import ForwardPass, model_facts
+from ctxexp.models.transformer.forward import ForwardPass, model_facts
 from ctxexp.vectors.encoding import open_store
 from tests import tiny_models
 from tests.tiny_models import encoder
@@ -176,7 +176,7 @@ TEXT = [
 @pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """The shapes of the pieces that models read."""
-    from ctxexp.models.transformer.facts import ForwardPass
+    from ctxexp.models.transformer.forward import ForwardPass
 
     shapes: list[tuple[int, ...]] = []
     plain: Callable[..., Any] = ForwardPass.__call__

@@ -13,7 +13,7 @@ from torch import nn
 
 from ctxexp import CtxexpError, Sentence
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.models.transformer.facts import FAMILIES, BlockMap
+from ctxexp.models.transformer.block_points import FAMILIES, BlockMap
 from tests import tiny_models
 from tests.tiny_models import encoder
 
@@ -104,7 +104,7 @@ def test_a_map_that_does_not_fit_is_refused(
 ) -> None:
     from transformers import AutoModel
 
-    from ctxexp.models.transformer.facts import BlockPoints
+    from ctxexp.models.transformer.block_points import BlockPoints
 
     model: nn.Module = AutoModel.from_pretrained(folder("gpt2")).eval()
     monkeypatch.setitem(FAMILIES, "gpt2", wrong)

@@ -218,9 +218,9 @@ class ElmoNetwork(nn.Module):
     """The bidirectional language model up to its softmax.
 
     `options` is the content of an `options.json`, or its parsed form. Weights are drawn from `generator` (seed 0 if
-    none) as the original drew them. `dropout` acts in training mode on each LSTM layer's input. `BEGIN` and `END` are
-    the words that mark a sentence's ends, `character_ids(words)` what the network reads of words. `scan` is the
-    recurrence of a layer, without gradient; a layer's own may be replaced by one that has it.
+    none) as the original drew them. `BEGIN` and `END` are the words that mark a sentence's ends, `character_ids(words)`
+    what the network reads of words. `scan` is the recurrence of a layer, without gradient; a layer's own may be
+    replaced by one that has it.
 
     Example:
         >>> network = ElmoNetwork(
@@ -243,15 +243,10 @@ class ElmoNetwork(nn.Module):
     scan = staticmethod(scan)
 
     def __init__(
-        self,
-        options: ElmoOptions | Mapping[str, object],
-        *,
-        dropout: float = 0.0,
-        generator: torch.Generator | None = None,
+        self, options: ElmoOptions | Mapping[str, object], *, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
         self.options = options if isinstance(options, ElmoOptions) else ElmoOptions.parse(options)
-        self.dropout = dropout
         self.tokens = TokenLayer(self.options)
         self.layers = nn.ModuleList(LstmLayer(self.options) for _ in range(self.options.n_layers))
         if not self.tokens.characters.is_meta:
@@ -294,7 +289,7 @@ class ElmoNetwork(nn.Module):
         x = torch.stack([x, _reverse(x, lengths)])
         outputs, final = [], []
         for number, (layer, (c, m)) in enumerate(zip(self.layers, state, strict=True)):
-            y, c, m = layer(functional.dropout(x, self.dropout, self.training), sizes, c, m)
+            y, c, m = layer(x, sizes, c, m)
             x = x + y if number and self.options.skip else y  # no residual from the token layer
             outputs.append(torch.stack([x[0], _reverse(x[1], lengths)]))
             final.append((c.detach(), m.detach()))

@@ -21,9 +21,9 @@ from ctxexp.errors import ConfigError, EncodingError, ModelError, error_text, pl
 from ctxexp.files.code_version import package_digest
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder, TokenStates
 from ctxexp.models.options import TransformerOptions, layer_selection
+from ctxexp.models.transformer.block_points import BlockPoints
 from ctxexp.models.transformer.checkpoint import Checkpoint, label_of, weight_files
-from ctxexp.models.transformer.facts import (
-    BlockPoints,
+from ctxexp.models.transformer.forward import (
     ForwardPass,
     catch_tensors,
     model_facts,

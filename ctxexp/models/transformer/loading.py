@@ -16,13 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch import nn
-from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from ctxexp.errors import ConfigError, ModelError, error_text, line, plugin_call, short
 from ctxexp.models.options import TransformerOptions, resolve_device
 from ctxexp.models.transformer.checkpoint import Checkpoint, weight_files
-from ctxexp.models.transformer.facts import model_kind, table_rows
+from ctxexp.models.transformer.forward import model_kind, table_rows
 from ctxexp.models.transformer.gguf import GgufHeader, isolated_file, language_model
 from ctxexp.models.transformer.pieces import follow_files
 from ctxexp.models.transformer.unused import (
@@ -389,49 +387,3 @@ def library_warnings() -> Iterator[list[str]]:
         if not issubclass(record.category, NOT_OF_MODELS):
             collector.texts[line(str(record.message))] = None
     said += [text for text in collector.texts if not CHECKED.search(text)]
-
-
-class PromptedModel(nn.Module):
-    """A model with its learned prompt, or prefix of keys and values, as a model whose hidden states are the text's."""
-
-    def __init__(self, tuned: Any) -> None:
-        """Take a peft model of a method that learns a prompt."""
-        super().__init__()
-        self.tuned, self.n_virtual = tuned, tuned.active_peft_config.num_virtual_tokens
-        self.config = tuned.get_base_model().base_model.config
-
-    @property
-    def base_model(self) -> PromptedModel:
-        """The model itself: it has no head."""
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        """The network's attribute where the prompt has none: its device, dtype, input embeddings."""
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            return getattr(self.tuned.get_base_model(), name)
-
-    def forward(self, input_ids: torch.Tensor, output_hidden_states: object = True) -> BaseModelOutputWithPooling:
-        """The tuned model's hidden states at the pieces of the text."""
-        out = self.tuned(input_ids=input_ids, attention_mask=torch.ones_like(input_ids), output_hidden_states=True)
-        hidden = tuple(layer[:, -input_ids.shape[1] :] for layer in out.hidden_states)
-        return BaseModelOutputWithPooling(last_hidden_state=hidden[-1], hidden_states=hidden)
-
-
-def tuned_network(model: PreTrainedModel) -> PreTrainedModel | PromptedModel:
-    """The network itself of a model that peft has tuned, its adapters inside, or with its learned prompt; any other
-    model as it is."""
-    if not hasattr(model, "get_base_model"):
-        return model
-    config = model.active_peft_config
-    return PromptedModel(model) if config.is_prompt_learning else model.get_base_model()
-
-
-def tuning_state(model: nn.Module) -> list[tuple[str, str]]:
-    """The settings by which a tuned model's adapters count, beside its weights: scales, and which are active."""
-    return [
-        (name, repr((getattr(layer, "scaling", None), layer.active_adapters, layer.disable_adapters)))
-        for name, layer in model.named_modules()
-        if hasattr(layer, "adapter_layer_names")
-    ]

@@ -1,10 +1,5 @@
-"""A model's forward pass, with GPT-2's activation in one pass over memory; and facts that are found by trying: its
-layers, whether it is causal, how many pieces it reads at once, and what attention and the feed-forward network of each
-block add to the residual stream.
-
-Families name a block's parts differently, so each has a map, and a model is used only after its parts have been seen
-to add up: residual + attention + mlp is the next residual where norms stand before the parts (pre-norm, as in GPT-2
-and Llama); where they stand behind (post-norm, as in BERT), it is what enters each norm that adds up.
+"""A model's forward pass, and the facts that are found by trying it: its layers, whether it is causal, how many pieces
+it reads at once. GPT-2's activation takes one pass over memory, not eight.
 """
 
 from __future__ import annotations
@@ -13,15 +8,14 @@ import math
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import nn
 
-from ctxexp.errors import ConfigError, ModelError
-from ctxexp.models.options import Point
+from ctxexp.errors import ModelError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -34,7 +28,6 @@ INPUTS = {"pixel_values": "image", "input_values": "audio", "input_features": "a
 LIMITS = re.compile(  # config's keys of how many pieces an encoder or decoder takes
     r"max_(encoder_|source_)?position(s|_embeddings)|n_positions|n_ctx|max_seq(uence)?_len(gth)?|(max_)?context_len(gth)?"
 )
-TOLERANCE = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of the largest value of a residual
 
 
 class ModelFacts(NamedTuple):
@@ -297,91 +290,3 @@ def window_size(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> i
             limits.append(n if padding is not None else n - n % max(padded if isinstance(padded, list) else [padded]))
     limit = min((n for n in limits if isinstance(n, int | float) and n > 0), default=math.inf)
     return int(limit) if limit < 10**9 else None
-
-
-@dataclass(frozen=True)
-class BlockMap:
-    """Names of modules: the list of blocks in the model, and in a block the two whose outputs are added to the residual
-    stream; for post-norm blocks also the norms behind each sum."""
-
-    blocks: str
-    attention: str
-    mlp: str
-    norms: tuple[str, str] | None = None
-
-
-_LLAMA = BlockMap("layers", "self_attn", "mlp")
-_BERT = BlockMap(
-    "encoder.layer", "attention.output.dense", "output.dense", ("attention.output.LayerNorm", "output.LayerNorm")
-)
-FAMILIES = {
-    "bert": _BERT, "roberta": _BERT, "xlm-roberta": _BERT, "camembert": _BERT, "electra": _BERT,
-    "distilbert": BlockMap("transformer.layer", "attention", "ffn", ("sa_layer_norm", "output_layer_norm")),
-    "gpt2": BlockMap("h", "attn", "mlp"),
-    "gpt_neox": BlockMap("layers", "attention", "mlp"),
-    "llama": _LLAMA, "mistral": _LLAMA, "qwen2": _LLAMA, "qwen3": _LLAMA,
-}  # fmt: skip
-
-
-class BlockPoints:
-    """The vectors that one part of each block adds to the residual stream, caught while the model reads.
-
-    Args:
-        model: A transformers model of a known family.
-        point: `attention` or `mlp`.
-        source: The model's name in messages.
-
-    Raises:
-        ConfigError: The model's family has no map.
-        ModelError: The map doesn't fit: parts are missing, or don't add up.
-    """
-
-    def __init__(self, model: PreTrainedModel, point: Point, source: str) -> None:
-        kind = model.config.model_type
-        if kind not in FAMILIES:
-            raise ConfigError(
-                f"model.point={point}: {source} is of the family {kind!r}, whose blocks have no map of their parts; "
-                f"known: {', '.join(FAMILIES)}"
-            )
-        self.point = point
-        names, self._where = FAMILIES[kind], f"model.point={point}: {source} ({type(model).__name__})"
-        try:
-            self._blocks = [*model.get_submodule(names.blocks).children()]
-            self._parts = [block.get_submodule(getattr(names, point)) for block in self._blocks]
-            self._check(model, names)
-        except AttributeError as error:
-            raise ModelError(f"{self._where} isn't built as its family is: {error}") from None
-
-    def __str__(self) -> str:
-        """The point's share in the encoder's name."""
-        return f" point={self.point}"
-
-    def read(self, forward: Callable[[torch.Tensor], ModelOutput], ids: torch.Tensor) -> ModelOutput:
-        """The output of `forward` on `ids` (sentences, length), with the point's vectors in place of each block's."""
-        with catch_tensors((part, False) for part in self._parts) as calls:
-            out = forward(ids)
-        parts = [x for _, _, x in calls]
-        return replace(out, hidden_states=(out.hidden_states[0], *parts), last_hidden_state=parts[-1])
-
-    def _check(self, model: PreTrainedModel, names: BlockMap) -> None:
-        """Raise ModelError unless each block's parts add up, on eight pieces."""
-        parts = [names.attention, names.mlp, *(names.norms or ()), ""]
-        sources = [
-            (b.get_submodule(part), is_input) for b in self._blocks for part in parts for is_input in (True, False)
-        ]
-        with torch.inference_mode(), evaluation(model), catch_tensors(sources) as calls:
-            model(input_ids=probe_pieces(model)[:1])
-        tensors = {(module, is_input): x.cpu() for module, is_input, x in calls}
-        for number, block in enumerate(self._blocks, 1):
-            modules = [block.get_submodule(part) for part in parts]
-            attention, mlp, *norms, end = (tensors[module, False] for module in modules)
-            start = tensors[modules[-1], True]
-            sums = [(end, start + attention + mlp)]
-            if norms:  # what enters each norm, and what it is the sum of
-                first, second = (tensors[module, True] for module in modules[2:4])
-                sums = [(first, start + attention), (second, norms[0] + mlp), (end, norms[1])]
-            if any((a - b).abs().max() > TOLERANCE[model.dtype] * a.abs().max() for a, b in sums):
-                raise ModelError(
-                    f"{self._where}: in block {number} residual + attention + mlp isn't the next residual, so its "
-                    "parts are others than its family's; model.point=residual reads it"
-                )

@@ -14,7 +14,7 @@ import transformers as tr
 import ctxexp
 from ctxexp import Sentence
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.models.transformer.facts import model_kind
+from ctxexp.models.transformer.forward import model_kind
 from tests import tiny_models
 from tests.shipped import huggingface
 
