@@ -1,6 +1,5 @@
-"""Baselines: random groups of occurrences, and the value of each measure on them; the contract, and the built-in ones,
-what unrelated occurrences give: drawn from the whole corpus, one value for all groups of a measure, or for each group
-from random groups of as many rows.
+"""Baselines, the values of measures on random groups of occurrences: the contract, and the built-in ones, which draw
+from the whole corpus, one value for all groups of a measure, or one for each group, from groups of as many rows.
 
 A metric is a class; a measure is a metric configured under a label of a run's config. "The paper" is Ethayarajh 2019,
 "the released code" its repository.
@@ -27,6 +26,9 @@ from ctxexp.metrics import GroupMean, Metric, Over
 from ctxexp.occurrences import Occurrences
 from ctxexp.results.run_info import SIZE_MATCHED
 
+log = logging.getLogger("ctxexp")
+Size = Annotated[int, Ge(2)]  # one occurrence has no pair
+Redraws = Annotated[int, Ge(0), Le(10_000)]  # every layer is measured on each of them; 30 give an interval
 Among = Literal["sentence", "row"]
 """Over which pairs a mean cosine is expected: one word from each of two sentences, or any two rows."""
 
@@ -117,11 +119,6 @@ class Baseline(ABC):
             The source, which observes each layer and then gives the baselines; None as above.
         """
         return None
-
-
-log = logging.getLogger("ctxexp")
-Size = Annotated[int, Ge(2)]  # one occurrence has no pair
-Redraws = Annotated[int, Ge(0), Le(10_000)]  # every layer is measured on each of them; 30 give an interval
 
 
 class OnePerSentence(Baseline):

@@ -1,5 +1,5 @@
-"""The measured text: sentences as words with their character spans, gold pairs, sense labels; and what must be true of
-a corpus, whose classes trust their maker.
+"""The measured text: sentences as words with their character spans, gold pairs, sense labels. A corpus is checked by
+`check_corpus`, not when it is made.
 """
 
 from __future__ import annotations

@@ -16,6 +16,9 @@ from ctxexp.maths.geometry import PreparedRows
 from ctxexp.model import EmbeddingTable
 from ctxexp.occurrences import Groups, Occurrences, read_only
 
+T = TypeVar("T")
+BLOCK_BYTES = 2**20  # vectors that are measured at a time: about a core's second-level cache
+
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
@@ -113,10 +116,6 @@ class Block:
         labels = [self.labels[i] for i in which.tolist()] if self.labels else ()
         keys = [self.keys[i] for i in which.tolist()]
         return replace(self, keys=keys, x=self.x[which], rows=rows, labels=labels)
-
-
-T = TypeVar("T")
-BLOCK_BYTES = 2**20  # vectors that are measured at a time: about a core's second-level cache
 
 
 class Place(NamedTuple):

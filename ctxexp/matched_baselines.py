@@ -37,21 +37,21 @@ Gather = Callable[[np.ndarray], np.ndarray]
 """Row numbers (n,) to rows (n, d), valid until the next call."""
 
 
-class StrataLevel(NamedTuple):
+class StrataBaseline(NamedTuple):
     """The expected mean cosine of every group in one layer: its baseline."""
 
     of_group: np.ndarray  # (n_groups,) in [-1, 1]; NaN for a group of one row
     influence: np.ndarray  # (n_blocks,) of each cluster on their mean
 
 
-def strata_level(
+def strata_baseline(
     gather: Gather,
     occurrences: Occurrences,
     groups: Groups,
     rows: np.ndarray,
     strata: np.ndarray,
     weights: np.ndarray | None = None,
-) -> StrataLevel:
+) -> StrataBaseline:
     """The expected mean cosine of each group with its rows replaced by distinct random rows of the same strata.
 
     Random rows of strata a and b have the expected cosine p_a.p_b, with p_a the mean normalized row of stratum a, and
@@ -85,7 +85,7 @@ def strata_level(
         a = strata[at : at + len(u)]
         part = np.where(valid, 2 * (np.vecdot(u, gradient[a]) - expected[a]) / np.maximum(sizes[a], 1), 0)
         influence += units.sum_by_block(units.of_row[rows[at : at + len(u)]], part)
-    return StrataLevel(level, influence)
+    return StrataBaseline(level, influence)
 
 
 def _between(gather: Gather, rows: np.ndarray, strata: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -141,7 +141,7 @@ class Twins(OnePerSentence):
             rows = np.unique(occurrences.by_sentence.rows)
             strata = rows, self.strata(occurrences, rows)
         rng = np.random.default_rng([seed, Stream.TWINS])
-        return TwinLevels(over, list(self.twins(groups, occurrences, rng)), groups, occurrences, strata)
+        return TwinBaseline(over, list(self.twins(groups, occurrences, rng)), groups, occurrences, strata)
 
     @abstractmethod
     def strata(self, occurrences: Occurrences, rows: np.ndarray) -> np.ndarray:
@@ -160,7 +160,7 @@ class Twins(OnePerSentence):
             yield Groups(groups.keys, groups.starts, image[at])
 
 
-class TwinLevels(GroupBaseline):
+class TwinBaseline(GroupBaseline):
     """Each group's mean score over its twins, or where the score is the mean cosine its expectation over all of them
     (`strata`: the measured rows, and the stratum of each; None: not asked for)."""
 
@@ -173,7 +173,7 @@ class TwinLevels(GroupBaseline):
         strata: tuple[np.ndarray, np.ndarray] | None,
     ) -> None:
         self.over, self.twins, self.groups, self.occurrences, self.strata = over, twins, groups, occurrences, strata
-        self._levels: dict[str, list[StrataLevel]] = {}
+        self._levels: dict[str, list[StrataBaseline]] = {}
 
     def baseline_source(self, metric: Metric) -> str:
         return "exact" if self.strata and score_is_cosine(metric) else "drawn"
@@ -185,7 +185,7 @@ class TwinLevels(GroupBaseline):
                 groups = self.groups if indices is None else self.groups.subset(indices)
                 mixed = self.occurrences.mixed(self.over, indices)
                 weights = None if mixed is None else mixed.weights(groups.counts > 1)
-                level = strata_level(reader.gather, self.occurrences, groups, *self.strata, weights)
+                level = strata_baseline(reader.gather, self.occurrences, groups, *self.strata, weights)
                 self._levels.setdefault(label, []).append(level)
             else:
                 sampled[label] = MeasuredGroups(metric, indices)
@@ -193,7 +193,7 @@ class TwinLevels(GroupBaseline):
         for label, levels in self._means(reader, sampled).items():
             indices = sampled[label].indices
             of_group = levels if indices is None else levels[indices]
-            self._levels.setdefault(label, []).append(StrataLevel(of_group, nothing))
+            self._levels.setdefault(label, []).append(StrataBaseline(of_group, nothing))
 
     def values(self, label: str, groups: ScoredGroups) -> BaselineValues:
         by_layer = self._levels[label]

@@ -114,16 +114,24 @@ class Encoder(ABC):
     A text is a sequence of words; the tokenizer of a model splits them into pieces; a unit is what gets a vector: a
     word or a piece. A model's tokens are its pieces and the special ones around them.
 
-    `name` keys the vector cache, so it must change whenever the vectors would (checkpoint, revision, pooling, dtype).
-    `details` are logged as run parameters (checkpoint, revision, file hash ...); `title` is what figures call a model
-    that no config named. `dtype` is what it computes in. `sequential`: it carries state from sentence to sentence, so
-    `encode` is called once with all sentences in corpus order, and does its own batching. `positional`: False promises
-    that layer 0 gives a word one vector wherever it stands (True: its position counts too; neither may depend on other
-    words). `causal`: True promises that a unit's vector depends on nothing to its right, so that the first unit of a
-    sentence sees no other word: where a word stands first it always has the same vector, whatever `start` puts before
-    it (None: not known). `start`: what stands before each text (None: not known). `allows_prefetch`: `lengths` and
-    `count_unknown` may be called in another thread while `encode` runs, for the next part of the text. `corpus`: the
-    only text that it has vectors of. `layers`: which of the model's `n_layers` layers it gives, ascending; None: all.
+    Attributes:
+        name: Keys the vector cache: it changes whenever the vectors would (checkpoint, revision, pooling, dtype).
+        n_layers: Layers of the model, the input layer 0 counted: 13 of BERT-base.
+        dim: Columns of a vector.
+        dtype: What it computes in.
+        title: What figures call a model that no config named.
+        details: Logged as run parameters (checkpoint, revision, file hash ...).
+        sequential: It carries state from sentence to sentence: `encode` is called once with all sentences in corpus
+            order, and does its own batching.
+        allows_prefetch: `lengths` and `count_unknown` may be called in another thread while `encode` runs.
+        positional: False promises that layer 0 gives a word one vector wherever it stands (True: its position counts
+            too; neither may depend on other words; None: not known).
+        causal: True promises that a unit's vector depends on nothing to its right: where a word stands first it always
+            has the same vector, whatever `start` puts before it (None: not known).
+        start: What stands before each text (None: not known).
+        poolings: Of an encoder of sentence vectors, the names of its units.
+        corpus: The only text that it has vectors of; None: any.
+        layers: The layers of the model that it gives, ascending; None: all.
 
     Example:
         >>> class Lengths(Encoder):

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ctxexp import Results
 from ctxexp.command import job
-from ctxexp.metrics import describe
+from ctxexp.metrics import measure_info
 from ctxexp.results import LAYER, Estimates, Key, RunInfo
 from ctxexp.results.run_info import FitInfo, MeasureInfo, TableInfo
 from ctxexp.results.values import Values, metric_key
@@ -86,7 +86,7 @@ _PLACES = {
 
 def stated(*level: str, **metrics: Any) -> dict[str, MeasureInfo]:
     """What a run says of these metrics by label, their baselines found at this level."""
-    return {label: describe(label, metric, *level) for label, metric in metrics.items()}
+    return {label: measure_info(label, metric, *level) for label, metric in metrics.items()}
 
 
 def saying(results: Results, **facts: Any) -> Results:

@@ -23,6 +23,8 @@ from ctxexp.engines import Engine, Local
 from ctxexp.errors import DataError
 from ctxexp.progress import Progress
 
+log = logging.getLogger("ctxexp")
+R = TypeVar("R")
 CHUNK_WORDS = 1 << 18  # words that are hashed at a time
 MOST_WORDS = 1 << 22  # distinct words that are followed: of more, those of smallest hash
 NOT_MEASURED, NOT_FOLLOWED = -1, -2
@@ -30,7 +32,7 @@ _LAST = np.uint64(2**64 - 1)
 
 
 def digest(text: str, seed: int = 0) -> int:
-    """64 bits of a text."""
+    """64 bits of a text and a seed."""
     raw = text.encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8, salt=seed.to_bytes(8, "little")).digest(), "little")
 
@@ -261,10 +263,6 @@ def _nothing() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int32)
 
 
-log = logging.getLogger("ctxexp")
-R = TypeVar("R")
-
-
 class SentenceHit(NamedTuple):
     """A sentence of the sample, and the document that it counts for: if several hold it, the one with the lowest id."""
 
@@ -390,7 +388,7 @@ def _fetch_sentences(shards: TextStream, digests: frozenset[int], part: object) 
 
 
 def text_digest(text: str | Sentence) -> int:
-    """64 bits of a text."""
+    """64 bits of a text, or of a sentence's text."""
     return digest(text if isinstance(text, str) else text.text)
 
 

@@ -15,7 +15,7 @@ from ctxexp.groups import Block, Place, Reader, call_metric
 from ctxexp.maths.resampling import Stream
 from ctxexp.measuring.curves import INFLUENCED, ClusterInfluence, MetricRecord, PartIndex, write
 from ctxexp.measuring.rows import Rows
-from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Over, describe
+from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Over, measure_info
 from ctxexp.progress import Progress
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
@@ -63,7 +63,7 @@ def measure(
             tables |= write(values, rows, work.collected, seed=seed, bootstrap=bootstrap)
             tables |= rows.own_tables(tables)
         measures = {
-            label: describe(label, prototype, rows.baseline_source(label))
+            label: measure_info(label, prototype, rows.baseline_source(label))
             for label, prototype in work.prototypes.items()
         }
         info = rows.info() | RunInfo(measures=measures) | info
@@ -188,13 +188,13 @@ _NAMES = {"pair": "sub-set", "occurrence": "row", "sample": "baseline group"}  #
 def build(label: str, factory: Factory) -> Metric:
     """The metric that the factory builds. Raises MetricError naming the label unless that is a metric."""
     metric = factory()
-    if wrong := lacking(metric):
+    if wrong := contract_violation(metric):
         with plugin_call("metric", label):
             raise MetricError(f"metric {label!r}: {wrong}")
     return metric
 
 
-def lacking(metric: object) -> str:
+def contract_violation(metric: object) -> str:
     """The reason why this is no valid metric; empty if it is one."""
     if not isinstance(metric, Metric):
         return f"expected a ctxexp.Metric, got {type(metric).__name__}"

@@ -34,7 +34,7 @@ class SampleBaseline:
     def __init__(self, baseline: Baseline, occurrences: Occurrences, rng: np.random.Generator) -> None:
         self.expectation, self.occurrences = baseline.expectation, occurrences
         self.samples = random_groups(baseline, occurrences, rng)
-        self._levels: dict[str, list[Level]] = {}
+        self._levels: dict[str, list[LayerBaseline]] = {}
 
     def baseline_source(self, metric: Metric) -> str:
         """The source of the measure's baseline: `exact`, `drawn`, or nothing where it has none to speak of."""
@@ -44,7 +44,7 @@ class SampleBaseline:
         """Take one layer's value of each measure; with `influence`, that of clusters on it too."""
         cosine = None
         if self.expectation and any(metric._cosine_statistic for metric in metrics.values()):
-            cosine = mean_cosine_level(reader.blocks_of, self.occurrences, self.expectation)
+            cosine = expected_mean_cosine(reader.blocks_of, self.occurrences, self.expectation)
         group = PreparedRows(reader.gather(self.samples[0][None]), reader.eps)  # (1, n, d)
         for label, metric in metrics.items():
             exact = cosine if metric._cosine_statistic else None
@@ -53,7 +53,7 @@ class SampleBaseline:
 
     def _on_sample(
         self, reader: WordReader, label: str, metric: Metric, group: PreparedRows, *, influence: bool
-    ) -> Level:
+    ) -> LayerBaseline:
         rows, units = self.samples[0], self.occurrences.units
         value = float(reader.call_metric(label, metric, "baseline group 0", partial(_value, metric, group)))
         by_cluster = np.full(units.n_blocks, np.nan)
@@ -61,7 +61,7 @@ class SampleBaseline:
             of_row = reader.call_metric(label, metric, "baseline group 0", partial(_influence, metric, group))
             if of_row is not None:
                 by_cluster = units.sum_by_block(units.of_row[rows], of_row)
-        return Level(value, by_cluster, len(rows))
+        return LayerBaseline(value, by_cluster, len(rows))
 
     def curve(self, label: str) -> Curve:
         """The measure's baseline by layer."""
@@ -179,7 +179,7 @@ class BaselineLevels:
         return (first or self.sample).baseline_source(self.prototypes[label])
 
 
-class Level(NamedTuple):
+class LayerBaseline(NamedTuple):
     """An expectation over all random pairs, in one layer."""
 
     value: float  # in [-1, 1]; NaN without a pair
@@ -187,7 +187,7 @@ class Level(NamedTuple):
     n: int  # sentences (or rows) with a direction
 
 
-def mean_cosine_level(blocks: Blocks, occurrences: Occurrences, over: Among) -> Level:
+def expected_mean_cosine(blocks: Blocks, occurrences: Occurrences, over: Among) -> LayerBaseline:
     """The expected cosine of random occurrences of a layer, in [-1, 1].
 
     Over sentences: one word from each, with m_s the mean unit vector of distinct sentence s of S,
@@ -228,14 +228,14 @@ def mean_cosine_level(blocks: Blocks, occurrences: Occurrences, over: Among) -> 
         partners = size * (size.sum() - np.bincount(group, size)[group])
     where, s, n_pairs = units.of_sentence[sentence], m.sum(axis=0, dtype=np.float64), float(partners.sum())
     if n_pairs <= 0:
-        return Level(float("nan"), np.full(units.n_blocks, np.nan), int(size.sum()))
+        return LayerBaseline(float("nan"), np.full(units.n_blocks, np.nan), int(size.sum()))
     value = float((s @ s - q.sum()) / n_pairs)
     pairs = m @ s.astype(np.float32) - q - partners * value
-    return Level(value, units.sum_by_block(where, 2 * pairs / n_pairs), int(size.sum()))
+    return LayerBaseline(value, units.sum_by_block(where, 2 * pairs / n_pairs), int(size.sum()))
 
 
 class BaselineSums(SumForm):
-    """`mean_cosine_level` of whole sentences, each once, from sums: those of m_s (or of u), of |m_s|^2 and of S."""
+    """`expected_mean_cosine` of whole sentences, each once, from sums: those of m_s (or of u), of |m_s|^2 and of S."""
 
     def __init__(self, over: Among) -> None:
         self.over, self.name = over, f"level by {over}"

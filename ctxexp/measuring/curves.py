@@ -291,9 +291,14 @@ class _Words:
         labels = self.occurrences.by_sense.labels
         if self.c.indices is not None:
             labels = [labels[i] for i in self.c.indices.tolist()]
-        told = [", ".join(f"{name} ({n})" for name, n in sorted(Counter(of).items())) for of in labels]
-        mine = self.c.keys, counts, told, finite_mean(scores.T)
-        return _by_layer(self.layers, dict(zip(("word", "count", "senses", "mean"), mine, strict=True)), raw=scores)
+        senses = [", ".join(f"{name} ({n})" for name, n in sorted(Counter(of).items())) for of in labels]
+        columns: dict[str, Sequence[object] | np.ndarray] = {
+            "word": self.c.keys,
+            "count": counts,
+            "senses": senses,
+            "mean": finite_mean(scores.T),
+        }
+        return _by_layer(self.layers, columns, raw=scores)
 
     def _word_tables(self, scores: np.ndarray, above: np.ndarray) -> dict[str, pd.DataFrame]:
         """The measure's word table, and its lists of extremes if it has any: by the mean over layers, ties by word."""
@@ -357,8 +362,8 @@ def word_tables(
         words, overall = [str(word) for word in columns["word"]], np.asarray(columns["mean"])
         varies = np.isfinite(overall) & ~np.asarray(columns.get("constant", np.zeros(len(words))), bool)
         factor = listed_factor(clusters, int(varies.sum()))
-        told = {"word": columns["word"], "listed_factor": factor}
-        tables[f"{label}_errors"] = _by_layer(numbers, told, error=errors)
+        factors = {"word": columns["word"], "listed_factor": factor}
+        tables[f"{label}_errors"] = _by_layer(numbers, factors, error=errors)
         half = factor[:, None] * errors
         listed = _by_layer(numbers, dict(table.items()), low=scores - half, high=scores + half)
         order = np.lexsort([np.array(words), overall])

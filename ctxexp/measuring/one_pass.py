@@ -22,7 +22,7 @@ from ctxexp.measuring.baseline_levels import BaselineSums
 from ctxexp.measuring.curves import add_curve, add_share, word_tables
 from ctxexp.measuring.rows import Intervals, mix_info
 from ctxexp.measuring.study import HALVES, LEAST_CLUSTERS, PARTS, Study, part_table
-from ctxexp.metrics import RUN, GroupMean, Metric, describe
+from ctxexp.metrics import RUN, GroupMean, Metric, measure_info
 from ctxexp.occurrences import Layers, Occurrences
 from ctxexp.plugins.registry import build_registry
 from ctxexp.progress import Progress
@@ -163,7 +163,8 @@ class OnePass(Study):
             ),
             baseline=BaselineInfo(name=self.baseline.name),
             measures={
-                label: describe(label, one, "exact" if one._cosine_statistic else "") for label, one in metrics.items()
+                label: measure_info(label, one, "exact" if one._cosine_statistic else "")
+                for label, one in metrics.items()
             },
             resampled=ResamplingInfo(unit=units.name, n=n, intervals=self.intervals),
             seed=self.seed,

@@ -29,6 +29,8 @@ from ctxexp.vectors.stores import Mix, finite_rows, mix_layers
 if TYPE_CHECKING:
     import pandas as pd
 
+log = logging.getLogger("ctxexp")
+
 
 class Rows(ABC):
     """A source of vectors of one kind of thing at each place, and the groups that they form.
@@ -121,10 +123,7 @@ def _check(who: str, table: EmbeddingTable) -> None:
         raise EncodingError(f"{who} holds NaN or infinite values")
 
 
-log = logging.getLogger("ctxexp")
 Intervals = Literal["new_text", "these_words"]
-
-
 """The question of intervals of means over words: other documents like these, whose words have other frequencies; or the
 same words, each as frequent as here, in other contexts."""
 

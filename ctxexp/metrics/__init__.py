@@ -126,24 +126,25 @@ class Reading:
 class Metric(ABC):
     """A measure of one layer, fed one complete group of rows at a time. One instance serves one layer.
 
-    `title` is its name on figures (default: its label), `definition` one line on what is computed, `reading` how its
-    values are read, and `min_rows` the least number of rows that a group must have to be scored (in `GroupMean`: 2).
-    `variant` tells metrics of one title apart, empty for the usual one: variants are panels of one figure, and none is
-    compared with published values of another.
-
-    `invariances` names what leaves the numbers as they are: `rotation` of the space, `scale` (one factor for all rows),
-    `row_scale` (a factor per row), `shift` (one vector added to all rows), `permutation` of a group's rows. An instance
-    may have its own, where options decide. `ctxexp.testing.check` holds a metric to them.
-    `measures_embedding_tables`: they are measured too, each a group of its own, whose `table` tells its tokens.
-
-    `resampling` is the source of bootstrap resamples of a metric with intervals of its own, and how many there are (0:
-    intervals are NaN). It is set before `compute`, in the same state in every layer, so that resamples are the same.
-
-    `baselines` names what a metric with scores is held against, each by `run` (the run's `baseline=`) or by the name of
-    a baseline that is registered: `baseline` and `adjusted` are of the first, `<name>_baseline` and `<name>_adjusted`
-    of each other one. A run's baseline that gives groups baselines of their own comes first in any case. A score that
-    depends on the number of rows, even for noise, needs random groups of each group's own size
-    (`baseline=size_matched`).
+    Attributes:
+        over: The kind of groups that it gets: `word`, `sentence`, `pair` ...
+        title: Its name on figures (default: its label).
+        definition: One line on what is computed.
+        variant: Tells metrics of one title apart, empty for the usual one: variants are panels of one figure, and none
+            is compared with published values of another.
+        reading: How its values are read.
+        measures_embedding_tables: They are measured too, each a group of its own, whose `table` tells its tokens.
+        invariances: What leaves the numbers as they are: `rotation` of the space, `scale` (one factor for all rows),
+            `row_scale` (a factor per row), `shift` (one vector added to all rows), `permutation` of a group's rows. An
+            instance may have its own, where options decide. `ctxexp.testing.check` holds a metric to them.
+        min_rows: The least number of rows that a group must have to be scored (in `GroupMean`: 2).
+        baselines: What a metric with scores is held against, each by `run` (the run's `baseline=`) or by the name of a
+            registered baseline: `baseline` and `adjusted` are of the first, `<name>_baseline` and `<name>_adjusted` of
+            each other one. A run's baseline that gives groups baselines of their own comes first in any case. A score
+            that depends on the number of rows, even for noise, needs random groups of each group's own size
+            (`size_matched`).
+        resampling: The source of bootstrap resamples of a metric with intervals of its own, and how many there are (0:
+            intervals are NaN). It is set before `compute`, in the same state in every layer.
 
     Example:
         >>> class Rows(Metric):
@@ -349,7 +350,7 @@ def baseline_is_score(metric: Metric) -> bool:
     return type(metric).baseline_value is GroupMean.baseline_value
 
 
-def describe(label: str, metric: Metric, baseline_source: str = "") -> MeasureInfo:
+def measure_info(label: str, metric: Metric, baseline_source: str = "") -> MeasureInfo:
     """The record of a metric in a run: its class's name in snake case, its attributes, and how its baseline is found
     (`exact`, `drawn`, `size-matched`, or the metric's own words; recorded as `level`)."""
     reading = metric.reading

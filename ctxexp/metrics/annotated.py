@@ -236,12 +236,12 @@ class STS(SimilarityMetric):
         self._by_subset: dict[str, Estimate] = {}
 
     def task_statistics(self, parts: Sequence[ScoredPairs]) -> dict[str, float | Estimate]:
-        whole = ScoredPairs.join(parts)
+        together = ScoredPairs.join(parts)
         weights = np.array([part.defined.sum() for part in parts], np.float64)
         values: dict[str, float] = {}
         for prefix, correlation in (("", spearman), ("pearson_", pearson)):
             each = np.array([100 * correlation(*part.of("similarity", "gold")) for part in parts])
-            values[f"{prefix}all"] = 100 * correlation(*whole.of("similarity", "gold"))
+            values[f"{prefix}all"] = 100 * correlation(*together.of("similarity", "gold"))
             values[f"{prefix}mean"] = float(each.mean())
             values[f"{prefix}wmean"] = float(each @ weights / weights.sum())  # of no pair at all each is NaN
         ends = np.cumsum([len(part) for part in parts])
@@ -250,7 +250,7 @@ class STS(SimilarityMetric):
             own = [d[:, part.defined] for d, part in zip(np.split(drawn, ends[:-1], axis=1), parts, strict=True)]
             each = np.stack([_spearman(part, d) for part, d in zip(parts, own, strict=True)], axis=1)
             return {
-                "all": each[:, 0] if len(parts) == 1 else _spearman(whole, np.concatenate(own, axis=1)),
+                "all": each[:, 0] if len(parts) == 1 else _spearman(together, np.concatenate(own, axis=1)),
                 "mean": each.mean(axis=1),
                 "wmean": each @ weights / weights.sum(),
                 **{f"of {part.subset}": column for part, column in zip(parts, each.T, strict=True)},

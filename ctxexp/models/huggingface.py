@@ -23,7 +23,13 @@ from ctxexp.models.options import (
     check_choices,
     with_transformer_options,
 )
-from ctxexp.models.transformer.checkpoint import PUBLISHED_CHECKPOINTS, Checkpoint, cached_folder, describe, from_hub
+from ctxexp.models.transformer.checkpoint import (
+    PUBLISHED_CHECKPOINTS,
+    Checkpoint,
+    cached_folder,
+    folder_checkpoint,
+    from_hub,
+)
 from ctxexp.models.transformer.unused import report_unused, unused_files
 
 if TYPE_CHECKING:
@@ -91,7 +97,7 @@ def paper_model(kind: str, summary: str, published_bytes: float) -> Callable[...
         elif weights == "published":
             files = from_hub(paper.ids, revision or paper.revision)
         else:
-            files = describe(minis.folder(kind), source=f"ctxexp mini {kind}")
+            files = folder_checkpoint(minis.folder(kind), source=f"ctxexp mini {kind}")
         return checkpoint_encoder(files, options, untrained=seed if weights == "untrained" else None, expect=kind)
 
     build.__name__, build.__qualname__, build.__module__ = kind, kind, f"ctxexp.models.{kind}"  # to be pickled by name

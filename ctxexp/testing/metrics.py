@@ -15,7 +15,7 @@ from ctxexp.errors import near
 from ctxexp.groups import Block, Group, Pairs
 from ctxexp.maths.statistics import aggregate
 from ctxexp.maths.sums import Batch, SumForm, Sums
-from ctxexp.measuring import lacking
+from ctxexp.measuring import contract_violation
 from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Over
 from ctxexp.testing.report import Breach, Law, Report, numbers, report_on, require, require_equal
 
@@ -86,7 +86,7 @@ class Trial:
 
 def interface(make: Make) -> str | None:
     metric = make()
-    if wrong := lacking(metric):
+    if wrong := contract_violation(metric):
         raise Breach(wrong)
     declared: object = metric.invariances
     if not isinstance(declared, Set):

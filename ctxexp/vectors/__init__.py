@@ -89,11 +89,6 @@ class Store:
             self._files[self.layer_numbers.index(i)], dtype=self.dtype, mode="r", offset=HEADER_BYTES, shape=shape
         )
 
-    @property
-    def n_bytes(self) -> int:
-        """Size on disk, in bytes."""
-        return sum(self.meta["sizes"].values())
-
 
 def _close(files: list[FileIO]) -> None:
     for file in files:

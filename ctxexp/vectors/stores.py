@@ -27,6 +27,7 @@ from ctxexp.transforms import chunk_rows, chunks
 from ctxexp.vectors import Store
 from ctxexp.vectors.encoding import EncodingWorkers, open_store, warn_unknown
 
+log = logging.getLogger("ctxexp")
 WORDS = "mean_words"
 POOLINGS = {  # what each means; an encoder's own view may offer others
     WORDS: "mean of the sentence's measured word vectors",
@@ -241,9 +242,6 @@ class SentencePooling:
 
     name: str = WORDS  # of `ctxexp.vectors.stores.POOLINGS`, or of the encoder's own view of sentences
     mixes: tuple[object, ...] = ()  # of layers, as `ctxexp.vectors.stores.layer_mixes` reads them
-
-
-log = logging.getLogger("ctxexp")
 
 
 class Stores:

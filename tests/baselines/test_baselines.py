@@ -12,7 +12,7 @@ import pytest
 
 from ctxexp import Corpus, Occurrences
 from ctxexp.errors import ConfigError
-from ctxexp.matched_baselines import FrequencyMatched, PositionMatched, Twins, bands, pool, strata_level
+from ctxexp.matched_baselines import FrequencyMatched, PositionMatched, Twins, bands, pool, strata_baseline
 from ctxexp.maths.resampling import Units
 from ctxexp.occurrences import Groups
 from ctxexp.testing import check
@@ -170,9 +170,10 @@ def test_the_mean_level_and_its_influence_weigh_groups() -> None:
     groups = Groups(["a", "b", "c"], starts, rng.permutation(60)[:30])
     weights = np.array([0.5, 0.2, 0.3])
     alone = [
-        strata_level(x.__getitem__, occurrences, groups.subset(np.array([i])), rows, strata).influence for i in range(3)
+        strata_baseline(x.__getitem__, occurrences, groups.subset(np.array([i])), rows, strata).influence
+        for i in range(3)
     ]
     for given, w in ((weights, weights), (None, np.full(3, 1 / 3))):
-        made = strata_level(x.__getitem__, occurrences, groups, rows, strata, given)
+        made = strata_baseline(x.__getitem__, occurrences, groups, rows, strata, given)
         np.testing.assert_allclose(made.influence, w @ np.stack(alone), atol=1e-6)
         assert np.abs(made.influence).max() > 1e-3

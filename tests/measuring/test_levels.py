@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ctxexp import Corpus, Occurrences, Pair
-from ctxexp.matched_baselines import PositionMatched, StrataLevel, Twins, strata_level
+from ctxexp.matched_baselines import PositionMatched, StrataBaseline, Twins, strata_baseline
 from ctxexp.maths import mean_cosine
-from ctxexp.measuring.baseline_levels import mean_cosine_level
+from ctxexp.measuring.baseline_levels import expected_mean_cosine
 from tests.engine import ALL, Memory, contextual, measure, reader_of, shelve, world
 from tests.shipped import OnePerSentence, SizeMatched, Uniform
 
@@ -29,7 +29,7 @@ def small(*, repeat: int = 1, n: int = 12, links: tuple[tuple[int, int], ...] = 
 
 def level(store: Memory, occurrences: Occurrences, over: Any) -> Any:
     reader = reader_of(store.layers[0], occurrences, block_bytes=2000)
-    return mean_cosine_level(reader.blocks_of, occurrences, over)
+    return expected_mean_cosine(reader.blocks_of, occurrences, over)
 
 
 def unit(store: Memory) -> np.ndarray:
@@ -149,9 +149,9 @@ def test_the_exact_baseline_is_anisotropy_itself() -> None:
     assert other["mev/adjusted"][0] != curves["mev/adjusted"][0]
 
 
-def found(store: Memory, occurrences: Occurrences, scheme: Twins) -> StrataLevel:
+def found(store: Memory, occurrences: Occurrences, scheme: Twins) -> StrataBaseline:
     rows = np.unique(occurrences.by_sentence.rows)
-    return strata_level(
+    return strata_baseline(
         store.layers[0].__getitem__,
         occurrences,
         occurrences.by_word,

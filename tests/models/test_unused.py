@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 
 from ctxexp import Sentence, from_transformers
 from ctxexp.errors import ModelError
-from ctxexp.models.transformer.checkpoint import describe
+from ctxexp.models.transformer.checkpoint import folder_checkpoint
 from ctxexp.models.transformer.unused import Leftovers, unused_settings
 from tests import tiny_models
 from tests.tiny_models import edit, encoder
@@ -183,10 +183,10 @@ def write_adapter(folder: Path, seed: int) -> Weights:
 
 def test_an_adapter_beside_the_model_is_part_of_its_content(copy: Callable[[str], Path]) -> None:
     folder = copy("bert")
-    hashes = [describe(folder, source="x").content_hash]
+    hashes = [folder_checkpoint(folder, source="x").content_hash]
     for seed in (1, 2):
         write_adapter(folder, seed)
-        hashes.append(describe(folder, source="x").content_hash)
+        hashes.append(folder_checkpoint(folder, source="x").content_hash)
     assert len(set(hashes)) == 3
 
 

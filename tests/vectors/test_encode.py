@@ -108,7 +108,7 @@ def test_a_transformer_end_to_end(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     made = corpus(30)
     encoder = huggingface(checkpoint=str(tiny_models.make("bert", tmp_path / "bert")), device="cpu")
     store = open_store(made, encoder, cache=tmp_path / "c", batch_tokens=40, progress=Progress(bars=False))
-    assert not encoder._waiting  # each sentence was tokenised once, and let go
+    assert not encoder._waiting._pieces  # each sentence was tokenised once, and let go
     for i, sentence in enumerate(made.sentences):
         (alone,) = encoder.encode([sentence])
         for layer in range(3):

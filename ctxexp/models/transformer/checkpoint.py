@@ -71,7 +71,7 @@ class Checkpoint:
             here = _from_cache(ids, pinned) or (None if revision else _from_cache(ids, None)) or _download(ids, pinned)
             return replace(here, revision_name=revision or "")
         if path.is_dir():
-            return describe(path, source=str(path))
+            return folder_checkpoint(path, source=str(path))
         digest = _sha256(path)[:16]
         return cls(str(path), "", path, digest, digest)
 
@@ -142,7 +142,7 @@ def from_hub(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
 def _from_cache(ids: tuple[str, ...], revision: str | None) -> Checkpoint | None:
     for name in ids:
         if folder := cached_folder((name,), revision):
-            return describe(folder, source=name, revision=folder.name)
+            return folder_checkpoint(folder, source=name, revision=folder.name)
     return None
 
 
@@ -171,7 +171,7 @@ def is_complete(folder: Path) -> bool:
     return (folder / "config.json").is_file() and bool(weight_files(folder)) and tokenizer
 
 
-def describe(folder: Path, *, source: str, revision: str = "") -> Checkpoint:
+def folder_checkpoint(folder: Path, *, source: str, revision: str = "") -> Checkpoint:
     """The checkpoint in `folder`, hashed; `ModelError` if it has no config or no safetensors weights. Of a hub's
     `revision` the digests are those that its cache names large files by, but for a paper's, which are held against the
     record."""
@@ -201,8 +201,6 @@ TOKENIZER_FILES = (
 )
 _IGNORED = {"generation_config.json", "README.txt", "requirements.txt"}  # these change no vector
 ADAPTER = "adapter_model.safetensors"
-
-
 SUFFIXES = (".json", ".txt", ".model", ".py", ".codes", ".bpe", ".tiktoken", ".spm")
 
 
@@ -267,7 +265,7 @@ def _download(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
             f"{at.replace(' at revision', ' --revision')}` on a machine with network and point HF_HOME at its cache, "
             "or give a folder with model.checkpoint=<folder>"
         ) from None
-    return describe(folder, source=name, revision=folder.name)
+    return folder_checkpoint(folder, source=name, revision=folder.name)
 
 
 _STEP = re.compile(r"(?:^|[-_ ])(?:step|checkpoint|ckpt|iter)[-_]?(\d+)$", re.IGNORECASE)

@@ -32,7 +32,7 @@ from ctxexp.models.transformer.forward import (
     window_size,
 )
 from ctxexp.models.transformer.gguf import OUTPUT, read_matrix
-from ctxexp.models.transformer.loading import LoadedModel, state_hash, versions
+from ctxexp.models.transformer.loading import LoadedModel, state_hash, write_counts
 from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces, best_window, windows
 from ctxexp.models.transformer.unused import is_own_code, read_weight
 
@@ -70,7 +70,7 @@ class TransformerEncoder(Encoder):
         self.n_layers, self.dim, self.causal, norm = facts[:4]
         self.dtype, self.title = options.dtype, title or label_of(checkpoint.source)
         self._out = torch.float32 if options.dtype == "float32" else torch.float16
-        self._versions = versions(self.model) if loaded.is_shared else []
+        self._write_counts = write_counts(self.model) if loaded.is_shared else []
         self._read = PieceReader(
             loaded.tokenizer, pooling=options.pooling, source=checkpoint.source,
             rows=table_rows(self.model), prefix=options.prefix,
@@ -152,7 +152,7 @@ class TransformerEncoder(Encoder):
     def name(self) -> str:  # type: ignore[override]  # read only: it looks at the weights
         """The vectors' cache key. Raises EncodingError if the caller has changed the weights of a model in memory
         since."""
-        if self._versions and versions(self.model) != self._versions:
+        if self._write_counts and write_counts(self.model) != self._write_counts:
             raise EncodingError(
                 f"the weights of {self.title} have changed since it was taken, and its vectors with them; take it anew "
                 "with ctxexp.from_transformers"

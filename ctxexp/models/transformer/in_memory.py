@@ -18,8 +18,7 @@ from ctxexp.models.options import Dtype, TransformerOptions
 from ctxexp.models.transformer.checkpoint import Checkpoint
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.forward import window_size
-from ctxexp.models.transformer.loading import check_finite, check_vocabulary, ready, state_hash
-from ctxexp.models.transformer.pieces import fast_tokenizer
+from ctxexp.models.transformer.loading import check_finite, check_vocabulary, loaded_model, state_hash
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -42,9 +41,9 @@ def from_memory(
     tokenizer = copy.deepcopy(tokenizer)  # the caller's keeps its truncation and padding
     check_finite(model, title)
     check_vocabulary(tokenizer, model, title)
-    loaded = ready(model, tokenizer)._replace(is_shared=True)
+    loaded = loaded_model(model, tokenizer)._replace(is_shared=True)
     weights = state_hash(loaded.model)
-    backend = fast_tokenizer(tokenizer)  # without one the encoder refuses it
+    backend = getattr(tokenizer, "backend_tokenizer", None)  # without one the encoder refuses it
     parts = (
         weights,
         backend.to_str() if backend is not None else "",

@@ -22,7 +22,7 @@ from ctxexp.models.options import TransformerOptions, resolve_device
 from ctxexp.models.transformer.checkpoint import Checkpoint, weight_files
 from ctxexp.models.transformer.forward import model_kind, table_rows
 from ctxexp.models.transformer.gguf import GgufHeader, isolated_file, language_model
-from ctxexp.models.transformer.pieces import follow_files
+from ctxexp.models.transformer.pieces import apply_tokenizer_files
 from ctxexp.models.transformer.unused import (
     Leftovers,
     check_adapter,
@@ -96,7 +96,7 @@ def load(
         tokenizer = _tokenizer(folder, where)
         if header is not None:
             header.use_tokenizer(tokenizer.backend_tokenizer)
-        cuts = follow_files(tokenizer, folder, options.lower)
+        cuts = apply_tokenizer_files(tokenizer, folder, options.lower)
         if hasattr(network, "from_config"):
             draw = partial(network.from_config, config, trust_remote_code=trust_remote_code)
         else:
@@ -127,7 +127,7 @@ def load(
     for text in said:
         warnings.append(f"{source}: a library that loaded it says: {text}")
         log.warning("%s", warnings[-1])
-    loaded = ready(model.requires_grad_(False).eval(), tokenizer, pooled=pooled)
+    loaded = loaded_model(model.requires_grad_(False).eval(), tokenizer, pooled=pooled)
     if not more.keys() & {"device_map", "quantization_config"}:
         loaded.model.to(device)
     types = ",".join(name for name, _ in header.values_by_type.most_common()) if header else ""
@@ -214,7 +214,7 @@ def _draw_weights(
     file_dtype = getattr(config, "dtype", None) or torch.float32  # read before the draw, which sets it
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        # Half precision is drawn in float32 and rounded: what torch draws in it differs between versions.
+        # Half precision is drawn in float32 and rounded: what torch draws in it differs between write_counts.
         return draw(dtype=torch.float32).to(file_dtype)
 
 
@@ -242,7 +242,7 @@ def _files(checkpoint: Checkpoint) -> Iterator[tuple[dict[str, object], WeightSi
         yield {argument: folder, "gguf_file": checkpoint.folder.name}, size, header
 
 
-def ready(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, pooled: bool = True) -> LoadedModel:
+def loaded_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, pooled: bool = True) -> LoadedModel:
     """The part of the model that reads text; `pooled`: its pooler, if it has one, has weights of its own."""
     model = text_encoder(model)
     return LoadedModel(model, tokenizer, pooled and "pooler" in dict(model.named_children()))
@@ -320,7 +320,7 @@ def _load_weights(
     return model, not pooler, unused
 
 
-def versions(model: PreTrainedModel) -> list[int]:
+def write_counts(model: PreTrainedModel) -> list[int]:
     """How often each parameter was written to, as torch counts; it counts nothing for what inference mode made."""
     return [0 if p.is_inference() else p._version for p in model.parameters()]
 

@@ -59,9 +59,6 @@ class PieceCache:
     def __init__(self, read: Callable[[Sequence[Sentence]], list[Pieces]]) -> None:
         self._read, self._pieces = read, dict[Sentence, Pieces]()
 
-    def __len__(self) -> int:
-        return len(self._pieces)
-
     def peek(self, sentences: Sequence[Sentence]) -> list[Pieces]:
         """Each sentence's pieces, kept until they are taken."""
         unread = [s for s in dict.fromkeys(sentences) if s not in self._pieces]
@@ -92,7 +89,7 @@ class PieceReader:
         rows: int = 0,
         prefix: str = AS_TOKENIZER,
     ) -> None:
-        backend = fast_tokenizer(tokenizer)
+        backend: Tokenizer | None = getattr(tokenizer, "backend_tokenizer", None)
         if backend is None:
             raise ModelError(
                 f"{source}: its tokenizer ({type(tokenizer).__name__}) gives no character offsets, and words meet "
@@ -356,12 +353,7 @@ def best_window(n: int, starts: np.ndarray, size: int, *, causal: bool) -> np.nd
     return np.asarray(first + np.argmax(np.where(window <= last[:, None], context, -1), axis=1))
 
 
-def fast_tokenizer(tokenizer: PreTrainedTokenizerBase) -> Tokenizer | None:
-    """The quick tokenizer that it wraps; None for one that is slow."""
-    return getattr(tokenizer, "backend_tokenizer", None)
-
-
-def follow_files(tokenizer: PreTrainedTokenizerBase, folder: Path, lower: bool | None) -> list[str]:
+def apply_tokenizer_files(tokenizer: PreTrainedTokenizerBase, folder: Path, lower: bool | None) -> list[str]:
     """Make the tokenizer read text as the folder's tokenizer.json does, whatever class its settings name: transformers
     builds some fifty classes anew from vocabulary and merges, and loses what else the file says. Without the file the
     vocabulary tells whether capitals count, where no setting does. `lower` has the last word on these.
@@ -370,7 +362,7 @@ def follow_files(tokenizer: PreTrainedTokenizerBase, folder: Path, lower: bool |
     """
     from tokenizers import Tokenizer
 
-    backend, losses = fast_tokenizer(tokenizer), list[str]()
+    backend, losses = getattr(tokenizer, "backend_tokenizer", None), list[str]()
     if backend is None:
         return losses
     file = folder / "tokenizer_config.json"

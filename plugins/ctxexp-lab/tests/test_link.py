@@ -15,7 +15,7 @@ from ctxexp_lab.link.statistics import link, second_order_pairs
 from scipy.stats import pearsonr
 
 from ctxexp.errors import ConfigError, ModelError
-from ctxexp.models.transformer.checkpoint import describe
+from ctxexp.models.transformer.checkpoint import folder_checkpoint
 from tests import tiny_models
 from tests.tiny_models import SHORT_TEXTS, with_head
 
@@ -40,7 +40,7 @@ def test_states_give_the_logits_of_the_predicted_pieces(tmp_path: Path, kind: st
     import transformers as t
 
     folder = with_mask(kind, tmp_path)
-    got = context_states(describe(folder, source="tiny"), LINES, contexts=10_000)
+    got = context_states(folder_checkpoint(folder, source="tiny"), LINES, contexts=10_000)
     auto = t.BertForMaskedLM if kind == "bert" else t.GPT2LMHeadModel
     whole, tokenizer = auto.from_pretrained(folder).eval(), t.AutoTokenizer.from_pretrained(folder)
     n, expected, ends = len(tokenizer), [], []
@@ -61,7 +61,7 @@ def test_states_give_the_logits_of_the_predicted_pieces(tmp_path: Path, kind: st
     assert got.counts.tolist() == np.bincount(list(itertools.chain(*own)), minlength=n).tolist()
     assert Counter(map(tuple, got.following.tolist())) == Counter(p for ids in own for p in itertools.pairwise(ids))
     assert (got.kind, len(set(got.texts.tolist()))) == ("masked" if kind == "bert" else "causal", len(LINES))
-    some = context_states(describe(folder, source="tiny"), LINES, contexts=5, untrained=1)
+    some = context_states(folder_checkpoint(folder, source="tiny"), LINES, contexts=5, untrained=1)
     assert len(some.hidden) == 5
     assert not np.allclose(some.output, got.output)
 
@@ -162,10 +162,10 @@ def test_models_without_such_a_product_are_refused(tmp_path: Path) -> None:
 
     bare = tiny_models.make("gpt2", tmp_path / "bare")
     with pytest.raises(ModelError, match="has no language-model head"):
-        context_states(describe(bare, source="bare"), LINES)
+        context_states(folder_checkpoint(bare, source="bare"), LINES)
     capped = with_head("gpt2", tmp_path / "capped", tied=True)
     with pytest.raises(ModelError, match="the text has no two pieces in sequence"):
-        context_states(describe(capped, source="tiny"), ["a"])
+        context_states(folder_checkpoint(capped, source="tiny"), ["a"])
     forward = t.GPT2LMHeadModel.forward
     with pytest.MonkeyPatch.context() as patch:
 
@@ -176,7 +176,7 @@ def test_models_without_such_a_product_are_refused(tmp_path: Path) -> None:
 
         patch.setattr(t.GPT2LMHeadModel, "forward", soft_cap)
         with pytest.raises(ModelError, match=r"no product of a state with its output matrix"):
-            context_states(describe(capped, source="tiny"), LINES)
+            context_states(folder_checkpoint(capped, source="tiny"), LINES)
 
 
 def test_the_command_writes_every_correlation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
