@@ -42,7 +42,6 @@ bench: setup  ## speed and memory as ratios
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/elmo.py
 	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/flow.py
 	$(BIN)/python benchmarks/geometry.py
 
 new-plugin: setup  ## NAME=my-model: a distribution of its own in plugins/ctxexp-my-model, or in the folder TO=

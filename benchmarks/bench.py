@@ -345,7 +345,10 @@ def main() -> None:
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory(prefix="ctxexp-bench-") as place:
         folder = Path(place)
-        corpus = sts(options.sts, options.sentences) if options.sts else made_up(options.sentences, rng)
+        corpus = made_up(options.sentences, rng)
+        if options.sts:
+            scored = factory("dataset", "sts_2012_2016")(path=str(options.sts))
+            corpus = Corpus(scored.name, scored.sentences[: options.sentences])
         checkpoint = options.checkpoint or minilm_shaped(corpus, folder / "model")
         encoder: Any = factory("model", "huggingface")(checkpoint=str(checkpoint), device="cpu")
         unique = list(dict.fromkeys(corpus.sentences))
@@ -362,31 +365,6 @@ def main() -> None:
                 got = peak(folder / name, size)
                 what = f"peak memory at {name} ({size:,} sentences) less its layer's"
                 report(what, f"{got['peak'] - got['layer']:.2f} GB", f"at most 0.7 GB; layer {got['layer']:.2f} GB")
-
-
-def sts(folder: Path, n: int) -> Corpus:
-    """The scored sentences of STS 2012-2016 (without MSRvid), both sides, as the word tokenizer cuts them."""
-    from ctxexp.datasets import tokenizer
-
-    cut = tokenizer()
-    texts: list[str] = []
-    for scores in sorted(folder.glob("STS201*/*.gs.*.txt")):
-        if "ALL" in scores.name or "MSRvid" in scores.name:
-            continue
-        texts.extend(_scored(scores))
-    return Corpus("STS 2012-2016", tuple(cut(text) for text in texts[:n]))
-
-
-def _scored(scores: Path) -> list[str]:
-    import gzip
-
-    pairs = scores.with_name(scores.name.replace(".gs.", ".input."))
-    data = pairs.read_bytes() if pairs.exists() else gzip.decompress(pairs.with_name(pairs.name + ".gz").read_bytes())
-    found: list[str] = []
-    for score, line in zip(scores.read_text().split("\n"), data.decode().split("\n"), strict=False):
-        if score.strip():
-            found.extend(text.strip() for text in line.split("\t")[:2])
-    return found
 
 
 if __name__ == "__main__":

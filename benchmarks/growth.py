@@ -1,10 +1,8 @@
-"""What a bounded run costs as the text grows: time by stage, peak memory, the store; and what the bound moves.
+"""What a bounded run costs as the text grows: time by stage, peak memory, the store.
 
 `python benchmarks/growth.py CORPUS` takes text of CORPUS (.txt or .txt.xz, a sentence a line), rare words replaced by
 frequent ones so that every size has one vocabulary, and measures 1e5, 1e6 and 1e7 words of it, each in a process of its
-own; then it projects to 1e9. `--one-pass` measures all contexts instead, once without a store
-and once with all rows in it. `--sts FOLDER` compares the curves of the SemEval sentences at 256
-contexts with those of all (`--sts FOLDER --words` alone: nothing else).
+own. `--one-pass` measures all contexts instead, once without a store and once with all rows in it.
 """
 
 from __future__ import annotations
@@ -42,7 +40,6 @@ ONE_PASS = [
 ]  # fmt: skip
 STORED = [option for option in ONE_PASS if not option.startswith("one_pass.shards")]
 WAYS = {"bounded": OPTIONS, "one pass": ONE_PASS, "stored": STORED}
-TOLERANCE = 0.005
 
 
 class Clock(Progress):
@@ -175,51 +172,11 @@ def judged(rows: Sequence[dict[str, float]]) -> bool:
     return peak <= 1.3 and store <= 1.3
 
 
-def project(row: dict[str, float], n_words: float = 1e9) -> None:
-    """Print what so many words would take by the last row, and what that assumes."""
-    reading = (row["choose"] + row["fetch"]) / row["words"] * n_words
-    print(f"{n_words:.0e} words, projected: reading {reading / 3600:.1f} h by one process, {reading / 3600 / 64:.2f} h")
-    print("  by 64; encoding, measuring, peak and store as above. This assumes that choosing and fetching stay linear,")
-    print(
-        "  disks that are as fast, and the same vocabulary. In open text the vocabulary grows: memory by about 200 B a"
-    )
-    print(
-        "  distinct word, of at most 4.2 million, and 24 B a chosen occurrence; and without words.sample the store by"
-    )
-    print("  max_contexts rows for each word that has so many.")
-
-
-def compared(folder: Path, model: str, contexts: int = 256) -> bool:
-    """Print how far the curves of the SemEval sentences lie from those of all contexts; whether within the tolerance.
-
-    Only what nothing is drawn for: another sample of the text has another random group.
-    """
-    words = ["dataset=sts_2012_2016", f"dataset.path={folder}", "figures.explorer=0"]
-    whole, found = (
-        ctxexp.measure(model, options=[*words, *more], progress=Progress(bars=False))
-        for more in ([], [f"words.max_contexts={contexts}"])
-    )
-    both = whole.frame.merge(found.frame, on=["measure", "statistic", "layer"], suffixes=("", "_bounded"))
-    cosine = both.measure.isin(["self_similarity", "intra_sentence_similarity"])
-    kept = both[(both.statistic == "raw") & both.low.notna() | (both.statistic == "adjusted") & cosine]
-    worst = 0.0
-    for (measure, statistic), some in kept.groupby(["measure", "statistic"], sort=False):
-        apart = float((some.value - some.value_bounded).abs().max())
-        inside = ((some.value >= some.low_bounded - 1e-9) & (some.value <= some.high_bounded + 1e-9)).all()
-        worst = max(worst, apart)
-        where = "inside" if inside else "outside"
-        print(f"{measure:36} {statistic:9} at most {apart:.5f} apart, {where} the intervals")
-    n, all_n = found.info.corpus.sentences, whole.info.corpus.sentences
-    print(f"{n:,} of {all_n:,} sentences encoded; largest distance {worst:.5f} (at most {TOLERANCE})")
-    return worst <= TOLERANCE
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", nargs="?", type=Path)
-    parser.add_argument("--words", nargs="*", type=float, default=[1e5, 1e6, 1e7])
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--words", nargs="+", type=float, default=[1e5, 1e6, 1e7])
     parser.add_argument("--model", default="bert")
-    parser.add_argument("--sts", type=Path)
     parser.add_argument(
         "--one-pass", action="store_true", help="all contexts without a store, beside all of them stored"
     )
@@ -229,15 +186,12 @@ def main() -> None:
     if given.child:
         print(json.dumps(measured(str(given.corpus), given.child, given.way)))
         return
-    good = True
-    if given.corpus and given.one_pass:
-        good = in_one_pass(given.corpus, [int(n) for n in given.words], given.model)
-    elif given.corpus:
-        rows = grown(given.corpus, [int(n) for n in given.words], given.model)
+    sizes = [int(n) for n in given.words]
+    if given.one_pass:
+        good = in_one_pass(given.corpus, sizes, given.model)
+    else:
+        rows = grown(given.corpus, sizes, given.model)
         good = len(rows) < 2 or judged(rows)
-        project(rows[-1])
-    if given.sts:
-        good &= compared(given.sts, given.model)
     sys.exit(not good)
 
 

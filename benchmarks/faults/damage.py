@@ -84,16 +84,11 @@ def a_file(entry: Path, rng: np.random.Generator, pattern: str = "*") -> Path:
     return Path(rng.choice(sorted(map(str, entry.glob(pattern)))))
 
 
-def edited(pattern: str, edit: Callable[[bytearray, np.random.Generator], object]) -> Damage:
-    """Damage to the bytes of one file."""
-
-    def damage(entry: Path, other: Path, rng: np.random.Generator) -> None:
-        path = a_file(entry, rng, pattern)
-        data = bytearray(path.read_bytes())
-        edit(data, rng)
-        path.write_bytes(data)
-
-    return damage
+def edit_file(path: Path, edit: Callable[[bytearray, np.random.Generator], object], rng: np.random.Generator) -> None:
+    """Change the bytes of a file."""
+    data = bytearray(path.read_bytes())
+    edit(data, rng)
+    path.write_bytes(data)
 
 
 def cut(data: bytearray, rng: np.random.Generator) -> None:
@@ -131,9 +126,9 @@ def now_a_folder(entry: Path, other: Path, rng: np.random.Generator) -> None:
 
 
 DAMAGES: dict[str, Damage] = {
-    "cut": edited("*", cut),
-    "longer": edited("*", grow),
-    "emptied": edited("*", lambda data, rng: data.clear()),
+    "cut": lambda entry, other, rng: edit_file(a_file(entry, rng), cut, rng),
+    "longer": lambda entry, other, rng: edit_file(a_file(entry, rng), grow, rng),
+    "emptied": lambda entry, other, rng: edit_file(a_file(entry, rng), lambda data, _: data.clear(), rng),
     "missing": lambda entry, other, rng: a_file(entry, rng).unlink(),
     "a folder for a file": now_a_folder,
     "another entry's meta": of_the_other("meta.json"),

@@ -13,6 +13,7 @@ import numpy as np
 from ctxexp import Results
 
 from . import Lost, Silent
+from .damage import Damage, cut, edit_file
 from .kills import compared, run, texts
 
 FILES = (
@@ -90,24 +91,19 @@ def same(one: Results, other: Results) -> bool:
     )
 
 
-def flip(path: Path, _: Path, rng: np.random.Generator) -> None:
-    data = bytearray(path.read_bytes())
+def edited(edit: Callable[[bytearray, np.random.Generator], object]) -> Damage:
+    return lambda path, other, rng: edit_file(path, edit, rng)
+
+
+def flip(data: bytearray, rng: np.random.Generator) -> None:
     data[rng.integers(len(data))] ^= 1 << int(rng.integers(8))
-    path.write_bytes(data)
 
 
-def digit(path: Path, _: Path, rng: np.random.Generator) -> None:
+def digit(data: bytearray, rng: np.random.Generator) -> None:
     """Another digit: a JSON file stays one."""
-    data = bytearray(path.read_bytes())
     digits = [i for i, byte in enumerate(data) if chr(byte).isdigit()] or [0]
     at = digits[rng.integers(len(digits))]
     data[at] = ord("0") + (data[at] - ord("0") + 1) % 10
-    path.write_bytes(data)
-
-
-def cut(path: Path, _: Path, rng: np.random.Generator) -> None:
-    data = path.read_bytes()
-    path.write_bytes(data[: rng.integers(len(data))])
 
 
 def zeros(path: Path, _: Path, rng: np.random.Generator) -> None:
@@ -141,10 +137,10 @@ def folder(path: Path, _: Path, rng: np.random.Generator) -> None:
     path.mkdir()
 
 
-DAMAGES: dict[str, Callable[[Path, Path, np.random.Generator], None]] = {
-    "one bit": flip,
-    "one digit": digit,
-    "cut short": cut,
+DAMAGES: dict[str, Damage] = {
+    "one bit": edited(flip),
+    "one digit": edited(digit),
+    "cut short": edited(cut),
     "zeros": zeros,
     "noise": noise,
     "deeply nested": deep,

@@ -14,7 +14,7 @@ import ctxexp
 from ctxexp import Corpus, Results
 
 from . import Lost, Silent
-from .damage import heard
+from .damage import cut, edit_file, grow, heard
 from .drawn import Drawn
 
 SHARDS = 6
@@ -108,12 +108,7 @@ def agree(found: Results, expected: Results) -> None:
 
 
 def edited(edit: Callable[[bytearray, np.random.Generator], object]) -> Damage:
-    def damage(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator) -> None:
-        data = bytearray(shard.read_bytes())
-        edit(data, rng)
-        shard.write_bytes(data)
-
-    return damage
+    return lambda shard, neighbour, foreign, rng: edit_file(shard, edit, rng)
 
 
 def flip(data: bytearray, rng: np.random.Generator) -> None:
@@ -121,17 +116,9 @@ def flip(data: bytearray, rng: np.random.Generator) -> None:
         data[at] ^= int(rng.integers(1, 256))
 
 
-def cut(data: bytearray, rng: np.random.Generator) -> None:
-    del data[int(rng.integers(len(data))) :]
-
-
 def blank(data: bytearray, rng: np.random.Generator) -> None:
     at = int(rng.integers(len(data)))
     data[at : at + 256] = bytes(len(data[at : at + 256]))
-
-
-def grow(data: bytearray, rng: np.random.Generator) -> None:
-    data += rng.bytes(int(rng.integers(1, 3000)))
 
 
 def splice(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator) -> None:

@@ -95,7 +95,7 @@ def _mean_cosine(x: np.ndarray) -> float:
 
 @pytest.mark.nightly
 def test_curves_of_sts_are_those_of_all_contexts(tmp_path: Path, shared: Path) -> None:
-    """R92 on real text; `benchmarks/growth.py` has it for a trained model, all years and 256 contexts."""
+    """R92 on real text."""
     text = sts(path=str(shared / "data" / "sts"), tasks=["STS14", "STS15"])
     words = ("min_contexts=5", "transform=center")
     whole, found = measured(tmp_path, text, *words), measured(tmp_path, text, *words, "words.max_contexts=128")
