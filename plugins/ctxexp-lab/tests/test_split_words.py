@@ -25,7 +25,7 @@ from ctxexp.errors import ConfigError, DataError
 
 @pytest.fixture(scope="module")
 def gpt2() -> Any:
-    return encoders(["gpt2"], untrained=False, prefix="as_tokenizer")["gpt2"]
+    return encoders(["gpt2"], untrained=False)["gpt2"]
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +120,6 @@ def test_what_has_no_split_words_is_said(gpt2: Any) -> None:
     with pytest.raises(DataError, match="0 words of one piece and 4 letters or more stand in two sentences"):
         find_words(gpt2, [Sentence.of(["a", "bank"])], 10, 0)
     with pytest.raises(ConfigError, match="split-words random_words: expected a transformer"):
-        encoders(["random_words"], untrained=False, prefix="as_tokenizer")
+        encoders(["random_words"], untrained=False)
     with pytest.raises(ConfigError, match="split-words needs a model: ctxexp split-words gpt2 bert"):
         split_words()

@@ -21,16 +21,13 @@ REPLICATES = 4000
 WITH_WEIGHTS = ("bert", "gpt2")  # models that the group `weights` is of
 
 
-def encoders(models: Sequence[str], *, untrained: bool, prefix: str) -> dict[str, Any]:
+def encoders(models: Sequence[str], *, untrained: bool) -> dict[str, Any]:
     """The transformers of these names by label, each followed by its untrained twin where it has one."""
     by_model = {}
     for name in models:
-        twins: list[dict[str, object]] = (
-            [{}, {"model.weights": "untrained"}] if untrained and name in WITH_WEIGHTS else [{}]
-        )
-        for choice in twins:
-            start = {} if prefix == "as_tokenizer" else {"model.prefix": prefix}
-            encoder = Built(configured(name, options={**start, **choice})).encoder
+        has_twin = untrained and name.partition(" ")[0] in WITH_WEIGHTS
+        for choice in ([], ["model.weights=untrained"]) if has_twin else ([],):
+            encoder = Built(configured(name, options=choice)).encoder
             if not hasattr(encoder, "hidden_states"):
                 raise ConfigError(f"split-words {name}: expected a transformer, which reads words as pieces")
             by_model[f"{name} (untrained)" if choice else name] = encoder
@@ -56,17 +53,15 @@ def split_words(
     *models: str,
     words: int = 200,
     untrained: bool = True,
-    prefix: str = "as_tokenizer",
     seed: int = 0,
     out: Path = Path("split_words"),
 ) -> Document:
     """Find the layer in which a word that is split in two pieces meets the same word in one piece, after Kaplan et al.
     2025, beside pieces of other words.
 
-    models: names of transformers: bert, gpt2, smollm2 ...
+    models: transformers, quoted with their words: bert, gpt2, "smollm2 model.prefix=bos" ...
     words: of each model at most so many, from the embedded sentences
     untrained: measure the untrained twins of bert and gpt2 too
-    prefix: stands before each text: as_tokenizer, none, bos, or a text
     seed: of words, splits and resamples
     out: a folder for split_words.csv and the figure
     example: ctxexp split-words gpt2 bert
@@ -74,7 +69,7 @@ def split_words(
     if not models:
         raise ConfigError("split-words needs a model: ctxexp split-words gpt2 bert")
     numbers = split_words_table(
-        encoders(models, untrained=untrained, prefix=prefix),
+        encoders(models, untrained=untrained),
         registry().find("dataset", "polysemy").factory().sentences,
         most=words,
         seed=seed,
