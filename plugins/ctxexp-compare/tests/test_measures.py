@@ -17,8 +17,8 @@ from ctxexp_compare import (
     Similarities,
     Space,
     TwoSpaces,
-    engine,
     label_overlap,
+    matrices,
     similarities,
     within,
 )  # fmt: skip
@@ -306,7 +306,7 @@ def test_sides_that_memory_cannot_hold_are_made_again(monkeypatch: pytest.Monkey
     spaces = [Space.of_arrays(name, np.stack([normal(30, 4, i), normal(30, 4, i + 1)])) for i, name in enumerate("abc")]
     measures = [Cka(), InformationImbalance()]
     whole = similarities(spaces, measures, bootstrap=50)
-    monkeypatch.setattr(engine, "MEMORY", 2 * 30 * 30 * 4)
+    monkeypatch.setattr(matrices, "MEMORY", 2 * 30 * 30 * 4)
     parts = similarities(spaces, measures, bootstrap=50)
     for name in whole.matrices:
         for key in ("value", "low", "high", "chance", "sd"):
