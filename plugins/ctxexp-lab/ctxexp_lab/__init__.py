@@ -15,16 +15,9 @@ __all__ = ["LayerCurves"]
 __getattr__ = ctxexp.lazy_names(__name__, __file__)
 
 
-def _train(*words: str) -> int:
-    """Train a small model, or go on where one was stopped: model=bert|gpt2|elmo text=FOLDER minutes=45 (or steps=)."""
-    from ctxexp_lab.training.command import main
-
-    return main(list(words))
-
-
 @ctxexp.hookimpl
 def register_commands(register: Register) -> None:
-    register("train", _train)
+    register("train", "ctxexp_lab.training.command:train")
     register("probe", "ctxexp_lab.probe.command:probe")
     register("steps", "ctxexp_lab.steps.command:steps")
     register("link", "ctxexp_lab.link.command:softmax_link")

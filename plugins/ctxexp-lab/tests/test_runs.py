@@ -13,8 +13,7 @@ from pathlib import Path
 import ctxexp_lab
 import pytest
 import torch
-from ctxexp_lab.training import transformer
-from ctxexp_lab.training.command import main
+from ctxexp_lab.training import command, transformer
 from ctxexp_lab.training.recipe import check_options
 from ctxexp_lab.training.train import TrainingRun, learner, train
 from ctxexp_lab.training.transformer import Transformer
@@ -157,7 +156,7 @@ def test_one_command_trains_a_pair_in_folders_of_their_own(
     monkeypatch.setattr(sys, "argv", ["ctxexp"])
     monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     words = [f"text={text}", f"cache={text}/cache", "words=null", "steps=1", "tracking=null", *TINY["gpt2"]]
-    assert main(["-m", "model=bert,gpt2", "seed=1", *words]) == 0
+    assert command.train("-m", "model=bert,gpt2", "seed=1", *words) == 0
     folders = sorted(path.name for path in (tmp_path / "outputs/minis").iterdir() if path.is_dir())
     assert folders == ["bert", "gpt2"]
     for name in folders:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import hydra
@@ -15,24 +16,24 @@ from omegaconf.errors import OmegaConfBaseException
 from transformers.utils.logging import disable_progress_bar
 
 from ctxexp.errors import ConfigError
-from ctxexp_lab.training.train import train
+from ctxexp_lab.training.train import train as run_training
 
 CONF = Path(__file__).parent / "conf"
 OUTPUTS = Path("outputs/minis")
 
 
-def main(argv: list[str]) -> int:
-    """Trains as conf/train.yaml and these overrides say. Raises ConfigError for what Hydra can't compose."""
-    if {"-h", "--help"} & set(argv):  # Hydra's own has no comments
+def train(*words: str) -> int:
+    """Train a small model, or go on where one was stopped: model=bert|gpt2|elmo text=FOLDER minutes=45 (or steps=)."""
+    if {"-h", "--help"} & set(words):  # Hydra's own has no comments
         print((CONF / "train.yaml").read_text(encoding="utf-8"), end="")
         return 0
 
     def job(cfg: DictConfig) -> float:
-        cfg.folder = str(folder_of(cfg, swept_keys(argv)))
-        return train(cfg)["loss"]
+        cfg.folder = str(folder_of(cfg, swept_keys(words)))
+        return run_training(cfg)["loss"]
 
     disable_progress_bar()  # of writing files of a few MB
-    sys.argv[1:] = argv  # Hydra reads them there
+    sys.argv[1:] = words  # Hydra reads them there
     os.environ["HYDRA_FULL_ERROR"] = "1"  # its exceptions come through, instead of a traceback of its own
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name="train")(job)()
@@ -41,10 +42,9 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def swept_keys(argv: list[str]) -> list[str]:
+def swept_keys(words: Sequence[str]) -> list[str]:
     """The keys that a sweep gives several values."""
-    words = [word for word in argv if not word.startswith("-")]
-    overrides = OverridesParser.create().parse_overrides(words)
+    overrides = OverridesParser.create().parse_overrides([word for word in words if not word.startswith("-")])
     return [override.key_or_group for override in overrides if override.is_sweep_override()]
 
 
