@@ -348,8 +348,7 @@ def in_own_process(kind: str, name: str) -> dict[str, Any]:
     sender.close()
     try:
         if receiver.poll(SECONDS):
-            row: dict[str, Any] = receiver.recv()
-            return row
+            return receiver.recv()
         reason = f"no answer in {SECONDS} seconds"
     except EOFError:
         reason = "its process ended"

@@ -252,8 +252,7 @@ def peak(folder: Path, sentences: int) -> dict[str, float]:
     for _ in range(2):
         words = [sys.executable, __file__, "--memory", str(folder), "--sentences", str(sentences)]
         out = subprocess.run(words, check=True, capture_output=True, text=True)
-    result: dict[str, float] = json.loads(out.stdout.splitlines()[-1])
-    return result
+    return json.loads(out.stdout.splitlines()[-1])
 
 
 def remember(folder: Path, sentences: int) -> None:

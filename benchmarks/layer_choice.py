@@ -142,8 +142,7 @@ def row(name: str, tasks: int, heavy: bool, n_worlds: int) -> list[str]:
 def _difference(table: ScoreTable, best: Candidate) -> np.ndarray:
     """(tasks,) the best candidate's score less that of the mean of the layers."""
     columns = [table.candidates.index(one) for one in (best, Candidate(MEAN))]
-    result: np.ndarray = table.scores[:, columns[0]] - table.scores[:, columns[1]]
-    return result
+    return table.scores[:, columns[0]] - table.scores[:, columns[1]]
 
 
 def winners_quantile(n: int) -> float:

@@ -63,10 +63,7 @@ def kinds() -> list[str]:
 
 def cases(kind: str, seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """What `kind`'s file yields."""
-    found: Iterator[tuple[str, Callable[[], object]]] = importlib.import_module(f"{__package__}.{kind}").cases(
-        seed, count, folder
-    )
-    return found
+    return importlib.import_module(f"{__package__}.{kind}").cases(seed, count, folder)
 
 
 def attempt(case: Callable[[], object], limit: float) -> tuple[str, str]:

@@ -54,8 +54,7 @@ class PluginNameSpread(ctxexp.GroupMean):
         """Scores (...,) of groups (..., n, d); NaN where undefined. The framework averages them, with intervals."""
         lengths = np.linalg.norm(x.astype(np.float64), axis=-1)
         with np.errstate(invalid="ignore"):
-            spread: np.ndarray = lengths.std(axis=-1) / lengths.mean(axis=-1)
-        return spread
+            return lengths.std(axis=-1) / lengths.mean(axis=-1)
 
 
 @ctxexp.hookimpl

@@ -76,13 +76,11 @@ def _repeated_only(order: np.ndarray, words: np.ndarray, most: int) -> np.ndarra
     nth[by_word] = np.arange(len(words)) - np.repeat(start, np.diff(np.append(start, len(words))))
     size = np.cumsum(np.choose(np.minimum(nth, 2), [0, 2, 1]))  # a word's second brings in its first as well
     prefix = words[: int(np.searchsorted(size, most, side="right"))]
-    result: np.ndarray = order[: len(prefix)][np.bincount(prefix, minlength=1)[prefix] > 1]
-    return result
+    return order[: len(prefix)][np.bincount(prefix, minlength=1)[prefix] > 1]
 
 
 def splitmix64(x: np.ndarray) -> np.ndarray:
     """Hashes of 64-bit integers (n,) uint64, by the finaliser of SplitMix64 (Steele, Lea and Flood 2014)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    result: np.ndarray = x ^ (x >> np.uint64(31))
-    return result
+    return x ^ (x >> np.uint64(31))

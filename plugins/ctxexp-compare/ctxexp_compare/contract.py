@@ -165,5 +165,4 @@ def unit_norm(x: np.ndarray) -> np.ndarray:
     """Rows (n, d) divided by their norms, float32; rows of norm 0 stay."""
     wide = x.astype(np.float64)
     norm = np.linalg.norm(wide, axis=1, keepdims=True)
-    result: np.ndarray = np.divide(wide, norm, out=wide, where=norm > 0).astype(np.float32)
-    return result
+    return np.divide(wide, norm, out=wide, where=norm > 0).astype(np.float32)

@@ -245,8 +245,7 @@ def _replicates(a: Results, b: Results, key: Key) -> np.ndarray | None:
         return None
     if not a.info.shares_resamples(b.info):
         y = y[:, np.random.default_rng(len(y)).permutation(y.shape[1])]
-    result: np.ndarray = y.astype(np.float64) - x
-    return result
+    return y.astype(np.float64) - x
 
 
 def _simultaneous(drawn: Sequence[np.ndarray], n: int) -> float:

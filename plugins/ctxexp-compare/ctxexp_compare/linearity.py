@@ -199,5 +199,4 @@ def _penalties(a: LinearSide, y: np.ndarray) -> np.ndarray:
             # |aim - along scale loads|^2 without |aim|^2, which no penalty changes
             met = np.einsum("ir,ri->r", along, loads @ (y[test] - mean).T)
             wrong[i] += np.einsum("pr,pr->p", scales @ (alike * (along.T @ along)), scales) - 2 * scales @ met
-    result: np.ndarray = (PENALTIES * a.unit)[wrong.argmin(axis=1)]
-    return result
+    return (PENALTIES * a.unit)[wrong.argmin(axis=1)]

@@ -39,8 +39,7 @@ class ArrayLayers(NamedTuple):
         return range(len(self.arrays))
 
     def layer(self, i: int) -> np.ndarray:
-        layer: np.ndarray = self.arrays[i]
-        return layer
+        return self.arrays[i]
 
 
 @dataclass(frozen=True)

@@ -84,8 +84,7 @@ def mean_influence(a: Blocks, b: Blocks, strata: np.ndarray) -> np.ndarray:
     """(n,) the derivative of the mean of T by the weight of each row, the number of pairs included; for symmetric
     matrices, whose entries depend on no other row."""
     member = np.einsum("ij,ij->i", a.rows, b.means[strata]) + np.einsum("ij,ij->i", b.rows, a.means[strata])
-    result: np.ndarray = 2 * member - pair_count_effect(a, b, strata)
-    return result
+    return 2 * member - pair_count_effect(a, b, strata)
 
 
 def pair_count_effect(a: Blocks, b: Blocks, strata: np.ndarray) -> np.ndarray:
@@ -93,8 +92,7 @@ def pair_count_effect(a: Blocks, b: Blocks, strata: np.ndarray) -> np.ndarray:
     product = a.means * b.means
     many = np.bincount(strata).astype(np.float64)
     by_stratum = product @ many + many @ product - 2 * np.diag(product)
-    result: np.ndarray = by_stratum[strata]
-    return result
+    return by_stratum[strata]
 
 
 class PermutationSums(NamedTuple):

@@ -78,8 +78,7 @@ def zipf_weights(n: int, *, coefficient: float = SIF) -> np.ndarray:
         [0.684, 0.765, 0.812]
     """
     inverse = 1 / np.arange(2, n + 2)
-    weights: np.ndarray = coefficient / (coefficient + inverse / inverse.sum())
-    return weights
+    return coefficient / (coefficient + inverse / inverse.sum())
 
 
 def principal_components(x: np.ndarray, k: int) -> np.ndarray:
@@ -87,8 +86,7 @@ def principal_components(x: np.ndarray, k: int) -> np.ndarray:
     centred = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
     values, vectors = np.linalg.eigh(centred.T @ centred)
     axes: np.ndarray = vectors[:, np.argsort(-values)][:, :k]
-    projected: np.ndarray = centred @ axes
-    return projected
+    return centred @ axes
 
 
 def post_process(x: np.ndarray, components: int) -> np.ndarray:
@@ -114,8 +112,7 @@ def pair_cosines(vectors: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """(m,) cosines of the sentences that the pairs (m, 2) name; NaN where one has no vector."""
     norm = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     u = np.divide(vectors, norm, out=np.full(vectors.shape, np.nan), where=norm > 0)
-    cosines: np.ndarray = np.vecdot(u[pairs[:, 0]], u[pairs[:, 1]])
-    return cosines
+    return np.vecdot(u[pairs[:, 0]], u[pairs[:, 1]])
 
 
 def scores(
@@ -282,8 +279,7 @@ def parts_of_pairs(sentences: Sequence[Sentence], pairs: np.ndarray, rng: np.ran
     same = np.array([number.setdefault(sentence, i) for i, sentence in enumerate(sentences)])
     ends = np.concatenate([pairs, np.stack([np.arange(len(sentences)), same], axis=1)])
     n, component = connected_components(coo_array((np.ones(len(ends)), ends.T), shape=(len(sentences),) * 2))
-    result: np.ndarray = (rng.permutation(n) % PARTS)[component]
-    return result
+    return (rng.permutation(n) % PARTS)[component]
 
 
 def static_table(
@@ -339,8 +335,7 @@ def _singly(network: Network, ids: Sequence[int]) -> np.ndarray:
         rows = [[*before, i, *after] for i in ids[start : start + 512]]
         with torch.inference_mode():
             parts.append(network.model(input_ids=torch.tensor(rows)).last_hidden_state.mean(1).float().numpy())
-    result: np.ndarray = np.concatenate(parts)
-    return result
+    return np.concatenate(parts)
 
 
 def _around(network: Network) -> tuple[list[int], list[int]]:

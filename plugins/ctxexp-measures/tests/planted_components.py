@@ -46,12 +46,10 @@ class World:
         self.residual = self.variances.get("rest", 0) * self.rng.uniform(0.3, 1.7, self.n_words)
 
     def _form(self) -> np.ndarray:
-        result: np.ndarray = np.unique(self.cells[:, 0] * 10 + self.cells[:, 1], return_inverse=True)[1]
-        return result
+        return np.unique(self.cells[:, 0] * 10 + self.cells[:, 1], return_inverse=True)[1]
 
     def _effect(self, name: str, n: int) -> np.ndarray:
-        result: np.ndarray = self.rng.normal(size=(n, DIM)) * np.sqrt(self.variances.get(name, 0) / DIM)
-        return result
+        return self.rng.normal(size=(n, DIM)) * np.sqrt(self.variances.get(name, 0) / DIM)
 
     def draw_text(
         self, n_sentences: int, *, sentences_per_document: int = 1
@@ -102,8 +100,7 @@ def _means(x: np.ndarray, groups: np.ndarray, weights: np.ndarray) -> np.ndarray
     """(n, d) the weighted mean of each row's group."""
     total = np.bincount(groups, weights)[groups][:, None]
     sums = np.stack([np.bincount(groups, weights * column)[groups] for column in x.T], axis=1)
-    result: np.ndarray = sums / total
-    return result
+    return sums / total
 
 
 def estimate_shares(

@@ -34,8 +34,7 @@ STRENGTH = {"n": 1.0, "v": 0.5}  # of the cue in the vectors of nouns and verbs
 def effect(text: str) -> np.ndarray:
     """A direction of length 1; two of them are all but orthogonal."""
     x = np.random.default_rng(list(text.encode())).normal(size=1024)
-    result: np.ndarray = x / np.linalg.norm(x)
-    return result
+    return x / np.linalg.norm(x)
 
 
 class Cued(Encoder):

@@ -40,8 +40,7 @@ def dense(codes: np.ndarray) -> np.ndarray:
 
 def averaging(z: np.ndarray) -> np.ndarray:
     """(n, n): a level's mean in place of each of its rows."""
-    result: np.ndarray = z @ np.diag(1 / z.sum(axis=0)) @ z.T
-    return result
+    return z @ np.diag(1 / z.sum(axis=0)) @ z.T
 
 
 @pytest.mark.parametrize("limit", [designs.SMALL, 1])

@@ -95,8 +95,7 @@ def planted(seed: int, n: int = 4000, d: int = 32) -> tuple[np.ndarray, np.ndarr
 
 def cosines(x: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     u = x / np.linalg.norm(x.astype(np.float64), axis=1, keepdims=True)
-    result: np.ndarray = (u[pairs[:, 0]] * u[pairs[:, 1]]).sum(axis=1)
-    return result
+    return (u[pairs[:, 0]] * u[pairs[:, 1]]).sum(axis=1)
 
 
 def spearman(a: np.ndarray, b: np.ndarray) -> float:

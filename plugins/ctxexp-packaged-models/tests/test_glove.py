@@ -47,8 +47,7 @@ def test_some_words_are_read_as_all_are(glove: WordVectors) -> None:
 
 def test_the_model_has_one_layer_and_reads_lower_case(glove: WordVectors) -> None:
     def encoder() -> Encoder:
-        made: Encoder = registry().find("model", "glove").factory()
-        return made
+        return registry().find("model", "glove").factory()
 
     model = encoder()
     assert (model.n_layers, model.dim) == (1, 50)

@@ -51,7 +51,7 @@ def huggingface(
             "and name the split's own file or folder in dataset.path"
         )
     if user_path(path).exists():
-        files: Corpus | TextUnits = (
+        return (
             registry()
             .find("dataset", "text")
             .factory(
@@ -59,7 +59,6 @@ def huggingface(
                 tokenizer=tokenizer, lower=lower,
             )
         )  # fmt: skip
-        return files
     choices = {"column": str(column), "quotes": "None", "sentences": sentences, "documents": documents}
     choices = TextUnits.choices_of(choices, tokenizer, lower, limit)
     source = {"name": config, "split": split, "revision": revision}

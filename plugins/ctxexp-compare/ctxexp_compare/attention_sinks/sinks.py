@@ -43,8 +43,7 @@ def norm_ratios(norms: np.ndarray) -> np.ndarray:
     """
     norms = np.asarray(norms, np.float64)
     median = np.median(norms, axis=1, keepdims=True)
-    ratios: np.ndarray = np.divide(norms, median, out=np.ones_like(norms), where=median > 0)
-    return ratios
+    return np.divide(norms, median, out=np.ones_like(norms), where=median > 0)
 
 
 def received_attention(weights: np.ndarray, *, causal: bool) -> np.ndarray:

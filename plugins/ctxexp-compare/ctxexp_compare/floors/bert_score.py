@@ -39,8 +39,7 @@ def baseline(encoder: Encoder, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         raise ConfigError("bert_score= takes models of transformers, whose pieces it matches")
     every = {text: _pieces(model, tokenizer, text) for text in dict.fromkeys(text for pair in pairs for text in pair)}
     scores = [greedy_match(every[a][0], every[b][0], every[a][1], every[b][1]) for a, b in pairs]
-    result: np.ndarray = np.mean(scores, axis=0).T
-    return result
+    return np.mean(scores, axis=0).T
 
 
 def _pieces(model: Any, tokenizer: Any, text: str) -> tuple[np.ndarray, np.ndarray]:

@@ -64,15 +64,13 @@ def cells_of(lengths: np.ndarray) -> list[np.ndarray]:
 def quantiles(coefficients: np.ndarray, lengths: tuple[float, float] | None) -> np.ndarray:
     """(quantiles,) ascending, for a pair of these lengths."""
     design = np.eye(1, TERMS) if lengths is None else terms(np.array([lengths]))
-    result: np.ndarray = np.maximum.accumulate(coefficients @ design[0])
-    return result
+    return np.maximum.accumulate(coefficients @ design[0])
 
 
 def tail_probability(cosine: np.ndarray, at: np.ndarray) -> np.ndarray:
     """The probability that an unrelated pair has this cosine or more, given its quantiles `at`; beyond the outermost
     quantiles, theirs."""
-    result: np.ndarray = np.interp(cosine, at, TAILS)
-    return result
+    return np.interp(cosine, at, TAILS)
 
 
 class FloorFit(NamedTuple):
@@ -164,8 +162,7 @@ def calibration_error(
 def _of_half(rows: Rows, pairs: Pairs, half: int) -> np.ndarray:
     """(m,) bool: pairs of two sentences of this half of the text."""
     parity = np.random.default_rng(1).permutation(int(rows.sentence.max()) + 1) % 2 == half
-    result: np.ndarray = parity[rows.sentence[pairs.first]] & parity[rows.sentence[pairs.second]]
-    return result
+    return parity[rows.sentence[pairs.first]] & parity[rows.sentence[pairs.second]]
 
 
 def _fit(cosines: np.ndarray, lengths: np.ndarray | None, which: np.ndarray | None = None) -> np.ndarray:

@@ -232,8 +232,7 @@ def _without_each(scores: np.ndarray, among: Sequence[int], groups: Sequence[str
     sums = np.zeros((number.max() + 1, scores.shape[1]))
     np.add.at(sums, number, scores)
     others = (scores.sum(axis=0) - sums[number])[:, list(among)]
-    result: np.ndarray = np.array(among)[others.argmax(axis=1)]
-    return result
+    return np.array(among)[others.argmax(axis=1)]
 
 
 def _held_out(scores: np.ndarray, candidates: Sequence[int], rivals: Sequence[int], groups: Sequence[str]) -> float:

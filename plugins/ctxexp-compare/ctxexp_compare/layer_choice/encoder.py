@@ -121,8 +121,7 @@ class LayerEncoder:
                 f"{self.model}: no vector for the text {sentence.text[:60]!r}, which has no piece to pool by "
                 f"{self.pooling}"
             )
-        result: np.ndarray = rows.mean(axis=0, dtype=np.float64)
-        return result
+        return rows.mean(axis=0, dtype=np.float64)
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
         """The cosine of every row of the one with every row of the other, as a torch tensor (n, m)."""

@@ -112,5 +112,4 @@ def _sandwich(size: np.ndarray) -> tuple[float, float]:
 def centre(scores: np.ndarray) -> np.ndarray:
     """Scores (tasks, layers) less the mean of each task and of each layer."""
     x = scores - scores.mean(axis=0)
-    result: np.ndarray = x - x.mean(axis=1, keepdims=True)
-    return result
+    return x - x.mean(axis=1, keepdims=True)

@@ -136,8 +136,7 @@ def draws(covariance: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """(DRAWS, m) of the centred normal distribution; a covariance of any rank will do."""
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    result: np.ndarray = rng.standard_normal((DRAWS, len(values))) @ root.T
-    return result
+    return rng.standard_normal((DRAWS, len(values))) @ root.T
 
 
 def _largest(means: np.ndarray, among: Sequence[int]) -> int:

@@ -167,8 +167,7 @@ def _fit(vectors: Sequence[np.ndarray], states: Sequence[TokenStates], arrangeme
 
     def errors_at(scale: np.ndarray | float) -> np.ndarray:
         square = xx[:, :, None] - 2 * scale * xr + np.square(scale) * rr
-        result: np.ndarray = np.sqrt(np.maximum(square, 0) / rr) / scale
-        return result
+        return np.sqrt(np.maximum(square, 0) / rr) / scale
 
     scales, plain = np.median(xr / rr, axis=0), errors_at(1.0)
     scales = np.where((np.abs(scales - 1) > SCALE) & (scales > 0), scales, 1.0)
@@ -199,8 +198,7 @@ def _is_within(errors: np.ndarray) -> np.ndarray:
     """(rows,) bool: which differ by rounding, of which the median row tells how coarse it is; none if that is off."""
     middle = float(np.median(errors))
     largest = max(STORED, min(UNEVEN * middle, TOLERANCE)) if middle <= ROUNDING else 0.0
-    result: np.ndarray = errors <= largest
-    return result
+    return errors <= largest
 
 
 def _with_faults(

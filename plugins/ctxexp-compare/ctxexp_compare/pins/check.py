@@ -51,8 +51,7 @@ class Moves:
     def has_moved(self) -> np.ndarray:
         """(n,) bool: the usable rows that moved in any layer."""
         largest = np.maximum(LOOSE * self.tolerance, SHARE * self.rows.max(axis=1, initial=0))
-        result: np.ndarray = (self.rows > largest[:, None]).any(axis=0) & self.is_usable
-        return result
+        return (self.rows > largest[:, None]).any(axis=0) & self.is_usable
 
 
 def likely_cause(moves: Moves) -> str:
@@ -248,8 +247,7 @@ def check(pin: Pin, encoder: Encoder, *, batch: int = BATCH) -> PinCheck:
 
 def tolerance(noise: np.ndarray, dtype: str) -> np.ndarray:
     """(layers,) from where on a layer counts as moved."""
-    result: np.ndarray = np.maximum(MARGIN * noise.astype(np.float64), RESOLUTION.get(dtype, RESOLUTION["float32"]))
-    return result
+    return np.maximum(MARGIN * noise.astype(np.float64), RESOLUTION.get(dtype, RESOLUTION["float32"]))
 
 
 def _require_comparable(pin: Pin, encoder: Encoder) -> None:

@@ -36,8 +36,7 @@ def directions(dim: int, k: int, seed: int) -> np.ndarray:
     """(dim, k) of +1 and -1 over sqrt(k), the same on every machine and with every library."""
     bits = np.frombuffer(hashlib.shake_256(f"ctxexp pin {seed}".encode()).digest((dim * k + 7) // 8), np.uint8)
     signs = 2.0 * np.unpackbits(bits)[: dim * k].reshape(dim, k) - 1
-    result: np.ndarray = signs / np.sqrt(k)
-    return result
+    return signs / np.sqrt(k)
 
 
 def column_count(n_layers: int, n: int) -> int:
@@ -68,11 +67,9 @@ def row_moves(a: Sketch, b: Sketch) -> np.ndarray:
     """How far each row of b lies from a's, in lengths of a's (layers, n); of a row of zeros in lengths of b's."""
     away = np.linalg.norm(b.projections.astype(np.float64) - a.projections, axis=2)
     length = np.where(a.lengths > 0, a.lengths, b.lengths)
-    result: np.ndarray = away / np.where(length > 0, length, 1)
-    return result
+    return away / np.where(length > 0, length, 1)
 
 
 def root_mean_square(moves: np.ndarray) -> np.ndarray:
     """Over rows, the last axis."""
-    result: np.ndarray = np.sqrt(np.mean(np.square(moves), axis=-1))
-    return result
+    return np.sqrt(np.mean(np.square(moves), axis=-1))

@@ -248,8 +248,7 @@ def second_order_pairs(states: ContextStates, most: int) -> tuple[np.ndarray, np
 def _cosines(x: np.ndarray) -> np.ndarray:
     norm = np.linalg.norm(x, axis=1, keepdims=True)
     u = np.divide(x, norm, out=np.zeros_like(x), where=norm > 0)
-    cosines: np.ndarray = u @ u.T
-    return cosines
+    return u @ u.T
 
 
 def _second_order(states: ContextStates) -> _Part:

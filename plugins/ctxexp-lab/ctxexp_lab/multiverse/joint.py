@@ -174,8 +174,7 @@ def _median_replicates(specs: Sequence[Specification]) -> np.ndarray:
     """(r,) the median effect in each resample of the text; empty where specifications don't share these."""
     if not all_paired(specs):
         return np.empty(0)
-    result: np.ndarray = np.median([one.replicates[-1] - one.replicates[0] for one in specs], axis=0)
-    return result
+    return np.median([one.replicates[-1] - one.replicates[0] for one in specs], axis=0)
 
 
 def _interval(replicates: np.ndarray) -> tuple[float, float]:

@@ -147,14 +147,12 @@ def is_recovered(x: np.ndarray, candidates: np.ndarray) -> np.ndarray:
 
     def normalized(rows: np.ndarray) -> np.ndarray:
         centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
-        normal: np.ndarray = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
-        return normal
+        return centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
 
     cosines = normalized(x) @ normalized(candidates).T
     own = np.diag(cosines).copy()
     np.fill_diagonal(cosines, -np.inf)
-    is_nearest: np.ndarray = own > cosines.max(axis=1)
-    return is_nearest
+    return own > cosines.max(axis=1)
 
 
 def recovered_shares(by_condition: Mapping[str, np.ndarray], *, replicates: int, seed: int) -> list[dict[str, object]]:

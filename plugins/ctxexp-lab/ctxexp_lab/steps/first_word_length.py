@@ -24,8 +24,7 @@ class FirstWordLength(GroupMean):
     def score(self, x: np.ndarray) -> np.ndarray:
         norms = np.linalg.norm(x.astype(np.float64), axis=-1)  # (..., n)
         others = norms[..., 1:].mean(axis=-1)
-        ratio: np.ndarray = np.divide(norms[..., 0], others, out=np.full(others.shape, np.nan), where=others > 0)
-        return ratio
+        return np.divide(norms[..., 0], others, out=np.full(others.shape, np.nan), where=others > 0)
 
     def baseline_value(self, x: np.ndarray) -> float:
         """1, whatever the words: the mean length over the mean length."""

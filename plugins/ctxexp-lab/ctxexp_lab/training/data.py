@@ -159,8 +159,7 @@ def _stream(tokenizer: Tokenizer, segments: Sequence[str]) -> np.ndarray:
 def log_unigram(ids: np.ndarray, size: int) -> np.ndarray:
     """Log of (count + 1) / (n + size) for each id, (size,) float64, in nats."""
     counts = np.bincount(ids, minlength=size).astype(np.float64) + 1.0
-    logs: np.ndarray = np.log(counts / counts.sum())
-    return logs
+    return np.log(counts / counts.sum())
 
 
 def windows(stream: np.ndarray, start: int, rows: int, width: int) -> np.ndarray:
@@ -170,5 +169,4 @@ def windows(stream: np.ndarray, start: int, rows: int, width: int) -> np.ndarray
     begins again at its end.
     """
     at = start + np.arange(rows)[:, None] * (width - 1) + np.arange(width)[None, :]
-    rows_of_ids: np.ndarray = stream[at % len(stream)].astype(np.int64)
-    return rows_of_ids
+    return stream[at % len(stream)].astype(np.int64)

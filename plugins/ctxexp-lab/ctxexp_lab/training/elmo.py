@@ -116,8 +116,7 @@ class Bilm:
         m = self.cfg.model
         codes = windows(self.words.train, step * m.rows * (m.window - 1), m.rows, m.window)
         draw = torch.Generator().manual_seed(self.cfg.seed * 1_000_003 + step)
-        loss: Tensor = self.network(*self._inputs(codes), samples=m.samples, generator=draw).mean()
-        return loss
+        return self.network(*self._inputs(codes), samples=m.samples, generator=draw).mean()
 
     @torch.no_grad()
     def held_out(self, limit: int | None) -> dict[str, float]:

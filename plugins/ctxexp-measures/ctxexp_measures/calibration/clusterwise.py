@@ -35,8 +35,7 @@ def kmeans(x: np.ndarray, origin: np.ndarray, k: int, seed: int) -> np.ndarray:
 def nearest(y: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Number of the nearest centre, (n,), of rows y (n, d) float64."""
     score = (centres**2).sum(axis=1) - 2 * (y @ centres.T)  # (n, c): squared distance less |y|^2
-    label: np.ndarray = score.argmin(axis=1)
-    return label
+    return score.argmin(axis=1)
 
 
 class Clusterwise(Transform):

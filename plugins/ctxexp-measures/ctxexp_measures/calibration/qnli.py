@@ -31,8 +31,7 @@ def resampled_auc(score: np.ndarray, positive: np.ndarray, counts: np.ndarray) -
     n_down = counts.sum(axis=1) - n_up
     ranked = (midranks(score, counts)[:, positive] * ups).sum(axis=1) if len(score) else np.zeros(len(counts))
     pairs = np.where(n_up * n_down > 0, n_up * n_down, np.nan)
-    result: np.ndarray = (ranked - n_up * (n_up + 1) / 2) / pairs
-    return result
+    return (ranked - n_up * (n_up + 1) / 2) / pairs
 
 
 HEADER = ("question", "sentence", "label")

@@ -139,8 +139,7 @@ def _spectrum(x: np.ndarray) -> np.ndarray:
         for i in range(0, n, BLOCK):
             exact = x[i : i + BLOCK].astype(np.float64)
             gram += exact.T @ exact
-    values: np.ndarray = np.sqrt(np.clip(np.linalg.eigvalsh(gram)[::-1], 0, None))
-    return values
+    return np.sqrt(np.clip(np.linalg.eigvalsh(gram)[::-1], 0, None))
 
 
 def positive_pairs(x: np.ndarray) -> float:

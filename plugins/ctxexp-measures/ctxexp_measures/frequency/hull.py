@@ -133,8 +133,7 @@ def _unit(x: np.ndarray) -> tuple[np.ndarray, int]:
 def _angles(u: np.ndarray, axis: np.ndarray) -> np.ndarray:
     """Degrees between unit rows and a unit axis; by the chord, exact for small angles too."""
     difference = u - axis
-    result: np.ndarray = np.degrees(2 * np.arcsin(np.clip(np.sqrt(np.vecdot(difference, difference)) / 2, 0, 1)))
-    return result
+    return np.degrees(2 * np.arcsin(np.clip(np.sqrt(np.vecdot(difference, difference)) / 2, 0, 1)))
 
 
 def _programme(u: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:

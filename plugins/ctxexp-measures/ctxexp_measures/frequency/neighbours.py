@@ -31,8 +31,7 @@ class NearestRows:
 
     def mean(self, k: int) -> np.ndarray:
         """Mean value over each query's k nearest, (n_queries,); NaN where there are fewer than k."""
-        result: np.ndarray = self.values[:, :k].mean(axis=1)
-        return result
+        return self.values[:, :k].mean(axis=1)
 
 
 def nearest(

@@ -268,5 +268,4 @@ def _standard(ranked: np.ndarray, counts: np.ndarray, total: np.ndarray) -> np.n
     centred = ranked - (total + 1) / 2
     spread = np.sqrt(np.einsum("cn,cn,cn->c", counts, centred, centred))
     spread[spread == 0] = np.nan
-    result: np.ndarray = centred / spread[:, None]
-    return result
+    return centred / spread[:, None]

@@ -85,8 +85,7 @@ def _distances(x: np.ndarray) -> np.ndarray:
     """(s, s) between the first 2,000 rows."""
     from sklearn.metrics import euclidean_distances
 
-    result: np.ndarray = euclidean_distances(x[:SCORED])
-    return result
+    return euclidean_distances(x[:SCORED])
 
 
 def _silhouette(distances: np.ndarray, labels: np.ndarray) -> float:

@@ -94,8 +94,7 @@ class PartitionIsotropy(SampleMetric):
 def _log_sum_exp(a: np.ndarray) -> np.ndarray:
     """log of the columns' sums of exp, without overflow: (n, d) -> (d,)."""
     top = a.max(axis=0)
-    result: np.ndarray = top + np.log(np.exp(a - top).sum(axis=0))
-    return result
+    return top + np.log(np.exp(a - top).sum(axis=0))
 
 
 TOP = (1, 3, 5)  # dimensions that are looked at, and removed, together
@@ -146,8 +145,7 @@ def contributions(x: np.ndarray) -> np.ndarray | None:
     if u is None:
         return None
     n = len(u)
-    each: np.ndarray = (u.sum(axis=0) ** 2 - (u**2).sum(axis=0)) / (n * (n - 1))
-    return each
+    return (u.sum(axis=0) ** 2 - (u**2).sum(axis=0)) / (n * (n - 1))
 
 
 def isoscore_star(x: np.ndarray, target: np.ndarray | None, zeta: float) -> float:

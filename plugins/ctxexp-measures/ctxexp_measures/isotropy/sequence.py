@@ -124,8 +124,7 @@ def normalised(x: np.ndarray) -> np.ndarray:
     """Rows (..., n, d) about their mean, at norm 1; NaN where a row is the mean."""
     with np.errstate(invalid="ignore", divide="ignore"):
         rows = x - x.mean(axis=-2, keepdims=True)
-        result: np.ndarray = rows / np.linalg.norm(rows, axis=-1, keepdims=True)
-    return result
+        return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 
 
 def entropy(moment: np.ndarray) -> np.ndarray:
@@ -137,5 +136,4 @@ def entropy(moment: np.ndarray) -> np.ndarray:
     values = np.abs(np.linalg.eigvalsh(finite / np.where(good, trace, moment.shape[-1])[..., None, None]))
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(values > 1e-15, values * np.log(values), 0.0)
-    result: np.ndarray = np.where(good, -terms.sum(axis=-1), np.nan)
-    return result
+    return np.where(good, -terms.sum(axis=-1), np.nan)

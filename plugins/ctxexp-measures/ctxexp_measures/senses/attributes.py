@@ -138,8 +138,7 @@ def tokens_of(text: Text) -> np.ndarray:
         words = _words_of_rows(text)
         default = np.stack([words, np.ones(len(words), np.int64)], axis=1)
         text.derived[key] = _of_units(text, text.encoder.token_spans, default)
-    tokens: np.ndarray = text.derived[key]  # type: ignore[assignment]
-    return tokens
+    return text.derived[key]  # type: ignore[return-value]
 
 
 def pieces_of(text: Text) -> np.ndarray:
@@ -149,8 +148,7 @@ def pieces_of(text: Text) -> np.ndarray:
     if key not in text.derived:
         spelling = np.asarray(text.store.vocabulary, object)[np.asarray(text.store.unit_codes)]
         text.derived[key] = _of_units(text, text.encoder.unit_keys, spelling)
-    pieces: np.ndarray = text.derived[key]  # type: ignore[assignment]
-    return pieces
+    return text.derived[key]  # type: ignore[return-value]
 
 
 def _of_units(text: Text, values_of: Callable[[list[Sentence]], Iterable[Any]], default: np.ndarray) -> np.ndarray:

@@ -47,8 +47,7 @@ def _leading(x: np.ndarray) -> np.ndarray:
         if n <= d
         else _eigenvectors(np.matmul(across, x))
     )
-    result: np.ndarray = v / np.sqrt(np.vecdot(v, v))[:, None]
-    return result
+    return v / np.sqrt(np.vecdot(v, v))[:, None]
 
 
 def _eigenvectors(moments: np.ndarray) -> np.ndarray:

@@ -211,8 +211,7 @@ class SelfSimilarityByClass(ByClass):
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
     def scorer(self) -> GroupMean:
-        scorer: GroupMean = registry().find("metric", "self_similarity").factory()
-        return scorer
+        return registry().find("metric", "self_similarity").factory()
 
 
 class SenseSeparationByClass(ByClass):
@@ -238,8 +237,7 @@ class SenseSeparationByClass(ByClass):
 
     def scorer(self) -> GroupMean:
         factory = registry().find("metric", "sense_separation").factory
-        scorer: GroupMean = factory(permutations=self.permutations, seed=self.seed)
-        return scorer
+        return factory(permutations=self.permutations, seed=self.seed)
 
     def bind_text(self, text: Text) -> None:
         super().bind_text(text)
@@ -341,5 +339,4 @@ class VarianceComponentsByClass(VarianceComponents):
                     else:
                         designs[name] = Design.of(mine)
             text.derived[key] = designs, small
-        result: tuple[dict[str, Design], dict[str, tuple[int, int]]] = text.derived[key]  # type: ignore[assignment]
-        return result
+        return text.derived[key]  # type: ignore[return-value]

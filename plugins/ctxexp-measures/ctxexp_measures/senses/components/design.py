@@ -137,8 +137,7 @@ def count_pairs(a: np.ndarray, b: np.ndarray, shape: tuple[int, int]) -> csr_arr
 def _cells(attributes: RowAttributes) -> np.ndarray:
     """(n,) the number of each row's form and sense."""
     code = attributes.form.codes * (len(attributes.sense) + 1) + attributes.sense.codes + 1
-    result: np.ndarray = np.unique(code, return_inverse=True)[1]
-    return result
+    return np.unique(code, return_inverse=True)[1]
 
 
 def _crossed_factor(name: str, codes: np.ndarray, levels: dict[str, Partition], free: np.ndarray) -> CrossedFactor:

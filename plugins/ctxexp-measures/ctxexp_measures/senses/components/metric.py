@@ -115,8 +115,7 @@ class VarianceComponents(Metric):
             some = ambiguous(whole)
             several = some is not None and len(some) < len(whole.attributes)
             text.derived[key] = {"": whole} | ({AMBIGUOUS: Design.of(some)} if some and several else {})
-        result: dict[str, Design] = text.derived[key]  # type: ignore[assignment]
-        return result
+        return text.derived[key]  # type: ignore[return-value]
 
 
 def _look_at_sinks(text: Text, x: np.ndarray) -> None:

@@ -177,8 +177,7 @@ class Probe(Metric):
             text.derived[key] = probe_task(
                 text, self.labels, folds=self.folds, most=self.most, controls=self.controls, seed=self.seed
             )
-        task: ProbeTask = text.derived[key]  # type: ignore[assignment]
-        return task
+        return text.derived[key]  # type: ignore[return-value]
 
     def _without_layers(self, text: Text, task: ProbeTask, dim: int) -> dict[str, np.ndarray]:
         """Whether each row's label is told without any layer: from a random vector a spelling, and by the majority."""

@@ -165,8 +165,7 @@ def control_labels(task: ProbeTask, rng: np.random.Generator) -> np.ndarray:
     """(n,) labels of a control task."""
     if task.is_one_problem:
         of_word = rng.choice(task.label, int(task.word.max()) + 1)  # drawn by the labels' own distribution
-        result: np.ndarray = of_word[task.word]
-        return result
+        return of_word[task.word]
     shuffled = task.label.copy()
     for problem in np.unique(task.problem):
         mine = np.flatnonzero(task.problem == problem)

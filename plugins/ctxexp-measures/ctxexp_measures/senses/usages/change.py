@@ -176,8 +176,7 @@ def divergence(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     middle = (p + q) / 2
     with np.errstate(invalid="ignore", divide="ignore"):
         parts = [np.where(a > 0, a * np.log2(a / middle), 0).sum(axis=-1) for a in (p, q)]
-    result: np.ndarray = (parts[0] + parts[1]) / 2
-    return result
+    return (parts[0] + parts[1]) / 2
 
 
 def cluster_labels(u: np.ndarray) -> np.ndarray:
@@ -191,8 +190,7 @@ def cluster_labels(u: np.ndarray) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         labels: np.ndarray = AffinityPropagation(random_state=0).fit(u).labels_
-    result: np.ndarray = np.maximum(labels, 0)
-    return result
+    return np.maximum(labels, 0)
 
 
 def _beyond_by_chance(values: np.ndarray) -> float:
@@ -209,8 +207,7 @@ def _mean(permuted: np.ndarray) -> np.ndarray:
     """(measures,) the mean over permutations of what is defined."""
     is_defined = np.isfinite(permuted)
     with np.errstate(invalid="ignore"):
-        result: np.ndarray = np.where(is_defined, permuted, 0).sum(axis=0) / is_defined.sum(axis=0)
-    return result
+        return np.where(is_defined, permuted, 0).sum(axis=0) / is_defined.sum(axis=0)
 
 
 def _of(values: np.ndarray) -> float:

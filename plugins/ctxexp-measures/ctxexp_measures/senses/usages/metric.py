@@ -56,5 +56,4 @@ def normalized(x: np.ndarray) -> np.ndarray:
     """Rows of x (n, d) at length 1, float64; NaN for a row of zeros."""
     wide = x.astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
-        result: np.ndarray = wide / np.sqrt(np.vecdot(wide, wide))[:, None]
-    return result
+        return wide / np.sqrt(np.vecdot(wide, wide))[:, None]
