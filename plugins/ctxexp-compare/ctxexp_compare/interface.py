@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from ctxexp import Encoder
-from ctxexp.command import Progress, configured
+from ctxexp.command import Built, Progress, configured, registry
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp_compare.contract import Null, RowNorm, TwoSpaces
@@ -79,8 +79,6 @@ def _space_factories(
     one: str | Path | Encoder | Space, text: Texts | None, options: Sequence[str]
 ) -> list[Callable[[], Space]]:
     """Functions that make the spaces. A name that is misspelt is refused at once, before any model encodes."""
-    from ctxexp.command import Built
-
     if isinstance(one, Space):
         return [lambda: one]
     if isinstance(one, Encoder):
@@ -113,8 +111,6 @@ def run_folders(name: str, holds: str = "config.yaml") -> list[Path]:
 def parse_measures(measures: str | Iterable[str | TwoSpaces]) -> list[TwoSpaces]:
     """The measures by name (`all`: every one), objects as they are. Raises UnknownName, and ConfigError for arguments
     that a measure doesn't take."""
-    from ctxexp.command import registry
-
     names = registry().names(COMPARISON)
     requests = [name.strip() for name in measures.split(",")] if isinstance(measures, str) else list(measures)
     requests = names if requests == ["all"] else requests
@@ -133,8 +129,6 @@ def parse_measures(measures: str | Iterable[str | TwoSpaces]) -> list[TwoSpaces]
 
 
 def _build(name: str, words: Sequence[str]) -> TwoSpaces:
-    from ctxexp.command import registry
-
     offer = registry().find(COMPARISON, name)
     with offer.plugin_call():
         parameters = inspect.signature(offer.factory).parameters

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ctxexp import Corpus, Encoder, Occurrences, Sentence
-from ctxexp.command import Progress, configured
+from ctxexp.command import Built, Progress, configured
 from ctxexp.datasets import user_path
 from ctxexp.errors import DataError, MetricError
-
-if TYPE_CHECKING:
-    from ctxexp.command import Built
 
 Texts = str | Path | Corpus | Iterable[str | Sequence[str] | Sentence | Mapping[str, Any]]
 """What `ctxexp.measure` takes as its text."""
@@ -63,15 +60,11 @@ class Space:
 
         Raises ConfigError for a folder without a run.
         """
-        from ctxexp.command import Built  # Hydra's
-
         return cls.of_built(Built.of_run(user_path(folder)))
 
     @classmethod
     def of_model(cls, model: str | Encoder, text: Texts | None = None, *, options: Sequence[str] = ()) -> Space:
         """The space of a model by its name, or of an encoder, over a text as `ctxexp.measure` takes it."""
-        from ctxexp.command import Built
-
         return cls.of_built(Built(configured(model, text, options)))
 
     @classmethod

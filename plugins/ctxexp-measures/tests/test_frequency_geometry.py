@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ctxexp_measures.frequency import geometry as by_rank
 from ctxexp_measures.frequency import projection
-from ctxexp_measures.frequency import ranks as by_rank
 from ctxexp_measures.frequency.metric import FrequencyGeometry
 from ctxexp_measures.frequency.projection import project
-from ctxexp_measures.frequency.ranks import ranks, read_list
+from ctxexp_measures.frequency.ranks import ranks, read_list, vocabulary_list, vocabulary_ranks
 from ctxexp_measures.frequency.table import published_values, table_degeneration, table_frequency
 from scipy.stats import spearmanr
 
@@ -238,9 +238,9 @@ def test_small_texts_get_bins_of_equal_size_and_large_ones_the_papers() -> None:
     ids=["byte level", "sentencepiece", "wordpiece", "alphabetical"],
 )
 def test_words_of_one_token_have_its_rank(tokens: list[str], expected: dict[str, int]) -> None:
-    assert by_rank.vocabulary_list(tokens) == expected
-    assert by_rank.vocabulary_ranks(["the", "THE"], {"of": 0, "the": 2}).tolist() == [2, 2]  # it has no capitals
-    assert by_rank.vocabulary_ranks(["the", "THE"], {"Of": 0, "the": 2}).tolist() == [2, -1]
+    assert vocabulary_list(tokens) == expected
+    assert vocabulary_ranks(["the", "THE"], {"of": 0, "the": 2}).tolist() == [2, 2]  # it has no capitals
+    assert vocabulary_ranks(["the", "THE"], {"Of": 0, "the": 2}).tolist() == [2, -1]
     assert ranks(["a", "b", "c"], None, "vocabulary", {}).tolist() == [-1] * 3
 
 

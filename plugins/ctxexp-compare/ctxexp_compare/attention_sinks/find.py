@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp import Encoder, Sentence
-from ctxexp.command import configured
+from ctxexp.command import Built, configured
 from ctxexp.errors import ConfigError, DataError
 from ctxexp_compare.attention_sinks.sinks import FACTOR, KINDS, SHARE, Sinks, norm_ratios, received_attention
 from ctxexp_compare.space import Texts
@@ -54,8 +54,6 @@ def sinks(
         raise ConfigError(f"factor={factor}, share={share}: expected a factor above 1 and a share between 0 and 1")
     if sentences < 1:
         raise ConfigError(f"sentences={sentences}: expected 1 or more")
-    from ctxexp.command import Built  # with what checks configs: not at `import ctxexp_compare`
-
     built = Built(configured(model, text, options))
     encoder = built.encoder
     if getattr(encoder, "model", None) is None or getattr(encoder, "tokenizer", None) is None:

@@ -8,7 +8,7 @@ from importlib.resources import files
 import numpy as np
 
 from ctxexp import Encoder, Sentence
-from ctxexp.command import configured
+from ctxexp.command import Built, configured
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError
 from ctxexp_compare.floors.fit import fit_rows
@@ -78,8 +78,6 @@ def domain_sentences(
     model: str | Encoder, text: Texts | Mapping[str, Texts] | None, options: str | Sequence[str]
 ) -> tuple[Encoder, Mapping[str, Sequence[Sentence]], str]:
     """The model, the text's sentences by domain, and the model's name."""
-    from ctxexp.command import Built  # with what checks configs: not at `import ctxexp_compare`
-
     built = Built(configured(model, None if isinstance(text, Mapping) else text, options))
     encoder, words = built.encoder, built.config.words
     title = built.title if isinstance(model, str) else encoder.title or "encoder"

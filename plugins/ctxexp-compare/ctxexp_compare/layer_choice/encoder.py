@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp import Encoder, Sentence
-from ctxexp.command import configured
+from ctxexp.command import Built, configured
 from ctxexp.datasets import tokenizer, user_path
 from ctxexp.errors import DataError, EncodingError, ModelError, error_text
 from ctxexp.report import write_file
@@ -52,8 +52,6 @@ class LayerEncoder:
         fit_on: Sequence[str] = (),
         _fit_rows: np.ndarray | None = None,
     ) -> None:
-        from ctxexp.command import Built
-
         self.model, self.layer, self.pooling, self.transform = model, layer, pooling, transform
         built = Built(configured(model, None, {"sentence.pooling": pooling}, transform=transform))
         self.encoder: Encoder = built.encoder

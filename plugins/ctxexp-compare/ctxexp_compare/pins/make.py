@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ctxexp import Encoder, Sentence
-from ctxexp.command import Progress, configured, typed_model
+from ctxexp.command import Built, Progress, configured, typed_model
 from ctxexp.errors import ConfigError
 from ctxexp_compare.pins import facts
 from ctxexp_compare.pins.encoding import BATCH, EncodedText, linear_layers, onednn_products, threads
@@ -20,9 +20,6 @@ from ctxexp_compare.pins.sketch import column_count, most_layers, root_mean_squa
 from ctxexp_compare.pins.text import choose_rows, evenly, own_text, tokenizer_digest
 from ctxexp_compare.pins.weights import weight_digests, weight_precision
 from ctxexp_compare.space import Texts, evenly_spaced
-
-if TYPE_CHECKING:
-    from ctxexp.command import Built
 
 DTYPES = ("float32", "bfloat16", "float16")
 ROWS = 200
@@ -149,8 +146,6 @@ class _Source:
 
     def built(self, *more: str, text: Texts | None = None) -> Built:
         """The run that the model's config builds, with more arguments of the command line."""
-        from ctxexp.command import Built  # with what checks configs: not at `import ctxexp_compare`
-
         if text is not None:
             return Built(configured(self.model, text, [*self.options, *more]))
         if more not in self._built:

@@ -12,16 +12,9 @@ import numpy as np
 from ctxexp import Block, Corpus, Encoder, Estimate, Group, Metric, Output, Reading, Text
 from ctxexp.datasets import user_path
 from ctxexp.errors import DataError, MetricError
+from ctxexp_measures.frequency.geometry import Bins, check_choices, geometry
 from ctxexp_measures.frequency.projection import Projection, draw, project
-from ctxexp_measures.frequency.ranks import (
-    Bins,
-    check_choices,
-    geometry,
-    ranks,
-    read_list,
-    vocabulary_list,
-    vocabulary_ranks,
-)
+from ctxexp_measures.frequency.ranks import ranks, read_list, vocabulary_list, vocabulary_ranks
 
 
 class FrequencyGeometry(Metric):
@@ -110,7 +103,7 @@ class FrequencyGeometry(Metric):
             self._means[str(key)] = mean, n
 
     def compute(self) -> dict[str, float | Estimate]:
-        """Correlations with intervals, then the bins' means and sizes: see `geometry` of the module `ranks`."""
+        """Correlations with intervals, then the bins' means and sizes: see `geometry`."""
         _, x, rank = self._ranked()
         return geometry(
             x,
