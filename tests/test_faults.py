@@ -90,11 +90,11 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(planted: list[str], tmp_pat
 
 
 SHORT = {
-    "identity": 2,
-    "damage": 4,
+    "vector_shards": 2,
+    "cache_damage": 4,
     "stores": 4,
-    "leases": 2,
-    "shards": 1,
+    "eviction": 2,
+    "sum_shards": 1,
     "drivers": 1,
 }
 """How many the suite tries; a full disk has tests of its own, which need no disk."""
@@ -103,7 +103,7 @@ SHORT = {
 @pytest.mark.parametrize("kind", [kind for kind in kinds() if kind in SHORT])
 def test_a_few_of_each_kind_end_well(kind: str) -> None:
     found = list(endings(kind, 1, SHORT[kind]))
-    bad = [e for e in found if e.outcome in BAD or (e.outcome == "refused" and kind not in ("leases", "shards"))]
+    bad = [e for e in found if e.outcome in BAD or (e.outcome == "refused" and kind not in ("eviction", "sum_shards"))]
     assert not bad, "\n".join(map(str, bad))
 
 

@@ -22,13 +22,13 @@ from . import Lost
 FULL = {
     "kills": 300,
     "concurrency": 2,  # fresh stores, 16 processes each
-    "damage": 28,  # of the vector cache
-    "identity": 20,  # of shards of vectors
+    "cache_damage": 28,
+    "vector_shards": 20,
     "results_damage": 20,
     "disk": 14,
     "stores": 9,
-    "leases": 24,
-    "shards": 13,  # of one pass
+    "eviction": 24,
+    "sum_shards": 13,  # of one pass
     "drivers": 27,
 }
 """How many cases of each kind the full run tries."""

@@ -13,7 +13,7 @@ import numpy as np
 from ctxexp import Results
 
 from . import Lost, Silent
-from .damage import Damage, cut, edit_file
+from .cache_damage import Damage, cut, edit_file
 from .kills import compared, run, texts
 
 FILES = (

@@ -1,4 +1,4 @@
-"""Comparisons: two spaces over the same occurrences, the geometry card of a model, and a gate between two runs."""
+"""Models compared and checked: two spaces, two runs, a card, a pin, a passport, floors, sinks, the layer to use."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Sums of one pass, shard by shard, that are swapped, foreign, cut or changed before their run goes on: it gives the
-numbers of an undisturbed run, or is refused. (Shards of vectors are attacked by `identity`.)"""
+numbers of an undisturbed run, or is refused. (Shards of vectors are attacked by `vector_shards`.)"""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import ctxexp
 from ctxexp import Corpus, Results
 
 from . import Lost, Silent
-from .damage import cut, edit_file, grow, heard
-from .drawn import Drawn
+from .cache_damage import cut, edit_file, grow, heard
+from .plugin import Drawn
 
 SHARDS = 6
 Damage = Callable[[Path, Path, Path, np.random.Generator], object]  # to a shard, beside another and a foreign one

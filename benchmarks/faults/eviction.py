@@ -19,9 +19,9 @@ from ctxexp import CtxexpError
 from tests.other_process import child
 
 from . import Lost, Silent
-from .damage import check, heard
-from .drawn import CORPORA, open_store
-from .identity import stop_encoding
+from .cache_damage import check, heard
+from .plugin import CORPORA, open_store
+from .vector_shards import stop_encoding
 
 NAMES = ("one", "two", "three", "four", "five")
 TEXT = CORPORA["one"]

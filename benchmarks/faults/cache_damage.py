@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import Silent
-from .drawn import CORPORA, Drawn, open_store
+from .plugin import CORPORA, Drawn, open_store
 
 Damage = Callable[[Path, Path, np.random.Generator], object]  # to an entry, beside which another one lies
 

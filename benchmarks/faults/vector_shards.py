@@ -12,8 +12,8 @@ import numpy as np
 from ctxexp import CtxexpError
 
 from . import Silent
-from .damage import check, heard
-from .drawn import CORPORA, STOPPED, open_store
+from .cache_damage import check, heard
+from .plugin import CORPORA, STOPPED, open_store
 
 DAMAGES = ("swapped", "copied over another", "another text's", "cut", "gone")
 
