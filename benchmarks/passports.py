@@ -1,17 +1,15 @@
 """False alarms of `ctxexp passport` over honest reruns.
 
-    python -m benchmarks.passports [reruns=1000] [seed=0] [out=docs/how-to/choose-and-check-a-model.md]
+    python -m benchmarks.passports [reruns=1000] [seed=0]
 
 A rerun is transformers' own: padded batches of a drawn size, of the sentences in a drawn order, with one thread or two,
-of the minis BERT and GPT-2; one in three is rounded to bfloat16 and one in three to float16 where it is stored. With
-out= the table is written between the page's marks.
+of the minis BERT and GPT-2; one in three is rounded to bfloat16 and one in three to float16 where it is stored.
 """
 
 from __future__ import annotations
 
 import sys
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,6 @@ from ctxexp_compare.passport.match import make_passport
 from transformers import AutoModel, AutoTokenizer
 
 from ctxexp.command import Built, configured
-from docs.numbers.marked import write_marked
 from tests.shipped import mini, polysemy
 
 SENTENCES = list(polysemy().sentences[::75])
@@ -53,7 +50,7 @@ def main(args: list[str]) -> None:
     given = dict(arg.split("=", 1) for arg in args)
     rng = np.random.default_rng(int(given.get("seed", 0)))
     each = -(-int(given.get("reruns", 1000)) // 6)
-    lines = ["| reruns | stored as | tries | alarms | worst row, of its length |", "|---|---|---|---|---|"]
+    print("| reruns | stored as | tries | alarms | worst row, of its length |\n|---|---|---|---|---|")
     for name in ("bert", "gpt2"):
         encoder = Built(configured(name)).encoder
         states = [encoder.token_states(sentence) for sentence in SENTENCES]
@@ -65,10 +62,7 @@ def main(args: list[str]) -> None:
                 found = make_passport([torch.from_numpy(x).to(dtype).float().numpy() for x in vectors], states)
                 alarms += not found.is_whole
                 worst = max(worst, *(one.worst_error for one in found.layers))
-            lines.append(f"| {name} | {stored} | {each} | {alarms} | {worst:.1e} |")
-            print(lines[-1], flush=True)
-    if "out" in given:
-        write_marked(Path(given["out"]), "passports", "\n".join(lines))
+            print(f"| {name} | {stored} | {each} | {alarms} | {worst:.1e} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -157,7 +157,7 @@ def row(kind: str, name: str, gives: str, make: Any, own: Task, rounds: int) -> 
 
 
 def table(checkpoint: str, n: int, rounds: int) -> str:
-    """The table as Markdown."""
+    """The table as Markdown; peers that are skipped are printed alone."""
     import torch
 
     torch.set_num_threads(1)
@@ -174,7 +174,7 @@ def table(checkpoint: str, n: int, rounds: int) -> str:
     for kind, name, gives, make in peers(checkpoint, sentences, rows):
         lines.append("| " + " | ".join(row(kind, name, gives, make, ours[kind], rounds)) + " |")
         print(lines[-1], flush=True)
-    return "\n".join(lines)
+    return "\n".join(line for line in lines if "| skipped: " not in line)
 
 
 def main(args: Sequence[str] | None = None) -> None:

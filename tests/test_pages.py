@@ -40,7 +40,6 @@ ELSEWHERE = {
     "claims": "6 12 32",
     "families": "2025",
     "pins": "5",
-    "passports": "8 40 675 .0006 .002 .03 .13 .16",
 }
 """Numbers of the prose after a block that its table lacks: years, sizes, layers, what others or other runs gave."""
 

@@ -118,7 +118,7 @@ STEPS: dict[str, Step] = {
         mark="distil",
         page="docs/how-to/word-vectors.md",
         numbers="distil.csv",
-        commands='ctxexp distil minilm out=distil/minilm data="$STS"\nctxexp distil bert out=distil/bert data="$STS"',
+        commands='ctxexp distil minilm out=distil/minilm data="$STS"',
         made="distil",
         needs=("STS",),
         kept=collect.distil,

@@ -71,26 +71,23 @@ def league(numbers: pd.DataFrame) -> str:
 
 
 def distil(numbers: pd.DataFrame) -> str:
-    """A row a model and way; speeds as multiples of the model's own, since they were taken side by side."""
+    """A row a way; speeds as multiples of the model's own, since they were taken side by side."""
+    own = numbers[numbers.way == "the model"].iloc[0]
     rows = []
-    for model, of in numbers.groupby("model", sort=False):
-        own = of[of.way == "the model"].iloc[0]
-        for _, one in of.iterrows():
-            kept = f"{one.kept:.0%} [{one.kept_low:.0%}, {one.kept_high:.0%}]"
-            speed = f"{one.words_per_second / own.words_per_second:.0f}"
-            size = f"{one.bytes_kept / 1e6:.1f}"
-            rows.append([f"`{model}`", str(one.way), size, speed, interval(one, "spearman", ".1f"), kept])
-    head = ["model", "sentence vectors of", "MB", "speed, the model's = 1", "Spearman x 100", "of the model's"]
-    return markdown(head, rows)
+    for _, one in numbers.iterrows():
+        kept = f"{one.kept:.0%} [{one.kept_low:.0%}, {one.kept_high:.0%}]"
+        speed = f"{one.words_per_second / own.words_per_second:.0f}"
+        rows.append([str(one.way), f"{one.bytes_kept / 1e6:.1f}", speed, interval(one, "spearman", ".1f"), kept])
+    return markdown(["sentence vectors of", "MB", "speed, the model's = 1", "Spearman x 100", "of the model's"], rows)
 
 
 def minis(numbers: pd.DataFrame) -> str:
     """A row a model and measure, with each layer's mean over the seeds and what one seed is off by as a rule."""
-    head = ["", "seeds", "", "layer 0, 1, ...: mean", "standard deviation over trainings", "largest distance of two"]
+    head = ["model", "measure", "layer 0, 1, ...: mean", "standard deviation over trainings"]
     rows = []
     for (model, measure), of in numbers.groupby(["model", "measure"], sort=False):
-        curves = (" ".join(map(share, values)) for values in (of["mean"], of.sd, of.most - of.least))
-        rows.append([f"`{model}`", str(of.seeds.iloc[0]), str(measure), *curves])
+        curves = (" ".join(map(share, values)) for values in (of["mean"], of.sd))
+        rows.append([f"`{model}`", str(measure), *curves])
     return markdown(head, rows)
 
 
@@ -200,7 +197,7 @@ def what_is_context(numbers: pd.DataFrame) -> str:
 
 
 def interval_coverage(numbers: pd.DataFrame) -> str:
-    """A row a curve with each layer's coverage, and the mean width over the right one."""
+    """A row a curve with the layers' least and highest coverage, and the mean width over the right one."""
     shown = numbers[numbers.world.isin(list(COVERAGE_WORLDS))].copy()
     shown["held"] = shown.whole.where(shown.world == "sts").fillna(shown["mean"])
     rows = []
@@ -209,7 +206,8 @@ def interval_coverage(numbers: pd.DataFrame) -> str:
         cells = [COVERAGE_NAMES[measure] + COVERAGE_NAMES[statistic]]
         for world in COVERAGE_WORLDS:
             mine = shown[(shown.world == world) & (shown.curve == curve)].sort_values("layer")
-            cells.append(" ".join(map(share, mine.held)) + (f" ({mine.width.mean():.2f})" if len(mine) else ""))
+            ends_of = dict.fromkeys(map(share, (mine.held.min(), mine.held.max())))  # one where they are equal
+            cells.append(f"{' to '.join(ends_of)} ({mine.width.mean():.2f})" if len(mine) else "")
         rows.append(cells)
     draws = {world: sorted(set(shown[shown.world == world].draws)) for world in COVERAGE_WORLDS}
     heads = [f"{what} ({' or '.join(map(str, draws[world]))} draws)" for world, what in COVERAGE_WORLDS.items()]
