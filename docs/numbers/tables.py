@@ -10,7 +10,6 @@ from ctxexp_lab.first_word.effects import AS_TOKENIZED, METRICS
 from ctxexp_lab.first_word.table import share as layers_near_zero
 from ctxexp_lab.first_word.words import interval as effect
 from ctxexp_lab.first_word.words import largest, number
-from ctxexp_measures.senses.components.figure import below_zero
 
 from ctxexp.report import decimal
 from docs.numbers.part import interval, markdown, one_run_each, share
@@ -166,7 +165,7 @@ def what_is_context(numbers: pd.DataFrame) -> str:
     sense where it is largest, among ambiguous words."""
     head = ["model", "text", "context: layer 0", "highest", "its floor", "last layer", "its floor",
             "of which document", "sentence", "rest", "position, highest above layer 0",
-            "sense of ambiguous words, highest", "below 0"]  # fmt: skip
+            "sense of ambiguous words, highest"]  # fmt: skip
 
     def highest(rows: pd.DataFrame, part: str) -> str:
         top = rows.loc[rows[part].idxmax()]
@@ -181,17 +180,12 @@ def what_is_context(numbers: pd.DataFrame) -> str:
         first, last, most = layers.iloc[0], layers.iloc[-1], layers.loc[layers.context.idxmax()]
         position = layers.iloc[1:].position
         some = numbers[(numbers.words == "ambiguous") & (numbers.corpus == corpus) & (numbers.model == model)]
-        negative = [
-            f"{part} {percent(row, part)} (layer {row.layer})"
-            for _, row in layers.iterrows()
-            for part in below_zero(row.to_dict())
-        ]
         rows.append(
             [f"`{model}`", str(corpus), percent(first), highest(layers, "context"), whole(most, "floor", "z.1%")]
             + [percent(last), whole(last, "floor", "z.1%")]
             + [whole(last, part, ".0%") for part in ("document", "sentence", "rest")]
             + [f"{position.max():.0%} (layer {layers.layer[position.idxmax()]})"]
-            + [highest(some, "sense") if len(some) else "", "; ".join(negative)]
+            + [highest(some, "sense") if len(some) else ""]
         )
     return markdown(head, rows) + one_run_each(numbers.model)
 
