@@ -75,9 +75,9 @@ class Built:
         )
 
     @classmethod
-    def of_run(cls, folder: Path, progress: Progress | None = None) -> Built:
+    def of_run(cls, folder: Path) -> Built:
         """The parts of the run whose results are in the folder, without its sinks. Raises ConfigError."""
-        return cls(parse_config({**values_of_run(folder), "sink": {}}, registry()), progress)
+        return cls(parse_config({**values_of_run(folder), "sink": {}}, registry()))
 
     @cached_property
     def baseline(self) -> Baseline:

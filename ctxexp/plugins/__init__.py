@@ -78,15 +78,14 @@ class HookSpecs:
 
     @hookspec
     def register_reports(self, register: Register) -> None:
-        """Offer tables and figures of a sweep's runs, each by the name of its file and a function(runs) -> Table
-        (report.sweep_tables) for a name `table_...`, matplotlib's Figure for another; None where these runs have
-        nothing for it.
+        """Offer tables and figures of a sweep's runs, each by the name of its file and a function(runs) ->
+        ctxexp.report.Table for a name `table_...`, matplotlib's Figure for another; None where these runs have nothing
+        for it.
         """
 
 
 HOOKS = tuple(name for name in vars(HookSpecs) if not name.startswith("_"))
 COMMAND = "command"  # the first word of a command line
 REPORT = "report"  # a table or figure of a sweep's runs
-ALL_KINDS = tuple(hook.removeprefix("register_").removesuffix("s") for hook in HOOKS if hook.startswith("register_"))
+ALL_KINDS = tuple(hook.removeprefix("register_").removesuffix("s") for hook in HOOKS)
 CONFIG_KINDS = tuple(kind for kind in ALL_KINDS if kind not in (COMMAND, REPORT))  # chosen by a config
-USER_FACING_KINDS = (*CONFIG_KINDS, COMMAND)  # users write these names in configs or on the command line

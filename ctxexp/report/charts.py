@@ -13,6 +13,7 @@ import numpy as np
 
 from ctxexp.report import references, wording
 from ctxexp.report.frame import Ink, Style, colours
+from ctxexp.results.frame import main_key
 from ctxexp.results.run_info import SIZE_MATCHED
 from ctxexp.results.values import Key
 
@@ -123,7 +124,9 @@ def sweep_charts(
             ]
         panels_with_lines = tuple(panel for panel in panels if panel.lines)
         if panels_with_lines:
-            charts.append(Chart(name, wording.title(measure_tasks[0][0], every), panels_with_lines))
+            charts.append(
+                Chart(name, wording.full_title(measure_tasks[0][0], "", every, variant=False), panels_with_lines)
+            )
     titles = [chart.title for chart in charts]
     return [replace(c, title=f"{c.title} ({c.name})") if titles.count(c.title) > 1 else c for c in charts]
 
@@ -167,7 +170,7 @@ def sweep_panel(
     """One measure across models. Only lines with a finite value; `statistic` falls back to the measure's own."""
     styles = line_styles(runs)
     if not baseline:  # one statistic for the panel, even if some runs lack it
-        each = [key.name for _, results in runs if (key := wording.main_key(results, measure, task, wanted=statistic))]
+        each = [key.name for _, results in runs if (key := main_key(results, measure, task, wanted=statistic))]
         statistic = next((name for name in (statistic, "share_of_room", "adjusted", *each) if name in each), statistic)
     key = Key(measure, statistic, task, baseline=baseline) if baseline else Key.of(measure, statistic, task)
     lines: list[Line] = []

@@ -24,11 +24,10 @@ from ctxexp.report.wording import (
     figure_name,
     full_title,
     mix_labels,
-    mix_mark,
     unique_labels,
     unit_label,
 )
-from ctxexp.results.frame import OVER_WORDS, keys_beside, main_key
+from ctxexp.results.frame import OVER_WORDS, keys_beside, main_key, mix_mark
 from ctxexp.results.values import LAYER, Estimates, Key
 
 if TYPE_CHECKING:

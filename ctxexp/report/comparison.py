@@ -25,9 +25,9 @@ from ctxexp.report.claims import opposite_steps
 from ctxexp.report.findings import LEADING, chart_finding, finding, finding_of, findings, marked_steps, sweep_finding
 from ctxexp.report.frame import PAGE, Ink, Style, add_captions, colours, display_in_notebook, empty_figure, save_figure
 from ctxexp.report.page import REPORT, write_report
-from ctxexp.report.wording import SHARE_OF_ROOM, LabelledResults, average_seeds
-from ctxexp.results.frame import mix_mark
-from ctxexp.results.values import COLUMNS, Key, Values
+from ctxexp.report.wording import LabelledResults, average_seeds
+from ctxexp.results.frame import main_key, mix_mark
+from ctxexp.results.values import COLUMNS, SHARE_OF_ROOM, Key, Values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     """One run's measure by layer: its main curve with its interval, raw and baseline thinner; None without a value."""
     ((label, _),) = wording.unique_labels([(results.info.title or "run", results)])
     colour = colours([label])[label]
-    key = wording.main_key(results, measure, task)
+    key = main_key(results, measure, task)
     if key is None:
         return None
     line = charts.curve_line(results, key, label=key.label(), colour=colour, marker=0)
@@ -115,7 +115,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     notes += [marked] if (marked := marked_steps(results, key)) else []
     add_captions(
         figure,
-        f"{wording.title(measure, [results], task)}: {label}",
+        f"{wording.full_title(measure, task, [results], variant=False)}: {label}",
         facts,
         handles,
         names,
@@ -306,18 +306,10 @@ class Comparison:
             raise MetricError(_nothing_to_draw([measure]))
         raise MetricError(f"no measure {measure!r} in these runs{near(measure, [chart.name for chart in all_charts])}")
 
-    def report(
-        self,
-        path: str | Path = "report.html",
-        *,
-        links: Mapping[str, str] | None = None,
-        pictures: Sequence[Path] = (),
-    ) -> Path:
-        """Write the interactive page of the runs, which fetches nothing; returns its path. `links` are where sinks show
-        the runs, by label; those of the `pictures` that are SVG are on the page."""
+    def report(self, path: str | Path = "report.html") -> Path:
+        """Write the interactive page of the runs, which fetches nothing; returns its path."""
         published = any(results.info.published for _, results in self.runs)
-        path = user_path(path).absolute()
-        return write_report(self.runs, path, published=published, links=links, pictures=pictures)
+        return write_report(self.runs, user_path(path).absolute(), published=published)
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(label for label, _ in self.runs)}>"

@@ -19,14 +19,8 @@ from ctxexp.report.claims import (
     opposite_steps,
     trend,
 )
-from ctxexp.report.wording import (
-    AVERAGE,
-    LabelledResults,
-    full_title,
-    mix_labels,
-    mix_mark,
-    unique_labels,
-)
+from ctxexp.report.wording import AVERAGE, LabelledResults, full_title, mix_labels, unique_labels
+from ctxexp.results.frame import mix_mark
 from ctxexp.results.values import LAYER, Key
 
 if TYPE_CHECKING:

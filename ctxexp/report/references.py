@@ -18,10 +18,9 @@ import numpy as np
 
 from ctxexp.errors import UnknownName
 from ctxexp.maths.geometry import chance_corrected
-from ctxexp.report.wording import LabelledResults, decimal, mix_mark
-from ctxexp.results.run_info import ALONE as ALONE
-from ctxexp.results.run_info import RANDOM_WORDS, ControlName
-from ctxexp.results.run_info import UNTRAINED as UNTRAINED
+from ctxexp.report.wording import LabelledResults, decimal
+from ctxexp.results.frame import mix_mark
+from ctxexp.results.run_info import RANDOM_WORDS, UNTRAINED, ControlName
 from ctxexp.results.values import LAYER, Key
 
 if TYPE_CHECKING:
@@ -97,19 +96,13 @@ def negative_controls(results: Results, key: Key, others: Iterable[Results] = ()
 
 
 def control_lines(
-    runs: Sequence[LabelledResults],
-    measures: Iterable[str] | None = None,
-    *,
-    most: int | None = None,
-    others: Iterable[Results] = (),
+    runs: Sequence[LabelledResults], measures: Iterable[str] | None = None, *, most: int | None = None
 ) -> list[str]:
     """A line a main curve of these measures (None: all) and run, models beside each other: its last layer, and what
     each control gives there.
 
     Runs that are controls of others have none. `most`: the first so many, and a last one that counts the rest.
-    `others`: where controls are looked for beside these runs.
     """
-    every = [*(results for _, results in runs), *others]
     selection = None if measures is None else set(measures)
     by_curve: dict[Key, list[str]] = {}
     for label, results in runs:
@@ -119,7 +112,7 @@ def control_lines(
             if key.place != LAYER or (selection is not None and key.measure not in selection):
                 continue
             finite_layers = np.flatnonzero(np.isfinite(results.by_key[key].value))
-            controls = negative_controls(results, key, [other for other in every if other is not results])
+            controls = negative_controls(results, key, [other for _, other in runs if other is not results])
             if not len(finite_layers) or not controls:
                 continue
             last = int(finite_layers[-1])

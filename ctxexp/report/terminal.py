@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ctxexp.files import write_csv, write_file
@@ -23,10 +22,10 @@ from ctxexp.plugins.registry import Registry
 from ctxexp.report.claims import opposite_steps
 from ctxexp.report.findings import MARKED, change, comparison_finding, enumeration, finding, leading_keys
 from ctxexp.report.frame import save_figure
-from ctxexp.report.wording import SHARE, SHARE_OF_ROOM, LabelledResults, mix_mark
+from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
-from ctxexp.results.frame import keys_beside
-from ctxexp.results.values import LAYER, Key
+from ctxexp.results.frame import keys_beside, mix_mark
+from ctxexp.results.values import LAYER, SHARE, SHARE_OF_ROOM, Key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +47,6 @@ def stacked_table(
     width: int,
     *,
     head: int,
-    titles: Mapping[int, str] = MappingProxyType({}),
 ) -> str:
     """Columns of text beside each other; those that the width doesn't take stand below, after the stub again.
 
@@ -57,7 +55,6 @@ def stacked_table(
         columns: The others, (rows,) each; a cell may have several lines.
         width: Characters of a line; a column alone may be wider.
         head: Rows above the line that divides them from the others.
-        titles: Lines that stand above a row, by its number.
     """
     first = max(map(len, stub))
     blocks: list[list[Sequence[str]]] = []
@@ -69,16 +66,14 @@ def stacked_table(
             left = width - first
         blocks[-1].append(column)
         left -= needed
-    return "\n\n".join("\n".join(_lines(block, head, titles)) for block in blocks)
+    return "\n\n".join("\n".join(_lines(block, head)) for block in blocks)
 
 
-def _lines(columns: Sequence[Sequence[str]], head: int, titles: Mapping[int, str]) -> Iterator[str]:
+def _lines(columns: Sequence[Sequence[str]], head: int) -> Iterator[str]:
     widths = [_column_width(column) for column in columns]
     for i, row in enumerate(zip(*columns, strict=True)):
         if i == head:
             yield "-" * (sum(widths) + GAP * (len(widths) - 1))
-        if i in titles:
-            yield titles[i]
         for parts in zip_longest(*(cell.split("\n") for cell in row), fillvalue=""):
             yield (" " * GAP).join(part.ljust(n) for part, n in zip(parts, widths, strict=True)).rstrip()
 
@@ -273,27 +268,24 @@ class Table:
 
 def write_tables(runs: Sequence[LabelledResults], folder: Path, registry: Registry) -> list[Path]:
     """Write each table that the registry offers and the runs give as CSV and Markdown; the paths."""
-    paths: list[Path] = []
-    for name in _names(registry, tables=True):
-        with registry.find(REPORT, name).plugin_call():
-            table: Table | None = registry.find(REPORT, name).factory(runs)
-        if table:
-            paths += table.save(folder, name)
-    return paths
+    return [path for name, table in _offered(runs, registry, tables=True) for path in table.save(folder, name)]
 
 
 def write_figures(runs: Sequence[LabelledResults], folder: Path, registry: Registry) -> list[Path]:
     """Write each figure that the registry offers and the runs give as PNG and SVG; the paths."""
-    paths: list[Path] = []
-    for name in _names(registry, tables=False):
-        with registry.find(REPORT, name).plugin_call():
-            figure: Figure | None = registry.find(REPORT, name).factory(runs)
-        paths += save_figure(figure, folder, name) if figure else []
-    return paths
+    return [
+        path for name, figure in _offered(runs, registry, tables=False) for path in save_figure(figure, folder, name)
+    ]
 
 
-def _names(registry: Registry, *, tables: bool) -> list[str]:
-    return [name for name in registry.names(REPORT) if registry.find(REPORT, name).is_table == tables]
+def _offered(runs: Sequence[LabelledResults], registry: Registry, *, tables: bool) -> Iterator[tuple[str, Any]]:
+    """The tables, or figures, of these runs by the names of their files."""
+    for offer in (registry.find(REPORT, name) for name in registry.names(REPORT)):
+        if offer.is_table == tables:
+            with offer.plugin_call():
+                made = offer.factory(runs)
+            if made:
+                yield offer.name, made
 
 
 def table_texts(folder: Path) -> list[str]:

@@ -16,12 +16,8 @@ import numpy as np
 
 from ctxexp.models.transformer.checkpoint import Checkpoint, training_of
 from ctxexp.results import Results
-from ctxexp.results.frame import OVER_WORDS
-from ctxexp.results.frame import main_key as main_key
-from ctxexp.results.frame import mix_mark as mix_mark
+from ctxexp.results.frame import OVER_WORDS, mix_mark
 from ctxexp.results.run_info import CLUSTERS, SIZE_MATCHED
-from ctxexp.results.values import SHARE as SHARE
-from ctxexp.results.values import SHARE_OF_ROOM as SHARE_OF_ROOM
 from ctxexp.results.values import Estimates, Key, Values
 from ctxexp.vectors.encoding import MANY
 
@@ -74,13 +70,7 @@ def decimal(value: float, digits: int = 2, *, sign: bool = False) -> str:
     return f"{value:{'+' if sign else ''}z.{digits}f}".replace("-", MINUS)
 
 
-def title(measure: str, runs: Iterable[Results], task: str = "") -> str:
-    """The measure's name as prose, the metric's own where a run states it, with the task and the mark of texts that all
-    lack bands of frequency."""
-    return _title(measure, list(runs), task)
-
-
-def full_title(measure: str, task: str, runs: Sequence[Results]) -> str:
+def full_title(measure: str, task: str, runs: Sequence[Results], *, variant: bool = True) -> str:
     """The measure's name as prose with its task, its variant and, where the texts of all runs lack bands of frequency,
     the mark of that.
 
@@ -88,6 +78,7 @@ def full_title(measure: str, task: str, runs: Sequence[Results]) -> str:
         measure: The measure's label.
         task: Its task; "": none.
         runs: Results that may state the metric's own title.
+        variant: Whether its variant is named.
 
     Returns:
         A title for a figure or a row of a table.
@@ -96,14 +87,10 @@ def full_title(measure: str, task: str, runs: Sequence[Results]) -> str:
         >>> full_title("self_similarity", "avg", [])
         'Self similarity, mean over tasks'
     """
-    variant = next((r.info.measures[measure].variant for r in runs if measure in r.info.measures), "")
-    return _title(measure, runs, task, variant or "")
-
-
-def _title(measure: str, runs: Sequence[Results], task: str, variant: str = "") -> str:
     name = next((own_title for results in runs if (own_title := one_line(results.info.measure(measure).title))), "")
     name = name or one_line(measure.replace("_", " ")).capitalize()
-    name = ", ".join(filter(None, [name, "mean over tasks" if task == AVERAGE else task, variant]))
+    own = next((r.info.measures[measure].variant for r in runs if measure in r.info.measures), "") if variant else ""
+    name = ", ".join(filter(None, [name, "mean over tasks" if task == AVERAGE else task, own]))
     marks = _marks(measure, runs)
     return f"{name} ({marks.pop()})" if len(marks) == 1 and marks != {""} else name
 

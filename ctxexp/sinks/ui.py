@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> st
 
 
 @contextlib.contextmanager
-def server(uri: str, port: int = 5000) -> Iterator[str]:
+def server(uri: str, port: int) -> Iterator[str]:
     """MLflow's web server of a store while the block runs; its address, once it answers.
 
     A taken port moves on to the next free one of 20. One worker and no job runner: a third of the time and memory of
@@ -93,32 +93,25 @@ def server(uri: str, port: int = 5000) -> Iterator[str]:
                     each.kill()
 
 
-def serve(
-    uri: str,
-    experiment: str | None,
-    port: int = 5000,
-    *,
-    say: Callable[[str], None] = print,
-    until: Callable[[], bool] | None = None,
-) -> None:
-    """Serve a store until Ctrl-C (or `until` says so), printing the link that opens on the last sweep's charts."""
+def serve(uri: str, experiment: str | None, port: int) -> None:
+    """Serve a store until Ctrl-C, printing the link that opens on the last sweep's charts."""
     experiment = database.experiment_name(database.client(uri), experiment)
     if uri.startswith("http"):
-        say(last_sweep_link(uri, experiment) or f"{base(uri)} (no run in experiment {experiment!r} yet)")
+        print(last_sweep_link(uri, experiment) or f"{base(uri)} (no run in experiment {experiment!r} yet)")
         return
-    say("starting MLflow's server, some ten seconds ...")
+    print("starting MLflow's server, some ten seconds ...")
     try:
         with raise_on_termination(), server(uri, port) as address:
             if not address.endswith(f":{port}"):
-                say(f"port {port} is taken; using {address.rpartition(':')[2]}")
+                print(f"port {port} is taken; using {address.rpartition(':')[2]}")
             link = last_sweep_link(uri, experiment, address)
-            say(f"curves: {link}" if link else f"no run in experiment {experiment!r} yet; front page: {address}")
-            say("Ctrl-C ends the server")
+            print(f"curves: {link}" if link else f"no run in experiment {experiment!r} yet; front page: {address}")
+            print("Ctrl-C ends the server")
             with _note_address(uri, address):
-                while not (until and until()):
+                while True:
                     time.sleep(0.2)
     except KeyboardInterrupt:
-        say("server ended")
+        print("server ended")
 
 
 @contextlib.contextmanager

@@ -33,18 +33,11 @@ from ctxexp.report.claims import number, opposite_steps
 from ctxexp.report.findings import MARKED, comparison_finding, finding, sweep_finding
 from ctxexp.report.frame import colours
 from ctxexp.report.page import REPORT
-from ctxexp.report.wording import (
-    SHARE_OF_ROOM,
-    UNITS_TO_ONE,
-    LabelledResults,
-    direction,
-    full_title,
-    unit_label,
-)
+from ctxexp.report.wording import UNITS_TO_ONE, LabelledResults, direction, full_title, unit_label
 from ctxexp.results import Results
 from ctxexp.results.frame import keys_beside, main_statistics, may_be_main, mix_mark
 from ctxexp.results.run_info import CorpusInfo, RunInfo
-from ctxexp.results.values import LAYER, Key
+from ctxexp.results.values import LAYER, SHARE_OF_ROOM, Key
 from ctxexp.sinks import Run, SweepReport
 from ctxexp.sinks.database import BUNDLE, KEY, KIND, SWEEP, insert, lock, sqlite_file, version_of
 

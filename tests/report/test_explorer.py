@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -18,15 +19,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from ctxexp import Occurrences, Results, compare
-from ctxexp.report.page.explorer import (
-    WordMap,
-    excerpt,
-    explorer_data,
-    fitting_blocks,
-    pack,
-    spread_layers,
-    unpack,
-)
+from ctxexp.report.page.explorer import WordMap, excerpt, explorer_data, fitting_blocks, pack, spread_layers
 from tests.browser import headless, texts, wait_until
 from tests.engine import measure, shelve
 from tests.made import told
@@ -34,6 +27,10 @@ from tests.shipped import MaxExplainableVariance, SelfSimilarity, polysemy
 
 LAYERS = {"bert": 5, "gpt2": 5, "elmo": 3}  # of the models that ship
 METRICS = {"self_similarity": SelfSimilarity, "mev": MaxExplainableVariance}
+
+
+def unpack(text: str) -> dict:
+    return json.loads(gzip.decompress(base64.b64decode(text)))
 
 
 class Random:

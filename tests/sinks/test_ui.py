@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 import socket
-import threading
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +21,7 @@ from mlflow.entities import Run
 
 from ctxexp.jobs.sweep import close_sweep
 from ctxexp.sinks.mlflow import database
-from ctxexp.sinks.ui import last_sweep_link, serve
+from ctxexp.sinks.ui import last_sweep_link
 from tests.browser import headless
 from tests.composed import run_command_line
 from tests.made import results_with, told
@@ -59,20 +61,16 @@ def where(stored: Any) -> str:
 @pytest.fixture(scope="module")
 def said(stored: Any) -> Iterator[list[str]]:
     """What `ctxexp ui` says while it serves the store, at another port than it was asked for."""
-    said: list[str] = []
-    over = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]  # the system's choice: tests run side by side
-        told = {"say": said.append, "until": over.is_set}
-        serving = threading.Thread(target=serve, args=(where(stored), "study", port), kwargs=told)
-        serving.start()
-        while len(said) < 4:
-            assert serving.is_alive()
-            time.sleep(0.1)
+        words = ["ui", f"folder={stored.tracking_folder}", "experiment=study", f"port={port}"]
+        command = [sys.executable, "-u", "-m", "ctxexp", *words]
+        serving = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        said = [serving.stdout.readline().rstrip() for _ in range(4)]
     assert f"port {port} is taken; using" in said[1]
     yield said
-    over.set()
-    serving.join(30)
+    serving.send_signal(signal.SIGINT)
+    assert serving.communicate(timeout=30)[0] == "server ended\n"
     assert not (stored.tracking_folder / "mlflow.ui").exists()  # it says so no more
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", int(said[1].rpartition(" ")[2])))

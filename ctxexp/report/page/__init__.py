@@ -24,8 +24,9 @@ from ctxexp.report.findings import LEADING, MARKED, change, change_of, compariso
 from ctxexp.report.frame import PALETTE
 from ctxexp.report.page.explorer import explorer_data
 from ctxexp.report.wording import LabelledResults, Training
+from ctxexp.results.frame import main_key
 from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
-from ctxexp.results.values import Key
+from ctxexp.results.values import SHARE_OF_ROOM, Key
 
 if TYPE_CHECKING:
     from ctxexp.results import Results
@@ -85,7 +86,6 @@ def write_report(
     runs: Sequence[LabelledResults],
     path: Path,
     *,
-    title: str = "",
     published: bool = False,
     links: Mapping[str, str] | None = None,
     pictures: Sequence[Path] = (),
@@ -98,7 +98,7 @@ def write_report(
     page = render_page(
         "ctxexp.report.page",
         "page.html",
-        title=title or (f"{runs[0][0]}, layer by layer" if len(runs) == 1 else "Layer by layer: a comparison"),
+        title=f"{runs[0][0]}, layer by layer" if len(runs) == 1 else "Layer by layer: a comparison",
         lead=comparison_finding(runs) if len(runs) > 1 else "".join(finding(results, label) for label, results in runs),
         findings=[change(results, label) for label, results in runs] if 1 < len(runs) <= SPOKEN else [],
         facts="; ".join(wording.shared_facts(runs)),
@@ -113,7 +113,7 @@ def write_report(
         labels=[model["label"] for model in data["models"]],
         places=AT,
         star=MARKED if any(panel["marked"] for chart in data["charts"] for panel in chart["panels"]) else "",
-        explained=wording.SHARE_OF_ROOM,
+        explained=SHARE_OF_ROOM,
         pictures={
             path.stem: base64.b64encode(path.read_bytes()).decode() for path in pictures if path.suffix == ".svg"
         },
@@ -168,7 +168,7 @@ def _side_cell(cell: ComparisonCell) -> dict[str, Any]:
 
 def _parts(results: Results) -> list[dict[str, Any]]:
     """The leading measure's curve at a quarter, half and all of the text; empty for a run that hasn't got it."""
-    table, key = results.tables.get(PARTS), wording.main_key(results, LEADING)
+    table, key = results.tables.get(PARTS), main_key(results, LEADING)
     if table is None or key is None:
         return []
     rows = table[(table.measure == LEADING) & (table.task == "") & (table.statistic == key.name)]

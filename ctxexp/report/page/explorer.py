@@ -230,7 +230,7 @@ Numbers = dict[str, Any]
 
 class Explorer(NamedTuple):
     """The explorer's data: `overview` in JSON's types, with every word's measures by layer and run, and of each
-    projected word a block with its occurrences (see `unpack`), by its element's id."""
+    projected word a block with its occurrences (see `pack`), by its element's id."""
 
     overview: Numbers
     blocks: dict[str, str]
@@ -316,17 +316,14 @@ class _MapRows(NamedTuple):
 
 
 def pack(block: Numbers) -> str:
-    """The block as text: base64 of its compressed JSON, the same bytes whenever it is the same."""
+    """The block as text, as the page reads it: base64 of its compressed JSON, the same bytes whenever it is the same.
+
+    Its `occurrences` have each a text, where the word starts and ends in it, its sense and the sentence's number; of
+    each model `at` are the occurrences that it has, `common` and `own` their points on the common plane and on each
+    layer's own, (occurrences, layers, 2) as base64 of integers.
+    """
     text = json.dumps(block, ensure_ascii=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-
-
-def unpack(text: str) -> Numbers:
-    """The block of a text that `pack` made: `occurrences`, each with its text, where the word starts and ends in it,
-    its sense and the sentence's number; and a model each the occurrences that it has (`at`), with their points on the
-    common plane and on each layer's own, (occurrences, layers, 2) as base64 of integers."""
-    block: Numbers = json.loads(gzip.decompress(base64.b64decode(text)))
-    return block
 
 
 def _block(maps: Sequence[_MapRows], word: str, most: int) -> Numbers:
