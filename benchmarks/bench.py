@@ -28,7 +28,7 @@ import naive
 import numpy as np
 
 from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Sentence, measure
-from ctxexp.command import Built, configured, registry
+from ctxexp.command import Experiment, configured, registry
 
 PAPER = ["anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance"]
 DIM = 384
@@ -83,8 +83,8 @@ def batches(lengths: np.ndarray, tokens: int) -> list[np.ndarray]:
 
 def open_store(encoder: Encoder, corpus: Corpus, cache: Path, *options: str) -> tuple[Any, Occurrences]:
     """The corpus's vectors, encoded into the folder unless they are there, and its occurrences."""
-    built = Built(configured(encoder, corpus, [f"cache.folder={cache}", "min_contexts=2", *options]))
-    layers, occurrences, _ = built.study.space(built.vectors)
+    experiment = Experiment(configured(encoder, corpus, [f"cache.folder={cache}", "min_contexts=2", *options]))
+    layers, occurrences, _ = experiment.study.space(experiment.vectors)
     return layers, occurrences
 
 

@@ -22,7 +22,7 @@ import pandas as pd
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Pair, Results, Sentence
-from ctxexp.command import Built, configured, registry
+from ctxexp.command import Experiment, configured, registry
 from ctxexp.results import LAYER
 
 Metrics = Mapping[str, Callable[[], Metric]]
@@ -196,9 +196,9 @@ def sts_draws(asked: argparse.Namespace) -> Iterator[tuple[int, str, Draw]]:
     options = {"dataset": "sts", "dataset.split": "all", "dataset.path": asked.data, "cache.folder": asked.cache}
     options |= {"cache.limit_gb": None, "figures.explorer": 0}
     choices: dict[str, Any] = {"metrics": CHEAP, "baseline": ALONE, "bootstrap": 0, "options": options}
-    built = Built(configured(asked.model, None, **choices))
-    layers, occurrences, _ = built.study.space(built.vectors)
-    sentences, by = built.study.corpus.sentences, occurrences.by_sentence
+    experiment = Experiment(configured(asked.model, None, **choices))
+    layers, occurrences, _ = experiment.study.space(experiment.vectors)
+    sentences, by = experiment.study.corpus.sentences, occurrences.by_sentence
     rows = {int(key): by.rows[a:b] for key, (a, b) in zip(by.keys, pairwise(by.starts), strict=True)}
     every = [layers.layer(i) for i in layers.layer_numbers]
     distinct = np.sort(np.array(occurrences.distinct.keys, np.int64))
@@ -208,7 +208,7 @@ def sts_draws(asked: argparse.Namespace) -> Iterator[tuple[int, str, Draw]]:
         chosen = np.sort(np.random.default_rng([7, i]).choice(distinct, asked.sentences, replace=False)).tolist()
         part = Text(
             Corpus("part", tuple(sentences[j] for j in chosen)),
-            [[word for word in sentences[j].words if built.words.form(word) is not None] for j in chosen],
+            [[word for word in sentences[j].words if experiment.words.form(word) is not None] for j in chosen],
             [np.stack([np.asarray(layer[rows[j]]) for layer in every]) for j in chosen],
         )
         metrics = CHEAP if asked.cheap else {**CHEAP, "max_explainable_variance": EXPLAINED}

@@ -17,7 +17,7 @@ import torch
 from ctxexp_compare.passport.match import make_passport
 from transformers import AutoModel, AutoTokenizer
 
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from tests.shipped import mini, polysemy
 
 SENTENCES = list(polysemy().sentences[::75])
@@ -52,7 +52,7 @@ def main(args: list[str]) -> None:
     each = -(-int(given.get("reruns", 1000)) // 6)
     print("| reruns | stored as | tries | alarms | worst row, of its length |\n|---|---|---|---|---|")
     for name in ("bert", "gpt2"):
-        encoder = Built(configured(name)).encoder
+        encoder = Experiment(configured(name)).encoder
         states = [encoder.token_states(sentence) for sentence in SENTENCES]
         for stored, dtype in STORED.items():
             alarms, worst = 0, 0.0

@@ -37,9 +37,11 @@ OURS = {
 
 def our_encoder(checkpoint: str) -> Encoder:
     """The encoder of the folder or name, loaded."""
-    from ctxexp.command import Built
+    from ctxexp.command import Experiment
 
-    encoder = Built(configured("huggingface", None, [f"model.checkpoint={checkpoint}", "model.device=cpu"])).encoder
+    encoder = Experiment(
+        configured("huggingface", None, [f"model.checkpoint={checkpoint}", "model.device=cpu"])
+    ).encoder
     next(iter(encoder.encode(POLYSEMY[:1])))
     return encoder
 

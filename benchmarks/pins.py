@@ -25,7 +25,7 @@ from tokenizers import Tokenizer
 from transformers import AutoModel, AutoTokenizer
 
 import ctxexp
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from docs.numbers.marked import write_marked
 from tests.shipped import mini, polysemy
 
@@ -38,7 +38,7 @@ def rerun_rows(model: str, n: int, rng: np.random.Generator) -> list[str]:
     reference = pin(model, text=TEXT, dtypes=DTYPES, occurrences=40)
     rows = []
     for dtype in DTYPES:
-        encoder = Built(configured(model, options=[f"dtype={dtype}"])).encoder
+        encoder = Experiment(configured(model, options=[f"dtype={dtype}"])).encoder
         layers = linear_layers(getattr(encoder, "model", None)) if dtype == "float32" else []
         alarms, most = 0, 0.0
         for i in range(n):

@@ -33,7 +33,7 @@ from ctxexp.lazy import lazy_names
 
 if TYPE_CHECKING:
     from ctxexp.baselines import Baseline
-    from ctxexp.command.face import compare, load, measure, runs
+    from ctxexp.command.api import compare, load, measure, runs
     from ctxexp.controls import Control
     from ctxexp.dataset import Corpus, Pair, Sense, Sentence
     from ctxexp.engines import Engine

@@ -49,8 +49,8 @@ class TokenStates(NamedTuple):
     are (words, 2), each word's first token and number of tokens.
 
     Example:
-        >>> from ctxexp.command import Built, configured
-        >>> states = Built(configured("gpt2")).encoder.token_states(Sentence.of(["a", "bank"]))
+        >>> from ctxexp.command import Experiment, configured
+        >>> states = Experiment(configured("gpt2")).encoder.token_states(Sentence.of(["a", "bank"]))
         >>> len(states.words), len(states.layers), states.layers.shape[1] == len(states.ids)
         (2, 5, True)
     """

@@ -18,7 +18,7 @@ import pytest
 
 import ctxexp
 from ctxexp import CtxexpError, Pair, Sense, Sentence
-from ctxexp.command import face
+from ctxexp.command import api
 from ctxexp.dataset import check_corpus
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError, DataError, EncodingError, ModelError, TrackingError, UnknownName
@@ -263,6 +263,6 @@ def test_in_python(call: Callable[[], object], kind: type[CtxexpError], told: st
 
 
 def test_a_text_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(face, "MAX_YIELDED", 5)
+    monkeypatch.setattr(api, "MAX_YIELDED", 5)
     with pytest.raises(ConfigError, match=r"text: it yields more than 5 sentences, .*give a list"):
         ctxexp.measure("bert", (f"sentence {i}" for i in itertools.count()))

@@ -15,7 +15,7 @@ import pytest
 from ctxexp import Results
 from ctxexp.errors import MetricError, TrackingError
 from ctxexp.files import seal_folder
-from ctxexp.files.process import read_state, write_json
+from ctxexp.files.job_folder import read_state, write_json
 from tests.made import results_with, told
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from mlflow import MlflowClient
 
 from ctxexp import Results, Run, Sink
-from ctxexp.files.process import job_folder
+from ctxexp.files.job_folder import job_folder
 from ctxexp.jobs import Sinks, job, new_run
 from ctxexp.sinks import Sweep, database
 from tests.shipped import MlflowSink

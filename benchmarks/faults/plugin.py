@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp import Corpus, CtxexpError, EncodedSentence, Encoder, Engine, Register, Sentence, hookimpl
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 
 CORPORA = {name: Corpus.of(name, [(name, *"abcdefg"[: i % 7], str(i)) for i in range(80)]) for name in ("one", "two")}
 STOPPED = "stopped here"
@@ -61,5 +61,5 @@ def register_engines(register: Register) -> None:
 def open_store(cache: Path, name: str, text: str = "one", **options: object) -> Any:
     """The store of one of CORPORA's vectors by the model of that name, as a run with these options opens it."""
     chosen = {"plugins": [__file__], "model.source": name, "cache.folder": str(cache), "min_contexts": 2, **options}
-    built = Built(configured("drawn", CORPORA[text], {"cache.limit_gb": None, **chosen}))
-    return built.study.space(built.vectors)[0]
+    experiment = Experiment(configured("drawn", CORPORA[text], {"cache.limit_gb": None, **chosen}))
+    return experiment.study.space(experiment.vectors)[0]

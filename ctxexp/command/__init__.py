@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from ctxexp.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from ctxexp.command.build import Built
+    from ctxexp.command.api import configured
     from ctxexp.command.cli import Verb
-    from ctxexp.command.face import configured
+    from ctxexp.command.experiment import Experiment
     from ctxexp.command.overrides import typed_model
     from ctxexp.plugins.registry import registry
     from ctxexp.progress import Progress, show
 
 __all__ = [
-    "Built",
+    "Experiment",
     "Progress",
     "Verb",
     "configured",

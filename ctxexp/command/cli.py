@@ -34,7 +34,8 @@ from ctxexp.files import check_writable, user_path
 from ctxexp.files.code_version import __version__, skip_damaged
 from ctxexp.files.credentials import mask
 from ctxexp.plugins import COMMAND
-from ctxexp.plugins.registry import parse_value, refuse_typed, registry, type_hints, type_text, value_text
+from ctxexp.plugins.arguments import parse_value, type_hints, type_text, value_text
+from ctxexp.plugins.registry import refuse_typed, registry
 from ctxexp.progress import show, silence, terminal_width
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ def run_or_help(args: list[str]) -> int:
     """Run an experiment, one job or a sweep, or print its help; returns the exit status."""
     if HELP & set(args):
         return print_help(args)
-    from ctxexp.command.experiment import run_experiment
+    from ctxexp.command.application import run_experiment
 
     return run_experiment(args)
 

@@ -20,8 +20,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.basecontainer import BaseContainer
 from omegaconf.errors import OmegaConfBaseException
 
-from ctxexp.command.build import Built
 from ctxexp.command.config import MISSING, Config, leaves, parse_config, plain_values, refuse_written
+from ctxexp.command.experiment import Experiment
 from ctxexp.command.overrides import (
     expand_locations,
     first_job,
@@ -34,10 +34,10 @@ from ctxexp.command.overrides import (
 from ctxexp.errors import SYNONYMS, ConfigError, line, near, short, suggestions
 from ctxexp.files import user_path
 from ctxexp.plugins import CONFIG_KINDS, Factory
+from ctxexp.plugins.arguments import arguments
 from ctxexp.plugins.registry import (
     GROUPS,
     LISTS,
-    arguments,
     config_folder,
     config_folders,
     install_hint,
@@ -131,10 +131,10 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
             f"plugins={config.plugins}: files of plugins are named on the command line only, since their names must be "
             "known before configs are read"
         )
-    built = Built(config)
-    built.check_objective()
+    experiment = Experiment(config)
+    experiment.check_objective()
     if not multirun:
-        built.check()
+        experiment.check()
 
 
 def _compose_job(overrides: Sequence[str]) -> DictConfig:

@@ -25,19 +25,9 @@ from ctxexp.maths.word_mix import BANDS, WordMix
 from ctxexp.maths.word_mix import Weights as MeanWeights
 from ctxexp.metrics import RUN
 from ctxexp.plugins import CONFIG_KINDS, Factory
-from ctxexp.plugins.registry import (
-    LISTS,
-    Offer,
-    Registry,
-    Seed,
-    arguments,
-    convert_value,
-    load_plugin_files,
-    refuse_typed,
-    registry,
-    type_text,
-)
-from ctxexp.results.frame import Objective
+from ctxexp.plugins.arguments import Seed, arguments, convert_value, type_text
+from ctxexp.plugins.registry import LISTS, Offer, Registry, load_plugin_files, refuse_typed, registry
+from ctxexp.results.objective import Objective
 from ctxexp.sinks import Sink
 from ctxexp.vectors.stores import check_mixes
 

@@ -1,171 +1,337 @@
-"""An experiment: Hydra's application around a job, one run or a sweep of them, or its config shown; and Hydra's
-callback of a sweep, which builds what its jobs share once and gives each of them its sweep's name.
+"""The parts of a config, each built once; the text that it measures (a data set, deduplicated, changed by the
+control, bounded or cut into shards); the study that they make, and its results under the config's names.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import sys
-import time
-from argparse import Namespace
-from collections.abc import Callable
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import Any
 
-import hydra
-from filelock import FileLock
-from hydra._internal.utils import get_args_parser
-from hydra.errors import HydraException
-from hydra.experimental.callback import Callback
-from omegaconf import DictConfig, OmegaConf, open_dict, read_write
-from omegaconf.errors import OmegaConfBaseException
-
-from ctxexp.command import compose
-from ctxexp.command.config import components_of, environment_unresolved, key_names
-from ctxexp.command.job import job_of, log_to_stderr, task, typed_overrides
-from ctxexp.command.overrides import quote
+from ctxexp.baselines import Baseline
+from ctxexp.command.config import SHARDS, Component, Config, component_of, parse_config, values_of_run
+from ctxexp.command.identity import key_of, run_info, run_title
+from ctxexp.controls import Control
+from ctxexp.dataset import Corpus, TextStream, check_corpus, check_sentences, deduplicate
+from ctxexp.datasets.bounded import BoundOptions, bound_corpus
 from ctxexp.datasets.downloads import vector_folder
-from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, suggestions
-from ctxexp.files import disk_error_message, user_path
-from ctxexp.files.process import new_id, process_tags, read_state, try_state, watch_parent_in_workers
-from ctxexp.jobs import Sinks, describe
-from ctxexp.jobs.sweep import last_failure, open_sweep, run_application
-from ctxexp.plugins.registry import GROUPS, add_config_folder, config_folder, registry
-from ctxexp.progress import show
-from ctxexp.report.page import FLAG, open_when_made
-from ctxexp.sinks import Sweep
-from ctxexp.vectors.cache import hold_sweep
+from ctxexp.datasets.shards import ShardOptions, shard_text
+from ctxexp.datasets.text import fit_files, sentences_of
+from ctxexp.engines import Engine
+from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near, short
+from ctxexp.files import user_path
+from ctxexp.jobs import Sinks
+from ctxexp.measuring.one_pass import OnePass, check_parts
+from ctxexp.measuring.study import Study
+from ctxexp.metrics import RUN, Metric
+from ctxexp.model import Encoder, contract_violation
+from ctxexp.models.options import check_arguments, check_device
+from ctxexp.occurrences import check_contexts
+from ctxexp.plugins.registry import load_plugin_files, plugin_files, publisher, registry
+from ctxexp.progress import Progress
+from ctxexp.report.page.explorer import TABLE, WordMap
+from ctxexp.results import Results
+from ctxexp.results.objective import Objective
+from ctxexp.transforms import Calibration
+from ctxexp.vectors.cache import disk_limit
+from ctxexp.vectors.encoding import EncodingWorkers
+from ctxexp.vectors.stores import POOLINGS, SentencePooling, Vectors, WordFilter, sentence_view
 
-if TYPE_CHECKING:
-    from hydra.core.utils import JobReturn
-    from hydra.types import TaskFunction
-
-
-def _parse_flags(argv: list[str]) -> Namespace:
-    """What the words are by Hydra's parser: flags, `overrides`, and `words`, all but these, since Hydra takes no flag
-    between two overrides. Raises ConfigError for flags that it doesn't know or that can't be combined."""
-
-    def refuse(message: str) -> NoReturn:
-        names = [re.sub("^-+|=.*", "", word).replace("-", "_") for word in argv if word.startswith("-")]
-        keys = [*GROUPS, "text", *key_names()]
-        close = [f"; did you mean {key}=...?" for name in names for key in suggestions(name, keys)]
-        hint = close[0] if close else "; what is chosen is written key=value"
-        unquoted = re.sub(r"=[^\s']+", "=...", message)  # which values are secret isn't known yet
-        raise ConfigError(f"{unquoted}; ctxexp --help says what there is{hint}")
-
-    parser = get_args_parser()
-    parser.add_argument(FLAG, action="store_true")
-    parser.error = refuse
-    flags: Namespace = parser.parse_intermixed_args(argv)  # a flag may stand among overrides
-    if flags.experimental_rerun and not Path(flags.experimental_rerun).is_file():
-        raise ConfigError(f"no such file: {flags.experimental_rerun} (--experimental-rerun)")
-    modes = [flags.run, flags.multirun, flags.cfg, flags.info]
-    if len([*filter(None, modes)]) > 1 or (flags.resolve and not flags.cfg):
-        raise ConfigError("expected one of --run, --multirun, --info and --cfg, which alone takes --resolve")
-    flags.words = [word for word in argv if word != FLAG]
-    for override in flags.overrides:
-        flags.words.remove(override)
-    return flags
+log = logging.getLogger("ctxexp")
 
 
-def run_experiment(argv: list[str]) -> int:
-    """Run one job or a sweep, or print its config where the flags ask for that; returns the exit status."""
-    log_to_stderr()
-    flags = _parse_flags(argv)
-    if flags.open:
-        open_when_made()
-    add_config_folder(flags.config_dir)
-    if flags.shell_completion:
-        compose.prepare()
-    else:
-        overrides = compose.read_overrides(flags.overrides)
-        sys.argv[1:] = [*flags.words, *overrides]  # Hydra reads them there
-        flags.overrides = overrides
-        for broken in registry().broken:
-            show(f"warning: {line(broken)}", sys.stderr)
-    only_shows = flags.hydra_help or flags.cfg or flags.shell_completion or flags.info
-    if not only_shows:
-        compose.check_command(flags.overrides, multirun=flags.multirun)
-    # Hydra would print a traceback of its own and leave; with this it lets its exceptions through to us.
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    application: Callable[[], None] = hydra.main(
-        version_base="1.3", config_path=str(config_folder()), config_name="ctxexp"
-    )(task)
-    try:
-        if not only_shows:
-            return run_application(application)
-        with environment_unresolved():
-            application()
-    except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(compose.explain(error)) from error
-    except BrokenPipeError:
-        raise
-    except OSError as error:  # jobs record their own: this is Hydra's folder for its log
-        raise DiskError(f"{disk_error_message(error)}{' (tracking.folder=)' if error.filename else ''}") from error
-    return 0
+class Experiment:
+    """The parts of a config, each built once, and the study of them.
 
+    `corpus` is its text, `encoder` its model, `title` what figures call the run.
 
-class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
-    """Makes store and experiment once, before any job, and tells every job its sweep, under any launcher.
+    Control, engine and sinks are built at once, since they judge their own values; the others when they are first
+    needed. A study builds metrics and transforms anew for each layer: `metrics` are factories, `prototypes` one
+    instance of each, of which only the attributes are read.
 
-    Reads config.tracking (folder, sweep) and config.sink. The jobs get the sweep's id, the absolute folder and what the
-    sinks prepared as overrides, the one way that needs neither a shared environment nor a shared disk.
+    Example:
+        >>> from ctxexp.command import configured
+        >>> experiment = Experiment(configured("gpt2", ["The bank was wet.", "The bank lent us money."]))
+        >>> experiment.title, len(experiment.corpus.sentences)
+        ('gpt2', 2)
     """
 
-    lock: FileLock | None = None
+    def __init__(self, config: Config, progress: Progress | None = None) -> None:
+        self.config, self.progress = config, Progress.of(progress)
+        self.control: Control = config.control.make()
+        self.engine: Engine = config.engine.make()
+        self.sinks = Sinks({label: part.make() for label, part in config.sink.items()})
+        self.metrics: dict[str, Callable[[], Metric]] = {label: part.make for label, part in config.metric.items()}
+        self.objective = Objective.read(config.objective) if config.objective else None
+        self.title = run_title(config, self.control)
+        self.words = WordFilter(
+            min_contexts=config.min_contexts,
+            punctuation=config.words.punctuation == "keep",
+            fold_case=config.words.fold_case,
+        )
 
-    def __getstate__(self) -> dict[str, object]:
-        """Nothing: joblib's launcher hands a copy to its workers, and the lock is this process's."""
-        return {}
+    @classmethod
+    def of_run(cls, folder: Path) -> Experiment:
+        """The parts of the run whose results are in the folder, without its sinks. Raises ConfigError."""
+        return cls(parse_config({**values_of_run(folder), "sink": {}}, registry()))
 
-    def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
-        if "Joblib" in str(OmegaConf.select(config, "hydra.launcher._target_")):
-            watch_parent_in_workers()
-        tracking = config.tracking
-        folder = user_path(str(tracking.folder)).resolve()
-        try:
-            nodes = OmegaConf.to_container(config.sink, resolve=True)
-            parts = components_of("sink", nodes, registry())
-            sinks = Sinks({label: part.make() for label, part in parts.items()})
-            prepared = sinks.prepare_all(folder)
-        except CtxexpError as error:  # Hydra turns other exceptions of a callback into warnings and goes on
-            raise SystemExit(f"error: {error}") from error
-        sweep = tracking.get("sweep") or new_id()
-        extra = [f"tracking.sweep={quote(sweep)}", f"tracking.folder={quote(str(folder))}"]
-        for label, arguments in prepared.items():
-            extra += [f"sink.{label}.{key}={quote(str(value))}" for key, value in arguments.items()]
-        with read_write(config), open_dict(config):
-            config.hydra.overrides.hydra.extend(extra)
-        if "cache" in config:  # what its jobs will read stays there while this process lives
-            self.lock = hold_sweep(vector_folder(config.cache.folder), sweep)
-        begun = Sweep(sweep, folder, time.time(), tuple(typed_overrides(config)))
-        open_sweep(begun, sinks, verbose=bool(config.get("verbose", False)))
+    @cached_property
+    def baseline(self) -> Baseline:
+        """The configured baseline."""
+        baseline: Baseline = self.config.baseline.make()
+        return baseline
 
-    def on_multirun_end(self, config: DictConfig, **kwargs: object) -> None:
-        if self.lock:
-            self.lock.release()
-        optimum = user_path(str(config.hydra.sweep.dir)) / "optimization_results.yaml"  # of the sweepers that optimise
-        if optimum.is_file():
-            show(f"\nthe optimum, in {optimum}:\n{optimum.read_text(encoding='utf-8').rstrip()}")
+    def named_baseline(self, name: str) -> Baseline:
+        """The registered baseline of the name, with its defaults. Raises UnknownName."""
+        baseline: Baseline = component_of("baseline", "baseline", {"name": name}, self.config.registry).make()
+        return baseline
 
-    def on_job_start(self, config: DictConfig, *, task_function: TaskFunction, **kwargs: object) -> None:
-        tracking = config.tracking
-        if tracking.get("sweep"):
-            folder, overrides = job_of(config, tracking.folder, tracking.sweep)
-            try_state(folder, fresh=True, status="RUNNING", overrides=overrides, process=process_tags())
+    @cached_property
+    def calibration(self) -> Calibration:
+        """The configured transform, before it is fitted."""
+        part = self.config.transform
+        with part.offer.plugin_call():
+            return Calibration(part.make, part.name)
 
-    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: object) -> None:
-        tracking = config.tracking
-        if not tracking.get("sweep"):
+    @cached_property
+    def prototypes(self) -> dict[str, Metric]:
+        """One of each metric, by label."""
+        return {label: factory() for label, factory in self.metrics.items()}
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The configured model, loaded, as the control has it read."""
+        part = self.config.model
+        encoder: Encoder = part.make()
+        with part.offer.plugin_call():
+            if wrong := contract_violation(encoder):
+                raise ModelError(f"model {part.name!r} {wrong}")
+        with self.config.control.offer.plugin_call():
+            return self.control.encoder(encoder)
+
+    @property
+    def sentence_view(self) -> Encoder | None:
+        """The model's view of sentences that gives the configured pooling; None for `mean_words`, which needs none.
+        Raises ConfigError for a pooling that it hasn't got."""
+        return sentence_view(self.encoder, self.config.sentence.pooling, model=self.config.model.name)
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The configured data set, deduplicated if the config says so, changed by the control, and with
+        `words.max_contexts` only what that leaves of it."""
+        return self._load_corpus()
+
+    def _load_corpus(self, **others: object) -> Corpus:
+        """The same, with `others` in place of arguments of the data set; with `one_pass.shards` a text in shards.
+        Raises DataError for what is no text, ConfigError for a stream that can't be read in parts."""
+        config, part, words = self.config, self.config.dataset, self.config.words
+        in_parts = bool(words.max_contexts or config.shards)
+        if in_parts and "stream" in (part.signature() or {}) and not self.control.changes_text:
+            others = {"stream": True, **others}
+        text: Corpus | TextStream = part.make(**others)
+        with part.offer.plugin_call():
+            if isinstance(text, Corpus):
+                check_corpus(text)
+            elif not isinstance(text, TextStream):
+                raise DataError(f"dataset {part.name!r}: expected a Corpus or TextStream, got {type(text).__name__}")
+            elif not in_parts or self.control.changes_text:
+                why = (
+                    f"control={self.control.name} changes" if in_parts else "needs words.max_contexts, such as 256, or"
+                )
+                message = f"streams a text: {why} all of it in memory, dataset.stream=false"
+                raise ConfigError(f"dataset {part.name!r} {message}")
+        if isinstance(text, Corpus):
+            text = self._change(deduplicate(text) if words.deduplicate else text)
+            if not in_parts:
+                return text
+        options: dict[str, Any] = {"min_contexts": config.min_contexts, "form": self.words.form}
+        options |= {"sample": words.sample, "seed": config.seed}
+        with part.offer.plugin_call():
+            if config.shards:
+                return shard_text(text, ShardOptions(shards=config.shards, **options), self.engine, self.progress)
+            assert words.max_contexts
+            bounds = BoundOptions(max_contexts=words.max_contexts, max_sentences=words.max_sentences, **options)
+            corpus = bound_corpus(text, bounds, engine=self.engine, progress=self.progress)
+            check_sentences(corpus)
+            return corpus
+
+    def _change(self, corpus: Corpus) -> Corpus:
+        """The corpus as the control changes it."""
+        with self.config.control.offer.plugin_call():
+            changed: object = self.control.corpus(corpus, self.config.seed)
+            if not isinstance(changed, Corpus):
+                got = type(changed).__name__
+                raise DataError(f"control {self.control.label!r}: corpus() gave {got}; expected a Corpus")
+            if changed is not corpus:
+                check_corpus(changed)
+        return changed
+
+    @cached_property
+    def load_fit_text(self) -> Callable[[], Corpus] | None:
+        """The function that loads the text which the transform is fitted on; None where that is the measured text
+        itself, or nothing is fitted (`none`, `rank`).
+
+        Raises ConfigError for a data set without splits, DataError where no file is.
+        """
+        config, dataset = self.config, self.config.dataset
+        fit_on = config.fit_on
+        if fit_on == "target" or not self.calibration.needs_fit:
+            return None
+        if fit_on.startswith("nli:"):
+            fit_files(path := fit_on.removeprefix("nli:"))
+            return partial(sentences_of, path, config.words.tokenizer, lower=config.words.lower)
+        signature = dataset.signature() or {}
+        if "split" not in signature:
+            raise ConfigError(
+                f"fit_on={fit_on}: dataset {dataset.name!r} has no splits; use fit_on=target (the measured text "
+                "itself), or fit_on=nli:<path> with a file of sentences"
+            )
+        same = dataset.arguments.get("split", signature["split"][1]) == fit_on
+        return None if same else partial(self._load_corpus, split=fit_on)
+
+    def check(self) -> None:
+        """Raise CtxexpError for the first thing that a run would fail at. A run may fail in spite of it: files are not
+        read to their end."""
+        config = self.config
+        for device in (config.device, config.model.arguments.get("device"), config.transform.arguments.get("device")):
+            if isinstance(device, str):
+                check_device(device)
+        _ = self.baseline, self.calibration
+        self._check_shards()
+        for metric in self.prototypes.values():
+            for other in {*metric.baselines} - {RUN} if isinstance(metric, Metric) else ():
+                self.named_baseline(other)
+        if config.dataset.offer.builtin:
+            self._check_data()
+        if config.model.offer.builtin:  # a plugin's may have other arguments and poolings
+            check_arguments(config.model.arguments)
+            if (pooling := config.sentence.pooling) not in POOLINGS:
+                raise ConfigError(f"sentence.pooling={short(pooling)}: no such pooling{near(pooling, POOLINGS)}")
+        _ = self.load_fit_text
+
+    def key(self) -> str:
+        """The job's key: see `ctxexp.command.identity`."""
+        return key_of(self.config, self.study)
+
+    def check_objective(self) -> None:
+        """Raise ConfigError for an objective of a measure that no run of this config has."""
+        if self.objective:
+            self.objective.check(self.metrics)
+
+    def _check_shards(self) -> None:
+        """Raise ConfigError where the config asks for a text that is not stored and for what needs stored rows."""
+        if self.config.shards is None:
             return
-        folder, _ = job_of(config, tracking.folder, tracking.sweep)
-        if read_state(folder).get("status") != "RUNNING":
-            return  # the job said itself how it ended
+        metrics = {label: one for label, one in self.prototypes.items() if isinstance(one, Metric)}
+        check_parts(metrics, self.baseline, self.calibration.prototype, self.control)
+        if self.config.model.arguments.get("pooling") == "pieces":
+            raise ConfigError(f"{SHARDS} follows words, but model.pooling=pieces gives pieces; leave one of them out")
+
+    def _check_data(self) -> None:
+        """A data set with a limit is read to its first sentence, of others the path must be there."""
+        part = self.config.dataset
+        if "limit" in (part.signature() or {}):
+            limit, level = part.arguments.get("limit"), log.level
+            log.setLevel(logging.ERROR)  # the run itself warns
+            try:
+                part.make(limit=1 if limit is None else min(limit, 1))
+            finally:
+                log.setLevel(level)
+        elif (path := part.arguments.get("path")) and not user_path(path).exists():
+            raise DataError(f"no such file or folder: {user_path(path)} (dataset.path)")
+
+    @cached_property
+    def study(self) -> Study:
+        """The study that the config describes, its texts and its model loaded. Raises CtxexpError."""
+        self._check_shards()
+        config, calibration, load_fit_text = self.config, self.calibration, self.load_fit_text
+        corpus = self.corpus
+        self.check_objective()
+        metrics = [one for one in self.prototypes.values() if isinstance(one, Metric)]  # the study refuses others
+        if not config.shards and any(metric.over == "word" for metric in metrics):
+            check_contexts(len(set(corpus.sentences)), self.words.min_contexts)  # before a model is loaded
+        encoder = self.encoder
+        if self.objective:
+            self.objective.require(encoder.layer_numbers)
+        kind: type[Study] = OnePass if config.shards else Study
+        return kind(
+            corpus=corpus,
+            fit_on=deduplicate(load_fit_text()) if load_fit_text else None,
+            encoder=encoder,
+            metrics=self.metrics,
+            baseline=self.baseline,
+            named_baseline=self.named_baseline,
+            transform=calibration.factory,
+            transform_name=calibration.name,
+            control=self.control,
+            words=self.words,
+            mix=config.words.mix,
+            intervals=config.intervals,
+            pooling=SentencePooling(name=config.sentence.pooling, mixes=tuple(config.sentence.mixes)),
+            seed=config.seed,
+            bootstrap=config.bootstrap,
+            observers={TABLE: partial(WordMap, most=most)} if (most := config.figures.explorer) else {},
+            model=config.model.name,
+            title=self.title,
+        )
+
+    @property
+    def vectors(self) -> Vectors:
+        """How vectors are computed and kept."""
+        config = self.config
+        cache, limit = vector_folder(config.cache.folder), config.cache.limit_gb
+        return Vectors(
+            cache=cache,
+            limit_bytes=disk_limit(cache) if limit == "auto" else None if limit is None else int(limit * 1e9),
+            batch_tokens=config.batch_tokens,
+            version=encoder_version(config.model),
+            workers=EncodingWorkers(self.engine, _encoder_factory(config.model)),
+            sweep=config.tracking.sweep or "",
+        )
+
+    def run(self, folder: Path) -> Results:
+        """The study's results under the names of the config, for the caller to save; metrics may leave files of their
+        own in `folder`."""
+        config, study = self.config, self.study
         try:
-            _ = job_return.return_value
-        except Exception as error:
-            try_state(folder, status="FAILED", error=describe(error))
-        else:
-            why = last_failure() or "it ended before its run began; its output says why"
-            try_state(folder, status="FAILED", error=why)
+            results = study.run(self.vectors, folder=folder, progress=self.progress)
+        except CtxexpError as error:
+            kind, label = error.part or ("", "")
+            part = config.metric.get(label) if kind == "metric" else vars(config).get(kind)
+            if not isinstance(part, Component):
+                raise
+            with part.offer.plugin_call():
+                raise
+        return replace(results, info=results.info | run_info(config, study.title, results.info.transform.fit))
+
+
+def encoder_version(model: Component) -> str:
+    """The version of a plugin's encoder: the plugin's own and the arguments that aren't defaults, since its name may
+    lack one and the vector cache would mix the encoders up. Empty for ctxexp's models; those of published plugins have
+    tested names, which alone are their keys."""
+    source = model.offer.supplier
+    if source is None:
+        return ""
+    version = f"{source.plugin if source.is_file else source.distribution} {source.version}"
+    if publisher("model", model.name) == source.distribution:
+        return version
+    decisive = {key: value for key, value in sorted(model.choices.items()) if key != "device"}
+    texts = (json.dumps(value, sort_keys=True, default=str) for value in decisive.values())
+    return " ".join([version, *(f"{key}={text}" for key, text in zip(decisive, texts, strict=True))])
+
+
+def _encoder_factory(model: Component) -> Callable[[], Encoder] | None:
+    """A factory that builds the configured model in another process; None for an object of Python."""
+    if model.offer.plugin == "python":
+        return None
+    return partial(_build_encoder, [str(file) for file in plugin_files()], model.name, dict(model.arguments))
+
+
+def _build_encoder(files: list[str], name: str, arguments: Mapping[str, object]) -> Encoder:
+    load_plugin_files(files)
+    encoder: Encoder = component_of("model", "model", {"name": name, **arguments}, registry()).make()
+    return encoder

@@ -11,18 +11,16 @@ from typing import NamedTuple
 
 from ctxexp.errors import UnknownName
 from ctxexp.plugins import COMMAND
+from ctxexp.plugins.arguments import arguments, type_text, value_text
 from ctxexp.plugins.registry import (
     GROUPS,
     LISTS,
     Offer,
-    arguments,
     config_folder,
     config_folders,
     install_hint,
     option_names,
     registry,
-    type_text,
-    value_text,
 )
 from ctxexp.progress import terminal_width
 

@@ -15,22 +15,22 @@ from typing import Any, cast
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from ctxexp.command.build import Built
 from ctxexp.command.config import Config, as_written, environment_texts, parse_config, plain_values, refuse_written
-from ctxexp.command.key import plugins_used
+from ctxexp.command.experiment import Experiment
+from ctxexp.command.identity import plugins_used
 from ctxexp.command.overrides import idle_choices
 from ctxexp.errors import CtxexpError
 from ctxexp.files import user_path
 from ctxexp.files.code_version import skip_damaged
 from ctxexp.files.credentials import map_texts, with_references
-from ctxexp.files.process import job_folder, new_id
+from ctxexp.files.job_folder import job_folder, new_id
 from ctxexp.jobs import RESULT_NEUTRAL_KEYS, job, new_run, reuse, run_name
 from ctxexp.jobs.sweep import note_failure, show_answer
 from ctxexp.measuring.study import Study
 from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.registry import LISTS, load_plugin_files, registry
 from ctxexp.progress import Progress, show, terminal_width
-from ctxexp.report.comparison import run_figures
+from ctxexp.report.figures import run_figures
 from ctxexp.report.page import REPORT, show_page, write_report
 from ctxexp.report.terminal import curve_table, write_tables
 from ctxexp.report.wording import text_start
@@ -63,29 +63,29 @@ def _run(cfg: DictConfig) -> float | None:
     folder, overrides = current_job(config.tracking.folder, config.tracking.sweep or new_id())
     for choice in idle_choices(cfg, overrides):
         logging.getLogger("ctxexp").warning(choice)
-    built, store = Built(config, Progress()), user_path(config.tracking.folder).resolve()
+    experiment, store = Experiment(config, Progress()), user_path(config.tracking.folder).resolve()
     is_alone = not config.tracking.sweep
     if is_alone:
-        built.sinks.prepare_all(store)
-    study, texts, document = _load(built), environment_texts(cfg), as_written(cfg)
+        experiment.sinks.prepare_all(store)
+    study, texts, document = _load(experiment), environment_texts(cfg), as_written(cfg)
     run = new_run(
         folder,
         store,
-        name=with_references(texts, run_name(built.title, overrides)),
-        key=built.key() if isinstance(study, Study) else "",
+        name=with_references(texts, run_name(experiment.title, overrides)),
+        key=experiment.key() if isinstance(study, Study) else "",
         params=_params(document, cfg, config),
         config=yaml.safe_dump(document, sort_keys=False, allow_unicode=True),
         sweep=config.tracking.sweep,
     )
-    if config.resume and run.key and (earlier := reuse(run, built.sinks, overrides=overrides)):
+    if config.resume and run.key and (earlier := reuse(run, experiment.sinks, overrides=overrides)):
         show(f"{run.name}: finished before, results in {earlier}")
         if is_alone:
             show_page(earlier)
-        return built.objective.of(Results.load(earlier)) if built.objective else None
-    with job(run, built.sinks, overrides=overrides) as running:
+        return experiment.objective.of(Results.load(earlier)) if experiment.objective else None
+    with job(run, experiment.sinks, overrides=overrides) as running:
         if not isinstance(study, Study):
             raise study
-        results = built.run(folder)
+        results = experiment.run(folder)
         named = replace(results.info, protocol=_protocol(run.params), objective=config.objective or "")
         results = replace(results, info=info_as_written(named, texts))
         running.save(results)
@@ -94,7 +94,7 @@ def _run(cfg: DictConfig) -> float | None:
             write_tables([(run.name, results)], folder, registry())
             write_report([(run.name, results)], folder / REPORT, published=config.figures.published)
         running.log(results)
-        value = built.objective.of(results) if built.objective else None
+        value = experiment.objective.of(results) if experiment.objective else None
     if config.verbose:
         show(summary(results))
     if value is not None:
@@ -104,11 +104,11 @@ def _run(cfg: DictConfig) -> float | None:
     return value
 
 
-def _load(built: Built) -> Study | CtxexpError:
+def _load(experiment: Experiment) -> Study | CtxexpError:
     """The study, or the error that leaves none: it is raised inside the job, so that it leaves a FAILED run."""
     try:
-        built.check()
-        return built.study
+        experiment.check()
+        return experiment.study
     except CtxexpError as error:
         return error
 

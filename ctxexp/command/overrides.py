@@ -26,11 +26,11 @@ from ctxexp.datasets.reading import is_text_file
 from ctxexp.errors import ConfigError, UnknownName, error_text, line, short, suggestions
 from ctxexp.files import user_path
 from ctxexp.plugins import COMMAND
+from ctxexp.plugins.arguments import arguments
 from ctxexp.plugins.registry import (
-    ARGUMENTS,
     GROUPS,
     LISTS,
-    arguments,
+    LOCATION_ARGUMENTS,
     install_hint,
     load_plugin_files,
     option_names,
@@ -60,7 +60,7 @@ class Location(NamedTuple):
     @property
     def overrides(self) -> list[str]:
         """The two overrides that it abbreviates."""
-        return [f"{self.group}={self.option}", f"{self.group}.{ARGUMENTS[self.group]}={as_value(self.place)}"]
+        return [f"{self.group}={self.option}", f"{self.group}.{LOCATION_ARGUMENTS[self.group]}={as_value(self.place)}"]
 
 
 def as_value(value: object) -> str:
@@ -166,7 +166,7 @@ def expand_locations(texts: Iterable[str]) -> tuple[list[str], list[Location]]:
     locations: list[Location] = []
     for text in map(as_override, texts):
         group = text.partition("=")[0]
-        names = _values(text) if group in ARGUMENTS else []
+        names = _values(text) if group in LOCATION_ARGUMENTS else []
         places = {name: place for name in names if (place := locate(group, name, option_names(group)))}
         locations += places.values()
         chosen = ",".join(as_value(_store(places[name]) if name in places else name) for name in names)
@@ -217,7 +217,7 @@ def locate(group: str, text: str, names: Sequence[str]) -> Location | None:
     Folders and files that exist are locations, as are texts written like a path and, of the hub, `owner/name` and a
     name with a dash that isn't nearly one of the group's.
     """
-    if group not in ARGUMENTS or text in names or not text:
+    if group not in LOCATION_ARGUMENTS or text in names or not text:
         return None
     if page := re.fullmatch(PAGES[group], text, re.ASCII):
         return Location(group, "huggingface", page[1]) if "huggingface" in names else None
@@ -265,7 +265,7 @@ def _store(location: Location) -> str:
     group, option, place = location
     named = str(user_path(place).resolve()) if {".", ".."} & set(place.split("/")) else place.rstrip("/")
     path, _, name = re.sub("/+", "/", f"{group}/{named}").rpartition("/")
-    node = {"defaults": [f"/{group}/{option}@_here_", "_self_"], ARGUMENTS[group]: place}
+    node = {"defaults": [f"/{group}/{option}@_here_", "_self_"], LOCATION_ARGUMENTS[group]: place}
     ConfigStore.instance().store(group=path, name=name, node=node, provider="ctxexp")
     return named
 
@@ -353,7 +353,7 @@ def _elsewhere(group: str, name: str, names: Sequence[str]) -> str:
     is_new = re.fullmatch(HUB_NAME, name[:97]) and ("-" in name or not suggestions(name, names))
     if group == "dataset" and re.search("[/~]", name):
         return f"; a file of text: dataset=text dataset.path={name}"
-    option = f"{group}=huggingface {group}.{ARGUMENTS[group]}={name}" if group in ARGUMENTS else ""
+    option = f"{group}=huggingface {group}.{LOCATION_ARGUMENTS[group]}={name}" if group in LOCATION_ARGUMENTS else ""
     return f"; of the hub: {option}" if is_new and option else ""
 
 

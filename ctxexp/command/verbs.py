@@ -19,18 +19,8 @@ from ctxexp.files.code_version import __version__
 from ctxexp.files.credentials import mask
 from ctxexp.models.listing import cached_models, registered_models
 from ctxexp.plugins import ALL_KINDS, COMMAND, CONFIG_KINDS
-from ctxexp.plugins.registry import (
-    GROUPS,
-    Offer,
-    PluginVersion,
-    Registry,
-    arguments,
-    load_plugin_files,
-    option_names,
-    registry,
-    type_text,
-    value_text,
-)
+from ctxexp.plugins.arguments import arguments, type_text, value_text
+from ctxexp.plugins.registry import GROUPS, Offer, PluginVersion, Registry, load_plugin_files, option_names, registry
 from ctxexp.progress import terminal_width
 from ctxexp.report.terminal import Document, Table
 from ctxexp.sinks.database import address, is_intact, prepare, sqlite_file

@@ -25,24 +25,21 @@ from typing import NamedTuple, TypeVar
 from ctxexp.errors import CtxexpError, TrackingError, plugin_call
 from ctxexp.files import MANIFEST, disk_error_message, find_damage, is_disk_full, seal_folder, user_path, write_file
 from ctxexp.files.credentials import map_texts, mask
-from ctxexp.files.process import (
+from ctxexp.files.environment import environment, provenance_tags
+from ctxexp.files.job_folder import (
     RUN,
     STATE,
     State,
-    defer_signals,
-    environment,
     mark_killed_jobs,
-    process_tags,
-    provenance_tags,
-    raise_on_termination,
     read_json,
     read_state,
     try_state,
     write_json,
     write_state,
 )
+from ctxexp.files.process import defer_signals, process_tags, raise_on_termination
 from ctxexp.plugins import CONFIG_KINDS
-from ctxexp.plugins.registry import ARGUMENTS
+from ctxexp.plugins.registry import LOCATION_ARGUMENTS
 from ctxexp.progress import show
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import Results
@@ -54,7 +51,7 @@ RESULT_NEUTRAL_KEYS = ("tracking", "sink", "cache", "engine", "resume", "verbose
                        "plugins")  # fmt: skip
 _log = logging.getLogger("ctxexp")
 T = TypeVar("T")
-LOCATED = tuple(f"{group}.{argument}" for group, argument in ARGUMENTS.items())  # they say which option it is
+LOCATED = tuple(f"{group}.{argument}" for group, argument in LOCATION_ARGUMENTS.items())  # they say which option it is
 IN_TITLE = ("model", "weights", "dtype")
 UNTITLED = tuple(f"model.{name}" for name in ("layers", "path", "seed"))  # others of a model are in its title
 LOCATING = ("text", "huggingface")  # beside a location they tell nothing

@@ -13,18 +13,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctxexp.errors import CtxexpError, Terminated, TrackingError, error_text, line
-from ctxexp.files import is_disk_full, process
+from ctxexp.files import is_disk_full
 from ctxexp.files.credentials import mask
+from ctxexp.files.job_folder import STATE, read_state, try_state, write_json
+from ctxexp.files.process import defer_signals, end_workers, raise_on_termination, why_gone
 from ctxexp.jobs import Sinks, describe, labels, title_of
 from ctxexp.plugins.registry import registry
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.comparison import write_summary
 from ctxexp.report.page import show_page
-from ctxexp.report.references import NO_CONTEXT, control_lines
+from ctxexp.report.reference_curves import NO_CONTEXT, control_lines
 from ctxexp.report.terminal import answer, fitted_markdown, table_texts
 from ctxexp.report.wording import LabelledResults, average_seeds
 from ctxexp.results import Results
-from ctxexp.results.frame import Objective
+from ctxexp.results.objective import Objective
 from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sinks import Status, Sweep, SweepReport, SweepRow
 
@@ -93,7 +95,7 @@ def close_sweep(sweep: Sweep, sinks: Sinks, summarise: Summarise, *, stopped: st
     report.compared, problems = _results_of(report.rows)
     problems = [*([stopped] if stopped else []), *problems]
     try:
-        process.write_json(
+        write_json(
             sweep.summary / JOBS,
             [{**vars(r), "folder": str(r.folder), "results": str(r.results)} for r in report.rows],
         )
@@ -124,18 +126,18 @@ def _results_of(rows: Sequence[SweepRow]) -> tuple[list[tuple[str, Results]], li
 def _rows(sweep: Sweep) -> list[SweepRow]:
     deadline = time.monotonic() + 5.0
     rows = []
-    for path in sorted(sweep.results.glob(f"*/{process.STATE}")):
+    for path in sorted(sweep.results.glob(f"*/{STATE}")):
         folder = path.parent
-        state = process.read_state(folder)
+        state = read_state(folder)
         while state.get("status") == "RUNNING":
-            why = process.why_gone(state.get("process", {}))
+            why = why_gone(state.get("process", {}))
             if why or time.monotonic() > deadline:
                 error = f"{why}: killed, by its sweep's end or by the system" if why else "interrupted with its sweep"
-                process.try_state(folder, status="KILLED", error=error)
+                try_state(folder, status="KILLED", error=error)
                 state |= {"status": "KILLED", "error": error}
                 break
             time.sleep(0.1)
-            state = process.read_state(folder)
+            state = read_state(folder)
         row = SweepRow(
             label=title_of(str(state.get("name") or ""), state.get("overrides", [])),
             overrides=list(state.get("overrides", [])),
@@ -166,7 +168,7 @@ def run_application(application: Callable[[], object], *, summarise: Summarise =
     status = 0
     stopped: str | None = None
     other: Exception | SystemExit | None = None
-    with process.raise_on_termination():
+    with raise_on_termination():
         try:
             application()
         except KeyboardInterrupt:
@@ -185,9 +187,9 @@ def run_application(application: Callable[[], object], *, summarise: Summarise =
             show(f"error: {stopped}", sys.stderr)
         elif status:
             show(f"{stopped}: the runs that were under way are KILLED", sys.stderr)
-        with process.defer_signals():
+        with defer_signals():
             closed = close(summarise, stopped=stopped)
-            process.end_workers()
+            end_workers()
     if other:
         raise other
     return status or closed

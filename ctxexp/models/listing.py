@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from ctxexp.errors import ModelError
 from ctxexp.models.transformer.checkpoint import is_complete
-from ctxexp.plugins.registry import Offer, arguments
+from ctxexp.plugins.arguments import arguments
+from ctxexp.plugins.registry import Offer
 
 F = TypeVar("F", bound=Callable[..., Any])
 

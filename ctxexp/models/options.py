@@ -19,7 +19,7 @@ from ctxexp.files import user_path
 from ctxexp.model import Encoder
 from ctxexp.models.elmo_downloads import locate
 from ctxexp.models.transformer.checkpoint import local_path
-from ctxexp.plugins.registry import convert_value
+from ctxexp.plugins.arguments import convert_value
 
 if TYPE_CHECKING:
     import torch

@@ -1,7 +1,7 @@
 """The registry of names: those of ctxexp, of installed plugins and of plugin files; and errors of broken plugins.
 
-What is registered is an offer: a name with its factory, the plugin that supplies it, which may be one file, and the
-arguments that it takes, checked against its types by pydantic. Names that published plugins would supply are known too.
+What is registered is an offer: a name with its factory and the plugin that supplies it, which may be one file. Names
+that published plugins would supply are known too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import shlex
 import sys
 import traceback
 import types
-import typing
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -25,11 +24,9 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Annotated, Any, Literal, cast, get_args, get_origin
+from typing import cast
 
 import pluggy
-import yaml
-from annotated_types import Ge, Le
 
 from ctxexp.errors import (
     FILE_MODULE,
@@ -38,7 +35,6 @@ from ctxexp.errors import (
     PluginError,
     UnknownName,
     error_text,
-    line,
     near,
     plugin_call,
     plugin_line,
@@ -50,18 +46,11 @@ from ctxexp.files.code_version import damaged
 from ctxexp.files.credentials import refuse_clear
 from ctxexp.plugins import COMMAND, CONFIG_KINDS, HOOKS, REPORT, Factory, HookSpecs, Register, shipped
 
-Seed = Annotated[int, Ge(0), Le(2**63 - 1)]  # torch's seeds
-ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group
+LOCATION_ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group
 SHIPPED = "ctxexp"  # the plugin of what ships
 GROUP = "ctxexp"  # the entry-point group of plugins
 HOOK_GROUP = "ctxexp.hooks"  # of classes like `HookSpecs`, by which a distribution has hooks of its own
-BOUNDS = {  # what pydantic calls a value out of bounds
-    "greater_than_equal": "at least {ge}", "less_than_equal": "at most {le}", "greater_than": "above {gt}",
-    "finite_number": "a finite number",
-}  # fmt: skip
-FILE = Path(__file__).with_name(
-    "published.json"
-)  # what pip is asked for, by kind and name; plugins/published.py writes it
+PUBLISHED = Path(__file__).with_name("published.json")  # pip's names by kind and name; plugins/published.py writes it
 HYDRAS = ("ray-launcher", "rq-launcher", "submitit-launcher", "ax-sweeper", "nevergrad-sweeper", "optuna-sweeper")
 
 
@@ -227,108 +216,6 @@ def location(path: Path, error: BaseException) -> str:
     return f"{path}, line {lines[-1]}" if lines else str(path)
 
 
-def convert_value(place: str, value: object, expected: object) -> object:
-    """The value as the type has it, nothing converted but what JSON can't tell apart (an int is a float, a list a
-    tuple, a text a path). A type that pydantic doesn't know lets anything through. Raises ConfigError."""
-    from pydantic import PydanticUserError, ValidationError
-
-    try:
-        return _validated(value, expected)
-    except PydanticUserError:
-        return value
-    except ValidationError as error:
-        wrong = error.errors()[0]
-    bare = get_args(expected)[0] if get_origin(expected) is Annotated else expected
-    if get_origin(bare) is Literal:
-        raise ConfigError(f"{place}={short(value)}: no such choice{near(str(value), map(str, get_args(bare)))}")
-    if bound := BOUNDS.get(wrong["type"]):
-        limit = bound.format_map(wrong.get("ctx", {})).removesuffix(".0")
-        raise ConfigError(f"{place}={short(value)}: expected {limit}")
-    hint = ""
-    if not isinstance(value, list) and _passes([value], expected):
-        hint = f"; a list has brackets, even of one: {place}=[{line(str(value), 80)}]"
-    elif not isinstance(value, list) and _passes([0, -1], expected):
-        hint = f"; a list of numbers is written {place}=[0,-1]"
-    raise ConfigError(f"{place}={short(value)}: expected {type_text(bare)}, got {type(value).__name__}{hint}")
-
-
-def _passes(value: object, expected: object) -> bool:
-    try:
-        _validated(value, expected)
-    except ValueError:  # pydantic's ValidationError is one
-        return False
-    return True
-
-
-def _validated(value: object, expected: Any) -> object:
-    from pydantic import ConfigDict, TypeAdapter
-
-    rules = ConfigDict(strict=True, allow_inf_nan=False)
-    return TypeAdapter(expected, config=rules).validate_json(json.dumps(value, default=str))
-
-
-def type_text(expected: object) -> str:
-    """The type as one writes it: `int`, `list[str] | null`, `drop | keep`."""
-    if get_origin(expected) is Annotated:
-        return type_text(get_args(expected)[0])
-    if get_origin(expected) is Literal:
-        return " | ".join(map(str, get_args(expected)))
-    if str(get_origin(expected)) in ("typing.Union", "<class 'types.UnionType'>"):
-        return " | ".join(map(type_text, get_args(expected)))
-    if get_origin(expected) is None and isinstance(expected, type):
-        return "null" if expected is type(None) else expected.__name__
-    return re.sub(r"(\w+\.)+", "", str(expected)).replace("Sequence[", "list[").replace("[Any]", "")
-
-
-def parse_value(place: str, written: str, expected: Any) -> object:
-    """The value that a word of the command line writes, as YAML or, where the type takes it, as it stands. Raises
-    ConfigError."""
-    from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
-
-    try:
-        value = yaml.safe_load(written)
-        return _validated(value, expected)
-    except PydanticUserError:
-        return value
-    except (yaml.YAMLError, ValueError) as error:  # pydantic's too; a date such as 2000-99-99 is one
-        unread = not isinstance(error, ValidationError)
-    if expected is not Any:
-        with suppress(ValidationError):
-            return TypeAdapter(expected, config=ConfigDict(allow_inf_nan=False)).validate_strings(written)
-    if unread:
-        raise ConfigError(f"{line(f'{place}={written}', 60)}: the value can't be read; quote it")
-    return convert_value(place, value, expected)
-
-
-def value_text(value: object) -> str:
-    """The value as YAML writes it in a line: `null`, `true`, `[1, 2]`."""
-    return (
-        str(value)
-        if isinstance(value, str | Path)
-        else yaml.safe_dump(value, default_flow_style=True, width=10**6).split("\n")[0]
-    )
-
-
-def arguments(factory: Factory) -> dict[str, tuple[object, object]] | None:
-    """Name -> (type, default) of a factory's arguments; None if it takes any keyword, or none that can be read."""
-    try:
-        parameters = inspect.signature(factory).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return None
-    hints = type_hints(factory.__init__ if inspect.isclass(factory) else factory)
-    return {p.name: (hints.get(p.name, Any), p.default) for p in parameters}
-
-
-def type_hints(function: Factory) -> dict[str, Any]:
-    """The types of a function's arguments; empty where one is a name that is imported for type checkers only."""
-    try:
-        return typing.get_type_hints(function, include_extras=True)
-    except Exception:  # or it is no type at all
-        return {}
-
-
 def install_hint(kind: str, name: str) -> str:
     """A hint which plugin supplies the name and how to install it; empty where no published one does."""
     plugin = _requirement(kind, name)
@@ -349,7 +236,7 @@ def _requirement(kind: str, name: str) -> str:
     hydras = f"{name.partition('_')[0]}-{kind.removeprefix('hydra/')}"  # plugins of Hydra that others publish
     if hydras in HYDRAS:
         return f"hydra-{hydras}"
-    tables: dict[str, dict[str, str]] = json.loads(FILE.read_text(encoding="utf-8"))
+    tables: dict[str, dict[str, str]] = json.loads(PUBLISHED.read_text(encoding="utf-8"))
     return tables.get(kind, {}).get(name, "")
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ctxexp.files import write_csv, write_file
-from ctxexp.report.claims import claimed_order
-from ctxexp.report.frame import PALETTE, Ink, add_captions, colours, empty_figure, save_figure
-from ctxexp.report.references import published_curves
+from ctxexp.report.changes import claimed_order
+from ctxexp.report.reference_curves import published_curves
+from ctxexp.report.style import PALETTE, Ink, add_captions, colours, empty_figure, save_figure
 from ctxexp.report.terminal import Document, Table
 from ctxexp.report.wording import (
     LabelledResults,

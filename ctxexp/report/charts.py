@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report import references, wording
-from ctxexp.report.frame import Ink, Style, colours
-from ctxexp.results.frame import main_key
+from ctxexp.report import reference_curves, wording
+from ctxexp.report.style import Ink, Style, colours
+from ctxexp.results.results import main_key
 from ctxexp.results.run_info import SIZE_MATCHED
 from ctxexp.results.values import Key
 
@@ -224,7 +224,7 @@ def published_curve(model: str | None, results: Results, key: Key) -> np.ndarray
     if wording.baseline_label(results, key):
         return None
     published_key = key._replace(measure=results.info.definition_name(key.measure))
-    return finite_curve(references.published_curves(model).get(published_key)) if model else None
+    return finite_curve(reference_curves.published_curves(model).get(published_key)) if model else None
 
 
 def curve_line(results: Results, key: Key, *, label: str, colour: str, marker: int) -> Line | None:
@@ -243,7 +243,7 @@ def paper_model(label: str, results: Results, *, all_published: bool) -> str | N
     """bert, gpt2 or elmo if the published curves of that model belong beside this run, else None."""
     words = (results.info.model.name or results.info.title or label).replace("(", " ").split()
     name = words[0].casefold() if words else ""
-    if name not in references.published_models():
+    if name not in reference_curves.published_models():
         return None
     return name if all_published or results.info.model.weights == "published" else None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.report.claims import (
+from ctxexp.report.changes import (
     Leg,
     Trend,
     claimed_order,
@@ -20,7 +20,7 @@ from ctxexp.report.claims import (
     trend,
 )
 from ctxexp.report.wording import AVERAGE, LabelledResults, full_title, mix_labels, unique_labels
-from ctxexp.results.frame import mix_mark
+from ctxexp.results.results import mix_mark
 from ctxexp.results.values import LAYER, Key
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def change(results: Results, label: str = "") -> str:
 def finding_of(results: Results, key: Key, label: str = "") -> str:
     """The sentence on one curve by layer.
 
-    A change is claimed by the rule of `ctxexp.report.claims`, with the values that it rests on, or the
+    A change is claimed by the rule of `ctxexp.report.changes`, with the values that it rests on, or the
     sentence says why none is.
 
     Args:

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 from ctxexp.files import write_csv, write_file
 from ctxexp.plugins import REPORT
 from ctxexp.plugins.registry import Registry
-from ctxexp.report.claims import opposite_steps
+from ctxexp.report.changes import opposite_steps
 from ctxexp.report.findings import MARKED, change, comparison_finding, enumeration, finding, leading_keys
-from ctxexp.report.frame import save_figure
+from ctxexp.report.style import save_figure
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
-from ctxexp.results.frame import keys_beside, mix_mark
+from ctxexp.results.results import keys_beside, mix_mark
 from ctxexp.results.values import LAYER, SHARE, SHARE_OF_ROOM, Key
 
 if TYPE_CHECKING:

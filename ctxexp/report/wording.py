@@ -16,7 +16,7 @@ import numpy as np
 
 from ctxexp.models.transformer.checkpoint import Checkpoint, training_of
 from ctxexp.results import Results
-from ctxexp.results.frame import OVER_WORDS, mix_mark
+from ctxexp.results.results import OVER_WORDS, mix_mark
 from ctxexp.results.run_info import CLUSTERS, SIZE_MATCHED
 from ctxexp.results.values import Estimates, Key, Values
 from ctxexp.vectors.encoding import MANY
@@ -68,6 +68,11 @@ def decimal(value: float, digits: int = 2, *, sign: bool = False) -> str:
         ('−0.24', '0.00')
     """
     return f"{value:{'+' if sign else ''}z.{digits}f}".replace("-", MINUS)
+
+
+def table_number(value: float) -> str:
+    """A number as tables show it: three decimals for shares and cosines, one for lengths."""
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"
 
 
 def full_title(measure: str, task: str, runs: Sequence[Results], *, variant: bool = True) -> str:

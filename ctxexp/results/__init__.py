@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxexp.results.frame import Results as Results  # public as ctxexp.Results
+from ctxexp.results.results import Results as Results  # public as ctxexp.Results
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import LAYER, Estimates, Key
 

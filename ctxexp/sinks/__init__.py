@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from ctxexp.errors import TrackingError
-from ctxexp.files.process import RUN, read_json
+from ctxexp.files.job_folder import RUN, read_json
 from ctxexp.results import Results
 
 Status = Literal["FINISHED", "FAILED", "KILLED"]

@@ -21,12 +21,13 @@ from urllib.request import url2pathname
 import numpy as np
 
 from ctxexp.errors import ConfigError, TrackingError
-from ctxexp.files import is_own_file, process
+from ctxexp.files import is_own_file
 from ctxexp.files.credentials import redact
-from ctxexp.files.process import STATE
+from ctxexp.files.environment import provenance_tags
+from ctxexp.files.job_folder import STATE
 from ctxexp.report.charts import line_styles
-from ctxexp.report.frame import SUMMARY as SUMMARY_COLOUR
-from ctxexp.report.frame import colours
+from ctxexp.report.style import SUMMARY as SUMMARY_COLOUR
+from ctxexp.report.style import colours
 from ctxexp.results import Results
 from ctxexp.sinks import Run, Sink, Status, Sweep, SweepReport, database, views
 from ctxexp.sinks.database import BUNDLE, ERROR, KEY, KIND, LOGGED, SWEEP, tracking_errors
@@ -343,7 +344,7 @@ def _send_summary(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: 
     sink.create_run(
         f"comparison of {len(report.compared)} jobs" if report.compared else "comparison (no job finished)",
         {
-            **views.source_tags(process.provenance_tags()),
+            **views.source_tags(provenance_tags()),
             KIND: "summary",
             SWEEP: sweep.id,
             views.COLOUR: SUMMARY_COLOUR,

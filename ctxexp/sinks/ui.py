@@ -19,7 +19,8 @@ from pathlib import Path
 from ctxexp.errors import TrackingError
 from ctxexp.files import user_path, write_file
 from ctxexp.files.credentials import mask, redact
-from ctxexp.files.process import RUN, raise_on_termination, read_state, write_state
+from ctxexp.files.job_folder import RUN, read_state, write_state
+from ctxexp.files.process import raise_on_termination
 from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sinks import database, load_run
 from ctxexp.sinks.mlflow import MlflowSink

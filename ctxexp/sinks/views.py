@@ -28,14 +28,14 @@ import numpy as np
 
 from ctxexp.files.credentials import redact
 from ctxexp.files.process import process_tags
+from ctxexp.report.changes import opposite_steps
 from ctxexp.report.charts import LOG, PAPER_MEASURES, curve_line, scale
-from ctxexp.report.claims import number, opposite_steps
 from ctxexp.report.findings import MARKED, comparison_finding, finding, sweep_finding
-from ctxexp.report.frame import colours
 from ctxexp.report.page import REPORT
-from ctxexp.report.wording import UNITS_TO_ONE, LabelledResults, direction, full_title, unit_label
+from ctxexp.report.style import colours
+from ctxexp.report.wording import UNITS_TO_ONE, LabelledResults, direction, full_title, table_number, unit_label
 from ctxexp.results import Results
-from ctxexp.results.frame import keys_beside, main_statistics, may_be_main, mix_mark
+from ctxexp.results.results import keys_beside, main_statistics, may_be_main, mix_mark
 from ctxexp.results.run_info import CorpusInfo, RunInfo
 from ctxexp.results.values import LAYER, SHARE_OF_ROOM, Key
 from ctxexp.sinks import Run, SweepReport
@@ -205,7 +205,7 @@ def job_note(results: Results, experiment_id: str, run_id: str) -> str:
     marked = {key: opposite_steps(results, key) for key in keys}
     for layer in results.info.model.layers or range(results.n_layers if keys else 0):
         values = [(float(results.by_key[key].value[layer]), layer in marked.get(key, [])) for _, key in columns]
-        cells = [number(value) + "\\*" * star if math.isfinite(value) else "" for value, star in values]
+        cells = [table_number(value) + "\\*" * star if math.isfinite(value) else "" for value, star in values]
         lines.append(f"| {layer} | {' | '.join(cells)} |")
     notes = [SHARE_OF_ROOM] * any(key.statistic == "share_of_room" for key in keys)
     lines += ["", *notes, *["\\" + MARKED] * any(marked.values())] if notes else []

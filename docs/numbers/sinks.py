@@ -12,7 +12,7 @@ from ctxexp_compare.attention_sinks.sinks import effects
 from transformers import PreTrainedTokenizerFast
 
 import ctxexp
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown
 
@@ -50,7 +50,7 @@ if __name__ == "__main__":
     all_rows, tables = [], []
     for words in MODELS:
         name, *args = words.split()
-        encoder: Any = Built(configured(name, None, args)).encoder
+        encoder: Any = Experiment(configured(name, None, args)).encoder
         own = sinks(encoder, sentences=60)
         all_rows += place_rows(words, own)
         tables += [effect_table(encoder, own)] if words == MODELS[0] else []

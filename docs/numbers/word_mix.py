@@ -11,7 +11,7 @@ import pandas as pd
 
 import ctxexp
 from ctxexp import Corpus, Pair
-from ctxexp.command import Built, configured, registry
+from ctxexp.command import Experiment, configured, registry
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown, share
 
@@ -24,9 +24,9 @@ MODELS = ("bert", "gpt2", "elmo", "minilm")
 def sizes_table(sts: str, model: str, sizes: tuple[int, ...] = SIZES) -> pd.DataFrame:
     """A row a size: words and punctuation marks, and by weights the share of the room in each of the layers."""
     data = {"dataset": "sts", "dataset.split": "all", "dataset.path": sts}
-    built = Built(configured(model, None, data, layers=LAYERS))
-    _, every, _ = built.study.space(built.vectors)
-    sentences, group = built.study.corpus.sentences, every.units.pair_group
+    experiment = Experiment(configured(model, None, data, layers=LAYERS))
+    _, every, _ = experiment.study.space(experiment.vectors)
+    sentences, group = experiment.study.corpus.sentences, every.units.pair_group
     assert group is not None
     order = np.random.default_rng(0).permutation(np.array(every.distinct.keys, np.int64))
     alone = registry().find("baseline", "one_per_sentence").factory(size=2, redraws=0, exact=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from ctxexp.command import Built
-from ctxexp.command.experiment import SweepCallback
+from ctxexp.command import Experiment
+from ctxexp.command.application import SweepCallback
 from ctxexp.vectors.cache import keys_of_sweeps, note_read
 from tests.composed import composed
 
@@ -21,7 +21,7 @@ def test_a_number_stays_and_otherwise_the_disk_decides(
     given: str, expected: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**12, 0, 80 * 10**9))
-    vectors = Built(composed(f"cache.folder={tmp_path}", f"cache.limit_gb={given}", "tracking.sweep=s1")).vectors
+    vectors = Experiment(composed(f"cache.folder={tmp_path}", f"cache.limit_gb={given}", "tracking.sweep=s1")).vectors
     assert (vectors.limit_bytes, vectors.cache, vectors.sweep) == (expected, tmp_path, "s1")
     assert composed().cache.limit_gb == "auto"
 

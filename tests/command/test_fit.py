@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ctxexp import Corpus, Group, Metric, Pair, Register, Results, Sentence, hookimpl
-from ctxexp.command import Built
+from ctxexp.command import Experiment
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.report import shared_facts
 from ctxexp.results import RunInfo
@@ -85,7 +85,7 @@ def config(registry: Any) -> Callable[..., Any]:
 
 
 def ran(made: Any, folder: Path) -> Results:
-    return Built(made).run(folder)
+    return Experiment(made).run(folder)
 
 
 @pytest.mark.parametrize("fit_on", ["target", "train", "all", "nli"])
@@ -107,7 +107,7 @@ def test_both_kinds_of_measures_see_the_fitted_transform(
     )
     results = ran(made, tmp_path)
 
-    encoder = Built(made).encoder
+    encoder = Experiment(made).encoder
     rows, means = {}, {}  # by layer; a sentence's means by layer and mix
     for name, corpus in (("target", gold()), ("fit", texts[fit_on])):
         encoded = [one.layers[:, [unit != "," for unit in one.units]] for one in encoder.encode(corpus.sentences)]
@@ -115,7 +115,7 @@ def test_both_kinds_of_measures_see_the_fitted_transform(
         rows[name] = np.concatenate([*distinct.values()], axis=1)
         vectors = np.stack([x.mean(axis=1) for x in encoded], axis=1)
         means[name] = [*vectors, (vectors[1] + vectors[3]) / 2]
-    plain = Built(config(tmp_path, metrics=("self_similarity",)))
+    plain = Experiment(config(tmp_path, metrics=("self_similarity",)))
     store, index, _ = plain.study.space(plain.vectors)
     layers = [Standardize().fit(rows["fit"][i]).apply(store.layer(i)) for i in range(encoder.n_layers)]
     n = len(layers)
@@ -137,7 +137,7 @@ def test_both_kinds_of_measures_see_the_fitted_transform(
     named = "lines.txt" if fit_on == "nli" else fit_on
     said = {"text": named, "transductive": inside == 1, "overlap": inside, "sentences": n}
     assert vars(results.info.transform.fit) == said
-    assert Built(made).title == "bert + standardize" + (f" fitted on {named}" if fit_on != "target" else "")
+    assert Experiment(made).title == "bert + standardize" + (f" fitted on {named}" if fit_on != "target" else "")
     facts = shared_facts([("a", results)])
     assert (f"fitted on {named}" in facts) == (fit_on != "target")
     assert "  mix layers_1_3: layers 1, 3" in printed(results).splitlines()
@@ -154,8 +154,8 @@ def test_a_run_encodes_what_its_metrics_need(
     assert "sentences=mean,mean_text,cls,last" in entry.encoder
     assert results.info.encoded == 40
     assert (results.info.pooling.name, results.info.pooling.details["long"]) == ("mean", "truncate")
-    assert Built(made).title == "bert"  # a sweep over poolings tells its runs apart
-    encoder = Built(made).encoder
+    assert Experiment(made).title == "bert"  # a sweep over poolings tells its runs apart
+    encoder = Experiment(made).encoder
     view = encoder.sentence_encoder()
     x = np.stack([one.layers[2, one.units.index("mean")] for one in view.encode(gold().sentences)]).astype(float)
     assert results.by_name["dot/raw"][2] == pytest.approx((x[::2] * x[1::2]).sum(1).mean(), rel=1e-6)
@@ -206,7 +206,7 @@ def test_misuse_is_refused_before_any_encoding(
 
 def test_the_fitted_text_is_loaded_only_where_it_is_another(config: Callable[..., Any], tmp_path: Path) -> None:
     def text(*overrides: str, **dataset: str) -> Corpus | None:
-        source = Built(config(tmp_path, *overrides, **dataset)).load_fit_text
+        source = Experiment(config(tmp_path, *overrides, **dataset)).load_fit_text
         return source() if source else None
 
     assert text("transform=center") is None
@@ -225,7 +225,7 @@ def test_sentences_come_from_lines_and_from_pairs(config: Callable[..., Any], tm
         return str(path)
 
     def texts(path: str) -> list[str]:
-        load = Built(config(tmp_path, "transform=center", f"fit_on='nli:{path}'")).load_fit_text
+        load = Experiment(config(tmp_path, "transform=center", f"fit_on='nli:{path}'")).load_fit_text
         assert load is not None
         return [s.text for s in load().sentences]
 

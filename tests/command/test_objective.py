@@ -12,7 +12,7 @@ import yaml
 
 from ctxexp.errors import ConfigError, MetricError
 from ctxexp.plugins.registry import add_config_folder
-from ctxexp.results.frame import Objective
+from ctxexp.results.objective import Objective
 from tests.composed import check_command, run_command_line
 from tests.made import results_with, told
 from tests.warm import Warm

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ctxexp.command import Built
-from ctxexp.command.key import weights_label
+from ctxexp.command import Experiment
+from ctxexp.command.identity import weights_label
 from ctxexp.report.charts import paper_model
 from tests.composed import composed
 from tests.made import results_with, told
@@ -42,7 +42,7 @@ def config(**model: str | None) -> Any:
 def test_the_published_curves_stand_beside_the_published_weights_only(
     model: dict[str, str | None], named: str, source: str, overlaid: str | None
 ) -> None:
-    assert Built(config(**model)).title == named
+    assert Experiment(config(**model)).title == named
     assert weights_label(config(**model)) == source
     info = told(title=named, name="bert", weights=source)
     results = results_with({"self_similarity/raw": np.zeros(13)}, info=info)

@@ -10,7 +10,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from ctxexp.command import registry
-from ctxexp.plugins.registry import arguments
+from ctxexp.plugins.arguments import arguments
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUPS = ("baseline", "control", "dataset", "engine", "metric", "model", "sink", "transform")

@@ -15,7 +15,7 @@ import torch
 
 from ctxexp import Control, Corpus, Encoder, Metric, Occurrences, Pair, Sense, Sentence
 from ctxexp import measure as face_measure
-from ctxexp.command import Built
+from ctxexp.command import Experiment
 from ctxexp.errors import MetricError
 from ctxexp.matched_baselines import FrequencyMatched, PositionMatched, Twins
 from ctxexp.maths import mean_cosine
@@ -219,7 +219,7 @@ def test_every_control_has_its_file() -> None:
     ],
 )
 def test_the_label_names_the_control(node: dict[str, object], named: str) -> None:
-    assert Built(composed("weights=untrained", control=node)).title == named
+    assert Experiment(composed("weights=untrained", control=node)).title == named
 
 
 # Baselines of twins.

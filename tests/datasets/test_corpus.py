@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ctxexp import Corpus, Pair, Register, Sense, Sentence, hookimpl
-from ctxexp.command import Built
+from ctxexp.command import Experiment
 from ctxexp.dataset import check_corpus, check_sentences, deduplicate
 from ctxexp.errors import DataError
 from tests.composed import composed, registry_of
@@ -36,7 +36,7 @@ def test_a_strangers_corpus_is_checked_where_it_comes_in() -> None:
     registry = registry_of([("mine", Mine)])
     config = composed(registry=registry, dataset={"name": "mine"})
     with pytest.raises(DataError, match=r"sentence 0, 'a bank': the span .* \[dataset 'mine' is of "):
-        _ = Built(config).corpus
+        _ = Experiment(config).corpus
 
 
 def test_fingerprint_sees_text_spans_and_order() -> None:

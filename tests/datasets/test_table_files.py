@@ -20,7 +20,7 @@ import pyarrow.parquet
 import pytest
 
 from ctxexp import Corpus, CtxexpError
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError, DataError
 from tests.shipped import text
 
@@ -202,7 +202,7 @@ def test_a_folder_is_read_by_kind_and_says_what_it_leaves(tmp_path: Path, caplog
 
 
 def texts_of(table: Any, **choices: Any) -> list[str]:
-    corpus = Built(configured("bert", table, "words.deduplicate=false", **choices)).corpus
+    corpus = Experiment(configured("bert", table, "words.deduplicate=false", **choices)).corpus
     return [sentence.text for sentence in corpus.sentences]
 
 

@@ -7,7 +7,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.datasets import tokenizer
 
 HIDDEN = set(regex.findall(r"[\p{Cf}\u200b]", "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))))
@@ -69,4 +69,4 @@ def test_lower_changes_the_text_that_models_read() -> None:
     ("word", "expected"), [(",", True), ("--", True), ("🙂", True), ("a", False), ("3.5", False), ("'s", False)]
 )
 def test_punctuation_has_no_letter_or_digit(word: str, expected: bool) -> None:
-    assert (Built(configured("bert", ["a text"])).words.form(word) is None) is expected
+    assert (Experiment(configured("bert", ["a text"])).words.form(word) is None) is expected

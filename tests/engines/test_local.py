@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ctxexp import Engine
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError, CtxexpError, EncodingError, UnknownName
 from ctxexp.files.process import process_identity
 from tests.shipped import Local
@@ -190,7 +190,7 @@ def test_text_is_read_by_several_to_the_same_bits(tmp_path: Path) -> None:
         "words.max_sentences=20",
     ]
     engines: Any = ([], ["engine=local", "engine.processes=2"])
-    one, two = (Built(configured("bert", options=[*words, *engine], min_contexts=2)).corpus for engine in engines)
+    one, two = (Experiment(configured("bert", options=[*words, *engine], min_contexts=2)).corpus for engine in engines)
     assert one.content == two.content
     assert one.bound is not None
     assert two.bound is not None

@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from ctxexp.command.config import as_written
 from ctxexp.errors import ConfigError, TrackingError
 from ctxexp.files.credentials import mask, redact, refuse_clear, secrets_in
-from ctxexp.files.process import command
+from ctxexp.files.environment import command
 from ctxexp.sinks import database
 from tests.memory_sink import MemorySink
 from tests.tracked import run_of, tracked

@@ -22,7 +22,7 @@ from ctxexp.files import atomic_write
 from ctxexp.jobs import describe
 from ctxexp.models import WordVectors
 from ctxexp.models.word_vectors import EXPORTS
-from ctxexp.report import Table, frame, write_file
+from ctxexp.report import Table, save_figure, write_file
 from ctxexp.report import page as report
 from ctxexp.report.terminal import write_tables
 from ctxexp.sinks.database import tracking_errors
@@ -105,7 +105,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "replicates": lambda folder: Results(replicates=results().replicates).save(folder),
     "curves": lambda folder: Results(results().frame).save(folder),
     "page": lambda folder: report.write_report([("m", results())], folder / "report.html"),
-    "figure": lambda folder: frame.save_figure(figure(), folder, "figure"),
+    "figure": lambda folder: save_figure(figure(), folder, "figure"),
     "sweep table": lambda folder: write_tables([], folder, TABLES),
     **{name: lambda folder, layout=name: VECTORS.save(folder, layout) for name in EXPORTS},
 }

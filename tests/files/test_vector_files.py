@@ -242,21 +242,21 @@ def test_the_corpus_words_are_a_table(glove: Path) -> None:
 
 
 def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Path) -> None:
-    from ctxexp.command import Built
+    from ctxexp.command import Experiment
     from tests.made import printed
 
     overrides = ["model=word_vectors", f"model.path={glove}", "metric=[degeneration,word_norm]", "baseline=b100"]
     forget_plugin_files()
     config = composed(*overrides, f"cache.folder={tmp_path}/cache")
     corpus = Corpus.of("c", [["the", "bank"], ["quux", "the", "river", "bank"], ["quux"]])
-    results = Built(of(config, corpus)).run(tmp_path)
+    results = Experiment(of(config, corpus)).run(tmp_path)
     assert (results.info.corpus.skipped, results.info.corpus.skipped_share) == (2, pytest.approx(2 / 7))
     assert "  without a vector, not measured: 2 words (28.6% of the text)" in printed(results).splitlines()
     assert results.by_name["degeneration.input/n"] == 3
-    again = Built(of(config, corpus)).run(tmp_path)  # from the cache
+    again = Experiment(of(config, corpus)).run(tmp_path)  # from the cache
     assert (again.info.encoded, again.info.corpus.skipped) == (0, 2)
     whole = Corpus.of("c", [["the", "bank"], ["the", "river"]])
-    full = Built(of(config, whole)).run(tmp_path)
+    full = Experiment(of(config, whole)).run(tmp_path)
     assert (full.info.corpus.skipped, full.info.corpus.skipped_share) == (0, 0)
     assert "without a vector" not in printed(full)
     assert (full.info.corpus.pieces, full.info.corpus.unknown_share) == (0, None)  # an encoder without pieces
@@ -270,7 +270,7 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
     spelling = Spelling("spelling", glove.name, read.dim, lambda wanted: (read.words, read.vectors))
     for name in ("spelling", "spelling"):  # anew, then from the cache
         spelling.name = name
-        told = Built(of(config, whole).with_factories("model", {"spelling": lambda: spelling})).run(tmp_path)
+        told = Experiment(of(config, whole).with_factories("model", {"spelling": lambda: spelling})).run(tmp_path)
         assert (told.info.corpus.unknown, told.info.corpus.pieces, told.info.corpus.unknown_share) == (2, 16, 0.125)
         assert "  unknown to the model's tokenizer: 2 of 16 pieces (12.5%)" in printed(told).splitlines()
     assert told.info.encoded == 0

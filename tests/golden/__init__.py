@@ -83,12 +83,12 @@ def corpus() -> Corpus:
 
 def results_of(overrides: tuple[str, ...], folder: Path) -> Results:
     """The results of one run, as the command would measure it, vectors encoded anew under `folder`."""
-    from ctxexp.command import Built
+    from ctxexp.command import Experiment
     from ctxexp.command.overrides import quote
     from tests.composed import config_of
 
     config = config_of([*FAST, f"cache.folder={quote(str(folder / 'cache'))}", "device=cpu", *overrides])
-    return Built(config.with_factories("dataset", {"golden": corpus})).run(folder / "files")
+    return Experiment(config.with_factories("dataset", {"golden": corpus})).run(folder / "files")
 
 
 def numbers(results: Results) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.files import process
+from ctxexp.files import environment
 
 
 def test_asking_for_the_commit_leaves_the_repository_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,12 +24,12 @@ def test_asking_for_the_commit_leaves_the_repository_alone(tmp_path: Path, monke
     git("-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "-m", "m")
     os.utime(file, (0, 0))  # nothing but the time that the index remembers
     before = index.read_bytes()
-    monkeypatch.setattr(process, "PACKAGE", tmp_path / "package")
-    assert process.current_commit() == {"commit": git("rev-parse", "HEAD"), "dirty": False}
+    monkeypatch.setattr(environment, "PACKAGE", tmp_path / "package")
+    assert environment.current_commit() == {"commit": git("rev-parse", "HEAD"), "dirty": False}
     assert index.read_bytes() == before
-    process._commit_of.cache_clear()
+    environment._commit_of.cache_clear()
     file.write_text("other")
-    assert process.current_commit() == {"commit": git("rev-parse", "HEAD"), "dirty": True}
+    assert environment.current_commit() == {"commit": git("rev-parse", "HEAD"), "dirty": True}
 
 
 def test_a_status_unknown_to_git_is_not_called_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,10 +37,10 @@ def test_a_status_unknown_to_git_is_not_called_clean(tmp_path: Path, monkeypatch
     made = ["-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "--allow-empty", "-m", "m"]
     subprocess.run(["git", "-C", tmp_path, *made], check=True)
     (tmp_path / ".git" / "index").write_bytes(b"damaged")  # git knows the commit, not what has changed
-    monkeypatch.setattr(process, "PACKAGE", tmp_path / "package")
-    found = process.current_commit()
+    monkeypatch.setattr(environment, "PACKAGE", tmp_path / "package")
+    found = environment.current_commit()
     assert found is not None
     assert found["dirty"] is None
-    said = process.provenance_tags()
+    said = environment.provenance_tags()
     assert said["commit"] == found["commit"]
     assert "dirty" not in said

@@ -10,7 +10,7 @@ import pytest
 
 from ctxexp import Corpus, Pair, Sense
 from ctxexp.command.config import Component
-from ctxexp.command.key import code_of, files_digest, job_key, key_of
+from ctxexp.command.identity import code_of, files_digest, job_key, key_of
 from ctxexp.files.code_version import package_digest
 from ctxexp.measuring.study import Study
 from ctxexp.plugins.registry import Offer
@@ -88,7 +88,7 @@ def test_a_jobs_key_covers_all_that_its_numbers_need(tmp_path: Path, monkeypatch
     keys = [key(corpus, text) for corpus in (CORPUS, GOLD) for text in (None, CORPUS, GOLD)]
     (tmp_path / "words.txt").write_text("bonk")
     keys.append(key(CORPUS))
-    monkeypatch.setattr("ctxexp.command.key.CODE", "other")
+    monkeypatch.setattr("ctxexp.command.identity.CODE", "other")
     keys.append(key(CORPUS))
     assert len(set(keys)) == len(keys)
     assert key(replace(CORPUS, name="moved")) == keys[-1]
@@ -116,7 +116,7 @@ def test_an_edit_of_a_plugins_code_makes_other_results(
     package_digest.cache_clear()
     assert len({before, code_of("mine"), code_of("a file"), ""}) == 3
     keys = [job_key(config, "", "", "") for config in (measured, plain)]
-    monkeypatch.setattr("ctxexp.command.key.code_of", lambda plugin: f"another {plugin}")
+    monkeypatch.setattr("ctxexp.command.identity.code_of", lambda plugin: f"another {plugin}")
     assert job_key(measured, "", "", "") != keys[0]
     assert job_key(plain, "", "", "") == keys[1]  # a plugin that supplies nothing
 

@@ -17,7 +17,7 @@ import pytest
 import ctxexp
 from ctxexp.command import configured
 from ctxexp.errors import ModelError, Terminated
-from ctxexp.files.process import job_folder
+from ctxexp.files.job_folder import job_folder
 from ctxexp.jobs import labels, run_name, title_of
 from ctxexp.jobs.sweep import close_sweep, note_failure, open_sweep, run_application
 from ctxexp.report import colours
@@ -37,7 +37,7 @@ from ctxexp.command.job import current_job
 from ctxexp.errors import ModelError
 from ctxexp.jobs import job, new_run
 from ctxexp.jobs import Sinks
-from ctxexp.files.process import new_id
+from ctxexp.files.job_folder import new_id
 from ctxexp.sinks.mlflow import MlflowSink
 from tests.made import results_with, told
 
@@ -81,7 +81,7 @@ tracking: {folder: store with 'quotes', sweep: null}
 sink: {mlflow: {name: mlflow, uri: null, experiment: study}}
 hydra:
   job: {name: app}
-  callbacks: {sweep: {_target_: ctxexp.command.experiment.SweepCallback}}
+  callbacks: {sweep: {_target_: ctxexp.command.application.SweepCallback}}
 """
 
 

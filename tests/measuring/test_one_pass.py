@@ -18,7 +18,7 @@ import torch
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Engine, Occurrences, Results, Sentence
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.datasets import shards as sharded
 from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError
 from ctxexp.maths import Batch, SumForm, Sums
@@ -74,19 +74,21 @@ def corpus(n: int = 150, *, documents: bool = True) -> Corpus:
     )
 
 
-def built(folder: Path, text: Corpus | Path, encoder: Encoder | None = None, *options: str, **choices: Any) -> Built:
+def experiment(
+    folder: Path, text: Corpus | Path, encoder: Encoder | None = None, *options: str, **choices: Any
+) -> Experiment:
     """A run of all metrics that keeps its vectors or sums in the folder."""
     usual = {"metrics": METRICS, "baseline": OnePerSentence(exact=True), "bootstrap": 200}
     engine = choices.pop("engine", None)
     options = ("figures.explorer=0", f"cache.folder={folder}", *options)
     config = configured(encoder or Hashed(), text, options, **(usual | choices))
-    return Built(config.with_factories("engine", {engine.name: lambda: engine}) if engine else config)
+    return Experiment(config.with_factories("engine", {engine.name: lambda: engine}) if engine else config)
 
 
 def in_one_pass(
     folder: Path, text: Corpus | Path, encoder: Encoder | None = None, *options: str, shards: int = 7, **choices: Any
 ) -> Results:
-    return built(folder, text, encoder, f"one_pass.shards={shards}", *options, **choices).run(folder)
+    return experiment(folder, text, encoder, f"one_pass.shards={shards}", *options, **choices).run(folder)
 
 
 def compare(found: Results, stored: Results, *, within: float, names: set[tuple[str, str]] = NOT_IN_SUMS) -> None:
@@ -107,7 +109,7 @@ def compare(found: Results, stored: Results, *, within: float, names: set[tuple[
     [(OnePerSentence(size=50, exact=True), NoFirst(first=2)), (Uniform(size=50, exact=True), None)],
 )
 def test_numbers_are_those_of_stored_rows(tmp_path: Path, baseline: OnePerSentence, control: NoFirst | None) -> None:
-    stored = built(tmp_path, corpus(), baseline=baseline, control=control).run(tmp_path)
+    stored = experiment(tmp_path, corpus(), baseline=baseline, control=control).run(tmp_path)
     found = in_one_pass(tmp_path, corpus(), baseline=baseline, control=control)
     compare(found, stored, within=5e-8)  # of twenty words, whose sums are in float32 where rows are stored
     names = [name for name in stored.tables if not name.startswith(("intra", "parts_of_the_text"))]  # of rows
@@ -139,7 +141,7 @@ def test_order_shards_and_batches_move_nothing(tmp_path: Path) -> None:
 def test_intervals_are_those_of_stored_rows_drawn_by_shard(tmp_path: Path) -> None:
     text, n = corpus(documents=False), 10
     found = in_one_pass(tmp_path, text, shards=n)
-    whole = built(tmp_path, text)
+    whole = experiment(tmp_path, text)
     layers, occurrences, _ = whole.study.space(whole.vectors)
     block, of_row = np.arange(len(text.sentences)) % n, np.full(len(occurrences.forms), -1)
     sentences = occurrences.by_sentence
@@ -176,7 +178,7 @@ def test_copies_in_other_parts_count_once(tmp_path: Path, monkeypatch: pytest.Mo
 def test_edges(tmp_path: Path) -> None:
     lines = [["a", "nil", "b"], ["a", "nil", "c"], ["a"], ["nil", "b"], ["x1"], ["nil", "nil"]]
     text = Corpus.of("edges", lines)
-    stored = built(tmp_path, text, min_contexts=2).run(tmp_path)
+    stored = experiment(tmp_path, text, min_contexts=2).run(tmp_path)
     found = in_one_pass(tmp_path, text, shards=4, min_contexts=2)
     compare(found, stored, within=1e-7)
     table = found.tables["self_similarity"].set_index("word")
@@ -196,7 +198,7 @@ def test_edges(tmp_path: Path) -> None:
 
 def test_words_are_sampled_as_bounded_ones(tmp_path: Path) -> None:
     whole = [
-        built(tmp_path, corpus(), None, "words.sample=5", option, bootstrap=0)
+        experiment(tmp_path, corpus(), None, "words.sample=5", option, bootstrap=0)
         for option in ("one_pass.shards=3", "words.max_contexts=999")
     ]
     tables = [one.run(tmp_path).tables["self_similarity"] for one in whole]
@@ -231,10 +233,12 @@ def test_a_model_gives_what_stored_rows_give(tmp_path: Path) -> None:
     options = ["metric=one_pass", "figures.explorer=0", "bootstrap=0", "min_contexts=2", f"cache.folder={tmp_path}"]
     options += ["words.weights=equal"]  # as the plain means of `of_rows` have them
     config = configured("bert", text, options)
-    stored = Built(config).run(tmp_path)
-    built = Built(config)
-    layers, occurrences, _ = built.study.space(built.vectors)
-    one, three = (Built(configured("bert", text, [*options, f"one_pass.shards={n}"])).run(tmp_path) for n in (1, 3))
+    stored = Experiment(config).run(tmp_path)
+    experiment = Experiment(config)
+    layers, occurrences, _ = experiment.study.space(experiment.vectors)
+    one, three = (
+        Experiment(configured("bert", text, [*options, f"one_pass.shards={n}"])).run(tmp_path) for n in (1, 3)
+    )
     for number in layers.layer_numbers:
         for name, value in of_rows(layers.layer(number), occurrences).items():
             assert one.by_name[name][number] == pytest.approx(value, rel=1e-11, abs=1e-11)
@@ -338,7 +342,7 @@ ROWS = "one_pass.shards stores no rows, which are needed by "
 )  # fmt: skip
 def test_what_needs_rows_is_refused(words: list[str], message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=message):
-        Built(composed("one_pass.shards=4", *words, f"cache.folder={tmp_path}")).run(tmp_path)
+        Experiment(composed("one_pass.shards=4", *words, f"cache.folder={tmp_path}")).run(tmp_path)
 
 
 class LongestRow(ctxexp.GroupMean):
@@ -411,7 +415,7 @@ def test_the_run_says_so(tmp_path: Path) -> None:
     assert "all contexts, in one pass, no vector stored" in page
     assert "intervals over: shards of documents" in page
     assert '"one_pass": 9' in (tmp_path / "saved" / "results.json").read_text()
-    shards = built(tmp_path, corpus(), None, "one_pass.shards=2")
+    shards = experiment(tmp_path, corpus(), None, "one_pass.shards=2")
     with pytest.raises(ConfigError, match="stores no rows, which are compared here"):
         shards.study.space(shards.vectors)
 

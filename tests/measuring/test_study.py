@@ -14,7 +14,7 @@ import pytest
 
 import ctxexp
 from ctxexp import Block, Corpus, EncodedSentence, Encoder, Group, Metric, Pair, Results, Sentence
-from ctxexp.command import Built, Progress, configured
+from ctxexp.command import Experiment, Progress, configured
 from ctxexp.maths import mean_cosine
 from ctxexp.model import EmbeddingTable
 from ctxexp.results import Key
@@ -24,15 +24,17 @@ from tests.shipped import Center, NoFirst, SelfSimilarity, Standardize
 CORPUS = Corpus.of("text", sentences(40))
 
 
-def built(folder: Path, *options: str, text: Corpus = CORPUS, encoder: Encoder | None = None, **choices: Any) -> Built:
+def experiment(
+    folder: Path, *options: str, text: Corpus = CORPUS, encoder: Encoder | None = None, **choices: Any
+) -> Experiment:
     progress = choices.pop("progress", None)
     usual = {"metrics": {"s": SelfSimilarity}, "bootstrap": 0}
     options = (f"cache.folder={folder / 'cache'}", "figures.explorer=0", *options)
-    return Built(configured(encoder or Hashed(), text, options, **(usual | choices)), progress)
+    return Experiment(configured(encoder or Hashed(), text, options, **(usual | choices)), progress)
 
 
 def ran(folder: Path, *options: str, **choices: Any) -> Results:
-    return built(folder, *options, **choices).run(folder / "run")
+    return experiment(folder, *options, **choices).run(folder / "run")
 
 
 class Heard(Progress):
@@ -76,7 +78,7 @@ class WithTable(Hashed):
 def test_the_space_is_the_one_that_is_measured(tmp_path: Path) -> None:
     """Whatever sentences would be pooled to: they are no part of it."""
     results = ran(tmp_path, transform=Standardize)
-    mine = built(tmp_path, "sentence.pooling=cls", "sentence.mixes=[[1,9]]", transform=Standardize)
+    mine = experiment(tmp_path, "sentence.pooling=cls", "sentence.mixes=[[1,9]]", transform=Standardize)
     layers, occurrences, positions = mine.study.space(mine.vectors)
     words = occurrences.by_word
     for i, expected in enumerate(results.by_name["s/raw"]):
@@ -89,7 +91,7 @@ def test_the_space_is_the_one_that_is_measured(tmp_path: Path) -> None:
 def test_a_given_progress_shows_each_stage(tmp_path: Path) -> None:
     whole, space = Heard(), Heard()
     ran(tmp_path, progress=whole)
-    other = built(tmp_path / "other", progress=space)
+    other = experiment(tmp_path / "other", progress=space)
     other.study.space(other.vectors, space)
     assert [name for name in whole.names if name not in space.names] == ["measuring"]
     assert len(space.names) == 1  # what is encoded
@@ -145,7 +147,7 @@ def test_pairs_are_asked_for_in_the_whole_text(tmp_path: Path) -> None:
     words: list[Corpus] = []
     pairs: list[Corpus] = []
     metrics = {"s": SelfSimilarity, "words": partial(Asked, words), "pairs": partial(AskedForPairs, pairs)}
-    some = built(tmp_path, *BOUND, text=whole, metrics=metrics)
+    some = experiment(tmp_path, *BOUND, text=whole, metrics=metrics)
     assert "s" in some.run(tmp_path).tables  # though pairs are measured after words
     asked = words[0].fingerprint, pairs[0].fingerprint
     assert asked == (some.corpus.fingerprint, whole.fingerprint)
@@ -180,7 +182,7 @@ def test_units_count_for_words_as_chosen(tmp_path: Path) -> None:
         (["words.fold_case=true"], ["the", "the", None]),
         (["words.punctuation=keep"], ["The", "the", "."]),
     ):
-        assert [built(tmp_path, *options).words.form(unit) for unit in ("The", "the", ".")] == forms
+        assert [experiment(tmp_path, *options).words.form(unit) for unit in ("The", "the", ".")] == forms
 
 
 class Coarseness(Metric):

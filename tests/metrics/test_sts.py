@@ -15,7 +15,7 @@ from ctxexp.maths import resampled_spearman, resamples
 from ctxexp.metrics.annotated import similarities
 from ctxexp.report import axis_label
 from ctxexp.report.charts import sweep_charts
-from ctxexp.report.wording import title
+from ctxexp.report.wording import full_title
 from ctxexp.testing import check
 from tests import naive
 from tests.engine import Sides
@@ -187,7 +187,7 @@ def test_all_is_what_figures_and_summaries_show() -> None:
     assert (chart.name, chart.panels[0].measure, chart.panels[0].task) == ("sts", "sts", "avg")
     assert {panel.statistic for panel in chart.panels} == {"all"}
     assert all(panel.lines[0].low is not None for panel in chart.panels)
-    assert title("sts", [results], "STS12") == "Semantic textual similarity, STS12"
+    assert full_title("sts", "STS12", [results], variant=False) == "Semantic textual similarity, STS12"
     assert results.info.definition("sts", "avg") == f"mean over tasks: {metric.definition}"
     assert axis_label("sts", "all", [results], "STS12") == "Spearman × 100"
 

@@ -32,9 +32,9 @@ from ctxexp import (
     errors,
     hookimpl,
 )
-from ctxexp.command import Built, compose
-from ctxexp.command.build import encoder_version
+from ctxexp.command import Experiment, compose
 from ctxexp.command.config import Component
+from ctxexp.command.experiment import encoder_version
 from ctxexp.errors import (
     FILE_MODULE,
     ConfigError,
@@ -424,7 +424,7 @@ def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, messa
     if kind != "dataset":
         whole = of(whole, Corpus.of("c", [["the", "bank", str(i)] for i in range(6)]))
     with pytest.raises(CtxexpError) as caught:
-        Built(whole).run(tmp_path)
+        Experiment(whole).run(tmp_path)
     assert message in str(caught.value)
     assert f"{kind} {name!r}" in str(caught.value)
     assert "plugin 'faults' (ctxexp-faults 0.9)" in str(caught.value)
@@ -434,14 +434,14 @@ def test_a_run_records_the_plugins_that_took_part(tmp_path: Path) -> None:
     registry = registry_of([("unused", Good())], files=[write(tmp_path)])
     corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
     whole = of(config(tmp_path, registry, model={"name": "bits"}), corpus)
-    (used,) = Built(whole).run(tmp_path).info.plugins
+    (used,) = Experiment(whole).run(tmp_path).info.plugins
     assert used.plugin == "mine"
     assert used.supplies == ("model bits",)
-    key = Built(whole).key()
-    assert Built(replace(whole, plugins=["/elsewhere/mine.py"])).key() == key
+    key = Experiment(whole).key()
+    assert Experiment(replace(whole, plugins=["/elsewhere/mine.py"])).key() == key
     bits = registry.find("model", "bits")
     registry.offers["model", "bits"] = replace(bits, supplier=replace(bits.supplier, version="sha256:other"))
-    assert Built(of(config(tmp_path, registry, model={"name": "bits"}), corpus)).key() != key
+    assert Experiment(of(config(tmp_path, registry, model={"name": "bits"}), corpus)).key() != key
 
 
 def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
@@ -451,7 +451,7 @@ def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
     encoded = []
     for text in (FILE, FILE, FILE.replace("+ 1)", "+ 2)")):
         registry = registry_of(files=[write(tmp_path, text)])
-        results = Built(of(config(tmp_path, registry, model={"name": "bits"}), corpus)).run(tmp_path)
+        results = Experiment(of(config(tmp_path, registry, model={"name": "bits"}), corpus)).run(tmp_path)
         encoded.append(results.info.encoded)
     assert encoded == [6, 0, 6]
 
@@ -463,7 +463,7 @@ def test_an_argument_that_the_name_lacks_is_encoded_again(tmp_path: Path) -> Non
 
     def encoded(**arguments: Any) -> int:
         whole = of(config(tmp_path, registry, model={"name": "bits", **arguments}), corpus)
-        return Built(whole).run(tmp_path).info.encoded
+        return Experiment(whole).run(tmp_path).info.encoded
 
     assert [encoded(), encoded(width=4), encoded(width=3), encoded(width=3)] == [6, 0, 6, 0]
 
@@ -494,7 +494,7 @@ def test_a_run_records_its_encoders_own_dtype(tmp_path: Path) -> None:
     registry = registry_of(files=[write(tmp_path)])
     corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
     whole = replace(of(config(tmp_path, registry, model={"name": "bits"}), corpus), dtype="bfloat16")
-    assert Built(whole).run(tmp_path).info.model.dtype == "float32"
+    assert Experiment(whole).run(tmp_path).info.model.dtype == "float32"
 
 
 def test_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ctxexp import GroupMean, Reading, Results
-from ctxexp.report import charts, colours, comparison, references, wording
+from ctxexp.report import charts, colours, figures, reference_curves, wording
 from ctxexp.results import Key
 from tests.made import METRICS, VARIANCE, results, results_with, stated, texts, told, with_curves
 from tests.shipped import MaxExplainableVariance
@@ -32,10 +32,10 @@ def rules(axes: Any) -> list[float]:
 
 def test_a_run_draws_every_measure_with_raw_baseline_and_adjusted(tmp_path: Path) -> None:
     run = results("bert", 5)
-    paths = comparison.run_figures(run, tmp_path / "new" / "folder")
+    paths = figures.run_figures(run, tmp_path / "new" / "folder")
     assert [p.name for p in paths] == [f"{measure}.png" for measure in run.measures()]
     assert all(p.read_bytes().startswith(b"\x89PNG") for p in paths)
-    figure = comparison.run_figure(run, "self_similarity")
+    figure = figures.run_figure(run, "self_similarity")
     assert figure is not None
     lines = drawn(figure.axes[0])
     for statistic in ("adjusted", "raw", "baseline"):
@@ -49,8 +49,8 @@ def test_a_run_draws_every_measure_with_raw_baseline_and_adjusted(tmp_path: Path
 
 
 def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
-    twice = [comparison.run_figure(results("elmo", 3), "self_similarity") for _ in range(2)]
-    first, second = (comparison.save_figure(figure, tmp_path / str(i), "x") for i, figure in enumerate(twice) if figure)
+    twice = [figures.run_figure(results("elmo", 3), "self_similarity") for _ in range(2)]
+    first, second = (figures.save_figure(figure, tmp_path / str(i), "x") for i, figure in enumerate(twice) if figure)
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
 
 
@@ -59,13 +59,13 @@ def test_a_sweep_draws_the_papers_four_figures_and_an_overview() -> None:
     drawn_charts = charts.sweep_charts(runs)
     assert {chart.name for chart in drawn_charts} == {*charts.PAPER_MEASURES, "word_norm"}
     for chart in drawn_charts:
-        figure = comparison.sweep_figure(chart, runs)
+        figure = figures.sweep_figure(chart, runs)
         assert len(figure.axes) == len(chart.panels)
         for axes, panel in zip(figure.axes, chart.panels, strict=True):
             key = f"{panel.measure}/{'mean_cosine' if panel.measure == 'anisotropy' else panel.statistic}"
             for (_, run), line in zip(runs, drawn(axes), strict=True):
                 np.testing.assert_array_equal(line, run.by_name[key])
-    overview = comparison.overview_figure(drawn_charts, runs)
+    overview = figures.overview_figure(drawn_charts, runs)
     assert len(overview.axes) == 4
     assert [text.get_text() for text in overview.legends[0].get_texts()] == ["bert", "gpt2", "elmo"]
 
@@ -73,10 +73,10 @@ def test_a_sweep_draws_the_papers_four_figures_and_an_overview() -> None:
 def test_an_overview_asks_about_words_only_where_words_were_measured() -> None:
     runs = [("bert", results("bert", 5))]
     assert "How contextual are word vectors, layer by layer?" in texts(
-        comparison.overview_figure(charts.sweep_charts(runs), runs)
+        figures.overview_figure(charts.sweep_charts(runs), runs)
     )
     gold = results_with({"sts/STS12/all": np.linspace(0.4, 0.6, 5)}, info=told(measures={"sts": {"main": "all"}}))
-    heading = texts(comparison.overview_figure(charts.sweep_charts([("bert", gold)]), [("bert", gold)]))
+    heading = texts(figures.overview_figure(charts.sweep_charts([("bert", gold)]), [("bert", gold)]))
     assert "What was measured, layer by layer" in heading
     assert "How contextual" not in heading
 
@@ -84,7 +84,7 @@ def test_an_overview_asks_about_words_only_where_words_were_measured() -> None:
 def test_lines_have_their_models_colours_and_bands_their_intervals() -> None:
     runs = [("bert", results("bert", 5)), ("llama", results("llama", 4, seed=1))]
     (chart,) = (c for c in charts.sweep_charts(runs) if c.name == "self_similarity")
-    (axes,) = comparison.sweep_figure(chart).axes
+    (axes,) = figures.sweep_figure(chart).axes
     lines = [line for line in axes.lines if not is_rule(axes, line)]
     assert [line.get_color() for line in lines] == list(colours(["bert", "llama"]).values())
     low, high = (runs[0][1].by_name[f"self_similarity/adjusted_ci_{edge}"] for edge in ("low", "high"))
@@ -100,7 +100,7 @@ def test_explainable_variance_has_a_panel_for_each_definition() -> None:
     }
     run = with_curves(results("gpt2", 5), **changed)
     (chart,) = (c for c in charts.sweep_charts([("gpt2", run)]) if c.name == VARIANCE)
-    figure = comparison.sweep_figure(chart)
+    figure = figures.sweep_figure(chart)
     assert [axes.get_title(loc="left").split(",")[0].split("\n")[0] for axes in figure.axes] == [
         "uncentred",
         "as released: variance along the first",
@@ -136,7 +136,7 @@ def test_size_matched_levels_are_named_and_have_no_published_curve() -> None:
 def test_panels_name_chance_and_direction_and_share_a_scale_in_a_row() -> None:
     runs = [("bert", results("bert", 5)), ("elmo", results("elmo", 3, seed=2))]
     all_charts = {chart.name: chart for chart in charts.sweep_charts(runs)}
-    overview = comparison.overview_figure(list(all_charts.values()), runs)
+    overview = figures.overview_figure(list(all_charts.values()), runs)
     for axes, name in zip(overview.axes, charts.PAPER_MEASURES, strict=True):
         labels = [text.get_text() for text in axes.texts]
         assert ("chance" in labels) is (0.0 in rules(axes)) is (name != "anisotropy")
@@ -145,13 +145,13 @@ def test_panels_name_chance_and_direction_and_share_a_scale_in_a_row() -> None:
     assert "lower = more context-specific" in overview.axes[0].get_ylabel()
     limits = [axes.get_ylim() for axes in overview.axes]
     assert limits[0] == limits[1] != limits[2] == limits[3]
-    variants = comparison.sweep_figure(all_charts[VARIANCE], runs)
+    variants = figures.sweep_figure(all_charts[VARIANCE], runs)
     assert len({axes.get_ylim() for axes in variants.axes}) == 1
     assert variants.axes[1].get_ylabel() == ""  # the row's first has it
-    norms = comparison.sweep_figure(all_charts["word_norm"], runs).axes[0]
+    norms = figures.sweep_figure(all_charts["word_norm"], runs).axes[0]
     assert norms.get_yscale() == "log"
     assert 0.0 not in rules(norms)
-    single = comparison.run_figure(runs[0][1], "word_norm")
+    single = figures.run_figure(runs[0][1], "word_norm")
     assert single is not None
     assert single.axes[0].get_yscale() == "log"
 
@@ -160,18 +160,18 @@ def test_every_figure_says_what_it_shows() -> None:
     falls = np.array([0.9, 0.6, 0.3])
     ends = {"self_similarity/adjusted_ci_low": falls - 0.001, "self_similarity/adjusted_ci_high": falls + 0.001}
     run = results_with({"self_similarity/adjusted": falls, **ends}, info=told(title="bert", measures=stated(**METRICS)))
-    single = comparison.run_figure(run, "self_similarity")
+    single = figures.run_figure(run, "self_similarity")
     said = "words grow more context-specific up to the last layer, 2"
     for runs in ([("bert", run)], [("bert", run), ("twin", run)]):
         (chart,) = charts.sweep_charts(runs)
-        for figure in (single, comparison.sweep_figure(chart, runs), comparison.overview_figure([chart], runs)):
+        for figure in (single, figures.sweep_figure(chart, runs), figures.overview_figure([chart], runs)):
             shown = " ".join(texts(figure).split())
             assert f"In bert, {said}" in shown
             assert "The intervals are thinner than the lines, or hardly wider." in shown
     assert f"In twin, {said}" in shown
     assert "these data can't tell the models apart" in shown  # the overview compares, too
     wide = replace(run, frame=run.frame.assign(low=run.frame["low"] - 0.2))
-    assert "thinner" not in texts(comparison.run_figure(wide, "self_similarity"))
+    assert "thinner" not in texts(figures.run_figure(wide, "self_similarity"))
 
 
 def test_undefined_layers_are_gaps_in_line_and_band() -> None:
@@ -179,7 +179,7 @@ def test_undefined_layers_are_gaps_in_line_and_band() -> None:
     curve = run.by_name["self_similarity/adjusted"].copy()
     curve[[2, 4]] = np.nan, np.inf
     run = with_curves(run, self_similarity__adjusted=curve)
-    figure = comparison.run_figure(run, "self_similarity")
+    figure = figures.run_figure(run, "self_similarity")
     assert figure is not None
     axes = figure.axes[0]
     assert np.isnan(drawn(axes)[0]).tolist() == [False, False, True, False, True]
@@ -193,8 +193,8 @@ def test_undefined_layers_are_gaps_in_line_and_band() -> None:
 def test_one_layer_is_a_marker_with_a_whisker(tmp_path: Path) -> None:
     run = results("tiny", 1)
     (chart, *_) = charts.sweep_charts([("tiny", run)])
-    comparison.save_figure(comparison.sweep_figure(chart), tmp_path, "one")
-    figure = comparison.run_figure(run, "anisotropy")
+    figures.save_figure(figures.sweep_figure(chart), tmp_path, "one")
+    figure = figures.run_figure(run, "anisotropy")
     assert figure is not None
     line = figure.axes[0].lines[0]
     assert line.get_marker() not in (None, "", "None")
@@ -206,10 +206,10 @@ def test_what_is_missing_or_undefined_is_skipped_quietly(tmp_path: Path) -> None
     run = results("bert", 3)
     frame = run.frame[~run.frame["measure"].str.startswith("intra")]
     run = replace(run, frame=frame.assign(value=frame["value"].where(frame["measure"] != "word_norm")))
-    names = {p.stem for p in comparison.run_figures(run, tmp_path)}
+    names = {p.stem for p in figures.run_figures(run, tmp_path)}
     assert names == {"anisotropy", "self_similarity", VARIANCE, f"{VARIANCE}_released"}
-    assert comparison.sweep_figures([("empty", Results())], tmp_path / "none") == []
-    assert comparison.sweep_figures([], tmp_path / "none") == []
+    assert figures.sweep_figures([("empty", Results())], tmp_path / "none") == []
+    assert figures.sweep_figures([], tmp_path / "none") == []
     assert not (tmp_path / "none").exists()
     lone = [("bert", run), ("empty", Results())]
     assert [line.label for line in charts.sweep_charts(lone)[0].lines] == ["bert"]
@@ -248,19 +248,19 @@ def test_published_curves_lie_beside_published_weights_or_where_asked() -> None:
     assert {key.split("/")[1] for key in asked} == {"bert, published"}
     np.testing.assert_array_equal(
         asked["self_similarity/bert, published"],
-        references.published_curves("bert")[Key("self_similarity", "adjusted")],
+        reference_curves.published_curves("bert")[Key("self_similarity", "adjusted")],
     )
     assert f"{VARIANCE}/bert, published" not in asked  # released were only the released code's ratios
     assert f"{VARIANCE}_released/bert, published" in asked
     runs = [("gpt2", results("gpt2", 13, weights="published"))]
     assert "anisotropy/gpt2, published" in overlays()
     (chart, *_) = charts.sweep_charts(runs)
-    figure = comparison.sweep_figure(chart, runs)
+    figure = figures.sweep_figure(chart, runs)
     measured, published = (line for line in figure.axes[0].lines if not is_rule(figure.axes[0], line))
     assert published.get_color() == measured.get_color()
     assert published.is_dashed()
     assert "Ethayarajh 2019" in texts(figure)
-    single = comparison.run_figure(runs[0][1], "anisotropy")
+    single = figures.run_figure(runs[0][1], "anisotropy")
     assert single is not None
     assert "Ethayarajh 2019" in texts(single)
 
@@ -268,18 +268,18 @@ def test_published_curves_lie_beside_published_weights_or_where_asked() -> None:
 @pytest.mark.parametrize("label", ["$x_1$ & <b>", "_hidden", "模型 🙂", "two\nlines", "x" * 150])
 def test_any_label_is_drawn_as_it_is(label: str, tmp_path: Path) -> None:
     run = results(label, 3, corpus=label, baseline=label)
-    assert comparison.run_figure(run, "self_similarity") is not None
+    assert figures.run_figure(run, "self_similarity") is not None
     (chart, *_) = charts.sweep_charts([(label, run)])
-    figure = comparison.sweep_figure(chart, [(label, run)])
+    figure = figures.sweep_figure(chart, [(label, run)])
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [" ".join(label.split())]
-    comparison.save_figure(figure, tmp_path, label)
+    figures.save_figure(figure, tmp_path, label)
 
 
 def test_nothing_overlaps_or_leaves_the_page() -> None:
     runs = [(f"a model with a long name, number {i}", results("bert", 13, seed=i)) for i in range(7)]
     for figure in (
-        comparison.overview_figure(charts.sweep_charts(runs), runs),
-        *(comparison.sweep_figure(chart, runs) for chart in charts.sweep_charts(runs)),
+        figures.overview_figure(charts.sweep_charts(runs), runs),
+        *(figures.sweep_figure(chart, runs) for chart in charts.sweep_charts(runs)),
     ):
         figure.draw_without_rendering()
         page = figure.bbox
@@ -301,11 +301,11 @@ def test_plugins_measures_are_drawn_with_safe_file_names(tmp_path: Path) -> None
         {"theirs/score": np.arange(3.0)}, info=told(title="bert", measures={"../their measure": theirs})
     )
     run = replace(made, frame=made.frame.assign(measure="../their measure"))
-    figure = comparison.run_figure(run, "../their measure")
+    figure = figures.run_figure(run, "../their measure")
     assert figure is not None
     assert figure.axes[0].get_ylabel() == "bits"
     assert "theirs" in texts(figure)
-    paths = [*comparison.run_figures(run, tmp_path), *comparison.sweep_figures([("bert", run)], tmp_path)]
+    paths = [*figures.run_figures(run, tmp_path), *figures.sweep_figures([("bert", run)], tmp_path)]
     assert {p.parent for p in paths} == {tmp_path}
     assert tmp_path / "their_measure.png" in paths
 
@@ -337,7 +337,7 @@ def test_the_foot_holds_identities_whole_or_not_at_all() -> None:
     )
     for details, shown in (({}, name), ({"architecture": "GPT2Model"}, "GPT2Model")):
         run = results("gpt2", 3, encoder=name, details=details)
-        foot = comparison.run_figure(run, "self_similarity").texts[3].get_text()  # type: ignore[union-attr]
+        foot = figures.run_figure(run, "self_similarity").texts[3].get_text()  # type: ignore[union-attr]
         assert foot.replace("\n", " ").startswith(f"gpt2: {shown}, 3 layers of 16 {NO_CONTEXT}: gpt2, self_s")
     for long in ("a plugin's words " * 20, "/a" * 60):
         assert wording.encoder_lines([("theirs", results("theirs", 3, encoder=long))]) == ["theirs: 3 layers of 16"]
@@ -346,7 +346,7 @@ def test_the_foot_holds_identities_whole_or_not_at_all() -> None:
 def test_controls_fill_the_foot_and_the_rest_is_counted() -> None:
     runs = [(name, results(name, 3)) for name in "abcdef"]
     chart = next(c for c in charts.sweep_charts(runs) if c.name == "self_similarity")
-    (foot,) = (text.get_text() for text in comparison.sweep_figure(chart, runs).texts if NO_CONTEXT in text.get_text())
+    (foot,) = (text.get_text() for text in figures.sweep_figure(chart, runs).texts if NO_CONTEXT in text.get_text())
     _, named, controls = " ".join(foot.split()).partition(f"{NO_CONTEXT}: ")
     assert named
     assert re.findall(r"(?:^|\. )(\w), self_similarity", controls) == ["a", "b", "c", "d"]
@@ -356,7 +356,7 @@ def test_controls_fill_the_foot_and_the_rest_is_counted() -> None:
 def test_a_sentence_above_several_panels_says_which_it_is_of() -> None:
     runs = [(name, results(name, 3)) for name in "ab"]
     for chart in charts.sweep_charts(runs):
-        shown = [text.get_text() for text in comparison.sweep_figure(chart, runs).texts]
+        shown = [text.get_text() for text in figures.sweep_figure(chart, runs).texts]
         assert any(text.startswith("First panel: ") for text in shown) is (len(chart.panels) > 1), chart.name
     assert {len(chart.panels) > 1 for chart in charts.sweep_charts(runs)} == {True, False}
 
@@ -397,7 +397,7 @@ def test_an_authors_metric_has_its_title_and_panels() -> None:
                                                                metrics["z"].definition]  # fmt: skip
     assert {panel.threshold for panel in variants.panels} == {0.2}
     assert plain.panels[0].y_label == "share of variance − chance"
-    figure = comparison.run_figure(run, "z")
+    figure = figures.run_figure(run, "z")
     assert figure is not None
     assert 0.2 in rules(figure.axes[0])
     assert "Spread of lengths: run" in texts(figure)
@@ -429,8 +429,8 @@ def test_drawing_leaves_no_figure_open_and_no_setting_changed(tmp_path: Path) ->
     import matplotlib.pyplot as plt
 
     before = dict(matplotlib.rcParams.copy())
-    figure = comparison.run_figure(results("bert", 3), "anisotropy")
-    comparison.save_figure(figure, tmp_path, "x")  # type: ignore[arg-type]
+    figure = figures.run_figure(results("bert", 3), "anisotropy")
+    figures.save_figure(figure, tmp_path, "x")  # type: ignore[arg-type]
     assert plt.get_fignums() == []
     after = dict(matplotlib.rcParams.copy())
     assert {k: v for k, v in after.items() if k != "backend"} == {k: v for k, v in before.items() if k != "backend"}

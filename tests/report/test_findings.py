@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ctxexp import Results
-from ctxexp.report.claims import layer_changes
+from ctxexp.report.changes import layer_changes
 from ctxexp.report.findings import chart_finding, comparison_finding, finding
 from ctxexp.results import Estimates, Key, RunInfo
 from tests.made import results_with, stated, told

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp import Results
-from ctxexp.report.references import control_lines, negative_controls, training_runs
+from ctxexp.report.reference_curves import control_lines, negative_controls, training_runs
 from ctxexp.results import Key
 from tests.made import results_with, told
 

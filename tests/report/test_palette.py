@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ctxexp import Results
 from ctxexp.report import PALETTE, colours
 from ctxexp.report.charts import line_styles, sweep_charts
-from ctxexp.report.comparison import sweep_figure
+from ctxexp.report.figures import sweep_figure
 from ctxexp.report.wording import encoder_lines
 from tests.made import results_with, told
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ctxexp.report import LabelledResults, charts, comparison
-from ctxexp.report.frame import FIXED
+from ctxexp.report import LabelledResults, charts, comparison, figures
+from ctxexp.report.style import FIXED
 from ctxexp.report.terminal import answer
 from ctxexp.report.wording import average_seeds
 from ctxexp.results import Estimates, Key
@@ -91,9 +91,9 @@ def test_figures_table_and_page_name_the_spread(tmp_path: Path) -> None:
     shown = average_seeds(runs)
     assert charts.line_styles(shown)["bert, mean of 3 seeds ± sd"] == (FIXED["bert"], 0)
     drawn = charts.sweep_charts(shown)
-    figure = texts(comparison.overview_figure(drawn, shown))
+    figure = texts(figures.overview_figure(drawn, shown))
     assert "bert, mean of 3 seeds ± sd" in figure
-    assert "intervals over: 3 seeds (mean ± standard deviation)" in texts(comparison.sweep_figure(drawn[0], shown[:1]))
+    assert "intervals over: 3 seeds (mean ± standard deviation)" in texts(figures.sweep_figure(drawn[0], shown[:1]))
     value, low, _ = (float(column[-1]) for column in shown[0][1].by_key[SELF])
     line = next(line for line in answer(shown, 160).splitlines() if line.startswith("bert, mean of 3 seeds ± sd"))
     assert re.search(rf" {value:.3f} +± {value - low:.3f}", line)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ctxexp.report.claims import Leg, certain_changes, layer_changes, trend
+from ctxexp.report.changes import Leg, certain_changes, layer_changes, trend
 from ctxexp.results import Estimates
 
 EXACT = 0.01  # half an interval, small beside the planted changes

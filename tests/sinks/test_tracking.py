@@ -26,7 +26,8 @@ import sqlalchemy
 
 from ctxexp import Results
 from ctxexp.errors import MetricError, Terminated, TrackingError
-from ctxexp.files import process
+from ctxexp.files.job_folder import job_folder, write_state
+from ctxexp.files.process import HOST, PID, STARTED, defer_signals, process_tags, raise_on_termination, why_gone
 from ctxexp.jobs import Sinks, finished_on_disk, reuse
 from ctxexp.sinks import load_run
 from ctxexp.sinks.mlflow import database, finished_run
@@ -87,7 +88,7 @@ def sinks() -> Sinks:
 def run_job(
     store: Path, name: str = "bert", *, number: int = 0, group: str = "single", body: Callable | None = None, **params
 ) -> Path:
-    folder = process.job_folder(store, group, number, [f"model={name}"])
+    folder = job_folder(store, group, number, [f"model={name}"])
     params, config = params or {"seed": 0}, f"model: {name}\n"
     run = run_of(folder, store, name, key=f"key of {name}", params=params, config=config)
     to = sinks()
@@ -249,7 +250,7 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
     assert tags["ctxexp.encoder"] == "bert-mini@0"
     assert tags["mlflow.user"]
     assert tags["mlflow.source.name"]
-    assert tags[process.PID] == str(os.getpid())
+    assert tags[PID] == str(os.getpid())
     client = client_of(store)
     names = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
     assert names == {
@@ -343,7 +344,7 @@ def test_a_jobs_ending_is_on_disk_and_in_mlflow(store: Path, error: BaseExceptio
     [run] = runs(store)
     assert run.info.status == status
     assert run.data.tags["ctxexp.error"] == words
-    found = state(process.job_folder(store, "single", 0, ["model=bert"]))
+    found = state(job_folder(store, "single", 0, ["model=bert"]))
     assert found["status"] == status
     assert words in found["error"]
     assert isinstance(error, ZeroDivisionError) == ("Traceback" in found["error"])
@@ -354,7 +355,7 @@ def test_an_interruption_of_the_closing_is_answered_after_it(number: int) -> Non
     closed = []
 
     def close(times: int) -> None:
-        with process.raise_on_termination(), process.defer_signals():
+        with raise_on_termination(), defer_signals():
             for _ in range(times):
                 signal.raise_signal(number)
             closed.append(times)
@@ -387,23 +388,23 @@ def test_a_killed_process_leaves_nothing_running_after_the_next_start(store: Pat
     found = {run.info.run_name: run for run in runs(store)}
     assert found["gpt2"].info.status == "FINISHED"
     assert found["bert"].info.status == "KILLED"
-    host = found["bert"].data.tags[process.HOST]
+    host = found["bert"].data.tags[HOST]
     assert found["bert"].data.tags["ctxexp.closed"] == f"process {child.pid} on {host} is gone"
-    dead = state(process.job_folder(store, "single", 0, ["model=bert"]))
+    dead = state(job_folder(store, "single", 0, ["model=bert"]))
     assert (dead["status"], dead["error"]) == ("KILLED", f"process {child.pid} on {host} is gone")
 
 
 def test_a_reused_process_number_is_another_process() -> None:
-    tags = process.process_tags()
-    host, pid = tags[process.HOST], tags[process.PID]
-    assert process.why_gone(tags) is None
-    other = {**tags, process.STARTED: "long ago"}
-    assert process.why_gone(other) == f"process {pid} on {host} is another one now"
-    assert process.why_gone({**other, process.HOST: "another machine"}) is None
-    assert process.why_gone({}) is None
+    tags = process_tags()
+    host, pid = tags[HOST], tags[PID]
+    assert why_gone(tags) is None
+    other = {**tags, STARTED: "long ago"}
+    assert why_gone(other) == f"process {pid} on {host} is another one now"
+    assert why_gone({**other, HOST: "another machine"}) is None
+    assert why_gone({}) is None
     child = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert process.why_gone({**tags, process.PID: str(child.pid)}) == f"process {child.pid} on {host} is gone"  # zombie
+    assert why_gone({**tags, PID: str(child.pid)}) == f"process {child.pid} on {host} is gone"  # zombie
     child.wait()
 
 
@@ -429,7 +430,7 @@ def test_results_survive_a_store_that_breaks_and_upload_once(store: Path) -> Non
     with pytest.raises(TrackingError, match=r"cannot log in sqlite.*results are safe in .*ctxexp upload '?/"):
         run_job(store, body=body)
     mend_store(store)
-    folder = process.job_folder(store, "single", 0, ["model=bert"])
+    folder = job_folder(store, "single", 0, ["model=bert"])
     assert state(folder)["status"] == "FAILED"
     assert "ctxexp.error" in runs(store)[0].data.tags
     [sent] = upload(folder)
@@ -472,12 +473,12 @@ def test_upload_of_what_is_no_run(store: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_job(store, "gpt2", body=fail(KeyboardInterrupt()))
     with pytest.raises(TrackingError, match=r"no results\.json in .*never finished measuring"):
-        upload(process.job_folder(store, "single", 0, ["model=gpt2"]))
+        upload(job_folder(store, "single", 0, ["model=gpt2"]))
 
 
 def resume(store: Path, group: str, name: str = "bert") -> Path | None:
     """What a job of a sweep `group`, or a single one if that is empty, takes over."""
-    folder = process.job_folder(store, group or "alone", 0)
+    folder = job_folder(store, group or "alone", 0)
     run = run_of(folder, store, name, key=f"key of {name}", sweep=group or None)
     to = sinks()
     to.prepare_all(store)
@@ -500,11 +501,11 @@ def test_resume_skips_what_finished_and_nothing_else(store: Path) -> None:
     assert resume(store, "second", "gpt2") is None
     client.update_run(run.info.run_id, name="bert seed=0")  # as a sweep's end names it beside another bert
     assert resume(store, "second") == folder
-    assert state(process.job_folder(store, "second", 0))["name"] == "bert"
+    assert state(job_folder(store, "second", 0))["name"] == "bert"
     assert client.get_run(run.info.run_id).data.tags["ctxexp.sweep"] == "second"
     shutil.rmtree(store / "results")  # only MLflow has it now
     fetched = resume(store, "third")
-    assert fetched == process.job_folder(store, "third", 0)
+    assert fetched == job_folder(store, "third", 0)
     assert Results.load(fetched).by_name.keys() == results().by_name.keys()
     assert len(runs(store)) == 2
 
@@ -521,7 +522,7 @@ def test_resume_fetches_what_was_damaged_or_computes_it_again(store: Path, damag
 
     damage(folder / "results.json")
     fetched = resume(store, "second")
-    assert fetched == process.job_folder(store, "second", 0)
+    assert fetched == job_folder(store, "second", 0)
     np.testing.assert_equal(Results.load(fetched).by_name, results().by_name)
     assert (fetched / "words.csv").read_bytes() == (folder / "words.csv").read_bytes()
     damage(fetched / "results.json")
@@ -533,10 +534,10 @@ def test_a_resume_that_skips_everything_closes_dead_runs(store: Path) -> None:
     run_job(store)
     uri = database.prepare(store)
     client = database.client(uri)
-    tags = {**process.process_tags(), process.STARTED: "long ago"}  # the number is another process' now
+    tags = {**process_tags(), STARTED: "long ago"}  # the number is another process' now
     dead = client.create_run(database.experiment(client, "study", store), tags=tags).info.run_id
-    folder = process.job_folder(store, "killed", 0)
-    process.write_state(folder, fresh=True, status="RUNNING", process=tags)
+    folder = job_folder(store, "killed", 0)
+    write_state(folder, fresh=True, status="RUNNING", process=tags)
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
     for pid in (child.pid, os.getpid()):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ctxexp import Corpus, CtxexpError, Occurrences, Results
-from ctxexp.command import Built
+from ctxexp.command import Experiment
 from ctxexp.errors import TransformError
 from ctxexp.report import shared_facts
 from tests.composed import composed
@@ -142,9 +142,9 @@ def test_messages(factory: Callable[[], Any], message: str) -> None:
 
 def test_label_key_and_figures_name_the_transform() -> None:
     plain, centred = composed(), composed("transform=center", "model.weights=untrained")
-    assert Built(plain).title == "bert"
-    assert Built(centred).title == "bert (untrained) + center"
-    assert Built(composed("transform=whitening", "transform.k=3")).title == "bert + whitening (k=3)"
+    assert Experiment(plain).title == "bert"
+    assert Experiment(centred).title == "bert (untrained) + center"
+    assert Experiment(composed("transform=whitening", "transform.k=3")).title == "bert + whitening (k=3)"
     runs = [(t, results_with(info=told(transform=t))) for t in ("none", "center")]
     assert shared_facts(runs[:1]) == []
     assert shared_facts(runs[1:]) == ["transform center"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ctxexp import Occurrences
-from ctxexp.command import Built
+from ctxexp.command import Experiment
 from ctxexp.errors import TransformError
 from ctxexp.testing import check
 from ctxexp.transforms import Calibration
@@ -326,4 +326,4 @@ def test_it_is_ctxexp_s_own_choice_on_the_command_line(option: str, arguments: d
     config = composed(f"transform={option}")
     assert (config.transform.name, config.transform.arguments) == ("unit_norm", arguments)
     assert config.transform.offer.builtin
-    assert Built(config).title == f"bert + {said}"
+    assert Experiment(config).title == f"bert + {said}"

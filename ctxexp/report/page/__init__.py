@@ -18,13 +18,14 @@ import numpy as np
 from ctxexp.files import render_page, write_file
 from ctxexp.measuring.study import HALVES, PARTS
 from ctxexp.progress import show
-from ctxexp.report import charts, references, wording
-from ctxexp.report.claims import AT, ComparisonCell, number, opposite_steps, side_by_side
+from ctxexp.report import charts, reference_curves, wording
+from ctxexp.report.changes import opposite_steps
 from ctxexp.report.findings import LEADING, MARKED, change, change_of, comparison_finding, finding, finding_of
-from ctxexp.report.frame import PALETTE
 from ctxexp.report.page.explorer import explorer_data
+from ctxexp.report.page.side_by_side import AT, ComparisonCell, side_by_side
+from ctxexp.report.style import PALETTE
 from ctxexp.report.wording import LabelledResults, Training
-from ctxexp.results.frame import main_key
+from ctxexp.results.results import main_key
 from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
 from ctxexp.results.values import SHARE_OF_ROOM, Key
 
@@ -102,9 +103,9 @@ def write_report(
         lead=comparison_finding(runs) if len(runs) > 1 else "".join(finding(results, label) for label, results in runs),
         findings=[change(results, label) for label, results in runs] if 1 < len(runs) <= SPOKEN else [],
         facts="; ".join(wording.shared_facts(runs)),
-        training_runs=references.training_runs(runs),
-        controls=references.control_lines(runs, most=12),
-        source=f"{references.SOURCE}; {references.CAVEAT}",
+        training_runs=reference_curves.training_runs(runs),
+        controls=reference_curves.control_lines(runs, most=12),
+        source=f"{reference_curves.SOURCE}; {reference_curves.CAVEAT}",
         more=any(not chart["headline"] for chart in data["charts"]),
         side=data["side"],
         steps=len(set(data["steps"].values())),
@@ -162,7 +163,7 @@ def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> di
 
 
 def _side_cell(cell: ComparisonCell) -> dict[str, Any]:
-    aside = [cell.mark, *(f"{name} {number(value)}" for name, value in cell.beside.items())]
+    aside = [cell.mark, *(f"{name} {wording.table_number(value)}" for name, value in cell.beside.items())]
     return {**cell._asdict(), "aside": ", ".join(filter(None, aside))}
 
 

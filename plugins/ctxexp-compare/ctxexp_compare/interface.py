@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from ctxexp import Encoder
-from ctxexp.command import Built, Progress, configured, registry
+from ctxexp.command import Experiment, Progress, configured, registry
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp_compare.contract import Null, RowNorm, TwoSpaces
@@ -86,8 +86,8 @@ def _space_factories(
     if folders := run_folders(str(one)):
         return [partial(Space.of_run, folder) for folder in folders]
     config = configured(one, text, options)
-    Built(config).check()
-    return [lambda: Space.of_built(Built(config))]
+    Experiment(config).check()
+    return [lambda: Space.of_experiment(Experiment(config))]
 
 
 def run_folders(name: str, holds: str = "config.yaml") -> list[Path]:

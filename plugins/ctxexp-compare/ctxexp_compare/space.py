@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ctxexp import Corpus, Encoder, Occurrences, Sentence
-from ctxexp.command import Built, Progress, configured
+from ctxexp.command import Experiment, Progress, configured
 from ctxexp.datasets import user_path
 from ctxexp.errors import DataError, MetricError
 
@@ -60,12 +60,12 @@ class Space:
 
         Raises ConfigError for a folder without a run.
         """
-        return cls.of_built(Built.of_run(user_path(folder)))
+        return cls.of_experiment(Experiment.of_run(user_path(folder)))
 
     @classmethod
     def of_model(cls, model: str | Encoder, text: Texts | None = None, *, options: Sequence[str] = ()) -> Space:
         """The space of a model by its name, or of an encoder, over a text as `ctxexp.measure` takes it."""
-        return cls.of_built(Built(configured(model, text, options)))
+        return cls.of_experiment(Experiment(configured(model, text, options)))
 
     @classmethod
     def of_arrays(
@@ -100,10 +100,10 @@ class Space:
         return cls(label, ArrayLayers(vectors), every, texts, every, spans, own, unit, words is not None)
 
     @classmethod
-    def of_built(cls, built: Built) -> Space:
+    def of_experiment(cls, experiment: Experiment) -> Space:
         """The space of the words that a run of these parts measures, whatever its metrics."""
-        layers, occurrences, positions = built.study.space(built.vectors, Progress())
-        return cls._of(built.title, layers, occurrences, positions, built.study.corpus)
+        layers, occurrences, positions = experiment.study.space(experiment.vectors, Progress())
+        return cls._of(experiment.title, layers, occurrences, positions, experiment.study.corpus)
 
     @classmethod
     def _of(

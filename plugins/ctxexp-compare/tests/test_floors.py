@@ -28,7 +28,7 @@ from ctxexp_compare.floors.make import registers
 from ctxexp_compare.floors.sample import Rows
 
 import ctxexp
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from tests.composed import run_command_line
 
@@ -272,7 +272,7 @@ def test_the_greedy_match_is_bert_score_s(tmp_path: Path) -> None:
     assert scores.tolist() == pytest.approx([precision, recall, 2 * precision * recall / (precision + recall)])
     pairs = unrelated_texts({"one": registers("english")["sport"]}, 0)
     assert len({text for pair in pairs for text in pair}) == 2 * len(pairs)
-    encoder = Built(configured("bert")).encoder
+    encoder = Experiment(configured("bert")).encoder
     values = baseline(encoder, pairs[:3])
     assert values.shape == (5, 3)
     assert (values[:, 2] <= 1).all()

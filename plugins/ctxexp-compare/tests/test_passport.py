@@ -14,7 +14,7 @@ from ctxexp_compare.passport.match import describe, make_passport
 
 import ctxexp
 from benchmarks.passports import rerun
-from ctxexp.command import Built, configured, registry
+from ctxexp.command import Experiment, configured, registry
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import DataError, ModelError
 from ctxexp.models import TokenStates
@@ -186,7 +186,7 @@ IN_ROWS: dict[str, tuple[Callable[[list[np.ndarray]], None], str]] = {  # of an 
 
 def states_of(model: str, *options: str) -> list[TokenStates]:
     """The token states of the texts."""
-    encoder = Built(configured(model, options=list(options))).encoder
+    encoder = Experiment(configured(model, options=list(options))).encoder
     return [encoder.token_states(tokenizer("english")(text)) for text in TEXTS]
 
 
@@ -213,7 +213,7 @@ def test_planted_faults_are_named(name: str, gpt2: list[TokenStates]) -> None:
 def long() -> tuple[list[ctxexp.Sentence], list[TokenStates]]:
     """Forty sentences with BERT's token states."""
     sentences = list(polysemy().sentences[:120:3])
-    encoder = Built(configured("bert")).encoder
+    encoder = Experiment(configured("bert")).encoder
     return sentences, [encoder.token_states(sentence) for sentence in sentences]
 
 

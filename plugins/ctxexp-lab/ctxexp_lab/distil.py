@@ -226,11 +226,11 @@ def distil(
 
 
 def _opened(model: str, text: str, data: Path | None, options: str) -> tuple[Encoder, Corpus]:
-    from ctxexp.command import Built, configured
+    from ctxexp.command import Experiment, configured
 
     quoted = str(data).replace("'", r"\'")
     folder = [] if data is None else [f"dataset.path='{quoted}'"]
-    study = Built(configured(model, text, [*folder, *shlex.split(options)], metrics="sts")).study
+    study = Experiment(configured(model, text, [*folder, *shlex.split(options)], metrics="sts")).study
     if not study.corpus.pairs:
         raise DataError(f"text={text}: it has no gold pairs; use sts_b, sick_r or sts_2012_2016")
     return study.encoder, study.corpus

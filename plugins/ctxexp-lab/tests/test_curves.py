@@ -15,7 +15,7 @@ from ctxexp_lab.curves.live import network_of
 from ctxexp_lab.curves.rule import StopRule
 
 import ctxexp
-from ctxexp.command import Built, configured, registry
+from ctxexp.command import Experiment, configured, registry
 from ctxexp.errors import ConfigError
 from ctxexp.models import minis
 from ctxexp.results import Estimates
@@ -32,7 +32,7 @@ def tokenizer() -> Any:
 
 @pytest.fixture(scope="module")
 def sentences() -> list[str]:
-    return [one.text for one in Built(configured("gpt2")).corpus.sentences[::40]]
+    return [one.text for one in Experiment(configured("gpt2")).corpus.sentences[::40]]
 
 
 def network(tokenizer: Any, seed: int = 0) -> Any:

@@ -24,7 +24,7 @@ from ctxexp_lab.distil import (
 )
 
 from ctxexp import Sentence
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
 from tests.seeds import daily_seed
 
@@ -133,7 +133,7 @@ def test_the_command_sets_each_way_beside_the_model(tmp_path: Path) -> None:
 
 def test_the_static_model_loads_elsewhere(tmp_path: Path) -> None:
     sentence_transformers = pytest.importorskip("sentence_transformers")
-    encoder = Built(configured("bert", metrics="anisotropy")).encoder
+    encoder = Experiment(configured("bert", metrics="anisotropy")).encoder
     network = _network(encoder)
     sentences = [Sentence.of(text.split()) for text in ("the boat saw a bank", "a cat saw the river bank")]
     table = static_table("input", encoder, network, sentences, components=8, seed=0)

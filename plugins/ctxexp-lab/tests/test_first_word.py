@@ -13,7 +13,7 @@ from ctxexp_lab.first_word.figure import figure
 from ctxexp_lab.first_word.table import table
 
 from ctxexp import Results
-from ctxexp.command import Built
+from ctxexp.command import Experiment
 from tests.composed import composed, config_of
 from tests.made import results_with, told
 
@@ -161,4 +161,4 @@ def test_the_experiment_measures_what_its_data_has(
     ],
 )
 def test_each_condition_is_a_choice_of_its_group(choice: str, expected: str) -> None:
-    assert Built(config_of(["experiment=first_word", "model=gpt2", f"+first_position={choice}"])).title == expected
+    assert Experiment(config_of(["experiment=first_word", "model=gpt2", f"+first_position={choice}"])).title == expected

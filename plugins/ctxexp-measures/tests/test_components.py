@@ -18,7 +18,7 @@ from ctxexp_measures.senses.components.metric import VarianceComponents
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sense, Sentence, Text
-from ctxexp.command import Built
+from ctxexp.command import Experiment
 from ctxexp.errors import MetricError
 from tests.composed import config_of
 from tests.made import results_with, stated, told
@@ -295,7 +295,7 @@ def test_a_transformers_pieces_are_its_own() -> None:
         "the cat (the cat", ("the", "cat", "(", "the", "cat"), ((0, 3), (4, 7), (8, 9), (9, 12), (13, 16))
     )
     for model in ("gpt2", "bert"):
-        encoder = Built(config_of([f"model={model}", "device=cpu"])).encoder
+        encoder = Experiment(config_of([f"model={model}", "device=cpu"])).encoder
         (pieces,) = encoder.unit_keys([sentence])
         assert len(pieces) == 5
         assert pieces[0] != pieces[3]

@@ -17,7 +17,7 @@ from ctxexp_measures.senses.corpora.usages import PERIOD, USAGE, WORD
 from ctxexp_measures.senses.corpora.wic import wic
 from ctxexp_measures.senses.usages.change import divergence
 
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError, DataError
 
 XML = """<?xml version="1.0" encoding="UTF-8"?>
@@ -45,7 +45,7 @@ def xml(tmp_path: Path) -> Path:
 
 def test_semcor_has_sentences_senses_lemmas_and_documents(xml: Path) -> None:
     corpus = semcor(path=str(xml))
-    _ = Built(configured("bert", corpus)).corpus  # it is checked there
+    _ = Experiment(configured("bert", corpus)).corpus  # it is checked there
     assert [s.text for s in corpus.sentences] == [
         text for name in "abc" for text in ("She'd ice cream.", "Banks close", name)
     ]
@@ -95,7 +95,7 @@ def test_wic_has_pairs_of_usages(pairs: Path) -> None:
     assert [(c.first, c.second, c.gold, c.subset) for c in corpus.compared[:3]] == [
         ("0", "1", 0.0, "train"), ("2", "2", 1.0, "train"), ("0", "1", 0.0, "dev"),
     ]  # fmt: skip
-    assert Built(configured("bert", corpus)).corpus.compared == corpus.compared
+    assert Experiment(configured("bert", corpus)).corpus.compared == corpus.compared
 
 
 def test_what_is_no_wic_is_said(pairs: Path) -> None:

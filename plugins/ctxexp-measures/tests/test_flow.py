@@ -15,7 +15,7 @@ from ctxexp_measures.calibration.flow.network import AdditiveFlow
 from ctxexp_measures.calibration.flow.transform import Flow
 
 from ctxexp import Corpus
-from ctxexp.command import Built
+from ctxexp.command import Experiment
 from ctxexp.errors import ConfigError, TransformError
 from ctxexp.maths import mean_cosine
 from ctxexp.testing import check
@@ -191,8 +191,8 @@ def test_a_run_measures_through_the_flow_and_keeps_its_loss(tmp_path: Path) -> N
         "seed": 3,
         "device": "cpu",
     }
-    corpus = Corpus("small", Built(config).corpus.sentences[:60])
-    results = Built(of(config, corpus)).run(tmp_path)
+    corpus = Corpus("small", Experiment(config).corpus.sentences[:60])
+    results = Experiment(of(config, corpus)).run(tmp_path)
     assert np.abs(results.by_name["anisotropy/mean_cosine"]).max() < 0.05
     table = results.tables["transform_fit"]
     assert sorted(set(table["at"])) == ["layer 0", "layer 1", "layer 2"]

@@ -246,18 +246,18 @@ def test_words_of_one_token_have_its_rank(tokens: list[str], expected: dict[str,
 
 def test_layers_have_the_order_of_the_vocabulary(tmp_path: Path) -> None:
     from ctxexp import Sentence
-    from ctxexp.command import Built
+    from ctxexp.command import Experiment
 
     text = tmp_path / "text.txt"
     text.write_text("the dog saw the river\nthe bank saw a dog\n", encoding="utf-8")
     overrides = ["metric=frequency_geometry", "dataset=text", f"dataset.path={text}", "bootstrap=0", "min_contexts=2"]
     overrides += ["metric.frequency_geometry.frequency=vocabulary", "metric.frequency_geometry.bins=2"]
     overrides += ["model=huggingface", f"model.checkpoint={make('gpt2', tmp_path / 'tiny')}"]
-    built = Built(composed(*overrides, f"cache.folder={tmp_path}/cache"))
-    results = built.run(tmp_path)
+    experiment = Experiment(composed(*overrides, f"cache.folder={tmp_path}/cache"))
+    results = experiment.run(tmp_path)
     spelled = [Sentence.of(["x", word]) for word in ("dog", "the")]
-    ids = sorted(int(read.ids[read.at][-1]) for read in built.encoder.read_pieces(spelled))
-    special = built.encoder.tables([])[0].special
+    ids = sorted(int(read.ids[read.at][-1]) for read in experiment.encoder.read_pieces(spelled))
+    special = experiment.encoder.tables([])[0].special
     expected = [i - sum(s < i for s in special) for i in ids]
     first, last = (results.by_name[f"frequency_geometry/{name}"] for name in ("first_q1", "last_q2"))
     assert (first.tolist(), last.tolist()) == ([expected[0]] * len(first), [expected[-1]] * len(first))
@@ -360,13 +360,13 @@ def test_published_figures_and_a_sweeps_tables() -> None:
 
 
 def test_the_experiment_measures_layers_and_tables(tmp_path: Path) -> None:
-    from ctxexp.command import Built
+    from ctxexp.command import Experiment
 
     text = tmp_path / "text.txt"
     text.write_text("the dog saw the cat\nthe cat saw a dog\na bird saw the dog\na cat\n", encoding="utf-8")
     overrides = ["experiment=frequency", "model=bert", "dataset=text", f"dataset.path={text}", "bootstrap=0"]
     overrides += ["metric.degeneration.rows=500", "metric.frequency_geometry.replicates=20"]
-    results = Built(composed(*overrides, f"cache.folder={tmp_path}/cache")).run(tmp_path)
+    results = Experiment(composed(*overrides, f"cache.folder={tmp_path}/cache")).run(tmp_path)
     assert results.by_name["frequency_geometry/n"].tolist() == [5.0] * results.n_layers  # a, cat, dog, saw, the
     assert results.by_name["degeneration/n"].tolist() == [17.0] * results.n_layers
     assert results.by_name["degeneration.input/n"] == 8192

@@ -16,7 +16,7 @@ from ctxexp_measures.isotropy.weighted import Symmetry
 from scipy.optimize import minimize_scalar
 
 from ctxexp import Group, Metric
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.model import EmbeddingTable
 from tests import naive
 from tests.metric_tester import (
@@ -381,7 +381,9 @@ def test_sums_of_one_pass_are_kept_for_the_next_run(tmp_path: Path) -> None:
     options = ["one_pass.shards=2", "bootstrap=0", "min_contexts=2", f"cache.folder={tmp_path}"]
     text = ["The bank was wet.", "The bank lent us money.", "We sat on the bank."]
     metrics = ["isoscore", "effective_rank", "participation_ratio", "first_component"]
-    first, again = (Built(configured("random_words", text, options, metrics=metrics)).run(tmp_path) for _ in range(2))
+    first, again = (
+        Experiment(configured("random_words", text, options, metrics=metrics)).run(tmp_path) for _ in range(2)
+    )
     assert (first.info.encoded, again.info.encoded) == (3, 0)
     np.testing.assert_array_equal(first.frame.value, again.frame.value)
 

@@ -16,7 +16,7 @@ from ctxexp_measures.calibration.li_2020 import STS_TASKS, table_li_2020, table_
 from scipy import stats
 
 from ctxexp import Results
-from ctxexp.command import Built, registry
+from ctxexp.command import Experiment, registry
 from ctxexp.report.terminal import write_figures, write_tables
 from ctxexp.results import Key
 from tests.composed import composed
@@ -319,4 +319,4 @@ def test_no_table_without_the_papers_vectors() -> None:
 )
 def test_labels_show_only_what_differs_from_the_defaults(overrides: list[str], said: str) -> None:
     config = composed(*overrides)
-    assert Built(config).title == ("bert" if said == "none" else f"bert + {said}")
+    assert Experiment(config).title == ("bert" if said == "none" else f"bert + {said}")

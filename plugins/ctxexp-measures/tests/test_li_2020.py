@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ctxexp_measures.calibration.li_2020 import TABLE_3, TABLE_4, table_li_2020_qnli
 
-from ctxexp.command import Built
+from ctxexp.command import Experiment
 from tests.composed import composed
 from tests.made import results_with
 
@@ -31,7 +31,7 @@ def test_question_answering_stands_below_the_published_areas(tmp_path: Path) -> 
         "bootstrap=20",
         f"cache.folder={tmp_path}/cache",
     ]
-    results = Built(composed(*overrides)).run(tmp_path)
+    results = Experiment(composed(*overrides)).run(tmp_path)
     table = table_li_2020_qnli([("bert", results)])
     assert table is not None
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.shown]

@@ -18,7 +18,7 @@ from ctxexp_papers.claims.verdict import Verdict, try_sources
 from ctxexp_papers.instances import INSTANCES, counts, entropy_of, explained, least_share, most_entropy, shares_of
 
 from benchmarks.claims.artefacts import ARTEFACTS
-from ctxexp.command import Built, configured, registry
+from ctxexp.command import Experiment, configured, registry
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from tests.composed import forget_plugin_files, run_command_line
 
@@ -179,7 +179,7 @@ def test_the_shipped_minis_are_told_by_their_names() -> None:
     assert not is_mini("gpt2 (mini)-smollm2")  # a pair, which names its own
     assert all(map(has_twin, ("bert", "smollm2", "minilm model.pooling=first")))
     assert not any(map(has_twin, ("glove", "bert weights=published", "")))
-    trained, twin = Built(configured("bert")).encoder, untrained_encoder("bert")
+    trained, twin = Experiment(configured("bert")).encoder, untrained_encoder("bert")
     assert (twin.n_layers, twin.dim, twin.details["untrained"]) == (trained.n_layers, trained.dim, True)
     with pytest.raises(ConfigError, match="'random_words'"):
         untrained_encoder("random_words")

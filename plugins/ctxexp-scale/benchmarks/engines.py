@@ -16,7 +16,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported, here and in wor
 import numpy as np
 import ray
 
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 
 SHARD = "engine.shard_tokens=20000"
 ENGINES = {
@@ -37,10 +37,10 @@ def seconds(engine: list[str], text: list[str]) -> float:
     """Seconds that it takes to encode the text from nothing."""
     with tempfile.TemporaryDirectory() as folder:
         options = [*engine, "model.device=cpu", f"cache.folder={folder}"]
-        built = Built(configured("bert", text, options))
-        study = built.study
+        experiment = Experiment(configured("bert", text, options))
+        study = experiment.study
         began = time.perf_counter()
-        study.space(built.vectors)
+        study.space(experiment.vectors)
         return time.perf_counter() - began
 
 

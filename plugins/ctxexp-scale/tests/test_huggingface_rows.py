@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 
 pytest.importorskip("datasets.load", reason="datasets isn't installed: pip install 'ctxexp-scale[huggingface]'")
 
@@ -88,7 +88,7 @@ def test_a_bound_is_the_same_however_rows_lie(tmp_path: Path) -> None:
         for a, b in zip([0, *cuts], cuts, strict=False):
             parquet(folder, ROWS[a:b], str(a))
         options = [*words, f"dataset.path={folder}", f"engine.processes={1 + i}"]
-        found.append(Built(configured("bert", options=options, min_contexts=2)).corpus)
+        found.append(Experiment(configured("bert", options=options, min_contexts=2)).corpus)
     assert found[0].content != ""
     assert (found[0].sentences, found[0].documents) == (found[1].sentences, found[1].documents)
     assert found[0].content == found[1].content

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from tests.traced import encoded
 
 pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scale[ray]'")
@@ -52,7 +52,8 @@ def test_text_is_read_by_ray_to_the_same_bits(tmp_path: Path) -> None:
         "words.max_sentences=20",
     ]
     one, two = (
-        Built(configured("bert", options=[*words, *engine], min_contexts=2)).corpus for engine in ([], ["engine=ray"])
+        Experiment(configured("bert", options=[*words, *engine], min_contexts=2)).corpus
+        for engine in ([], ["engine=ray"])
     )
     assert one.content == two.content
 

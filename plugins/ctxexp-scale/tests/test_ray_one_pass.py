@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scale[ray]'")
 
 from ctxexp import Results
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from tests.traced import TracingEncoder, encoding_counts, text
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cluster")]  # warnings of Ray's own
@@ -26,7 +26,7 @@ def measured(folder: Path, engine: str = "ray", encoder: TracingEncoder | None =
     folder.mkdir(exist_ok=True)
     options = ["one_pass.shards=12", f"engine={engine}", "batch_tokens=20", "bootstrap=100", f"cache.folder={folder}"]
     metrics = ["anisotropy", "self_similarity"]
-    return Built(configured(encoder or TracingEncoder(folder), text(), options, metrics=metrics)).run(folder)
+    return Experiment(configured(encoder or TracingEncoder(folder), text(), options, metrics=metrics)).run(folder)
 
 
 def test_numbers_are_those_of_one_process_though_an_actor_dies(tmp_path: Path) -> None:

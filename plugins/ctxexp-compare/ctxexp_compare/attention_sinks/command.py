@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.errors import MetricError
 from ctxexp.report import Document, Table
 from ctxexp_compare.attention_sinks.find import SENTENCES
@@ -58,7 +58,7 @@ def sinks(
         found.save_mask(mask)
         files.append(mask)
     if curves and bool((found.units[found.is_sink] >= 0).any()):
-        encoder = Built(configured(model, None, options)).encoder
+        encoder = Experiment(configured(model, None, options)).encoder
         measured = effects(encoder, found, options=[f"min_contexts={min_contexts}"])
         tables["curves"] = effect_table(found, measured)
     elif curves:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp import Encoder, Sentence
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError, DataError
 from ctxexp_compare.attention_sinks.sinks import FACTOR, KINDS, SHARE, Sinks, norm_ratios, received_attention
 from ctxexp_compare.space import Texts
@@ -54,15 +54,15 @@ def sinks(
         raise ConfigError(f"factor={factor}, share={share}: expected a factor above 1 and a share between 0 and 1")
     if sentences < 1:
         raise ConfigError(f"sentences={sentences}: expected 1 or more")
-    built = Built(configured(model, text, options))
-    encoder = built.encoder
+    experiment = Experiment(configured(model, text, options))
+    encoder = experiment.encoder
     if getattr(encoder, "model", None) is None or getattr(encoder, "tokenizer", None) is None:
         raise ConfigError(
-            f"sinks are looked for in the pieces of a model of transformers, and {built.title} isn't one; "
+            f"sinks are looked for in the pieces of a model of transformers, and {experiment.title} isn't one; "
             "control=no_sinks leaves out words of extreme norm of any model"
         )
-    chosen = list(dict.fromkeys(built.corpus.sentences))[:sentences]
-    return find(encoder, chosen, title=built.title, factor=factor, share=share, attention=attention)
+    chosen = list(dict.fromkeys(experiment.corpus.sentences))[:sentences]
+    return find(encoder, chosen, title=experiment.title, factor=factor, share=share, attention=attention)
 
 
 def find(

@@ -8,7 +8,7 @@ from importlib.resources import files
 import numpy as np
 
 from ctxexp import Encoder, Sentence
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError
 from ctxexp_compare.floors.fit import fit_rows
@@ -78,17 +78,17 @@ def domain_sentences(
     model: str | Encoder, text: Texts | Mapping[str, Texts] | None, options: str | Sequence[str]
 ) -> tuple[Encoder, Mapping[str, Sequence[Sentence]], str]:
     """The model, the text's sentences by domain, and the model's name."""
-    built = Built(configured(model, None if isinstance(text, Mapping) else text, options))
-    encoder, words = built.encoder, built.config.words
-    title = built.title if isinstance(model, str) else encoder.title or "encoder"
+    experiment = Experiment(configured(model, None if isinstance(text, Mapping) else text, options))
+    encoder, words = experiment.encoder, experiment.config.words
+    title = experiment.title if isinstance(model, str) else encoder.title or "encoder"
     if isinstance(text, Mapping):
-        texts = {str(name): Built(configured(model, own, options)).corpus.sentences for name, own in text.items()}
+        texts = {str(name): Experiment(configured(model, own, options)).corpus.sentences for name, own in text.items()}
         if not texts:
             raise ConfigError("text: expected a text or more, got none")
         return encoder, texts, title
     if text is None and encoder.corpus is None:
         return encoder, registers(words.tokenizer, lower=words.lower), title
-    return encoder, {built.corpus.name: built.corpus.sentences}, title
+    return encoder, {experiment.corpus.name: experiment.corpus.sentences}, title
 
 
 def registers(words: str, *, lower: bool = False) -> dict[str, list[Sentence]]:

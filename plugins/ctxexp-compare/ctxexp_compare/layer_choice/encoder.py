@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp import Encoder, Sentence
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.datasets import tokenizer, user_path
 from ctxexp.errors import DataError, EncodingError, ModelError, error_text
 from ctxexp.report import write_file
@@ -53,14 +53,14 @@ class LayerEncoder:
         _fit_rows: np.ndarray | None = None,
     ) -> None:
         self.model, self.layer, self.pooling, self.transform = model, layer, pooling, transform
-        built = Built(configured(model, None, {"sentence.pooling": pooling}, transform=transform))
-        self.encoder: Encoder = built.encoder
+        experiment = Experiment(configured(model, None, {"sentence.pooling": pooling}, transform=transform))
+        self.encoder: Encoder = experiment.encoder
         if layer not in self.encoder.layer_numbers:
             numbers = ", ".join(map(str, self.encoder.layer_numbers))
             raise ModelError(f"layer={layer}: {model} has layers {numbers}")
-        self._view = built.sentence_view
-        self._calibration = built.calibration
-        self._tokenize, self._words = tokenizer("english"), built.words
+        self._view = experiment.sentence_view
+        self._calibration = experiment.calibration
+        self._tokenize, self._words = tokenizer("english"), experiment.words
         self.fit_rows: np.ndarray | None = _fit_rows
         self._fitted = None
         if not self._calibration.identity:

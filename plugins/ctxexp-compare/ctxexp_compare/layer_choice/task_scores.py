@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp import EncodedSentence, Encoder, Results, Sentence, measure
-from ctxexp.command import Built, Progress, configured, typed_model
+from ctxexp.command import Experiment, Progress, configured, typed_model
 from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.models import Checkpoint, TransformerOptions, checkpoint_encoder
 from ctxexp_compare.layer_choice.choice import MEAN, NONE, Candidate, LayerChoice, Place, ScoreTable
@@ -71,7 +71,7 @@ def load_model(model: str, options: Sequence[str], *, twin: bool, seed: int = 0)
     name, own = typed_model(model)
     words = (*options, *own)
     config = configured(name, None, [*words, f"seed={seed}"])
-    encoder = Built(config).encoder
+    encoder = Experiment(config).encoder
     if not twin:
         return Model(name, words, encoder, None)
     if config.model.arguments.get("weights") == "untrained" or encoder.details.get("untrained") is True:
@@ -79,7 +79,7 @@ def load_model(model: str, options: Sequence[str], *, twin: bool, seed: int = 0)
     if "weights" in (config.model.signature() or {}):
         others = [word for word in words if not word.removeprefix("model.").startswith("weights=")]
         untrained = configured(name, None, [*others, f"seed={seed}", "weights=untrained"])
-        return Model(name, words, encoder, Built(untrained).encoder)
+        return Model(name, words, encoder, Experiment(untrained).encoder)
     checkpoint, choices = getattr(encoder, "checkpoint", None), getattr(encoder, "options", None)
     if not isinstance(checkpoint, Checkpoint) or not isinstance(choices, TransformerOptions):
         return Model(name, words, encoder, None, f"model {name!r} has no weights to draw anew")
@@ -207,7 +207,7 @@ def choice_encoder(
     texts: dict[str, None] = {}
     if transform != NONE:
         for run in task_runs(tasks, data):
-            corpus = Built(configured(model.encoder, None, run.options)).corpus
+            corpus = Experiment(configured(model.encoder, None, run.options)).corpus
             texts |= dict.fromkeys(sentence.text for sentence in corpus.sentences)
     return LayerEncoder(
         shlex.join([model.name, *model.words]),

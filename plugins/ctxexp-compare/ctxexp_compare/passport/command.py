@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp import Encoder, Sentence, from_arrays
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import DataError
 from ctxexp.report import Document, Table, write_file
@@ -43,7 +43,7 @@ def passport(file: Path, model: str, *, text: str, out: Path | None = None) -> D
 def read_sentences(model: str, text: str) -> list[str]:
     """The sentences of a text, repeated ones too, as a run of the model reads it."""
     kept = ["words.tokenizer=whitespace", "words.deduplicate=false"]
-    return [sentence.text for sentence in Built(configured(model, text, kept)).corpus.sentences]
+    return [sentence.text for sentence in Experiment(configured(model, text, kept)).corpus.sentences]
 
 
 def passport_of(file: Path | str, model: str, texts: list[str]) -> tuple[Passport, Encoder | None]:
@@ -60,7 +60,7 @@ def passport_of(file: Path | str, model: str, texts: list[str]) -> tuple[Passpor
     Raises:
         DataError: The file isn't of these sentences.
     """
-    encoder: Encoder = Built(configured(model)).encoder
+    encoder: Encoder = Experiment(configured(model)).encoder
     tokenize = tokenizer("english")
     sentences = [tokenize(line) for line in texts]
     states = [encoder.token_states(sentence) for sentence in sentences]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError
 from ctxexp.report import Document, Table
 from ctxexp_compare.pins.check import check as check_pin
@@ -73,7 +73,7 @@ def check(file: Path, model: str = "", *, options: str = "", out: Path | None = 
         raise ConfigError(f'{file} is of a model in memory: name one, as in ctxexp check {file.name} "minilm"')
     name, args = (model, []) if model else (pinned.model, list(pinned.options))
     spare_processor()
-    outcome = check_pin(pinned, Built(configured(name, options=[*args, *shlex.split(options)])).encoder)
+    outcome = check_pin(pinned, Experiment(configured(name, options=[*args, *shlex.split(options)])).encoder)
     said = [outcome.sentence]
     if outcome.verdict == "moved" and outcome.environment:
         said.append(f"note: the environment differs too: {', '.join(outcome.environment)}")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp import Encoder, Sentence
-from ctxexp.command import Built, Progress, configured, typed_model
+from ctxexp.command import Experiment, Progress, configured, typed_model
 from ctxexp.errors import ConfigError
 from ctxexp_compare.pins import facts
 from ctxexp_compare.pins.encoding import BATCH, EncodedText, linear_layers, onednn_products, threads
@@ -110,7 +110,7 @@ def pin(
                 labels.append(f"{dtype}, {label}")
                 stage.advance(1)
             noise[dtype], weights[dtype] = np.max(moves, axis=0), weight_digests(own)
-    title = source.built().title if source.name else encoder.title or "encoder"
+    title = source.experiment().title if source.name else encoder.title or "encoder"
     return Pin(
         title=title,
         model=source.name,
@@ -142,26 +142,26 @@ class _Source:
         if isinstance(model, str):
             self.name, own = typed_model(model)
             self.model, self.options = self.name, (*options, *own)
-        self._built: dict[tuple[str, ...], Built] = {}  # composing a config takes half a second
+        self._built: dict[tuple[str, ...], Experiment] = {}  # composing a config takes half a second
 
-    def built(self, *more: str, text: Texts | None = None) -> Built:
+    def experiment(self, *more: str, text: Texts | None = None) -> Experiment:
         """The run that the model's config builds, with more arguments of the command line."""
         if text is not None:
-            return Built(configured(self.model, text, [*self.options, *more]))
+            return Experiment(configured(self.model, text, [*self.options, *more]))
         if more not in self._built:
-            self._built[more] = Built(configured(self.model, None, [*self.options, *more]))
+            self._built[more] = Experiment(configured(self.model, None, [*self.options, *more]))
         return self._built[more]
 
     def encoder(self, *more: str) -> Encoder:
         """The encoder, with more arguments of the command line."""
-        return self.built(*more).encoder if isinstance(self.model, str) else self.model
+        return self.experiment(*more).encoder if isinstance(self.model, str) else self.model
 
     def sentences(self, encoder: Encoder, text: Texts | None) -> list[Sentence]:
         """The pin's text: the given one, the arrays' own, or ctxexp's."""
         if text is None and encoder.corpus is None:
-            words = self.built().config.words
+            words = self.experiment().config.words
             return own_text(encoder, words.tokenizer, lower=words.lower)
-        sentences = evenly(self.built(text=text).corpus.sentences)
+        sentences = evenly(self.experiment(text=text).corpus.sentences)
         if sum(map(len, sentences)) < FEWEST:
             raise ConfigError(f"text: expected {FEWEST} words or more in it, got {sum(map(len, sentences))}")
         return sentences

@@ -13,7 +13,7 @@ import numpy as np
 
 import ctxexp
 from ctxexp import Corpus, Group, Metric, Results
-from ctxexp.command import Built, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError, EncodingError
 from ctxexp.results import Estimates, Key
 from ctxexp_lab.curves.live import (
@@ -94,7 +94,9 @@ class LayerCurves:
                 f"stop_when={stop_when!r}: {self.rule.measure} is none of measures={list(self.measures)}: add it there"
             )
         options = {"dataset.limit": READ} if isinstance(text, str | Path) and Path(text).exists() else {}
-        self.corpus = _draw(Built(configured("bert", text, options, metrics=self.measures)).corpus, sentences, seed)
+        self.corpus = _draw(
+            Experiment(configured("bert", text, options, metrics=self.measures)).corpus, sentences, seed
+        )
         self.choices: dict[str, Any] = {
             "metrics": self.measures,
             "min_contexts": min_contexts,
@@ -111,7 +113,7 @@ class LayerCurves:
         self.reason = ""  # why
         self._last: int | None = None
         self._encoder: tuple[object, ctxexp.Encoder] | None = None
-        self._built: Built | None = None
+        self._built: Experiment | None = None
         self._noise: dict[tuple[str, int, int], float] = {}
 
     def step(self, model: object, step: int) -> dict[str, float]:
@@ -161,11 +163,11 @@ class LayerCurves:
             self._encoder = network, encoder_of(network, self.tokenizer)
         encoder = LiveEncoder(self._encoder[1], self.name, step)
         first = self._built is None
-        self._built = built = self._built or Built(configured(encoder, self.corpus, **self.choices))
+        self._built = experiment = self._built or Experiment(configured(encoder, self.corpus, **self.choices))
         try:
             with TemporaryDirectory() as folder:
-                vectors = replace(built.vectors, cache=Path(folder) / "vectors", limit_bytes=None)
-                results = replace(built.study, encoder=encoder).run(vectors, folder=Path(folder))
+                vectors = replace(experiment.vectors, cache=Path(folder) / "vectors", limit_bytes=None)
+                results = replace(experiment.study, encoder=encoder).run(vectors, folder=Path(folder))
         except EncodingError as error:  # a training that went wrong goes on
             log.warning("step %d isn't measured: %s", step, error)
             return {"layers/not_measured": 1.0}

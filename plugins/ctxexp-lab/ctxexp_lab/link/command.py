@@ -59,14 +59,14 @@ def softmax_link(
 
 def _opened(model: str, text: str, options: str) -> tuple[Checkpoint, list[str], str]:
     """A model's files, the sentences of its text, and what tables call it."""
-    from ctxexp.command import Built, configured
+    from ctxexp.command import Experiment, configured
 
-    built = Built(configured(model, text or None, options))
-    study = built.study
+    experiment = Experiment(configured(model, text or None, options))
+    study = experiment.study
     checkpoint = getattr(study.encoder, "checkpoint", None)
     if checkpoint is None:
         raise ModelError(f"model={model}: the softmax link is of models that transformers loads, such as bert and gpt2")
-    return checkpoint, [sentence.text for sentence in study.corpus.sentences], built.title
+    return checkpoint, [sentence.text for sentence in study.corpus.sentences], experiment.title
 
 
 def table(rows: list[tuple[str, dict[str, LinkEstimate]]]) -> Table:

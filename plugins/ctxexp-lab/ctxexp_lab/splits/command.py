@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxexp import Sentence
-from ctxexp.command import Built, configured, registry, show
+from ctxexp.command import Experiment, configured, registry, show
 from ctxexp.errors import ConfigError
 from ctxexp.report import PALETTE, Document, Ink, Table, add_captions, empty_figure
 from ctxexp_lab.splits.study import find_words, recovered_shares, vectors
@@ -27,7 +27,7 @@ def encoders(models: Sequence[str], *, untrained: bool) -> dict[str, Any]:
     for name in models:
         has_twin = untrained and name.partition(" ")[0] in WITH_WEIGHTS
         for choice in ([], ["model.weights=untrained"]) if has_twin else ([],):
-            encoder = Built(configured(name, options=choice)).encoder
+            encoder = Experiment(configured(name, options=choice)).encoder
             if not hasattr(encoder, "hidden_states"):
                 raise ConfigError(f"split-words {name}: expected a transformer, which reads words as pieces")
             by_model[f"{name} (untrained)" if choice else name] = encoder

@@ -168,7 +168,7 @@ class Course:
 
     @classmethod
     def of(cls, at: Training, key: Key, layer: int) -> Course:
-        """The course of a curve's layer; changes are spoken of by the rule of `ctxexp.report.claims`."""
+        """The course of a curve's layer; changes are spoken of by the rule of `ctxexp.report.changes`."""
         curves_at = [run.results.by_key[key] for run in at]
         estimates = [Estimate(float(v[layer]), float(low[layer]), float(high[layer])) for v, low, high in curves_at]
         values, order = claimed_order([(run.results, key, layer) for run in at])

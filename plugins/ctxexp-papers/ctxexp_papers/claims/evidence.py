@@ -98,9 +98,9 @@ class Inputs:
 
     def tied_table(self, model: str) -> np.ndarray | None:
         """The rows that stand for text of a model's table that is its output layer too; None where it has none."""
-        from ctxexp.command import Built, configured
+        from ctxexp.command import Experiment, configured
 
-        study = Built(configured(model)).study
+        study = Experiment(configured(model)).study
         table = next((table for table in study.encoder.tables(study.corpus.running) if table.tied), None)
         return None if table is None else table.vectors
 

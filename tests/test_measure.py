@@ -1,4 +1,4 @@
-"""The Python face gives what the command gives, from names, from objects and from arrays."""
+"""`ctxexp.measure` gives what the command gives, from names, from objects and from arrays."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a finding may claim: changes beyond their interval, large enough to matter, and true of both halves of the
-text; and models side by side: each measure's own curve at the last layer, and where it is highest and lowest.
+"""Changes of curves that a finding may claim: beyond their interval, large enough to matter, and true of both halves of
+the text.
 
 A change along a curve is a difference of layers that holds for all pairs of layers at once; differences between runs
 and between layers have intervals of their own. One rule for steps from layer to layer and from model to model:
@@ -8,7 +8,7 @@ and between layers have intervals of their own. One rule for steps from layer to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
@@ -17,17 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ctxexp.measuring.study import HALVES, PARTS
-from ctxexp.report.charts import PAPER_MEASURES
-from ctxexp.report.wording import (
-    UNITS_TO_ONE,
-    LabelledResults,
-    figure_name,
-    full_title,
-    mix_labels,
-    unique_labels,
-    unit_label,
-)
-from ctxexp.results.frame import OVER_WORDS, keys_beside, main_key, mix_mark
+from ctxexp.report.wording import UNITS_TO_ONE, unit_label
+from ctxexp.results.results import OVER_WORDS, mix_mark
 from ctxexp.results.values import LAYER, Estimates, Key
 
 if TYPE_CHECKING:
@@ -36,7 +27,6 @@ if TYPE_CHECKING:
 LEAST = 0.02  # of a cosine or a share: a smaller change is none that a reader should act on
 MIN_REPLICATES = 100  # of fewer, the 95% point of the largest of many differences is not known
 _Z = NormalDist().inv_cdf(0.975)
-AT = ("last layer", "highest layer", "lowest layer")
 
 
 class Half(NamedTuple):
@@ -263,85 +253,3 @@ def _max_t_bounds(draws: np.ndarray, defined: np.ndarray) -> np.ndarray:
     bound = np.zeros((n, n))
     bound[i, j] = bound[j, i] = c * sd
     return bound
-
-
-class ComparisonCell(NamedTuple):
-    """A value at a layer with its interval (None: not known); how it is read, with a `*` where `adjusted` moves against
-    it (`findings.MARKED`); and what stands beside it there by name: raw, chance, adjusted."""
-
-    layer: int
-    value: float
-    low: float | None
-    high: float | None
-    text: str
-    beside: dict[str, float]
-    mark: str  # the bands that the run's text fills, where that of another run fills others
-
-
-class ComparisonRow(NamedTuple):
-    """A measure: its curve's name, the models' labels and a cell a model by place (`AT`), empty where the model hasn't
-    got it."""
-
-    title: str
-    curve: str
-    labels: list[str]
-    cells: list[dict[str, ComparisonCell]]
-
-
-def side_by_side(runs: Sequence[LabelledResults]) -> list[ComparisonRow]:
-    """One row per measure, the paper's first, one cell per run."""
-    labelled_runs = unique_labels(runs)
-    every = [results for _, results in labelled_runs]
-    measure_tasks = list(dict.fromkeys(measure_task for results in every for measure_task in results.measure_tasks()))
-    first = [measure for measure in PAPER_MEASURES if any(measure == measure_task[0] for measure_task in measure_tasks)]
-    order = {
-        name: i for i, name in enumerate(dict.fromkeys([*first, *(figure_name(m, every) for m, _ in measure_tasks)]))
-    }
-    rows = []
-    for measure, task in sorted(measure_tasks, key=lambda measure_task: order[figure_name(measure_task[0], every)]):
-        keys = [main_key(results, measure, task) for results in every]
-        labels = mix_labels(measure, labelled_runs)
-        marks = [
-            mix_mark(results, measure) * (shown != label)
-            for shown, (label, results) in zip(labels, labelled_runs, strict=True)
-        ]
-        cells = [_cells(results, key, mark) for results, key, mark in zip(every, keys, marks, strict=True)]
-        if any(cells):
-            curve = str(next(filter(None, keys)))
-            rows.append(ComparisonRow(full_title(measure, task, every), curve, labels, cells))
-    return rows
-
-
-def _cells(results: Results, key: Key | None, mark: str) -> dict[str, ComparisonCell]:
-    estimates = results.by_key[key] if key else None
-    if key is None or estimates is None or not np.isfinite(estimates.value).any():
-        return {}
-    last = max(results.info.model.layers, default=len(estimates.value) - 1)
-    places = (last, int(np.nanargmax(estimates.value)), int(np.nanargmin(estimates.value)))
-    spread = bool(results.info.seeds)
-    beside = {name: results.by_key[other].value for name, other in keys_beside(results, key).items()}
-    stars = opposite_steps(results, key)
-    return {
-        at: _cell(estimates, beside, layer, at, spread, "*" * (layer in stars), mark)
-        for at, layer in zip(AT, places, strict=True)
-        if np.isfinite(estimates.value[layer])
-    }
-
-
-def _cell(
-    estimates: Estimates, beside: Mapping[str, np.ndarray], layer: int, at: str, spread: bool, star: str, mark: str
-) -> ComparisonCell:
-    value, low, high = (float(column[layer]) for column in estimates)
-    text = number(value) + star
-    if np.isfinite([low, high]).all():
-        text += f" ± {number((high - low) / 2)}" if spread else f" [{number(low)}, {number(high)}]"
-    if at != AT[0]:
-        text += f" (layer {layer})"
-    ends = [end if np.isfinite(end) else None for end in (low, high)]
-    there = {name: float(curve[layer]) for name, curve in beside.items() if np.isfinite(curve[layer])}
-    return ComparisonCell(layer, value, ends[0], ends[1], text, there, mark)
-
-
-def number(value: float) -> str:
-    """Three decimals for shares and cosines, one for lengths."""
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"

@@ -19,7 +19,7 @@ import numpy as np
 from ctxexp.errors import UnknownName
 from ctxexp.maths.geometry import chance_corrected
 from ctxexp.report.wording import LabelledResults, decimal
-from ctxexp.results.frame import mix_mark
+from ctxexp.results.results import mix_mark
 from ctxexp.results.run_info import RANDOM_WORDS, UNTRAINED, ControlName
 from ctxexp.results.values import LAYER, Key
 

@@ -5,14 +5,14 @@ import pytest
 from ctxexp_measures.words.table_1 import published
 
 from ctxexp.errors import UnknownName
-from ctxexp.report import references
+from ctxexp.report import reference_curves
 from ctxexp.results import Key
 
 
 def test_the_papers_models_have_curves_of_their_layers() -> None:
-    assert references.published_models() == ("bert", "gpt2", "elmo")
+    assert reference_curves.published_models() == ("bert", "gpt2", "elmo")
     for model, n_layers in {"bert": 13, "gpt2": 13, "elmo": 3}.items():
-        curves = references.published_curves(model)
+        curves = reference_curves.published_curves(model)
         assert {key: len(curve) for key, curve in curves.items()} == dict.fromkeys(curves, n_layers)
 
 
@@ -35,11 +35,11 @@ def test_the_papers_models_have_curves_of_their_layers() -> None:
     ],
 )
 def test_published_values(model: str, key: str, layers: list[int], expected: list[float]) -> None:
-    np.testing.assert_allclose(references.published_curves(model)[key][layers], expected, atol=1e-9)
+    np.testing.assert_allclose(reference_curves.published_curves(model)[key][layers], expected, atol=1e-9)
 
 
 def test_claims_about_the_published_curves() -> None:
-    curves = {model: references.published_curves(model) for model in references.published_models()}
+    curves = {model: reference_curves.published_curves(model) for model in reference_curves.published_models()}
     variance = Key("max_explainable_variance_released", "adjusted")
     assert all(np.nanmax(c[variance]) < 0.05 for c in curves.values())  # "less than 5%", every layer and model
     assert np.nanmean(curves["gpt2"][variance][2:12]) == pytest.approx(-0.68, abs=0.05)  # hidden by the paper's axis
@@ -53,7 +53,7 @@ def test_claims_about_the_published_curves() -> None:
 
 def test_an_unknown_model_is_told_its_neighbours() -> None:
     with pytest.raises(UnknownName, match=r"no published curves 'gpt-2'; did you mean 'gpt2'\? \(bert, elmo, gpt2\)"):
-        references.published_curves("gpt-2")
+        reference_curves.published_curves("gpt-2")
 
 
 def test_the_published_rows_of_table_1() -> None:

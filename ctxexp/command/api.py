@@ -1,4 +1,4 @@
-"""The Python face: measure a model in a line (of sentences or a table in memory, a path, the name of a data set, or a
+"""The Python API: measure a model in a line (of sentences or a table in memory, a path, the name of a data set, or a
 Corpus), read finished runs back, compare them.
 """
 
@@ -104,7 +104,7 @@ def measure(
         >>> measure(arrays, metrics="word_norm", min_contexts=2, progress=False)["word_norm"].tolist()
         [3.0]
     """
-    from ctxexp.command.build import Built  # with what checks configs: not at `import ctxexp`
+    from ctxexp.command.experiment import Experiment  # with what checks configs: not at `import ctxexp`
 
     config = configured(
         model, text, options, metrics=metrics, column=column, seed=seed, min_contexts=min_contexts,
@@ -113,7 +113,7 @@ def measure(
     )  # fmt: skip
     stages = Progress.of(progress)
     with TemporaryDirectory() as own:
-        return Built(config, stages).run(Path(folder or own))
+        return Experiment(config, stages).run(Path(folder or own))
 
 
 def configured(

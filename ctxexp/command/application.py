@@ -1,0 +1,172 @@
+"""An experiment: Hydra's application around a job, one run or a sweep of them, or its config shown; and Hydra's
+callback of a sweep, which builds what its jobs share once and gives each of them its sweep's name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import hydra
+from filelock import FileLock
+from hydra._internal.utils import get_args_parser
+from hydra.errors import HydraException
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+from omegaconf.errors import OmegaConfBaseException
+
+from ctxexp.command import compose
+from ctxexp.command.config import components_of, environment_unresolved, key_names
+from ctxexp.command.job import job_of, log_to_stderr, task, typed_overrides
+from ctxexp.command.overrides import quote
+from ctxexp.datasets.downloads import vector_folder
+from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, suggestions
+from ctxexp.files import disk_error_message, user_path
+from ctxexp.files.job_folder import new_id, read_state, try_state
+from ctxexp.files.process import process_tags, watch_parent_in_workers
+from ctxexp.jobs import Sinks, describe
+from ctxexp.jobs.sweep import last_failure, open_sweep, run_application
+from ctxexp.plugins.registry import GROUPS, add_config_folder, config_folder, registry
+from ctxexp.progress import show
+from ctxexp.report.page import FLAG, open_when_made
+from ctxexp.sinks import Sweep
+from ctxexp.vectors.cache import hold_sweep
+
+if TYPE_CHECKING:
+    from hydra.core.utils import JobReturn
+    from hydra.types import TaskFunction
+
+
+def _parse_flags(argv: list[str]) -> Namespace:
+    """What the words are by Hydra's parser: flags, `overrides`, and `words`, all but these, since Hydra takes no flag
+    between two overrides. Raises ConfigError for flags that it doesn't know or that can't be combined."""
+
+    def refuse(message: str) -> NoReturn:
+        names = [re.sub("^-+|=.*", "", word).replace("-", "_") for word in argv if word.startswith("-")]
+        keys = [*GROUPS, "text", *key_names()]
+        close = [f"; did you mean {key}=...?" for name in names for key in suggestions(name, keys)]
+        hint = close[0] if close else "; what is chosen is written key=value"
+        unquoted = re.sub(r"=[^\s']+", "=...", message)  # which values are secret isn't known yet
+        raise ConfigError(f"{unquoted}; ctxexp --help says what there is{hint}")
+
+    parser = get_args_parser()
+    parser.add_argument(FLAG, action="store_true")
+    parser.error = refuse
+    flags: Namespace = parser.parse_intermixed_args(argv)  # a flag may stand among overrides
+    if flags.experimental_rerun and not Path(flags.experimental_rerun).is_file():
+        raise ConfigError(f"no such file: {flags.experimental_rerun} (--experimental-rerun)")
+    modes = [flags.run, flags.multirun, flags.cfg, flags.info]
+    if len([*filter(None, modes)]) > 1 or (flags.resolve and not flags.cfg):
+        raise ConfigError("expected one of --run, --multirun, --info and --cfg, which alone takes --resolve")
+    flags.words = [word for word in argv if word != FLAG]
+    for override in flags.overrides:
+        flags.words.remove(override)
+    return flags
+
+
+def run_experiment(argv: list[str]) -> int:
+    """Run one job or a sweep, or print its config where the flags ask for that; returns the exit status."""
+    log_to_stderr()
+    flags = _parse_flags(argv)
+    if flags.open:
+        open_when_made()
+    add_config_folder(flags.config_dir)
+    if flags.shell_completion:
+        compose.prepare()
+    else:
+        overrides = compose.read_overrides(flags.overrides)
+        sys.argv[1:] = [*flags.words, *overrides]  # Hydra reads them there
+        flags.overrides = overrides
+        for broken in registry().broken:
+            show(f"warning: {line(broken)}", sys.stderr)
+    only_shows = flags.hydra_help or flags.cfg or flags.shell_completion or flags.info
+    if not only_shows:
+        compose.check_command(flags.overrides, multirun=flags.multirun)
+    # Hydra would print a traceback of its own and leave; with this it lets its exceptions through to us.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    application: Callable[[], None] = hydra.main(
+        version_base="1.3", config_path=str(config_folder()), config_name="ctxexp"
+    )(task)
+    try:
+        if not only_shows:
+            return run_application(application)
+        with environment_unresolved():
+            application()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(compose.explain(error)) from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # jobs record their own: this is Hydra's folder for its log
+        raise DiskError(f"{disk_error_message(error)}{' (tracking.folder=)' if error.filename else ''}") from error
+    return 0
+
+
+class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
+    """Makes store and experiment once, before any job, and tells every job its sweep, under any launcher.
+
+    Reads config.tracking (folder, sweep) and config.sink. The jobs get the sweep's id, the absolute folder and what the
+    sinks prepared as overrides, the one way that needs neither a shared environment nor a shared disk.
+    """
+
+    lock: FileLock | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """Nothing: joblib's launcher hands a copy to its workers, and the lock is this process's."""
+        return {}
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
+        if "Joblib" in str(OmegaConf.select(config, "hydra.launcher._target_")):
+            watch_parent_in_workers()
+        tracking = config.tracking
+        folder = user_path(str(tracking.folder)).resolve()
+        try:
+            nodes = OmegaConf.to_container(config.sink, resolve=True)
+            parts = components_of("sink", nodes, registry())
+            sinks = Sinks({label: part.make() for label, part in parts.items()})
+            prepared = sinks.prepare_all(folder)
+        except CtxexpError as error:  # Hydra turns other exceptions of a callback into warnings and goes on
+            raise SystemExit(f"error: {error}") from error
+        sweep = tracking.get("sweep") or new_id()
+        extra = [f"tracking.sweep={quote(sweep)}", f"tracking.folder={quote(str(folder))}"]
+        for label, arguments in prepared.items():
+            extra += [f"sink.{label}.{key}={quote(str(value))}" for key, value in arguments.items()]
+        with read_write(config), open_dict(config):
+            config.hydra.overrides.hydra.extend(extra)
+        if "cache" in config:  # what its jobs will read stays there while this process lives
+            self.lock = hold_sweep(vector_folder(config.cache.folder), sweep)
+        begun = Sweep(sweep, folder, time.time(), tuple(typed_overrides(config)))
+        open_sweep(begun, sinks, verbose=bool(config.get("verbose", False)))
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: object) -> None:
+        if self.lock:
+            self.lock.release()
+        optimum = user_path(str(config.hydra.sweep.dir)) / "optimization_results.yaml"  # of the sweepers that optimise
+        if optimum.is_file():
+            show(f"\nthe optimum, in {optimum}:\n{optimum.read_text(encoding='utf-8').rstrip()}")
+
+    def on_job_start(self, config: DictConfig, *, task_function: TaskFunction, **kwargs: object) -> None:
+        tracking = config.tracking
+        if tracking.get("sweep"):
+            folder, overrides = job_of(config, tracking.folder, tracking.sweep)
+            try_state(folder, fresh=True, status="RUNNING", overrides=overrides, process=process_tags())
+
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: object) -> None:
+        tracking = config.tracking
+        if not tracking.get("sweep"):
+            return
+        folder, _ = job_of(config, tracking.folder, tracking.sweep)
+        if read_state(folder).get("status") != "RUNNING":
+            return  # the job said itself how it ended
+        try:
+            _ = job_return.return_value
+        except Exception as error:
+            try_state(folder, status="FAILED", error=describe(error))
+        else:
+            why = last_failure() or "it ended before its run began; its output says why"
+            try_state(folder, status="FAILED", error=why)
