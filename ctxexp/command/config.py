@@ -139,11 +139,6 @@ class RunOptions:
     experiment: object = None
     verbose: bool = False
 
-    @property
-    def shards(self) -> int | None:
-        """The number of shards of a text that is measured without storing a row; None: rows are stored."""
-        return self.one_pass.shards
-
     def __post_init__(self) -> None:
         self._check_bounds()
         most = self.words.max_contexts
@@ -161,7 +156,7 @@ class RunOptions:
     def _check_bounds(self) -> None:
         """Raise ConfigError for bounds of the text that exclude each other."""
         words = self.words
-        bounds = {"words.max_contexts": words.max_contexts, SHARDS: self.shards}
+        bounds = {"words.max_contexts": words.max_contexts, SHARDS: self.one_pass.shards}
         keys = [key for key, value in bounds.items() if value is not None]
         if not keys and words.sample is not None:
             raise ConfigError(f"words.sample={words.sample} needs words.max_contexts, such as 256: both bound the text")

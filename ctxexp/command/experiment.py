@@ -129,7 +129,7 @@ class Experiment:
         """The same, with `others` in place of arguments of the data set; with `one_pass.shards` a text in shards.
         Raises DataError for what is no text, ConfigError for a stream that can't be read in parts."""
         config, part, words = self.config, self.config.dataset, self.config.words
-        in_parts = bool(words.max_contexts or config.shards)
+        in_parts = bool(words.max_contexts or config.one_pass.shards)
         if in_parts and "stream" in (part.signature() or {}) and not self.control.changes_text:
             others = {"stream": True, **others}
         text: Corpus | TextStream = part.make(**others)
@@ -151,8 +151,10 @@ class Experiment:
         options: dict[str, Any] = {"min_contexts": config.min_contexts, "form": self.words.form}
         options |= {"sample": words.sample, "seed": config.seed}
         with part.offer.plugin_call():
-            if config.shards:
-                return shard_text(text, ShardOptions(shards=config.shards, **options), self.engine, self.progress)
+            if config.one_pass.shards:
+                return shard_text(
+                    text, ShardOptions(shards=config.one_pass.shards, **options), self.engine, self.progress
+                )
             assert words.max_contexts
             bounds = BoundOptions(max_contexts=words.max_contexts, max_sentences=words.max_sentences, **options)
             corpus = bound_corpus(text, bounds, engine=self.engine, progress=self.progress)
@@ -224,7 +226,7 @@ class Experiment:
 
     def _check_shards(self) -> None:
         """Raise ConfigError where the config asks for a text that is not stored and for what needs stored rows."""
-        if self.config.shards is None:
+        if self.config.one_pass.shards is None:
             return
         metrics = {label: one for label, one in self.prototypes.items() if isinstance(one, Metric)}
         check_parts(metrics, self.baseline, self.calibration.prototype, self.control)
@@ -252,12 +254,12 @@ class Experiment:
         corpus = self.corpus
         self.check_objective()
         metrics = [one for one in self.prototypes.values() if isinstance(one, Metric)]  # the study refuses others
-        if not config.shards and any(metric.over == "word" for metric in metrics):
+        if not config.one_pass.shards and any(metric.over == "word" for metric in metrics):
             check_contexts(len(set(corpus.sentences)), self.words.min_contexts)  # before a model is loaded
         encoder = self.encoder
         if self.objective:
             self.objective.require(encoder.layer_numbers)
-        kind: type[Study] = OnePass if config.shards else Study
+        kind: type[Study] = OnePass if config.one_pass.shards else Study
         return kind(
             corpus=corpus,
             fit_on=deduplicate(load_fit_text()) if load_fit_text else None,

@@ -25,9 +25,9 @@ from ctxexp.models.transformer.checkpoint import label_of
 from ctxexp.plugins.registry import GROUP, PluginVersion
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PluginInfo, RunInfo, TransformInfo
 
-TOLD = (
-    "weights", "checkpoint", "revision", "path", "point", "prefix", "layers", "seed", "device", "unused",
-)  # fmt: skip  # arguments of models that titles tell in another way, or that change no vector
+# Arguments of models that titles have in another way, or that change no vector.
+OTHERWISE_IN_TITLE = ("weights", "checkpoint", "revision", "path", "point", "prefix", "layers", "seed", "device",
+                      "unused")  # fmt: skip
 CODE = f"{__version__} {package_digest()}"  # of the running code: computed once, on import
 
 
@@ -47,7 +47,8 @@ def run_title(config: Config, control: Control) -> str:
         parts.append(str(point))
     if prefix := _prefix(config):
         parts.append(f"(prefix {prefix})")
-    parts += _other_choices(config)
+    listed = {*(config.model.signature() or {})} - {*OTHERWISE_IN_TITLE}
+    parts += [f"{key}={value}" for key, value in config.model.choices.items() if key in listed]
     if control.label:
         parts.append(f"({control.label})")
     if (transform := transform_label(config)) != "none":
@@ -55,12 +56,6 @@ def run_title(config: Config, control: Control) -> str:
         if config.fit_on != "target":
             parts.append(f"fitted on {fit_text_name(config.fit_on)}")
     return " ".join(parts)
-
-
-def _other_choices(config: Config) -> list[str]:
-    """What else of the model isn't the default, as it is typed: `pooling=first`."""
-    own = {*(config.model.signature() or {})} - {*TOLD}
-    return [f"{key}={value}" for key, value in config.model.choices.items() if key in own]
 
 
 def run_info(config: Config, title: str, fit: FitInfo | None) -> RunInfo:

@@ -53,15 +53,10 @@ def ui(
     port: the first port to try
     example: ctxexp ui
     """
-    _require_store(folder, uri)
-    serve(prepare(folder, uri), experiment, port)
-
-
-def _require_store(folder: Path, uri: str | None) -> None:
-    """Raise TrackingError where `prepare` would make a new, empty store: there is nothing to look at in it."""
     path = sqlite_file(address(user_path(folder).resolve(), uri))
-    if path and not is_intact(path):
+    if path and not is_intact(path):  # `prepare` would make an empty one
         raise TrackingError(f"no tracking store at {path}; name the folder that your runs are in with folder=")
+    serve(prepare(folder, uri), experiment, port)
 
 
 def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Path("report")) -> Document:

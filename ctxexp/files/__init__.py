@@ -28,7 +28,7 @@ PART = ".part"  # suffix of the temporary name
 STALE = 60  # seconds without a write, after which another machine's temporary file counts as abandoned
 MAKE_ROOM = "make room there or choose another folder, and repeat the command (resume=true skips jobs that finished)"
 MANIFEST = "files.json"
-PASSING = {"status.json", MANIFEST}  # status.json changes as the job goes on
+UNSEALED = {"status.json", MANIFEST}  # status.json changes as the job goes on
 LONGEST = 255  # bytes of one name, on every common file system
 
 
@@ -165,8 +165,6 @@ def _convert(cells: pd.Series, kind: str) -> pd.Series | np.ndarray:
 
 
 NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)
-
-
 """Errors that zipfile raises for bytes that are no archive, or one that it can't read."""
 
 
@@ -184,7 +182,7 @@ def seal_folder(folder: Path) -> None:
     digest_by_name = {
         path.relative_to(folder).as_posix(): digest_of(path)
         for path in sorted(folder.rglob("*"))
-        if path.name not in PASSING and path.suffix not in (PART, ".lock", ".tmp") and is_own_file(path, folder)
+        if path.name not in UNSEALED and path.suffix not in (PART, ".lock", ".tmp") and is_own_file(path, folder)
     }
     write_file(folder / MANIFEST, json.dumps(digest_by_name, indent=1, ensure_ascii=False))
 

@@ -21,7 +21,7 @@ _IMPORT = re.compile(r"^ *(?:from (ctxexp[\w.]*) )?import (\([^)]*\)|.*)", re.MU
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "peft", "gguf")  # which read a model's files
 VARYING = ("__module__", "__doc__", "__slotnames__")  # of a class; pickling adds the last one
 __version__ = "0.1.0"
-damaged: list[str] = []  # a line on each that `skip_damaged` has met
+damaged_distributions: list[str] = []  # a line on each that `skip_damaged` has met
 
 
 @functools.cache
@@ -106,7 +106,7 @@ def skip_damaged() -> None:
     try:
         entry_points()
     except Exception:  # TypeError, UnicodeDecodeError, ..., whatever the files hold
-        damaged.extend(filter(None, map(_damage, distributions())))
+        damaged_distributions.extend(filter(None, map(_damage, distributions())))
         for name in ("importlib.metadata", "importlib_metadata"):
             with suppress(ImportError):
                 _filter(import_module(name).MetadataPathFinder)

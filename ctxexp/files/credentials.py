@@ -17,7 +17,7 @@ RULE = (
     "a secret is given by the environment alone (${oc.env:NAME}, or a variable that MLflow or the hub knows, such as "
     "MLFLOW_TRACKING_PASSWORD or HF_TOKEN)"
 )
-WHOLE = 8  # from so many characters on, a secret is found inside of longer words too
+LONG_SECRET = 8  # from so many characters on, a secret is found inside of longer words too
 _NAMED = re.compile(  # of options and of variables; the last: unk_token is no secret
     r"(?i)(\w*_)?(pass(word|wd|phrase)|secret|(api|access|secret|private)_?key)"
     r"|(\w*(auth|access|api|bot|bearer|hub|hf|tracking)_)?token"
@@ -29,7 +29,7 @@ _QUERY = re.compile(
     r"(?i)([?&;#](?:[\w-]*[-_])?(?:password|passwd|pwd|secret|token|credential|signature|(?:api|access)?key|sig|auth)=)"
     r"([^&#\s'\"\\]+)"
 )
-_known: set[str] = set()  # values of sinks' secret arguments, to which references led this process
+_sink_secrets: set[str] = set()  # values of sinks' secret arguments, to which references led this process
 
 
 def names_secret(key: str, declared: Collection[str] = ()) -> bool:
@@ -66,16 +66,16 @@ def remember(arguments: Mapping[str, object], declared: Collection[str]) -> None
         if isinstance(value, Mapping):
             remember(value, value.keys() if names_secret(key, declared) else declared)
         elif names_secret(key, declared):
-            _known.update(str(each) for each in (value if isinstance(value, list | tuple) else [value]))
+            _sink_secrets.update(str(each) for each in (value if isinstance(value, list | tuple) else [value]))
         else:
-            _known.update(secrets_in(str(value)))
+            _sink_secrets.update(secrets_in(str(value)))
 
 
 def mask(text: str) -> str:
     """The text with `***` for each secret that this process knows, as it is, or escaped for Python, JSON or a URL;
     and with addresses less their passwords. A secret of fewer than 8 characters is found as a word of its own."""
     own = {value for name, value in os.environ.items() if names_secret(name)}
-    forms = _forms(frozenset(own | _known | secrets_in(os.environ.get(VARIABLE, ""))))
+    forms = _forms(frozenset(own | _sink_secrets | secrets_in(os.environ.get(VARIABLE, ""))))
     return redact(forms.sub("***", text) if forms else text)
 
 
@@ -85,7 +85,7 @@ def _forms(secrets: frozenset[str]) -> re.Pattern[str] | None:
     for secret in {form for one in secrets if len(one.strip()) > 2 for form in (one, unquote(one))}:
         forms |= {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1], quote(secret), quote(secret, safe="")}
     escaped = [(len(form), re.escape(form)) for form in sorted(forms, key=len, reverse=True)]
-    return re.compile("|".join(f if n >= WHOLE else rf"(?<!\w){f}(?!\w)" for n, f in escaped)) if forms else None
+    return re.compile("|".join(f if n >= LONG_SECRET else rf"(?<!\w){f}(?!\w)" for n, f in escaped)) if forms else None
 
 
 def map_texts(change: Callable[[str], str], document: Any) -> Any:

@@ -42,7 +42,7 @@ from ctxexp.errors import (
     suggestions,
 )
 from ctxexp.files import user_path
-from ctxexp.files.code_version import damaged
+from ctxexp.files.code_version import damaged_distributions
 from ctxexp.files.credentials import refuse_clear
 from ctxexp.plugins import COMMAND, CONFIG_KINDS, HOOKS, REPORT, Factory, HookSpecs, Register, shipped
 
@@ -283,7 +283,7 @@ def build_registry(
         with _reported(registry, source, entry.value, "could not be loaded"):
             registry.hooks.append(entry.load())
     _adopt(registry, SHIPPED, shipped)
-    for text in damaged if installed else ():
+    for text in damaged_distributions if installed else ():
         _warn(registry, text)
     entries: list[tuple[object, PluginVersion]] = []
     for entry, source in _entries(registry, GROUP) if installed else ():

@@ -5,7 +5,7 @@ and in a notebook as a frame, figures and a table; and how one run's `Results` s
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -17,11 +17,9 @@ from ctxexp.errors import MetricError, near
 from ctxexp.files import user_path, write_csv
 from ctxexp.plugins.registry import Registry
 from ctxexp.report import charts, terminal
-from ctxexp.report.changes import opposite_steps
 from ctxexp.report.figures import overview_figure, run_figure, sweep_figure, sweep_figures
-from ctxexp.report.findings import LEADING, finding, findings, marked_steps, sweep_finding
+from ctxexp.report.findings import LEADING, sweep_finding
 from ctxexp.report.page import REPORT, write_report
-from ctxexp.report.reference_curves import control_lines, controls_of_run
 from ctxexp.report.style import display_in_notebook
 from ctxexp.report.wording import LabelledResults, average_seeds, unique_labels
 from ctxexp.results.results import mix_mark
@@ -118,32 +116,6 @@ class Comparison:
         order = list(dict.fromkeys(curve for curve, _ in rows))
         at = sorted(rows, key=lambda row: order.index(row[0]))
         return f"<p>{escape(self.sentence)}</p>{_html_table({f'{row[0]}: {row[1]}': rows[row] for row in at})}"
-
-
-def run_sentence(results: Results) -> str:
-    """What was found, in a sentence."""
-    return finding(results)
-
-
-def run_findings(results: Results, label: str) -> list[str]:
-    """A sentence a measure."""
-    return findings(results, label)
-
-
-def run_controls(results: Results, label: str, measures: Iterable[str] | None) -> list[str]:
-    """A line a main curve, and one on further controls."""
-    lines = control_lines([(label or results.info.title or "run", results)], measures)
-    return [*lines, *filter(None, [controls_of_run(results)])]
-
-
-def run_opposite_steps(results: Results, key: Key) -> tuple[list[int], str]:
-    """The layers, and the note below a table or chart on them."""
-    return opposite_steps(results, key), marked_steps(results, key)
-
-
-def run_report(results: Results, path: str | Path) -> Path:
-    """The interactive page of one run."""
-    return of_run(results).report(path)
 
 
 def run_plot(results: Results, measure: str | None) -> Figure:

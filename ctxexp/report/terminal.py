@@ -105,11 +105,7 @@ def curve_table(results: Results, width: int) -> str:
         )
         for names in (("raw", "chance"), ("raw", "chance", "adjusted"))
     )
-    return _with_notes(wide if max(map(len, wide.splitlines())) <= width else narrow, width)
-
-
-def _with_notes(table: str, width: int) -> str:
-    """The table with what its words and signs mean below it."""
+    table = wide if max(map(len, wide.splitlines())) <= width else narrow
     notes = [SHARE_OF_ROOM] * ("share_of_room" in table) + [MARKED] * ("*" in table)
     return "\n".join(
         [table, *(line for note in notes for line in textwrap.wrap(note, min(width, 100), subsequent_indent="  "))]

@@ -279,7 +279,9 @@ def shared_facts(
         distinct = sorted(set(words) - {""})
         if distinct:
             phrases.append(f"{kind} {distinct[0]}".strip() if len(distinct) == 1 else f"{len(distinct)} {plural}")
-    mixes = [(label, r.info.mix.phrase) for label, r in runs if measure is None or _over_words(r, measure)]
+    mixes = [
+        (label, r.info.mix.phrase) for label, r in runs if measure is None or r.info.measure(measure).over in OVER_WORDS
+    ]
     for phrase in dict.fromkeys(phrase for _, phrase in mixes if phrase):
         labels = [label for label, other in mixes if other == phrase]
         phrases.append(phrase if len(labels) == len(mixes) else f"{', '.join(labels)}: {phrase}")
@@ -336,10 +338,6 @@ def _has_baseline(results: Results, measure: str) -> bool:
     return results.info.measure(measure).over == "sample" or Key(measure, "baseline") in results.by_key
 
 
-def _over_words(results: Results, measure: str) -> bool:
-    return results.info.measure(measure).over in OVER_WORDS
-
-
 def _of_pairs(results: Results, measure: str | None) -> bool:
     """Whether the measure, or any of the run, is of pairs of sentence vectors."""
     measures = results.info.measures
@@ -377,18 +375,13 @@ def _mean(family: Sequence[LabelledResults]) -> LabelledResults:
     for key in first.by_key:
         curves = [results.by_key[key].value for results in every if key in results.by_key]
         if len(curves) == len(every) and len({len(curve) for curve in curves}) == 1:
-            values.by_key[key] = _mean_and_sd(np.stack(curves))
+            mean, sd = np.mean(curves, axis=0), np.std(curves, axis=0, ddof=1)
+            values.by_key[key] = Estimates(mean, mean - sd, mean + sd)
     encoders = {results.info.model.encoder for results in every}
     model = first.info.model if len(encoders) == 1 else replace(first.info.model, encoder="")
     info = replace(first.info, model=model, seeds=tuple(results.info.seed for results in every))
-    mean = Results.of(values, tables=first.tables, info=info)
-    return label + seeds_suffix(mean), mean
-
-
-def _mean_and_sd(curves: np.ndarray) -> Estimates:
-    """Mean and standard deviation over the first axis of (seeds, n)."""
-    mean, sd = curves.mean(axis=0), curves.std(axis=0, ddof=1)
-    return Estimates(mean, mean - sd, mean + sd)
+    results = Results.of(values, tables=first.tables, info=info)
+    return label + seeds_suffix(results), results
 
 
 def _label_without_seed(label: str, seed: int) -> str:

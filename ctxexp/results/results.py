@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
@@ -214,7 +214,7 @@ class Results:
     @property
     def sentence(self) -> str:
         """What was found, in a sentence: how the leading measure goes from layer to layer, where the data show it."""
-        return _shown().run_sentence(self)
+        return str(_report("findings").finding(self))
 
     def findings(self, label: str = "") -> list[str]:
         """What was found, a sentence a measure: how its main curve goes from layer to layer, where the data show it.
@@ -231,7 +231,7 @@ class Results:
             >>> Results.of(values).findings("mine")
             ['Anisotropy in mine: without an interval no change is claimed (0.50, 0.25 at layers 0, 1).']
         """
-        return _shown().run_findings(self, label)
+        return list(_report("findings").findings(self, label))
 
     def controls(self, label: str = "", measures: Iterable[str] | None = None) -> list[str]:
         """The negative controls that the run has by itself (no context, or no training).
@@ -248,7 +248,9 @@ class Results:
             >>> Results().controls()
             []
         """
-        return _shown().run_controls(self, label, measures)
+        curves = _report("reference_curves")
+        lines = curves.control_lines([(label or self.info.title or "run", self)], measures)
+        return [*lines, *filter(None, [curves.controls_of_run(self)])]
 
     def twin(self, measure: str, control: str, runs: Iterable[tuple[str, Results]]) -> Results | None:
         """The first of the labelled runs that is this control of the run (`untrained`, `alone`, `shuffled`,
@@ -270,7 +272,7 @@ class Results:
             >>> Results().opposite_steps(Key("self_similarity", "share_of_room"))
             ([], '')
         """
-        return _shown().run_opposite_steps(self, key)
+        return list(_report("changes").opposite_steps(self, key)), str(_report("findings").marked_steps(self, key))
 
     def summary(self) -> pd.DataFrame:
         """The main curve of each measure, as `curve(measure)`.
@@ -358,7 +360,8 @@ class Results:
             >>> values.set(Key("anisotropy", "mean_cosine"), np.array([0.5, 0.25]))
             >>> Results.of(values).plot("anisotropy").savefig("anisotropy.png")
         """
-        return _shown().run_plot(self, measure)
+        figure: Figure = _report("comparison").run_plot(self, measure)
+        return figure
 
     def report(self, path: str | Path = "report.html") -> Path:
         """Write the interactive page of this run, which fetches nothing; `ctxexp.compare(...).report()` is of several.
@@ -373,7 +376,7 @@ class Results:
             >>> Results().report("mine.html").name
             'mine.html'
         """
-        return _shown().run_report(self, path)
+        return Path(_report("comparison").of_run(self).report(path))
 
     def __repr__(self) -> str:
         return f"<Results of {self.info.title or 'run'}: {', '.join(self.measures())} by {self.n_layers} layers>"
@@ -388,7 +391,7 @@ class Results:
 
     def _repr_html_(self) -> str:
         """The sentence, the leading measure's figure and each measure's main curve by layer, for a notebook."""
-        return _shown().run_html(self)
+        return str(_report("comparison").run_html(self))
 
     def merge(self, others: Results) -> Results:
         """These results and others of parts of one run.
@@ -445,21 +448,10 @@ class Results:
         return cls(*read_results(user_path(folder)))
 
 
-class Shown(Protocol):
-    """How results are shown, in words and drawn: `ctxexp.report.comparison`."""
-
-    def run_sentence(self, results: Results) -> str: ...
-    def run_findings(self, results: Results, label: str) -> list[str]: ...
-    def run_controls(self, results: Results, label: str, measures: Iterable[str] | None) -> list[str]: ...
-    def run_opposite_steps(self, results: Results, key: Key) -> tuple[list[int], str]: ...
-    def run_plot(self, results: Results, measure: str | None) -> Figure: ...
-    def run_report(self, results: Results, path: str | Path) -> Path: ...
-    def run_html(self, results: Results) -> str: ...
-
-
-def _shown() -> Shown:
-    """Imported by its name once something is shown: it has all that draws figures, and stands on this room."""
-    return cast(Shown, import_module("ctxexp.report.comparison"))
+def _report(module: str) -> Any:
+    """A module of `ctxexp.report`, imported once something is shown: it has all that draws figures, and stands on this
+    room."""
+    return import_module(f"ctxexp.report.{module}")
 
 
 def main_statistics(results: Results, measure: str) -> tuple[str, ...]:

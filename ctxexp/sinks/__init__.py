@@ -3,7 +3,7 @@ MLflow, on SQLite by default.
 
 A sink that fails costs no numbers: one that can't start ends its run before anything is computed; after that its error
 is recorded, the other sinks go on, and `ctxexp upload` or the same command with resume=true continues from the disk.
-Importing this package imports no mlflow and changes nothing; `settle` is called before a store is opened.
+Importing this package imports no mlflow and changes nothing; `configure_mlflow` is called before a store is opened.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ SETTINGS = {
 }
 
 
-def settle() -> None:
+def configure_mlflow() -> None:
     """Have mlflow send no telemetry and print no URLs, and notice in seconds, not minutes, a server that is down.
     Variables that the user set win."""
     for name, value in SETTINGS.items():

@@ -23,7 +23,7 @@ from ctxexp.errors import TrackingError
 from ctxexp.files import disk_error_message, is_disk_full, user_path
 from ctxexp.files.credentials import VARIABLE, mask, redact, secrets_in
 from ctxexp.files.process import HOST, defer_signals, why_gone
-from ctxexp.sinks import settle
+from ctxexp.sinks import configure_mlflow
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -48,7 +48,7 @@ def prepare(folder: Path | str, uri: str | None = None) -> str:
     interruption nor a simultaneous start leaves a broken one. Raises TrackingError, which says what to do, for a
     folder store, and for a store that doesn't answer.
     """
-    settle()
+    configure_mlflow()
     folder = user_path(folder).resolve()
     uri = address(folder, uri)
     scheme = uri.partition(":")[0] if ":" in uri else ""  # urlsplit stumbles over odd passwords
@@ -95,7 +95,7 @@ def version_of(client: MlflowClient) -> tuple[int, ...]:
 
 def client(uri: str) -> MlflowClient:
     """An MLflow client of this store and no other: MLflow's global state and active run play no part."""
-    settle()
+    configure_mlflow()
     from mlflow import MlflowClient
 
     return MlflowClient(tracking_uri=uri, registry_uri=uri)

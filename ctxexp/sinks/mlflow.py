@@ -183,17 +183,13 @@ class MlflowSink(Sink):
             models = [LoggedModelInput(model)] if model else None
             database.insert(lambda: self.client.log_inputs(self.run_id, datasets=data, models=models))
             self.send_files(folder)
-            if self._is_alone:
-                self._show_run(results)
+            if self._is_alone:  # what a sweep's end gives its runs: a view of its charts, and a note on them
+                runs = [(info.title, results)]
+                chosen = f"attributes.run_id = '{self.run_id}'"
+                views.install(self.client, self.experiment_id, self.run_id, chosen, runs)
+                note = views.experiment_note("run", runs, self.experiment_id, self.run_id)
+                views.set_note(self.client, self.experiment_id, note)
             self.client.set_tag(self.run_id, LOGGED, "true")
-
-    def _show_run(self, results: Results) -> None:
-        """Give a run of no sweep what a sweep's end gives its runs: a view of its charts, and a note that says what
-        they show."""
-        runs = [(results.info.title, results)]
-        views.install(self.client, self.experiment_id, self.run_id, f"attributes.run_id = '{self.run_id}'", runs)
-        note = views.experiment_note("run", runs, self.experiment_id, self.run_id)
-        views.describe(self.client, self.experiment_id, note)
 
     def _log_batches(
         self, metrics: Sequence[Metric] = (), params: Sequence[Param] = (), tags: Sequence[RunTag] = ()
@@ -357,6 +353,6 @@ def _send_summary(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: 
     )
     if report.compared:
         note = views.experiment_note("sweep", report.compared, experiment_id, sink.run_id)
-        views.describe(client, experiment_id, note)
+        views.set_note(client, experiment_id, note)
     sink.send_files(sweep.summary)
     client.set_tag(sink.run_id, LOGGED, "true")

@@ -258,7 +258,7 @@ def install(
             return
 
 
-def describe(client: MlflowClient, experiment_id: str, note: str) -> None:
+def set_note(client: MlflowClient, experiment_id: str, note: str) -> None:
     """Make this the experiment's note, which its page shows above the charts; one that a person wrote stays."""
     tags = client.get_experiment(experiment_id).tags
     if tags.get(NOTE, "") in ("", tags.get(OWN_NOTE)):

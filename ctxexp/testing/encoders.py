@@ -44,12 +44,12 @@ def check_encoder(make: Callable[[], Encoder] | Encoder, *, others: Others | Non
     by what sets them apart (`pooling=first`): where their vectors differ their names must.
     """
     encoder, again = subject_and_factory(make, Encoder)
-    report = report_on("encoder", encoder, name).hold(encoder, interface)
+    report = report_on("encoder", encoder, name).check(encoder, interface)
     kit = Probes(encoder)
-    report.hold(kit, shapes_and_units).hold(kit, memory_of_its_own_for_each_sentence, determinism)
+    report.check(kit, shapes_and_units).check(kit, memory_of_its_own_for_each_sentence, determinism)
     if encoder.details.get("pooling") != "pieces":
-        report.hold(kit, each_row_follows_its_word)
-    report.hold(kit, layer_0_is_the_input_layer, every_layer_is_another, independence_of_the_batch, counts)
+        report.check(kit, each_row_follows_its_word)
+    report.check(kit, layer_0_is_the_input_layer, every_layer_is_another, independence_of_the_batch, counts)
     if (view := encoder.sentence_encoder()) is not None:
         with report.law("sentence vectors"):
             check_sentences(view, encoder)
@@ -58,7 +58,7 @@ def check_encoder(make: Callable[[], Encoder] | Encoder, *, others: Others | Non
             _fresh(kit, again())
     with report.law(LAW):
         check_names(kit, others or {})
-    return report.hold(kit)
+    return report.check(kit)
 
 
 class Probes:

@@ -40,18 +40,18 @@ def check_metric(make: Make, *, name: str = "") -> Report:
 
     `make` builds one instance per layer.
     """
-    report = report_on("metric", make, name).hold(make, interface)
+    report = report_on("metric", make, name).check(make, interface)
     metric = make()
     if type(metric).bind_text is not Metric.bind_text:
         report.notes.append("it meets a text, which random groups have none of: its interface alone was checked")
         return report
     trial = Trial(make, _pairs() if metric.over == "pair" else _groups(metric.over))
-    report.hold(trial, statistics)
+    report.check(trial, statistics)
     every = order_of_groups, lent_memory, float32_agrees_with_float64, outputs
     if metric.over == "pair":
-        return report.hold(trial, *every, seeds, intervals, degenerate_pairs)
+        return report.check(trial, *every, seeds, intervals, degenerate_pairs)
     more: list[Law[Trial]] = [a_share_is_a_share] if metric.reading.unit == "share" else []
-    return report.hold(trial, *every, a_block_equals_its_groups, invariances, *more, degenerate_groups, one_pass)
+    return report.check(trial, *every, a_block_equals_its_groups, invariances, *more, degenerate_groups, one_pass)
 
 
 @dataclass(frozen=True)

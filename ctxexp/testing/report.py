@@ -60,7 +60,7 @@ class Report:
             for text in dict.fromkeys(f"{name}: {w.category.__name__}: {w.message}" for w in caught):
                 self.notes.append(f"warned in {text}")
 
-    def hold(self, subject: T, *laws: Law[T]) -> Report:
+    def check(self, subject: T, *laws: Law[T]) -> Report:
         """The report, with each of these laws asked of the subject; raises ConformanceError, with the report as its
         text, if a law is broken: by now, so that laws that build on others come in a later call."""
         for law in laws:

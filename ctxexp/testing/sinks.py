@@ -37,9 +37,9 @@ def check_sink(make: Callable[[], Sink], *, name: str = "") -> Report:
     ):
         os.environ.pop("MLFLOW_TRACKING_URI", None)
         kit = _Runs(make, Path(folder).resolve())
-        report = report_on("sink", make, name).hold(kit, prepared_before_the_first_job)
-        report.hold(kit, each_value_once_the_layer_as_its_step, runs_side_by_side, every_end_of_a_run)
-        return report.hold(kit, resume, the_end_of_a_sweep)
+        report = report_on("sink", make, name).check(kit, prepared_before_the_first_job)
+        report.check(kit, each_value_once_the_layer_as_its_step, runs_side_by_side, every_end_of_a_run)
+        return report.check(kit, resume, the_end_of_a_sweep)
 
 
 class _Runs:
@@ -203,7 +203,7 @@ def check_dataset(
     `elsewhere` gives the fingerprint that another process finds, where sets have another order.
     """
     corpus, again = subject_and_factory(make, Corpus)
-    report = report_on("dataset", corpus, name).hold(corpus, a_corpus)
+    report = report_on("dataset", corpus, name).check(corpus, a_corpus)
     if again is not None:
         with report.law("the same when built again"):
             other = again()
@@ -213,7 +213,7 @@ def check_dataset(
         with report.law("the same in another process"):
             same = elsewhere() == corpus.fingerprint
             require(same, "another process gets other sentences: is it the order of a set? Sort it")
-    return report.hold(corpus)
+    return report.check(corpus)
 
 
 def a_corpus(corpus: Corpus) -> str:

@@ -29,7 +29,7 @@ def check_transform(make: Callable[[], Transform], *, name: str = "") -> Report:
     """
     rows = _Rows(make, _rows(make, ROWS[0]))
     laws = each_row_by_itself, fit_forgets_all_but_the_rows, lent_memory, statistics_in_float64, degenerate_layers
-    return report_on("transform", make, name).hold(rows, shape_and_type).hold(rows, *laws)
+    return report_on("transform", make, name).check(rows, shape_and_type).check(rows, *laws)
 
 
 @dataclass
@@ -120,8 +120,8 @@ def degenerate_layers(rows: _Rows) -> str | None:
 
 def check_control(make: Callable[[], Control], *, name: str = "") -> Report:
     """The laws of `ctxexp.Control`; raises ConformanceError naming each that is broken."""
-    report = report_on("control", make, name).hold(make, a_control).hold(make, a_corpus)
-    return report.hold(make, gold_follows_its_words_and_sentences, another_encoder_has_a_name_of_its_own, left_out)
+    report = report_on("control", make, name).check(make, a_control).check(make, a_corpus)
+    return report.check(make, gold_follows_its_words_and_sentences, another_encoder_has_a_name_of_its_own, left_out)
 
 
 def a_control(make: Callable[[], Control]) -> None:
@@ -217,7 +217,7 @@ def check_baseline(make: Callable[[], Baseline], *, name: str = "") -> Report:
     level = quiet.level
     quiet.setLevel(logging.ERROR)  # a small corpus is warned about, rightly
     try:
-        return report_on("baseline", make, name).hold(make, a_baseline).hold(make, distinct_measured_rows, seeded)
+        return report_on("baseline", make, name).check(make, a_baseline).check(make, distinct_measured_rows, seeded)
     finally:
         quiet.setLevel(level)
 

@@ -60,7 +60,7 @@ YAML = "# @package _global_\nsink:\n  {0}:\n    name: {0}\n    pin: {1}\n"
 @pytest.fixture
 def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The file of what sinks were given, outside the folder in which commands are typed."""
-    monkeypatch.setattr(credentials, "_known", set())
+    monkeypatch.setattr(credentials, "_sink_secrets", set())
     monkeypatch.setenv("MYKEY", SECRET)
     folder = tmp_path / "typed"
     folder.mkdir()

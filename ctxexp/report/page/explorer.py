@@ -265,7 +265,7 @@ def explorer_data(runs: Sequence[LabelledResults]) -> Explorer | None:
             "last": results.n_layers - 1,
             "constant": _constant(results, words),
             "listed": [[number[word] for word in by_layer.get(layer, ())] for layer in layers],
-            **{name: _base64(_integers(_in_order(x, words), FINE)) for name, x in score.items()},
+            **{name: _base64(_integers(x.reindex(words).to_numpy(np.float64), FINE)) for name, x in score.items()},
         }
         for (label, results), layers, score, by_layer in zip(labelled_runs, layers_of, scores, listed, strict=True)
     ]
@@ -425,12 +425,6 @@ def _explorer_words(
     rest = list(dict.fromkeys(word for frame in every for word in frame.index if word not in words))
     room = min(len(rest), max(0, most - len(words)))
     return [*words, *(rest[i] for i in np.linspace(0, len(rest) - 1, room).round().astype(int).tolist())]
-
-
-def _in_order(frame: pd.DataFrame, words: Sequence[str]) -> np.ndarray:
-    """(words, layers), NaN where the run doesn't have the word."""
-    result: np.ndarray = frame.reindex(words).to_numpy(np.float64)
-    return result
 
 
 def _points(table: pd.DataFrame, name: str, layers: Sequence[int]) -> np.ndarray:
