@@ -30,7 +30,7 @@ from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, suggestions
 from ctxexp.files import disk_error_message, user_path
 from ctxexp.files.job_folder import new_id, read_state, try_state
 from ctxexp.files.process import process_tags, watch_parent_in_workers
-from ctxexp.jobs import Sinks, describe
+from ctxexp.jobs import Sinks, error_message
 from ctxexp.jobs.sweep import last_failure, open_sweep, run_application
 from ctxexp.plugins.registry import GROUPS, add_config_folder, config_folder, registry
 from ctxexp.progress import show
@@ -166,7 +166,7 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
         try:
             _ = job_return.return_value
         except Exception as error:
-            try_state(folder, status="FAILED", error=describe(error))
+            try_state(folder, status="FAILED", error=error_message(error))
         else:
             why = last_failure() or "it ended before its run began; its output says why"
             try_state(folder, status="FAILED", error=why)

@@ -51,12 +51,14 @@ RESULT_NEUTRAL_KEYS = ("tracking", "sink", "cache", "engine", "resume", "verbose
                        "plugins")  # fmt: skip
 _log = logging.getLogger("ctxexp")
 T = TypeVar("T")
-LOCATED = tuple(f"{group}.{argument}" for group, argument in LOCATION_ARGUMENTS.items())  # they say which option it is
-IN_TITLE = ("model", "weights", "dtype")
-UNTITLED = tuple(f"model.{name}" for name in ("layers", "path", "seed"))  # others of a model are in its title
-LOCATING = ("text", "huggingface")  # beside a location they tell nothing
+LOCATION_KEYS = tuple(
+    f"{group}.{argument}" for group, argument in LOCATION_ARGUMENTS.items()
+)  # they say which option it is
+TITLE_KEYS = ("model", "weights", "dtype")
+UNTITLED_KEYS = tuple(f"model.{name}" for name in ("layers", "path", "seed"))  # others of a model are in its title
+LOCATION_OPTIONS = ("text", "huggingface")  # beside a location they tell nothing
 # Sections of which a title tells all that is chosen, or whose choice makes no run another.
-UNNAMED = ("control", "transform", "fit_on", "hydra", "device", "batch_tokens", "bootstrap", "metric")
+UNNAMED_SECTIONS = ("control", "transform", "fit_on", "hydra", "device", "batch_tokens", "bootstrap", "metric")
 
 
 def new_run(
@@ -133,7 +135,7 @@ def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Jo
             sinks.start(run)
             yield Job(run, sinks, describe_sinks(folder, sinks))
         except Exception as raised:
-            status, error = "FAILED", describe(raised)
+            status, error = "FAILED", error_message(raised)
             raise
         except BaseException as raised:
             status, error = "KILLED", f"interrupted ({type(raised).__name__})"
@@ -164,7 +166,7 @@ def _finish(sinks: Sinks, folder: Path, status: Status, error: str | None) -> No
         (try_state if error else write_state)(folder, status=status, error=error)
 
 
-def describe(error: BaseException) -> str:
+def error_message(error: BaseException) -> str:
     """The message of an error that ctxexp raises on purpose, or that a full disk raises; else the whole traceback."""
     if isinstance(error, OSError) and is_disk_full(error):
         return disk_error_message(error)
@@ -340,13 +342,15 @@ def _fetch(sinks: Sinks, run: Run) -> bool:
 def run_name(title: str, overrides: Sequence[str]) -> str:
     """The title with the choices of the command line that it doesn't tell, `bert (small.txt, seed 1)`."""
     keys = [re.split("[=@]", override.lstrip("+~"))[0] for override in overrides]
-    neutral = {*UNNAMED, *RESULT_NEUTRAL_KEYS} - {"experiment"}
-    needless = {f"{key.partition('.')[0]}={option}" for key in LOCATED if key in keys for option in LOCATING}
+    neutral = {*UNNAMED_SECTIONS, *RESULT_NEUTRAL_KEYS} - {"experiment"}
+    needless = {
+        f"{key.partition('.')[0]}={option}" for key in LOCATION_KEYS if key in keys for option in LOCATION_OPTIONS
+    }
     texts = [
         _short_text(override)
         for key, override in zip(keys, overrides, strict=True)
-        if key not in IN_TITLE
-        and (key in UNTITLED or not key.startswith("model."))
+        if key not in TITLE_KEYS
+        and (key in UNTITLED_KEYS or not key.startswith("model."))
         and key.partition(".")[0] not in neutral
         and override not in needless
     ]
@@ -378,7 +382,7 @@ def _short_text(override: str) -> str:
     """
     key, _, value = override.lstrip("+").partition("=")
     value = ", ".join(part.rpartition("/")[2] for part in value.strip("[]'\"").split(","))
-    if key in (*CONFIG_KINDS, "weights", "experiment", *LOCATED):
+    if key in (*CONFIG_KINDS, "weights", "experiment", *LOCATION_KEYS):
         return value
     group, _, last = key.rpartition(".")
     return f"sentence {last} {value}" if group == "sentence" else f"{last} {value}"

@@ -17,7 +17,7 @@ from ctxexp.files import is_disk_full
 from ctxexp.files.credentials import mask
 from ctxexp.files.job_folder import STATE, read_state, try_state, write_json
 from ctxexp.files.process import defer_signals, end_workers, raise_on_termination, why_gone
-from ctxexp.jobs import Sinks, describe, labels, title_of
+from ctxexp.jobs import Sinks, error_message, labels, title_of
 from ctxexp.plugins.registry import registry
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.comparison import write_summary
@@ -49,7 +49,7 @@ _command = _Command()
 
 def note_failure(error: Exception) -> None:
     """Note a job's failure, and say it once a command: of a bug, ours or a plugin's, the traceback."""
-    message = _command.failure = describe(error)
+    message = _command.failure = error_message(error)
     is_bug = not (isinstance(error, CtxexpError) or is_disk_full(error))
     text = mask(message if is_bug else f"error: {line(message)}")
     if is_bug or text not in _command.printed:
@@ -102,7 +102,7 @@ def close_sweep(sweep: Sweep, sinks: Sinks, summarise: Summarise, *, stopped: st
         if report.compared:
             summarise(report.compared, sweep.summary)
     except Exception as error:  # the jobs' results must not be hidden by a figure that failed
-        problems.append(f"the comparison failed: {describe(error)}")
+        problems.append(f"the comparison failed: {error_message(error)}")
     report.error = "\n".join(problems) or None
     try:
         sinks.finish_sweep(sweep, report)
@@ -188,7 +188,7 @@ def run_application(application: Callable[[], object], *, summarise: Summarise =
         elif status:
             show(f"{stopped}: the runs that were under way are KILLED", sys.stderr)
         with defer_signals():
-            closed = close(summarise, stopped=stopped)
+            closed = end_command(summarise, stopped=stopped)
             end_workers()
     if other:
         raise other
@@ -204,7 +204,7 @@ def _killed_worker(error: BaseException) -> str:
     )
 
 
-def close(summarise: Summarise, *, stopped: str | None) -> int:
+def end_command(summarise: Summarise, *, stopped: str | None) -> int:
     """Settle the sweep, if there is one, after Hydra has returned, and print how its jobs ended; the exit status."""
     if _command.sweep is None:
         return 1 if _command.failure else 0

@@ -1,4 +1,5 @@
-"""MLflow as a sink: a run a job, its curves with the layer as the step, its files; one more run for a whole sweep.
+"""MLflow as a sink: a run a job, its curves with the layer as the step, its files; one more run for a whole sweep; and
+saved results sent later, for when the store was down, or lives elsewhere.
 
 Runs lie flat, not nested: MLflow folds children away, and the charts of folded runs stay empty until one unfolds them.
 """
@@ -12,6 +13,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,15 +23,16 @@ from urllib.request import url2pathname
 import numpy as np
 
 from ctxexp.errors import ConfigError, TrackingError
-from ctxexp.files import is_own_file
+from ctxexp.files import is_own_file, user_path
 from ctxexp.files.credentials import redact
 from ctxexp.files.environment import provenance_tags
-from ctxexp.files.job_folder import STATE
+from ctxexp.files.job_folder import RUN, STATE, read_state, write_state
 from ctxexp.report.charts import line_styles
 from ctxexp.report.style import SUMMARY as SUMMARY_COLOUR
 from ctxexp.report.style import colours
 from ctxexp.results import Results
-from ctxexp.sinks import Run, Sink, Status, Sweep, SweepReport, database, views
+from ctxexp.results.values import RESULTS_FILE
+from ctxexp.sinks import Run, Sink, Status, Sweep, SweepReport, database, load_run, views
 from ctxexp.sinks.database import BUNDLE, ERROR, KEY, KIND, LOGGED, SWEEP, tracking_errors
 
 if TYPE_CHECKING:
@@ -356,3 +359,43 @@ def _send_summary(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: 
         views.set_note(client, experiment_id, note)
     sink.send_files(sweep.summary)
     client.set_tag(sink.run_id, LOGGED, "true")
+
+
+@dataclass(frozen=True)
+class Upload:
+    """One folder's run in the store; where `is_new` is false it was there, complete, and nothing was sent."""
+
+    folder: Path
+    run_id: str
+    link: str
+    is_new: bool
+
+
+def upload(folder: Path | str, *, uri: str | None = None, experiment: str | None = None) -> list[Upload]:
+    """Send a job's folder, or each job of a sweep's folder, to a tracking store; sending twice makes no second run.
+
+    `uri` and `experiment` default to those of the original run. A run that was cut short is completed. Raises
+    TrackingError if a folder holds no results or the store doesn't answer.
+    """
+    top = user_path(folder).resolve()
+    jobs = [top] if (top / RUN).exists() else sorted(p.parent for p in top.glob(f"*/{RUN}"))
+    if not (jobs := [one for one in jobs if one == top or (one / RESULTS_FILE).exists()]):
+        raise TrackingError(
+            f"{top} holds no results of ctxexp: expected {RUN} and {RESULTS_FILE} there or one folder below"
+        )
+    return [_upload(one, uri, experiment) for one in jobs]
+
+
+def _upload(folder: Path, uri: str | None, experiment: str | None) -> Upload:
+    above = folder.parents  # <tracking folder>/results/<sweep>/<job>
+    store = above[2] if len(above) > 2 and above[1].name == "results" else above[0]
+    run, descriptions = load_run(folder, store), read_state(folder).get("sinks", {})
+    record = descriptions.get("mlflow", {})
+    if not uri and (uri := record.get("uri")) and (path := database.sqlite_file(uri)) and not path.exists():
+        uri = None  # the folder was moved, or copied from elsewhere
+    sink = MlflowSink(uri=uri, experiment=experiment or record.get("experiment"))
+    is_new = sink.send_once(run)
+    metadata = sink.metadata()
+    descriptions = {**descriptions, "mlflow": dict(metadata)}
+    write_state(folder, status="FINISHED", error=None, sinks=descriptions, link=metadata["link"])
+    return Upload(folder, metadata["run_id"], metadata["link"], is_new)

@@ -1,6 +1,4 @@
-"""MLflow's web interface, started lean and opened where the curves are; and saved results sent there, once: for when
-the store was down, or lives elsewhere.
-"""
+"""MLflow's web interface, started lean and opened where the curves are."""
 
 from __future__ import annotations
 
@@ -13,17 +11,12 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 from ctxexp.errors import TrackingError
-from ctxexp.files import user_path, write_file
+from ctxexp.files import write_file
 from ctxexp.files.credentials import mask, redact
-from ctxexp.files.job_folder import RUN, read_state, write_state
 from ctxexp.files.process import raise_on_termination
-from ctxexp.results.values import RESULTS_FILE
-from ctxexp.sinks import database, load_run
-from ctxexp.sinks.mlflow import MlflowSink
+from ctxexp.sinks import database
 from ctxexp.sinks.views import VIEW, address_file, base, run_link, sweep_link
 
 START_TIMEOUT = 120.0  # seconds; 8 on an idle machine
@@ -142,43 +135,3 @@ def _answers(address: str) -> bool:
             return bool(reply.status == 200)
     except OSError:
         return False
-
-
-@dataclass(frozen=True)
-class Upload:
-    """One folder's run in the store; where `is_new` is false it was there, complete, and nothing was sent."""
-
-    folder: Path
-    run_id: str
-    link: str
-    is_new: bool
-
-
-def upload(folder: Path | str, *, uri: str | None = None, experiment: str | None = None) -> list[Upload]:
-    """Send a job's folder, or each job of a sweep's folder, to a tracking store; sending twice makes no second run.
-
-    `uri` and `experiment` default to those of the original run. A run that was cut short is completed. Raises
-    TrackingError if a folder holds no results or the store doesn't answer.
-    """
-    top = user_path(folder).resolve()
-    jobs = [top] if (top / RUN).exists() else sorted(p.parent for p in top.glob(f"*/{RUN}"))
-    if not (jobs := [one for one in jobs if one == top or (one / RESULTS_FILE).exists()]):
-        raise TrackingError(
-            f"{top} holds no results of ctxexp: expected {RUN} and {RESULTS_FILE} there or one folder below"
-        )
-    return [_upload(one, uri, experiment) for one in jobs]
-
-
-def _upload(folder: Path, uri: str | None, experiment: str | None) -> Upload:
-    above = folder.parents  # <tracking folder>/results/<sweep>/<job>
-    store = above[2] if len(above) > 2 and above[1].name == "results" else above[0]
-    run, descriptions = load_run(folder, store), read_state(folder).get("sinks", {})
-    record = descriptions.get("mlflow", {})
-    if not uri and (uri := record.get("uri")) and (path := database.sqlite_file(uri)) and not path.exists():
-        uri = None  # the folder was moved, or copied from elsewhere
-    sink = MlflowSink(uri=uri, experiment=experiment or record.get("experiment"))
-    is_new = sink.send_once(run)
-    metadata = sink.metadata()
-    descriptions = {**descriptions, "mlflow": dict(metadata)}
-    write_state(folder, status="FINISHED", error=None, sinks=descriptions, link=metadata["link"])
-    return Upload(folder, metadata["run_id"], metadata["link"], is_new)

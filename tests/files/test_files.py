@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from ctxexp import Corpus, Results, measure
 from ctxexp.errors import DiskError, StoreError, TrackingError
 from ctxexp.files import atomic_write
-from ctxexp.jobs import describe
+from ctxexp.jobs import error_message
 from ctxexp.models import WordVectors
 from ctxexp.models.word_vectors import EXPORTS
 from ctxexp.report import Table, save_figure, write_file
@@ -170,9 +170,9 @@ def test_a_job_whose_results_do_not_fit_has_failed(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_one_line_whoever_meets_it(tmp_path: Path) -> None:
     place = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "a.bin"))
-    assert describe(place).startswith(f"cannot write a.bin: the disk of {tmp_path} is full; make room there")
-    assert describe(OSError(errno.ENOSPC, "x")).startswith("a disk is full; make room there")
-    assert describe(OSError(errno.EIO, "x")) == "OSError: [Errno 5] x\n"  # of any other the traceback, here empty
+    assert error_message(place).startswith(f"cannot write a.bin: the disk of {tmp_path} is full; make room there")
+    assert error_message(OSError(errno.ENOSPC, "x")).startswith("a disk is full; make room there")
+    assert error_message(OSError(errno.EIO, "x")) == "OSError: [Errno 5] x\n"  # of any other the traceback, here empty
     with (
         pytest.raises(
             TrackingError, match=rf"^cannot log: cannot write a\.bin: the disk of {tmp_path} is full; make room there"

@@ -30,8 +30,7 @@ from ctxexp.files.job_folder import job_folder, write_state
 from ctxexp.files.process import HOST, PID, STARTED, defer_signals, process_tags, raise_on_termination, why_gone
 from ctxexp.jobs import Sinks, finished_on_disk, reuse
 from ctxexp.sinks import load_run
-from ctxexp.sinks.mlflow import database, finished_run
-from ctxexp.sinks.ui import upload
+from ctxexp.sinks.mlflow import database, finished_run, upload
 from ctxexp.sinks.views import metric_names
 from tests.made import results_with, told
 from tests.shipped import MlflowSink

@@ -114,10 +114,10 @@ def test_a_note_that_a_person_wrote_stays(client: MlflowClient) -> None:
         return str(client.get_experiment(experiment(client)).tags["mlflow.note.content"])
 
     for text in ("first", "second"):
-        views.describe(client, experiment(client), text)
+        views.set_note(client, experiment(client), text)
         assert note() == text
     client.set_experiment_tag(experiment(client), "mlflow.note.content", "of a person")
-    views.describe(client, experiment(client), "third")
+    views.set_note(client, experiment(client), "third")
     assert note() == "of a person"
 
 
