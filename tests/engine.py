@@ -26,7 +26,7 @@ from ctxexp import (
 )
 from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.measuring.rows import PairRows, WordRows
-from ctxexp.testing.report import numbers
+from ctxexp.testing.metrics import numbers
 from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.transforms import Calibration, transform_layers
 from tests.shipped import (

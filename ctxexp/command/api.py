@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from ctxexp.report.comparison import Comparison
 
 KEYS = {key: key for key in ("seed", "min_contexts", "bootstrap", "weights", "device")}
+KEYS |= {"column": "dataset.column", "layers": "model.layers"}  # keywords of `measure`, by the config's keys
 OTHERS = ("metrics", "baseline", "transform", "control", "tokenizer", "options", "folder", "progress")
 TEXT_SECOND = "the model stands first, then the text: ctxexp.measure(model, text)"
 log = logging.getLogger("ctxexp")
 MAX_YIELDED = 1_000_000  # sentences of a text that doesn't say how many it has
 Text = str | Path | Corpus | Mapping[str, Any] | Iterable[str | Sequence[str] | Sentence | Mapping[str, Any]]
-KEYS |= {"column": "dataset.column", "layers": "model.layers"}  # keywords of `measure`, by the config's keys
 
 
 def measure(

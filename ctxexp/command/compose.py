@@ -217,34 +217,32 @@ def _hydra() -> Iterator[None]:
 
 def explain(error: Exception, overrides: Sequence[str] = ()) -> str:
     """One sentence for an error of Hydra's or OmegaConf's, with the near matches among the chosen options' keys."""
+    from hydra import compose
     from hydra.core.global_hydra import GlobalHydra
 
+    text = str(error) or type(error).__name__
     with nullcontext() if GlobalHydra.instance().is_initialized() else _hydra():
-        return _explain(str(error) or type(error).__name__, overrides)
-
-
-def _explain(text: str, overrides: Sequence[str]) -> str:
-    from hydra import compose
-
-    if match := re.search(r"Could not override '([^']+)'", text):
-        key = match.group(1)
-        place, _, last = key.rpartition(".")
-        if key == "dataset.path":
-            return "dataset.path: the data set that is chosen has no path; a file of text is dataset=FILE"
-        group_choices = [o for o in overrides if o.partition("=")[0] in GROUPS]
-        composed = plain_values(compose("ctxexp", overrides=group_choices), resolve=False)
-        paths = [path.split(".") for path, _ in leaves(composed)]
-        keys = [*dict.fromkeys(".".join(path[:n]) for path in paths for n in range(1, len(path) + 1))]
-        siblings = [k.rpartition(".")[2] for k in keys if k.rpartition(".")[0] == place]
-        close = [SYNONYMS[key]] if key in SYNONYMS else []
-        close = close or [k for k in keys if k.rpartition(".")[2] == last][:2] or suggestions(key, keys)
-        hint = "; did you mean " + " or ".join(map(repr, close)) + "?" if close else "."
-        return f"no config key {short(key)}{hint} ({place or 'top level'}: {', '.join(siblings) or 'no such place'})"
-    if match := re.search(r"Could not (?:find|load) '([^']+)'", text):
-        group, _, name = match.group(1).rpartition("/")
-        return f"no {group} {name!r}{install_hint(group, name)}{near(name, options(group))}"
-    if match := re.search(r"Environment variable '([^']+)' not found", text):
-        key = re.search(r"full_key: (\S+)", text)
-        where = f"{key.group(1)}: " if key else ""
-        return f"{where}the environment has no variable {match.group(1)!r}; export it first"
+        if match := re.search(r"Could not override '([^']+)'", text):
+            key = match.group(1)
+            place, _, last = key.rpartition(".")
+            if key == "dataset.path":
+                return "dataset.path: the data set that is chosen has no path; a file of text is dataset=FILE"
+            group_choices = [o for o in overrides if o.partition("=")[0] in GROUPS]
+            composed = plain_values(compose("ctxexp", overrides=group_choices), resolve=False)
+            paths = [path.split(".") for path, _ in leaves(composed)]
+            keys = [*dict.fromkeys(".".join(path[:n]) for path in paths for n in range(1, len(path) + 1))]
+            siblings = [k.rpartition(".")[2] for k in keys if k.rpartition(".")[0] == place]
+            close = [SYNONYMS[key]] if key in SYNONYMS else []
+            close = close or [k for k in keys if k.rpartition(".")[2] == last][:2] or suggestions(key, keys)
+            hint = "; did you mean " + " or ".join(map(repr, close)) + "?" if close else "."
+            return (
+                f"no config key {short(key)}{hint} ({place or 'top level'}: {', '.join(siblings) or 'no such place'})"
+            )
+        if match := re.search(r"Could not (?:find|load) '([^']+)'", text):
+            group, _, name = match.group(1).rpartition("/")
+            return f"no {group} {name!r}{install_hint(group, name)}{near(name, options(group))}"
+        if match := re.search(r"Environment variable '([^']+)' not found", text):
+            key = re.search(r"full_key: (\S+)", text)
+            where = f"{key.group(1)}: " if key else ""
+            return f"{where}the environment has no variable {match.group(1)!r}; export it first"
     return line(text)

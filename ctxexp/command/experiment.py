@@ -1,5 +1,5 @@
-"""The parts of a config, each built once; the text that it measures (a data set, deduplicated, changed by the
-control, bounded or cut into shards); the study that they make, and its results under the config's names.
+"""A config's experiment: its parts, each built once; the text that it measures (a data set, deduplicated, changed by
+the control, bounded or cut into shards); the study that they make, and its results under the config's names.
 """
 
 from __future__ import annotations

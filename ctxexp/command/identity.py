@@ -1,5 +1,5 @@
-"""What tells a job from others, from its config: its names in charts, tables and its `RunInfo`, and its key, equal
-for jobs with equal numbers: config, contents of texts and files, model, code.
+"""A job's identity, from its config: the title and metadata by which charts and tables call it, and its key, which jobs
+with equal numbers share (config, contents of texts and files, model, code).
 """
 
 from __future__ import annotations

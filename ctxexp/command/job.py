@@ -207,7 +207,7 @@ def current_job(folder: Path | str, group: str) -> tuple[Path, list[str]]:
 
 
 def job_of(config: DictConfig, folder: Path | str, group: str) -> tuple[Path, list[str]]:
-    """The same of the job that a config with Hydra's part tells."""
+    """The folder and these overrides of the job that this config, with Hydra's part, describes."""
     number = OmegaConf.select(config, "hydra.job.num", throw_on_missing=False)
     overrides = [o for o in typed_overrides(config) if not o.lstrip("+~").startswith(("tracking.", "sink"))]
     return job_folder(folder, group, number, overrides), overrides

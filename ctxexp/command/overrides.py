@@ -1,6 +1,5 @@
-"""From words to Hydra's overrides: a run's folder and a quoted model as their words, hub names, folders and files in
-place of a group's name, `model=bert-base-uncased`, or as words of their own; choices that exist; a sweep's first job;
-and choices that change nothing.
+"""From the words of a command line to Hydra's overrides: hub names, folders and files become options of their groups,
+and every choice is checked against its group's names.
 
 A location is read as an option of its group with that location as its argument. What is nearly one of the group's
 names is none: it is misspelt, and the hub is not asked for it.

@@ -1,6 +1,5 @@
-"""One job: its folder on disk, its run in the sinks, several of which are as one, and how it ends; finished ones, on
-disk and in the sinks, which need not run again, and how a sweep takes them over; and names of runs: two that differ
-in text, seed or pooling have two.
+"""Jobs: how one runs and ends, on disk and in all of its sinks; which finished ones need not run again; and the names
+of runs, so that two that differ in text, seed or pooling have two.
 
 A job's folder holds run.json (what names the run), config.yaml, environment.json, results.json, tables and figures,
 and status.json, which says how the job stands without asking any sink.

@@ -1,5 +1,5 @@
-"""What a curve is laid beside, for figures, reports and cards: values of a measure where there is no context to find,
-and the curves of Ethayarajh (EMNLP 2019), the per-layer data released with the paper (`published_curves`).
+"""Curves that others are read beside: negative controls, where there is no context to find, and those that Ethayarajh
+(EMNLP 2019) released by layer (`published_curves`).
 
 A number speaks of context only as far as it differs from the first: the input layer, which knows none; vectors that are
 one a word; the same shape untrained; the same words shuffled. Those that need a run of their own are taken from the

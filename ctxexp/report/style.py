@@ -1,5 +1,5 @@
-"""The frame of a figure: title and facts above the axes, legend and notes below, the files it is saved to, and
-colours of models: the same label gets the same colour in figures, pages and MLflow charts. No heavy import.
+"""How figures look: title and facts above the axes, legend and notes below, the files they are saved to, and colours of
+models: the same label gets the same colour in figures, pages and MLflow charts. No heavy import.
 """
 
 from __future__ import annotations
@@ -55,8 +55,7 @@ class Ink(StrEnum):
     GRID = "#dddddd"
 
 
-SUMMARY, ORIGIN = "#7f7f7f", "#d62728"
-"""Colours of a sweep's summary curve among those of its runs, and of the mark at the origin of a projection."""
+SUMMARY = "#7f7f7f"  # colour of a sweep's summary curve among those of its runs
 _KNOWN_SHADES = {"untrained": 0.5, "published": -0.35, "mini": 0.3}
 _SHADES = (0.4, -0.2, 0.55, 0.2)  # towards white (> 0) or black (< 0)
 

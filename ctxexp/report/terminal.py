@@ -1,6 +1,5 @@
-"""What is shown on a terminal, no wider than it is: tables of a sweep and of a run, what a command ends with, a run's
-curves by layer; what plugins add to a sweep, tables and figures, such as a paper's beside ours (CSV, Markdown); what a
-verb found, in one form for the terminal, for files and for scripts (`Document`).
+"""Tables and answers as text, no wider than the terminal; tables and figures that plugins add to a sweep; and
+`Document`, the one form of what a verb found, for the terminal, for files and for scripts.
 
 A document's JSON, one line of stdout with `json=true`, is described by `document.schema.json` beside this file.
 """
@@ -37,8 +36,6 @@ SPOKEN = 8  # runs of which each has a sentence
 GAP = 2  # spaces between columns
 MIN_COLUMN = 20  # characters that a cell is not broken below, however narrow the terminal
 FILES = "table_*.md"
-Cells = dict[str, Any]
-"""A row of a table under work: texts and numbers by column."""
 
 
 def stacked_table(

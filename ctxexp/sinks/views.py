@@ -54,7 +54,7 @@ MODEL = "ctxexp.model"  # of a LoggedModel: digest of what tells its vectors fro
 MAX_TAG = 8000  # characters of a run's tag
 MAX_EXPERIMENT_TAG = 5000  # characters of an experiment's tag
 FIRST = (3, 15)  # the first version whose page reads these; that of 3.5 breaks down at them
-MAX_RUNS = 4  # whose intervals a chart shows
+MAX_BANDS = 4  # whose intervals a chart shows
 LOGGED_MODELS = (3, 0)  # the first version of a server that knows logged models
 CHARTS = {"compareRunsMode": "CHART", "workflowType": "machine_learning"}  # else the page is about traces
 # MLflow's own columns User, Source and Version, which its client leaves empty.
@@ -283,7 +283,7 @@ def _headlines(runs: Sequence[LabelledResults]) -> list[ViewChart]:
     shared = {"yMin": round(low - room, 4), "yMax": round(high + room, 4)}
     charts = []
     for key, chart_lines in lines.items():
-        has_band = len(runs) <= MAX_RUNS and any(line.low is not None for line in chart_lines)
+        has_band = len(runs) <= MAX_BANDS and any(line.low is not None for line in chart_lines)
         charts.append(
             ViewChart(
                 metric_name(str(key)),

@@ -17,7 +17,7 @@ from ctxexp.maths.statistics import aggregate
 from ctxexp.maths.sums import Batch, SumForm, Sums
 from ctxexp.measuring import contract_violation
 from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Over
-from ctxexp.testing.report import Breach, Law, Report, numbers, report_on, require, require_equal
+from ctxexp.testing.report import Breach, Law, Report, report_on, require
 
 DIM = 12
 REPLICATES = 30
@@ -82,6 +82,27 @@ class Trial:
         groups = [replace(group, x=change(group.x)) for group in self.groups]
         level = np.nan if self.over == "pair" else self.make().baseline_value(max((g.x for g in groups), key=len))
         return {**self.compute(groups), "baseline_value()": level}
+
+
+def require_equal(
+    got: Mapping[str, float], expected: Mapping[str, float], what: str, hint: str, *, tolerance: float = 1e-9
+) -> None:
+    """Raise Breach, `{what} raw: 0.5 instead of 0.25: {hint}`, unless statistics agree, NaN equal to NaN."""
+    require(got.keys() == expected.keys(), f"{what} statistics {sorted(got)} instead of {sorted(expected)}: {hint}")
+    for key, value in expected.items():
+        near = np.isclose(got[key], value, rtol=tolerance, atol=tolerance, equal_nan=True)
+        require(near, f"{what} {key}: {got[key]:.6g} instead of {value:.6g}: {hint}")
+
+
+def numbers(found: Mapping[str, float | Estimate]) -> dict[str, float]:
+    """A metric's statistics as numbers alone: of an estimate itself, `_ci_low` and `_ci_high`."""
+    flat: dict[str, float] = {}
+    for name, value in found.items():
+        if isinstance(value, Estimate):
+            flat |= {name: value.value, f"{name}_ci_low": value.low, f"{name}_ci_high": value.high}
+        else:
+            flat[name] = value
+    return flat
 
 
 def interface(make: Make) -> str | None:

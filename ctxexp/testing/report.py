@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import numpy as np
-
 from ctxexp.errors import ConformanceError, PluginError, error_text, plugin_call, plugin_line
-from ctxexp.metrics import Estimate
 
 T = TypeVar("T")
 Law = Callable[[T], str | None]
@@ -92,24 +89,3 @@ def subject_and_factory(make: Callable[[], T] | T, kind: type) -> tuple[T, Calla
     if callable(make) and not isinstance(make, kind):
         return make(), make
     return make, None  # type: ignore[return-value]  # it is no factory, so it is the subject
-
-
-def require_equal(
-    got: Mapping[str, float], expected: Mapping[str, float], what: str, hint: str, *, tolerance: float = 1e-9
-) -> None:
-    """Raise Breach, `{what} raw: 0.5 instead of 0.25: {hint}`, unless statistics agree, NaN equal to NaN."""
-    require(got.keys() == expected.keys(), f"{what} statistics {sorted(got)} instead of {sorted(expected)}: {hint}")
-    for key, value in expected.items():
-        near = np.isclose(got[key], value, rtol=tolerance, atol=tolerance, equal_nan=True)
-        require(near, f"{what} {key}: {got[key]:.6g} instead of {value:.6g}: {hint}")
-
-
-def numbers(found: Mapping[str, float | Estimate]) -> dict[str, float]:
-    """A metric's statistics as numbers alone: of an estimate itself, `_ci_low` and `_ci_high`."""
-    flat: dict[str, float] = {}
-    for name, value in found.items():
-        if isinstance(value, Estimate):
-            flat |= {name: value.value, f"{name}_ci_low": value.low, f"{name}_ci_high": value.high}
-        else:
-            flat[name] = value
-    return flat

@@ -1,4 +1,4 @@
-"""Laws of what lies at both ends of a run: data sets and sinks."""
+"""Laws of sinks and data sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of what stands between vectors and metrics: transforms, controls, baselines."""
+"""Laws of transforms, controls and baselines."""
 
 from __future__ import annotations
 

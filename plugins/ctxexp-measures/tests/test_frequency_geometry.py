@@ -21,7 +21,7 @@ from scipy.stats import spearmanr
 from ctxexp import Group, Metric, Results
 from ctxexp.errors import DataError
 from ctxexp.model import EmbeddingTable
-from ctxexp.testing.report import numbers
+from ctxexp.testing.metrics import numbers
 from tests.composed import composed
 from tests.engine import computed
 from tests.made import results_with, told
