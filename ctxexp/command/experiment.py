@@ -82,13 +82,11 @@ class Experiment:
     @cached_property
     def baseline(self) -> Baseline:
         """The configured baseline."""
-        baseline: Baseline = self.config.baseline.make()
-        return baseline
+        return self.config.baseline.make()
 
     def named_baseline(self, name: str) -> Baseline:
         """The registered baseline of the name, with its defaults. Raises UnknownName."""
-        baseline: Baseline = component_of("baseline", "baseline", {"name": name}, self.config.registry).make()
-        return baseline
+        return component_of("baseline", "baseline", {"name": name}, self.config.registry).make()
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -335,5 +333,4 @@ def _encoder_factory(model: Component) -> Callable[[], Encoder] | None:
 
 def _build_encoder(files: list[str], name: str, arguments: Mapping[str, object]) -> Encoder:
     load_plugin_files(files)
-    encoder: Encoder = component_of("model", "model", {"name": name, **arguments}, registry()).make()
-    return encoder
+    return component_of("model", "model", {"name": name, **arguments}, registry()).make()

@@ -84,8 +84,7 @@ class Offer:
     @property
     def secrets(self) -> Sequence[str]:
         """The arguments of a sink that it declares to be credentials (`ctxexp.Sink.secrets`)."""
-        declared: Sequence[str] = getattr(self.factory, "secrets", ())
-        return declared
+        return getattr(self.factory, "secrets", ())
 
     @cached_property
     def factory(self) -> Factory:

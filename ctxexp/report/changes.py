@@ -114,8 +114,7 @@ def _claimed(signs: np.ndarray, change: np.ndarray, steps: Sequence[np.ndarray],
     is_claimed = change >= least
     for step in steps:
         is_claimed &= step == signs
-    result: np.ndarray = np.where(is_claimed, signs, 0)
-    return result
+    return np.where(is_claimed, signs, 0)
 
 
 def least(results: Results, key: Key) -> float:
@@ -237,8 +236,7 @@ def certain_changes(estimates: Estimates, replicates: np.ndarray | None = None) 
         bound = factor * np.where(change > 0, rise, fall)
     rounding = 1e-6 * np.abs(y).max()
     is_certain = np.isfinite(bound) & (np.abs(change) > np.fmax(bound, rounding))
-    signs: np.ndarray = np.where(is_certain, np.sign(change), 0).astype(int)
-    return signs
+    return np.where(is_certain, np.sign(change), 0).astype(int)
 
 
 def _max_t_bounds(draws: np.ndarray, defined: np.ndarray) -> np.ndarray:

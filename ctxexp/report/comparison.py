@@ -153,8 +153,7 @@ def _html_table(rows: Mapping[str, tuple[Results, Key]]) -> str:
             text, *ends = (f"{number:.3f}" if np.isfinite(number) else "" for number in numbers)
             line.append(f"{text}<br><small>[{', '.join(ends)}]</small>" if all(ends) else text)
     table = pd.DataFrame.from_dict(cells, orient="index").rename_axis("layer", axis="columns")
-    html: str = table.to_html(escape=False, na_rep="")
-    return html
+    return table.to_html(escape=False, na_rep="")
 
 
 def _nothing_to_draw(measures: list[str]) -> str:

@@ -343,5 +343,4 @@ class Document:
 
 def _rows(numbers: pd.DataFrame) -> list[dict[str, Any]]:
     cells = numbers.replace([math.inf, -math.inf], math.nan).astype(object)
-    rows: list[dict[str, Any]] = cells.where(cells.notna(), None).to_dict("records")
-    return rows
+    return cells.where(cells.notna(), None).to_dict("records")

@@ -214,7 +214,7 @@ class Results:
     @property
     def sentence(self) -> str:
         """What was found, in a sentence: how the leading measure goes from layer to layer, where the data show it."""
-        return str(_report("findings").finding(self))
+        return _report("findings").finding(self)
 
     def findings(self, label: str = "") -> list[str]:
         """What was found, a sentence a measure: how its main curve goes from layer to layer, where the data show it.
@@ -231,7 +231,7 @@ class Results:
             >>> Results.of(values).findings("mine")
             ['Anisotropy in mine: without an interval no change is claimed (0.50, 0.25 at layers 0, 1).']
         """
-        return list(_report("findings").findings(self, label))
+        return _report("findings").findings(self, label)
 
     def controls(self, label: str = "", measures: Iterable[str] | None = None) -> list[str]:
         """The negative controls that the run has by itself (no context, or no training).
@@ -272,7 +272,7 @@ class Results:
             >>> Results().opposite_steps(Key("self_similarity", "share_of_room"))
             ([], '')
         """
-        return list(_report("changes").opposite_steps(self, key)), str(_report("findings").marked_steps(self, key))
+        return _report("changes").opposite_steps(self, key), _report("findings").marked_steps(self, key)
 
     def summary(self) -> pd.DataFrame:
         """The main curve of each measure, as `curve(measure)`.
@@ -360,8 +360,7 @@ class Results:
             >>> values.set(Key("anisotropy", "mean_cosine"), np.array([0.5, 0.25]))
             >>> Results.of(values).plot("anisotropy").savefig("anisotropy.png")
         """
-        figure: Figure = _report("comparison").run_plot(self, measure)
-        return figure
+        return _report("comparison").run_plot(self, measure)
 
     def report(self, path: str | Path = "report.html") -> Path:
         """Write the interactive page of this run, which fetches nothing; `ctxexp.compare(...).report()` is of several.
@@ -376,7 +375,7 @@ class Results:
             >>> Results().report("mine.html").name
             'mine.html'
         """
-        return Path(_report("comparison").of_run(self).report(path))
+        return _report("comparison").of_run(self).report(path)
 
     def __repr__(self) -> str:
         return f"<Results of {self.info.title or 'run'}: {', '.join(self.measures())} by {self.n_layers} layers>"
@@ -391,7 +390,7 @@ class Results:
 
     def _repr_html_(self) -> str:
         """The sentence, the leading measure's figure and each measure's main curve by layer, for a notebook."""
-        return str(_report("comparison").run_html(self))
+        return _report("comparison").run_html(self)
 
     def merge(self, others: Results) -> Results:
         """These results and others of parts of one run.

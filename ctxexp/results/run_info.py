@@ -299,8 +299,7 @@ class RunInfo:
 
     def to_json(self) -> dict[str, Any]:
         """The same in JSON's types."""
-        document: dict[str, Any] = _adapter().dump_python(self, mode="json")
-        return document
+        return _adapter().dump_python(self, mode="json")
 
     @classmethod
     def from_json(cls, document: object) -> RunInfo:

@@ -55,8 +55,7 @@ def component_of_option(name: str, values: Mapping[str, object]) -> Component:
         arguments = [f"++{place}.{key}={as_value(value)}" for key, value in values.items() if key != "plugins"]
         plugins = f"plugins={as_value([*map(str, plugin_files())])}"
         part = getattr(config_of([plugins, f"{kind}={option}", *arguments]), kind)
-    component: Component = next(iter(part.values())) if kind in LISTS else part
-    return component
+    return next(iter(part.values())) if kind in LISTS else part
 
 
 def find_option(name: str) -> tuple[str, str]:

@@ -430,8 +430,7 @@ def _explorer_words(
 def _points(table: pd.DataFrame, name: str, layers: Sequence[int]) -> np.ndarray:
     """(rows, layers, 2) on each layer's own plane, or on the common one."""
     columns = [f"{name}_{axis}_{layer}" for layer in layers for axis in "xy"]
-    result: np.ndarray = table[columns].to_numpy(np.float64).reshape(len(table), len(layers), 2)
-    return result
+    return table[columns].to_numpy(np.float64).reshape(len(table), len(layers), 2)
 
 
 def _integers(x: np.ndarray, steps: int) -> np.ndarray:
