@@ -34,6 +34,9 @@ from ctxexp.vectors.stores import check_mixes
 DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
 FIT_ON = ("target", "train", "all", "nli:<path>")
 SHARDS = "one_pass.shards"
+MISSING = "???"
+CONTRACTS = {"control": Control, "engine": Engine, "sink": Sink}  # base classes that instances are checked against
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,12 +173,6 @@ def key_names(kind: Any = RunOptions) -> Iterator[str]:
     """The dotted names of the config's own keys."""
     for key, expected in get_type_hints(kind).items():
         yield from (f"{key}.{inner}" for inner in key_names(expected)) if is_dataclass(expected) else [key]
-
-
-MISSING = "???"
-CONTRACTS = {"control": Control, "engine": Engine, "sink": Sink}  # base classes that instances are checked against
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from ctxexp.models.options import check_arguments, check_device
 from ctxexp.occurrences import check_contexts
 from ctxexp.plugins.registry import load_plugin_files, plugin_files, publisher, registry
 from ctxexp.progress import Progress
-from ctxexp.report.page.explorer import TABLE, WordMap
+from ctxexp.report.page.word_map import TABLE, WordMap
 from ctxexp.results import Results
 from ctxexp.results.objective import Objective
 from ctxexp.transforms import Calibration

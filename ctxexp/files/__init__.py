@@ -30,6 +30,9 @@ MAKE_ROOM = "make room there or choose another folder, and repeat the command (r
 MANIFEST = "files.json"
 UNSEALED = {"status.json", MANIFEST}  # status.json changes as the job goes on
 LONGEST = 255  # bytes of one name, on every common file system
+_TYPES = {"i": "int64", "u": "int64", "f": "float64", "b": "bool"}  # NumPy's kind -> type; unsigned ones become signed
+NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)
+"""Errors that zipfile raises for bytes that are no archive, or one that it can't read."""
 
 
 @contextmanager
@@ -128,9 +131,6 @@ def render_page(package: str, name: str, **values: object) -> str:
     return pages.get_template(name).render(values)
 
 
-_TYPES = {"i": "int64", "u": "int64", "f": "float64", "b": "bool"}  # NumPy's kind -> type; unsigned ones become signed
-
-
 def write_csv(table: pd.DataFrame, path: Path) -> None:
     """Write the table with full precision, UTF-8, one header line; NaN as an empty cell.
 
@@ -162,10 +162,6 @@ def _convert(cells: pd.Series, kind: str) -> pd.Series | np.ndarray:
     if kind == "bool":
         return cells == "True"
     return cells.replace("", "nan").to_numpy(str).astype(kind)
-
-
-NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)
-"""Errors that zipfile raises for bytes that are no archive, or one that it can't read."""
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:

@@ -52,6 +52,10 @@ GROUP = "ctxexp"  # the entry-point group of plugins
 HOOK_GROUP = "ctxexp.hooks"  # of classes like `HookSpecs`, by which a distribution has hooks of its own
 PUBLISHED = Path(__file__).with_name("published.json")  # pip's names by kind and name; plugins/published.py writes it
 HYDRAS = ("ray-launcher", "rq-launcher", "submitit-launcher", "ax-sweeper", "nevergrad-sweeper", "optuna-sweeper")
+GROUPS = (*CONFIG_KINDS, "weights", "experiment")
+LISTS = ("metric", "sink")  # groups of which a run may have several
+_files: tuple[Path, ...] = ()  # files of plugins=[...], absolute
+_folder: Path | None = None  # of --config-dir
 
 
 @dataclass(frozen=True)
@@ -392,14 +396,6 @@ def _register(registry: Registry, kind: str, plugin: str, supplier: PluginVersio
         registry.add(Offer(kind, offered, factory, plugin, supplier))
 
     return register
-
-
-GROUPS = (*CONFIG_KINDS, "weights", "experiment")
-
-LISTS = ("metric", "sink")  # groups of which a run may have several
-
-_files: tuple[Path, ...] = ()  # files of plugins=[...], absolute
-_folder: Path | None = None  # of --config-dir
 
 
 @cache

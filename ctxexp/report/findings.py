@@ -31,6 +31,7 @@ FEW = 3  # runs whose changes a chart says one by one
 MOST_WORDS = 30  # of a sentence
 OPPOSITE = "adjusted moves the other way: its ceiling, 1 − chance, moved"
 MARKED = f"* from the layer before, {OPPOSITE}"
+MOST_LISTED = 6  # parts that a sentence names
 
 
 def findings(results: Results, label: str = "") -> list[str]:
@@ -220,9 +221,6 @@ def _values(results: Results, key: Key, layers: Sequence[int]) -> str:
     curve = results.by_key[key].value[list(layers)]
     numbers = ", ".join(number(value, curve) for value in curve.tolist())
     return f"{numbers} at layer{'s' * (len(layers) > 1)} {', '.join(map(str, layers))}"
-
-
-MOST_LISTED = 6  # parts that a sentence names
 
 
 def number(value: float, beside: np.ndarray) -> str:

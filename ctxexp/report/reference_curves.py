@@ -37,6 +37,15 @@ VECTOR_A_WORD = {  # exact whatever the vectors are, where all of a word's are o
     ("max_explainable_variance", "raw"): 1.0,
     ("sense_separation", "raw"): 0.0,
 }
+SOURCE = "Ethayarajh 2019, released per-layer data, github.com/kawine/contextual"
+"""For a legend or caption."""
+CAVEAT = "close to what the paper charts, not exact"
+"""The author's own words about the released files, shortened."""
+_CURVES = {  # our measure -> (raw column, baseline column)
+    "self_similarity": ("self_similarity", "mean_cosine"),
+    "intra_sentence_similarity": ("intra_sentence_similarity", "mean_cosine"),
+    "max_explainable_variance_released": ("variance_explained", "variance_explained_random"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,17 +172,6 @@ def training_runs(runs: Sequence[LabelledResults], measures: Iterable[str] = ())
     return (
         f"{ONE_TRAINING_RUN} with one seed: how far another run of the same recipe would lie is not in these intervals"
     )
-
-
-SOURCE = "Ethayarajh 2019, released per-layer data, github.com/kawine/contextual"
-"""For a legend or caption."""
-CAVEAT = "close to what the paper charts, not exact"
-"""The author's own words about the released files, shortened."""
-_CURVES = {  # our measure -> (raw column, baseline column)
-    "self_similarity": ("self_similarity", "mean_cosine"),
-    "intra_sentence_similarity": ("intra_sentence_similarity", "mean_cosine"),
-    "max_explainable_variance_released": ("variance_explained", "variance_explained_random"),
-}
 
 
 def published_models() -> tuple[str, ...]:

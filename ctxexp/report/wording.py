@@ -32,6 +32,7 @@ _PLURALS = {"corpus": "corpora"}
 _UNITS = {"share": "share of variance"}  # a unit that says on an axis what it is of
 UNITS_TO_ONE = ("cosine", "share of variance")  # of which 1 is the most, so that they may share an axis
 LOG_UNITS = ("l2 norm",)  # of lengths, which models differ in by factors
+_LONGEST_NAME, _LONGEST_WORD = 200, 80  # characters of an encoder's name: two lines of a foot, and less than one
 
 
 def unique_labels(runs: Sequence[tuple[str, T]]) -> list[tuple[str, T]]:
@@ -223,9 +224,6 @@ def group_count_phrase(results: Results, measure: str, task: str = "") -> str:
     low, high = int(np.nanmin(n)), int(np.nanmax(n))
     number = f"{low:,}" if low == high else f"{low:,}–{high:,}"
     return f"{number} {over if high == 1 else _PLURALS.get(over, over + 's')}"
-
-
-_LONGEST_NAME, _LONGEST_WORD = 200, 80  # characters of an encoder's name: two lines of a foot, and less than one
 
 
 def shared_facts(

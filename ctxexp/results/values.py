@@ -39,6 +39,10 @@ BY_BASELINE = (
 SHARE = "share of the room above chance = (raw − chance) / (1 − chance)"
 SHARE_OF_ROOM = f"{SHARE}: how alike a word's vectors are once the direction that all words share is taken off"
 COLUMNS = ("measure", "task", "statistic", "place", "layer", "value", "low", "high", "n")
+RESULTS_FILE, FRAME, REPLICATES = "results.json", "results.parquet", "replicates.npz"
+FORMAT = 2  # of these files
+OTHER_KINDS = (".json", ".html", ".parquet", ".feather", ".xlsx", ".pkl", ".tsv", ".txt", ".png", ".svg", ".pdf")
+MAX_NAME_BYTES = 200  # of a table: a file's name may have 255, with `.csv` and the suffix while it is written
 
 
 class Key(NamedTuple):
@@ -197,12 +201,6 @@ def _scatter(values: np.ndarray, layers: Sequence[int], n_layers: int) -> np.nda
 
 def _row(values: np.ndarray | float) -> np.ndarray:
     return np.atleast_1d(np.asarray(values, np.float64))
-
-
-RESULTS_FILE, FRAME, REPLICATES = "results.json", "results.parquet", "replicates.npz"
-FORMAT = 2  # of these files
-OTHER_KINDS = (".json", ".html", ".parquet", ".feather", ".xlsx", ".pkl", ".tsv", ".txt", ".png", ".svg", ".pdf")
-MAX_NAME_BYTES = 200  # of a table: a file's name may have 255, with `.csv` and the suffix while it is written
 
 
 def write_results(

@@ -20,6 +20,14 @@ from ctxexp.files.job_folder import RUN, read_json
 from ctxexp.results import Results
 
 Status = Literal["FINISHED", "FAILED", "KILLED"]
+SETTINGS = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",  # a bar a file
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",  # seconds; MLflow's own 120 and 7 retries hang a run for minutes
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,16 +235,6 @@ def load_run(folder: Path, store: Path) -> Run:
         )
     except (LookupError, TypeError, ValueError, AttributeError):
         raise TrackingError(f"{folder / RUN} is not a run of ctxexp, or is damaged; run the job again") from None
-
-
-SETTINGS = {
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",  # a bar a file
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",  # seconds; MLflow's own 120 and 7 retries hang a run for minutes
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
-    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
-}
 
 
 def configure_mlflow() -> None:

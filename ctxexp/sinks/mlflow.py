@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Metric, Param, RunTag
 _log = logging.getLogger("ctxexp")
+MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
+MAX_RUNS = 50_000  # that MLflow gives at once
 
 
 @cache
@@ -49,10 +51,6 @@ def _say_where_files_stay(uri: str, place: str, can_write: bool) -> None:
         f"warning: {uri} serves no artifacts (it was started with --no-serve-artifacts): the runs' files {where}, and "
         "its page shows them on no other machine"
     )
-
-
-MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
-MAX_RUNS = 50_000  # that MLflow gives at once
 
 
 class MlflowSink(Sink):

@@ -11,7 +11,8 @@ import pytest
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Results, Sentence
 from ctxexp.measuring.curves import listed_factor
-from ctxexp.report.page.explorer import explorer_data, extremes
+from ctxexp.report.page.explorer import explorer_data
+from ctxexp.report.page.word_map import extremes
 from tests.engine import DIM, Memory, measure, shelve
 from tests.shipped import OnePerSentence, SelfSimilarity
 

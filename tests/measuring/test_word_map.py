@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ctxexp import Corpus, Occurrences, Sense
-from ctxexp.report.page import explorer
+from ctxexp.report.page import word_map
 from tests.engine import Memory, contextual, measure, reader_of, sentences, shelve
 from tests.shipped import SelfSimilarity
 
@@ -27,7 +27,7 @@ STRENGTHS = (0.2, 1.0, 0.6)
 
 
 def mapped(layers: Sequence[np.ndarray], most: int = 3000, numbers: Sequence[int] = range(3)) -> pd.DataFrame:
-    made = explorer.WordMap(SHELF, OCCURRENCES, LABELLED, dim=layers[0].shape[1], most=most)
+    made = word_map.WordMap(SHELF, OCCURRENCES, LABELLED, dim=layers[0].shape[1], most=most)
     for i, x in zip(numbers, layers, strict=False):
         made.take(reader_of(x, OCCURRENCES, i))
     return made.table()
@@ -86,7 +86,7 @@ def test_the_common_plane_is_near_optimal_in_all_layers(
     table = mapped(vectors)
     for word, found in captured(table).items():
         assert 0.85 * best(table, word) < found < best(table, word) + 1e-3
-    monkeypatch.setattr(explorer, "RANK", 48)  # every direction
+    monkeypatch.setattr(word_map, "RANK", 48)  # every direction
     exact = mapped(vectors)
     for word, found in captured(exact).items():
         assert found == pytest.approx(best(exact, word), rel=2e-3)

@@ -19,7 +19,8 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from ctxexp import Occurrences, Results, compare
-from ctxexp.report.page.explorer import WordMap, excerpt, explorer_data, fitting_blocks, pack, spread_layers
+from ctxexp.report.page.explorer import excerpt, explorer_data, fitting_blocks, pack, spread_layers
+from ctxexp.report.page.word_map import WordMap
 from tests.browser import headless, texts, wait_until
 from tests.engine import measure, shelve
 from tests.made import told

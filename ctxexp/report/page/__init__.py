@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 REPORT = "report.html"
 SPOKEN = 6  # runs of which the page's head has a sentence each
 _STATISTICS = ("share_of_room", "adjusted", "raw", "baseline")
+PLOTLY = Path(__file__).with_name("plotly-basic.min.js.gz")
+"""plotly.js-basic-dist-min 3.7.0, which has the kinds of charts that the page draws; the page unpacks it."""
+FLAG = "--open"
+_opens = False  # whether the command asked for its page in the browser
 
 
 class PageTable(NamedTuple):
@@ -77,10 +81,6 @@ def _run_facts(info: RunInfo) -> dict[str, object]:
         "corpus choices": text.choices,
         "encoder details": model.details,
     }
-
-
-PLOTLY = Path(__file__).with_name("plotly-basic.min.js.gz")
-"""plotly.js-basic-dist-min 3.7.0, which has the kinds of charts that the page draws; the page unpacks it."""
 
 
 def write_report(
@@ -270,11 +270,6 @@ def _cell(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(_cell, value))
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else wording.one_line(value)
-
-
-FLAG = "--open"
-
-_opens = False  # whether the command asked for its page in the browser
 
 
 def open_when_made() -> None:
