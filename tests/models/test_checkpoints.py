@@ -191,10 +191,10 @@ def test_messages(tiny: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"revision=main names a commit of the hub, and .* is a folder: leave it out"):
         Checkpoint.of(str(tiny), "main")
     with pytest.raises(ModelError, match=r"has no config.json, so it is no transformers checkpoint"):
-        checkpoint.describe(tmp_path, source="x")
+        checkpoint.folder_checkpoint(tmp_path, source="x")
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelError, match=r"has no model.safetensors, or lacks a part.* save_pretrained"):
-        checkpoint.describe(tmp_path, source="x")
+        checkpoint.folder_checkpoint(tmp_path, source="x")
 
 
 def test_a_sharded_checkpoint_needs_every_part(tiny: Path, tmp_path: Path) -> None:
@@ -204,9 +204,9 @@ def test_a_sharded_checkpoint_needs_every_part(tiny: Path, tmp_path: Path) -> No
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
     (tmp_path / names[0]).write_bytes(b"1")
     with pytest.raises(ModelError, match="lacks a part that its index names"):
-        checkpoint.describe(tmp_path, source="x")
+        checkpoint.folder_checkpoint(tmp_path, source="x")
     (tmp_path / names[1]).write_bytes(b"2")
-    assert len(checkpoint.describe(tmp_path, source="x").weights_hash) == 16
+    assert len(checkpoint.folder_checkpoint(tmp_path, source="x").weights_hash) == 16
 
 
 @pytest.mark.parametrize("index", ["", "{}"])
@@ -214,4 +214,4 @@ def test_a_damaged_index_of_shards_is_named(tmp_path: Path, index: str) -> None:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model.safetensors.index.json").write_text(index)
     with pytest.raises(ModelError, match=r"index.json is no index of weights .*copy or download it again"):
-        checkpoint.describe(tmp_path, source="x")
+        checkpoint.folder_checkpoint(tmp_path, source="x")
