@@ -161,32 +161,25 @@ def contrastive(numbers: pd.DataFrame) -> str:
 
 
 def what_is_context(numbers: pd.DataFrame) -> str:
-    """A row a model and text with the context in the first, the highest and the last layer, and its parts there; the
+    """A row a model and text with the context in the first, the highest and the last layer, beside its floor there; the
     sense where it is largest, among ambiguous words."""
     head = ["model", "text", "context: layer 0", "highest", "its floor", "last layer", "its floor",
-            "of which document", "sentence", "rest", "position, highest above layer 0",
             "sense of ambiguous words, highest"]  # fmt: skip
 
     def highest(rows: pd.DataFrame, part: str) -> str:
         top = rows.loc[rows[part].idxmax()]
         return f"{percent(top, part)} (layer {top.layer})"
 
-    def whole(row: pd.Series, part: str, form: str) -> str:
-        return f"{row[part]:{form}}" if pd.notna(row.get(part)) else ""
+    def floor(row: pd.Series) -> str:
+        return f"{row['floor']:z.1%}" if pd.notna(row.get("floor")) else ""
 
     rows = []
     for (corpus, model), of in numbers[numbers.words == "all"].groupby(["corpus", "model"], sort=False):
         layers = of.sort_values("layer")
         first, last, most = layers.iloc[0], layers.iloc[-1], layers.loc[layers.context.idxmax()]
-        position = layers.iloc[1:].position
         some = numbers[(numbers.words == "ambiguous") & (numbers.corpus == corpus) & (numbers.model == model)]
-        rows.append(
-            [f"`{model}`", str(corpus), percent(first), highest(layers, "context"), whole(most, "floor", "z.1%")]
-            + [percent(last), whole(last, "floor", "z.1%")]
-            + [whole(last, part, ".0%") for part in ("document", "sentence", "rest")]
-            + [f"{position.max():.0%} (layer {layers.layer[position.idxmax()]})"]
-            + [highest(some, "sense") if len(some) else ""]
-        )
+        context = percent(first), highest(layers, "context"), floor(most), percent(last), floor(last)
+        rows.append([f"`{model}`", str(corpus), *context, highest(some, "sense") if len(some) else ""])
     return markdown(head, rows) + one_run_each(numbers.model)
 
 
