@@ -16,6 +16,7 @@ from itertools import chain, islice
 import numpy as np
 
 from ctxexp.errors import DataError, is_text
+from ctxexp.files import digest
 from ctxexp.maths.statistics import components
 
 _NO_TEXT = re.compile("[\\0\ud800-\udfff]")
@@ -183,10 +184,8 @@ class Corpus:
     def fingerprint(self) -> str:
         """Hex digest (32 digits) of the sentences' texts and spans, and of which words are bounded away: equal iff the
         stored rows are."""
-        digest = fingerprint(self.sentences)
-        if self.bound is not None:
-            digest = hashlib.blake2b(f"{digest} {self.bound}".encode(), digest_size=16).hexdigest()
-        return digest
+        of_sentences = fingerprint(self.sentences)
+        return of_sentences if self.bound is None else digest(f"{of_sentences} {self.bound}".encode())
 
     @property
     def unbounded(self) -> Corpus:
@@ -205,7 +204,7 @@ class Corpus:
         """Hex digest (32 digits) of all that measures read: sentences, gold pairs, senses, whatever else it holds."""
         values = {f.name: vars(self)[f.name] for f in fields(self) if f.name not in ("name", "sentences", "choices")}
         source_digest = "" if self.unbounded is self else self.unbounded.content
-        return hashlib.blake2b(f"{self.fingerprint} {values}{source_digest}".encode(), digest_size=16).hexdigest()
+        return digest(f"{self.fingerprint} {values}{source_digest}".encode())
 
 
 class TextStream(ABC):
@@ -285,13 +284,13 @@ class TextStream(ABC):
 
 def fingerprint(sentences: Iterable[Sentence]) -> str:
     """Hex digest (32 digits) of texts and spans, in order."""
-    digest = hashlib.blake2b(digest_size=16)
+    hashed = hashlib.blake2b(digest_size=16)
     for sentence in sentences:
         text = sentence.text.encode("utf-8", "surrogatepass")
-        digest.update(len(text).to_bytes(4, "little") + text)
+        hashed.update(len(text).to_bytes(4, "little") + text)
         spans = ",".join(f"{a}:{b}" for a, b in sentence.spans).encode()
-        digest.update(len(spans).to_bytes(4, "little") + spans)
-    return digest.hexdigest()
+        hashed.update(len(spans).to_bytes(4, "little") + spans)
+    return hashed.hexdigest()
 
 
 def overlap(text: Corpus, corpus: Corpus) -> float:
@@ -319,7 +318,7 @@ class CorpusBound:
 
     def __repr__(self) -> str:  # a part of `Corpus.content`
         arrays = (self.starts.astype("<i8"), self.positions.astype("<i8"), self.is_fully_measured)
-        return hashlib.blake2b(b"".join(each.tobytes() for each in arrays), digest_size=16).hexdigest()
+        return digest(b"".join(each.tobytes() for each in arrays))
 
     def of(self, sentence: int) -> np.ndarray:
         """The words of a sentence that are measured as words, (n,) ascending."""

@@ -31,9 +31,9 @@ NOT_MEASURED, NOT_FOLLOWED = -1, -2
 _LAST = np.uint64(2**64 - 1)
 
 
-def digest(text: str, seed: int = 0) -> int:
-    """64 bits of a text and a seed."""
-    raw = text.encode("utf-8", "surrogatepass")
+def hash_text(text: str | Sentence, seed: int = 0) -> int:
+    """64 bits of a text, or of a sentence's, and a seed."""
+    raw = (text if isinstance(text, str) else text.text).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8, salt=seed.to_bytes(8, "little")).digest(), "little")
 
 
@@ -201,7 +201,7 @@ class ContextSketch:
     def _keep_sentences(self, sentences: np.ndarray) -> None:
         every = np.union1d(self.sentence_sample, sentences)
         if len(every) > self.bounds.max_sentences:
-            seeded = splitmix64(every ^ np.uint64(digest("sentence", self.bounds.seed)))
+            seeded = splitmix64(every ^ np.uint64(hash_text("sentence", self.bounds.seed)))
             every = every[np.argsort(seeded, kind="stable")[: self.bounds.max_sentences]]
         self.sentence_sample = every
 
@@ -209,7 +209,7 @@ class ContextSketch:
         """Make room for the words that are new."""
         new = self.forms[len(self.hashes) :]
         if new:
-            hashes = np.array([digest(form, self.bounds.seed) for form in new], np.uint64)
+            hashes = np.array([hash_text(form, self.bounds.seed) for form in new], np.uint64)
             self.hashes = np.concatenate([self.hashes, hashes])
             self.bound = np.concatenate([self.bound, np.full(len(new), _LAST)])
             self.counts = np.concatenate([self.counts, np.zeros(len(new), np.int64)])
@@ -252,7 +252,7 @@ class _Codes(dict[str, int]):
         code = self.number.get(form)
         if code is None:
             sketch = self.sketch
-            if sketch.most < int(_LAST) and digest(form, sketch.bounds.seed) > sketch.most:
+            if sketch.most < int(_LAST) and hash_text(form, sketch.bounds.seed) > sketch.most:
                 return NOT_FOLLOWED
             code = self.number[form] = len(sketch.forms)
             sketch.forms.append(form)
@@ -362,7 +362,7 @@ def _each_part(
 def _sketch_part(shards: TextStream, bounds: BoundOptions, part: object) -> ContextSketch:
     sketch = ContextSketch(bounds)
     for document, text in shards.texts(part):
-        sketch.add(text_digest(text), shards.words(text).words)
+        sketch.add(hash_text(text), shards.words(text).words)
         sketch.documents = document is not None
     sketch.settle()
     return sketch
@@ -378,7 +378,7 @@ def _fetch_sentences(shards: TextStream, digests: frozenset[int], part: object) 
     for _, texts in groupby(shards.texts(part), key=itemgetter(0)):
         text_by_digest, document = {}, 0
         for _, text in texts:
-            key = text_digest(text)
+            key = hash_text(text)
             document = (document + key) % 2**63
             if key in digests:
                 text_by_digest[key] = text
@@ -387,15 +387,10 @@ def _fetch_sentences(shards: TextStream, digests: frozenset[int], part: object) 
     return hits
 
 
-def text_digest(text: str | Sentence) -> int:
-    """64 bits of a text, or of a sentence's text."""
-    return digest(text if isinstance(text, str) else text.text)
-
-
 def _keep_annotations(corpus: Corpus, digests: np.ndarray) -> Corpus:
     """The corpus with the senses and tags of the remaining sentences, by the new sentence indices, and no pairs."""
     number = {key: i for i, key in enumerate(digests.tolist())}
-    new_index = [number.get(text_digest(sentence)) for sentence in corpus.sentences]
+    new_index = [number.get(hash_text(sentence)) for sentence in corpus.sentences]
     senses = (replace(sense, sentence=i) for sense in corpus.senses if (i := new_index[sense.sentence]) is not None)
     old_index = np.full(len(digests), -1)
     for old, new in reversed(list(enumerate(new_index))):

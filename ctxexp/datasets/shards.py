@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence, TextStream
-from ctxexp.datasets.bounded import MemoryShards, digest, splitmix64, text_digest
+from ctxexp.datasets.bounded import MemoryShards, hash_text, splitmix64
 from ctxexp.engines import Engine
 from ctxexp.errors import DataError
+from ctxexp.files import digest
 from ctxexp.progress import Progress
 
 log = logging.getLogger("ctxexp")
@@ -68,7 +69,7 @@ class ShardedText(Corpus):
 
     @cached_property
     def content(self) -> str:
-        return hashlib.blake2b(f"{self.layout} {self.shards} {self.words}".encode(), digest_size=16).hexdigest()
+        return digest(f"{self.layout} {self.shards} {self.words}".encode())
 
     def read(self, shard: int) -> Iterator[Sentence]:
         """The sentences of a shard."""
@@ -124,7 +125,7 @@ def _number_texts(text: TextStream, part: object) -> Iterator[_NumberedText]:
     for document, one in text.texts(part):
         number += document is None or document != last
         last = document
-        yield _NumberedText(number, text_digest(one), one, document is not None)
+        yield _NumberedText(number, hash_text(one), one, document is not None)
 
 
 def shard_text(text: Corpus | TextStream, options: ShardOptions, engine: Engine, progress: Progress) -> ShardedText:
@@ -165,18 +166,14 @@ def shard_text(text: Corpus | TextStream, options: ShardOptions, engine: Engine,
         n_distinct=int(total[0]),
         text_sentences=sum(part.n_sentences for part in parts),
         text_words=n_words,
-        identity=_hex(total.tolist()),
-        layout=_hex([part.layout for part in parts]),
+        identity=digest(str(total.tolist()).encode()),
+        layout=digest(str([part.layout for part in parts]).encode()),
     )
 
 
 def _digest_sums(digests: np.ndarray) -> np.ndarray:
     """(3,) uint64: the number of the digests, and two sums modulo 2^64, the same in any order."""
     return np.array([len(digests), digests.sum(), splitmix64(digests).sum()], np.uint64)
-
-
-def _hex(what: Sequence[object]) -> str:
-    return hashlib.blake2b(str(what).encode(), digest_size=16).hexdigest()
 
 
 def _words(contexts: Counter[str], options: ShardOptions) -> tuple[str, ...]:
@@ -190,7 +187,7 @@ def _words(contexts: Counter[str], options: ShardOptions) -> tuple[str, ...]:
             f"{n:,}: measures over words are undefined (NaN) in every layer"
         )
     if sample is not None and sample < len(words):
-        words = sorted(sorted(words, key=lambda word: digest(word, options.seed))[:sample])  # those of a bounded run
+        words = sorted(sorted(words, key=lambda word: hash_text(word, options.seed))[:sample])  # those of a bounded run
     return tuple(words)
 
 

@@ -9,7 +9,6 @@ its own: they stay.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -24,6 +23,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ctxexp.errors import StoreError
+from ctxexp.files import digest
 from ctxexp.vectors import DamagedError, read_meta
 
 log = logging.getLogger("ctxexp")
@@ -49,7 +49,7 @@ def entry_key(encoder: str, fingerprint: str, code: str) -> str:
     """The key (32 hex digits) of an encoder's vectors for sentences of that fingerprint; its last 8 digits are `code`,
     which says by which version of our own code."""
     what = json.dumps([1, encoder, fingerprint])  # 1: entries of the first format begin with the same digits
-    return hashlib.blake2b(what.encode(), digest_size=16).hexdigest()[:CONTENT_DIGITS] + code
+    return digest(what.encode())[:CONTENT_DIGITS] + code
 
 
 def has_other_version(cache: Path, key: str) -> bool:

@@ -8,7 +8,6 @@ device has no float64): words x layers x width x 8 bytes of it.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import json
 import logging
 import os
@@ -34,6 +33,7 @@ from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.shards import ShardedText
 from ctxexp.engines import Engine, Local
 from ctxexp.errors import ConfigError, DataError, EncodingError, StoreError, error_text, plugin_call
+from ctxexp.files import digest
 from ctxexp.files.code_version import class_digest, package_digest
 from ctxexp.maths.sums import Batch, SumForm, Sums
 from ctxexp.model import Encoder
@@ -74,7 +74,7 @@ def sum_up(
     choices: list[object] = [encoder.name, vectors.version, encoder.class_code, CODE, sorted(code.items())]
     choices += [text.content, words, control.name, vars(control), vectors.batch_tokens]
     choices += [{label: vars(form) for label, form in forms.items()}]
-    key = hashlib.blake2b(repr(choices).encode(), digest_size=16).hexdigest()
+    key = digest(repr(choices).encode())
     work = Summing(
         folder=cache / f"sums-{key}",
         make=workers.encoder_factory(encoder),

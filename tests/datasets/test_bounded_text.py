@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ctxexp import Corpus, Sense, Sentence
 from ctxexp.dataset import deduplicate
-from ctxexp.datasets.bounded import BoundOptions, ContextSketch, bound_corpus, digest
+from ctxexp.datasets.bounded import BoundOptions, ContextSketch, bound_corpus, hash_text
 from ctxexp.datasets.text import TextFiles
 from ctxexp.errors import DataError
 from tests.shipped import text
@@ -74,10 +74,10 @@ def _naive(corpus: Corpus, limits: BoundOptions) -> tuple[set[tuple[str, int]], 
                 occurrences[form].append((_hash(form, sentence.text, i, limits.seed), sentence.text, i))
     smallest = {form: sorted(every)[: limits.max_contexts] for form, every in occurrences.items()}
     enough = [f for f, some in smallest.items() if len({t for _, t, _ in some}) >= limits.min_contexts]
-    enough = sorted(enough, key=lambda form: digest(form, limits.seed))[: limits.sample]
+    enough = sorted(enough, key=lambda form: hash_text(form, limits.seed))[: limits.sample]
     measured = [s.text for s in distinct.sentences if any(limits.form(w) for w in s.words)]
-    salt = digest("sentence", limits.seed)
-    whole = sorted(measured, key=lambda t: _mix(digest(t) ^ salt))[: limits.max_sentences]
+    salt = hash_text("sentence", limits.seed)
+    whole = sorted(measured, key=lambda t: _mix(hash_text(t) ^ salt))[: limits.max_sentences]
     return {(t, i) for form in enough for _, t, i in smallest[form]}, set(whole)
 
 
@@ -89,7 +89,7 @@ def _mix(x: int) -> int:
 
 
 def _hash(form: str, sentence: str, position: int, seed: int) -> int:
-    return _mix(digest(form, seed) ^ _mix((digest(sentence) + position * 0x9E3779B97F4A7C15) % 2**64))
+    return _mix(hash_text(form, seed) ^ _mix((hash_text(sentence) + position * 0x9E3779B97F4A7C15) % 2**64))
 
 
 @settings(max_examples=40, deadline=None)
@@ -132,11 +132,11 @@ def test_memory_is_bounded_by_words_of_smallest_hash() -> None:
     parts = [ContextSketch(options(max_words=40)) for _ in range(3)]
     for n, line in enumerate(lines):
         for sketch in (whole, small, parts[n % 3]):
-            sketch.add(digest(" ".join(line)), line)
+            sketch.add(hash_text(" ".join(line)), line)
         if n % 100 == 0:
             small.settle()
     merge = parts[2].merge(pickle.loads(pickle.dumps(parts[0]))).merge(parts[1])
-    followed = sorted({w for line in lines for w in line}, key=digest)[:40]
+    followed = sorted({w for line in lines for w in line}, key=hash_text)[:40]
     held = [_held(sketch) for sketch in (small, merge)]
     assert held[0] == held[1] == {w: some for w, some in _held(whole).items() if w in followed}
     assert (merge.n_words, merge.n_sentences) == (whole.n_words, whole.n_sentences)
