@@ -238,7 +238,7 @@ def _narrow(wide: np.ndarray, alone: np.ndarray) -> np.ndarray:
     return np.nanmean(alone) + (wide - wide[defined].mean()) * scale
 
 
-def of_mean_cosine(x: np.ndarray | PreparedRows) -> np.ndarray:
+def mean_cosine_influence(x: np.ndarray | PreparedRows) -> np.ndarray:
     """Influences on the mean cosine over pairs: 2 (c_i - mean c) / (n - 2), c_i the row's mean cosine with the others.
 
     That is what leaving row i out changes it by; sqrt((n - 1) / n) makes it the jackknife's share. Of 2 rows, one pair,
@@ -252,7 +252,7 @@ def of_mean_cosine(x: np.ndarray | PreparedRows) -> np.ndarray:
     return _centre(with_others) * (2 / (n - 2) * np.sqrt((n - 1) / n))
 
 
-def of_mean_cosine_to_mean(x: np.ndarray | PreparedRows, *, unit_norm: bool = False) -> np.ndarray:
+def mean_cosine_to_mean_influence(x: np.ndarray | PreparedRows, *, unit_norm: bool = False) -> np.ndarray:
     """Influences on the mean cosine to the mean vector, f = R.U / (n |R|) with R the sum of the rows x_i and U that of
     the u_i: (x_i.U / |R| + u_i.R / |R|) / n - f x_i.R / |R|^2, about its mean; with `unit_norm` u_i for x_i."""
     rows = prepare(x)
@@ -272,7 +272,7 @@ def of_mean_cosine_to_mean(x: np.ndarray | PreparedRows, *, unit_norm: bool = Fa
     return _centre(influence) * np.sqrt(n / (n - 1))
 
 
-def of_explained_variance(x: np.ndarray | PreparedRows, *, definition: Definition = "uncentred") -> np.ndarray:
+def explained_variance_influence(x: np.ndarray | PreparedRows, *, definition: Definition = "uncentred") -> np.ndarray:
     """Influences on the share of variance along one direction: ((v.x_i)^2 - share |x_i|^2) / sum |x_j|^2, v held fixed.
 
     v is the first direction of the uncentred or centred rows: it maximises the share, so that its own change has no

@@ -72,7 +72,7 @@ def why_not(metric: Metric) -> str:
 
 
 @dataclass
-class _Layers:
+class _LayerValues:
     """The numbers of a measure, layer by layer."""
 
     statistics: list[dict[str, float]] = field(default_factory=list)
@@ -135,7 +135,7 @@ class OnePass(Study):
         """The results of the sums of some shards, with so many resamples of these behind each interval."""
         text, encoder = self.corpus, self.encoder
         mixed = self.mix.of(totals.counts[0], totals.tallies["rows"])
-        layers = {label: _Layers() for label in forms}
+        layers = {label: _LayerValues() for label in forms}
         with progress.stage("measuring", total=len(encoder.layer_numbers), unit="layers") as stage:
             for layer in range(len(encoder.layer_numbers)):
                 _measure_layer(totals, layer, forms, layers, mixed, self.intervals if bootstrap else None)
@@ -179,7 +179,7 @@ def _measure_layer(
     totals: Totals,
     layer: int,
     forms: Mapping[str, SumForm],
-    layers: Mapping[str, _Layers],
+    layers: Mapping[str, _LayerValues],
     mixed: MixedWords,
     intervals: Intervals | None,
 ) -> None:
@@ -241,7 +241,7 @@ class _Writer:
         resamples: Resamples,
         label: str,
         metric: Metric,
-        layers: Mapping[str, _Layers],
+        layers: Mapping[str, _LayerValues],
         *,
         is_causal: bool,
     ) -> None:

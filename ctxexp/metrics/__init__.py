@@ -14,7 +14,7 @@ import numpy as np
 from ctxexp.dataset import Corpus
 from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group
-from ctxexp.maths.resampling import interval, jackknife, of_mean_cosine
+from ctxexp.maths.resampling import interval, jackknife, mean_cosine_influence
 from ctxexp.maths.statistics import aggregate
 from ctxexp.maths.sums import SumForm
 from ctxexp.results.run_info import MeasureInfo
@@ -227,7 +227,7 @@ class Metric(ABC):
     def _baseline_influence(self, x: np.ndarray) -> np.ndarray | None:
         """The influence of each row of a random group (n, d) on `baseline_value`, (n,) float64; None where that isn't
         known."""
-        return of_mean_cosine(x) if self._cosine_statistic else None
+        return mean_cosine_influence(x) if self._cosine_statistic else None
 
     def sum_form(self) -> SumForm | None:
         """The metric computed from sums over rows, for a text of which no row is stored (`one_pass.shards`); None for

@@ -69,7 +69,7 @@ class SelfSimilarity(GroupMean):
 
     @takes_prepared
     def influence(self, x: np.ndarray | PreparedRows) -> np.ndarray:
-        return resampling.of_mean_cosine(x)
+        return resampling.mean_cosine_influence(x)
 
     def sum_form(self) -> SumForm:
         return WordCosines()
@@ -85,7 +85,7 @@ class WordCosines(SumForm):
         return np.clip(self._means(sums), -1.0, 1.0)  # clip keeps NaN
 
     def influence(self, part: Sums, total: Sums) -> np.ndarray:
-        """The sum of `of_mean_cosine` over the part's rows of each word; NaN below 3 rows, as there."""
+        """The sum of `mean_cosine_influence` over the part's rows of each word; NaN below 3 rows, as there."""
         n, along = total.n.astype(np.float64), np.vecdot(part.by_word["normalized"], total.by_word["normalized"])
         with np.errstate(invalid="ignore", divide="ignore"):
             influence = (along - part.n) / (n - 1) - part.n * self._means(total)
@@ -134,10 +134,10 @@ class IntraSentenceSimilarity(GroupMean):
 
     @takes_prepared
     def influence(self, x: np.ndarray | PreparedRows) -> np.ndarray:
-        return resampling.of_mean_cosine_to_mean(x, unit_norm=self.unit_norm)
+        return resampling.mean_cosine_to_mean_influence(x, unit_norm=self.unit_norm)
 
     def _baseline_influence(self, x: np.ndarray) -> np.ndarray:
-        return resampling.of_mean_cosine(x)
+        return resampling.mean_cosine_influence(x)
 
     def sum_form(self) -> SumForm:
         return SentenceScores(unit_norm=self.unit_norm)
@@ -217,7 +217,7 @@ class MaxExplainableVariance(GroupMean):
 
     @takes_prepared
     def influence(self, x: np.ndarray | PreparedRows) -> np.ndarray:
-        return resampling.of_explained_variance(x, definition=self._of)
+        return resampling.explained_variance_influence(x, definition=self._of)
 
 
 class Anisotropy(Metric):

@@ -39,16 +39,16 @@ class LazyEncoder(Encoder):
         described = super().__getattribute__("__dict__")
         if name in described:
             return described[name]
-        if name.startswith("__") or name in ("_whole", "encode", "corpus", "poolings", "layer_numbers"):
+        if name.startswith("__") or name in ("_loaded_encoder", "encode", "corpus", "poolings", "layer_numbers"):
             return super().__getattribute__(name)
-        return getattr(self._whole, name)
+        return getattr(self._loaded_encoder, name)
 
     @cached_property
-    def _whole(self) -> Encoder:
+    def _loaded_encoder(self) -> Encoder:
         return self._load()
 
     def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
-        return self._whole.encode(batch)
+        return self._loaded_encoder.encode(batch)
 
 
 def lazy_encoder(parts: object, load: Callable[[], Encoder], *, device: str) -> Encoder:

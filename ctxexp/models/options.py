@@ -17,7 +17,6 @@ from pydantic import Field
 from ctxexp.errors import ConfigError, ModelError, UnknownName
 from ctxexp.files import user_path
 from ctxexp.model import Encoder
-from ctxexp.models.elmo_downloads import locate
 from ctxexp.models.transformer.checkpoint import local_path
 from ctxexp.plugins.arguments import convert_value
 
@@ -171,8 +170,11 @@ def check_choices(
     if options_file is not None and weight_file is None and weights != "untrained":
         raise ConfigError(f"options_file={options_file} needs its weight_file (or weights=untrained)")
     for key, location in (("options_file", options_file), ("weight_file", weight_file)):
-        if location is not None and not location.startswith(("http://", "https://")):
-            locate(location, key)
+        if location is None or location.startswith(("http://", "https://")) or user_path(location).is_file():
+            continue
+        raise ModelError(
+            f"{key}={location}: no file at {user_path(location).absolute()}; expected a path or an http(s) URL"
+        )
     if path is not None and not user_path(path).is_file():
         raise ModelError(
             f"no file of word vectors at {path} (model.path); expected GloVe text, word2vec text or binary, or .vec"

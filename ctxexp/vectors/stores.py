@@ -409,23 +409,23 @@ def apply_control(
 
     Raises MetricError if nothing is left, or if the control doesn't give a truth value for every row.
     """
-    whole = index()
-    out = control.left_out(store, whole)
+    every = index()
+    out = control.left_out(store, every)
     if out is None:
-        return whole, 0
-    if out.dtype != bool or out.shape != whole.places.shape:
+        return every, 0
+    if out.dtype != bool or out.shape != every.places.shape:
         raise MetricError(
             f"control {control.label!r}: left_out gave {out.dtype} of shape {out.shape}; expected bool of shape "
-            f"{whole.places.shape}, True for a row that is not measured"
+            f"{every.places.shape}, True for a row that is not measured"
         )
-    n = int(out[whole.by_sentence.rows].sum())
-    if n == whole.n_occurrences:
+    n = int(out[every.by_sentence.rows].sum())
+    if n == every.n_occurrences:
         raise MetricError(
             f"control {control.label!r} leaves nothing of corpus {corpus!r} to measure: all {n:,} occurrences are left "
             "out; choose a milder one"
         )
     rest, note = index(measured=~out), control.note(start)
     log.info(
-        f"control {control.label!r}: {n:,} of {whole.n_occurrences:,} occurrences are not measured{note and '; '}{note}"
+        f"control {control.label!r}: {n:,} of {every.n_occurrences:,} occurrences are not measured{note and '; '}{note}"
     )
     return rest, n

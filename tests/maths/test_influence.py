@@ -14,13 +14,13 @@ from ctxexp.maths.geometry import PreparedRows, explained_variance, mean_cosine_
 from ctxexp.maths.statistics import aggregate, summary
 
 CASES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]] = {
-    "mean cosine": (mean_cosine, resampling.of_mean_cosine),
-    "cosine to mean": (mean_cosine_to_mean, resampling.of_mean_cosine_to_mean),
+    "mean cosine": (mean_cosine, resampling.mean_cosine_influence),
+    "cosine to mean": (mean_cosine_to_mean, resampling.mean_cosine_to_mean_influence),
     "cosine to mean, unit": (
-        partial(mean_cosine_to_mean, unit_norm=True), partial(resampling.of_mean_cosine_to_mean, unit_norm=True)
+        partial(mean_cosine_to_mean, unit_norm=True), partial(resampling.mean_cosine_to_mean_influence, unit_norm=True)
     ),
     **{
-        name: (partial(explained_variance, definition=name), partial(resampling.of_explained_variance, definition=name))
+        name: tuple(partial(f, definition=name) for f in (explained_variance, resampling.explained_variance_influence))
         for name in ("uncentred", "centred", "released")
     },
 }  # fmt: skip
@@ -96,12 +96,12 @@ def test_a_share_without_its_own_direction_is_less_certain() -> None:
 
 def test_leaving_out_is_exact_for_few_and_good_for_many() -> None:
     few, many = rows(8), rows(24, w=2000, seed=2)
-    np.testing.assert_allclose(resampling.jackknife(few, mean_cosine), resampling.of_mean_cosine(few), atol=1e-9)
+    np.testing.assert_allclose(resampling.jackknife(few, mean_cosine), resampling.mean_cosine_influence(few), atol=1e-9)
     some = resampling.jackknife(many, mean_cosine)
     assert ((some != 0).sum(axis=1) == resampling.MAX_LEFT_OUT).all()
     assert (some[:, [0, -1]] != 0).all()  # spaced evenly from the first to the last
     np.testing.assert_array_equal(resampling.jackknife(many[None, :9], mean_cosine)[0], some[:9])
-    assert (some**2).sum() == pytest.approx((resampling.of_mean_cosine(many) ** 2).sum(), rel=0.1)
+    assert (some**2).sum() == pytest.approx((resampling.mean_cosine_influence(many) ** 2).sum(), rel=0.1)
 
 
 def test_the_turn_of_the_released_direction_is_its_inverses_series() -> None:
@@ -133,11 +133,12 @@ A, B = np.array([3.0, 4.0, 0.0]), np.array([4.0, 3.0, 0.0])
 
 def test_two_rows_have_an_influence_and_one_a_score() -> None:
     two = np.stack([A, 2 * B])[None]
-    assert np.isnan(resampling.of_mean_cosine(two)).all()  # one pair: nothing can be left out
-    assert np.isfinite(resampling.of_mean_cosine_to_mean(two)).all()
-    assert np.isfinite(resampling.of_explained_variance(two)).all()
-    assert (resampling.of_explained_variance(np.arange(1.0, 5)[None, :, None]) == 0).all()  # one column explains all
-    no_columns = resampling.of_explained_variance(np.ones((3, 4, 0)))
+    assert np.isnan(resampling.mean_cosine_influence(two)).all()  # one pair: nothing can be left out
+    assert np.isfinite(resampling.mean_cosine_to_mean_influence(two)).all()
+    assert np.isfinite(resampling.explained_variance_influence(two)).all()
+    one_column = np.arange(1.0, 5)[None, :, None]  # which explains all
+    assert (resampling.explained_variance_influence(one_column) == 0).all()
+    no_columns = resampling.explained_variance_influence(np.ones((3, 4, 0)))
     assert np.isnan(no_columns).all()
     assert no_columns.shape == (3, 4)
     none = resampling.jackknife(np.concatenate([two] * 3), mean_cosine)
@@ -150,7 +151,7 @@ def test_three_rows_have_each_ones_share_of_the_mean_cosine() -> None:
     x = np.random.default_rng(0).normal(size=(3, 5))
     left = np.array([float(mean_cosine(np.delete(x, i, axis=0))) for i in range(3)])
     expected = -(left - left.mean()) * np.sqrt(2 / 3)
-    np.testing.assert_allclose(resampling.of_mean_cosine(x[None])[0], expected, atol=1e-12)
+    np.testing.assert_allclose(resampling.mean_cosine_influence(x[None])[0], expected, atol=1e-12)
     np.testing.assert_allclose(resampling.jackknife(x[None], mean_cosine)[0], expected, atol=1e-12)
 
 

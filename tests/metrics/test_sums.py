@@ -70,7 +70,7 @@ def test_self_similarity_of_words() -> None:
     influences = np.zeros((len(PARTS), WORDS))
     for word, x in enumerate(groups):
         part_of_row = np.searchsorted([p.stop for p in PARTS], OF_SENTENCE[word == OF_WORD], side="right")
-        for i, share in enumerate(resampling.of_mean_cosine(x[None])[0]):
+        for i, share in enumerate(resampling.mean_cosine_influence(x[None])[0]):
             influences[part_of_row[i], word] += share
     got = np.stack([form.influence(part, whole) for part in parts])  # type: ignore[arg-type]
     assert np.isfinite(got[:, 2]).all()

@@ -21,8 +21,15 @@ from ctxexp.files import file_sha256
 from ctxexp.models import ElmoNetwork
 from ctxexp.models.elmo import encoder as reading
 from ctxexp.models.elmo.encoder import character_ids
-from ctxexp.models.elmo.files import layout, read_options, read_weights, write_options, write_weights
-from ctxexp.models.elmo_downloads import locate, original_files
+from ctxexp.models.elmo.files import (
+    layout,
+    locate,
+    original_files,
+    read_options,
+    read_weights,
+    write_options,
+    write_weights,
+)
 from tests.shipped import elmo
 from tests.tiny_models import elmo_options as small
 

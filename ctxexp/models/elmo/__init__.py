@@ -9,8 +9,7 @@ from typing import Any
 from ctxexp.files import file_sha256
 from ctxexp.model import Encoder
 from ctxexp.models import minis
-from ctxexp.models.elmo.files import read_options, read_weights
-from ctxexp.models.elmo_downloads import local_original, locate, original_files
+from ctxexp.models.elmo.files import local_original, locate, original_files, read_options, read_weights
 from ctxexp.models.lazy_encoder import lazy_encoder
 from ctxexp.models.listing import ModelFiles
 from ctxexp.models.options import (
