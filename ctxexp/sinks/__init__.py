@@ -3,13 +3,11 @@ MLflow, on SQLite by default.
 
 A sink that fails costs no numbers: one that can't start ends its run before anything is computed; after that its error
 is recorded, the other sinks go on, and `ctxexp upload` or the same command with resume=true continues from the disk.
-Importing this package imports no mlflow and changes nothing; `configure_mlflow` is called before a store is opened.
+Importing this package imports no mlflow and changes nothing.
 """
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,14 +18,6 @@ from ctxexp.files.job_folder import RUN, read_json
 from ctxexp.results import Results
 
 Status = Literal["FINISHED", "FAILED", "KILLED"]
-SETTINGS = {
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",  # a bar a file
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",  # seconds; MLflow's own 120 and 7 retries hang a run for minutes
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
-    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,13 +225,3 @@ def load_run(folder: Path, store: Path) -> Run:
         )
     except (LookupError, TypeError, ValueError, AttributeError):
         raise TrackingError(f"{folder / RUN} is not a run of ctxexp, or is damaged; run the job again") from None
-
-
-def configure_mlflow() -> None:
-    """Have mlflow send no telemetry and print no URLs, and notice in seconds, not minutes, a server that is down.
-    Variables that the user set win."""
-    for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    log = logging.getLogger("mlflow.store.db.utils")
-    log.setLevel(logging.CRITICAL)  # what it logs, with its traceback, it raises too

@@ -6,6 +6,7 @@ MLflow, HTTP and databases as one line. SQLite's is made once and whole.
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import random
@@ -23,7 +24,6 @@ from ctxexp.errors import TrackingError
 from ctxexp.files import disk_error_message, is_disk_full, user_path
 from ctxexp.files.credentials import VARIABLE, mask, redact, secrets_in
 from ctxexp.files.process import HOST, defer_signals, why_gone
-from ctxexp.sinks import configure_mlflow
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -38,6 +38,24 @@ EXPERIMENT_KIND = {
 SWEEP, KEY, KIND, BUNDLE, LOGGED, ERROR = (f"ctxexp.{n}" for n in ("sweep", "job", "kind", "bundle", "logged", "error"))
 CLOSED = "ctxexp.closed"
 LOCK_TIMEOUT = 180.0  # seconds; making a store takes 4 to 10
+SETTINGS = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",  # a bar a file
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",  # seconds; MLflow's own 120 and 7 retries hang a run for minutes
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+}
+
+
+def configure_mlflow() -> None:
+    """Have mlflow send no telemetry and print no URLs, and notice in seconds, not minutes, a server that is down.
+    Variables that the user set win."""
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    log = logging.getLogger("mlflow.store.db.utils")
+    log.setLevel(logging.CRITICAL)  # what it logs, with its traceback, it raises too
 
 
 def prepare(folder: Path | str, uri: str | None = None) -> str:
