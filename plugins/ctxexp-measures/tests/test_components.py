@@ -355,4 +355,3 @@ def test_each_layer_has_the_floor_of_its_own_twin_and_impossible_variance_is_fla
     tables = pytest.importorskip("docs.numbers.tables", reason="needs the checkout")
     row = tables.what_is_context(frame(runs).assign(corpus="made"))
     assert "| 2.0% [1.6, 2.4] | 20.0% [19.6, 20.4] (layer 1) | 8.5% | 20.0% [19.6, 20.4] | 8.5% |" in row
-    assert "rest -1.0% [-1.4, -0.6] (layer 1)" in row
