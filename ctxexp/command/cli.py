@@ -190,12 +190,19 @@ def _read(key: str, text: str, expected: object) -> object:
     return user_path(text) if isinstance(value, Path) else value
 
 
+def _keep_objects() -> None:
+    """Let what is left go with the process: freeing it one by one took 14 % of a start. Not what came with torch: its
+    triton counts what isn't freed, and prints hundreds of names."""
+    if "torch" not in sys.modules:
+        gc.freeze()
+
+
 def main() -> None:
     """Entry point of `ctxexp` and `python -m ctxexp`."""
     status: int | str | None
     try:
         gc.set_threshold(1_000_000)  # imports make 350,000 objects that stay: searching them took 5 % of a start
-        atexit.register(gc.freeze)  # what is left goes with the process: freeing it one by one took 14 % of a start
+        atexit.register(_keep_objects)
         skip_damaged()
         status = run_command_line(sys.argv[1:])
     except KeyboardInterrupt:  # before that could answer it
