@@ -31,7 +31,7 @@ def convert_value(place: str, value: object, expected: object) -> object:
     from pydantic import PydanticUserError, ValidationError
 
     try:
-        return _validated(value, expected)
+        return _validate(value, expected)
     except PydanticUserError:
         return value
     except ValidationError as error:
@@ -52,13 +52,13 @@ def convert_value(place: str, value: object, expected: object) -> object:
 
 def _passes(value: object, expected: object) -> bool:
     try:
-        _validated(value, expected)
+        _validate(value, expected)
     except ValueError:  # pydantic's ValidationError is one
         return False
     return True
 
 
-def _validated(value: object, expected: Any) -> object:
+def _validate(value: object, expected: Any) -> object:
     from pydantic import ConfigDict, TypeAdapter
 
     rules = ConfigDict(strict=True, allow_inf_nan=False)
@@ -85,7 +85,7 @@ def parse_value(place: str, written: str, expected: Any) -> object:
 
     try:
         value = yaml.safe_load(written)
-        return _validated(value, expected)
+        return _validate(value, expected)
     except PydanticUserError:
         return value
     except (yaml.YAMLError, ValueError) as error:  # pydantic's too; a date such as 2000-99-99 is one

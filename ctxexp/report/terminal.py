@@ -261,17 +261,17 @@ class Table:
 
 def write_tables(runs: Sequence[LabelledResults], folder: Path, registry: Registry) -> list[Path]:
     """Write each table that the registry offers and the runs give as CSV and Markdown; the paths."""
-    return [path for name, table in _offered(runs, registry, tables=True) for path in table.save(folder, name)]
+    return [path for name, table in _offers(runs, registry, tables=True) for path in table.save(folder, name)]
 
 
 def write_figures(runs: Sequence[LabelledResults], folder: Path, registry: Registry) -> list[Path]:
     """Write each figure that the registry offers and the runs give as PNG and SVG; the paths."""
     return [
-        path for name, figure in _offered(runs, registry, tables=False) for path in save_figure(figure, folder, name)
+        path for name, figure in _offers(runs, registry, tables=False) for path in save_figure(figure, folder, name)
     ]
 
 
-def _offered(runs: Sequence[LabelledResults], registry: Registry, *, tables: bool) -> Iterator[tuple[str, Any]]:
+def _offers(runs: Sequence[LabelledResults], registry: Registry, *, tables: bool) -> Iterator[tuple[str, Any]]:
     """The tables, or figures, of these runs by the names of their files."""
     for offer in (registry.find(REPORT, name) for name in registry.names(REPORT)):
         if offer.is_table == tables:

@@ -65,7 +65,7 @@ class WordMap:
             c = unit - unit.mean(axis=1, keepdims=True)  # (w, n, d)
             value, vector = np.linalg.eigh(np.matmul(c, c.transpose(0, 2, 1)))
             value = np.where(value > (NOISE * reader.eps) ** 2 * c.shape[1], value, 0)
-            load = _turned(vector[:, :, : -RANK - 1 : -1]) * (value > 0)[:, None, : -RANK - 1 : -1]
+            load = _turn(vector[:, :, : -RANK - 1 : -1]) * (value > 0)[:, None, : -RANK - 1 : -1]
             load = np.pad(load, ((0, 0), (0, 0), (0, RANK - load.shape[2])))  # 3 rows have 3 directions
             direction = np.matmul(load.transpose(0, 2, 1), c)  # (w, RANK, d)
             own.append((load * np.linalg.norm(direction, axis=2)[:, None])[:, :, :2].reshape(-1, 2))
@@ -120,7 +120,7 @@ class WordMap:
         value, vector = np.linalg.eigh(np.matmul(flat, flat.transpose(0, 2, 1)))
         length = np.sqrt(np.maximum(value[:, :-3:-1], np.finfo(np.float32).tiny))
         along = vector[:, :, :-3:-1] * length[:, None]  # (words, layers * RANK, 2): each direction's place on the plane
-        along = _turned(along).reshape(words, n, rank, 2)
+        along = _turn(along).reshape(words, n, rank, 2)
         of = np.repeat(np.arange(words), np.diff(starts))  # each row's word
         return [np.matmul(self.loads[layer][:, None], along[of, layer])[:, 0] for layer in range(n)]
 
@@ -197,7 +197,7 @@ def _split(groups: Groups) -> list[np.ndarray]:
     return [groups.rows[a:b] for a, b in zip(groups.starts[:-1], groups.starts[1:], strict=True)]
 
 
-def _turned(vectors: np.ndarray) -> np.ndarray:
+def _turn(vectors: np.ndarray) -> np.ndarray:
     """Columns (..., n, k) with the sign that makes their largest entry positive; of nearly equal ones the first."""
     size = np.abs(vectors)
     first = (size > 0.999 * size.max(axis=-2, keepdims=True)).argmax(axis=-2)[..., None, :]

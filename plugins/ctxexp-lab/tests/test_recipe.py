@@ -24,7 +24,7 @@ from ctxexp_lab.training.data import (
 )
 from ctxexp_lab.training.optimiser import Optimiser, rate_scale
 from ctxexp_lab.training.penalties import mean_cosine
-from ctxexp_lab.training.positions import extrapolated, frequencies, local_attention, sinusoids
+from ctxexp_lab.training.positions import extrapolate, frequencies, local_attention, sinusoids
 from ctxexp_lab.training.train import TrainingRun, train
 from ctxexp_lab.training.transformer import Transformer, build
 
@@ -143,7 +143,7 @@ def test_positions_go_on_as_they_began() -> None:
     whole = (waves @ rng.normal(size=(24, 96)) + rng.normal(size=96)).astype(np.float32)
     cut = whole.copy()
     cut[0], cut[62:] = 9.0, rng.normal(size=(66, 96))
-    found = extrapolated(cut, 64, heads=4)
+    found = extrapolate(cut, 64, heads=4)
     assert found.dtype == np.float32
     assert np.array_equal(found[:64], cut[:64])
     assert np.abs(found[64:] - whole[64:]).max() < 0.1 * whole.std()

@@ -44,7 +44,7 @@ def local_attention(offsets: Sequence[int], dim: int, gain: float) -> tuple[np.n
     return query, key
 
 
-def extrapolated(learned: np.ndarray, known: int, heads: int) -> np.ndarray:
+def extrapolate(learned: np.ndarray, known: int, heads: int) -> np.ndarray:
     """Position embeddings (positions, dim) float32 whose rows from `known` on go on from those before.
 
     Windows of `known` pieces leave the later rows as they were drawn, which the network has meanwhile forgotten how to

@@ -17,7 +17,7 @@ from ctxexp.errors import ConfigError
 from ctxexp.models import resolve_device
 from ctxexp_lab.training.data import BOUNDARY, CLS, MASK, PAD, SEP, SPECIAL, PieceStreams, windows
 from ctxexp_lab.training.penalties import APART, context_penalty, mean_cosine
-from ctxexp_lab.training.positions import extrapolated, local_attention, sinusoids
+from ctxexp_lab.training.positions import extrapolate, local_attention, sinusoids
 
 # Where each stock class keeps its parts. Pre-norm BERT is RobertaPreLayerNorm, post-norm GPT is GPT-1's.
 _BASE = {
@@ -142,7 +142,7 @@ class Transformer:
         for name, p in self.base.named_parameters():
             if name.removesuffix(".weight").rsplit(".", 1)[-1] in POSITIONS:
                 model = self.cfg.model
-                p.copy_(torch.from_numpy(extrapolated(p.cpu().numpy(), model.window, model.shape.heads)))
+                p.copy_(torch.from_numpy(extrapolate(p.cpu().numpy(), model.window, model.shape.heads)))
 
     def in_block(self, name: str) -> bool:
         """Whether a parameter is a matrix of a block, for Muon."""
