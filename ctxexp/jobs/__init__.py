@@ -11,9 +11,7 @@ import contextlib
 import logging
 import re
 import secrets
-import shutil
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -208,16 +206,6 @@ class Sinks(Sink):
         links = self._each("say where the curves are", lambda _, sink: sink.charts_link(sweep))
         return mask(next(filter(None, links.values()), ""))
 
-    def fetch(self, run: Run, folder: Path) -> bool:
-        """Whether a sink had the run's files; a failure is raised where none had."""
-        answers: list[bool] = []
-        try:
-            self._each("give a finished run", lambda _, sink: answers.append(any(answers) or sink.fetch(run, folder)))
-        except TrackingError:
-            if not any(answers):
-                raise
-        return any(answers)
-
     def reuse(self, run: Run, saved: Run) -> None:
         self._each("take over a finished run", lambda _, sink: sink.reuse(run, saved))
 
@@ -289,14 +277,11 @@ def reuse(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Path | No
     """The folder with the results of a finished job of the run's key, or None: then it has to run.
 
     The sinks count that job to the present sweep, so that its charts and its end are whole; `run.folder`, where the job
-    would have written, notes where the results are. Results that are not on disk, or damaged there, are fetched from a
-    sink into `run.folder`.
+    would have written, notes where the results are.
     """
     folder = finished_on_disk(run.tracking_folder, run.key)
     if folder is None:
-        if not _fetch(sinks, run):
-            return None
-        folder = run.folder
+        return None
     sinks.reuse(run, load_run(folder, run.tracking_folder))
     write_state(
         run.folder,
@@ -322,20 +307,6 @@ def _unfit(folder: Path, key: str) -> str | None:
     except TrackingError as error:
         return str(error)
     return None
-
-
-def _fetch(sinks: Sinks, run: Run) -> bool:
-    """Whether a sink had the files of a finished job, which are in its folder then; says why if they can't be used."""
-    with tempfile.TemporaryDirectory() as place:
-        try:
-            what = _unfit(Path(place), run.key) if sinks.fetch(run, Path(place)) else ""
-        except TrackingError as error:
-            what = str(error)
-        if what is None:
-            shutil.copytree(place, run.folder, dirs_exist_ok=True)
-        elif what:
-            _log.warning("warning: a finished run of this job is computed again, since it can't be used: %s", what)
-    return what is None
 
 
 def run_name(title: str, overrides: Sequence[str]) -> str:

@@ -190,18 +190,6 @@ class Sink:
 
     # Of resume=true, in place of `start`, `log` and `finish`.
 
-    def fetch(self, run: Run, folder: Path) -> bool:
-        """Download the files of the newest finished run of the same key.
-
-        Args:
-            run: The run that is about to start.
-            folder: The folder that the files are put into.
-
-        Returns:
-            Whether there was such a run.
-        """
-        return False
-
     def reuse(self, run: Run, saved: Run) -> None:
         """Let a finished run of the same key stand for this one: mark it as part of `run.sweep`, and send it first if
         the destination doesn't have it.

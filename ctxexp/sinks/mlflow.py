@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -33,7 +29,7 @@ from ctxexp.report.style import colours
 from ctxexp.results import Results
 from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sinks import Run, Sink, Status, Sweep, SweepReport, database, load_run, views
-from ctxexp.sinks.database import BUNDLE, ERROR, KEY, KIND, LOGGED, SWEEP, tracking_errors
+from ctxexp.sinks.database import BUNDLE, ERROR, KIND, LOGGED, SWEEP, tracking_errors
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -41,16 +37,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("ctxexp")
 MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
 MAX_RUNS = 50_000  # that MLflow gives at once
-
-
-@cache
-def _say_where_files_stay(uri: str, place: str, can_write: bool) -> None:
-    """Once a process, in one line."""
-    where = f"are written to {place} on this machine" if can_write else f"stay in the tracking folder: no {place} here"
-    _log.warning(
-        f"warning: {uri} serves no artifacts (it was started with --no-serve-artifacts): the runs' files {where}, and "
-        "its page shows them on no other machine"
-    )
 
 
 class MlflowSink(Sink):
@@ -91,13 +77,10 @@ class MlflowSink(Sink):
     def start(self, run: Run) -> None:
         self._connect(run.tracking_folder, prepared=bool(run.sweep))
         self._folder, self._is_alone = run.folder, not run.sweep
-        self.create_run(run.name, views.tags_of(run), run.params, run.config, run.began_ms)
+        self.create_run(run.name, views.tags_of(run), run.params, run.began_ms)
 
-    def create_run(
-        self, name: str, tags: Mapping[str, str], params: Mapping[str, object], config: str, began_ms: int
-    ) -> None:
-        """Create an MLflow run, which later calls write to; `config` is the whole configuration as YAML, `began_ms` the
-        time of its start in ms since 1970."""
+    def create_run(self, name: str, tags: Mapping[str, str], params: Mapping[str, object], began_ms: int) -> None:
+        """Create an MLflow run, which later calls write to; `began_ms`: the time of its start in ms since 1970."""
         from mlflow.entities import Param
 
         self._began_ms = began_ms
@@ -107,8 +90,6 @@ class MlflowSink(Sink):
             )
             self.run_id = run.info.run_id
             self._log_batches(params=[Param(k, v) for k, v in views.flat(params).items()])
-            if self._can_send_files:
-                self.client.log_text(self.run_id, config, "config.yaml")
 
     def send_once(self, run: Run) -> bool:
         """Send a saved run with its results, unless it is there already; one that an interruption left incomplete is
@@ -148,14 +129,14 @@ class MlflowSink(Sink):
         time of the run's start.
 
         NaN stays NaN, a gap in the chart. Infinity, which MLflow would store as 1.8e308, becomes NaN as well, and the
-        tag ctxexp.infinite names its curves. The last layer's values belong to the run's model and data set too.
+        tag ctxexp.infinite names its curves.
         """
-        from mlflow.entities import LoggedModelInput, Metric, Param, RunTag
+        from mlflow.entities import Metric, Param, RunTag
 
         logged = views.marked_results(results)
         compared = {str(key): logged.by_key[key].value for key in views.keys_to_compare(logged)}
-        curves = (logged.by_name if self.metrics == "all" else compared) | views.interval_ends(logged)
-        names, last, info = views.metric_names(curves), views.last_layers(logged), results.info
+        curves = logged.by_name if self.metrics == "all" else compared
+        names, info = views.metric_names(curves), results.info
         infinite = [key for key, values in curves.items() if np.isinf(values).any()]
         texts = {
             "ctxexp.infinite": ", ".join(infinite),
@@ -165,24 +146,16 @@ class MlflowSink(Sink):
         }
         tags = [RunTag(key, text[: views.MAX_TAG]) for key, text in texts.items() if text]
         sizes = {"n_layers": info.model.n_layers or None, "dim": info.model.dim or None}
-        data = views.dataset_inputs(results.info.corpus)
+        metrics = [
+            Metric(names[key], v if math.isfinite(v) else math.nan, self._began_ms, layer)
+            for key, values in curves.items()
+            for layer, v in enumerate(values.tolist())
+            if not info.model.layers or layer in info.model.layers or not math.isnan(v)
+        ]
         with self._tracking_errors("log"):
-            model = views.logged_model(self.client, self.experiment_id, self.run_id, info)
-            subject: dict[str, Any] = {"model_id": model} if model else {}
-            if model and data:
-                subject |= {"dataset_name": data[0].dataset.name, "dataset_digest": data[0].dataset.digest}
-            metrics = [
-                Metric(
-                    *(names[key], v if math.isfinite(v) else math.nan, self._began_ms, layer),
-                    **(subject if layer == last.get(key) else {}),
-                )
-                for key, values in curves.items()
-                for layer, v in enumerate(values.tolist())
-                if not info.model.layers or layer in info.model.layers or not math.isnan(v)
-            ]
             self._log_batches(metrics, [Param(k, v) for k, v in views.flat({"model": sizes}).items()], tags)
-            models = [LoggedModelInput(model)] if model else None
-            database.insert(lambda: self.client.log_inputs(self.run_id, datasets=data, models=models))
+            data = views.dataset_inputs(info.corpus)
+            database.insert(lambda: self.client.log_inputs(self.run_id, datasets=data))
             self.send_files(folder)
             if self._is_alone:  # what a sweep's end gives its runs: a view of its charts, and a note on them
                 runs = [(info.title, results)]
@@ -201,32 +174,31 @@ class MlflowSink(Sink):
             self.client.log_batch(self.run_id, metrics[:room], params[:MAX_PARAMS], tags, synchronous=True)
             metrics, params, tags = metrics[room:], params[MAX_PARAMS:], ()
 
-    @cached_property
-    def _can_send_files(self) -> bool:
-        """Whether the run's files can be sent; where a server leaves them on this machine, that is said."""
-        address = urlsplit(self.client.get_run(self.run_id).info.artifact_uri)
-        if not self.client.tracking_uri.startswith("http") or address.scheme not in ("", "file"):
-            return True
-        place = Path(url2pathname(address.path))  # of this machine, where a server has no proxy for artifacts
+    @contextmanager
+    def _artifacts(self) -> Iterator[None]:
+        """Go on without files where a server leaves them to this machine, and its place for them can't be written."""
         try:
-            place.mkdir(parents=True, exist_ok=True)
-            can_write = os.access(place, os.W_OK)
-        except OSError:
-            can_write = False
-        _say_where_files_stay(redact(self.uri or ""), str(place.parent.parent), can_write)
-        return can_write
+            yield
+        except (PermissionError, NotADirectoryError) as error:
+            if not self.client.tracking_uri.startswith("http"):
+                raise
+            place = error.filename
+            _log.warning(
+                f"warning: {redact(self.uri or '')} serves no artifacts (it was started with --no-serve-artifacts), "
+                f"and {place} can't be written here: the run's files stay in the tracking folder"
+            )
 
     def send_files(self, folder: Path) -> None:
         """Send every file of the folder as an artifact, but none elsewhere that a link leads to: a folder may come from
         anyone, and a store be read by many."""
-        for path in sorted(p for p in folder.rglob("*") if p.is_file() and self._can_send_files):
-            if path.name == STATE or path.suffix in (".part", ".lock", ".tmp"):
-                continue
-            if not is_own_file(path, folder):
-                _log.warning("warning: not sent: %s leads out of its folder", path)
-                continue
-            inside = path.parent.relative_to(folder).as_posix()
-            self.client.log_artifact(self.run_id, str(path), None if inside == "." else inside)
+        paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != STATE]
+        with self._artifacts():
+            for path in (path for path in paths if path.suffix not in (".part", ".lock", ".tmp")):
+                if not is_own_file(path, folder):
+                    _log.warning("warning: not sent: %s leads out of its folder", path)
+                    continue
+                inside = path.parent.relative_to(folder).as_posix()
+                self.client.log_artifact(self.run_id, str(path), None if inside == "." else inside)
 
     def finish(self, status: Status, error: str | None = None) -> None:
         if not self.run_id:  # the run was never created
@@ -238,7 +210,8 @@ class MlflowSink(Sink):
                 self.client.delete_tag(self.run_id, database.CLOSED)
             self.client.set_terminated(self.run_id, status)
             if error:
-                self.client.log_text(self.run_id, error, "error.txt")
+                with self._artifacts():
+                    self.client.log_text(self.run_id, error, "error.txt")
 
     def metadata(self) -> Mapping[str, str]:
         if not self.run_id:
@@ -246,7 +219,7 @@ class MlflowSink(Sink):
         uri = redact(self.uri or "")
         link = views.run_link(uri, self.experiment_id, self.run_id)
         facts = {"run_id": self.run_id, "link": link, "uri": uri, "experiment": self.experiment or ""}
-        return facts | ({"hint": hint} if (hint := views.ui_hint(uri)) else {})
+        return facts if uri.startswith("http") else {**facts, "hint": "after `ctxexp ui`, which serves it"}
 
     def read(self) -> Iterable[tuple[str, int, float]]:
         with self._tracking_errors("read"):
@@ -274,41 +247,17 @@ class MlflowSink(Sink):
 
     def charts_link(self, sweep: Sweep) -> str:
         uri = self.uri or ""
-        if not self.experiment_id or views.ui_hint(uri):
+        if not self.experiment_id or not uri.startswith("http"):  # nothing serves a file yet
             return ""
         with tracking_errors(f"cannot read {redact(uri)}"):
             tags = self.client.get_experiment(self.experiment_id).tags
         return views.sweep_link(uri, self.experiment_id, sweep.id, tags)
 
-    def fetch(self, run: Run, folder: Path) -> bool:
-        self._connect(run.tracking_folder, prepared=bool(run.sweep))
-        run_id = finished_run(self.client, self.experiment_id, run.key)
-        if run_id:
-            with tracking_errors(f"cannot fetch the results of run {run_id}"):
-                self.client.download_artifacts(run_id, "", str(folder))
-        return bool(run_id)
-
     def reuse(self, run: Run, saved: Run) -> None:
-        self._connect(run.tracking_folder, prepared=bool(run.sweep))
-        self.run_id = finished_run(self.client, self.experiment_id, run.key)
-        if not self.run_id:
-            self.send_once(saved)
+        self.send_once(saved)
         if run.sweep:
             with tracking_errors(f"cannot reuse the finished run of {redact(self.uri or '')}"):
                 self.client.set_tag(self.run_id, SWEEP, run.sweep)
-
-
-def finished_run(client: MlflowClient, experiment_id: str, key: str) -> str:
-    """The id of the newest FINISHED run of a job key that was logged completely; empty if there is none."""
-    query = f"attributes.status = 'FINISHED' AND tags.`{KIND}` = 'job' AND tags.`{LOGGED}` = 'true'"
-    with tracking_errors(f"cannot list the finished runs of {redact(client.tracking_uri)}"):
-        runs = client.search_runs(
-            [experiment_id],
-            f"{query} AND tags.`{KEY}` = '{key}'",
-            max_results=1,
-            order_by=["attributes.start_time DESC"],
-        )
-    return str(runs[0].info.run_id) if runs else ""
 
 
 def _settle_runs(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequence[str]) -> None:
@@ -349,7 +298,6 @@ def _send_summary(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: 
             **{f"ctxexp.jobs_{status.lower()}": str(n) for status, n in counts.items()},
         },
         {"jobs": len(report.rows), "labels": [r.label for r in report.rows], "overrides": sweep.overrides},
-        "\n".join(["# overrides of the sweep", *(f"- {o!r}" for o in sweep.overrides), ""]),
         int(sweep.began_s * 1000),
     )
     if report.compared:

@@ -13,11 +13,10 @@ import urllib.request
 from collections.abc import Iterator
 
 from ctxexp.errors import TrackingError
-from ctxexp.files import write_file
 from ctxexp.files.credentials import mask, redact
 from ctxexp.files.process import raise_on_termination
 from ctxexp.sinks import database
-from ctxexp.sinks.views import VIEW, address_file, base, run_link, sweep_link
+from ctxexp.sinks.views import VIEW, base, run_link, sweep_link
 
 START_TIMEOUT = 120.0  # seconds; 8 on an idle machine
 
@@ -39,7 +38,7 @@ def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> st
                 run_id, last_sweep = run.info.run_id, run.data.tags.get(database.SWEEP)
                 if last_sweep or f"{VIEW}{run_id}" in entity.tags:
                     return sweep_link(where, number, last_sweep or run_id, entity.tags)
-                return run_link(where, number, run_id, "model-metrics")
+                return run_link(where, number, f"{run_id}/model-metrics")
     return None
 
 
@@ -101,24 +100,10 @@ def serve(uri: str, experiment: str | None, port: int) -> None:
             link = last_sweep_link(uri, experiment, address)
             print(f"curves: {link}" if link else f"no run in experiment {experiment!r} yet; front page: {address}")
             print("Ctrl-C ends the server")
-            with _note_address(uri, address):
-                while True:
-                    time.sleep(0.2)
+            while True:
+                time.sleep(0.2)
     except KeyboardInterrupt:
         print("server ended")
-
-
-@contextlib.contextmanager
-def _note_address(uri: str, address: str) -> Iterator[None]:
-    """Note beside a SQLite store the address at which it is served, so that sweeps print links that work."""
-    if not (store := database.sqlite_file(uri)):
-        yield
-        return
-    write_file(address_file(store), address)
-    try:
-        yield
-    finally:
-        address_file(store).unlink(missing_ok=True)
 
 
 def free_port(port: int) -> int:

@@ -1,45 +1,36 @@
 """What MLflow shows of runs: each as it is stored there (the curves that people compare under names that it allows,
-flat texts, tags, notes), and what its pages open with: the view of a sweep or a run (headline curves first, overlaid,
-under titles that say how to read them), the note above it, the table of models by texts, and the addresses of these.
+flat texts, tags, notes), and what its pages open with: the view of a sweep or a run (headline curves first, under
+titles that say how to read them), the note above it, and the addresses of these.
 
-A view is a tag of the experiment that holds the page's own state, as the page itself writes it when one is saved. The
-table is of LoggedModels, one for each model as it was measured, beside a data set for its text.
+A view is a tag of the experiment that holds the page's own state, as the page itself writes it when one is saved.
 """
 
 from __future__ import annotations
 
 import base64
-import contextlib
-import hashlib
 import json
-import math
-import re
-import socket
 import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-import numpy as np
-
 from ctxexp.files.credentials import redact
 from ctxexp.files.process import process_tags
-from ctxexp.report.changes import opposite_steps
-from ctxexp.report.charts import LOG, PAPER_MEASURES, curve_line, scale
-from ctxexp.report.findings import MARKED, comparison_finding, finding, sweep_finding
+from ctxexp.report.charts import PAPER_MEASURES
+from ctxexp.report.findings import comparison_finding, finding, sweep_finding
 from ctxexp.report.page import REPORT
 from ctxexp.report.style import colours
-from ctxexp.report.wording import UNITS_TO_ONE, LabelledResults, direction, full_title, table_number, unit_label
+from ctxexp.report.terminal import WIDEST, curve_table
+from ctxexp.report.wording import LabelledResults, direction, full_title
 from ctxexp.results import Results
-from ctxexp.results.results import keys_beside, main_statistics, may_be_main, mix_mark
-from ctxexp.results.run_info import CorpusInfo, RunInfo
-from ctxexp.results.values import LAYER, SHARE_OF_ROOM, Key
+from ctxexp.results.results import main_statistics, may_be_main, mix_mark
+from ctxexp.results.run_info import CorpusInfo
+from ctxexp.results.values import LAYER, Key
 from ctxexp.sinks import Run, SweepReport
-from ctxexp.sinks.database import BUNDLE, KEY, KIND, SWEEP, insert, lock, sqlite_file, version_of
+from ctxexp.sinks.database import BUNDLE, KEY, KIND, SWEEP, insert, version_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -50,12 +41,10 @@ HEADLINES = 4
 COLOUR, NOTE = "mlflow.runColor", "mlflow.note.content"
 VIEW = "mlflow.sharedViewState."  # of the experiment, with a sweep or a run behind it
 OWN_NOTE = "ctxexp.note"  # of the experiment: the note that we wrote, and may write anew
-MODEL = "ctxexp.model"  # of a LoggedModel: digest of what tells its vectors from others'
 MAX_TAG = 8000  # characters of a run's tag
 MAX_EXPERIMENT_TAG = 5000  # characters of an experiment's tag
 FIRST = (3, 15)  # the first version whose page reads these; that of 3.5 breaks down at them
-MAX_BANDS = 4  # whose intervals a chart shows
-LOGGED_MODELS = (3, 0)  # the first version of a server that knows logged models
+OPEN_SECTION = "Layer by layer: step = layer; share of the room: 0 = chance"  # of a view
 CHARTS = {"compareRunsMode": "CHART", "workflowType": "machine_learning"}  # else the page is about traces
 # MLflow's own columns User, Source and Version, which its client leaves empty.
 _SOURCE = {
@@ -106,27 +95,6 @@ def headline_keys(runs: Iterable[Results]) -> list[Key]:
         if key.place == LAYER
     }
     return sorted(places, key=lambda key: places[key])[:HEADLINES]
-
-
-def interval_names(key: Key) -> tuple[str, str]:
-    """The names of the ends of the curve's interval. No slash: their charts come after the curves."""
-    return f"{key.curve_name} {key.name} low", f"{key.curve_name} {key.name} high"
-
-
-def interval_ends(results: Results) -> dict[str, np.ndarray]:
-    """The ends of the intervals of headline curves."""
-    ends: dict[str, np.ndarray] = {}
-    for key in headline_keys([results]):
-        _, low, high = results.by_key[key]
-        if np.isfinite(low).any():
-            ends |= dict(zip(interval_names(key), (low, high), strict=True))
-    return ends
-
-
-def last_layers(results: Results) -> dict[str, int]:
-    """The last layer at which each main curve has a value: what the table of models shows of it."""
-    finite = {str(key): np.flatnonzero(np.isfinite(results.by_key[key].value)) for key in results.main_keys}
-    return {name: int(layers[-1]) for name, layers in finite.items() if layers.size}
 
 
 def metric_name(key: str) -> str:
@@ -193,26 +161,11 @@ def experiment_note(kind: str, runs: Sequence[LabelledResults], experiment_id: s
 
 
 def job_note(results: Results, experiment_id: str, run_id: str) -> str:
-    """A job's finding in a sentence, its main curves with what stands beside them as a Markdown table, a row a
-    layer."""
-    keys, lines, columns = results.main_keys, [], []
-    for key in keys:
-        columns.append((f"{full_title(key.measure, key.task, [results])}, {key.label()}", key))
-        columns += [(name, other) for name, other in keys_beside(results, key).items() if name != "adjusted"]
-    if keys:
-        heads = " | ".join(name for name, _ in columns)
-        lines = [finding(results), "", f"| layer | {heads} |", "|---" * (len(columns) + 1) + "|"]
-    marked = {key: opposite_steps(results, key) for key in keys}
-    for layer in results.info.model.layers or range(results.n_layers if keys else 0):
-        values = [(float(results.by_key[key].value[layer]), layer in marked.get(key, [])) for _, key in columns]
-        cells = [table_number(value) + "\\*" * star if math.isfinite(value) else "" for value, star in values]
-        lines.append(f"| {layer} | {' | '.join(cells)} |")
-    notes = [SHARE_OF_ROOM] * any(key.statistic == "share_of_room" for key in keys)
-    lines += ["", *notes, *["\\" + MARKED] * any(marked.values())] if notes else []
+    """A job's finding in a sentence, and its main curves as a table, a line a layer."""
+    table = curve_table(results, WIDEST)
+    shown = [finding(results), "", f"```\n{table}\n```"] if table else []
     files = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts"
-    return "\n".join(
-        [*lines, "", f"All values, with their intervals, tables and figures are among its [files]({files}). {COMPARE}"]
-    )
+    return "\n".join([*shown, "", f"All values, tables and figures are among its [files]({files}). {COMPARE}"])
 
 
 def sweep_note(report: SweepReport, run_ids: Sequence[str], link: str) -> str:
@@ -227,28 +180,20 @@ def sweep_note(report: SweepReport, run_ids: Sequence[str], link: str) -> str:
     return "\n".join(lines)[:7900]
 
 
-@dataclass(frozen=True)
-class ViewChart:
-    """A chart of a view: the metric's curves of all runs."""
-
-    metric: str
-    title: str
-    band: tuple[str, ...] = ()  # metrics of the ends of its intervals
-    is_log: bool = False
-    range: Mapping[str, float] = field(default_factory=dict)  # of the y axis; empty: the data's own
-
-
 def install(
     client: MlflowClient, experiment_id: str, view: str, run_filter: str, runs: Sequence[LabelledResults]
 ) -> None:
     """Save a view of the runs that a search filter selects and that gave these results, where the page that will show
-    it reads such views."""
+    it reads such views: headline curves first, those of a measure each in a folded section."""
     if version_of(client) < FIRST:
         return
-    runs = [(label, marked_results(results)) for label, results in runs]
-    headlines, others = _headlines(runs), _others([results for _, results in runs])
-    for folded in (others, {}):  # headlines alone where all are too long for a tag
-        state = json.dumps(_state(run_filter, headlines, folded)).encode()
+    marked = [marked_results(results) for _, results in runs]
+    sections = {OPEN_SECTION: headline_keys(marked)}
+    for key in dict.fromkeys(key for results in marked for key in keys_to_compare(results) if key.place == LAYER):
+        sections.setdefault(key.measure, []).append(key)
+    for names in ([*sections], [OPEN_SECTION]):  # headlines alone where all are too long for a tag
+        charts = [_chart(name, key, marked) for name in names for key in sections[name]]
+        state = json.dumps(_state(run_filter, names, charts)).encode()
         packed = "deflate;" + base64.b64encode(zlib.compress(state)).decode()
         now = int(time.time() * 1000)
         name = f"{', '.join(label for label, _ in runs)[:80]} ({view})"
@@ -266,57 +211,8 @@ def set_note(client: MlflowClient, experiment_id: str, note: str) -> None:
             insert(partial(client.set_experiment_tag, experiment_id, tag, note[:MAX_EXPERIMENT_TAG]))
 
 
-def _headlines(runs: Sequence[LabelledResults]) -> list[ViewChart]:
-    """The first charts, of few runs with their intervals. Cosines and shares are on one scale, from which chance, 0, is
-    not cut off."""
-    every = [results for _, results in runs]
-    lines = {
-        key: [line for label, r in runs if (line := curve_line(r, key, label=label, colour="", marker=0))]
-        for key in headline_keys(every)
-    }
-    bounded = [key for key in lines if unit_label(every, key.measure) in UNITS_TO_ONE]
-    ends = [end for key in bounded for line in lines[key] for end in (line.y, line.low, line.high) if end is not None]
-    values = np.concatenate([np.zeros(1), *ends])
-    values = values[np.isfinite(values)]
-    low, high = float(values.min()), float(values.max())
-    room = 0.04 * (high - low)
-    shared = {"yMin": round(low - room, 4), "yMax": round(high + room, 4)}
-    charts = []
-    for key, chart_lines in lines.items():
-        has_band = len(runs) <= MAX_BANDS and any(line.low is not None for line in chart_lines)
-        charts.append(
-            ViewChart(
-                metric_name(str(key)),
-                ", ".join(filter(None, [_title(key, every), direction(every, key.measure)])),
-                band=tuple(map(metric_name, interval_names(key))) if has_band else (),
-                is_log=scale(every, key.measure, chart_lines) == LOG,
-                range=shared if key in bounded else {},
-            )
-        )
-    return charts
-
-
-def _title(key: Key, runs: Sequence[Results]) -> str:
-    """The measure and, unless it is the metric's own main statistic, which statistic of it."""
-    title = full_title(key.measure, key.task, runs)
-    if any(results.info.measure(key.measure).main == key.name for results in runs):
-        return title
-    return f"{title}, {key.label()}"
-
-
-def _others(runs: Sequence[Results]) -> dict[str, list[ViewChart]]:
-    """The charts of all curves, a measure at a time."""
-    sections: dict[str, list[ViewChart]] = {}
-    for key in dict.fromkeys(key for results in runs for key in keys_to_compare(results) if key.place == LAYER):
-        title = f"{full_title(key.measure, key.task, runs)}, {key.label()}"
-        sections.setdefault(key.measure, []).append(ViewChart(metric_name(str(key)), title))
-    return sections
-
-
-def _state(run_filter: str, headlines: list[ViewChart], folded: dict[str, list[ViewChart]]) -> dict[str, object]:
+def _state(run_filter: str, sections: Sequence[str], charts: Sequence[object]) -> dict[str, object]:
     """The page's state: sections with their charts, of which the first alone is open."""
-    bands = "\ndashes: 95% interval" * any(chart.band for chart in headlines)
-    sections = {f"Layer by layer: step = layer; share of the room: 0 = chance{bands}": headlines, **folded}
     return {
         "searchFilter": run_filter,
         "orderByKey": "attributes.start_time",
@@ -333,30 +229,32 @@ def _state(run_filter: str, headlines: list[ViewChart], folded: dict[str, list[V
         "hideEmptyCharts": True,
         "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0},
         "compareRunSections": [
-            {"uuid": name, "name": name, "display": name not in folded, "isReordered": True, "deleted": False}
+            {"uuid": name, "name": name, "display": name == OPEN_SECTION, "isReordered": True, "deleted": False}
             | {"isGenerated": False, "columns": 2, "cardHeight": 300}
             for name in sections
         ],
-        "compareRunCharts": [_chart(section, chart) for section, charts in sections.items() for chart in charts],
+        "compareRunCharts": charts,
     }
 
 
-def _chart(section: str, chart: ViewChart) -> dict[str, object]:
+def _chart(section: str, key: Key, runs: Sequence[Results]) -> dict[str, object]:
+    metric = metric_name(str(key))
+    title = [full_title(key.measure, key.task, runs), key.label(), direction(runs, key.measure)]
     return {
-        "uuid": f"{section} {chart.metric}",
+        "uuid": f"{section} {metric}",
         "type": "LINE",
-        "metricKey": chart.metric,
-        "selectedMetricKeys": [chart.metric, *chart.band],
-        "displayName": chart.title,
-        "nodeLevelSystemMetricConfiguration": {"metric": chart.metric, "type": "node"},  # or the page shows its key
+        "metricKey": metric,
+        "selectedMetricKeys": [metric],
+        "displayName": ", ".join(filter(None, title)),
+        "nodeLevelSystemMetricConfiguration": {"metric": metric, "type": "node"},  # or the page shows its key
         "metricSectionId": section,
         "runsCountToCompare": 20,
         "xAxisKey": "step",
         "xAxisScaleType": "linear",
         "yAxisKey": "metric",
         "yAxisExpressions": [],
-        "scaleType": "log" if chart.is_log else "linear",
-        "range": {**chart.range},
+        "scaleType": "linear",
+        "range": {},
         "lineSmoothness": 0,
         "useGlobalXaxisKey": True,
         "useGlobalLineSmoothing": True,
@@ -383,79 +281,13 @@ def dataset_inputs(corpus: CorpusInfo) -> list[DatasetInput]:
     return [DatasetInput(data, [InputTag("mlflow.data.context", "evaluation")])]
 
 
-def logged_model(client: MlflowClient, experiment_id: str, run_id: str, info: RunInfo) -> str:
-    """The id of the experiment's LoggedModel of what the run measured, made if it isn't there; empty where the run
-    doesn't name its encoder or the server is older than logged models.
-
-    It is one for all runs of an encoder under the same control and transform, each of which changes the vectors as
-    another checkpoint would. Values of other options (a word filter, a seed) replace each other: the latest is shown.
-    """
-    if not info.model.encoder or version_of(client) < LOGGED_MODELS:
-        return ""
-    fit = info.transform.fit.text if info.transform.fit else ""
-    identity = "\n".join((info.model.encoder, info.control, info.transform.name, fit))
-    key = hashlib.sha256(identity.encode()).hexdigest()[:32]
-    path = sqlite_file(client.tracking_uri)
-    with lock(path) if path else contextlib.nullcontext():
-        if oldest_model := _oldest(client, experiment_id, key):
-            return oldest_model
-        sizes = {"n_layers": info.model.n_layers or None, "dim": info.model.dim or None}
-        facts = {"encoder": info.model.encoder, "weights": info.model.weights, **sizes}
-        new_model = client.create_logged_model(
-            experiment_id,
-            name=re.sub(r"[/:.%\"']+", "-", info.title or info.model.encoder)[:250],  # characters that MLflow refuses
-            source_run_id=run_id,
-            tags={MODEL: key},
-            params=flat(facts),
-            model_type="encoder",
-        )
-        client.finalize_logged_model(new_model.model_id, "READY")
-        first = _oldest(client, experiment_id, key)
-        if first != new_model.model_id:  # of a server, where another process made it meanwhile
-            client.delete_logged_model(new_model.model_id)
-        return first
-
-
-def _oldest(client: MlflowClient, experiment_id: str, key: str) -> str:
-    models = client.search_logged_models(
-        [experiment_id],
-        f"tags.`{MODEL}` = '{key}'",
-        max_results=1,
-        order_by=[{"field_name": "creation_time", "ascending": True}],
-    )
-    return str(models[0].model_id) if models else ""
-
-
 def base(uri: str) -> str:
-    """The UI's address: the server itself, or where `ctxexp ui` serves a local store, or would."""
-    return redact(uri).rstrip("/") if uri.startswith("http") else ui_address(uri) or "http://127.0.0.1:5000"
+    """The UI's address: the server itself, or where `ctxexp ui` would serve a local store."""
+    return redact(uri).rstrip("/") if uri.startswith("http") else "http://127.0.0.1:5000"
 
 
-def address_file(store: Path) -> Path:
-    """The file in which `ctxexp ui` notes the address at which it serves this SQLite store."""
-    return store.with_suffix(".ui")
-
-
-def ui_address(uri: str) -> str | None:
-    """The address at which a UI serves this local store now; None if none answers."""
-    if not (store := sqlite_file(uri)):
-        return None
-    try:
-        address = address_file(store).read_text(encoding="utf-8")
-        socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=1).close()
-    except (OSError, ValueError, OverflowError):
-        return None
-    return address
-
-
-def ui_hint(uri: str) -> str:
-    """What serves a store that nothing serves yet, so that its links lead nowhere; empty where something does."""
-    return "" if uri.startswith("http") or ui_address(uri) else "after `ctxexp ui`, which serves it"
-
-
-def run_link(uri: str, experiment_id: str, run_id: str, tab: str = "") -> str:
-    """A run's page, or the page of one of its tabs (`model-metrics`: the curves, `artifacts`: the files)."""
-    page = f"{run_id}/{tab}" if tab else run_id
+def run_link(uri: str, experiment_id: str, page: str) -> str:
+    """A run's page: its id, or with one of the tabs behind it (`<id>/model-metrics`: the curves)."""
     return f"{base(uri)}/#/experiments/{experiment_id}/runs/{page}?workflowType=machine_learning"
 
 

@@ -166,16 +166,8 @@ def every_end_of_a_run(kit: _Runs) -> None:
 
 
 def resume(kit: _Runs) -> None:
-    results = _results(6)
-    _, run = kit.sent(results)
-    fresh = kit.store / "fetched"
-    fresh.mkdir()
-    found = kit.make().fetch(kit.run(), fresh) or any(fresh.iterdir())
-    require(not found, "fetch() of a key that was never sent finds something")
-    again = kit.run(sweep="again", key=run.key)
-    same = not kit.make().fetch(again, fresh) or Results.load(fresh).frame.to_csv() == results.frame.to_csv()
-    require(same, "fetch() gives other results than were sent")
-    kit.make().reuse(again, run)
+    _, run = kit.sent(_results(6))
+    kit.make().reuse(kit.run(sweep="again", key=run.key), run)
 
 
 def the_end_of_a_sweep(kit: _Runs) -> None:

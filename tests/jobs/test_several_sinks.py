@@ -137,23 +137,3 @@ def test_a_sweep_s_sinks_get_their_own_words_back(tmp_path: Path) -> None:
     assert report.error == f"sink 'bad' can't {settle}: ConnectionError: the line is cut"
     assert [row.status for row in report.rows] == ["FINISHED", "FINISHED"]
     assert sinks.charts_link(sweep) == "https://there/s"
-
-
-def test_the_first_sink_with_a_finished_run_gives_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    first = run_of(tmp_path / "first")
-    with tracked(first) as running:
-        running.log(results())
-
-    class Holds(Sink):
-        def fetch(self, run: Run, folder: Path) -> bool:
-            for path in first.folder.iterdir():
-                (folder / path.name).write_bytes(path.read_bytes())
-            return run.key == first.key
-
-    again, away = run_of(tmp_path / "second"), Failing("fetch")
-    assert reuse(again, Sinks({"away": away, "none": MemorySink()})) is None
-    assert "since it can't be used: sink 'away' can't give a finished run: ConnectionError" in caplog.text
-    held = reuse(again, Sinks({"away": away, "none": MemorySink(), "holds": Holds(), "last": away}))
-    assert held == again.folder
-    assert Results.load(held).frame.equals(results().frame)
-    assert state(tmp_path / "second")["reused"]

@@ -556,7 +556,6 @@ SINKS = [
     (sink(finish=_needs_a_start), "AssertionError"),
     (sink(start=_short_names_only), "UnicodeEncodeError"),
     (sink(log=_some_values), "IndexError"),
-    (sink(fetch=lambda self, run, folder: True), "of a key that was never sent finds something"),
     (sink(charts_link=lambda self, sweep: None), "charts_link() gave None; expected a text"),
 ]
 
