@@ -76,12 +76,6 @@ STEPS: dict[str, Step] = {
         table=tables.what_is_context,
         figures={"what_is_context.png": "what_is_context.png"},
     ),
-    "by_class": Drawing(
-        commands="python -m ctxexp -m dataset=semcor_sample metric=by_class control=no_sinks "
-        "model=bert,gpt2,elmo,smollm2",
-        needs=("SEMCOR",),
-        figures={f"{name}.png": f"{name}.png" for name in ("by_class_sense_separation", "by_class_components")},
-    ),
     "first_word": Part(
         mark="first word",
         page="docs/measures/attention-sink.md",

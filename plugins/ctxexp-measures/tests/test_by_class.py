@@ -9,14 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ctxexp_measures.senses.by_class import figure as figures
-from ctxexp_measures.senses.by_class.figure import TITLES, table
 from ctxexp_measures.senses.by_class.metric import (
     SelfSimilarityByClass,
     SenseSeparationByClass,
     VarianceComponentsByClass,
     band,
 )
+from ctxexp_measures.senses.by_class.table import table
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Results, Sense, Sentence
@@ -187,18 +186,8 @@ def test_small_classes_are_left_out_and_named(tmp_path: Path, caplog: pytest.Log
         assert value(found, measure, "occurrences", "pos ADV") == 16
 
 
-def test_figures_and_table_say_the_classes_and_their_sizes(told: Results, tmp_path: Path) -> None:
+def test_the_table_says_the_classes_and_their_sizes(told: Results, tmp_path: Path) -> None:
     runs = [("a", told), ("b", told)]
-    for draw in (figures.self_similarity, figures.sense_separation, figures.variance_components):
-        figure = draw(runs)
-        assert figure is not None
-        assert [axes.get_ylabel() for axes in figure.axes[::2]] == list(TITLES.values())
-        assert [axes.get_title(loc="left") for axes in figure.axes[:2]] == ["a", "b"]
-        named = [label.get_text().replace("\n", " ") for label in figure.axes[1].get_legend().get_texts()]
-        assert "ADV: 2 words, left out" in named
-        noun = next(line for line in named if line.startswith("NOUN: 1"))
-        assert noun.endswith(" occurrences" if draw is figures.variance_components else " occurrences, 1 of 3 bands")
-        assert draw([]) is None
     made = table(runs)
     assert made is not None
     rows = {(row[0], row[2], row[3]): row for row in made.shown}

@@ -27,11 +27,8 @@ def register_metrics(register: Register) -> None:
 
 @ctxexp.hookimpl
 def register_reports(register: Register) -> None:
-    register("table_by_class", "ctxexp_measures.senses.by_class.figure:table")
+    register("table_by_class", "ctxexp_measures.senses.by_class.table:table")
     register("table_probe", "ctxexp_measures.senses.probe.figure:table")
     register("table_what_is_context", "ctxexp_measures.senses.components.figure:table")
-    register("by_class_components", "ctxexp_measures.senses.by_class.figure:variance_components")
-    register("by_class_self_similarity", "ctxexp_measures.senses.by_class.figure:self_similarity")
-    register("by_class_sense_separation", "ctxexp_measures.senses.by_class.figure:sense_separation")
     register("probe_layers", "ctxexp_measures.senses.probe.figure:figure")
     register("what_is_context", "ctxexp_measures.senses.components.figure:figure")
