@@ -1,4 +1,4 @@
-"""The calibration league: standings, table and figure from made-up runs with known answers; BERT-flow's table."""
+"""The calibration league: standings, table and figure from made-up runs with known answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from ctxexp_measures.calibration.league.figure import league_figure, table_league
 from ctxexp_measures.calibration.league.standings import paired_interval, standings, transform_name
-from ctxexp_measures.calibration.li_2020 import STS_TASKS, table_li_2020, table_li_2020_nli
 from scipy import stats
 
 from ctxexp import Results
@@ -233,76 +232,6 @@ def test_the_figure_has_a_point_a_transform_model_and_place(tmp_path: Path) -> N
     paths = write_figures(runs, tmp_path, registry())
     assert [path.name for path in paths] == ["isotropy_against_spearman.png", "isotropy_against_spearman.svg"]
     assert all(path.stat().st_size > 1000 for path in paths)
-
-
-# BERT-flow's Table 2.
-
-
-def published_and_ours(runs: list[tuple[str, Results]]) -> list[dict[str, str]]:
-    table = table_li_2020(runs)
-    assert table is not None
-    return [dict(zip(table.columns, row, strict=True)) for row in table.shown]
-
-
-def seven(transform: str = "none", **info: Any) -> Results:
-    return made(transform, names=STS_TASKS, **{"pooling": "mean", **info})
-
-
-def test_published_rows_are_as_printed_with_ours_below() -> None:
-    runs = [("a", seven()), ("b", seven(pooling="cls")), ("c", seven("flow", mixed=50.0))]
-    rows = published_and_ours(runs)
-    known = {row["row"]: row for row in rows if row["source"] == "published"}
-    assert [row["sub-sets"] for row in known.values()] == ["all"] * 3 + ["wmean"] * 8
-    flow = known["BERT-base-flow (target)"]
-    assert (flow["STS-B"], flow["STS16"], flow["mean"]) == ("70.72", "75.37", "69.57")
-    for model, gain in (("base", 5.88), ("large", 8.16)):  # over last2avg, as the paper prints it
-        means = [float(known[f"BERT-{model}{kind}"]["mean"]) for kind in ("-flow (target)", "-last2avg")]
-        assert means[0] - means[1] == pytest.approx(gain, abs=0.011)
-    below = rows[rows.index(flow) + 1]
-    assert below["row"] == "bert-base, flow on flow_paper_last2, fitted on the target: not run"
-    ours = {(row["row"], row["sub-sets"]): row["STS-B"] for row in rows if row["source"] == "ours"}
-    assert ours["bert (mini), mean of the last layer", "all"] == "35.00"
-    assert ours["bert (mini), mean of the last layer", "wmean"] == "36.00"
-    assert ours["bert (mini), flow on flow_paper_last2, fitted on the target", "all"] == "50.00"
-    assert ours["bert (mini), CLS vector of the last layer", "all"] == "35.00"
-
-
-def test_the_papers_own_weights_stand_under_their_published_rows() -> None:
-    checkpoint = {"weights": "bert-base-uncased", "title": "bert bert-base-uncased"}
-    rows = published_and_ours([("a", seven(**checkpoint)), ("b", seven("flow", fit_on="snli", **checkpoint))])
-    names = [row["row"] for row in rows]
-    place = names.index("BERT-base-last2avg")
-    assert [row["sub-sets"] for row in rows[place + 1 : place + 3]] == ["all", "wmean"]
-    assert rows[place + 1]["STS-B"] == "36.00"
-    assert rows[names.index("BERT-base-flow (NLI*)") + 1]["fitted on"] == "snli"
-    assert "not run" in names[names.index("BERT-large") + 1]
-
-
-def test_models_trained_on_nli_have_a_table_of_their_own() -> None:
-    nli = {"weights": "sentence-transformers/bert-base-nli-mean-tokens", "title": "bert-base-nli"}
-    runs = [("a", seven(**nli)), ("b", seven("flow", mixed=50.0, **nli))]
-    table = table_li_2020_nli(runs)
-    assert table is not None
-    rows = [dict(zip(table.columns, row, strict=True)) for row in table.shown]
-    flow = rows[[row["row"] for row in rows].index("BERT-base-NLI-flow (target)") + 1]
-    assert (flow["source"], flow["STS-B"]) == ("ours", "50.00")
-    assert table_li_2020(runs) is None
-    assert table_li_2020_nli([("a", seven())]) is None
-
-
-def test_runs_of_a_task_each_make_one_row() -> None:
-    runs = [
-        (task, made(names=(task,), pooling="mean", choices={"tasks": task}, fingerprint=task)) for task in STS_TASKS
-    ]
-    rows = [row for row in published_and_ours(runs) if row["row"] == "bert (mini), mean of the last layer"]
-    assert len(rows) == 2
-    assert all(rows[0][task] == "35.00" for task in STS_TASKS)
-
-
-def test_no_table_without_the_papers_vectors() -> None:
-    assert table_li_2020([("a", made())]) is None  # mean_words is none of its poolings
-    assert table_li_2020([("a", seven(mixes={}))]) is None
-    assert table_li_2020([("a", made(names=("other",), corpus="mine", pooling="mean"))]) is None
 
 
 # The experiments and the labels that they rest on.

@@ -30,6 +30,5 @@ def register_metrics(register: Register) -> None:
 def register_reports(register: Register) -> None:
     register("table_league", "ctxexp_measures.calibration.league.figure:table_league")
     register("table_li_2020", "ctxexp_measures.calibration.li_2020:table_li_2020")
-    register("table_li_2020_nli", "ctxexp_measures.calibration.li_2020:table_li_2020_nli")
     register("table_li_2020_qnli", "ctxexp_measures.calibration.li_2020:table_li_2020_qnli")
     register("isotropy_against_spearman", "ctxexp_measures.calibration.league.figure:league_figure")
