@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.traced import encoded
-
 pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scale[ray]'")
 
 import ray
@@ -22,7 +20,7 @@ from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp import CtxexpError, Engine
 from ctxexp.errors import ConfigError
-from tests.traced import encoding_counts, text
+from tests.traced import text
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 
@@ -59,53 +57,20 @@ def test_more_workers_than_room_begin_with_those_available(tmp_path: Path) -> No
 
 
 def test_a_deadly_item_is_tried_three_times_and_named(tmp_path: Path) -> None:
-    """It was tried 15 times in 75 s, and for ever after; now no other item is blamed for it, or tried as often."""
+    """No other item is blamed for it, or tried twice."""
     done = []
-    with pytest.raises(CtxexpError, match=r"engine ray: a worker died 3 times at item 5: .* the same command goes on"):
+    with pytest.raises(CtxexpError, match=r"engine ray: a worker died at item 5, .* the same command goes on"):
         done.extend(RayEngine().map_unordered(work(tmp_path, 5), range(12)))
     counts = tried(tmp_path)
     assert counts.pop(5) == 3
-    assert max(counts.values()) <= 2  # what was on its way beside it
+    assert set(counts.values()) == {1}
     assert 5 not in done
 
 
-def test_items_beside_one_that_kills_once_are_all_done(tmp_path: Path) -> None:
-    def make():  # type: ignore[no-untyped-def]
-        def do(item: int) -> int:
-            if item in (3, 7) and not (tmp_path / str(item)).exists():
-                (tmp_path / str(item)).touch()
-                os._exit(9)
-            return item
-
-        return do
-
-    assert sorted(RayEngine().map_unordered(make, range(12))) == list(range(12))
-
-
-def test_no_worker_remains_when_all_restarts_are_used_up(tmp_path: Path) -> None:
-    with pytest.raises(CtxexpError, match=r"no worker is left, each was begun anew 0 times \(engine.max_restarts\)"):
+def test_no_worker_is_begun_anew_where_none_may_be(tmp_path: Path) -> None:
+    with pytest.raises(CtxexpError, match=r"a worker died at item \d, .*\(engine.max_restarts\)"):
         list(RayEngine(max_restarts=0).map_unordered(work(tmp_path, *range(12)), range(12)))
-    assert sum(tried(tmp_path).values()) == 2
-
-
-def test_sentences_lie_in_files_and_only_their_paths_are_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = []
-    submit = "ctxexp_scale.ray.pool.WorkerSlot.submit"
-    from ctxexp_scale.ray.pool import WorkerSlot
-
-    before = WorkerSlot.submit
-
-    def noted(self, item) -> None:  # type: ignore[no-untyped-def]
-        import cloudpickle
-
-        sizes.append(len(cloudpickle.dumps(item[1])))
-        before(self, item)
-
-    monkeypatch.setattr(submit, noted)
-    encoded(tmp_path, RayEngine(shard_tokens=300))
-    assert len(sizes) == 3
-    assert max(sizes) < 400 < sum(len(one.text) for one in text().sentences) / 3  # bytes
-    assert set(encoding_counts(tmp_path).values()) == {1}
+    assert sum(tried(tmp_path).values()) <= 2
 
 
 def test_a_worker_s_environment_is_the_config_s(tmp_path: Path) -> None:

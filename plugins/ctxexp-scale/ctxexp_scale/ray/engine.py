@@ -1,4 +1,4 @@
-"""Engine of Ray's actors: each keeps a model; one that dies is replaced, and its item is tried again."""
+"""Engine of Ray's actors: each keeps a model; one that dies is begun anew, and its item is tried again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from importlib.util import find_spec
 from itertools import chain, islice
 from typing import Any, ClassVar, TypeVar
@@ -70,8 +69,7 @@ class RayEngine(Engine):
         import cloudpickle
         import ray
 
-        from ctxexp_scale.ray.pool import Pool
-        from ctxexp_scale.ray.worker import RayWorker  # what Ray makes of a class needs Ray
+        from ctxexp_scale.ray.worker import RayWorker, map_items  # what Ray makes of a class needs Ray
 
         source = iter(items)
         first = list(islice(source, 1))
@@ -85,13 +83,11 @@ class RayEngine(Engine):
         options |= {"num_cpus": self.cpus, "num_gpus": gpus}
         if self.accelerator_type:
             options["accelerator_type"] = self.accelerator_type
-        # An actor that dies is replaced by the pool, not by Ray, which would give it the item that killed it for ever.
-        actor = RayWorker.options(**options, max_restarts=0, max_task_retries=0)  # type: ignore[attr-defined]  # Ray's
         own = ray.get_runtime_context().get_node_id() == RayEngine._own_node
         driver = (os.getpid(), self.process_identity(os.getpid()) or "") if own else None
-        start_actor = partial(actor.remote, cloudpickle.dumps(make), driver)
-        resources = {"CPU": self.cpus, "GPU": gpus}
-        yield from Pool(start_actor, self.workers, self.max_restarts, resources).map_unordered(chain(first, source))
+        actor = RayWorker.options(**options, max_restarts=self.max_restarts)  # type: ignore[attr-defined]  # Ray's
+        actors = [actor.remote(cloudpickle.dumps(make), driver) for _ in range(self.workers)]
+        yield from map_items(actors, chain(first, source))
 
     def _worker_environment(self) -> dict[str, Any]:
         """Ray's description of the workers' environment. Ray starts such a worker by a shell and doesn't quote the
