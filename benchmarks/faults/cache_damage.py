@@ -137,5 +137,5 @@ DAMAGES: dict[str, Damage] = {
     "meta is null": said(b"null"),
     "meta is no JSON": said(b'{"meta": {'),
     "meta is no UTF-8": said(b"\xff\xfe"),
-    "meta without a seal": said(b'{"meta": {"format": 2}, "seal": ""}'),
+    "meta of other keys": said(b'{"format": 2}'),
 }

@@ -1,5 +1,5 @@
-"""Files that are whole or aren't there: written under a temporary name and renamed, sealed by a checksum of their own
-or listed in the manifest of their folder, at paths as users type them.
+"""Files that are whole or aren't there: written under a temporary name and renamed, and listed in the manifest
+of their folder; paths as users type them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ctxexp.errors import ConfigError, DiskError
 
@@ -222,26 +222,6 @@ def file_sha256(path: Path) -> str:
     """SHA-256 of a file's content, 64 hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def seal(meta: Mapping[str, object]) -> str:
-    """The JSON text of `meta`, with its checksum."""
-    return json.dumps({"seal": digest(_body(meta)), "meta": meta})
-
-
-def unseal(text: bytes) -> Any:
-    """The `meta` of a text that `seal` made, in UTF-8; ValueError, with the reason, for any other bytes."""
-    try:
-        outer = json.loads(text)
-        if outer["seal"] == digest(_body(outer["meta"])):
-            return outer["meta"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"can't be read ({type(error).__name__})") from error
-    raise ValueError("its checksum differs")
-
-
-def _body(meta: object) -> bytes:
-    return json.dumps(meta, sort_keys=True).encode()
 
 
 def no_device(path: Path) -> Path:

@@ -20,13 +20,12 @@ from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, NotRequired, Self, TypedDict
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
 from ctxexp.dataset import Sentence
-from ctxexp.errors import StoreError
-from ctxexp.files import seal, unseal
+from ctxexp.errors import StoreError, error_text
 
 WRITE_BYTES = 64 << 10  # larger writes make the kernel look for huge pages, at three times the cost
 FORMAT = 3  # for other readers; our own find only what the same code wrote
@@ -49,19 +48,14 @@ class Store:
         """Open the folder. `unique_of` (n_corpus_sentences,) is each corpus sentence's number among the unique ones.
         Raises DamagedError for a file that is missing or has another size than was written."""
         self.path, self.n_encoded = path, n_encoded
-        self.meta = read_meta(path)
-        self.n_layers, self.dim, self.n_rows = self.meta["n_layers"], self.meta["dim"], self.meta["n_rows"]
-        self.layer_numbers = tuple(self.meta["layers"])
-        self.dtype: np.dtype[np.floating] = np.dtype(self.meta["dtype"])
-        self.n_skipped, self.n_unknown_pieces, self.n_pieces = (
-            self.meta["skipped"],
-            self.meta["unknown"],
-            self.meta["pieces"],
-        )
+        self.meta = meta = read_meta(path)
         files: list[FileIO] = []
         weakref.finalize(self, _close, files)
         try:
-            for name, size in self.meta["sizes"].items():
+            self.n_layers, self.dim, self.n_rows = int(meta["n_layers"]), int(meta["dim"]), int(meta["n_rows"])
+            self.layer_numbers, self.dtype = tuple(meta["layers"]), np.dtype(meta["dtype"])
+            self.n_skipped, self.n_unknown_pieces, self.n_pieces = meta["skipped"], meta["unknown"], meta["pieces"]
+            for name, size in meta["sizes"].items():
                 if (n := (path / name).stat().st_size) != size:
                     raise DamagedError(f"{name} has {n:,} bytes instead of {size:,}")
             files.extend((path / layer_name(i)).open("rb", buffering=0) for i in self.layer_numbers)
@@ -70,8 +64,8 @@ class Store:
             self.offsets: np.ndarray = np.load(path / "offsets.npy")  # (n_stored + 1,) int64
             self.positions: np.ndarray = np.load(path / "positions.npy")  # (n_rows,) int32
             order = np.load(path / "order.npy")  # (n_stored,) int64, the unique sentence that is stored there
-        except (OSError, ValueError) as error:
-            raise DamagedError(f"{path}: {error}") from error
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            raise DamagedError(f"{path}: {error_text(error)}") from error
         self._files = files  # open, so that the layers stay readable if another process evicts the folder
         stored_number = np.empty(len(order), dtype=np.int64)  # of each unique sentence
         stored_number[order] = np.arange(len(order))
@@ -149,18 +143,16 @@ class StoreWriter:
                 shutil.copyfileobj(source, file, WRITE_BYTES)
         self.n_rows += store.n_rows
 
-    def finish(
-        self, *, vocabulary: Sequence[str], arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]
-    ) -> None:
-        """Write the true headers, the small files and, last, meta.json."""
+    def finish(self, rows_of: RowIndexBuilder, order: np.ndarray, meta: Mapping[str, object]) -> None:
+        """Write the true headers, the row index, which sentence is stored where (`order`) and, last, meta.json."""
         assert self.dtype is not None
         for file in self.files:
             file.seek(0)
             file.write(header(self.dtype, self.n_rows, self.dim))
             file.close()
-        for name, values in arrays.items():
+        for name, values in {**rows_of.arrays(), "order": order.astype(np.int64)}.items():
             np.save(self.folder / f"{name}.npy", values)
-        (self.folder / "vocabulary.json").write_text(json.dumps(list(vocabulary)), encoding="utf-8")
+        (self.folder / "vocabulary.json").write_text(json.dumps(list(rows_of.vocabulary)), encoding="utf-8")
         content = {
             **meta,
             "format": FORMAT,
@@ -169,9 +161,11 @@ class StoreWriter:
             "dim": self.dim,
             "dtype": self.dtype.name,
             "n_rows": self.n_rows,
+            "skipped": rows_of.n_skipped,
+            "example": rows_of.example,
             "sizes": {file.name: file.stat().st_size for file in sorted(self.folder.iterdir())},
         }
-        (self.folder / "meta.json").write_text(seal(content), encoding="utf-8")
+        (self.folder / "meta.json").write_text(json.dumps(content), encoding="utf-8")
         self.finished = True
 
 
@@ -185,25 +179,6 @@ class NotFiniteError(Exception):
     def __init__(self, row: int) -> None:
         super().__init__(row)
         self.row = row
-
-
-class StoreMeta(TypedDict):
-    """The content of a store's meta.json."""
-
-    format: int
-    key: str
-    encoder: str
-    corpus: str
-    dtype: str
-    n_layers: int
-    layers: list[int]
-    dim: int
-    n_rows: int
-    skipped: int  # words without a row
-    example: NotRequired[str]  # one of the words without a row, in a shard
-    unknown: int  # pieces that stand for characters which the tokenizer doesn't know
-    pieces: int  # all pieces
-    sizes: dict[str, int]  # bytes of each file
 
 
 def layer_name(i: int) -> str:
@@ -227,14 +202,14 @@ def all_finite(block: np.ndarray) -> bool:
     return bool((block.view(np.uint16) & 0x7C00).max(initial=0) < 0x7C00)
 
 
-def read_meta(folder: Path) -> StoreMeta:
-    """The content of meta.json. Raises `DamagedError` if it can't be read or was changed."""
+def read_meta(folder: Path) -> dict[str, Any]:
+    """The content of meta.json. Raises `DamagedError` if it can't be read."""
     try:
-        meta: StoreMeta = unseal((folder / "meta.json").read_bytes())
-    except ValueError as error:
-        raise DamagedError(f"meta.json {error}") from error
-    except OSError as error:
+        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
         raise DamagedError(f"meta.json can't be read ({type(error).__name__})") from error
+    if not isinstance(meta, dict):
+        raise DamagedError("meta.json is no object")
     return meta
 
 

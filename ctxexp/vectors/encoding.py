@@ -29,7 +29,6 @@ import numpy as np
 from ctxexp.dataset import Corpus, Sentence, fingerprint
 from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, DataError, EncodingError, StoreError, error_text, plugin_call, plugin_line, short
-from ctxexp.files import seal, unseal, write_file
 from ctxexp.files.code_version import code_version
 from ctxexp.model import EncodedSentence, Encoder, check_separate
 from ctxexp.progress import Progress, Stage
@@ -259,56 +258,19 @@ class EncodingWorkers:
         return self.make or partial(_same_encoder, encoder)
 
 
-def _key(path: Path) -> str:
-    """A shard's identity: the folder's name has all that its vectors come from, its own is its number."""
-    return f"{path.parent.name}/{path.name}"
+class EncodingTask(NamedTuple):
+    """A shard that a worker is to encode."""
 
-
-@dataclass(frozen=True)
-class EncodingTask:
-    """A shard that a worker is to encode. Only paths are sent to the worker; the sentences lie in a file there."""
-
-    path: Path  # of the shard
-    words: int
-    label: str  # of its first sentence
-
-    @classmethod
-    def write(cls, path: Path, work: EncodingPlan) -> EncodingTask:
-        """Write the shard's sentences beside its place and return the task."""
-        task = cls(path, work.n_words, f"{len(work.sentences)} sentences from {work.sentences[0].text[:60]!r}")
-        meta = {
-            "key": _key(path),
-            "sentences": [[one.text, one.words, one.spans] for one in work.sentences],
-            "wanted": [None if some is None else some.tolist() for some in work.stored_words],
-            "batches": [batch.tolist() for batch in work.batches],
-        }
-        write_file(task.file, seal(meta))
-        return task
+    path: Path  # of the shard: its folder's name has all that its vectors come from, its own is its number
+    work: EncodingPlan
 
     @property
-    def file(self) -> Path:
-        return self.path.with_name(f"work-{self.path.name}.json")
-
-    def read(self) -> EncodingPlan:
-        """Read the sentences and batches. Raises EncodingError if the file is missing or belongs to another shard."""
-        try:
-            meta = unseal(self.file.read_bytes())
-            if meta["key"] != _key(self.path):
-                raise ValueError("it is another shard's")
-        except (OSError, ValueError) as error:
-            raise EncodingError(
-                f"a worker can't read the sentences of {self.path} ({error_text(error)}): expected a folder that all "
-                "of the engine's workers see under this path (cache.folder)"
-            ) from error
-        sentences = [
-            Sentence(text, tuple(words), tuple((start, end) for start, end in spans))
-            for text, words, spans in meta["sentences"]
-        ]
-        stored_words = [None if some is None else np.array(some, np.int64) for some in meta["wanted"]]
-        return EncodingPlan(sentences, stored_words, [np.array(batch, np.int64) for batch in meta["batches"]])
+    def key(self) -> str:
+        return f"{self.path.parent.name}/{self.path.name}"
 
     def __str__(self) -> str:
-        return f"{self.path.name} of {self.path.parent} ({self.label})"
+        label = f"{len(self.work.sentences)} sentences from {self.work.sentences[0].text[:60]!r}"
+        return f"{self.path.name} of {self.path.parent} ({label})"
 
 
 @dataclass(frozen=True)
@@ -318,39 +280,28 @@ class ShardEncoder:
     make: Callable[[], Encoder]
     name: str  # of the driver's encoder
 
-    def __call__(self) -> Callable[[EncodingTask], EncodingTask]:
+    def __call__(self) -> Callable[[EncodingTask], int]:
         return partial(self.encode, worker_encoder(self.make, self.name))
 
-    def encode(self, encoder: Encoder, task: EncodingTask) -> EncodingTask:
-        """Encode the task's shard to disk, unless it is there already, and return the task."""
-        path = task.path
+    def encode(self, encoder: Encoder, task: EncodingTask) -> int:
+        """Encode the task's shard to disk, unless it is there already, and return its number of words."""
+        path, work = task
         if path.is_dir():  # another worker was quicker
-            return task
-        work = task.read()
+            return work.n_words
         encoder.lengths(work.sentences)  # some read their sentences here
         own = path.with_name(f"tmp-{path.name}-{socket.gethostname()}-{os.getpid()}-{time.monotonic_ns()}")
         with StoreWriter(own, encoder.n_layers, encoder.dim, encoder.layers) as writer:
             rows_of = RowIndexBuilder()
-            encode_into(writer, rows_of, encoder, work)
-            writer.finish(
-                vocabulary=list(rows_of.vocabulary),
-                arrays={**rows_of.arrays(), "order": np.arange(len(work.sentences))},
-                meta={
-                    "key": _key(path),
-                    "encoder": encoder.name,
-                    "skipped": rows_of.n_skipped,
-                    "example": rows_of.example,
-                    "unknown": 0,
-                    "pieces": 0,
-                },
-            )
+            order = encode_into(writer, rows_of, encoder, work)
+            meta = {"key": task.key, "encoder": encoder.name, "unknown": 0, "pieces": 0}
+            writer.finish(rows_of, order, meta)
             try:
                 own.rename(path)
             except OSError:
                 if not path.is_dir():
                     raise
                 shutil.rmtree(own)  # another worker was quicker
-        return task
+        return work.n_words
 
 
 def worker_encoder(make: Callable[[], Encoder], name: str) -> Encoder:
@@ -400,21 +351,31 @@ def encode_shards(
     for left in folder.glob("tmp-*"):  # of workers that were killed while they wrote
         shutil.rmtree(left, ignore_errors=True)
     shards = make_shards(work, lengths, workers.engine.shard_tokens)
-    by_path = {folder / f"{number:06d}": shard for number, shard in enumerate(shards)}
+    tasks = [EncodingTask(folder / f"{number:06d}", shard) for number, shard in enumerate(shards)]
     nothing = np.empty(0, np.int64)
-    missing = {path: one for path, one in by_path.items() if _intact_store(path, _key(path), nothing) is None}
-    if len(missing) < len(shards):
-        log.info("%d of %d shards were encoded before: %s", len(shards) - len(missing), len(shards), folder)
-    advance(sum(shard.n_words for shard in shards) - sum(shard.n_words for shard in missing.values()))
+    missing = [task for task in tasks if _intact_store(task.path, task.key, nothing) is None]
+    if len(missing) < len(tasks):
+        log.info("%d of %d shards were encoded before: %s", len(tasks) - len(missing), len(tasks), folder)
+    advance(sum(task.work.n_words for task in tasks) - sum(task.work.n_words for task in missing))
     encoding = ShardEncoder(workers.encoder_factory(encoder), encoder.name)
-    for task in workers.engine.map_unordered(encoding, (EncodingTask.write(*one) for one in missing.items())):
-        task.file.unlink(missing_ok=True)
-        advance(task.words)
-    for path, shard in by_path.items():
-        store = Store(path, np.arange(len(shard.sentences)))
+    for n_words in workers.engine.map_unordered(encoding, missing):
+        advance(n_words)
+    for path, shard in tasks:
+        store = _shard_store(path, len(shard.sentences))
         writer.append_store(store)
         rows_of.extend(store)
-    return sum(len(shard.sentences) for shard in missing.values())
+    return sum(len(task.work.sentences) for task in missing)
+
+
+def _shard_store(path: Path, n: int) -> Store:
+    """A worker's shard of n sentences. Raises EncodingError where it isn't there."""
+    try:
+        return Store(path, np.arange(n))
+    except DamagedError as error:
+        raise EncodingError(
+            f"the shard {path} can't be read ({error}): expected a folder that all of the engine's workers see under "
+            "this path (cache.folder)"
+        ) from error
 
 
 def _same_encoder(encoder: Encoder) -> Encoder:
@@ -543,20 +504,9 @@ def _build(
                 encode_into(writer, rows_of, encoder, work, _batch_progress(stage, sentences)),
                 len(sentences),
             )
-        writer.finish(
-            vocabulary=list(rows_of.vocabulary),
-            arrays={**rows_of.arrays(), "order": order.astype(np.int64)},  # stored sentence s is sentences[order[s]]
-            meta={
-                "key": path.name,
-                "corpus": corpus,
-                "n_sentences": len(sentences),
-                "skipped": rows_of.n_skipped,
-                "unknown": text.n_unknown_pieces,
-                "pieces": text.n_pieces,
-                "encoder": encoder.name,
-                "details": dict(encoder.details),
-            },
-        )
+        meta: dict[str, object] = {"key": path.name, "encoder": encoder.name, "corpus": corpus}
+        meta |= {"unknown": text.n_unknown_pieces, "pieces": text.n_pieces, "details": dict(encoder.details)}
+        writer.finish(rows_of, order, meta)
         writer.folder.replace(path)
     if shards:
         shutil.rmtree(shards[1])

@@ -20,6 +20,7 @@ from ctxexp.errors import StoreError
 from ctxexp.vectors import (
     DamagedError,
     NotFiniteError,
+    RowIndexBuilder,
     Store,
     StoreWriter,
     all_finite,
@@ -33,20 +34,15 @@ from tests.traced import Counted, corpus
 def write(folder: Path, parts: list[np.ndarray]) -> np.ndarray:
     """Writes a store of `parts`, one array a sentence; returns them joined."""
     n_layers, _, dim = parts[0].shape
-    offsets = np.cumsum([0, *(part.shape[1] for part in parts)])
     with StoreWriter(folder, n_layers, dim) as writer:
         writer.append(parts[:1])
         writer.append(parts[1:] or [parts[0][:, :0]])
-        writer.finish(
-            vocabulary=["a", "b\u2028"],
-            arrays={
-                "unit_codes": np.zeros(offsets[-1], dtype=np.int32),
-                "positions": np.zeros(offsets[-1], dtype=np.int32),
-                "offsets": offsets,
-                "order": np.arange(len(parts)),
-            },
-            meta={"encoder": "tiny", "corpus": "c", "skipped": 0, "unknown": 0, "pieces": 0},
-        )
+        rows_of = RowIndexBuilder()
+        rows_of.vocabulary = {"a": 0, "b\u2028": 1}
+        rows_of.codes.extend([0] * sum(part.shape[1] for part in parts))
+        rows_of.positions.extend(rows_of.codes)
+        rows_of.offsets.extend(np.cumsum([part.shape[1] for part in parts]).tolist())
+        writer.finish(rows_of, np.arange(len(parts)), {"encoder": "tiny", "corpus": "c", "unknown": 0, "pieces": 0})
     return np.concatenate(parts, axis=1)
 
 
@@ -79,12 +75,11 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_files_of_another_size_and_damage_of_meta_are_noticed(tmp_path: Path) -> None:
+def test_files_of_another_size_and_cut_meta_are_noticed(tmp_path: Path) -> None:
     write(tmp_path / "s", parts())
     for name in files(tmp_path / "s"):
         original = (tmp_path / "s" / name).read_bytes()
-        flipped = original[:-5] + b"x" + original[-4:] if name == "meta.json" else b""
-        for damaged in (original[:-1], original + b"\0", flipped):
+        for damaged in (original[:-1], original + b"\0", b"", b"{}", b"null"):
             (tmp_path / "s" / name).write_bytes(damaged)
             with pytest.raises(DamagedError):
                 Store(tmp_path / "s", np.arange(6))
@@ -223,7 +218,7 @@ def test_clearing(tmp_path: Path) -> None:
 
 def test_a_damaged_entry_is_listed_too(tmp_path: Path) -> None:
     key = entry(tmp_path, 1, age=0)
-    (tmp_path / key / "meta.json").write_text(json.dumps({"meta": {}}))
+    (tmp_path / key / "meta.json").write_text(json.dumps({"key": "x"}))
     (found,) = caches.entries(tmp_path)
     assert (found.key, found.encoder) == (key, "?")
 
