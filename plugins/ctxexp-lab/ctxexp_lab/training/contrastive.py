@@ -52,10 +52,6 @@ class Contrastive:
         self.network, self.tokenizer = load(cfg, dropout=self.choices.dropout)
         self.network.to(self.device).train()
 
-    def in_block(self, name: str) -> bool:
-        """False: all parameters are AdamW's."""
-        return False
-
     def units(self, step: int, steps: int | None) -> int:
         """Sentences of a step."""
         return int(self.cfg.model.rows)

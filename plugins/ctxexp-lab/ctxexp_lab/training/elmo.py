@@ -96,10 +96,6 @@ class Bilm:
         with torch.no_grad():
             self.network.bias.copy_(torch.from_numpy(self.unigram))
 
-    def in_block(self, name: str) -> bool:
-        """No matrix goes to Muon."""
-        return False
-
     def units(self, step: int, steps: int | None) -> int:
         """New words of the step's batch."""
         return int(self.cfg.model.rows * (self.cfg.model.window - 1))

@@ -20,7 +20,6 @@ class Optimiser:
     def __init__(
         self,
         network: torch.nn.Module,
-        in_block: Callable[[str], bool],
         *,
         muon_rate: float,
         adamw_rate: float,
@@ -35,7 +34,7 @@ class Optimiser:
         for name, p in network.named_parameters():
             if not p.requires_grad:
                 continue
-            if muon_rate and p.ndim == 2 and in_block(name):
+            if muon_rate and p.ndim == 2 and (".layer." in name or ".h." in name):
                 split = partial(_matrices, transposed=name in transposed, n=3 if name.endswith("c_attn.weight") else 1)
                 self.matrices.append((p, split, split(p.detach())))
             else:
@@ -77,10 +76,10 @@ def _matrices(weight: Tensor, *, transposed: bool, n: int) -> tuple[Tensor, ...]
     return (weight.mT if transposed else weight).chunk(n, dim=0)
 
 
-def rate_scale(step: int, steps: int | None, *, warmup: int, decay: float, begun: int = 0) -> float:
-    """Share of the peak rate at `step` of `steps`, in (0, 1]: up over `warmup` steps from `begun` on, constant, down to
-    0 over the last `decay` of the run. `steps` may be None while a run timed by the clock is before its decay."""
-    up = min(1.0, (step - begun + 1) / warmup) if warmup else 1.0
+def rate_scale(step: int, steps: int | None, *, warmup: int, decay: float) -> float:
+    """Share of the peak rate at `step` of `steps`, in (0, 1]: up over `warmup` steps, constant, down to 0 over the last
+    `decay` of the run. `steps` may be None while a run timed by the clock is before its decay."""
+    up = min(1.0, (step + 1) / warmup) if warmup else 1.0
     if steps is None:
         return up
     return min(up, (steps - step) / max(1.0, decay * steps))

@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.nn import functional
 
 APART = 4  # windows: so far from each other that they hardly share a paragraph
-MEASURES = ("cosine", "isoscore")
 
 
 def mean_cosine(w: Tensor) -> Tensor:
@@ -19,18 +18,15 @@ def mean_cosine(w: Tensor) -> Tensor:
     return (u.sum(0).square().sum() - len(u)) / len(u) ** 2
 
 
-def context_penalty(states: Sequence[Tensor], is_text: Tensor, measure: str) -> Tensor:
-    """Mean over layers of what a training is fined for: the mean cosine of unrelated contextual vectors, in [-1, 1]
-    (`cosine`: Ethayarajh 2019's future work), or 1 - IsoScore, in [0, 1] (`isoscore`: Rudman & Eickhoff 2024).
+def context_penalty(states: Sequence[Tensor], is_text: Tensor) -> Tensor:
+    """Mean over layers of the mean cosine of unrelated contextual vectors, in [-1, 1]: Ethayarajh 2019's future work.
 
     Args:
         states: vectors of each layer, (windows, width, d).
         is_text: which of them are of a piece of text, (windows, width); the rest (special and masked pieces) don't
             count.
-        measure: one of `MEASURES`.
     """
-    of_layer = unrelated_cosine if measure == "cosine" else lambda x, mask: 1 - isoscore(x, mask)
-    return torch.stack([of_layer(x, is_text) for x in states]).mean()
+    return torch.stack([unrelated_cosine(x, is_text) for x in states]).mean()
 
 
 def unrelated_cosine(x: Tensor, is_text: Tensor) -> Tensor:
@@ -48,19 +44,3 @@ def _over_apart(sums: Tensor) -> Tensor:
     """Sum of the inner products of rows that are APART or more from each other; rows (windows, d)."""
     near = [(sums[: len(sums) - k] * sums[k:]).sum() for k in range(1, APART)]
     return sums.sum(0).square().sum() - sums.square().sum() - 2 * torch.stack(near).sum()
-
-
-def isoscore(x: Tensor, is_text: Tensor) -> Tensor:
-    """IsoScore of the marked vectors, in [0, 1]: (k - 1) / (d - 1) with k = tr(S)^2 / tr(S S) of their covariance S.
-
-    This is IsoScore* of Rudman & Eickhoff 2024 with zeta = 0: no shrinkage towards another sample's covariance, as a
-    batch has many more vectors than dimensions, and a step is to depend on its own batch alone. In float64, which
-    autocast leaves as it is. x (windows, width, d), is_text (windows, width).
-    """
-    mask = is_text[..., None].double()
-    rows = x.double() * mask
-    mean = rows.sum((0, 1)) / mask.sum()
-    centred = ((rows - mean) * mask).flatten(0, 1)
-    covariance = centred.T @ centred / (mask.sum() - 1)
-    dimensions = covariance.trace().square() / covariance.square().sum()
-    return ((dimensions - 1) / (x.shape[-1] - 1)).float()

@@ -9,7 +9,6 @@ from omegaconf import DictConfig, OmegaConf
 
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.models import resolve_device
-from ctxexp_lab.training.penalties import MEASURES
 
 PRECISIONS = ("bf16", "float32")
 PENALTIES = ("cosine_penalty", "context_penalty")
@@ -41,8 +40,6 @@ def check_options(cfg: DictConfig) -> None:
                 f"{key}={cfg[key]} is a penalty on a language model's loss, which objective=contrastive hasn't: leave "
                 "one of the two out"
             )
-    if cfg.context_measure not in MEASURES:
-        raise UnknownName("context_measure", str(cfg.context_measure), MEASURES)
     if cfg.precision not in PRECISIONS:
         raise UnknownName("precision", str(cfg.precision), PRECISIONS)
     resolve_device(str(cfg.device))

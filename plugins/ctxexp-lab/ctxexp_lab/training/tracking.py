@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,37 +17,26 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 EXPERIMENT = "minis"
-CURVES = ("curve", "held_out")  # CSVs of a training's folder, whose columns are MLflow's metrics
 NOTE = "mlflow_run_id"  # the file that says which run a resumed training goes on in
-BATCH = 900  # of the 1,000 values that MLflow's HTTP interface takes at once
 STORE = "mlruns"
 MAX_VALUE = 6000  # characters of a param that MLflow takes
 
 
 class Tracker:
-    """The MLflow run of one training. A resumed training goes on in the run that it began in; a step that is computed
-    again is logged once."""
+    """The MLflow run of one training. A resumed training goes on in the run that it began in."""
 
     def __init__(self, client: MlflowClient, run_id: str) -> None:
         self.client, self.run_id = client, run_id
-        self._last = {name: self._last_step(name) for name in CURVES}
+        self._began_ms = client.get_run(run_id).info.start_time
 
-    def _last_step(self, name: str) -> int:
-        points = self.client.get_metric_history(self.run_id, f"{name}/units")
-        return max((point.step for point in points), default=-1)
-
-    def log(self, name: str, rows: Sequence[Mapping[str, float]]) -> None:
-        """Log rows of a curve, each with its `step`, but those that the run has."""
+    def log(self, name: str, row: Mapping[str, float]) -> None:
+        """Log a row of a curve with its `step`, at the time of the run's start: what a training that was killed had
+        logged is the same point when it is computed again."""
         from mlflow.entities import Metric
 
-        now, metrics = int(time.time() * 1000), []
-        for row in rows:
-            if int(row["step"]) > self._last.get(name, -1):
-                values = {key: float(value) for key, value in row.items() if key != "step"}
-                metrics += [Metric(f"{name}/{key}", value, now, int(row["step"])) for key, value in values.items()]
-                self._last[name] = int(row["step"])
-        for start in range(0, len(metrics), BATCH):
-            self.client.log_batch(self.run_id, metrics=metrics[start : start + BATCH])
+        step, values = int(row["step"]), {key: float(value) for key, value in row.items() if key != "step"}
+        metrics = [Metric(f"{name}/{key}", value, self._began_ms, step) for key, value in values.items()]
+        self.client.log_batch(self.run_id, metrics=metrics)
 
 
 @contextmanager
@@ -70,8 +57,6 @@ def tracked(store: str | None, name: str, folder: Path, recipe: Mapping[str, obj
     try:
         run_id = _run_of(client, sink.experiment_id, name, folder, recipe)
         tracker = Tracker(client, run_id)
-        for curve in CURVES:
-            tracker.log(curve, read_rows(folder / f"{curve}.csv"))
     except MlflowException as error:
         raise CtxexpError(f"cannot track the training in {folder}: {error}") from error
     status = "KILLED"
@@ -105,11 +90,3 @@ def _run_of(client: MlflowClient, experiment: str, name: str, folder: Path, reci
     }
     client.log_batch(run_id, params=[Param(key, text[:MAX_VALUE]) for key, text in texts.items()])
     return run_id
-
-
-def read_rows(path: Path) -> list[dict[str, float]]:
-    """The rows of a curve's CSV; none where there is no file."""
-    if not path.is_file():
-        return []
-    with path.open(newline="") as file:
-        return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]

@@ -24,8 +24,9 @@ from ctxexp.errors import ModelError
 from ctxexp_lab.training.data import PieceStreams, TextSource
 from ctxexp_lab.training.optimiser import Optimiser, rate_scale
 from ctxexp_lab.training.recipe import check_options, check_same, recipe_of
-from ctxexp_lab.training.tracking import CURVES, Tracker, tracked
+from ctxexp_lab.training.tracking import Tracker, tracked
 
+CURVES = ("curve", "held_out")  # CSVs of a training's folder, whose columns are MLflow's metrics
 log = logging.getLogger("ctxexp_lab")
 
 
@@ -36,7 +37,6 @@ class Learner(Protocol):
     unit: str
     device: torch.device
 
-    def in_block(self, name: str) -> bool: ...
     def units(self, step: int, steps: int | None) -> int: ...
     def loss(self, step: int, steps: int | None) -> torch.Tensor: ...
     def held_out(self, limit: int | None) -> dict[str, float]: ...
@@ -78,14 +78,12 @@ class TrainingRun:
         self.device = self.learner.device
         self.optimiser = Optimiser(
             self.learner.network,
-            self.learner.in_block,
             muon_rate=cfg.model.muon_rate,
             adamw_rate=cfg.model.adamw_rate,
             weight_decay=cfg.weight_decay,
             clip=cfg.clip,
         )
         self.step, self.seconds, self.units = 0, 0.0, 0
-        self.begun = 0  # the step at which the optimiser had no moments yet
         self.best_loss, self.best_step = math.inf, 0  # of the checks so far
         self.steps: int | None = cfg.steps
         if (self.folder / "checkpoint.pt").is_file():
@@ -98,11 +96,7 @@ class TrainingRun:
         check_same(recipe_of(self.cfg), state.get("recipe", {}), self.folder)
         self.learner.network.load_state_dict(state["network"])
         self.step, self.seconds, self.units = state["step"], state["seconds"], state["units"]
-        if state["optimiser"] is None:  # of a condensed checkpoint
-            self.begun = self.step
-        else:
-            self.optimiser.load(state["optimiser"])
-            self.begun = state["begun"]
+        self.optimiser.load(state["optimiser"])
         self.best_loss, self.best_step = state["best_loss"], state["best_step"]
         self.steps = self.cfg.steps if self.cfg.steps is not None else state["steps"]
         for name in CURVES:
@@ -126,7 +120,6 @@ class TrainingRun:
             "units": self.units,
             "best_loss": self.best_loss,
             "best_step": self.best_step,
-            "begun": self.begun,
             "recipe": recipe_of(self.cfg),
         }
         self._write_whole(state, "checkpoint.pt")
@@ -144,7 +137,7 @@ class TrainingRun:
                 writer.writeheader()
             writer.writerow(row)
         if self.tracker is not None:
-            self.tracker.log(name, [row])
+            self.tracker.log(name, row)
 
     def _place(self) -> dict[str, float]:
         """How far the run is, as the first columns of its curves."""
@@ -200,7 +193,7 @@ class TrainingRun:
             with cast:
                 loss = self.learner.loss(self.step, self.steps)
             loss.backward()  # type: ignore[no-untyped-call]  # torch's is not annotated
-            scale = rate_scale(self.step, self.steps, warmup=cfg.warmup, decay=cfg.decay, begun=self.begun)
+            scale = rate_scale(self.step, self.steps, warmup=cfg.warmup, decay=cfg.decay)
             self.optimiser.step(scale)
             self.units += self.learner.units(self.step, self.steps)
             self.step += 1
@@ -255,7 +248,7 @@ class TrainingRun:
             self.learner.network.load_state_dict(best)
         losses, step = self.learner.held_out(None), self.best_step or self.step
         if self.tracker is not None:
-            self.tracker.log("final", [{"step": step, **losses}])
+            self.tracker.log("final", {"step": step, **losses})
         export = self.folder / "export"
         self.learner.export(export)
         write_json(export / "run.json", self._record(losses, step))

@@ -19,58 +19,31 @@ from ctxexp_lab.training.data import BOUNDARY, CLS, MASK, PAD, SEP, SPECIAL, Pie
 from ctxexp_lab.training.penalties import APART, context_penalty, mean_cosine
 from ctxexp_lab.training.positions import extrapolate, local_attention, sinusoids
 
-# Where each stock class keeps its parts. Pre-norm BERT is RobertaPreLayerNorm, post-norm GPT is GPT-1's.
-_BASE = {
-    "bert": "bert",
-    "roberta-prelayernorm": "roberta_prelayernorm",
-    "gpt2": "transformer",
-    "openai-gpt": "transformer",
-}
-
-POSITIONS = ("position_embeddings", "wpe", "positions_embed")  # what each class calls them
+POSITIONS = ("position_embeddings", "wpe")  # what each class calls them
 
 
-def build(objective: str, shape: dict[str, Any], *, norm: str, tied: bool, attention: str = "eager") -> Any:
-    """An untrained network: `objective` masked or causal, `norm` post or pre. Draws from torch's global generator.
+def build(objective: str, shape: dict[str, Any], *, attention: str = "eager") -> Any:
+    """An untrained network: BERT if `objective` is masked, GPT-2 if it is causal. Draws from torch's global generator.
 
     `attention` is the kernel: torch's fused one (`sdpa`) takes half of a step's time at this size on a CPU.
     """
     import transformers as t
 
-    if norm not in ("post", "pre"):
-        raise ConfigError(f"norm={norm!r}: choose post or pre")
     d, layers, heads, size = (shape[k] for k in ("width", "layers", "heads", "vocabulary"))
     if objective == "masked":
-        config = {
-            "vocab_size": size, "hidden_size": d, "num_hidden_layers": layers, "num_attention_heads": heads,
-            "intermediate_size": shape["inner"], "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
-            "pad_token_id": PAD, "bos_token_id": CLS, "eos_token_id": SEP, "tie_word_embeddings": tied,
-        }  # fmt: skip
-        if norm == "post":
-            c = t.BertConfig(**config, max_position_embeddings=shape["positions"])
-            c._attn_implementation = attention
-            return t.BertForMaskedLM(c)
-        # This class numbers positions from the padding id on.
-        c = t.RobertaPreLayerNormConfig(
-            **config, type_vocab_size=2, max_position_embeddings=shape["positions"] + PAD + 1
-        )
-        c._attn_implementation = attention
-        return t.RobertaPreLayerNormForMaskedLM(c)
-    config = {
-        "vocab_size": size, "n_positions": shape["positions"], "n_embd": d, "n_layer": layers, "n_head": heads,
-        "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "tie_word_embeddings": tied,
-        "bos_token_id": BOUNDARY, "eos_token_id": BOUNDARY, "pad_token_id": PAD,
-    }  # fmt: skip
-    if norm == "pre":
-        c = t.GPT2Config(**config, n_inner=shape["inner"])
-        c._attn_implementation = attention
-        return t.GPT2LMHeadModel(c)
-    inner = shape["inner"]
-    if inner != 4 * d:
-        raise ConfigError(f"norm=post for gpt2 is GPT-1's class, whose inner width is 4 x width = {4 * d}, not {inner}")
-    c = t.OpenAIGPTConfig(**config)
-    c._attn_implementation = attention
-    return t.OpenAIGPTLMHeadModel(c)
+        config = t.BertConfig(
+            vocab_size=size, hidden_size=d, num_hidden_layers=layers, num_attention_heads=heads,
+            intermediate_size=shape["inner"], hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+            max_position_embeddings=shape["positions"], pad_token_id=PAD, bos_token_id=CLS, eos_token_id=SEP,
+            attn_implementation=attention,
+        )  # fmt: skip
+        return t.BertForMaskedLM(config)
+    config = t.GPT2Config(
+        vocab_size=size, n_positions=shape["positions"], n_embd=d, n_layer=layers, n_head=heads, n_inner=shape["inner"],
+        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=BOUNDARY, eos_token_id=BOUNDARY,
+        pad_token_id=PAD, attn_implementation=attention,
+    )  # fmt: skip
+    return t.GPT2LMHeadModel(config)
 
 
 class Prediction(NamedTuple):
@@ -96,11 +69,10 @@ class Transformer:
         self.cfg, self.pieces, self.size = cfg, pieces, shape["vocabulary"]
         self.masked: float | None = cfg.model.get("mask")
         self.objective = "causal" if self.masked is None else "masked"
-        norm = cfg.norm or ("pre" if self.masked is None else "post")
         self.device = resolve_device(cfg.device)
         attention = "eager" if self.device.type == "cpu" else "sdpa"
-        self.network = build(self.objective, shape, norm=norm, tied=cfg.tied, attention=attention).to(self.device)
-        self.base = getattr(self.network, _BASE[self.network.config.model_type])
+        self.network = build(self.objective, shape, attention=attention).to(self.device)
+        self.base = self.network.base_model
         self.unigram = pieces.unigram(self.size)  # (vocabulary,) float64
         if cfg.model.local is not None:
             self._start_local(list(cfg.model.local), shape["width"])
@@ -110,7 +82,7 @@ class Transformer:
         """Raise ConfigError for batches without two windows that are far enough apart for the penalty."""
         m = self.cfg.model
         least = min(m.rows, m.rows * m.window // m.long if m.long_share else m.rows)
-        if self.cfg.context_penalty and self.cfg.context_measure == "cosine" and least <= APART:
+        if self.cfg.context_penalty and least <= APART:
             raise ConfigError(
                 f"context_penalty={self.cfg.context_penalty} compares windows that are {APART} or more apart, but a "
                 f"batch has {least}: raise model.rows={m.rows}"
@@ -134,7 +106,7 @@ class Transformer:
                 elif leaf == "c_attn" and name.startswith("h.0.") and p.ndim == 2:
                     p[:, :d], p[:, d : 2 * d] = query.T, key.T
             for name, p in self.network.named_parameters():
-                if name.endswith(("predictions.bias", "lm_head.bias")):
+                if name.endswith("predictions.bias"):
                     p.copy_(torch.from_numpy(self.unigram))
 
     @torch.no_grad()
@@ -143,10 +115,6 @@ class Transformer:
             if name.removesuffix(".weight").rsplit(".", 1)[-1] in POSITIONS:
                 model = self.cfg.model
                 p.copy_(torch.from_numpy(extrapolate(p.cpu().numpy(), model.window, model.shape.heads)))
-
-    def in_block(self, name: str) -> bool:
-        """Whether a parameter is a matrix of a block, for Muon."""
-        return ".layer." in name or ".h." in name
 
     def _windows(self, step: int, steps: int | None) -> tuple[int, int, int]:
         """First piece, rows and width of the windows of `step`."""
@@ -180,8 +148,7 @@ class Transformer:
         if self.cfg.cosine_penalty:
             loss = loss + self.cfg.cosine_penalty * mean_cosine(self.network.get_output_embeddings().weight)
         if self.cfg.context_penalty:
-            fine = context_penalty(prediction.states, prediction.is_text, self.cfg.context_measure)
-            loss = loss + self.cfg.context_penalty * fine
+            loss = loss + self.cfg.context_penalty * context_penalty(prediction.states, prediction.is_text)
         return loss
 
     def _read(self, ids: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
@@ -212,8 +179,7 @@ class Transformer:
         read = torch.where(is_predicted, replacement, x).to(self.device)
         rows = is_predicted.flatten().nonzero().squeeze(1).to(self.device)  # found on the CPU: a GPU isn't waited for
         last, states = self._read(read)
-        head = self.network.cls if hasattr(self.network, "cls") else self.network.lm_head
-        logits = head(last.flatten(0, 1).index_select(0, rows))
+        logits = self.network.cls(last.flatten(0, 1).index_select(0, rows))
         target = x[is_predicted].to(self.device)
         return Prediction(logits, target, is_predicted, states, read >= len(SPECIAL))
 
