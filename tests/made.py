@@ -137,8 +137,8 @@ def results(model: str, n_layers: int, *, seed: int = 0, weights: str = "mini", 
 
 
 def printed(results: Results) -> str:
-    """What the command prints of them."""
-    return job.summary(results)
+    """What was noted of them, as `verbose=true` prints it."""
+    return job.summary(results, table=False)
 
 
 def texts(figure: Any) -> str:

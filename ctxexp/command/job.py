@@ -32,7 +32,7 @@ from ctxexp.plugins.registry import LISTS, load_plugin_files, registry
 from ctxexp.progress import Progress, show, terminal_width
 from ctxexp.report.figures import run_figures
 from ctxexp.report.page import REPORT, show_page, write_report
-from ctxexp.report.terminal import curve_table, write_tables
+from ctxexp.report.terminal import answer, write_tables
 from ctxexp.report.wording import text_start
 from ctxexp.results import Results
 from ctxexp.results.run_info import RunInfo
@@ -96,7 +96,7 @@ def _run(cfg: DictConfig) -> float | None:
         running.log(results)
         value = experiment.objective.of(results) if experiment.objective else None
     if config.verbose:
-        show(summary(results))
+        show(summary(results, table=not is_alone))
     if value is not None:
         show(f"objective {config.objective}: {value:.6g}")
     if is_alone:
@@ -163,14 +163,13 @@ def info_as_written(info: RunInfo, texts: Mapping[str, str]) -> RunInfo:
     return RunInfo.from_json(document)
 
 
-def summary(results: Results) -> str:
-    """The main curve of each measure (its metric's own choice, else adjusted or raw) in a table, and what else was
-    noted of the run."""
+def summary(results: Results, *, table: bool) -> str:
+    """What was noted of the run, after what was found where that isn't printed anyway (`table`)."""
     some = results.info.model.layers
     layers = ", ".join(map(str, some)) + f" of 0 to {results.n_layers - 1}" if some else f"0 to {results.n_layers - 1}"
     lines = [f"{results.info.title}, {results.info.corpus.name}: layers {layers}"]
-    if table := curve_table(results, terminal_width() - 2):
-        lines.append(textwrap.indent(table, "  ") + "\n")
+    if table and (found := answer([(results.info.title, results)], terminal_width() - 2)):
+        lines.append(textwrap.indent(found, "  ") + "\n")
     text, pooling = results.info.corpus, results.info.pooling
     if note := results.info.control_note:
         lines.append(f"  {results.info.control}: {note}")

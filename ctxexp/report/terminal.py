@@ -23,8 +23,8 @@ from ctxexp.report.findings import MARKED, change, comparison_finding, enumerati
 from ctxexp.report.style import save_figure
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
-from ctxexp.results.results import keys_beside, mix_mark
-from ctxexp.results.values import LAYER, SHARE, SHARE_OF_ROOM, Key
+from ctxexp.results.results import keys_beside
+from ctxexp.results.values import LAYER, SHARE, Key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,20 +38,13 @@ MIN_COLUMN = 20  # characters that a cell is not broken below, however narrow th
 FILES = "table_*.md"
 
 
-def stacked_table(
-    stub: Sequence[str],
-    columns: Sequence[Sequence[str]],
-    width: int,
-    *,
-    head: int,
-) -> str:
+def stacked_table(stub: Sequence[str], columns: Sequence[Sequence[str]], width: int) -> str:
     """Columns of text beside each other; those that the width doesn't take stand below, after the stub again.
 
     Args:
         stub: The first column, (rows,).
         columns: The others, (rows,) each; a cell may have several lines.
         width: Characters of a line; a column alone may be wider.
-        head: Rows above the line that divides them from the others.
     """
     first = max(map(len, stub))
     blocks: list[list[Sequence[str]]] = []
@@ -63,13 +56,13 @@ def stacked_table(
             left = width - first
         blocks[-1].append(column)
         left -= needed
-    return "\n\n".join("\n".join(_lines(block, head)) for block in blocks)
+    return "\n\n".join("\n".join(_lines(block)) for block in blocks)
 
 
-def _lines(columns: Sequence[Sequence[str]], head: int) -> Iterator[str]:
+def _lines(columns: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [_column_width(column) for column in columns]
     for i, row in enumerate(zip(*columns, strict=True)):
-        if i == head:
+        if i == 1:
             yield "-" * (sum(widths) + GAP * (len(widths) - 1))
         for parts in zip_longest(*(cell.split("\n") for cell in row), fillvalue=""):
             yield (" " * GAP).join(part.ljust(n) for part, n in zip(parts, widths, strict=True)).rstrip()
@@ -85,56 +78,6 @@ def _align_cells(rows: Sequence[Sequence[str]]) -> list[str]:
     return [" ".join(cell.rjust(n) for cell, n in zip(row, widths, strict=True) if n) for row in rows]
 
 
-def curve_table(results: Results, width: int) -> str:
-    """A run's main curves: a line a layer, in which each value has its 95% interval, the raw value and the level of
-    chance beside it, and the adjusted one where the width takes it. Mixes of layers stand below them, then what the
-    share of the room is and what a `*` marks. Empty where there is no curve."""
-    layers, keys = list(results.info.model.layers or range(results.n_layers)), results.main_keys
-    mixes = list(results.info.pooling.mixes)
-    if not keys:
-        return ""
-    narrow, wide = (
-        stacked_table(
-            ["", "layer", *map(str, layers), *mixes],
-            [_curve_column(results, key, layers, mixes, names) for key in keys],
-            width,
-            head=2,
-        )
-        for names in (("raw", "chance"), ("raw", "chance", "adjusted"))
-    )
-    table = wide if max(map(len, wide.splitlines())) <= width else narrow
-    notes = [SHARE_OF_ROOM] * ("share_of_room" in table) + [MARKED] * ("*" in table)
-    return "\n".join(
-        [table, *(line for note in notes for line in textwrap.wrap(note, min(width, 100), subsequent_indent="  "))]
-    )
-
-
-def _curve_column(
-    results: Results, key: Key, layers: Sequence[int], mixes: Sequence[str], names: Sequence[str]
-) -> list[str]:
-    beside = {name: other for name, other in keys_beside(results, key).items() if name in names}
-    places = [*((LAYER, layer) for layer in layers), *((mix, 0) for mix in mixes)]
-    rows = [
-        [*_estimates_at(results, key, *at), *(_estimates_at(results, other, *at)[0] for other in beside.values())]
-        for at in places
-    ]
-    finite = [abs(value) for row in rows for value in row if math.isfinite(value)]
-    digits = 2 if max(finite, default=0) >= 10 else 3
-    marked = opposite_steps(results, key)
-
-    def text(value: float) -> str:
-        return f"{value:,.{digits}f}" if math.isfinite(value) else ""
-
-    stars = [("*" if at in marked else " ") if place == LAYER and marked else "" for place, at in places]
-    cells = [
-        ((text(v) or "nan") + star, f"[{text(low)}, {text(high)}]" if text(low) else "", *map(text, others))
-        for (v, low, high, *others), star in zip(rows, stars, strict=True)
-    ]
-    heads = (key.name, "95% interval" if any(cell[1] for cell in cells) else "", *beside)
-    mark = mix_mark(results, key.measure)
-    return [key.curve_name + (f" ({mark})" if mark else ""), *_align_cells([heads, *cells])]
-
-
 def _estimates_at(results: Results, key: Key, place: str, at: int) -> tuple[float, float, float]:
     """Value, low and high end at a layer or mix; NaN where there is none."""
     estimates = results.by_key.get(key._replace(place=place))
@@ -145,8 +88,9 @@ def _estimates_at(results: Results, key: Key, place: str, at: int) -> tuple[floa
 def answer(runs: Sequence[LabelledResults], width: int) -> str:
     """What a command ends with: a sentence a run and one that compares them, and a table of the curves by layer.
 
-    Of one run the table has a line a layer, of several a line a run, at its last layer: the leading measure with its
-    interval and the raw value and level of chance beside it, then the other measures that the width takes.
+    Of one run the table has a line a layer and mix of layers, of several a line a run, at its last layer: the leading
+    measure with its interval and the raw value and level of chance beside it, then the other measures that the width
+    takes.
     """
     one, width = len(runs) == 1, min(width, WIDEST)
     alike: dict[str, list[str]] = {}  # runs of which the same is said, by the sentence
@@ -157,11 +101,15 @@ def answer(runs: Sequence[LabelledResults], width: int) -> str:
     keys = list(dict.fromkeys(key for _, results in runs for key in leading_keys(results)))
     if not keys:
         return "\n".join(lines)
-    stub, places = ["layer" if one else ""], []
+    stub, places = ["layer" if one else ""], list[tuple[Results, str, int]]()
     for label, results in runs:
         layers = list(results.info.model.layers or range(results.n_layers))
-        places += [(results, layer) for layer in (layers if one else layers[-1:])]
-        stub += [str(layer) for layer in layers] if one else [textwrap.shorten(label, width // 3, placeholder=" ...")]
+        places += [(results, LAYER, layer) for layer in (layers if one else layers[-1:])]
+        if one:
+            places += [(results, mix, 0) for mix in results.info.pooling.mixes]
+            stub += [*map(str, layers), *results.info.pooling.mixes]
+        else:
+            stub.append(textwrap.shorten(label, width // 3, placeholder=" ..."))
     leading, *others = [_answer_column(key, places, one, i == 0) for i, key in enumerate(keys)]
     columns, room = [leading], width - max(map(len, stub)) - GAP - _column_width(leading)
     for column in others:
@@ -174,30 +122,28 @@ def answer(runs: Sequence[LabelledResults], width: int) -> str:
     ]
     notes = [SHARE] * any(key.statistic == "share_of_room" for key in keys)
     notes += [MARKED] * any("*" in cell for cell in leading[1:])
-    return "\n".join(
-        [*lines, "", stacked_table(["\n" * (tall - 1) + stub[0], *stub[1:]], columns, width, head=1), *notes]
-    )
+    return "\n".join([*lines, "", stacked_table(["\n" * (tall - 1) + stub[0], *stub[1:]], columns, width), *notes])
 
 
-def _answer_column(key: Key, places: Sequence[tuple[Results, int]], one: bool, is_leading: bool) -> list[str]:
+def _answer_column(key: Key, places: Sequence[tuple[Results, str, int]], one: bool, is_leading: bool) -> list[str]:
     """A curve's title and its cells at these layers; the leading one's with what stands beside a value."""
     name = key._replace(statistic="").curve_name.replace("_", " ").replace("intra ", "intra-").replace("self ", "self-")
     rows = []
-    for results, layer in places:
-        value, low, high = _estimates_at(results, key, LAYER, layer)
-        star = "*" * (one and is_leading and layer in opposite_steps(results, key))
+    for results, place, at in places:
+        value, low, high = _estimates_at(results, key, place, at)
+        star = "*" * (one and is_leading and place == LAYER and at in opposite_steps(results, key))
         cells = [f"{value:.3f}{star}" if math.isfinite(value) else ""]
         if is_leading:
             beside = keys_beside(results, key)
             spread = f"± {value - low:.3f}" if results.info.seeds else f"[{low:.3f}, {high:.3f}]"
             cells.append(spread if math.isfinite(low) else "")
             for each in BESIDE:
-                other = _estimates_at(results, beside[each], LAYER, layer)[0] if each in beside else math.nan
+                other = _estimates_at(results, beside[each], place, at)[0] if each in beside else math.nan
                 cells.append(f"{other:.3f}" if math.isfinite(other) else "")
         rows.append(cells)
     if not is_leading:
         return ["\n".join(textwrap.wrap(name, MIN_COLUMN)), *_align_cells(rows)]
-    spread = "sd of seeds" if any(results.info.seeds for results, _ in places) else "95% interval"
+    spread = "sd of seeds" if any(results.info.seeds for results, *_ in places) else "95% interval"
     statistic = "share" if key.statistic == "share_of_room" else key.name
     table = [[statistic, spread, *BESIDE], *rows]
     kept = [i for i in range(len(table[0])) if i == 0 or any(row[i] for row in rows)]  # what no line has needs no head
@@ -223,7 +169,7 @@ def fitted_markdown(text: str, width: int) -> str:
     stub, *columns = zip(*(row for i, row in enumerate(rows) if i != 1), strict=True)
     room = max(width - max(map(len, stub)) - GAP, MIN_COLUMN)
     columns = [tuple("\n".join(textwrap.wrap(cell, room)) for cell in column) for column in columns]
-    return "\n".join([*notes[:at], stacked_table(stub, columns, width, head=1), *notes[at:]])
+    return "\n".join([*notes[:at], stacked_table(stub, columns, width), *notes[at:]])
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from urllib.parse import urlencode
 from ctxexp.files.credentials import redact
 from ctxexp.files.process import process_tags
 from ctxexp.report.charts import PAPER_MEASURES
-from ctxexp.report.findings import comparison_finding, finding, sweep_finding
+from ctxexp.report.findings import comparison_finding, sweep_finding
 from ctxexp.report.page import REPORT
 from ctxexp.report.style import colours
-from ctxexp.report.terminal import WIDEST, curve_table
+from ctxexp.report.terminal import WIDEST, answer
 from ctxexp.report.wording import LabelledResults, direction, full_title
 from ctxexp.results import Results
 from ctxexp.results.results import main_statistics, may_be_main, mix_mark
@@ -162,8 +162,8 @@ def experiment_note(kind: str, runs: Sequence[LabelledResults], experiment_id: s
 
 def job_note(results: Results, experiment_id: str, run_id: str) -> str:
     """A job's finding in a sentence, and its main curves as a table, a line a layer."""
-    table = curve_table(results, WIDEST)
-    shown = [finding(results), "", f"```\n{table}\n```"] if table else []
+    found, _, table = answer([(results.info.title or "this run", results)], WIDEST).partition("\n\n")
+    shown = [found, "", f"```\n{table}\n```"] if table else []
     files = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts"
     return "\n".join([*shown, "", f"All values, tables and figures are among its [files]({files}). {COMPARE}"])
 
