@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_lab.probe import command
-from ctxexp_lab.probe.task import SenseTask, folds_of, word_bootstrap
-from ctxexp_lab.probe.train import OccurrenceLayers, ScalarMix, SenseProbe, Settings, fit, probe, right, table, tune
+from ctxexp_lab.probe.task import SenseTask, word_bootstrap
+from ctxexp_lab.probe.train import OccurrenceLayers, SenseProbe, Settings, fit, probe, right, table, tune
 
 from ctxexp import Corpus, CtxexpError, Sense, Sentence
 from ctxexp.command import Verb
 from ctxexp.models import ElmoNetwork
-from tests.shipped import polysemy
 from tests.tiny_models import elmo, elmo_options
 
 TINY = elmo_options(filters=((1, 4), (2, 4)), projection=6)
@@ -53,7 +52,7 @@ def vectors(task: SenseTask, layer: int, *, seed: int = 0, n_layers: int = 3, di
 
 
 def halves(task: SenseTask) -> tuple[np.ndarray, np.ndarray]:
-    fold = folds_of(task, 2, 0)
+    fold = np.unique(task.sentence_ids, return_inverse=True)[1] % 2
     return np.flatnonzero(fold == 0), np.flatnonzero(fold == 1)
 
 
@@ -61,11 +60,11 @@ def test_the_mix_weighs_the_layer_with_the_answer() -> None:
     task, layer = planted(4, 40), 2
     layers, (train, test) = vectors(task, layer), halves(task)
     found = fit(task, layers, train, Settings(epochs=60), mixed=True)
-    s = found.mix.s.detach().numpy()
+    s = found.s.detach().numpy()
     assert s.sum() == pytest.approx(1)
     assert s.argmax() == layer
     assert s[layer] > 0.7
-    assert float(found.mix.gamma.detach()) != 1
+    assert float(found.gamma.detach()) != 1
     assert right(found, lambda part: layers[:, part], task, test).mean() > 0.9
 
 
@@ -79,15 +78,15 @@ def test_a_layer_without_the_answer_scores_near_chance() -> None:
             assert accuracy > 0.95
         else:
             assert abs(accuracy - 0.5) < 0.12  # three standard errors of 180 guesses
-        assert float(found.mix.gamma) == 1
-        assert float(found.mix.s) == 1
+        assert float(found.gamma) == 1
+        assert float(found.s) == 1
 
 
 def test_the_size_of_a_layer_gives_it_no_advantage() -> None:
     task = planted()
     layers, (train, _) = vectors(task, 1), halves(task)
     moved = layers * torch.tensor([1000.0, 0.01, 5.0])[:, None, None] + torch.tensor([3.0, -1.0, 0.0])[:, None, None]
-    a, b = (fit(task, x, train, Settings(epochs=10), mixed=True).mix.s for x in (layers, moved))
+    a, b = (fit(task, x, train, Settings(epochs=10), mixed=True).s for x in (layers, moved))
     torch.testing.assert_close(a, b, atol=2e-3, rtol=0)
 
 
@@ -124,10 +123,10 @@ def test_gradients_reach_the_network_only_with_all() -> None:
     head = {name: value.clone() for name, value in start.state_dict().items()}
     probe(task, one, ["frozen", "mix"], settings)
     assert all(p.grad is None and not p.requires_grad for p in one.parameters())
-    found, tuned = tune(task, rows_of, start, train, settings)
-    for name, value in tuned.state_dict().items():
+    found, tuned = tune(task, one, start, train, settings)
+    for name, value in tuned.network.state_dict().items():
         assert not torch.equal(value, before[name]), name
-    assert not torch.equal(found.mix.w, start.mix.w)
+    assert not torch.equal(found.w, start.w)
     # the given ones stay as they are, whatever was trained
     probe(task, one, ["all"], settings)
     assert all(torch.equal(value, before[name]) for name, value in one.state_dict().items())
@@ -139,22 +138,10 @@ def test_what_is_asked_for_was_not_learnt() -> None:
     rng = np.random.default_rng(0)
     task = SenseTask.of(corpus([(f"y{i} bank z{i * i}", f"bank.{rng.integers(2)}") for i in range(16)]))
     settings, everything = Settings(folds=2, epochs=2, tune_epochs=40, tune_rate=0.01, batch=8), np.arange(16)
-    rows_of = OccurrenceLayers(network(), task)
-    start = fit(task, rows_of.all_rows(), everything, settings, mixed=True)
-    found, tuned = tune(task, rows_of, start, everything, settings)
-    assert right(found, rows_of.with_network(tuned), task, everything).mean() > 0.95
+    start = fit(task, OccurrenceLayers(network(), task).all_rows(), everything, settings, mixed=True)
+    found, tuned = tune(task, network(), start, everything, settings)
+    assert right(found, tuned, task, everything).mean() > 0.95
     assert probe(task, network(), ["all"], settings)[-1].correct.mean() < 0.75
-
-
-def test_folds_never_share_a_sentence_and_spread_every_sense() -> None:
-    task, folds = SenseTask.of(polysemy()), 7
-    fold = folds_of(task, folds, 1)
-    assert set(fold) == set(range(folds))
-    assert all(len(set(fold[task.sentence_ids == g])) == 1 for g in np.unique(task.sentence_ids))
-    counts = np.array([np.bincount(task.sense_ids[fold == k], minlength=len(task.sense_labels)) for k in range(folds)])
-    assert np.ptp(counts, axis=0).max() <= 1
-    assert np.ptp(counts.sum(axis=1)) <= 1
-    assert not np.array_equal(fold, folds_of(task, folds, 2))
 
 
 def test_baselines_by_hand() -> None:
@@ -162,10 +149,7 @@ def test_baselines_by_hand() -> None:
     rows += [("a bat", "bat.0"), ("b bat", "bat.0"), ("c bat", "bat.1"), ("d bat", "bat.1")]
     task = SenseTask.of(corpus(rows))
     assert task.chance().tolist() == [0.5] * 12
-    assert task.majority(None).tolist() == [1.0] * 6 + [0.0] * 2 + [0.5] * 4
-    fold = np.array([0, 0, 0, 1, 1, 1, 0, 1, 0, 1, 2, 1])
-    # bat: fold 0 sees bat.0 once and bat.1 twice; fold 1 one of each; fold 2 bat.0 twice, bat.1 once
-    assert task.majority(fold).tolist() == [1.0] * 6 + [0.0] * 2 + [0.0, 0.5, 0.0, 0.5]
+    assert task.majority_of_all().tolist() == [1.0] * 6 + [0.0] * 2 + [0.5] * 4
 
 
 def test_the_interval_is_that_of_whole_words() -> None:
@@ -221,11 +205,10 @@ def test_the_command_prints_and_writes_its_table(tmp_path: Path, capsys: pytest.
         (["uses=mix"], "ctxexp probe has no argument 'uses'; did you mean 'use'?"),
         (["mix"], "'mix': expected key=value; ctxexp probe --help says which"),
         (["use=mix", "model=bert"], "model='bert': no such choice. (elmo)"),
-        (["folds=1"], "folds=1: expected 2 to 1493, the number of different sentences"),
+        (["folds=1"], "folds=1: expected at least 2"),
         (["epochs=0"], "epochs=0: expected at least 1"),
         (["rate=0"], "rate=0.0: expected a positive number"),
         (["tune_rate=much"], "tune_rate='much': expected float, got str"),
-        (["options_file=a.json"], "options_file=a.json needs its weight_file"),
     ],
     ids=lambda v: v[0] if isinstance(v, list) else "",
 )
@@ -251,11 +234,15 @@ def test_a_model_by_name_is_measured_beside_its_twin() -> None:
 
 
 def test_the_mix_starts_as_the_mean_and_its_weights_recover_a_layer() -> None:
-    layers = torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(0))
-    mix = ScalarMix(3, trainable=True)
-    torch.testing.assert_close(mix(layers), layers.mean(0))
+    layers, word = torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(0)), torch.zeros(5, dtype=torch.long)
+    mix = SenseProbe(layers, np.ones((1, 4), bool), mixed=True)
+    scaled = (layers - layers.mean((1, 2), keepdim=True)) / layers.std((1, 2), correction=0, keepdim=True)
     with torch.no_grad():
+        mix.linear.weight.copy_(torch.eye(4))
+        torch.testing.assert_close(mix(layers, word), scaled.mean(0))
         mix.w.copy_(torch.tensor([0.0, 1000.0, 0.0]))
         mix.gamma.fill_(2.5)
-    torch.testing.assert_close(mix(layers), 2.5 * layers[1])
-    assert not any(p.requires_grad for p in ScalarMix(3, trainable=False).parameters())
+        torch.testing.assert_close(mix(layers, word), 2.5 * scaled[1])
+    fixed = SenseProbe(layers, np.ones((1, 4), bool), mixed=False)
+    assert not fixed.w.requires_grad
+    assert not fixed.gamma.requires_grad

@@ -38,8 +38,6 @@ def uses(
     use: str = "frozen,mix,all",
     model: Literal["elmo"] = "elmo",
     weights: Literal["mini", "published", "untrained"] = "mini",
-    options_file: str | None = None,
-    weight_file: str | None = None,
     folds: int = 5,
     epochs: int = 40,
     rate: float = 0.01,
@@ -57,8 +55,6 @@ def uses(
     use: frozen: each layer alone; mix: gamma sum_j s_j h_j, learnt; all: the network too; several with commas
     model: the only one with a mix of its own
     weights: the checkpoint
-    options_file: an options.json, with weight_file instead of weights
-    weight_file: its HDF5 weights
     folds: of the cross-validation; a sentence is in one fold
     epochs: of the linear layer and the mix
     rate: their AdamW rate; a tenth of it once the network learns too
@@ -73,8 +69,7 @@ def uses(
     from ctxexp_lab.probe.task import SenseTask
 
     settings = train.Settings(folds, epochs, rate, tune_epochs, tune_rate, batch, seed)
-    options = {"weights": weights, "options_file": options_file, "weight_file": weight_file, "device": device}
-    encoder = registry().find("model", "elmo").factory(**options, seed=seed)
+    encoder = registry().find("model", "elmo").factory(weights=weights, device=device, seed=seed)
     task = SenseTask.of(registry().find("dataset", "polysemy").factory())
     scores = train.table(task, train.probe(task, encoder.network, use.split(","), settings), seed)
     choices = " ".join(f"{key}={value}" for key, value in asdict(settings).items())

@@ -1,14 +1,14 @@
-"""Word sense disambiguation as the probe's task, among the senses of each word: folds, baselines and intervals."""
+"""Word sense disambiguation as the probe's task, among the senses of each word: baselines and intervals."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from ctxexp import Corpus, Sentence
-from ctxexp.errors import ConfigError, DataError
+from ctxexp.errors import DataError
 
 RESAMPLES = 10_000
 
@@ -33,41 +33,31 @@ class SenseTask:
         Raises DataError if no word has two senses, if one label is on two words, and if a sense has a single sentence,
         which can't be in both training and test folds.
         """
-        labelled = [(s, corpus.sentences[s.sentence].words[s.position].lower()) for s in corpus.senses]
-        word_of: dict[str, str] = {}
-        for sense, word in labelled:
-            if word_of.setdefault(sense.label, word) != word:
-                raise DataError(
-                    f"{corpus.name}: sense {sense.label!r} labels {word_of[sense.label]!r} and {word!r}; "
-                    "expected one word a sense"
-                )
-        number = Counter(word_of.values())
-        ambiguous = [(s, word) for s, word in labelled if number[word] > 1]
-        if not ambiguous:
+        words = [tuple(word.lower() for word in sentence.words) for sentence in corpus.sentences]
+        labelled = [(s.sentence, s.position, s.label, words[s.sentence][s.position]) for s in corpus.senses]
+        rows = pd.DataFrame(labelled, columns=["sentence", "position", "sense", "word"])
+        words_of = rows.groupby("sense")["word"].nunique()
+        if (words_of > 1).any():
+            raise DataError(
+                f"{corpus.name}: sense {words_of.idxmax()!r} labels several words; expected one word a sense"
+            )
+        rows = rows[rows.groupby("word")["sense"].transform("nunique") > 1]
+        if rows.empty:
             raise DataError(f"{corpus.name}: no word with two labelled senses; the probe needs dataset polysemy's kind")
-        words = tuple(sorted({word for _, word in ambiguous}))
-        senses = tuple(sorted({s.label for s, _ in ambiguous}))
-        row_of_word, row_of_sense = ({name: i for i, name in enumerate(names)} for names in (words, senses))
-        sentences = tuple(corpus.sentences[s.sentence] for s, _ in ambiguous)
-        same: dict[tuple[str, ...], int] = {}
-        group = [same.setdefault(tuple(w.lower() for w in s.words), len(same)) for s in sentences]
-        contexts = Counter(label for label, _ in {(s.label, g) for (s, _), g in zip(ambiguous, group, strict=True)})
-        rare = [label for label in senses if contexts[label] < 2]
-        if rare:
-            raise DataError(f"{corpus.name}: sense {rare[0]!r} has a single sentence; expected at least 2 a sense")
-        is_sense_of = np.zeros((len(words), len(senses)), bool)
-        for label in senses:
-            is_sense_of[row_of_word[word_of[label]], row_of_sense[label]] = True
+        group = pd.factorize(pd.Series([words[i] for i in rows["sentence"]]))[0]
+        contexts = rows.assign(group=group).groupby("sense")["group"].nunique()
+        if (contexts < 2).any():
+            raise DataError(
+                f"{corpus.name}: sense {contexts.idxmin()!r} has a single sentence; expected at least 2 a sense"
+            )
+        word_ids, vocabulary = pd.factorize(rows["word"], sort=True)
+        sense_ids, sense_labels = pd.factorize(rows["sense"], sort=True)
+        is_sense_of = np.zeros((len(vocabulary), len(sense_labels)), bool)
+        is_sense_of[word_ids, sense_ids] = True
         return cls(
-            sentences,
-            np.array([s.position for s, _ in ambiguous]),
-            words,
-            senses,
-            np.array([row_of_word[word] for _, word in ambiguous]),
-            np.array([row_of_sense[s.label] for s, _ in ambiguous]),
-            np.array(group),
-            is_sense_of,
-        )
+            tuple(corpus.sentences[i] for i in rows["sentence"]), rows["position"].to_numpy(), tuple(vocabulary),
+            tuple(sense_labels), word_ids, sense_ids, group, is_sense_of,
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.sentences)
@@ -76,43 +66,12 @@ class SenseTask:
         """(n,) probability that a guess among the word's senses is right."""
         return np.asarray(1 / self.is_sense_of.sum(axis=1)[self.word_ids])
 
-    def majority(self, fold: np.ndarray | None) -> np.ndarray:
-        """(n,) probability that the word's most frequent sense is right; senses that tie share it.
-
-        With `fold`, senses are counted in the other folds; with None, in all rows, the tested one included: an upper
-        bound. In balanced data the cross-validated one is *below* chance, since a row that is held out leaves its own
-        sense rarer in what remains.
-        """
-        share = np.empty(len(self))
-        for k in [None] if fold is None else list(np.unique(fold)):
-            test = np.ones(len(self), bool) if k is None or fold is None else fold == k
-            train = test if k is None else ~test
-            counts = np.where(
-                self.is_sense_of, np.bincount(self.sense_ids[train], minlength=len(self.sense_labels)), -1
-            )
-            top = counts == counts.max(axis=1, keepdims=True)  # (n_words, n_senses)
-            share[test] = (top / top.sum(axis=1, keepdims=True))[self.word_ids[test], self.sense_ids[test]]
-        return share
-
-
-def folds_of(task: SenseTask, folds: int, seed: int) -> np.ndarray:
-    """(n,) fold of each row, in [0, folds): equal sentences share one, a sense's sentences spread over all.
-
-    Sentences come in random order; each goes where its senses are rarest, and among equals where the fewest rows are.
-    """
-    groups = np.unique(task.sentence_ids)
-    if not 2 <= folds <= len(groups):
-        raise ConfigError(f"folds={folds}: expected 2 to {len(groups)}, the number of different sentences")
-    rng = np.random.default_rng(seed)
-    fold = np.full(len(task), -1)
-    counts = np.zeros((folds, len(task.sense_labels)), np.int64)
-    for group in rng.permutation(groups):
-        rows = np.flatnonzero(task.sentence_ids == group)
-        senses = task.sense_ids[rows]
-        best = min(range(folds), key=lambda k: (counts[k, senses].sum(), counts[k].sum(), k))
-        fold[rows] = best
-        np.add.at(counts[best], senses, 1)
-    return fold
+    def majority_of_all(self) -> np.ndarray:
+        """(n,) probability that the word's most frequent sense in all rows is right, the tested one included: an upper
+        bound; senses that tie share it."""
+        counts = np.where(self.is_sense_of, np.bincount(self.sense_ids, minlength=len(self.sense_labels)), -1)
+        top = counts == counts.max(axis=1, keepdims=True)  # (n_words, n_senses)
+        return np.asarray((top / top.sum(axis=1, keepdims=True))[self.word_ids, self.sense_ids])
 
 
 def word_bootstrap(task: SenseTask, scores: np.ndarray, seed: int) -> tuple[float, float]:

@@ -9,39 +9,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 import torch
+from ctxexp_measures.senses.probe.metric import majority
+from ctxexp_measures.senses.probe.task import folds_of
 from torch import Tensor, nn
 from torch.nn import functional
 
 from ctxexp.errors import ConfigError, MetricError, UnknownName
 from ctxexp.models import ElmoNetwork
-from ctxexp_lab.probe.task import SenseTask, folds_of, word_bootstrap
+from ctxexp_lab.probe.task import SenseTask, word_bootstrap
 from ctxexp_lab.training.recurrence import make_trainable
 
-
-class ScalarMix(nn.Module):
-    """One vector per word from its layers 0..L: gamma sum_{j=0}^{L} s_j h_j, with s = softmax(w) over layers.
-
-    `w` (n_layers,) and `gamma` belong to the task: they are the same for every word. They start at w = 0 (all layers
-    alike) and gamma = 1.
-    """
-
-    def __init__(self, n_layers: int, *, trainable: bool) -> None:
-        super().__init__()
-        self.w = nn.Parameter(torch.zeros(n_layers), requires_grad=trainable)
-        self.gamma = nn.Parameter(torch.ones(()), requires_grad=trainable)
-
-    @property
-    def s(self) -> Tensor:
-        """The layers' weights (n_layers,): positive, their sum 1."""
-        return torch.softmax(self.w, dim=0)
-
-    def forward(self, layers: Tensor) -> Tensor:
-        """(..., dim) from `layers` (n_layers, ..., dim)."""
-        mix: Tensor = torch.tensordot(self.s, layers, dims=1)
-        return self.gamma * mix
-
-
 AT_ONCE = 128  # sentences of one pass without gradient
+USES = ("frozen", "mix", "all")
+DECAY = 0.01  # AdamW's, of the linear layer's matrix alone
 
 LayerSource = Callable[[Tensor], Tensor]
 """A function of row numbers (b,) that gives their vectors in all layers (n_layers, b, dim)."""
@@ -58,12 +38,6 @@ class OccurrenceLayers:
         vocabulary = [network.BEGIN, network.END, *sorted({word for s in task.sentences for word in s.words})]
         self._vocabulary_index = {word: i for i, word in enumerate(vocabulary)}
         self._characters = torch.from_numpy(network.character_ids(vocabulary, network.options.word_width))
-
-    def with_network(self, network: ElmoNetwork) -> OccurrenceLayers:
-        """A copy that passes the same rows through another network of the same shape."""
-        other = copy.copy(self)
-        other.network = network
-        return other
 
     def __call__(self, rows: Tensor) -> Tensor:
         device = self.network.tokens.characters.device
@@ -96,10 +70,6 @@ class OccurrenceLayers:
         return torch.cat([self(part) for part in torch.split(torch.arange(len(self._task)), AT_ONCE)], dim=1)
 
 
-USES = ("frozen", "mix", "all")
-DECAY = 0.01  # AdamW's, of the linear layer's matrix alone
-
-
 @dataclass(frozen=True)
 class Settings:
     """Settings of the probe's training; fixed beforehand, not chosen by the scores."""
@@ -113,7 +83,7 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for key, least in {"epochs": 1, "tune_epochs": 1, "batch": 1, "seed": 0}.items():
+        for key, least in {"folds": 2, "epochs": 1, "tune_epochs": 1, "batch": 1, "seed": 0}.items():
             if getattr(self, key) < least:
                 raise ConfigError(f"{key}={getattr(self, key)}: expected at least {least}")
         for key in ("rate", "tune_rate"):
@@ -135,9 +105,10 @@ class ProbeScore:
 class SenseProbe(nn.Module):
     """Logits (b, n_senses) of layers (n_layers, b, dim): a linear layer over gamma sum_j s_j h_j, others' senses -inf.
 
-    Each layer is first brought to mean 0 and variance 1 by two numbers taken over `fitted`, the training rows: the
-    layer norm of the original's mix, with its statistics held. So layers of different size compete alike. All of the
-    linear layer starts at 0.
+    s = softmax(w) over layers and gamma belong to the task, and learn if `mixed`; they start at w = 0 (all layers
+    alike) and gamma = 1, all of the linear layer at 0. Each layer is first brought to mean 0 and variance 1 by two
+    numbers taken over `fitted`, the training rows: the layer norm of the original's mix, with its statistics held. So
+    layers of different size compete alike.
     """
 
     mean: Tensor
@@ -151,64 +122,55 @@ class SenseProbe(nn.Module):
         self.register_buffer("mean", wide.mean((1, 2), keepdim=True).to(fitted.dtype))
         self.register_buffer("scale", torch.where(scale > 0, scale, 1.0).to(fitted.dtype))
         self.register_buffer("own", torch.from_numpy(own))
-        self.mix = ScalarMix(len(fitted), trainable=mixed)
+        self.w = nn.Parameter(torch.zeros(len(fitted)), requires_grad=mixed)
+        self.gamma = nn.Parameter(torch.ones(()), requires_grad=mixed)
         self.linear = nn.Linear(fitted.shape[-1], own.shape[1])
         nn.init.zeros_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
         self.to(fitted.device)
 
+    @property
+    def s(self) -> Tensor:
+        """The layers' weights (n_layers,): positive, their sum 1."""
+        return torch.softmax(self.w, dim=0)
+
     def forward(self, layers: Tensor, word: Tensor) -> Tensor:
-        logits: Tensor = self.linear(self.mix((layers - self.mean) / self.scale))
+        mix = self.gamma * torch.tensordot(self.s, (layers - self.mean) / self.scale, dims=1)
+        logits: Tensor = self.linear(mix)
         return logits.masked_fill(~self.own[word], float("-inf"))
 
     def groups(self, rate: float) -> list[dict[str, object]]:
         """The optimiser's parameter groups."""
-        rest = [*self.mix.parameters(), self.linear.bias]
+        rest = [p for p in (self.w, self.gamma, self.linear.bias) if p.requires_grad]
         return [
             {"params": [self.linear.weight], "lr": rate, "weight_decay": DECAY},
-            {"params": [p for p in rest if p.requires_grad], "lr": rate, "weight_decay": 0.0},
+            {"params": rest, "lr": rate, "weight_decay": 0.0},
         ]
 
 
-def fit(
-    task: SenseTask, layers: Tensor, train: np.ndarray, settings: Settings, *, mixed: bool, place: str = "probe"
-) -> SenseProbe:
+def fit(task: SenseTask, layers: Tensor, train: np.ndarray, settings: Settings, *, mixed: bool) -> SenseProbe:
     """A probe of the frozen `layers` (k, n, dim), learnt from the rows `train`; its mix learns if `mixed`."""
     rows = torch.from_numpy(train)
     model = SenseProbe(layers[:, rows.to(layers.device)], task.is_sense_of, mixed=mixed)
-    _descend(model, lambda part: layers[:, part.to(layers.device)], task, rows, model.groups(settings.rate),
-             settings.epochs, settings, place)  # fmt: skip
+    _descend(model, _table(layers), task, rows, model.groups(settings.rate), settings.epochs, settings)
     return model
 
 
 def tune(
-    task: SenseTask,
-    rows_of: OccurrenceLayers,
-    start: SenseProbe,
-    train: np.ndarray,
-    settings: Settings,
-    *,
-    place: str = "probe",
-) -> tuple[SenseProbe, ElmoNetwork]:
-    """Probe and network trained together from `start`, a fitted mix; the given ones stay as they are.
+    task: SenseTask, network: ElmoNetwork, start: SenseProbe, train: np.ndarray, settings: Settings
+) -> tuple[SenseProbe, OccurrenceLayers]:
+    """Probe and network trained together from `start`, a fitted mix; the given ones stay as they are. Returns the probe
+    and the tuned network's vectors.
 
     First the head, then everything (Kumar et al. 2022): a head that starts at 0 would first spoil the network.
     """
-    network, model = make_trainable(copy.deepcopy(rows_of.network)), copy.deepcopy(start)
+    network, model = make_trainable(copy.deepcopy(network)), copy.deepcopy(start)
     network.requires_grad_(True).train()
-    groups = [*model.groups(settings.rate / 10), {"params": list(network.parameters()), "lr": settings.tune_rate,
-              "weight_decay": 0.0}]  # fmt: skip
-    _descend(
-        model,
-        rows_of.with_network(network),
-        task,
-        torch.from_numpy(train),
-        groups,
-        settings.tune_epochs,
-        settings,
-        place,
-    )
-    return model, network.requires_grad_(False).eval()
+    own = {"params": list(network.parameters()), "lr": settings.tune_rate, "weight_decay": 0.0}
+    rows_of, groups = OccurrenceLayers(network, task), [*model.groups(settings.rate / 10), own]
+    _descend(model, rows_of, task, torch.from_numpy(train), groups, settings.tune_epochs, settings)
+    network.requires_grad_(False).eval()
+    return model, rows_of
 
 
 def _descend(
@@ -219,7 +181,6 @@ def _descend(
     groups: Sequence[dict[str, object]],
     epochs: int,
     settings: Settings,
-    place: str,
 ) -> None:
     device = model.own.device
     word, sense = (torch.from_numpy(a).to(device) for a in (task.word_ids, task.sense_ids))
@@ -231,7 +192,7 @@ def _descend(
             loss = functional.cross_entropy(model(layers_of(part), word[there]), sense[there])
             if not torch.isfinite(loss):
                 raise MetricError(
-                    f"{place}: the loss is {loss.item()} in epoch {epoch}, expected a finite number; lower rate="
+                    f"probe: the loss is {loss.item()} in epoch {epoch}, expected a finite number; lower rate="
                     f"{settings.rate} or tune_rate={settings.tune_rate}, or look for non-finite weights in the model"
                 )
             optimiser.zero_grad(set_to_none=True)
@@ -253,41 +214,32 @@ def probe(task: SenseTask, network: ElmoNetwork, uses: Sequence[str], settings: 
     for use in uses:
         if use not in USES:
             raise UnknownName("use", use, USES)
-    fold = folds_of(task, settings.folds, settings.seed)
+    fold = folds_of(task.sense_ids, task.sentence_ids, settings.folds, settings.seed)
     scores = [
         ProbeScore("chance", "", task.chance()),
-        ProbeScore("majority", "", task.majority(fold)),
-        ProbeScore("majority of all", "", task.majority(None)),
+        ProbeScore("majority", "", majority(task.sense_ids, fold, task.word_ids)),
+        ProbeScore("majority of all", "", task.majority_of_all()),
     ]
-    rows_of = OccurrenceLayers(network, task)
-    layers = rows_of.all_rows()
-    cases = [(use, str(j)) for use in ("frozen",) if use in uses for j in range(len(layers))]
-    cases += [(use, "0-" + str(len(layers) - 1)) for use in ("mix", "all") if use in uses]
-    correct = {key: np.zeros(len(task)) for key in cases}
-    weights: dict[str, list[tuple[np.ndarray, float]]] = {"frozen": [], "mix": [], "all": []}
+    layers = OccurrenceLayers(network, task).all_rows()
+    cases = [("frozen", str(j)) for j in range(len(layers)) if "frozen" in uses]
+    cases += [(use, f"0-{len(layers) - 1}") for use in ("mix", "all") if use in uses]
+    correct = {case: np.zeros(len(task)) for case in cases}
+    mixes: dict[str, list[tuple[np.ndarray, float]]] = {use: [] for use, _ in cases}
     for k in range(settings.folds):
         train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        place = f"probe, fold {k + 1} of {settings.folds}"
-        start: SenseProbe | None = None
+        mix = fit(task, layers, train, settings, mixed=True) if {"mix", "all"} & set(uses) else None
         for use, layer in cases:
             inputs = layers[int(layer)][None] if use == "frozen" else layers
             source: LayerSource = _table(inputs)
-            if use == "frozen":
-                fitted_probe = fit(task, inputs, train, settings, mixed=False, place=f"{place}, layer {layer}")
-            else:
-                start = start or fit(task, inputs, train, settings, mixed=True, place=f"{place}, mix")
-                fitted_probe = start
-            if use == "all" and start is not None:
-                fitted_probe, tuned = tune(task, rows_of, start, train, settings, place=f"{place}, all")
-                source = rows_of.with_network(tuned)
-            correct[use, layer][test] = right(fitted_probe, source, task, test)
-            weights[use].append((fitted_probe.mix.s.detach().cpu().numpy(), float(fitted_probe.mix.gamma.detach())))
+            fitted = fit(task, inputs, train, settings, mixed=False) if use == "frozen" or mix is None else mix
+            if use == "all":
+                fitted, source = tune(task, network, fitted, train, settings)
+            correct[use, layer][test] = right(fitted, source, task, test)
+            mixes[use].append((fitted.s.detach().cpu().numpy(), float(fitted.gamma.detach())))
     for use, layer in cases:
-        if use == "frozen":
-            scores.append(ProbeScore(use, layer, correct[use, layer]))
-        else:
-            s, gamma = zip(*weights[use], strict=True)
-            scores.append(ProbeScore(use, layer, correct[use, layer], np.stack(s), np.array(gamma)))
+        s, gamma = zip(*mixes[use], strict=True)
+        learnt = (np.stack(s), np.array(gamma)) if use != "frozen" else ()
+        scores.append(ProbeScore(use, layer, correct[use, layer], *learnt))
     return scores
 
 
