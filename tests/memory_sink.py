@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from ctxexp import Results, Run, Sink
@@ -27,9 +26,3 @@ class MemorySink(Sink):
 
     def finish(self, status: Status, error: str | None = None) -> None:
         self.status, self.error = status, error
-
-    def read(self) -> Iterable[tuple[str, int, float]]:
-        frame = self.results.frame if self.results else Results().frame
-        for row in frame.itertuples():
-            if row.place == "layer":
-                yield f"{row.measure}/{row.task}/{row.statistic}", int(row.layer), float(row.value)

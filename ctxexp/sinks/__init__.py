@@ -8,7 +8,7 @@ Importing this package imports no mlflow and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -143,14 +143,6 @@ class Sink:
             Texts by name; `link` is for a person to open, `hint` says what has to run first, if anything.
         """
         return {}
-
-    def read(self) -> Iterable[tuple[str, int, float]] | None:
-        """Read the run's values back from the destination.
-
-        Returns:
-            Each as (name, layer, value); None: they can't be read back.
-        """
-        return None
 
     # Of the object that serves a command, in the process that starts the jobs.
 

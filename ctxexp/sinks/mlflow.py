@@ -10,7 +10,7 @@ import logging
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -220,12 +220,6 @@ class MlflowSink(Sink):
         link = views.run_link(uri, self.experiment_id, self.run_id)
         facts = {"run_id": self.run_id, "link": link, "uri": uri, "experiment": self.experiment or ""}
         return facts if uri.startswith("http") else {**facts, "hint": "after `ctxexp ui`, which serves it"}
-
-    def read(self) -> Iterable[tuple[str, int, float]]:
-        with self._tracking_errors("read"):
-            for key in self.client.get_run(self.run_id).data.metrics:
-                for point in self.client.get_metric_history(self.run_id, key):
-                    yield key, point.step, point.value
 
     def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
         """Colour the jobs' runs by their labels, tell namesakes apart, terminate those that are still RUNNING, install

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -25,7 +23,8 @@ ODD = "a naïve run — “quite” 漢字 \t(1/2)"
 
 
 def check_sink(make: Callable[[], Sink], *, name: str = "") -> Report:
-    """The laws of `ctxexp.Sink`; raises ConformanceError naming each that is broken.
+    """The laws of `ctxexp.Sink`; raises ConformanceError naming each that is broken. What arrives at the destination is
+    not looked at.
 
     The kit's runs go to folders of their own, which are the working folder too, and not to the store that
     MLFLOW_TRACKING_URI names; a sink with a server of its own gets them there.
@@ -38,8 +37,7 @@ def check_sink(make: Callable[[], Sink], *, name: str = "") -> Report:
         os.environ.pop("MLFLOW_TRACKING_URI", None)
         kit = _Runs(make, Path(folder).resolve())
         report = report_on("sink", make, name).check(kit, prepared_before_the_first_job)
-        report.check(kit, each_value_once_the_layer_as_its_step, runs_side_by_side, every_end_of_a_run)
-        return report.check(kit, resume, the_end_of_a_sweep)
+        return report.check(kit, odd_names_and_values, every_end_of_a_run, the_end_of_a_sweep)
 
 
 class _Runs:
@@ -48,27 +46,26 @@ class _Runs:
     def __init__(self, make: Callable[[], Sink], store: Path) -> None:
         self.make, self.store, self.runs = make, store, 0
 
-    def run(self, name: str = "bert", **choices: Any) -> Run:
+    def run(self, name: str = "bert", *, params: Mapping[str, object] | None = None, sweep: str = "") -> Run:
         """A run with a folder of its own."""
         self.runs += 1
         folder = self.store / "results" / "kit" / f"{self.runs:03d}"
         folder.mkdir(parents=True)
         (folder / "config.yaml").write_text("seed: 0\n", encoding="utf-8")
-        run = Run(
+        return Run(
             name=name,
             key=f"key{self.runs}",
             id=f"{self.runs:032x}",
             folder=folder,
             tracking_folder=self.store,
             began_ms=1_700_000_000_000 + self.runs,
-            params={"seed": 0},
+            params=params or {"seed": 0},
+            sweep=sweep,
         )
-        return replace(run, **choices)
 
-    def sent(self, results: Results, run: Run | None = None) -> tuple[Sink, Run]:
-        """A sink with a finished run that has these results, and the run. Raises Breach if it changes what it is
-        given."""
-        sink, run = self.make(), run or self.run()
+    def sent(self, results: Results, run: Run) -> Sink:
+        """A sink with the run, finished, that has these results. Raises Breach if it changes what it is given."""
+        sink = self.make()
         sink.start(run)
         results.save(run.folder)
         seal_folder(run.folder)
@@ -78,38 +75,20 @@ class _Runs:
         require(results.frame.equals(before), "log() changes the results that it is given; work on a copy")
         same = _digests(run.folder) == files
         require(same, "the run's folder has other files than before: write elsewhere, and change none")
-        return sink, run
+        return sink
 
 
 def _digests(folder: Path) -> dict[Path, str]:
     return {path: digest_of(path) for path in folder.rglob("*") if path.is_file()}
 
 
-def _require_held(sink: Sink, results: Results) -> None:
-    """Raise Breach unless a destination that can be read holds each curve's finite values once, at their layers."""
-    if (points := sink.read()) is None:
-        return
-    points_of: dict[str, list[tuple[int, float]]] = {}
-    for name, layer, value in points:
-        if math.isfinite(value):
-            points_of.setdefault(name, []).append((int(layer), float(value)))
-    curves = [sorted(points) for points in points_of.values()]
-    for key, (curve, _, _) in results.by_key.items():
-        values = [(layer, value) for layer, value in enumerate(curve.tolist()) if math.isfinite(value)]
-        expected = "each finite value once, to the last digit, the layer, from 0, its step"
-        require(not values or values in curves, f"{key}: no name there has its values; expected {expected}")
-
-
-def _results(seed: int, **others: np.ndarray) -> Results:
-    """Curves whose values are all different, one with a gap; `others` by their measure."""
-    rng, values = np.random.default_rng(seed), Values()
-    gap = rng.random(5) - 2
-    gap[1] = np.nan
-    values.set(Key("alpha", "raw"), rng.random(5))
-    values.set(Key("alpha", "adjusted"), gap)
-    values.set(Key("beta", "mean_cosine", task="one"), rng.random(5) + 2)
-    for measure, curve in others.items():
-        values.set(Key(measure, "raw"), curve)
+def _results() -> Results:
+    """Curves with a gap, without a number, with infinity, and with an odd name."""
+    values, curve = Values(), np.linspace(0.1, 0.9, 5)
+    values.set(Key("alpha", "raw"), curve)
+    values.set(Key("alpha", "adjusted"), np.where(curve == curve[1], np.nan, curve))
+    values.set(Key("beta", "mean_cosine", task="one"), np.full(5, np.nan))
+    values.set(Key("γ [x]", "recall@5 (é)"), np.array([np.nan, np.inf, -np.inf, 0.5, 0.25]))
     return Results.of(values)
 
 
@@ -122,42 +101,19 @@ def prepared_before_the_first_job(kit: _Runs) -> None:
     require(named, f"prepare_jobs() gave {arguments!r}; expected arguments of the jobs' sinks by name, {{}} for none")
 
 
-def each_value_once_the_layer_as_its_step(kit: _Runs) -> str | None:
-    """NaN and infinity are no numbers; names and parameters may be odd."""
-    odd = {
-        "odd": np.array([np.nan, np.inf, -np.inf, 0.5, 0.25]),
-        "undefined": np.full(5, np.nan),
-        "γ [x]/recall@5 (é)": np.arange(5) / 7 + 5,
-    }
+def odd_names_and_values(kit: _Runs) -> None:
+    """NaN and infinity are no numbers; names and parameters may be odd; a run that is sent may be used again."""
     params = {"model": {"name": ODD, "layers": None, "sizes": [1, 2], "long": "x" * 20_000}, "rate": 0.5, "on": True}
-    results = _results(1, **odd)
-    sink, _ = kit.sent(results, kit.run(ODD, params=params))
-    _require_held(sink, results)
-    metadata: object = sink.metadata()
+    run = kit.run(ODD, params=params)
+    metadata: object = kit.sent(_results(), run).metadata()
     texts = isinstance(metadata, Mapping) and all(isinstance(part, str) for item in metadata.items() for part in item)
     require(texts, f"metadata() gave {metadata!r}; expected texts by name, {{}} for none")
-    unread = "it has no read(), so it is unchecked that each value arrives once, with its layer"
-    return unread if sink.read() is None else None
-
-
-def runs_side_by_side(kit: _Runs) -> None:
-    sinks, runs, results = [kit.make(), kit.make()], [kit.run("one"), kit.run("two")], [_results(3), _results(4)]
-    for sink, run in zip(sinks, runs, strict=True):
-        sink.start(run)
-    for sink, run, own in zip(sinks, runs, results, strict=True):
-        own.save(run.folder)
-        sink.log(own, run.folder)
-    for sink in sinks:
-        sink.finish("FINISHED")
-    for sink, own, other in zip(sinks, results, reversed(results), strict=True):
-        _require_held(sink, own)
-        mixed = {value for _, _, value in sink.read() or ()} & set(other.curve("alpha").tolist())
-        require(not mixed, "one run has values of another: keep nothing in the class or the module")
+    kit.make().reuse(replace(kit.run(sweep="again"), key=run.key), run)
 
 
 def every_end_of_a_run(kit: _Runs) -> None:
     """It measured nothing, it fails, it is killed, or its start failed."""
-    kit.sent(Results())
+    kit.sent(Results(), kit.run())
     for status in ("FAILED", "KILLED"):
         sink = kit.make()
         sink.start(kit.run())
@@ -165,24 +121,19 @@ def every_end_of_a_run(kit: _Runs) -> None:
     kit.make().finish("FAILED", "the store does not answer")
 
 
-def resume(kit: _Runs) -> None:
-    _, run = kit.sent(_results(6))
-    kit.make().reuse(kit.run(sweep="again", key=run.key), run)
-
-
 def the_end_of_a_sweep(kit: _Runs) -> None:
     sweep = Sweep("20260101-000000-abcdef", kit.store, 1_700_000_000.0, ("model=a,b",))
     first = kit.make()
     first.prepare_jobs(kit.store)
-    sink, run = kit.sent(_results(7), kit.run("a", sweep=sweep.id))
-    failed = kit.run("b", sweep=sweep.id)
+    run, failed = (kit.run(name, sweep=sweep.id) for name in "ab")
+    sink = kit.sent(_results(), run)
     rows = [
         SweepRow("a", ["model=a"], "FINISHED", None, run.folder, run.folder),
         SweepRow("b", ["model=b"], "FAILED", "no such checkpoint", failed.folder, failed.folder),
     ]
     sweep.summary.mkdir(parents=True)
     (sweep.summary / "report.html").write_text("<p>", encoding="utf-8")
-    first.finish_sweep(sweep, SweepReport(rows, "FAILED", compared=[("a", _results(7))]), [sink.metadata(), {}])
+    first.finish_sweep(sweep, SweepReport(rows, "FAILED", compared=[("a", _results())]), [sink.metadata(), {}])
     link: object = first.charts_link(sweep)
     require(isinstance(link, str), f"charts_link() gave {link!r}; expected a text, empty if there is no such place")
 

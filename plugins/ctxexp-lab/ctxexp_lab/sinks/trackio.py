@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from ctxexp import Results, Run, Sink
 from ctxexp_lab.sinks import require, values_by_layer
-
-NOT_VALUES = ("step", "timestamp")
 
 
 class TrackioSink(Sink):
@@ -51,11 +49,3 @@ class TrackioSink(Sink):
 
     def metadata(self) -> Mapping[str, str]:
         return {} if self._run is None else {"run_id": self._run.id, "hint": f"trackio show --project {self.project}"}
-
-    def read(self) -> Iterable[tuple[str, int, float]] | None:
-        from trackio.sqlite_storage import SQLiteStorage
-
-        if self.space is not None or self._run is None:
-            return None
-        rows = SQLiteStorage.get_logs(self.project, self._run.name, run_id=self._run.id)
-        return [(name, row["step"], row[name]) for row in rows for name in row if name not in NOT_VALUES]
