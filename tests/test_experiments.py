@@ -57,7 +57,8 @@ def composes(words: list[str]) -> None:
         pytest.skip("model=glove comes with the plugin of packaged models")
     own = [word for word in words if word != "-m"]
     check_command(own, multirun="-m" in words)
-    for key, values in planned([word for word in own if word.startswith("experiment=")]).items():
+    experiment = [word for word in own if word.startswith("experiment=")]
+    for key, values in (planned(experiment) if experiment else {}).items():
         for value in values.split(",") if "[" not in values else ():
             if key != "model" or value in registry().names("model"):
                 others = [word for word in own if not word.startswith(f"{key}=")]

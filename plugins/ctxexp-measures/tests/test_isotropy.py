@@ -145,8 +145,8 @@ def rogue(x: np.ndarray) -> Statistics:
 
 
 def neighbour_distances(x: np.ndarray, k: int) -> np.ndarray:
-    each = ([float(np.linalg.norm(a - b)) for j, b in enumerate(x) if j != i] for i, a in enumerate(x))
-    return np.array([sorted(one)[:k] for one in each])
+    each = (np.linalg.norm(x - row, axis=1) for row in x.astype(np.float64))
+    return np.array([np.sort(np.delete(distances, i))[:k] for i, distances in enumerate(each)])
 
 
 def intrinsic(x: np.ndarray, k: int = 7) -> Statistics:
