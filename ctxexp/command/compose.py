@@ -1,4 +1,4 @@
-"""Hydra and the registry: where configs lie, which options plugins add, and every error as one sentence."""
+"""Hydra and the registry: where configs lie, which options plugins add, and every error as one line."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from ctxexp.command.overrides import (
     expand_locations,
     first_job,
     normalize_overrides,
-    options,
     parse,
     spread_models,
     take_plugins,
+    unknown_option,
 )
-from ctxexp.errors import SYNONYMS, ConfigError, line, near, short, suggestions
+from ctxexp.errors import SYNONYMS, ConfigError, CtxexpError, line, short, suggestions
 from ctxexp.files import user_path
 from ctxexp.plugins import CONFIG_KINDS, Factory
 from ctxexp.plugins.arguments import arguments
@@ -40,7 +40,6 @@ from ctxexp.plugins.registry import (
     LISTS,
     config_folder,
     config_folders,
-    install_hint,
     plugin_files,
     refuse_typed,
     registry,
@@ -122,50 +121,39 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
     which files and devices are left to the job itself; so are the sweep's other jobs."""
     with _hydra():
         parsed = parse(overrides)
-        job = first_job(parsed) if multirun else overrides
-        composed = _compose_job(job)
-        config = _config(composed, job)
-        _check_hydra(composed.hydra, multirun=multirun, objective=composed.get("objective"))
+        hydra, config = _compose_job(first_job(parsed) if multirun else overrides)
+        if multirun:
+            _check_sweeper(hydra, config.objective)
     if [Path(file) for file in config.plugins] != list(plugin_files()):
         raise ConfigError(
             f"plugins={config.plugins}: files of plugins are named on the command line only, since their names must be "
             "known before configs are read"
         )
     experiment = Experiment(config)
-    experiment.check_objective()
     if not multirun:
         experiment.check()
 
 
-def _compose_job(overrides: Sequence[str]) -> DictConfig:
-    """The job's config with Hydra's part. Raises ConfigError: for odd values Hydra raises ValueError, TypeError, ..."""
+def _compose_job(overrides: Sequence[str]) -> tuple[DictConfig, Config]:
+    """Hydra's part of the job's config, and the checked config. Raises ConfigError: for odd values Hydra and resolvers
+    raise ValueError, TypeError, ..."""
     from hydra import compose
 
     try:
-        config: DictConfig = compose("ctxexp", overrides=list(overrides), return_hydra_config=True)
+        composed = compose("ctxexp", overrides=list(overrides), return_hydra_config=True)
+        refuse_written(composed)
+        values = plain_values(composed)
+    except CtxexpError:
+        raise
     except Exception as error:
         raise ConfigError(explain(error, overrides)) from None
-    refuse_written(config)
-    return config
+    return composed.hydra, parse_config(values, registry())
 
 
-def _config(composed: DictConfig, overrides: Sequence[str]) -> Config:
-    """The checked config of what Hydra composed. Raises ConfigError."""
-    try:
-        values = plain_values(composed)
-    except Exception as error:  # an interpolation's, whatever its resolver raises
-        raise ConfigError(explain(error, overrides)) from None
-    return parse_config(values, registry())
-
-
-def _check_hydra(hydra: DictConfig, *, multirun: bool, objective: object) -> None:
-    """Raise ConfigError for what Hydra allows and a run can't have."""
-    if OmegaConf.select(hydra, "job.chdir", throw_on_missing=False):
-        raise ConfigError(
-            "hydra.job.chdir=true: runs stay in the folder where the command was typed, since paths are relative to it"
-        )
+def _check_sweeper(hydra: DictConfig, objective: object) -> None:
+    """Raise ConfigError for a sweeper that optimises nothing."""
     sweeper = OmegaConf.select(hydra, "runtime.choices.hydra/sweeper", throw_on_missing=False)
-    if multirun and not objective and sweeper in OPTIMISING:
+    if not objective and sweeper in OPTIMISING:
         raise ConfigError(
             f"hydra/sweeper={sweeper} needs a number to optimise, as in objective=self_similarity/adjusted@last"
         )
@@ -180,7 +168,7 @@ def config_of(words: Sequence[str]) -> Config:
         overrides = read_overrides(words)
         with _hydra():
             parse(overrides)
-            return _config(_compose_job(overrides), overrides)
+            return _compose_job(overrides)[1]
 
 
 @contextmanager
@@ -216,33 +204,24 @@ def _hydra() -> Iterator[None]:
 
 
 def explain(error: Exception, overrides: Sequence[str] = ()) -> str:
-    """One sentence for an error of Hydra's or OmegaConf's, with the near matches among the chosen options' keys."""
+    """One line for an error of Hydra's or OmegaConf's, with the nearest of the chosen options' keys, or names."""
     from hydra import compose
     from hydra.core.global_hydra import GlobalHydra
 
     text = str(error) or type(error).__name__
     with nullcontext() if GlobalHydra.instance().is_initialized() else _hydra():
         if match := re.search(r"Could not override '([^']+)'", text):
-            key = match.group(1)
-            place, _, last = key.rpartition(".")
+            key = match[1]
             if key == "dataset.path":
                 return "dataset.path: the data set that is chosen has no path; a file of text is dataset=FILE"
-            group_choices = [o for o in overrides if o.partition("=")[0] in GROUPS]
-            composed = plain_values(compose("ctxexp", overrides=group_choices), resolve=False)
-            paths = [path.split(".") for path, _ in leaves(composed)]
-            keys = [*dict.fromkeys(".".join(path[:n]) for path in paths for n in range(1, len(path) + 1))]
-            siblings = [k.rpartition(".")[2] for k in keys if k.rpartition(".")[0] == place]
-            close = [SYNONYMS[key]] if key in SYNONYMS else []
-            close = close or [k for k in keys if k.rpartition(".")[2] == last][:2] or suggestions(key, keys)
-            hint = "; did you mean " + " or ".join(map(repr, close)) + "?" if close else "."
-            return (
-                f"no config key {short(key)}{hint} ({place or 'top level'}: {', '.join(siblings) or 'no such place'})"
-            )
+            choices = [override for override in overrides if override.partition("=")[0] in GROUPS]
+            composed = plain_values(compose("ctxexp", overrides=choices), resolve=False)
+            keys = [*GROUPS, *(path for path, _ in leaves(composed))]
+            same = [one for one in keys if one.rpartition(".")[2] == key.rpartition(".")[2]]
+            close = [SYNONYMS[key]] if key in SYNONYMS else same[:2] or suggestions(key, keys)
+            hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else "; ctxexp --help values lists them"
+            return f"no config key {short(key)}{hint}"
         if match := re.search(r"Could not (?:find|load) '([^']+)'", text):
-            group, _, name = match.group(1).rpartition("/")
-            return f"no {group} {name!r}{install_hint(group, name)}{near(name, options(group))}"
-        if match := re.search(r"Environment variable '([^']+)' not found", text):
-            key = re.search(r"full_key: (\S+)", text)
-            where = f"{key.group(1)}: " if key else ""
-            return f"{where}the environment has no variable {match.group(1)!r}; export it first"
+            group, _, name = match[1].rpartition("/")
+            return str(unknown_option(group, name))
     return line(text)

@@ -19,15 +19,13 @@ from omegaconf.resolvers import oc
 from ctxexp.controls import Control
 from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, MetricError, error_text, near, short
-from ctxexp.files import user_path
 from ctxexp.files.credentials import remember
 from ctxexp.maths.word_mix import BANDS, WordMix
 from ctxexp.maths.word_mix import Weights as MeanWeights
 from ctxexp.metrics import RUN
 from ctxexp.plugins import CONFIG_KINDS, Factory
 from ctxexp.plugins.arguments import Seed, arguments, convert_value, type_text
-from ctxexp.plugins.registry import LISTS, Offer, Registry, load_plugin_files, refuse_typed, registry
-from ctxexp.results.objective import Objective
+from ctxexp.plugins.registry import LISTS, Offer, Registry, load_plugin_files, refuse_typed
 from ctxexp.sinks import Sink
 from ctxexp.vectors.stores import check_mixes
 
@@ -96,11 +94,6 @@ class Tracking:
     folder: str
     sweep: str | None
 
-    def __post_init__(self) -> None:
-        user_path(self.folder)
-        if not re.fullmatch(r"\w[\w.-]*", self.sweep or "_"):
-            raise ConfigError(f"tracking.sweep={short(self.sweep)}: expected letters, digits, _ . - (a sweep sets it)")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
@@ -153,8 +146,6 @@ class RunOptions:
             raise ConfigError(f"fit_on={short(self.fit_on)}: no such choice{near(self.fit_on, FIT_ON)}")
         if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", self.device):
             raise ConfigError(f"device={short(self.device)}: no such choice{near(self.device, DEVICES)}")
-        if self.objective is not None:
-            Objective.read(self.objective)
 
     def _check_bounds(self) -> None:
         """Raise ConfigError for bounds of the text that exclude each other."""
@@ -377,14 +368,3 @@ def as_written(config: DictConfig) -> dict[str, object]:
     """The config as plain values, interpolations resolved but for those of the environment, which stay as written."""
     with environment_unresolved():
         return plain_values(config)
-
-
-def environment_texts(config: DictConfig) -> dict[str, str]:
-    """Texts that the config takes from the environment, each with the reference that stands for it. A path's last part
-    is one too, since runs and figures call a file by it, unless it is a registered name (`semcor`)."""
-    references = {path: text for path, text in leaves(as_written(config)) if "${oc.env" in str(text)}
-    values = {path: OmegaConf.select(config, path) for path in references}
-    texts = {value: str(references[path]) for path, value in values.items() if isinstance(value, str) and value}
-    ours = {name for _, name in registry().offers}
-    names = {name: reference for text, reference in texts.items() if (name := Path(text).name) and name not in ours}
-    return {**names, **texts}

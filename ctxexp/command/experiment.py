@@ -49,8 +49,8 @@ class Experiment:
 
     `corpus` is its text, `encoder` its model, `title` what figures call the run.
 
-    Control, engine and sinks are built at once, since they judge their own values; the others when they are first
-    needed. A study builds metrics and transforms anew for each layer: `metrics` are factories, `prototypes` one
+    Control, engine, sinks and objective are built at once, since they judge their own values; the others when they are
+    first needed. A study builds metrics and transforms anew for each layer: `metrics` are factories, `prototypes` one
     instance of each, of which only the attributes are read.
 
     Example:
@@ -67,6 +67,8 @@ class Experiment:
         self.sinks = Sinks({label: part.make() for label, part in config.sink.items()})
         self.metrics: dict[str, Callable[[], Metric]] = {label: part.make for label, part in config.metric.items()}
         self.objective = Objective.read(config.objective) if config.objective else None
+        if self.objective:
+            self.objective.check(self.metrics)
         self.title = run_title(config, self.control)
         self.words = WordFilter(
             min_contexts=config.min_contexts,
@@ -217,11 +219,6 @@ class Experiment:
         """The job's key: see `ctxexp.command.identity`."""
         return key_of(self.config, self.study)
 
-    def check_objective(self) -> None:
-        """Raise ConfigError for an objective of a measure that no run of this config has."""
-        if self.objective:
-            self.objective.check(self.metrics)
-
     def _check_shards(self) -> None:
         """Raise ConfigError where the config asks for a text that is not stored and for what needs stored rows."""
         if self.config.one_pass.shards is None:
@@ -250,13 +247,10 @@ class Experiment:
         self._check_shards()
         config, calibration, load_fit_text = self.config, self.calibration, self.load_fit_text
         corpus = self.corpus
-        self.check_objective()
         metrics = [one for one in self.prototypes.values() if isinstance(one, Metric)]  # the study refuses others
         if not config.one_pass.shards and any(metric.over == "word" for metric in metrics):
             check_contexts(len(set(corpus.sentences)), self.words.min_contexts)  # before a model is loaded
         encoder = self.encoder
-        if self.objective:
-            self.objective.require(encoder.layer_numbers)
         kind: type[Study] = OnePass if config.one_pass.shards else Study
         return kind(
             corpus=corpus,

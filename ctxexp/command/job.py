@@ -15,14 +15,13 @@ from typing import Any, cast
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from ctxexp.command.config import Config, as_written, environment_texts, parse_config, plain_values, refuse_written
+from ctxexp.command.config import Config, as_written, parse_config, plain_values, refuse_written
 from ctxexp.command.experiment import Experiment
 from ctxexp.command.identity import plugins_used
 from ctxexp.command.overrides import idle_choices
 from ctxexp.errors import CtxexpError
 from ctxexp.files import user_path
 from ctxexp.files.code_version import skip_damaged
-from ctxexp.files.credentials import map_texts, with_references
 from ctxexp.files.job_folder import job_folder, new_id
 from ctxexp.jobs import RESULT_NEUTRAL_KEYS, job, new_run, reuse, run_name
 from ctxexp.jobs.sweep import note_failure, show_answer
@@ -35,7 +34,6 @@ from ctxexp.report.page import REPORT, show_page, write_report
 from ctxexp.report.terminal import answer, write_tables
 from ctxexp.report.wording import text_start
 from ctxexp.results import Results
-from ctxexp.results.run_info import RunInfo
 
 
 def task(cfg: DictConfig) -> float | None:
@@ -67,11 +65,11 @@ def _run(cfg: DictConfig) -> float | None:
     is_alone = not config.tracking.sweep
     if is_alone:
         experiment.sinks.prepare_all(store)
-    study, texts, document = _load(experiment), environment_texts(cfg), as_written(cfg)
+    study, document = _load(experiment), as_written(cfg)
     run = new_run(
         folder,
         store,
-        name=with_references(texts, run_name(experiment.title, overrides)),
+        name=run_name(experiment.title, overrides),
         key=experiment.key() if isinstance(study, Study) else "",
         params=_params(document, cfg, config),
         config=yaml.safe_dump(document, sort_keys=False, allow_unicode=True),
@@ -87,7 +85,7 @@ def _run(cfg: DictConfig) -> float | None:
             raise study
         results = experiment.run(folder)
         named = replace(results.info, protocol=_protocol(run.params), objective=config.objective or "")
-        results = replace(results, info=info_as_written(named, texts))
+        results = replace(results, info=named)
         running.save(results)
         run_figures(results, folder / "figures", published=config.figures.published)
         if is_alone:
@@ -152,15 +150,6 @@ def _protocol(params: Mapping[str, object]) -> str:
     """Hex digest of the params less the seed: the same for jobs that differ in nothing else."""
     text = json.dumps({key: value for key, value in params.items() if key != "seed"}, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-
-
-def info_as_written(info: RunInfo, texts: Mapping[str, str]) -> RunInfo:
-    """The run's metadata with references where names and places came from the environment (`texts`)."""
-    document = info.to_json()
-    for part in ("title", "model", "corpus", "transform"):
-        document[part] = map_texts(lambda text: with_references(texts, text), document[part])
-    document["model"]["name"] = info.model.name  # a config group's, which no environment gives
-    return RunInfo.from_json(document)
 
 
 def summary(results: Results, *, table: bool) -> str:

@@ -1,5 +1,4 @@
-"""From the words of a command line to Hydra's overrides: hub names, folders and files become options of their groups,
-and every choice is checked against its group's names.
+"""From the words of a command line to Hydra's overrides: hub names, folders and files become options of their groups.
 
 A location is read as an option of its group with that location as its argument. What is nearly one of the group's
 names is none: it is misspelt, and the hub is not asked for it.
@@ -279,20 +278,22 @@ def options(group: str) -> list[str]:
 
 
 def parse(texts: Iterable[str]) -> list[Override]:
-    """The overrides as Hydra reads them, every choice of a group among the group's names. Raises ConfigError."""
+    """The overrides as Hydra reads them. Raises ConfigError for a word that is none, and for several options of a group
+    of which a run has one."""
     parsed: list[Override] = []
     first: dict[str, str] = {}
     for text in texts:
         if "=" not in text and not text.startswith("~"):
             raise ConfigError(f"{short(text)} is no override, which is key=value{_suggestion(text)}")
         one = _parse_one(text)
-        _check_choice(one)
         key = one.get_key_element()
         if key in GROUPS and (before := first.setdefault(key, text)) != text:
             raise ConfigError(
                 f"{key} is given twice, {line(before, 80)} and {line(text, 80)}: leave one out, or sweep with "
                 f"-m {key}=NAME,NAME"
             )
+        if key in GROUPS and key not in LISTS and isinstance(one.value(), list):
+            raise ConfigError(f"{line(text, 80)}: a run has one {key}; sweep with -m {key}=NAME,NAME")
         parsed.append(one)
     return parsed
 
@@ -329,29 +330,15 @@ def first_job(parsed: Iterable[Override]) -> list[str]:
     return job
 
 
-def _check_choice(o: Override) -> None:
-    """Raise ConfigError unless the names that a group's override chooses are among the group's."""
-    group = o.key_or_group
-    names = options(group) if group in GROUPS or group.startswith("hydra/") else []
-    if not names or o.is_delete() or o.is_interval_sweep() or o.is_range_sweep():
-        return
-    if isinstance(o.value(), list) and group in GROUPS and group not in LISTS:
-        raise ConfigError(f"{group}={as_value(o.value())}: a run has one {group}; sweep with -m {group}=NAME,NAME")
-    for value in o.sweep_iterator() if o.is_sweep_override() else [o.value()]:
-        for name in value if isinstance(value, list) else [value]:
-            name = name.text if isinstance(name, QuotedString) else name
-            if not isinstance(name, str) and (name is not None or group != "experiment"):
-                raise ConfigError(f"{group}={as_value(name)}: expected a name ({', '.join(names)})")
-            if name and name not in ("???", *names) and not locate(group, name, names):
-                hint = install_hint(group, name) or _elsewhere(group, name, names)
-                raise UnknownName(group, name, names, hint)
+def unknown_option(group: str, name: str) -> UnknownName:
+    """The error of an option that the group doesn't have: who brings it, or how one of the hub is chosen."""
+    names = options(group)
+    return UnknownName(group, name, names, install_hint(group, name) or _hub_hint(group, name, names))
 
 
-def _elsewhere(group: str, name: str, names: Sequence[str]) -> str:
-    """A hint how one of the hub, or a file, is given, where the name may be that of one; else empty."""
+def _hub_hint(group: str, name: str, names: Sequence[str]) -> str:
+    """A hint how a repository of the hub is given, where the name may be that of one; else empty."""
     is_new = re.fullmatch(HUB_NAME, name[:97]) and ("-" in name or not suggestions(name, names))
-    if group == "dataset" and re.search("[/~]", name):
-        return f"; a file of text: dataset=text dataset.path={name}"
     option = f"{group}=huggingface {group}.{LOCATION_ARGUMENTS[group]}={name}" if group in LOCATION_ARGUMENTS else ""
     return f"; of the hub: {option}" if is_new and option else ""
 
@@ -365,12 +352,10 @@ def _suggestion(word: str) -> str:
     keys = {key: f"{key}=..." for key in key_names()}
     if name not in meant and (hint := next(filter(None, (install_hint(k, name) for k in (COMMAND, *GROUPS))), "")):
         return hint
-    if name.removesuffix("s") in GROUPS:
-        return f"; ctxexp --help {name.removesuffix('s')} lists them, and {name.removesuffix('s')}=NAME chooses"
     if close := [name] if name in meant else suggestions(name, meant) or suggestions(name, keys):
         return f"; did you mean {' or '.join((meant | keys)[one] for one in close)}?"
     place = "; no such file or folder is here, or it holds neither a model nor texts" if re.search("[./]", name) else ""
-    return f"{place}; ctxexp --help lists what there is{_elsewhere('model', name, [])}"
+    return f"{place}; ctxexp --help lists what there is{_hub_hint('model', name, [])}"
 
 
 def idle_choices(config: DictConfig, overrides: Sequence[str]) -> Iterator[str]:

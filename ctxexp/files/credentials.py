@@ -95,11 +95,3 @@ def map_texts(change: Callable[[str], str], document: Any) -> Any:
     if isinstance(document, dict):
         return {key: map_texts(change, value) for key, value in document.items()}
     return [map_texts(change, value) for value in document] if isinstance(document, list | tuple) else document
-
-
-def with_references(texts: Mapping[str, str], text: str) -> str:
-    """The text with each of `texts` replaced, the longest first, wherever it stands as a word of its own."""
-    for own in sorted(texts, key=len, reverse=True):
-        reference = texts[own].replace("\\", r"\\")
-        text = re.sub(rf"(?<!\w){re.escape(own)}(?!\w)", reference, text)
-    return text

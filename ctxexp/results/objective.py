@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,25 +44,22 @@ class Objective:
                 f"objective={self.text}: no measure {self.key.measure!r}{near(self.key.measure, measures)}"
             )
 
-    def require(self, layers: Sequence[int]) -> None:
-        """Raise ConfigError unless the layer, where one is asked for by number, is among these."""
-        if self.at.isdecimal() and int(self.at) not in layers:
-            there = ", ".join(map(str, layers))
-            raise ConfigError(f"objective={self.text}: no layer {self.at}; the model gives {there}")
-
     def of(self, results: Results) -> float:
         """The run's number; `mean` is over layers, `highest` and `lowest` are the curve's values there; NaN where it is
         undefined. Raises MetricError where the run has no such value."""
         estimates = results.by_key.get(self.key)
         if estimates is None:
             raise MetricError(f"objective={self.text}: this run has no such value{near(self.text, results.by_name)}")
+        values = estimates.value
         if not self.at:
-            return float(estimates.value[0])
-        layers = results.info.model.layers or range(len(estimates.value))
-        self.require(layers)
-        if self.at.isdecimal() or self.at == "last":
-            return float(estimates.value[max(layers) if self.at == "last" else int(self.at)])
-        defined = estimates.value[np.isfinite(estimates.value)]
-        if not defined.size:
-            return float("nan")
-        return {"mean": float(defined.mean()), "highest": float(defined.max()), "lowest": float(defined.min())}[self.at]
+            return float(values[0])
+        layers = results.info.model.layers or range(len(values))
+        if self.at == "last" or self.at.isdecimal():
+            layer = max(layers) if self.at == "last" else int(self.at)
+            if layer not in layers:
+                there = ", ".join(map(str, layers))
+                raise MetricError(f"objective={self.text}: no layer {layer}; the model gives {there}")
+            return float(values[layer])
+        defined = values[np.isfinite(values)]
+        summaries = {"mean": defined.mean, "highest": defined.max, "lowest": defined.min}
+        return float(summaries[self.at]()) if defined.size else float("nan")

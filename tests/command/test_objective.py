@@ -44,7 +44,7 @@ def test_the_last_layer_is_the_last_measured_one() -> None:
     info = told(n_layers=4, layers=(0, 2))
     results = results_with({"m/adjusted": CURVE}, info=info)
     assert Objective.read("m/adjusted@last").of(results) == 0.75
-    with pytest.raises(ConfigError, match="no layer 3; the model gives 0, 2"):
+    with pytest.raises(MetricError, match="no layer 3; the model gives 0, 2"):
         Objective.read("m/adjusted@3").of(results)
     with pytest.raises(MetricError, match=r"objective=m/raw@last: this run has no such value\..*m/adjusted"):
         Objective.read("m/raw@last").of(results)
