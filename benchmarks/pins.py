@@ -2,9 +2,9 @@
 
     python -m benchmarks.pins [reruns=1000] [plants=100] [seed=0] [out=plugins/ctxexp-compare/README.md]
 
-Reruns of the minis, float32 and bfloat16, by other sizes of batch, numbers of threads and, in float32, kernels. Plants
-are drawn in BERT's: an embedding row of a piece that the text hasn't, one number of any tensor, two unseen pieces
-swapped. With out= the table is written between the page's marks.
+Reruns of the minis, float32 and bfloat16, by other sizes of batch and numbers of threads. Plants are drawn in BERT's:
+an embedding row of a piece that the text hasn't, one number of any tensor, two unseen pieces swapped. With out= the
+table is written between the page's marks.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from __future__ import annotations
 import copy
 import json
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from ctxexp_compare import check, pin
-from ctxexp_compare.pins.encoding import linear_layers, onednn_products, threads
+from ctxexp_compare.pins.encoding import threads
 from ctxexp_compare.pins.make import Rerun
 from tokenizers import Tokenizer
 from transformers import AutoModel, AutoTokenizer
@@ -39,11 +38,9 @@ def rerun_rows(model: str, n: int, rng: np.random.Generator) -> list[str]:
     rows = []
     for dtype in DTYPES:
         encoder = Experiment(configured(model, options=[f"dtype={dtype}"])).encoder
-        layers = linear_layers(getattr(encoder, "model", None)) if dtype == "float32" else []
         alarms, most = 0, 0.0
-        for i in range(n):
-            kernels = onednn_products(layers) if i % 2 and layers else nullcontext()
-            with threads(int(rng.integers(1, 3))), kernels:
+        for _ in range(n):
+            with threads(int(rng.integers(1, 3))):
                 outcome = check(reference, encoder, batch=int(rng.integers(1, len(TEXT) + 1)))
             alarms += outcome.verdict != "same"
             most = max(most, float((outcome.moves.by_layer / outcome.moves.tolerance).max()))

@@ -6,10 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from functools import partial
-from typing import Any
-from unittest.mock import patch
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
@@ -104,37 +101,6 @@ def threads(n: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def linear_layers(model: Any) -> list[Any]:
-    """The linear layers of a transformer that `onednn_products` can compute; none without torch's operator."""
-    import torch
-    from transformers.pytorch_utils import Conv1D  # GPT-2's linear layer, its weight transposed
-
-    is_built = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    has_operator = is_built and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    every = model.modules() if has_operator and model is not None else ()
-    return [layer for layer in every if type(layer) in (torch.nn.Linear, Conv1D)]
-
-
-@contextmanager
-def onednn_products(layers: Sequence[Any]) -> Iterator[None]:
-    """These layers computed by oneDNN, in the place of torch's own library, with the operator that `torch.compile`
-    freezes models with, which is private."""
-    import torch
-
-    operators = torch.ops.mkldnn
-    with ExitStack() as stack:
-        for layer in layers:
-            weight = layer.weight if type(layer) is torch.nn.Linear else layer.weight.T.contiguous()
-            laid_out = operators._reorder_linear_weight(weight)
-            product = partial(_product, operators._linear_pointwise, laid_out, layer.bias)
-            stack.enter_context(patch.object(layer, "forward", product))
-        yield
-
-
-def _product(operator: Any, weight: Any, bias: Any, x: Any) -> Any:
-    return operator(x, weight, bias, "none", [], "")
 
 
 @contextmanager

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,15 +13,16 @@ from ctxexp import Encoder, Sentence
 from ctxexp.command import Experiment, Progress, configured, typed_model
 from ctxexp.errors import ConfigError
 from ctxexp_compare.pins import facts
-from ctxexp_compare.pins.encoding import BATCH, EncodedText, linear_layers, onednn_products, threads
+from ctxexp_compare.pins.encoding import BATCH, EncodedText, threads
 from ctxexp_compare.pins.pin import Pin
 from ctxexp_compare.pins.sketch import column_count, most_layers, root_mean_square, row_moves, sketch
-from ctxexp_compare.pins.text import choose_rows, evenly, own_text, tokenizer_digest
+from ctxexp_compare.pins.text import choose_rows, own_text, tokenizer_digest
 from ctxexp_compare.pins.weights import weight_digests, weight_precision
 from ctxexp_compare.space import Texts, evenly_spaced
 
 DTYPES = ("float32", "bfloat16", "float16")
 ROWS = 200
+MAX_SENTENCES = 64  # of a text of the user's
 FEWEST = 20  # rows: with fewer a change of one word may weigh as much as one of the model
 
 
@@ -31,6 +31,9 @@ class Rerun(NamedTuple):
 
     batch: int = BATCH
     threads: int | None = None
+
+    def __str__(self) -> str:
+        return f"batches of {self.batch}" + (f", {self.threads} threads" if self.threads else "")
 
 
 RERUNS = (Rerun(1), Rerun(8, 1), Rerun(64, 2))
@@ -56,7 +59,7 @@ def pin(
         dtypes: Types, beside the model's own, whose rounding is to count as noise; of a model by name.
         occurrences: How many vectors are kept in each layer, about.
         seed: Of the random projections.
-        reruns: Ways to compute the same that measure the noise; another library's kernels are tried too.
+        reruns: Ways to compute the same that measure the noise.
         progress: Whether to show progress, or where.
 
     Returns:
@@ -83,10 +86,17 @@ def pin(
         raise ConfigError(f"dtypes={wrong[0]}: expected some of {', '.join(DTYPES)}")
     if dtypes and not isinstance(model, str):
         raise ConfigError("dtypes: an encoder in memory computes in its own dtype; name the model instead")
-    stages = Progress.of(progress)
-    source = _Source(model, tuple(options))
-    encoder = source.encoder()
-    sentences = source.sentences(encoder, text)
+    name = ""
+    if isinstance(model, str):
+        name, own_options = typed_model(model)
+        options = (*options, *own_options)
+    experiment = Experiment(configured(name or model, None, options))
+    encoder = experiment.encoder
+    if text is None and encoder.corpus is None:
+        words = experiment.config.words
+        sentences: Sequence[Sentence] = own_text(encoder, words.tokenizer, lower=words.lower)
+    else:
+        sentences = _sentences(experiment if text is None else Experiment(configured(name or model, text, options)))
     view = encoder.sentence_encoder()
     pooling = facts.sentence_pooling(encoder, view)
     reference = EncodedText(encoder, view, sentences, pooling)
@@ -99,22 +109,22 @@ def pin(
     weights: dict[str, dict[str, str]] = {}
     labels: list[str] = []
     kinds = [encoder.dtype, *(name for name in dict.fromkeys(dtypes) if name != encoder.dtype)]
-    with stages.stage("reruns", len(kinds) * (len(reruns) + 1), "run") as stage:
+    with Progress.of(progress).stage("reruns", len(kinds) * (len(reruns) + 1), "run") as stage:
         for dtype in kinds:
-            own = encoder if dtype == encoder.dtype else source.encoder(f"dtype={dtype}")
+            is_first = dtype == encoder.dtype
+            own = encoder if is_first else Experiment(configured(name, None, [*options, f"dtype={dtype}"])).encoder
             moves = [np.zeros(len(layers))]
-            for label, run, kernels in _reruns(source, own, reruns, is_reference=own is encoder):
-                with threads(run.threads), kernels:
+            for run in (*(() if is_first else (Rerun(),)), *reruns):
+                with threads(run.threads):
                     again = EncodedText(own, own.sentence_encoder(), sentences, pooling, batch=run.batch)
                 moves.append(root_mean_square(row_moves(first, sketch(again.vectors(rows)[kept], k, seed))))
-                labels.append(f"{dtype}, {label}")
+                labels.append(f"{dtype}, {run}")
                 stage.advance(1)
             noise[dtype], weights[dtype] = np.max(moves, axis=0), weight_digests(own)
-    title = source.experiment().title if source.name else encoder.title or "encoder"
     return Pin(
-        title=title,
-        model=source.name,
-        options=source.options,
+        title=experiment.title if name else encoder.title or "encoder",
+        model=name,
+        options=tuple(options),
         n_layers=encoder.n_layers,
         dim=encoder.dim,
         layers=tuple(layers),
@@ -134,49 +144,13 @@ def pin(
     )
 
 
-class _Source:
-    """The model by its name and arguments, or in memory."""
-
-    def __init__(self, model: str | Encoder, options: tuple[str, ...]) -> None:
-        self.model, self.name, self.options = model, "", options
-        if isinstance(model, str):
-            self.name, own = typed_model(model)
-            self.model, self.options = self.name, (*options, *own)
-        self._built: dict[tuple[str, ...], Experiment] = {}  # composing a config takes half a second
-
-    def experiment(self, *more: str, text: Texts | None = None) -> Experiment:
-        """The run that the model's config builds, with more arguments of the command line."""
-        if text is not None:
-            return Experiment(configured(self.model, text, [*self.options, *more]))
-        if more not in self._built:
-            self._built[more] = Experiment(configured(self.model, None, [*self.options, *more]))
-        return self._built[more]
-
-    def encoder(self, *more: str) -> Encoder:
-        """The encoder, with more arguments of the command line."""
-        return self.experiment(*more).encoder if isinstance(self.model, str) else self.model
-
-    def sentences(self, encoder: Encoder, text: Texts | None) -> list[Sentence]:
-        """The pin's text: the given one, the arrays' own, or ctxexp's."""
-        if text is None and encoder.corpus is None:
-            words = self.experiment().config.words
-            return own_text(encoder, words.tokenizer, lower=words.lower)
-        sentences = evenly(self.experiment(text=text).corpus.sentences)
-        if sum(map(len, sentences)) < FEWEST:
-            raise ConfigError(f"text: expected {FEWEST} words or more in it, got {sum(map(len, sentences))}")
-        return sentences
-
-
-def _reruns(
-    source: _Source, encoder: Encoder, reruns: Sequence[Rerun], *, is_reference: bool
-) -> Iterable[tuple[str, Rerun, AbstractContextManager[None]]]:
-    """Ways to compute the same, each with a label: the first run too where it isn't the reference itself."""
-    for run in (*(() if is_reference else (Rerun(),)), *reruns):
-        label = f"batches of {run.batch}" + (f", {run.threads} threads" if run.threads else "")
-        yield label, run, nullcontext()
-    is_plain = source.name and (encoder.details.get("device"), encoder.dtype) == ("cpu", "float32")
-    if is_plain and (layers := linear_layers(getattr(encoder, "model", None))):
-        yield "other kernels (oneDNN)", Rerun(), onednn_products(layers)
+def _sentences(experiment: Experiment) -> list[Sentence]:
+    """Distinct sentences of a text, or of arrays, evenly spaced."""
+    distinct = [one for one in dict.fromkeys(experiment.corpus.sentences) if len(one)]
+    sentences = [distinct[i] for i in evenly_spaced(range(len(distinct)), MAX_SENTENCES)]
+    if sum(map(len, sentences)) < FEWEST:
+        raise ConfigError(f"text: expected {FEWEST} words or more in it, got {sum(map(len, sentences))}")
+    return sentences
 
 
 def _pieces(encoder: Encoder, sentences: Sequence[Sentence], text: EncodedText) -> list[np.ndarray]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from ctxexp import Sentence
-from ctxexp.errors import DataError
-from ctxexp_compare.pins.archive import read_archive, write_archive
+from ctxexp.errors import DataError, error_text
+from ctxexp.report import write_file
 from ctxexp_compare.pins.sketch import Sketch
 from ctxexp_compare.pins.text import PinRows, TokenizerDigest
 
 MAX_BYTES = 200_000
+KIND, FORMAT = "pin", 2  # of the file
+NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)  # of bytes that are none
 PLAIN_KEYS = (
     "title", "model", "n_layers", "dim", "seed", "pooling", "precision", "options", "layers", "lengths", "reruns",
 )  # fmt: skip
@@ -61,18 +67,21 @@ class Pin:
             "rows": np.stack(list(self.rows)).astype(np.int32),
             "noise": np.stack(list(self.noise.values())),
         }
-        path = Path(path)
-        size = write_archive(path, self._meta(), arrays)
-        if size > MAX_BYTES:
-            path.unlink()
+        meta = json.dumps({"meta": self._meta()}).encode()
+        stream = io.BytesIO()
+        np.savez_compressed(stream, **arrays, meta=np.frombuffer(meta, np.uint8))
+        if (size := stream.getbuffer().nbytes) > MAX_BYTES:
             raise DataError(
                 f"the pin would take {size:,} bytes, more than {MAX_BYTES:,}: take fewer occurrences "
                 f"(occurrences={len(self.rows) // 2}), or a text of shorter sentences"
             )
+        write_file(Path(path), stream.getvalue())
         return size
 
     def _meta(self) -> dict[str, object]:
         return {
+            "kind": KIND,
+            "format": FORMAT,
             **{key: getattr(self, key) for key in PLAIN_KEYS},
             "sentences": [[one.text, one.spans] for one in self.sentences],
             "dtypes": list(self.noise),
@@ -85,7 +94,19 @@ class Pin:
     @classmethod
     def load(cls, path: Path | str) -> Pin:
         """The pin of a file. Raises DataError for one that is missing, damaged, or of another format."""
-        return read_archive(Path(path).expanduser(), cls._of)
+        path = Path(path).expanduser()
+        hint = f"ctxexp pin MODEL out={path.name}"
+        try:
+            with path.open("rb") as file, np.lib.npyio.NpzFile(file) as content:
+                arrays = dict(content)
+            meta = json.loads(arrays.pop("meta").tobytes())["meta"]
+            if (meta["kind"], meta["format"]) != (KIND, FORMAT):
+                raise ValueError(f"it is a {meta['kind']} of format {meta['format']}, expected {KIND} {FORMAT}")
+            return cls._of(meta, arrays)
+        except FileNotFoundError:
+            raise DataError(f"no pin at {path}; make one: {hint}") from None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, *NO_ARCHIVE) as error:
+            raise DataError(f"{path} is no pin, or damaged ({error_text(error)}); make it anew: {hint}") from None
 
     @classmethod
     def _of(cls, meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Pin:

@@ -46,7 +46,6 @@ SPELLINGS = (
 )
 PLAIN = 22  # sentences of the embedded corpus, evenly spaced
 LONG = 600  # pieces of the long text, at most; a window of fewer is exceeded by a quarter
-MAX_SENTENCES = 64  # of a text of the user's
 SENTENCE_SHARE = 0.18  # of the rows, for vectors of whole sentences
 LONG_SHARE = 0.16  # for words of the longest text
 SEVERAL_SHARE = 0.3  # for words of several pieces
@@ -77,14 +76,6 @@ def own_text(encoder: Encoder, words: str, *, lower: bool) -> list[Sentence]:
     long = " ".join(plain[: 1 + int(np.searchsorted(sizes, most))])
     spaced = [plain[i] for i in np.linspace(0, len(plain) - 1, PLAIN).astype(int)]
     return [read(text) for text in (*SPELLINGS, *spaced, long)]
-
-
-def evenly(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """At most MAX_SENTENCES distinct sentences that have words, evenly spaced."""
-    distinct = [one for one in dict.fromkeys(sentences) if len(one)]
-    if len(distinct) <= MAX_SENTENCES:
-        return distinct
-    return [distinct[i] for i in np.linspace(0, len(distinct) - 1, MAX_SENTENCES).astype(int)]
 
 
 def choose_rows(pieces: Sequence[np.ndarray], pooled: Sequence[int], n: int) -> PinRows:
