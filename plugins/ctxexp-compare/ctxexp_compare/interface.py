@@ -6,30 +6,18 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any
 
 from ctxexp import Encoder
 from ctxexp.command import Experiment, Progress, configured, registry
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, UnknownName
-from ctxexp_compare.contract import Null, RowNorm, TwoSpaces
+from ctxexp_compare.contract import TwoSpaces
 from ctxexp_compare.hooks import COMPARISON
-from ctxexp_compare.matrices import Similarities, check_options, similarities
+from ctxexp_compare.matrices import ComparisonOptions, Similarities, similarities
 from ctxexp_compare.space import Space, Texts
 
 DEFAULT_MEASURES = ("cka", "mutual_knn", "information_imbalance")
-
-
-class ComparisonOptions(TypedDict, total=False):
-    """Options of `similarities`."""
-
-    sample: int
-    layers: int | None
-    seed: int
-    bootstrap: int
-    permutations: int
-    null: Null
-    rows: RowNorm
 
 
 def compare(
@@ -38,7 +26,7 @@ def compare(
     measures: str | Sequence[str | TwoSpaces] = DEFAULT_MEASURES,
     options: Sequence[str] = (),
     progress: bool | Progress = True,
-    **choices: Unpack[ComparisonOptions],
+    **choices: Any,
 ) -> Similarities:
     """Compare every two layers of the spaces by every measure, over the occurrences that all spaces have.
 
@@ -49,7 +37,7 @@ def compare(
         measures: names, with their arguments as in `mutual_knn k=30`, or objects.
         options: further arguments for models, as in `ctxexp.measure`.
         progress: whether to show progress, or where.
-        choices: options of `similarities`.
+        choices: those of `ctxexp_compare.matrices.ComparisonOptions`, such as `sample=500`, `null="free"`.
 
     Returns:
         The measures of every two layers, as a table (`frame`), figures (`plot()`) and matrices.
@@ -68,7 +56,7 @@ def compare(
     """
     display = Progress.of(progress)
     metrics = parse_measures(measures)
-    check_options(**choices)  # before any model encodes
+    ComparisonOptions(**choices)  # before any model encodes
     factories = [factory for one in spaces for factory in _space_factories(one, text, options)]
     if not factories:
         raise ConfigError("compare: expected at least one run or model, got none")

@@ -116,48 +116,52 @@ class Similarities:
         return "".join(tables)
 
 
-def check_options(
-    *,
-    sample: int = 2000,
-    layers: int | None = None,
-    bootstrap: int = 1000,
-    null: Null = "words",
-    rows: RowNorm = "unit_norm",
-    **_others: object,
-) -> None:
-    """Raise ConfigError for impossible options of `similarities`, which need no vectors to be seen."""
-    for key, number, least in (("sample", sample, 5), ("layers", layers or 2, 2), ("bootstrap", bootstrap, 0)):
-        if number < least:
-            raise ConfigError(f"{key}={number}: expected at least {least}")
-    for key, choice, choices in (("null", null, get_args(Null)), ("rows", rows, get_args(RowNorm))):
-        if choice not in choices:
-            raise ConfigError(f"{key}={choice}: expected {' or '.join(choices)}")
+@dataclass(frozen=True)
+class ComparisonOptions:
+    """Choices of a comparison.
+
+    Args:
+        sample: How many common occurrences are compared at most.
+        layers: How many of each space, evenly spaced, the first and the last among them (None: all).
+        seed: Of the sample and of draws.
+        bootstrap: Replicates behind each interval.
+        permutations: Their number where chance has no closed form.
+        null: Chance permutes rows within word types (words that occur once are left out), or freely; freely only where
+            a space has no words.
+        rows: At norm 1, so that a few massive ones don't decide, or as they are.
+
+    Raises ConfigError for impossible ones.
+    """
+
+    sample: int = 2000
+    layers: int | None = None
+    seed: int = 0
+    bootstrap: int = 1000
+    permutations: int = 20
+    null: Null = "words"
+    rows: RowNorm = "unit_norm"
+
+    def __post_init__(self) -> None:
+        numbers = (("sample", self.sample, 5), ("layers", self.layers or 2, 2), ("bootstrap", self.bootstrap, 0))
+        for key, number, least in numbers:
+            if number < least:
+                raise ConfigError(f"{key}={number}: expected at least {least}")
+        for key, choice, choices in (("null", self.null, get_args(Null)), ("rows", self.rows, get_args(RowNorm))):
+            if choice not in choices:
+                raise ConfigError(f"{key}={choice}: expected {' or '.join(choices)}")
 
 
 def similarities(
-    spaces: Sequence[Space],
-    measures: Sequence[TwoSpaces],
-    *,
-    sample: int = 2000,
-    layers: int | None = None,
-    seed: int = 0,
-    bootstrap: int = 1000,
-    permutations: int = 20,
-    null: Null = "words",
-    rows: RowNorm = "unit_norm",
-    progress: Progress | None = None,
+    spaces: Sequence[Space], measures: Sequence[TwoSpaces], *, progress: Progress | None = None, **choices: Any
 ) -> Similarities:
-    """Compare every two places of the spaces by every measure, over at most `sample` common occurrences.
-
-    `layers`: at most so many of each space, evenly spaced, the first and the last among them (None: all).
-    `permutations`: their number where chance has no closed form. `null`: chance permutes rows within word types (words
-    that occur once are left out), or freely; freely only where a space has no words. `rows`: at norm 1, so that a few
-    massive ones don't decide, or as they are. Raises DataError where the spaces have too few occurrences in common,
-    ConfigError for impossible numbers.
+    """Compare every two places of the spaces by every measure, over their common occurrences; `choices` are those of
+    `ComparisonOptions`. Raises DataError where the spaces have too few occurrences in common, ConfigError for
+    impossible choices.
     """
-    check_options(sample=sample, layers=layers, bootstrap=bootstrap, null=null, rows=rows)
+    options = ComparisonOptions(**choices)
+    seed, rows = options.seed, options.rows
     spaces = [replace(space, label=label) for label, space in unique_labels([(s.label, s) for s in spaces])]
-    common_sample, rows_of, common = align(spaces, sample=sample, seed=seed, null=null)
+    common_sample, rows_of, common = align(spaces, sample=options.sample, seed=seed, null=options.null)
     for one in measures:
         if len(common_sample) < one.min_rows:
             raise DataError(
@@ -166,14 +170,15 @@ def similarities(
             )
     places, reads = [], []
     for space, at in zip(spaces, rows_of, strict=True):
-        for number in evenly_spaced(space.layers.layer_numbers, layers):
+        for number in evenly_spaced(space.layers.layer_numbers, options.layers):
             places.append(SpaceLayer(space.label, number))
             reads.append(_reader(space, number, at, rows))
-    resamples = Resamples.of_clusters(common_sample.blocks, bootstrap, np.random.default_rng([seed, Stream.RESAMPLE]))
+    rng = np.random.default_rng([seed, Stream.RESAMPLE])
+    resamples = Resamples.of_clusters(common_sample.blocks, options.bootstrap, rng)
     matrices, display = {}, Progress.of(progress)
     with display.stage("compare", total=len(measures) * len(places), unit="places") as stage:
         for one in measures:
-            matrices[one.label] = _matrix(one, reads, common_sample, resamples, permutations, rows, stage.advance)
+            matrices[one.label] = _matrix(one, reads, common_sample, resamples, options, stage.advance)
     words = common_sample.words
     same = None
     if words is not None and len(common_sample) > NEIGHBOURS + 1 and len(np.unique(words)) < len(words):
@@ -213,12 +218,11 @@ def _matrix(
     reads: Sequence[Callable[[], np.ndarray]],
     sample: Sample,
     resamples: Resamples,
-    permutations: int,
-    choice: RowNorm,
+    options: ComparisonOptions,
     advance: Callable[[int], None],
 ) -> Matrix:
     """The measure between every two places; sides stay in memory as far as it allows, else are computed again."""
-    p = len(reads)
+    p, permutations = len(reads), options.permutations
     value, low, high, chance, sd, free, adjusted, under, over = np.full((9, p, p), np.nan)
     whole = replace(sample, strata=None)
     every = value, low, high, chance, sd, free, adjusted, under, over
@@ -245,7 +249,7 @@ def _matrix(
     if measure.symmetric:
         for matrix in every:
             matrix[np.tril_indices(p, -1)] = matrix.T[np.tril_indices(p, -1)]
-    control = negative_control(measure, sample, choice, permutations)
+    control = negative_control(measure, sample, options.rows, permutations)
     return Matrix(measure, value, low, high, chance, sd, free, (adjusted, under, over), control)
 
 

@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 from ctxexp_compare.layer_choice import winner
 from ctxexp_compare.layer_choice.choice import MEAN, Candidate, ScoreTable, choose
-from ctxexp_compare.layer_choice.command import layer
+from ctxexp_compare.layer_choice.command import answer, layer, report
 from ctxexp_compare.layer_choice.encoder import LayerEncoder
-from ctxexp_compare.layer_choice.report import answer, report
 from ctxexp_compare.layer_choice.score_file import score_file_table
 from ctxexp_compare.layer_choice.sense_neighbours import SenseNeighbours, neighbour_hits
-from ctxexp_compare.layer_choice.task_scores import WithMeanLayer, load_model, measured_table
-from ctxexp_compare.layer_choice.tasks import STS_TASKS
+from ctxexp_compare.layer_choice.tasks import STS_TASKS, WithMeanLayer, load_model, measured_table
 
 import ctxexp
 from benchmarks.layer_choice import FAMILIES, WORLDS, family_shares, sample

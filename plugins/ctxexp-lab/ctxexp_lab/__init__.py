@@ -22,7 +22,7 @@ def register_commands(register: Register) -> None:
     register("steps", "ctxexp_lab.steps.command:steps")
     register("link", "ctxexp_lab.link.command:softmax_link")
     register("distil", "ctxexp_lab.distil:distil")
-    register("split-words", "ctxexp_lab.splits.command:split_words")
+    register("split-words", "ctxexp_lab.splits:split_words")
 
 
 @ctxexp.hookimpl
@@ -40,8 +40,8 @@ def register_sinks(register: Register) -> None:
 def register_reports(register: Register) -> None:
     register("table_training_steps", "ctxexp_lab.steps.figure:table")
     register("training_steps", "ctxexp_lab.steps.figure:figure")
-    register("table_first_word", "ctxexp_lab.first_word.table:table")
-    register("table_multiverse", "ctxexp_lab.multiverse.table:table")
-    register("table_multiverse_joint", "ctxexp_lab.multiverse.table:joint_table")
+    register("table_first_word", "ctxexp_lab.first_word.words:table")
+    register("table_multiverse", "ctxexp_lab.multiverse.report:table")
+    register("table_multiverse_joint", "ctxexp_lab.multiverse.report:joint_table")
     register("first_word", "ctxexp_lab.first_word.figure:figure")
-    register("multiverse", "ctxexp_lab.multiverse.figure:figure")
+    register("multiverse", "ctxexp_lab.multiverse.report:figure")

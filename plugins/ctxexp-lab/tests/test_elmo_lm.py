@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 import torch
-from ctxexp_lab.training.elmo_lm import BiLanguageModel
-from ctxexp_lab.training.recurrence import scan_with_gradient
+from ctxexp_lab.training.elmo_lm import BiLanguageModel, scan_with_gradient
 from torch import Tensor
 
 from ctxexp.models import ElmoNetwork

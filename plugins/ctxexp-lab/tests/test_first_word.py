@@ -10,7 +10,7 @@ import pytest
 from ctxexp_lab.first_word import words
 from ctxexp_lab.first_word.effects import AS_TOKENIZED, NO_FIRST, UNIT_NORM, condition_of, effects, frame
 from ctxexp_lab.first_word.figure import figure
-from ctxexp_lab.first_word.table import table
+from ctxexp_lab.first_word.words import table
 
 from ctxexp import Results
 from ctxexp.command import Experiment

@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from ctxexp_lab.multiverse import joint, specifications
-from ctxexp_lab.multiverse.figure import figure, title
+from ctxexp_lab.multiverse.report import figure, joint_table, table, title
 from ctxexp_lab.multiverse.specifications import CHOICES, differing_choices, frame, variance_share
-from ctxexp_lab.multiverse.table import joint_table, table
 
 from ctxexp import Results
 from tests.composed import composed

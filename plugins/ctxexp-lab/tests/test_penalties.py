@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_lab.training.data import MASK, SPECIAL
-from ctxexp_lab.training.penalties import APART, context_penalty, unrelated_cosine
 from ctxexp_lab.training.train import TrainingRun
-from ctxexp_lab.training.transformer import Transformer
+from ctxexp_lab.training.transformer import APART, Transformer, context_penalty, unrelated_cosine
 
 from ctxexp.errors import ConfigError
 

@@ -22,10 +22,9 @@ from ctxexp_lab.training.data import (
     windows,
 )
 from ctxexp_lab.training.optimiser import Optimiser
-from ctxexp_lab.training.penalties import mean_cosine
 from ctxexp_lab.training.positions import extrapolate, frequencies, local_attention, sinusoids
 from ctxexp_lab.training.train import TrainingRun, train
-from ctxexp_lab.training.transformer import Transformer, build
+from ctxexp_lab.training.transformer import Transformer, build, mean_cosine
 
 from ctxexp.command import registry
 from ctxexp.errors import ConfigError, DataError

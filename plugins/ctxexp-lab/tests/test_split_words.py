@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from ctxexp_lab.splits.command import encoders, figure, sentence, split_words
-from ctxexp_lab.splits.study import (
+from ctxexp_lab.splits import (
     SplitWord,
+    encoders,
+    figure,
     find_words,
     is_recovered,
     recovered_shares,
+    sentence,
+    split_words,
     vectors,
 )
 

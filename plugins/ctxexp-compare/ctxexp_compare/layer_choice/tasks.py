@@ -1,14 +1,22 @@
-"""The tasks that a layer is chosen by: what measures each, and where its scores stand in a run's results."""
+"""The tasks that a layer is chosen by, and a model's scores on them: at every layer and at their mean, after every
+transform."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from ctxexp import Metric
-from ctxexp.errors import ConfigError, UnknownName
+import numpy as np
+
+from ctxexp import EncodedSentence, Encoder, Metric, Results, Sentence, measure
+from ctxexp.command import Experiment, Progress, configured, typed_model
+from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
+from ctxexp.models import Checkpoint, TransformerOptions, checkpoint_encoder
 from ctxexp.results import Key
+from ctxexp_compare.layer_choice.choice import MEAN, NONE, Candidate, LayerChoice, Place, ScoreTable
+from ctxexp_compare.layer_choice.encoder import LayerEncoder
 from ctxexp_compare.layer_choice.sense_neighbours import SenseNeighbours
 
 STS_TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
@@ -27,7 +35,7 @@ class TaskRun:
     keys: Mapping[str, Key]
     points: float = 100.0  # per unit of the measure
     sentences: bool = False  # whether it needs one vector a sentence
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 def parse_tasks(text: str) -> list[str]:
@@ -73,3 +81,195 @@ def _path(data: Path | None, name: str) -> tuple[str, ...]:
         return ()
     path = str(data / name if (data / name).is_dir() else data).replace("'", r"\'")
     return (f"dataset.path='{path}'",)
+
+
+DELEGATED = (
+    "dim", "dtype", "title", "details", "sequential", "positional", "causal", "start", "corpus", "poolings", "lengths",
+    "count_unknown", "token_spans", "unit_keys",
+)  # fmt: skip
+
+
+class WithMeanLayer(Encoder):
+    """The layers of an encoder, and behind the last one the unweighted mean of them all."""
+
+    def __init__(self, base: Encoder) -> None:
+        for name in DELEGATED:
+            setattr(self, name, getattr(base, name))
+        self.base, self.name = base, f"{base.name} and the mean of its layers"
+        self.n_layers, self.layers = base.n_layers + 1, (*base.layer_numbers, base.n_layers)
+
+    @property
+    def class_code(self) -> str:
+        return self.base.class_code
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
+        for one in self.base.encode(batch):
+            mean = one.layers.mean(axis=0, keepdims=True, dtype=np.float64).astype(one.layers.dtype)
+            yield EncodedSentence(one.units, np.concatenate([one.layers, mean]))
+
+    def sentence_encoder(self) -> Encoder | None:
+        view = self.base.sentence_encoder()
+        return None if view is None else WithMeanLayer(view)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as the command line names it, name and words: its encoder, and that of its untrained twin."""
+
+    name: str
+    words: tuple[str, ...]
+    encoder: Encoder
+    twin: Encoder | None
+    why_no_twin: str = ""
+
+
+def load_model(model: str, options: Sequence[str], *, twin: bool, seed: int = 0) -> Model:
+    """The model and, where it can be had, its untrained twin: the same network with weights drawn anew."""
+    name, own = typed_model(model)
+    words = (*options, *own)
+    config = configured(name, None, [*words, f"seed={seed}"])
+    encoder = Experiment(config).encoder
+    if not twin:
+        return Model(name, words, encoder, None)
+    if config.model.arguments.get("weights") == "untrained" or encoder.details.get("untrained") is True:
+        return Model(name, words, encoder, None, "it is untrained itself")
+    if "weights" in (config.model.signature() or {}):
+        others = [word for word in words if not word.removeprefix("model.").startswith("weights=")]
+        untrained = configured(name, None, [*others, f"seed={seed}", "weights=untrained"])
+        return Model(name, words, encoder, Experiment(untrained).encoder)
+    checkpoint, choices = getattr(encoder, "checkpoint", None), getattr(encoder, "options", None)
+    if not isinstance(checkpoint, Checkpoint) or not isinstance(choices, TransformerOptions):
+        return Model(name, words, encoder, None, f"model {name!r} has no weights to draw anew")
+    return Model(name, words, encoder, checkpoint_encoder(checkpoint, choices, untrained=seed))
+
+
+def sentence_pooling(encoder: Encoder, pooling: str) -> str:
+    """The pooling of sentences: the one that is asked for, else `mean` where the model has it, else `mean_words`."""
+    if pooling:
+        return pooling
+    view = encoder.sentence_encoder()
+    return "mean" if view is not None and "mean" in view.poolings else "mean_words"
+
+
+def measured_table(
+    model: Model,
+    tasks: Sequence[str],
+    *,
+    data: Path | None = None,
+    transforms: Sequence[str] = (NONE,),
+    pooling: str = "",
+    options: Sequence[str] = (),
+    seed: int = 0,
+    bootstrap: int = 1000,
+    progress: Progress | None = None,
+) -> ScoreTable:
+    """The table of a model's scores over the tasks.
+
+    Args:
+        model: The model, and its twin where it has one; the twin is measured without a transform.
+        tasks: Names of tasks.
+        data: The folder of the data, or one with a folder for each data set.
+        transforms: Names of transforms; `none` is always among them. Each is fitted on the task's own text.
+        pooling: Of sentences; empty: `mean` where the model has it.
+        options: Further arguments of every run.
+        seed: Of resamples.
+        bootstrap: Resamples of each task's items.
+        progress: Where progress shows.
+
+    Returns:
+        The table, with covariances over resamples of items.
+
+    Raises:
+        ConfigError: A pooling that has no vector in every layer, or fewer than 100 resamples.
+        CtxexpError: Whatever a run raises.
+    """
+    if bootstrap < 100:
+        raise ConfigError(f"bootstrap={bootstrap}: expected 100 or more, which say how sure each score is")
+    pooling = sentence_pooling(model.encoder, pooling)
+    if pooling == "pooler":
+        raise ConfigError("pooling=pooler gives vectors in the last layer only, so there is no layer to choose")
+    ways = [(name, model.encoder, False) for name in dict.fromkeys([NONE, *transforms])]
+    ways += [(NONE, model.twin, True)] if model.twin else []
+    numbers: list[Place] = [*model.encoder.layer_numbers, MEAN]
+    candidates = tuple(Candidate(layer, name, twin) for name, _, twin in ways for layer in numbers)
+    scores: dict[str, np.ndarray] = {}
+    covariance: dict[str, np.ndarray] = {}
+    notes: list[str] = []
+    for run in task_runs(tasks, data):
+        notes += [f"sentence vectors by pooling {pooling}"] if run.sentences else []
+        common = [*run.options, *options, f"seed={seed}", f"bootstrap={bootstrap}", "figures.explorer=0"]
+        common += [f"sentence.pooling={pooling}"] if run.sentences else []
+        try:
+            results = [
+                measure(
+                    WithMeanLayer(encoder), None, metrics=run.metrics, transform=name, options=common,
+                    progress=Progress.of(progress),
+                )
+                for name, encoder, _ in ways
+            ]  # fmt: skip
+        except DataError as error:  # which names the key of a run's config
+            raise DataError(str(error).replace("dataset.path", "data")) from error
+        notes += run.notes
+        for task in run.keys:
+            scores[task], covariance[task] = _scores(run, task, results)
+    order = [task for task in tasks if task in scores]
+    if model.why_no_twin:
+        notes.append(f"no untrained twin: {model.why_no_twin}")
+    return ScoreTable(
+        model.name,
+        tuple(order),
+        candidates,
+        np.stack([scores[task] for task in order]),
+        np.stack([covariance[task] for task in order]),
+        tuple(dict.fromkeys(notes)),
+    )
+
+
+def _scores(run: TaskRun, task: str, results: Sequence[Results]) -> tuple[np.ndarray, np.ndarray]:
+    """A task's scores (candidates,) in points, and their covariance over the same resamples of its items."""
+    key = run.keys[task]
+    values, replicates = [], []
+    for one in results:
+        found = one.replicates.get(key)
+        if key not in one.by_key or found is None:
+            raise MetricError(f"{task}: no score {key} with resamples in the run; it has {', '.join(one.measures())}")
+        few = one.info.model.layers
+        values.append(one.by_key[key].value[list(few) if few else slice(None)])
+        replicates.append(found[list(few)] if few and len(found) > len(few) else found)
+    scores, draws = np.concatenate(values) * run.points, np.concatenate(replicates).astype(np.float64) * run.points
+    draws = draws[:, np.isfinite(draws).all(axis=0)] if np.isfinite(scores).all() else draws
+    return scores, np.cov(draws)
+
+
+def choice_encoder(
+    choice: LayerChoice,
+    model: Model,
+    *,
+    tasks: Sequence[str],
+    data: Path | None = None,
+    pooling: str = "",
+) -> LayerEncoder:
+    """The best layer and transform of a choice as an encoder.
+
+    Args:
+        choice: A choice from the scores of `measured_table`.
+        model: The model that was measured.
+        tasks, data, pooling: As for `measured_table`; a transform is fitted on all tasks' sentences together.
+
+    Returns:
+        The encoder, to be saved.
+    """
+    layer, transform = choice.best.layer, choice.best.transform
+    assert layer != MEAN  # which is never chosen
+    texts: dict[str, None] = {}
+    if transform != NONE:
+        for run in task_runs(tasks, data):
+            corpus = Experiment(configured(model.encoder, None, run.options)).corpus
+            texts |= dict.fromkeys(sentence.text for sentence in corpus.sentences)
+    return LayerEncoder(
+        shlex.join([model.name, *model.words]),
+        layer,
+        pooling=sentence_pooling(model.encoder, pooling),
+        transform=transform,
+        fit_on=list(texts),
+    )

@@ -18,6 +18,7 @@ from ctxexp.errors import ConfigError, EncodingError
 from ctxexp.results import Estimates, Key
 from ctxexp_lab.curves.live import (
     LiveEncoder,
+    attach,
     device_of,
     encoder_of,
     first_process_says,
@@ -153,8 +154,6 @@ class LayerCurves:
         Raises:
             ConfigError: It is neither.
         """
-        from ctxexp_lab.curves.trainers import attach
-
         attach(self, trainer)
 
     def _measure(self, network: object, step: int) -> dict[str, float]:

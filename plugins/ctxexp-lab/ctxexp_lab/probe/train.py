@@ -17,7 +17,7 @@ from torch.nn import functional
 from ctxexp.errors import ConfigError, MetricError, UnknownName
 from ctxexp.models import ElmoNetwork
 from ctxexp_lab.probe.task import SenseTask, word_bootstrap
-from ctxexp_lab.training.recurrence import make_trainable
+from ctxexp_lab.training.elmo_lm import make_trainable
 
 AT_ONCE = 128  # sentences of one pass without gradient
 USES = ("frozen", "mix", "all")

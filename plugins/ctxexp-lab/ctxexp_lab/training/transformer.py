@@ -1,10 +1,12 @@
-"""BERT and GPT-2 minis: stock `transformers` networks, their losses over windows of pieces, their held-out losses."""
+"""BERT and GPT-2 minis: stock `transformers` networks, their losses over windows of pieces with penalties, their
+held-out losses, and the folder that loaders read."""
 
 from __future__ import annotations
 
+import copy
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,10 +18,10 @@ from torch.nn import functional
 from ctxexp.errors import ConfigError
 from ctxexp.models import resolve_device
 from ctxexp_lab.training.data import BOUNDARY, CLS, MASK, PAD, SEP, SPECIAL, PieceStreams, windows
-from ctxexp_lab.training.penalties import APART, context_penalty, mean_cosine
 from ctxexp_lab.training.positions import extrapolate, local_attention, sinusoids
 
 POSITIONS = ("position_embeddings", "wpe")  # what each class calls them
+APART = 4  # windows: so far from each other that they hardly share a paragraph
 
 
 def build(objective: str, shape: dict[str, Any], *, attention: str = "eager") -> Any:
@@ -233,6 +235,87 @@ class Transformer:
 
     def export(self, folder: Path) -> None:
         """Writes the `transformers` folder: float16 weights and the fast tokenizer."""
-        from ctxexp_lab.training.export import save_transformer
-
         save_transformer(self.network, self.pieces.tokenizer_file, folder, masked=self.masked is not None)
+
+
+def mean_cosine(w: Tensor) -> Tensor:
+    """Mean cosine over ordered pairs i != j of rows, in [-1, 1]: the regulariser of Gao et al. 2019 (equation 4 with
+    its 1/N^2), in O(N) because the sum over pairs is the squared norm of the sum of unit rows, less N."""
+    u = functional.normalize(w.float(), dim=1)
+    return (u.sum(0).square().sum() - len(u)) / len(u) ** 2
+
+
+def context_penalty(states: Sequence[Tensor], is_text: Tensor) -> Tensor:
+    """Mean over layers of the mean cosine of unrelated contextual vectors, in [-1, 1]: Ethayarajh 2019's future work.
+
+    Args:
+        states: vectors of each layer, (windows, width, d).
+        is_text: which of them are of a piece of text, (windows, width); the rest (special and masked pieces) don't
+            count.
+    """
+    return torch.stack([unrelated_cosine(x, is_text) for x in states]).mean()
+
+
+def unrelated_cosine(x: Tensor, is_text: Tensor) -> Tensor:
+    """Mean cosine of the pairs of vectors that stand APART or more windows from each other, in [-1, 1]; NaN for fewer
+    than APART + 1 windows. x (windows, width, d), is_text (windows, width).
+
+    The sum over all pairs is the squared norm of the sum of unit vectors; that over nearer windows is taken off.
+    """
+    sums = (functional.normalize(x.float(), dim=-1) * is_text[..., None]).sum(1)  # (windows, d)
+    counts = is_text.sum(1, dtype=torch.float32)[:, None]  # (windows, 1)
+    return _over_apart(sums) / _over_apart(counts)
+
+
+def _over_apart(sums: Tensor) -> Tensor:
+    """Sum of the inner products of rows that are APART or more from each other; rows (windows, d)."""
+    near = [(sums[: len(sums) - k] * sums[k:]).sum() for k in range(1, APART)]
+    return sums.sum(0).square().sum() - sums.square().sum() - 2 * torch.stack(near).sum()
+
+
+def save_transformer(network: Any, tokenizer_file: Path, folder: Path, *, masked: bool) -> None:
+    """`transformers` folder with float16 safetensors and a fast tokenizer with offsets.
+
+    The language-model head is kept, so that `AutoModelForMaskedLM` and `AutoModelForCausalLM` load it too. AutoModel
+    would give BERT a pooler that was never trained: loaders ask for `add_pooling_layer=False`.
+    """
+    half = copy.deepcopy(network).to(torch.float16)
+    half.config.dtype = torch.float16
+    half.save_pretrained(folder)
+    (folder / "model.safetensors").chmod(0o644)
+    positions = getattr(network.config, "n_positions", None) or network.config.max_position_embeddings
+    fast_tokenizer(tokenizer_file, masked=masked, positions=int(positions)).save_pretrained(folder)
+
+
+def fast_tokenizer(tokenizer_file: Path, *, masked: bool, positions: int) -> Any:
+    """The tokenizer as `transformers` has it; for the masked model it puts [CLS] and [SEP] around a text."""
+    from tokenizers import AddedToken, Tokenizer, processors
+    from transformers import PreTrainedTokenizerFast
+
+    inner = Tokenizer.from_file(str(tokenizer_file))
+    end, pad, cls, sep, mask = SPECIAL
+    if not masked:
+        return PreTrainedTokenizerFast(
+            tokenizer_object=inner,
+            bos_token=end,
+            eos_token=end,
+            unk_token=end,
+            pad_token=pad,
+            model_max_length=positions,
+        )
+    # A typed mask takes the space before it along, as the pieces that it stands for do.
+    gap = AddedToken(mask, lstrip=True, special=True)
+    inner.add_special_tokens([gap])
+    ids = {piece: inner.token_to_id(piece) for piece in (cls, sep)}
+    inner.post_processor = processors.Sequence(
+        [
+            processors.ByteLevel(trim_offsets=True),
+            processors.TemplateProcessing(
+                single=f"{cls} $A {sep}", pair=f"{cls} $A {sep} $B:1 {sep}:1", special_tokens=list(ids.items())
+            ),
+        ]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=inner, cls_token=cls, sep_token=sep, mask_token=gap, pad_token=pad, unk_token=end,
+        bos_token=cls, eos_token=sep, model_max_length=positions,
+    )  # fmt: skip

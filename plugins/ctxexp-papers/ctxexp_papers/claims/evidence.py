@@ -125,7 +125,7 @@ def has_twin(model: str) -> bool:
 def untrained_encoder(model: str, options: Sequence[str] = ()) -> Encoder:
     """The untrained twin of a model as it was typed: the same network, its weights drawn as the architecture begins.
     Raises ConfigError for a model that has none."""
-    from ctxexp_compare.layer_choice.task_scores import load_model
+    from ctxexp_compare.layer_choice.tasks import load_model
 
     loaded = load_model(model, options, twin=True)
     if loaded.twin is None:
