@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.command import Experiment, configured
-from ctxexp.errors import MetricError
 from ctxexp.report import Document, Table
 from ctxexp_compare.attention_sinks.find import SENTENCES
 from ctxexp_compare.attention_sinks.find import sinks as find_sinks
@@ -29,8 +28,6 @@ def sinks(
     sentences: int = SENTENCES,
     factor: float = FACTOR,
     share: float = SHARE,
-    attention: bool = True,
-    curves: bool = True,
     min_contexts: int = 3,
     mask: Path | None = None,
     out: Path | None = None,
@@ -43,25 +40,24 @@ def sinks(
     sentences: how many are read at most, the first of the text
     factor: times a layer's median norm from which on a piece is a sink
     share: attention drawn beyond an even share from which on it is one, mean over heads and the pieces that see it
-    attention: whether attention is asked for too, with its plain kernel, which takes more time
-    curves: whether the default metrics are measured with the sinks and without
     min_contexts: distinct sentences that a word needs in these
     mask: an .npz with every piece's sentence, place, characters and flags, for any tool that reads NumPy's files
     out: a .csv with a row a sink, or a folder for all tables
     example: ctxexp sinks gpt2
     """
-    found = find_sinks(
-        model, text or None, options=options, sentences=sentences, factor=factor, share=share, attention=attention
-    )
+    found = find_sinks(model, text or None, options=options, sentences=sentences, factor=factor, share=share)
     tables, said, files = {"sinks": table(found)}, [], []
     if mask is not None:
         found.save_mask(mask)
         files.append(mask)
-    if curves and bool((found.units[found.is_sink] >= 0).any()):
+    if bool((found.units[found.is_sink] >= 0).any()):
         encoder = Experiment(configured(model, None, options)).encoder
         measured = effects(encoder, found, options=[f"min_contexts={min_contexts}"])
-        tables["curves"] = effect_table(found, measured)
-    elif curves:
+        if measured["difference"].notna().any():
+            tables["curves"] = effect_table(found, measured)
+        else:
+            said.append("No curve is defined on this text: give a longer one to see what leaving sinks out changes.")
+    else:
         said.append("No word has a sink among its pieces: leaving them out changes no curve of words.")
     return Document(said, tables, files=files)
 
@@ -110,8 +106,6 @@ def effect_table(found: Sinks, measured: pd.DataFrame) -> Table:
         rest = own["difference"].abs().median()
         cells.append([metric, str(int(most["layer"])), f"{most['with']:.3f}", f"{most['without']:.3f}",
                       f"{most['difference']:+.3f}", f"{rest:.3f}"])  # fmt: skip
-    if not cells:
-        raise MetricError("no curve is defined on this text; give a longer one, or curves=false")
     columns = ["curve", "layer", "with sinks", "without", "change", "median change, all layers"]
     words = {
         pair for pair in zip(found.sentence[found.is_sink], found.units[found.is_sink], strict=True) if pair[1] >= 0

@@ -13,7 +13,7 @@ from ctxexp.errors import ConfigError, DataError, error_text
 from ctxexp.report import Document, Table
 from ctxexp_compare.floors.fit import TAILS
 from ctxexp_compare.floors.floor import Floor
-from ctxexp_compare.floors.make import SENTENCES, domain_sentences, floor_of_domains
+from ctxexp_compare.floors.make import domain_sentences, floor_of_domains
 from ctxexp_compare.floors.sample import WORDS, is_word
 from ctxexp_compare.pins.make import default_file
 from ctxexp_compare.space import evenly_spaced
@@ -31,8 +31,6 @@ def floor(
     pairs: Path | None = None,
     options: str = "",
     text: str = "",
-    sentences: int = SENTENCES,
-    seed: int = 0,
     bert_score: Path | None = None,
 ) -> Document:
     """Measure what cosines unrelated words and sentences have in each layer: what a high one is.
@@ -48,8 +46,6 @@ def floor(
     options: further arguments for the model
     text: sentences: a file, a folder or a data set; several by comma are domains, in each of which pairs are drawn;
         empty: the embedded ones, of ten registers
-    sentences: how many are taken at most
-    seed: of sentences and pairs
     bert_score: a file of bert_score's baselines too, of up to 1,000 pairs
     example: ctxexp floor bert cosine=0.83
     """
@@ -70,13 +66,13 @@ def floor(
         raise ConfigError(f"text={text}: two files have one name, by which domains are known; rename one")
     encoder, every, title = domain_sentences(model, domains, options)
     label = ", ".join(every) if domains or encoder.corpus is not None else "embedded sentences"
-    made = floor_of_domains(encoder, every, title, label, sentences=sentences, seed=seed)
+    made = floor_of_domains(encoder, every, title, label)
     files = [out or default_file(made.title, "floor.json")]
     made.save(files[0])
     if bert_score is not None:
         from ctxexp_compare.floors import bert_score as files_of
 
-        files_of.write_baseline(bert_score, files_of.baseline(encoder, files_of.unrelated_texts(every, seed)))
+        files_of.write_baseline(bert_score, files_of.baseline(encoder, files_of.unrelated_texts(every, 0)))
         files.append(bert_score)
     if cosine is not None:
         return Document(answer(made, cosine, length), files=files)

@@ -131,32 +131,17 @@ def _tail_error(cosines: np.ndarray, lengths: np.ndarray | None, halves: list[np
     return float(np.mean(errors))
 
 
-def probabilities(coefficients: np.ndarray, cosines: np.ndarray, lengths: np.ndarray | None) -> np.ndarray:
-    """The probability (m,) of each pair's cosine (m,), of pairs of these lengths (m, 2)."""
-    if lengths is None:
-        return tail_probability(cosines, quantiles(coefficients, None))
-    distinct, which = np.unique(np.sort(lengths, axis=1), axis=0, return_inverse=True)
-    result = np.empty(len(cosines))
-    order = np.argsort(which.ravel(), kind="stable")
-    ends = np.cumsum(np.bincount(which.ravel(), minlength=len(distinct)))
-    every = np.maximum.accumulate(terms(distinct) @ coefficients.T, axis=1)
-    for at, (begin, end) in enumerate(zip(np.append(0, ends[:-1]).tolist(), ends.tolist(), strict=True)):
-        own = order[begin:end]
-        result[own] = tail_probability(cosines[own], every[at])
-    return result
-
-
 def calibration_error(
     coefficients: np.ndarray, cosines: np.ndarray, lengths: np.ndarray | None, which: np.ndarray, most: float = 1.0
 ) -> float:
-    """The largest difference between a probability p of at most `most` and the share of the pairs `which` that have p
-    or less; NaN without pairs."""
+    """The largest difference between a probability p of at most `most` and the share of the pairs `which` that reach
+    its quantile; NaN without pairs."""
     if not which.any():
         return float("nan")
-    own = probabilities(coefficients, cosines[which], None if lengths is None else lengths[which])
-    grid = TAILS[most >= TAILS]
-    shares = np.searchsorted(np.sort(own), grid, side="right") / len(own)
-    return float(np.abs(shares - grid).max())
+    design = np.eye(1, TERMS) if lengths is None else terms(lengths[which])
+    grid = most >= TAILS
+    at = np.maximum.accumulate(design @ coefficients.T, axis=1)[:, grid]  # (pairs or 1, probabilities)
+    return float(np.abs((cosines[which][:, None] >= at).mean(axis=0) - TAILS[grid]).max())
 
 
 def _of_half(rows: Rows, pairs: Pairs, half: int) -> np.ndarray:

@@ -113,9 +113,7 @@ class Floor:
         """
         if not TAILS[-1] <= probability <= TAILS[0]:
             raise ConfigError(f"probability={probability}: expected {TAILS[-1]} to {TAILS[0]}; beyond, it isn't known")
-        at = self._quantiles(*(choices.pop(key, None) for key in ("length", "layer", "pooling", "domain", "across")))
-        if choices:
-            raise ConfigError(f"threshold has no argument {next(iter(choices))!r}")
+        at = self._quantiles(**choices)
         return float(np.interp(probability, TAILS[::-1], at[::-1]))
 
     def domain_range(self, cosine: float, **choices: Any) -> tuple[float, float]:
@@ -252,7 +250,12 @@ class Floor:
         return pd.DataFrame(rows)
 
     def _quantiles(
-        self, length: Length | None, layer: int | None, pooling: str | None, domain: str | None, across: bool | None
+        self,
+        length: Length | None = None,
+        layer: int | None = None,
+        pooling: str | None = None,
+        domain: str | None = None,
+        across: bool = False,
     ) -> np.ndarray:
         """Ascending (quantiles,)."""
         kind, at = self._kind(pooling or self._default_kind(length)), self._layer(layer)

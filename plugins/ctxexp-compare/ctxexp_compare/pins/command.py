@@ -25,7 +25,6 @@ def pin(
     text: str = "",
     dtypes: str = "",
     occurrences: int = ROWS,
-    seed: int = 0,
 ) -> Document:
     """Keep what a model gives, layer by layer, in a small file, with the noise of the engine: `ctxexp check` compares.
 
@@ -35,13 +34,12 @@ def pin(
     text: sentences to take occurrences from: a file, a folder or a data set; empty: ctxexp's own
     dtypes: types whose rounding counts as noise beside the model's own, by comma: bfloat16
     occurrences: vectors that are kept in each layer, about
-    seed: of the random projections
     example: ctxexp pin bert out=bert.pin
     """
     spare_processor()
     types = [one.strip() for one in dtypes.split(",") if one.strip()]
     made = make_pin(
-        model, text=text or None, options=shlex.split(options), dtypes=types, occurrences=occurrences, seed=seed,
+        model, text=text or None, options=shlex.split(options), dtypes=types, occurrences=occurrences,
         progress=True,
     )  # fmt: skip
     path = out or default_file(made.title)

@@ -22,7 +22,6 @@ def softmax_link(
     text: str = "",
     options: str = "",
     contexts: int = 2000,
-    pieces: int = 1000,
     least: int = 5,
     bootstrap: int = 200,
     untrained: bool = True,
@@ -36,7 +35,6 @@ def softmax_link(
     text: a file, a folder or a data set; empty: the embedded one
     options: words for every model, such as "dtype=bfloat16"
     contexts: how many contexts of the text are read, at most
-    pieces: how many pieces the model's own PMI is taken over, at most
     least: how often two pieces must follow each other to be counted
     bootstrap: resamples behind each interval, and permutations behind each chance level
     untrained: the same network with weights drawn anew beside each model
@@ -44,7 +42,7 @@ def softmax_link(
     out: the folder for link.csv and link.md
     example: ctxexp link gpt2 bert
     """
-    for name, value, lowest in (("contexts", contexts, 2), ("pieces", pieces, 2), ("bootstrap", bootstrap, 0)):
+    for name, value, lowest in (("contexts", contexts, 2), ("bootstrap", bootstrap, 0)):
         if value < lowest:
             raise ConfigError(f"{name}={value}: expected a whole number from {lowest} on")
     rows: list[tuple[str, dict[str, LinkEstimate]]] = []
@@ -53,7 +51,7 @@ def softmax_link(
         for twin_seed in (None, seed) if untrained else (None,):
             states = context_states(checkpoint, sentences, untrained=twin_seed, contexts=contexts, seed=seed)
             name = f"{label}{', untrained' if twin_seed is not None else ''} ({states.kind})"
-            rows.append((name, link(states, pieces=pieces, least=least, replicates=bootstrap, seed=seed)))
+            rows.append((name, link(states, least=least, replicates=bootstrap, seed=seed)))
     return Document(tables={"link": table(rows)})
 
 
