@@ -8,11 +8,12 @@ import zlib
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge
 
-from ctxexp.errors import ConfigError, MetricError, near, short
+from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group, Pairs
 from ctxexp.maths.resampling import Statistics, Stream, replicates_of
 from ctxexp.maths.statistics import finite_mean, pearson, resampled_spearman, spearman
@@ -129,8 +130,6 @@ class SimilarityMetric(Metric):
     over = "pair"
 
     def __init__(self, *, similarity: Similarity = "cosine") -> None:
-        if similarity not in SIMILARITIES:
-            raise ConfigError(f"similarity={short(similarity)}: no such choice{near(str(similarity), SIMILARITIES)}")
         self.similarity = similarity
         self.definition = self.definition.replace("{similarity}", SIMILARITIES[similarity])
         self._parts: dict[str, ScoredPairs] = {}
@@ -309,11 +308,7 @@ class SenseSeparation(GroupMean):
     definition = "mean cosine of a word's same-sense pairs minus that of its cross-sense pairs"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
-    def __init__(self, *, sample: int | None = None, permutations: int = 200, seed: int = 0) -> None:
-        if permutations < 0 or seed < 0:
-            raise MetricError(
-                f"permutations={permutations}, seed={seed}: expected 0 or more of each (0: no chance level)"
-            )
+    def __init__(self, *, sample: int | None = None, permutations: Annotated[int, Ge(0)] = 200, seed: int = 0) -> None:
         super().__init__(sample=sample)
         self.permutations, self.seed = permutations, seed
         self.parts: list[np.ndarray] = []  # one for each word: same, cross, permuted separations

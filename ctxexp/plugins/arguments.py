@@ -8,6 +8,7 @@ import inspect
 import json
 import re
 import typing
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -73,6 +74,8 @@ def type_text(expected: object) -> str:
         return " | ".join(map(str, get_args(expected)))
     if str(get_origin(expected)) in ("typing.Union", "<class 'types.UnionType'>"):
         return " | ".join(map(type_text, get_args(expected)))
+    if get_origin(expected) in (list, Sequence) and get_args(expected)[0] is not Any:
+        return f"list[{type_text(get_args(expected)[0])}]"
     if get_origin(expected) is None and isinstance(expected, type):
         return "null" if expected is type(None) else expected.__name__
     return re.sub(r"(\w+\.)+", "", str(expected)).replace("Sequence[", "list[").replace("[Any]", "")

@@ -71,7 +71,6 @@ class TestFormula(MetricTester):
                 **{f"{bad} in a sense": (word("aabbb", bad), {"undefined": 1}) for bad in (np.nan, np.inf, 0.0)},
                 **{f"{bad} alone": (word("aabbc", bad), separations(word("aabbc"))) for bad in (np.nan, np.inf, 0.0)},
             },
-            refused={"permutations=-1, seed=0: expected 0 or more": {"permutations": -1}},
         ),
         Case(
             metric="sense_separation", options={"permutations": 0},

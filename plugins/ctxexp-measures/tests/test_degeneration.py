@@ -60,7 +60,6 @@ class TestFormula(MetricTester):
                                               "margin": negative_direction(DIRECTED).margin}),
                 "no group": ([], {"n": 0, "margin": NAN}),
             },
-            refused={"rows=0: expected at least 1 row to test": {"rows": 0}},
         ),
     )  # fmt: skip
 

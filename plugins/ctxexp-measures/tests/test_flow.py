@@ -16,7 +16,7 @@ from ctxexp_measures.calibration.flow.transform import Flow
 
 from ctxexp import Corpus
 from ctxexp.command import Experiment
-from ctxexp.errors import ConfigError, TransformError
+from ctxexp.errors import TransformError
 from ctxexp.maths import mean_cosine
 from ctxexp.testing import check
 from tests.composed import composed, of
@@ -232,17 +232,3 @@ def test_a_loss_that_is_not_finite_stops_the_fit() -> None:
     assert "the loss became" in message
     assert "of 75 (before: " in message
     assert "try a lower rate than transform.rate=60, a larger transform.batch, or a smaller transform.depth" in message
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"width": 0}, r"transform\.width=0: expected at least 1"),
-        ({"epochs": -1}, r"transform\.epochs=-1: expected 0 \(actnorms only\) or more"),
-        ({"rate": 0.0}, r"transform\.rate=0\.0: expected a learning rate above 0"),
-    ],
-    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
-)
-def test_arguments_that_cant_be(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        Flow(**arguments)

@@ -229,7 +229,6 @@ SAMPLES = (
             "equal rows": (np.tile(3 * turn(6, 1).T, (7, 1)), {"log": -6}),  # Z is n e^3 along it, n / e^3 against it
             "very long": (1e4 * rows(np.random.default_rng(0), 400), 0),
         },
-        refused={"partition_isotropy redraws=-1: expected 0 or more": {"redraws": -1}},
     ),
     Case(
         metric="partition_isotropy", options={"unit_norm": True}, edges={"a zero row": (np.zeros((3, 2)), NAN)},
@@ -248,7 +247,6 @@ SAMPLES = (
             "a direction of all axes": (WIDE + 4, {"mean_cosine": pytest.approx(0.95, abs=0.05),
                 "top_1": pytest.approx(1 / 64, abs=0.014), "without_5": pytest.approx(0.95, abs=0.05)}),
         },
-        refused={"rogue_dimensions redraws=-1: expected 0 or more": {"redraws": -1}},
     ),
     Case(
         metric="intrinsic_dimension", options={"k": 7, "redraws": 2}, within=1e-6,
@@ -260,7 +258,6 @@ SAMPLES = (
             **{f"{d} in {of}": (inside(d, of), dict.fromkeys(("raw", "mle"), pytest.approx(d, rel=0.12)))
                for d, of in ((1, 10), (2, 30), (5, 64))},
         },
-        refused={"intrinsic_dimension k=1: expected at least 2 neighbours": {"k": 1}},
     ),
     Case(
         metric="gride", options={"n1": 4, "redraws": 2}, values=first_sample(gride, redraws=2), within=1e-5,
@@ -274,7 +271,6 @@ SAMPLES = (
                for d, off in ((2, 0.08), (5, 0.15), (10, 0.25)) for draw in ("uniform", "normal")},
             "a high dimension": (normal(1000, 50), {"scale_16": pytest.approx(23, abs=1)}),
         },
-        refused={"gride n1=3: expected one of 1, 2, 4, 8, 16, 32, 64": {"n1": 3}},
     ),
     Case(
         metric="cluster_adjusted_similarity", values=first_sample(adjusted),
@@ -282,11 +278,9 @@ SAMPLES = (
         edges={**UNDEFINED, "one cloud": (normal(400, 20) + 5, {
             "clusters": 1, "silhouette": NAN, **dict.fromkeys(("raw", "single"), pytest.approx(-1 / 399, abs=1e-3))})},
         also=frozenset({"permutation"}),
-        refused={"cluster_adjusted_similarity clusters=0: expected 1 or more, or null": {"clusters": 0}},
     ),
     Case(
         metric="isoscore_star", options={"batch": 20, "zeta": 0.3}, values=first_sample(star), edges=UNDEFINED,
-        refused={"batch=1 zeta=0.3: expected 2 rows or more, and 0 to 1": {"batch": 1}, "zeta=1.1": {"zeta": 1.1}},
     ),
 )  # fmt: skip
 
@@ -357,7 +351,6 @@ GROUPS = (
             "back": (np.array([[0.0, 0], [1, 0], [0, 0]]), np.pi),
             "a word as the one before": (np.array([[0.0, 0], [1, 0], [1, 0], [2, 0]]), NAN),
         },
-        refused={"curvature definition='both': expected defined or released": {"definition": "both"}},
     ),
     Case(
         metric="curvature", options={"definition": "released"}, within=1e-6,

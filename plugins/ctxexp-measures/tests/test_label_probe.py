@@ -17,7 +17,7 @@ import ctxexp
 from benchmarks.probe import LABELS, Planted, coverage, text
 from ctxexp import Corpus, Encoder, Results, Sense, Sentence
 from ctxexp.command import registry
-from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
+from ctxexp.errors import DataError, MetricError
 from tests.seeds import daily_seed
 
 
@@ -94,8 +94,6 @@ def test_control_tasks_are_in_the_interval(results: Results, tmp_path: Path) -> 
     assert not np.array_equal(curve(results, "baseline"), curve(other, "baseline"))
     raw, adjusted = (results.interval("probe", name) or (np.zeros(3), np.zeros(3)) for name in ("raw", "adjusted"))
     assert (adjusted[1] - adjusted[0])[2] > (raw[1] - raw[0])[2]
-    with pytest.raises(MetricError, match="controls=1"):
-        Probe(controls=1)
 
 
 @pytest.mark.nightly
@@ -207,10 +205,6 @@ def test_what_can_t_be_probed_is_said(tmp_path: Path) -> None:
         run(same, tmp_path)
     with pytest.raises(DataError, match=r"labels stand in 4 documents, .* which 5 folds can't part; lower metric\.p"):
         folds_of(np.arange(40) % 3, np.arange(40) % 4, 5, 0)
-    with pytest.raises(MetricError, match="folds=1"):
-        Probe(folds=1)
-    with pytest.raises(UnknownName, match="no classifier 'svm'"):
-        Probe(classifier="svm")  # type: ignore[arg-type]
 
 
 def test_rare_labels_are_left_out_with_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -274,10 +268,6 @@ def test_a_text_without_labels_is_refused(tmp_path: Path) -> None:
             tagged(path=str(file))
     with pytest.raises(DataError, match="no such file"):
         tagged(path=str(tmp_path / "absent"))
-    with pytest.raises(ConfigError, match="dataset=tagged needs a file"):
-        tagged()
-    with pytest.raises(ConfigError, match="expected numbers of columns"):
-        tagged(path=str(file), label=0)
 
 
 # --- figure and table -----------------------------------------------------------------------------------------------

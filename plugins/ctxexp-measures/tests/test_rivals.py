@@ -134,19 +134,9 @@ def test_the_contract(factory: Callable[[], Any]) -> None:
     assert not check("transform", factory).failures
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (partial(WeightedRemoval, -2), r"k=-2: expected null or a whole number of at least 0"),
-        (partial(WeightedRemoval, 2, weights=[1.0]), r"1 weights for k=2 directions; give one each"),
-        (partial(WeightedRemoval, weights=["a"]), r"weight 'a' is no number; expected a list such as \[1.0, 0.8\]"),
-        (partial(Clusterwise, None), r"clusters=None: expected a whole number of at least 1"),
-        (partial(Clusterwise, 3, components=-1), r"components=-1: expected null or a whole number of at least 0"),
-    ],
-)
-def test_arguments_out_of_range_are_refused(build: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        build()
+def test_there_are_as_many_weights_as_directions() -> None:
+    with pytest.raises(ConfigError, match="1 weights for k=2 directions; give one each"):
+        WeightedRemoval(2, weights=[1.0])
 
 
 @pytest.mark.parametrize(

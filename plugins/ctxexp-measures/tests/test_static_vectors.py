@@ -18,7 +18,6 @@ from ctxexp_measures.words.suite import evaluate
 
 import ctxexp
 from ctxexp import Corpus, Group, Results
-from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.models import WordVectors
 from tests.made import results_with, told
 from tests.shipped import OnePerSentence, word_vectors
@@ -186,21 +185,6 @@ def test_exports_and_the_table_in_the_folder(data: Path, tmp_path: Path) -> None
     bare.outputs()["vectors"].write(tmp_path / "bare")
     assert [p.name for p in (tmp_path / "bare").iterdir()] == ["vectors.txt"]
     assert bare.compute() == {"n": 30, "undefined": 0, "vocabulary": 30}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({}, ConfigError, r"in a run metric\.static_vectors\.data=<folder>; it holds simlex999/SimLex-999\.txt"),
-        ({"vector": "pc"}, ConfigError, r"no static_vectors vector 'pc'"),
-        ({"benchmarks": [], "export": ["text"]}, ConfigError, r"no static_vectors export 'text'"),
-        ({"benchmarks": ["mem"]}, UnknownName, r"no word benchmark 'mem'; did you mean 'men'\?"),
-        ({"benchmarks": [], "oov": "drop"}, ConfigError, r"no oov 'drop'"),
-    ],
-)
-def test_mistakes(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        StaticVectors(**arguments)
 
 
 def test_from_a_file_of_vectors_through_the_whole_flow(data: Path, tmp_path: Path) -> None:

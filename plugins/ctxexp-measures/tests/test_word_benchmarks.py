@@ -140,7 +140,7 @@ OOV = ("skip", "mean")
 @pytest.mark.parametrize("oov", OOV)
 def test_similarity_against_loops(oov: Any) -> None:
     b = similarity()
-    (score,) = score_similarity(SPACE, b, oov=oov)
+    (score,) = score_similarity(SPACE, b, BenchmarkOptions(oov=oov))
     assert score.value == pytest.approx(naive_spearman(b.pairs, b.gold, oov, cosine), abs=1e-12)
     covered = sum(x in BY_WORD and y in BY_WORD for x, y in b.pairs)
     assert (score.covered, score.total) == (covered, 62)
@@ -157,14 +157,14 @@ def test_analogy_against_loops(oov: Any) -> None:
         ("benchmark", [w for w in KNOWN if w in b.words()]),
         (12, KNOWN[:12]),
     ):
-        whole, *parts = score_analogy(SPACE, b, oov=oov, candidates=candidates)  # type: ignore[arg-type]
+        whole, *parts = score_analogy(SPACE, b, BenchmarkOptions(oov=oov, candidates=candidates))  # type: ignore[arg-type]
         assert whole.value == naive_analogy(b, oov, pool), candidates
         assert [p.part for p in parts] == ["b", "a"]
         for part in parts:
             assert part.value == naive_analogy(b, oov, pool, part.part)
         assert sum(p.total for p in parts) == whole.total == 80
         assert sum(p.covered for p in parts) == whole.covered == sum(all(w in BY_WORD for w in q) for q in b.questions)
-    assert score_analogy(SPACE, b, oov=oov)[0].value > 0.2
+    assert score_analogy(SPACE, b, BenchmarkOptions(oov=oov))[0].value > 0.2
 
 
 def test_answers_do_not_depend_on_the_blocks() -> None:
@@ -180,7 +180,7 @@ def test_answers_do_not_depend_on_the_blocks() -> None:
 @pytest.mark.parametrize("oov", OOV)
 def test_relations_against_loops(oov: Any) -> None:
     b = relations()
-    whole, *parts = score_relational(SPACE, b, oov=oov)
+    whole, *parts = score_relational(SPACE, b, BenchmarkOptions(oov=oov))
     assert whole.value == pytest.approx(naive_relational(b, oov), abs=1e-12)
     assert (whole.covered, whole.total) == (sum(p.covered for p in parts), 25 * 6 + 3)
     undefined = [p.part for p in parts if math.isnan(p.value)]
@@ -193,7 +193,7 @@ def test_purity_against_loops(oov: Any, clustering: Any) -> None:
     from sklearn.cluster import AgglomerativeClustering
 
     b = classes()
-    (score,) = score_categorisation(SPACE, b, oov=oov, clustering=clustering, seed=3)
+    (score,) = score_categorisation(SPACE, b, BenchmarkOptions(oov=oov, clustering=clustering, seed=3))
     x = np.array([v for w in ALL for v in looked_up([w], oov)])
     kept = [c for w, c in zip(ALL, b.classes, strict=True) if looked_up([w], oov)]
     found = {"kmeans": naive_purity(kmeans(x, 4, seed=3, starts=STARTS)[0].tolist(), kept)}

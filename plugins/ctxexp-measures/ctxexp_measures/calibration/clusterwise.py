@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
+from annotated_types import Ge
 
 from ctxexp import Transform, maths
-from ctxexp.errors import ConfigError, TransformError
+from ctxexp.errors import TransformError
 from ctxexp.maths import principal_directions
-from ctxexp_measures.calibration.weighted_removal import check_int, n_directions
+from ctxexp_measures.calibration.weighted_removal import n_directions
 
 CHUNK = 4096  # rows that are widened to float64 at a time
 SAMPLE = 10_000  # rows that centres are sought on
@@ -51,15 +52,13 @@ class Clusterwise(Transform):
     directions: it is dissolved, and its rows are assigned to the nearest that is left; if none is large enough, the
     whole layer is one cluster. `self.centres` are the centres of those that are left.
 
-    Raises ConfigError for arguments out of range, TransformError for fewer rows than one cluster needs and for
+    Raises TransformError for fewer rows than one cluster needs and for
     `components` of at least the number of columns.
     """
 
-    def __init__(self, clusters: int = 27, *, components: int | None = None, seed: int = 0) -> None:
-        if clusters is None:
-            raise ConfigError("clusters=None: expected a whole number of at least 1")
-        check_int("clusters", clusters, least=1)
-        check_int("components", components, least=0)
+    def __init__(
+        self, clusters: Annotated[int, Ge(1)] = 27, *, components: Annotated[int, Ge(0)] | None = None, seed: int = 0
+    ) -> None:
         self.clusters, self.components, self.seed = clusters, components, seed
 
     def fit(self, x: np.ndarray) -> Self:

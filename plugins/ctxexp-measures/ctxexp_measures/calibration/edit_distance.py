@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge
 
 from ctxexp import Estimate, Pairs, Reading, ScoredPairs, SimilarityMetric
 from ctxexp.datasets import tokenizer
-from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.maths import partial_correlation, resampled_spearman, spearman
 
 Units = Literal["words", "characters"]
@@ -37,13 +37,9 @@ class EditDistance(SimilarityMetric):
         self,
         *,
         units: Units = "words",
-        threshold: int = 4,
+        threshold: Annotated[int, Ge(0)] = 4,
         similarity: Literal["cosine", "dot", "euclidean"] = "cosine",
     ) -> None:
-        if units not in get_args(Units):
-            raise UnknownName("units", str(units), get_args(Units))
-        if threshold < 0:
-            raise ConfigError(f"threshold={threshold}: expected an edit distance of at least 0")
         super().__init__(similarity=similarity)
         self.units, self.threshold = units, threshold
         self.definition += f" in {units}"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge
 
 from ctxexp import Corpus, Estimate, Pair, Pairs, Reading, ScoredPairs, Sentence, SimilarityMetric
 from ctxexp.datasets import archive_members, fetch, read_table, user_path
 from ctxexp.datasets import tokenizer as make_tokenizer
-from ctxexp.errors import ConfigError, DataError, MetricError
+from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import midranks
 
 
@@ -42,7 +44,11 @@ GOLD = {"entailment": 1.0, "not_entailment": 0.0}
 
 
 def qnli(
-    *, path: str | None = None, limit: int | None = None, tokenizer: str = "english", lower: bool = False
+    *,
+    path: str | None = None,
+    limit: Annotated[int, Ge(1)] | None = None,
+    tokenizer: str = "english",
+    lower: bool = False,
 ) -> Corpus:
     """QNLI: pairs of question and sentence, gold 1 if the sentence holds the answer (entailment), else 0.
 
@@ -50,8 +56,6 @@ def qnli(
     folder that holds dev.tsv; quotes are text. Without one GLUE's archive is downloaded once and checked. `limit` takes
     the first pairs only. GLUE's test.tsv has no labels. Raises ConfigError, DataError naming file and line.
     """
-    if limit is not None and limit < 1:
-        raise ConfigError(f"dataset.limit={limit}: expected a positive number of pairs, or null for all")
     file = _file(user_path(path)) if path else fetch_qnli()
     tokenize = make_tokenizer(tokenizer, lower=lower)
     sentence_of: dict[str, Sentence] = {}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
+from annotated_types import Ge
 
 from ctxexp import Transform
 from ctxexp.errors import ConfigError, TransformError
@@ -22,15 +23,14 @@ class WeightedRemoval(Transform):
     with all of them at 1 this is `all_but_the_top`, whose default of k (`d / 100`, at least 1) it shares; with
     `weights` k is their number.
 
-    Raises ConfigError for weights that aren't finite numbers or not k of them, TransformError for a k of at least the
+    Raises ConfigError for weights that aren't k, TransformError for a k of at least the
     number of columns.
     """
 
-    def __init__(self, k: int | None = None, *, weights: Sequence[float] | None = None) -> None:
-        check_int("k", k, least=0)
+    def __init__(self, k: Annotated[int, Ge(0)] | None = None, *, weights: Sequence[float] | None = None) -> None:
         self.k, self.given_weights = k, None
         if weights is not None:
-            self.given_weights = np.array([_finite(w) for w in weights])
+            self.given_weights = np.asarray(weights, np.float64)
             if k not in (None, len(self.given_weights)):
                 raise ConfigError(
                     f"{len(self.given_weights)} weights for k={k} directions; give one each, or leave k null"
@@ -55,12 +55,6 @@ class WeightedRemoval(Transform):
         return y
 
 
-def check_int(name: str, value: int | None, *, least: int) -> None:
-    """Raise ConfigError unless `value` is null or an integer of at least `least`."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-        raise ConfigError(f"{name}={value!r}: expected null or a whole number of at least {least}")
-
-
 def n_directions(name: str, given: int | None, d: int, columns_each: int) -> int:
     """The number of directions to remove from d columns: `given`, else one for every `columns_each` columns (rounded,
     at least 1 where d allows it). Raises TransformError if that leaves nothing."""
@@ -68,10 +62,3 @@ def n_directions(name: str, given: int | None, d: int, columns_each: int) -> int
     if k >= d > 0 and k > 0:
         raise TransformError(f"{name}={k} of {d} columns would leave nothing; choose {name} below {d}")
     return k
-
-
-def _finite(value: object) -> float:
-    """The weight as a float. Raises ConfigError unless it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
-        raise ConfigError(f"weight {value!r} is no number; expected a list such as [1.0, 0.8]")
-    return float(value)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Ge
 
 from ctxexp import Group, Metric, Output, Reading
-from ctxexp.errors import MetricError
 from ctxexp.maths import effective_rank, mean_cosine
 from ctxexp.report import write_csv
 from ctxexp_measures.frequency.hull import chance_of_direction, cone_angles, negative_direction
@@ -52,9 +52,7 @@ class Degeneration(Metric):
     definition = "mean cosine over all pairs of rows; cone, spectrum and uniformly negative direction beside it"
     invariances = frozenset({"permutation", "scale"})
 
-    def __init__(self, *, rows: int = 10_000, seed: int = 0) -> None:
-        if rows < 1:
-            raise MetricError(f"rows={rows}: expected at least 1 row to test")
+    def __init__(self, *, rows: Annotated[int, Ge(1)] = 10_000, seed: int = 0) -> None:
         self.rows, self.seed = rows, seed
         self._statistics: tuple[dict[str, float], np.ndarray] | None = None  # statistics, spectrum
 

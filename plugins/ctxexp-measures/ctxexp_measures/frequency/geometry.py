@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
+from annotated_types import Ge
 
 from ctxexp import Estimate
 from ctxexp.command import Progress
@@ -16,7 +17,7 @@ from ctxexp.maths import interval, midranks, resamples, spearman
 from ctxexp_measures.frequency.neighbours import NeighbourMeasure, nearest
 
 Among = Literal["all", "bin"]
-Bins = Sequence[int] | int | Literal["auto"]
+Bins = Sequence[int] | Annotated[int, Ge(2)] | Literal["auto"]
 
 BINS = (0, 100, 500, 5000, 10000)
 FILLED = 30  # rows that each of the paper's bins needs before bins=auto takes them
@@ -24,21 +25,12 @@ QUARTERS = 4  # bins of equal size that it makes otherwise, as many as the paper
 LARGE = 20_000  # rows from which on the search of neighbours shows its progress
 
 
-def check_choices(bins: Bins, k: Sequence[int], neighbours: str) -> None:
-    """Raise MetricError for bins that don't ascend from 0 or more, fewer than 2 of equal size, k below 1, and an
-    unknown neighbourhood."""
-    if isinstance(bins, str):
-        if bins != "auto":
-            raise MetricError(f"bins={bins!r}: expected auto, a number of bins, or ascending ranks like {list(BINS)}")
-    elif isinstance(bins, int):
-        if bins < 2:
-            raise MetricError(f"bins={bins}: expected at least 2 bins of equal size")
-    elif len(bins) < 2 or bins[0] < 0 or any(b <= a for a, b in pairwise(bins)):
+def check_bins(bins: Bins) -> None:
+    """Raise MetricError for edges that don't ascend from 0 or more."""
+    if isinstance(bins, str | int):
+        return
+    if len(bins) < 2 or bins[0] < 0 or any(b <= a for a, b in pairwise(bins)):
         raise MetricError(f"bins={list(bins)}: expected ascending ranks such as {list(BINS)}")
-    if not k or min(k) < 1:
-        raise MetricError(f"k={list(k)}: expected numbers of neighbours, each at least 1")
-    if neighbours not in get_args(Among):
-        raise MetricError(f"neighbours={neighbours!r}: expected {' or '.join(get_args(Among))}")
 
 
 def place_in_bins(rank: np.ndarray, bins: Bins) -> tuple[list[str], np.ndarray]:
@@ -74,7 +66,7 @@ def geometry(
     *,
     bins: Bins = BINS,
     k: Sequence[int] = (3, 5, 7),
-    neighbours: str = "all",
+    neighbours: Among = "all",
     replicates: int = 200,
     seed: int = 0,
 ) -> dict[str, float | Estimate]:
@@ -91,7 +83,7 @@ def geometry(
     Distances and products grow with the norms, cosines don't: where only the former follow the rank, the norm is all
     there is to it. neighbours="all": among all rows, ranked or not; "bin": among the rows of the same bin.
     """
-    check_choices(bins, k, neighbours)
+    check_bins(bins)
     names, place = place_in_bins(rank, bins)
     finite = np.isfinite(x.sum(axis=1, dtype=np.float64))
     undefined = int(np.count_nonzero(~finite))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Ge, MinLen
 
 from ctxexp import Block, Corpus, Encoder, Estimate, Group, Metric, Output, Reading, Text
 from ctxexp.datasets import user_path
-from ctxexp.errors import DataError, MetricError
-from ctxexp_measures.frequency.geometry import Bins, check_choices, geometry
+from ctxexp.errors import DataError
+from ctxexp_measures.frequency.geometry import Among, Bins, check_bins, geometry
 from ctxexp_measures.frequency.projection import Projection, draw, project
 from ctxexp_measures.frequency.ranks import ranks, read_list, vocabulary_list, vocabulary_ranks
 
@@ -44,18 +45,16 @@ class FrequencyGeometry(Metric):
         self,
         *,
         frequency: str = "corpus",
-        bins: Sequence[int] | int | Literal["auto"] = "auto",
-        k: Sequence[int] = (3, 5, 7),
-        neighbours: Literal["all", "bin"] = "all",
-        contexts: int | None = None,
+        bins: Bins = "auto",
+        k: Annotated[Sequence[Annotated[int, Ge(1)]], MinLen(1)] = (3, 5, 7),
+        neighbours: Among = "all",
+        contexts: Annotated[int, Ge(1)] | None = None,
         replicates: int = 200,
         projection: Sequence[int | str] | None = None,
         seed: int = 0,
     ) -> None:
-        check_choices(bins, k, neighbours)
+        check_bins(bins)
         if contexts is not None:
-            if contexts < 1:
-                raise MetricError(f"contexts={contexts}: expected at least 1 row a word, or null for all")
             self.invariances = self.invariances - {"permutation"}  # which rows are averaged depends on their order
         self.frequency, self.k, self.neighbours = frequency, tuple(k), neighbours
         self.bins: Bins = bins if isinstance(bins, str | int) else tuple(bins)

@@ -49,15 +49,8 @@ def nearest(
     on the processor; their values, and so every mean, don't. By cosine a row of norm zero is no row's neighbour and has
     no neighbours.
     Beside `x` a few times `chunk_bytes` and a float64 copy of `x` are held.
-    Raises MetricError for NaN or infinity in `x`, for k < 1 and for unknown measures.
+    Raises MetricError for NaN or infinity in `x`.
     """
-    if k < 1:
-        raise MetricError(f"k={k}: expected at least 1 neighbour")
-    if x.ndim != 2:
-        raise MetricError(f"nearest neighbours of an array of shape {x.shape}: expected rows, (n, d)")
-    unknown = [name for name in by if name not in get_args(NeighbourMeasure)]
-    if unknown:
-        raise MetricError(f"neighbours by {unknown[0]!r}: expected {', '.join(get_args(NeighbourMeasure))}")
     rows = np.arange(len(x)) if queries is None else np.asarray(queries, np.int64)
     results = {
         name: NearestRows(np.full((len(rows), k), np.nan), np.full((len(rows), k), -1, np.int64))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Ge
 
 from ctxexp import Reading
-from ctxexp.errors import MetricError
 from ctxexp.maths import kmeans, mean_cosine
-from ctxexp_measures.isotropy.sample import SampleMetric
+from ctxexp_measures.isotropy.sample import Redraws, SampleMetric
 
 STARTS, ROUNDS = 8, 100  # of k-means: runs from different seeds, and steps of each
 LARGEST = 10  # clusters that are tried
@@ -34,10 +34,8 @@ class ClusterAdjustedSimilarity(SampleMetric):
     statistics: ClassVar[tuple[str, ...]] = ("raw", "single", "clusters", "silhouette")
     invariances = frozenset({"rotation", "scale", "shift"})
 
-    def __init__(self, *, clusters: int | None = None, seed: int = 0, redraws: int = 0) -> None:
+    def __init__(self, *, clusters: Annotated[int, Ge(1)] | None = None, seed: int = 0, redraws: Redraws = 0) -> None:
         super().__init__(redraws=redraws)
-        if clusters is not None and clusters < 1:
-            raise MetricError(f"{self.name} clusters={clusters}: expected 1 or more, or null for the best silhouette")
         self.clusters, self.seed = clusters, seed
         how = "clusters by silhouette" if clusters is None else f"{clusters} clusters"
         self.definition = f"mean cosine within clusters about their means, {how} (Cai et al. 2021)"

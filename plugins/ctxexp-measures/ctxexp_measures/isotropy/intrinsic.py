@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal, get_args
 
 import numpy as np
+from annotated_types import Ge
 
-from ctxexp.errors import MetricError
-from ctxexp_measures.isotropy.sample import SampleMetric
+from ctxexp_measures.isotropy.sample import Redraws, SampleMetric
 from ctxexp_measures.isotropy.spectrum import DIMENSIONS
 
 BLOCK = 512  # rows whose distances to all others are in memory at a time
@@ -32,10 +32,8 @@ class IntrinsicDimension(SampleMetric):
     statistics: ClassVar[tuple[str, ...]] = ("raw", "mle", "duplicates")
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})
 
-    def __init__(self, *, k: int = 20, redraws: int = 0) -> None:
+    def __init__(self, *, k: Annotated[int, Ge(2)] = 20, redraws: Redraws = 0) -> None:
         super().__init__(redraws=redraws)
-        if k < 2:
-            raise MetricError(f"intrinsic_dimension k={k}: expected at least 2 neighbours")
         self.k = k
         self.definition = f"TwoNN of random occurrences (Facco et al. 2017); mle from {k} neighbours (Levina & Bickel)"
 
@@ -99,7 +97,8 @@ def _squared_distances(x: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         yield at, np.maximum(sizes[at : at + len(block), None] + sizes - 2 * block @ y.T, 0)
 
 
-SCALES = (1, 2, 4, 8, 16, 32, 64)  # n1; n2 is twice as many, as in the paper
+Scale = Literal[1, 2, 4, 8, 16, 32, 64]  # n1; n2 is twice as many, as in the paper
+SCALES: tuple[Scale, ...] = get_args(Scale)
 STEPS = 100  # halvings of the bracket at the most: more than a double has bits
 
 
@@ -121,10 +120,8 @@ class Gride(SampleMetric):
     statistics: ClassVar[tuple[str, ...]] = ("raw", *(f"scale_{n1}" for n1 in SCALES), "radius", "duplicates")
     invariances = frozenset({"rotation", "shift", "permutation"})
 
-    def __init__(self, *, n1: int = 16, redraws: int = 0) -> None:
+    def __init__(self, *, n1: Scale = 16, redraws: Redraws = 0) -> None:
         super().__init__(redraws=redraws)
-        if n1 not in SCALES:
-            raise MetricError(f"gride n1={n1}: expected one of {', '.join(map(str, SCALES))}")
         self.n1 = n1
         self.definition = (
             f"GRIDE of random occurrences (Denti et al. 2022): raw from the distances of neighbours {n1} and {2 * n1}"
@@ -161,9 +158,6 @@ def gride(distances: np.ndarray, n1: int) -> float:
     Returns:
         The dimension, above 0; NaN where all ratios are 1.
 
-    Raises:
-        MetricError: n1 below 1, or fewer than 2 n1 neighbours.
-
     Example:
         >>> import numpy as np
         >>> x = np.random.default_rng(0).uniform(size=(1000, 2))
@@ -171,8 +165,6 @@ def gride(distances: np.ndarray, n1: int) -> float:
         >>> 1.8 < gride(distances, 8) < 2.2
         True
     """
-    if n1 < 1 or distances.shape[1] < 2 * n1:
-        raise MetricError(f"gride n1={n1}: expected 1 or more, and 2 n1 neighbours (there are {distances.shape[1]})")
     log_mu = np.log(distances[:, 2 * n1 - 1] / distances[:, n1 - 1])
     n, total = len(log_mu), float(log_mu.sum())
     if not total > 0:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Ge, Le
 
 import ctxexp
 from ctxexp import Group, Reading
-from ctxexp.errors import MetricError
 from ctxexp.maths import isoscore
+
+Redraws = Annotated[int, Ge(0)]
 
 
 class SampleMetric(ctxexp.Metric):
@@ -21,9 +23,7 @@ class SampleMetric(ctxexp.Metric):
     name: ClassVar[str]
     statistics: ClassVar[tuple[str, ...]] = ("raw",)  # names of the statistics in `values`, beside n
 
-    def __init__(self, *, redraws: int = 0) -> None:
-        if redraws < 0:
-            raise MetricError(f"{self.name} redraws={redraws}: expected 0 or more")
+    def __init__(self, *, redraws: Redraws = 0) -> None:
         self.redraws = redraws
         self._values: dict[int, dict[str, float]] = {}  # sample -> its statistics
 
@@ -73,7 +73,7 @@ class PartitionIsotropy(SampleMetric):
     reading = Reading(unit="ratio", subject="word vectors", lower="less isotropic", higher="more isotropic")
     statistics: ClassVar[tuple[str, ...]] = ("raw", "log")
 
-    def __init__(self, *, unit_norm: bool = False, redraws: int = 0) -> None:
+    def __init__(self, *, unit_norm: bool = False, redraws: Redraws = 0) -> None:
         super().__init__(redraws=redraws)
         self.unit_norm = unit_norm
         self.invariances = frozenset({"rotation", "permutation"} | ({"row_scale", "scale"} if unit_norm else set()))
@@ -175,10 +175,10 @@ class IsoScoreStar(SampleMetric):
     statistics: ClassVar[tuple[str, ...]] = ("raw", "isoscore", "all_of")
     invariances = frozenset({"rotation", "scale", "shift"})
 
-    def __init__(self, *, batch: int = 256, zeta: float = 0.2, redraws: int = 0) -> None:
+    def __init__(
+        self, *, batch: Annotated[int, Ge(2)] = 256, zeta: Annotated[float, Ge(0), Le(1)] = 0.2, redraws: Redraws = 0
+    ) -> None:
         super().__init__(redraws=redraws)
-        if batch < 2 or not 0 <= zeta <= 1:
-            raise MetricError(f"isoscore_star batch={batch} zeta={zeta}: expected 2 rows or more, and 0 to 1")
         self.batch, self.zeta = batch, zeta
         self.definition = f"IsoScore* of {batch} random occurrences, zeta {zeta:g} (Rudman & Eickhoff 2024)"
 

@@ -10,7 +10,6 @@ import numpy as np
 
 import ctxexp
 from ctxexp import Reading
-from ctxexp.errors import MetricError
 
 Definition = Literal["defined", "released"]
 
@@ -31,8 +30,6 @@ class _OfSentences(ctxexp.GroupMean):
         baselines: Sequence[str] = ("run", "size_matched"),
         sample: int | None = None,
     ) -> None:
-        if definition not in self.definitions:
-            raise MetricError(f"{self.name} definition={definition!r}: expected {' or '.join(self.definitions)}")
         super().__init__(sample=sample, baselines=baselines)
         self.by = definition
         self.definition, self.invariances = self.definitions[definition], self.invariances_of[definition]

@@ -9,7 +9,7 @@ from ctxexp.models import WordVectors
 from ctxexp.report import Document, Table
 from ctxexp_measures.words.load import load
 from ctxexp_measures.words.space import Case, OutOfVocabulary, WordSpace, word_list
-from ctxexp_measures.words.suite import BenchmarkOptions, BenchmarkScore, evaluate, table
+from ctxexp_measures.words.suite import BenchmarkOptions, BenchmarkScore, Candidates, Clustering, evaluate, table
 
 
 def bench_words(
@@ -20,8 +20,8 @@ def bench_words(
     oov: OutOfVocabulary = "skip",
     lower: bool = True,
     case: Case = "frequent",
-    candidates: str | int = "vocabulary",
-    clustering: str = "kmeans",
+    candidates: Candidates = "vocabulary",
+    clustering: Clustering = "kmeans",
     shared_vocabulary: Path | None = None,
     seed: int = 0,
     out: Path = Path("word_benchmarks.csv"),
@@ -42,7 +42,7 @@ def bench_words(
     out: the table, with sections and relations
     example: ctxexp bench-words vectors=glove.txt data=benchmarks
     """
-    choices = BenchmarkOptions(oov, lower, case, candidates, clustering, seed)  # type: ignore[arg-type]  # it says what is none
+    choices = BenchmarkOptions(oov, lower, case, candidates, clustering, seed)
     scores = score_file(vectors, shared_vocabulary, data, benchmarks, choices)
     cells = [
         [one.benchmark, f"{one.value:.3f}", f"{one.covered:,} of {one.total:,} ({one.share:.1%})"]

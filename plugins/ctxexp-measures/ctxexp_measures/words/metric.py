@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
 from ctxexp import Block, Group, Metric, Output, Reading
 from ctxexp.datasets import user_path
-from ctxexp.errors import UnknownName
 from ctxexp.models import WordVectors
 from ctxexp.report import write_csv
 from ctxexp_measures.words.directions import first_directions
 from ctxexp_measures.words.load import load
 from ctxexp_measures.words.space import Case, OutOfVocabulary, WordSpace, word_list
-from ctxexp_measures.words.suite import BenchmarkOptions, BenchmarkScore, evaluate, table
+from ctxexp_measures.words.suite import BenchmarkOptions, BenchmarkScore, Candidates, Clustering, evaluate, table
 
-EXPORTS = ("word2vec_text", "word2vec_binary", "safetensors")
+Export = Literal["word2vec_text", "word2vec_binary", "safetensors"]
 Distillation = Literal["first_pc", "first_pc_centred", "mean"]
 _DESCRIPTIONS = {
     "first_pc": "first principal direction of each word's rows, uncentred",
@@ -63,20 +62,15 @@ class StaticVectors(Metric):
         oov: OutOfVocabulary = "skip",
         lower: bool = True,
         case: Case = "frequent",
-        candidates: str | int = "vocabulary",
-        clustering: Literal["kmeans", "agglomerative", "best"] = "kmeans",
+        candidates: Candidates = "vocabulary",
+        clustering: Clustering = "kmeans",
         shared_vocabulary: str | None = None,
-        export: list[str] | None = None,
+        export: list[Export] | None = None,
         seed: int = 0,
     ) -> None:
-        if vector not in get_args(Distillation):
-            raise UnknownName("static_vectors vector", vector, get_args(Distillation))
-        for name in export or ():
-            if name not in EXPORTS:
-                raise UnknownName("static_vectors export", name, EXPORTS)
         self.vector: Distillation = vector
         self.variant = {"first_pc": "", "first_pc_centred": "centred", "mean": "mean"}[vector]
-        self.choices = BenchmarkOptions(oov, lower, case, candidates, clustering, seed)  # type: ignore[arg-type]  # checked there
+        self.choices = BenchmarkOptions(oov, lower, case, candidates, clustering, seed)
         self.benchmarks = load(data, benchmarks)
         self.shared = word_list(user_path(shared_vocabulary)) if shared_vocabulary else None
         self.export = list(dict.fromkeys(export or ()))

@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge
 
-from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.maths import kmeans, spearman
 from ctxexp_measures.words.space import Case, OutOfVocabulary, WordSpace
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+Clustering = Literal["kmeans", "agglomerative", "best"]
+Candidates = Literal["vocabulary", "benchmark"] | Annotated[int, Ge(1)]
+
+
+@dataclass(frozen=True)
+class BenchmarkOptions:
+    """Options of the benchmarks, which decide their values beside the vectors.
+
+    `oov`: items with a word that has no vector are left out (skip), or the mean vector stands in (mean). `lower`: words
+    are looked up in lower case; `case`: the vector of a word with several cased forms, its most frequent form's or the
+    average. `candidates`: the possible answers to analogies. `clustering`, `seed`: of categorisation.
+    """
+
+    oov: OutOfVocabulary = "skip"
+    lower: bool = True
+    case: Case = "frequent"
+    candidates: Candidates = "vocabulary"
+    clustering: Clustering = "kmeans"
+    seed: int = 0
+
+    def description(self) -> str:
+        """The options in one line, for definitions and captions."""
+        parts = [
+            {"skip": "items with a missing word left out", "mean": "the mean vector stands for missing words"}[self.oov]
+        ]
+        if self.lower:
+            parts.append("lower-cased, " + {"frequent": "most frequent form", "average": "forms averaged"}[self.case])
+        pool = f"{self.candidates:,} words" if isinstance(self.candidates, int) else self.candidates
+        parts += [f"3CosAdd candidates: {pool}", f"clustering: {self.clustering}"]
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -56,12 +88,12 @@ class Similarity:
         return {word for pair in self.pairs for word in pair}
 
 
-def score_similarity(space: WordSpace, benchmark: Similarity, *, oov: OutOfVocabulary = "skip") -> list[BenchmarkScore]:
+def score_similarity(space: WordSpace, benchmark: Similarity, options: BenchmarkOptions) -> list[BenchmarkScore]:
     """Spearman's correlation of the cosines with the ratings, in [-1, 1] (not times 100)."""
     left = space.rows(a for a, _ in benchmark.pairs)
     right = space.rows(b for _, b in benchmark.pairs)
     is_covered = (left >= 0) & (right >= 0)
-    counts = is_covered if oov == "skip" else np.ones(len(is_covered), bool)
+    counts = is_covered if options.oov == "skip" else np.ones(len(is_covered), bool)
     value = spearman(
         cosines(space.normalized(left[counts]), space.normalized(right[counts])), np.array(benchmark.gold)[counts]
     )
@@ -94,7 +126,7 @@ class RelationalSimilarity:
 
 
 def score_relational(
-    space: WordSpace, benchmark: RelationalSimilarity, *, oov: OutOfVocabulary = "skip"
+    space: WordSpace, benchmark: RelationalSimilarity, options: BenchmarkOptions
 ) -> list[BenchmarkScore]:
     """Mean over relations of Spearman's correlation of a pair's similarity to the prototypes with its rating, in
     [-1, 1]; then each relation's own score.
@@ -104,7 +136,7 @@ def score_relational(
     all pairs equally similar) are left out of the mean, whose `n` counts the pairs of the others alone, and have NaN as
     their own score. With `oov="mean"` the mean direction stands for a missing word, in prototypes too.
     """
-    scores = [_relation(space, benchmark.name, relation, oov) for relation in benchmark.relations]
+    scores = [_relation(space, benchmark.name, relation, options.oov) for relation in benchmark.relations]
     defined = [s for s in scores if np.isfinite(s.value)]
     value = float(np.mean([s.value for s in defined])) if defined else float("nan")
     n, covered, total = sum(s.n for s in defined), sum(s.covered for s in scores), sum(s.total for s in scores)
@@ -129,7 +161,6 @@ def _offsets(space: WordSpace, pairs: tuple[Pair, ...]) -> tuple[np.ndarray, np.
     return space.normalized(b) - space.normalized(a), (a >= 0) & (b >= 0)
 
 
-Clustering = Literal["kmeans", "agglomerative", "best"]
 STARTS = 10  # seeded beginnings of k-means; the one with the least inertia is taken
 
 
@@ -146,12 +177,7 @@ class Categorisation:
 
 
 def score_categorisation(
-    space: WordSpace,
-    benchmark: Categorisation,
-    *,
-    oov: OutOfVocabulary = "skip",
-    clustering: Clustering = "kmeans",
-    seed: int = 0,
+    space: WordSpace, benchmark: Categorisation, options: BenchmarkOptions
 ) -> list[BenchmarkScore]:
     """Purity, in (0, 1]: the share of words that are of their cluster's commonest class. More is better.
 
@@ -162,12 +188,13 @@ def score_categorisation(
     """
     rows = space.rows(benchmark.members)
     is_covered = rows >= 0
-    counts = is_covered if oov == "skip" else np.ones(len(rows), bool)
+    counts = is_covered if options.oov == "skip" else np.ones(len(rows), bool)
     value = float("nan")
     if counts.any():
         classes = np.unique(np.array(benchmark.classes)[counts], return_inverse=True)[1]
         x = space.normalized(rows[counts])
-        value = max(purity(labels, classes) for labels in _clusterings(x, int(classes.max()) + 1, clustering, seed))
+        found = _clusterings(x, int(classes.max()) + 1, options.clustering, options.seed)
+        value = max(purity(labels, classes) for labels in found)
     return [BenchmarkScore(benchmark.name, "", value, int(counts.sum()), int(is_covered.sum()), len(rows))]
 
 
@@ -204,7 +231,6 @@ def _agglomerative(x: np.ndarray, k: int, method: str, metric: str) -> np.ndarra
 
 
 CHUNK = 8_000_000  # numbers of a table of similarities: 64 MB
-Candidates = Literal["vocabulary", "benchmark"]
 
 
 @dataclass(frozen=True)
@@ -219,9 +245,7 @@ class Analogy:
         return {word for question in self.questions for word in question}
 
 
-def score_analogy(
-    space: WordSpace, benchmark: Analogy, *, oov: OutOfVocabulary = "skip", candidates: Candidates | int = "vocabulary"
-) -> list[BenchmarkScore]:
+def score_analogy(space: WordSpace, benchmark: Analogy, options: BenchmarkOptions) -> list[BenchmarkScore]:
     """Accuracy of 3CosAdd (Mikolov et al. 2013; Levy and Goldberg 2014), in [0, 1]: whole, then by section.
 
     The answer is the candidate with the largest cosine to b - a + c, of unit-norm vectors; a, b and c themselves are no
@@ -231,10 +255,10 @@ def score_analogy(
     """
     rows = space.rows(word for question in benchmark.questions for word in question).reshape(-1, 4)
     is_covered = np.asarray((rows >= 0).all(axis=1))
-    counts: np.ndarray = is_covered if oov == "skip" else np.ones(len(rows), bool)
+    counts: np.ndarray = is_covered if options.oov == "skip" else np.ones(len(rows), bool)
     right = np.zeros(len(rows), bool)
     to_answer = np.flatnonzero(counts & (rows[:, 3] >= 0))
-    pool = _pool(space, benchmark, candidates)
+    pool = _pool(space, benchmark, options.candidates)
     right[to_answer] = answers(space, rows[to_answer, :3], pool) == rows[to_answer, 3]
     scores = [_score(benchmark.name, "", right, counts, is_covered, np.ones(len(rows), bool))]
     sections = np.array(benchmark.sections)
@@ -280,7 +304,7 @@ def answers(space: WordSpace, questions: np.ndarray, candidates: np.ndarray, *, 
     return answer
 
 
-def _pool(space: WordSpace, benchmark: Analogy, candidates: Candidates | int) -> np.ndarray:
+def _pool(space: WordSpace, benchmark: Analogy, candidates: Candidates) -> np.ndarray:
     """Rows of the candidates, ascending."""
     if candidates == "vocabulary":
         return np.arange(len(space))
@@ -301,62 +325,20 @@ def _score(
 Benchmark = Similarity | Analogy | RelationalSimilarity | Categorisation
 
 
-@dataclass(frozen=True)
-class BenchmarkOptions:
-    """Options of the benchmarks, which decide their values beside the vectors. Raises ConfigError for unknown ones.
-
-    `oov`: items with a word that has no vector are left out (skip), or the mean vector stands in (mean). `lower`: words
-    are looked up in lower case; `case`: the vector of a word with several cased forms, its most frequent form's or the
-    average. `candidates`: the possible answers to analogies. `clustering`, `seed`: of categorisation.
-    """
-
-    oov: OutOfVocabulary = "skip"
-    lower: bool = True
-    case: Case = "frequent"
-    candidates: Candidates | int = "vocabulary"
-    clustering: Clustering = "kmeans"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, choices in (("oov", OutOfVocabulary), ("case", Case), ("clustering", Clustering)):
-            if getattr(self, name) not in get_args(choices):
-                raise UnknownName(name, str(getattr(self, name)), get_args(choices))
-        if isinstance(self.candidates, str):
-            if self.candidates not in get_args(Candidates):
-                raise UnknownName("candidates", self.candidates, [*get_args(Candidates), "a number of words"])
-        elif self.candidates < 1:
-            raise ConfigError(f"candidates={self.candidates}: expected at least 1 word")
-
-    def description(self) -> str:
-        """The options in one line, for definitions and captions."""
-        parts = [
-            {"skip": "items with a missing word left out", "mean": "the mean vector stands for missing words"}[self.oov]
-        ]
-        if self.lower:
-            parts.append("lower-cased, " + {"frequent": "most frequent form", "average": "forms averaged"}[self.case])
-        pool = f"{self.candidates:,} words" if isinstance(self.candidates, int) else self.candidates
-        parts += [f"3CosAdd candidates: {pool}", f"clustering: {self.clustering}"]
-        return ", ".join(parts)
-
-
 def evaluate(
-    space: WordSpace, benchmarks: Sequence[Benchmark], choices: BenchmarkOptions | None = None
+    space: WordSpace, benchmarks: Sequence[Benchmark], options: BenchmarkOptions | None = None
 ) -> list[BenchmarkScore]:
     """The scores of every benchmark, each whole (part ""), then by its parts (sections, relations)."""
-    choices = choices or BenchmarkOptions()
-    scores: list[BenchmarkScore] = []
-    for benchmark in benchmarks:
-        if isinstance(benchmark, Similarity):
-            scores += score_similarity(space, benchmark, oov=choices.oov)
-        elif isinstance(benchmark, Analogy):
-            scores += score_analogy(space, benchmark, oov=choices.oov, candidates=choices.candidates)
-        elif isinstance(benchmark, RelationalSimilarity):
-            scores += score_relational(space, benchmark, oov=choices.oov)
-        else:
-            scores += score_categorisation(
-                space, benchmark, oov=choices.oov, clustering=choices.clustering, seed=choices.seed
-            )
-    return scores
+    options = options or BenchmarkOptions()
+    return [score for one in benchmarks for score in SCORERS[type(one)](space, one, options)]
+
+
+SCORERS: dict[type[Benchmark], Callable[..., list[BenchmarkScore]]] = {
+    Similarity: score_similarity,
+    Analogy: score_analogy,
+    RelationalSimilarity: score_relational,
+    Categorisation: score_categorisation,
+}
 
 
 def table(scores: Sequence[BenchmarkScore], choices: BenchmarkOptions) -> pd.DataFrame:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
+from annotated_types import Ge, Gt
 
 from ctxexp import Transform
-from ctxexp.errors import ConfigError, TransformError
+from ctxexp.errors import TransformError
 from ctxexp.models import resolve_device
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 FIRST_ROWS = 4096  # that set the actnorms; Glow: "an initial minibatch"
 CHUNK = 256  # rows that are mapped or hashed at a time: few enough to stay in the processor's cache
 POINTS = 100  # of the loss that `record` gives
+Count = Annotated[int, Ge(1)]
 
 
 class Flow(Transform):
@@ -29,30 +31,23 @@ class Flow(Transform):
     fits on so many rows, drawn at random. Same rows, in whatever order, and same `seed`: the same flow.
 
     After `fit`, `network` is the flow and `loss_curve` a float a step: mean negative log-likelihood of the step's rows
-    in nats a dimension. Raises ConfigError for arguments that can't be, TransformError for rows that are too few (it
+    in nats a dimension. Raises TransformError for rows that are too few (it
     needs two batches, and as many numbers as the flow has weights) or not finite, and if the loss stops being finite.
     """
 
     def __init__(
         self,
         *,
-        levels: int = 2,
-        depth: int = 3,
-        width: int = 32,
-        epochs: float = 1.0,
-        rate: float = 1e-3,
-        batch: int = 32,
-        max_rows: int | None = None,
+        levels: Count = 2,
+        depth: Count = 3,
+        width: Count = 32,
+        epochs: Annotated[float, Ge(0)] = 1.0,  # 0: actnorms only
+        rate: Annotated[float, Gt(0)] = 1e-3,
+        batch: Count = 32,
+        max_rows: Count | None = None,
         seed: int = 0,
         device: str = "auto",
     ) -> None:
-        for name, value in (("levels", levels), ("depth", depth), ("width", width), ("batch", batch)):
-            if value < 1:
-                raise ConfigError(f"transform.{name}={value}: expected at least 1")
-        if not 0 <= epochs < math.inf:
-            raise ConfigError(f"transform.epochs={epochs}: expected 0 (actnorms only) or more")
-        if not 0 < rate < math.inf:
-            raise ConfigError(f"transform.rate={rate}: expected a learning rate above 0")
         self.levels, self.depth, self.hidden = levels, depth, width
         self.epochs, self.rate, self.batch, self.max_rows, self.seed = epochs, rate, batch, max_rows, seed
         self.device = device

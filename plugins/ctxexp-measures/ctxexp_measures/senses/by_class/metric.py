@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from annotated_types import Ge
 
 from ctxexp import Block, Corpus, Estimate, Group, GroupMean, Metric, Reading, Text
 from ctxexp.command import registry
-from ctxexp.errors import DataError, UnknownName
+from ctxexp.errors import DataError
 from ctxexp.maths import Resamples
 from ctxexp_measures.senses.attributes import Labels, row_attributes, tags_of_rows, tokens_of
 from ctxexp_measures.senses.components.design import Design, population
@@ -25,14 +26,6 @@ MOST = 3  # tokens; words of as many or more are one class
 LEAST = 5  # words of a class
 
 log = logging.getLogger("ctxexp")
-
-
-def kinds(by: Sequence[By]) -> tuple[By, ...]:
-    """The kinds of classes; raises UnknownName."""
-    for kind in by:
-        if kind not in get_args(By):
-            raise UnknownName("by", str(kind), get_args(By))
-    return tuple(by)
 
 
 def require_tags(metric: str, by: Sequence[By], corpus: Corpus) -> None:
@@ -115,7 +108,7 @@ class ByClass(Metric):
     name: ClassVar[str]  # in configs
 
     def __init__(self, *, by: Sequence[By] = ALL) -> None:
-        self.by = kinds(by)
+        self.by = tuple(by)
         self._text: Text | None = None
         self._of_form: dict[By, list[str]] = {}
         self._scores: dict[str, list[tuple[str, float, np.ndarray, np.ndarray]]] = {}
@@ -229,11 +222,10 @@ class SenseSeparationByClass(ByClass):
     definition = "mean cosine of a word's same-sense pairs minus that of its cross-sense pairs"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
-    def __init__(self, *, by: Sequence[By] = ALL, permutations: int = 200, seed: int = 0) -> None:
+    def __init__(self, *, by: Sequence[By] = ALL, permutations: Annotated[int, Ge(0)] = 200, seed: int = 0) -> None:
         super().__init__(by=by)
         self.permutations, self.seed = permutations, seed
         self._permuted: dict[str, list[np.ndarray]] = {}  # of each class: a word each
-        self.scorer()  # holds the options to what it takes
 
     def scorer(self) -> GroupMean:
         factory = registry().find("metric", "sense_separation").factory
@@ -300,7 +292,7 @@ class VarianceComponentsByClass(VarianceComponents):
 
     def __init__(self, *, by: Sequence[By] = ALL) -> None:
         super().__init__()
-        self.by = kinds(by)
+        self.by = tuple(by)
 
     def require(self, corpus: Corpus) -> None:
         require_tags(self.name, self.by, corpus)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from ctxexp import Sense, Sentence
 from ctxexp.datasets import read_table
 from ctxexp.datasets import tokenizer as make_tokenizer
-from ctxexp.errors import DataError, UnknownName
+from ctxexp.errors import DataError
 from ctxexp_measures.senses.corpora.public import PublicArchive
 from ctxexp_measures.senses.corpora.usages import PERIOD, USAGE, WORD, Usages, tags_of
 
@@ -38,8 +38,6 @@ def dwug(
     sentence; whole: all that was shown to annotators. The usage is one word of its text, whatever the tokenizer says.
     Usages without a cluster (-1) have no sense.
     """
-    if context not in get_args(Context):
-        raise UnknownName("dataset.context", str(context), get_args(Context))
     folder = SOURCE.folder(path)
     folder = folder if (folder / "data").is_dir() else folder / subset
     files = sorted((folder / "data").glob("*/uses.*sv"))

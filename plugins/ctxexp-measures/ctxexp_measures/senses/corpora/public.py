@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ctxexp.datasets import archive_members, fetch, user_path
-from ctxexp.errors import ConfigError, DataError
+from ctxexp.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,8 @@ def digest_of(files: Mapping[str, bytes]) -> str:
     return total.hexdigest()
 
 
-def evenly_spaced(n: int, most: int | None, key: str) -> list[int]:
-    """Numbers of `most` evenly spaced of n things (None: of all); raises ConfigError for `most` below 1."""
-    if most is not None and most < 1:
-        raise ConfigError(f"{key}={most}: expected a positive number, or null for all")
+def evenly_spaced(n: int, most: int | None) -> list[int]:
+    """Numbers of `most` evenly spaced of n things (None: of all)."""
     if most is None or most >= n:
         return list(range(n))
     return [i * n // most for i in range(most)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal
 from xml.etree import ElementTree
 
+from annotated_types import Ge
+
 from ctxexp import Corpus, Sense, Sentence
-from ctxexp.errors import DataError, UnknownName
+from ctxexp.errors import DataError
 from ctxexp_measures.senses.corpora.public import PublicArchive, evenly_spaced
 
 Part = Literal["semcor", "masc"]
@@ -20,15 +22,13 @@ SOURCE = PublicArchive(
 )
 
 
-def semcor(*, path: str | None = None, part: Part = "semcor", documents: int | None = None) -> Corpus:
+def semcor(*, path: str | None = None, part: Part = "semcor", documents: Annotated[int, Ge(1)] | None = None) -> Corpus:
     """SemCor (352 documents, 820,000 words, 117,000 tagged) or MASC with NOAD senses, lemmas and parts of speech.
 
     Words are those of the files, a multi-word expression one; a tagged word has the tags `lemma` and `pos` and its
     sense. `documents`: so many evenly spaced ones; null: all. `path`: the folder that holds `semcor` and `masc`; null:
     downloaded once.
     """
-    if part not in get_args(Part):
-        raise UnknownName("dataset.part", str(part), get_args(Part))
     folder = SOURCE.folder(path) / part
     files = sorted(folder.rglob("*.xml"), key=lambda p: p.relative_to(folder).as_posix())
     if not files:
@@ -36,7 +36,7 @@ def semcor(*, path: str | None = None, part: Part = "semcor", documents: int | N
             f"no XML file in {folder}: dataset.path is the folder that holds {part}, with a file a document"
         )
     read = _Read()
-    for number, i in enumerate(evenly_spaced(len(files), documents, "dataset.documents")):
+    for number, i in enumerate(evenly_spaced(len(files), documents)):
         read.document(number, files[i])
     choices = {"part": part, "documents": str(documents)}
     return Corpus(

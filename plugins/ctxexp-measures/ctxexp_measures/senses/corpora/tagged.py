@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Annotated
+
+from annotated_types import Ge
 
 from ctxexp import Corpus, Sentence
 from ctxexp.datasets import text_lines, user_path
-from ctxexp.errors import ConfigError, DataError
+from ctxexp.errors import DataError
 from ctxexp_measures.senses.probe.task import LABEL
 
 NONE = ("", "_")  # labels that mean none
 CONLLU = 10  # columns
 NO_WORD = re.compile(r"\d+[-.]\d+")  # CoNLL-U's lines of several words, and of words that aren't there
 DOCUMENT = ("# newdoc", "-DOCSTART-")
+Column = Annotated[int, Ge(1)]
 
 
-def tagged(*, path: str | None = None, word: int | None = None, label: int | None = None) -> Corpus:
+def tagged(*, path: str, word: Column | None = None, label: Column | None = None) -> Corpus:
     """A file of words and their labels: a line a word, columns parted by tabs, a blank line between sentences.
 
     `word` and `label` are the numbers of the columns, from 1 on; None: 1 and 2, of a file named .conllu 2 and 4 (UPOS).
@@ -25,14 +29,10 @@ def tagged(*, path: str | None = None, word: int | None = None, label: int | Non
     words in ranges (`1-2`) and empty nodes (`1.1`). A label `_`, or none, is no label. A document begins at `# newdoc`
     or `-DOCSTART-`. The text of a sentence is its words, a blank between. Raises DataError naming file and line.
     """
-    if not path:
-        raise ConfigError("dataset=tagged needs a file: add dataset.path=<a word, a tab and its label a line>")
     file = user_path(path)
     named_conllu = ".conllu" in [suffix.lower() for suffix in file.suffixes[-2:]]
     defaults = (2, 4) if named_conllu else (1, 2)
     word, label = (own if given is None else given for given, own in zip((word, label), defaults, strict=True))
-    if word < 1 or label < 1:
-        raise ConfigError(f"dataset.word={word}, dataset.label={label}: expected numbers of columns, from 1 on")
     if not file.is_file():
         raise DataError(f"no such file: {file} (dataset.path)")
     sentences: list[list[tuple[str, str]]] = [[]]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from annotated_types import Ge
 
 from ctxexp import Block, Corpus, Estimate, Group, Metric, Reading, Text
 from ctxexp.datasets import user_path
-from ctxexp.errors import MetricError, UnknownName
+from ctxexp.errors import MetricError
 from ctxexp.maths import Curve, Resamples
 from ctxexp_measures.senses.components.estimate import ValueWithInfluence
 from ctxexp_measures.senses.components.metric import to_estimate
@@ -96,18 +97,11 @@ class Probe(Metric):
         *,
         labels: str = "pos",
         classifier: Classifier = "logistic",
-        folds: int = 5,
-        most: int | None = MOST,
-        controls: int = CONTROLS,
+        folds: Annotated[int, Ge(2)] = 5,
+        most: Annotated[int, Ge(1)] | None = MOST,
+        controls: Annotated[int, Ge(2)] = CONTROLS,
         seed: int = 0,
     ) -> None:
-        if classifier not in get_args(Classifier):
-            raise UnknownName("classifier", classifier, get_args(Classifier))
-        if folds < 2 or (most is not None and most < 10 * folds) or controls < 2 or seed < 0:
-            raise MetricError(
-                f"probe: folds={folds}, most={most}, controls={controls}, seed={seed}: expected at least 2, 10 x folds "
-                "(or null for all), 2, 0"
-            )
         self.labels, self.classifier, self.folds, self.most, self.seed = labels, classifier, folds, most, seed
         self.controls = controls
         self.definition = f"accuracy of a linear probe for labels={labels}, less that on a control task"

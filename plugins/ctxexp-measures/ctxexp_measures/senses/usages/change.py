@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 import zlib
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Ge
 
 from ctxexp import Corpus, Estimate, Reading
-from ctxexp.errors import DataError, MetricError
+from ctxexp.errors import DataError
 from ctxexp.maths import Stream, resampled_spearman, resamples, spearman
 from ctxexp_measures.senses.corpora.usages import PERIOD, USAGE, WORD
 from ctxexp_measures.senses.usages.metric import UsageMetric, normalized
@@ -55,10 +56,8 @@ class SemanticChange(UsageMetric):
     definition = "Spearman of words' mean cosine distance between periods (APD) with graded change"
     invariances = frozenset({"rotation", "scale"})
 
-    def __init__(self, *, permutations: int = 200, seed: int = 0) -> None:
+    def __init__(self, *, permutations: Annotated[int, Ge(0)] = 200, seed: int = 0) -> None:
         super().__init__()
-        if permutations < 0 or seed < 0:
-            raise MetricError(f"permutations={permutations}, seed={seed}: expected 0 or more of each (0: no null)")
         self.permutations, self.seed = permutations, seed
         self._words: list[Word] | None = None
 
