@@ -29,7 +29,7 @@ FULL = {
     "stores": 9,
     "eviction": 24,
     "sum_shards": 13,  # of one pass
-    "drivers": 27,
+    "drivers": 9,
 }
 """How many cases of each kind the full run tries."""
 

@@ -1,4 +1,4 @@
-"""Drivers with two workers that are ended at a drawn moment: nothing that they began is left some seconds later."""
+"""Commands with two workers that are ended at a drawn moment: nothing that they began is left some seconds later."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import unittest
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,33 +18,11 @@ import psutil
 
 from . import Lost
 
-PATIENCE = 20.0  # seconds in which all must have ended
+PATIENCE = 45.0  # seconds in which all must have ended: jobs have 20 to settle once their driver is gone
 AGENT_PATIENCE = 150.0  # Ray's own agents, no workers of ours, look every so often whether their node is there
 AGENTS = ("ray::RuntimeEnvAgent", "ray::DashboardAgent")
-JOB_PATIENCE = 45.0  # of a parallel sweep: its jobs have 20 seconds to settle once their driver is gone
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
-DRIVER = """
-import os, sys, time
-from pathlib import Path
-from ctxexp.command import registry
-
-def make():
-    return work
-
-def work(item):
-    (Path(sys.argv[1]) / str(os.getpid())).touch()
-    if {how!r} == "with a child":
-        os.fork() or time.sleep(600)
-    time.sleep(600)
-
-def drive():
-    list(registry().find("engine", "local").factory(processes=2).map_unordered(make, range(8)))
-
-if __name__ == "__main__":
-    Path("begun").touch()
-    drive()
-"""
 SLOW = """
 import time
 import numpy as np
@@ -63,21 +41,23 @@ def register_models(register):
 """
 COMMAND = ("plugins=[slow.py]", "model=slow", "dataset=text", "dataset.path=text.txt", "metric=[self_similarity]",
            "bootstrap=0", "min_contexts=2", "tracking.folder=runs")  # fmt: skip
-TWO = ("engine=local", "engine.processes=2", "engine.shard_tokens=60")
-ENGINES = {
-    "the command": TWO,
-    "a sweep with two jobs at once": ("-m", "seed=0,1", *TWO, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
-    "the command under Ray": ("engine=ray", "engine.workers=2", "engine.shard_tokens=60"),
+WAYS = {  # how it is typed, and what there is as many of as are at work
+    "a sweep with two jobs at once": (
+        ("-m", "seed=0,1", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
+        "runs/results/*/*/status.json",
+    ),
+    "the command under Ray": (
+        ("engine=ray", "engine.workers=2", "engine.shard_tokens=60"),
+        "cache/**/shards-*/0*",
+    ),
 }
-WAYS = ("wait", "the command", "a stopped worker", "a sweep with two jobs at once", "Ctrl-C for all",
-        "the command under Ray")  # fmt: skip
 
 
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
-    """What workers are at, in turn, two of them, then one, then none; signal and moment are drawn."""
+    """Each way in turn, with two workers at work, then one, then none; signal and moment are drawn."""
     for place in range(count):
-        rng, how = np.random.default_rng([seed, place]), WAYS[place % len(WAYS)]
-        number = signal.SIGINT if how == "Ctrl-C for all" else SIGNALS[int(rng.integers(len(SIGNALS)))]
+        rng, how = np.random.default_rng([seed, place]), [*WAYS][place % len(WAYS)]
+        number = SIGNALS[int(rng.integers(len(SIGNALS)))]
         wanted, moment = 2 - place // len(WAYS) % 3, float(rng.random())
         yield (
             f"{how}: {number.name}, {wanted} at work, {moment:.2f}",
@@ -88,27 +68,21 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
 
 
 def try_case(how: str, number: signal.Signals, wanted: int, moment: float, folder: Path) -> None:
-    """Start a driver, end it, and wait for what it began."""
+    """Start a command, end it, and wait for what it began."""
     folder.mkdir()
     if how == "the command under Ray" and find_spec("ray") is None:
         raise unittest.SkipTest("Ray is not installed")
-    driver = started(how, folder)
+    args, at_work = WAYS[how]
+    driver = started(args, folder)
     offspring: set[psutil.Process] = set()
     try:
-        reach(how, wanted, moment, driver, folder, offspring)
+        reach(at_work, wanted, moment, driver, folder, offspring)
         offspring |= family(driver.pid)
-        if how == "a stopped worker":
-            for worker in list((folder / "at_work").iterdir())[:1]:
-                os.kill(int(worker.name), signal.SIGSTOP)
-        if how == "Ctrl-C for all":
-            os.killpg(driver.pid, number)
-        else:
-            driver.send_signal(number)
-        patience = JOB_PATIENCE if "two jobs" in how else PATIENCE
-        driver.wait(patience)
-        ended(driver.pid, offspring, patience, (folder / "said").read_text(errors="replace"))
+        driver.send_signal(number)
+        driver.wait(PATIENCE)
+        ended(driver.pid, offspring, PATIENCE, (folder / "said").read_text(errors="replace"))
     except subprocess.TimeoutExpired:
-        raise Lost(f"the driver itself is there {patience:.0f} s after {number.name}") from None
+        raise Lost(f"the driver itself is there {PATIENCE:.0f} s after {number.name}") from None
     finally:
         for process in {*offspring, *family(driver.pid)}:
             with suppress(psutil.Error):
@@ -117,23 +91,17 @@ def try_case(how: str, number: signal.Signals, wanted: int, moment: float, folde
         driver.wait()
 
 
-def started(how: str, folder: Path) -> subprocess.Popen[bytes]:
-    """The driver, the first of a process group of its own."""
-    (folder / "at_work").mkdir()
-    if how in ENGINES:
-        rng = np.random.default_rng(0)
-        words = ["the", "river", "bank", "of", "money", "was", "light", "and", "old"]
-        (folder / "text.txt").write_text("\n".join(" ".join(rng.choice(words, 8)) for _ in range(3000)))
-        (folder / "slow.py").write_text(SLOW)
-        args = ["-m", "ctxexp", *ENGINES[how], *COMMAND]
-    else:
-        (folder / "driver.py").write_text(DRIVER.format(how=how))
-        args = [str(folder / "driver.py"), str(folder / "at_work")]
+def started(args: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
+    """The command, the first of a process group of its own."""
+    rng = np.random.default_rng(0)
+    words = ["the", "river", "bank", "of", "money", "was", "light", "and", "old"]
+    (folder / "text.txt").write_text("\n".join(" ".join(rng.choice(words, 8)) for _ in range(3000)))
+    (folder / "slow.py").write_text(SLOW)
     paths = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
     environment = {**os.environ, "PYTHONPATH": paths, "CTXEXP_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
     with (folder / "said").open("wb") as said:
         return subprocess.Popen(
-            [sys.executable, *args],
+            [sys.executable, "-m", "ctxexp", *args, *COMMAND],
             cwd=folder,
             env=environment,
             stdout=said,
@@ -150,23 +118,23 @@ def heed() -> None:
 
 
 def reach(
-    how: str, wanted: int, moment: float, driver: subprocess.Popen[bytes], folder: Path, offspring: set[psutil.Process]
+    at_work: str,
+    wanted: int,
+    moment: float,
+    driver: subprocess.Popen[bytes],
+    folder: Path,
+    offspring: set[psutil.Process],
 ) -> None:
-    """Wait until so many workers are at work, and a little longer; some seconds where none has to be.
-
-    Workers of the command are at work when there are as many shards.
-    """
+    """Wait until so many workers are at work, and a little longer; some seconds where none has to be."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
-        at_work = folder.glob("cache/**/shards-*/0*") if how in ENGINES else (folder / "at_work").iterdir()
-        begun = how in ENGINES or (folder / "begun").exists()  # libraries may swallow Ctrl-C while they are imported
-        if (begun and len(list(at_work)) >= wanted) or driver.poll() is not None:
+        if len(list(folder.glob(at_work))) >= wanted or driver.poll() is not None:
             break
         offspring |= family(driver.pid)
         time.sleep(0.02)
     else:
         raise RuntimeError(f"no {wanted} workers got to work: {(folder / 'said').read_text(errors='replace')[-1500:]}")
-    time.sleep(moment * (1 if wanted else 20 if how in ENGINES else 6))
+    time.sleep(moment * (1 if wanted else 20))
     if driver.poll() is not None:
         said = (folder / "said").read_text(errors="replace")
         raise RuntimeError(f"the driver ended before it could be ended: {said[-1500:]}")

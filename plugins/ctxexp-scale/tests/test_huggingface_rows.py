@@ -80,14 +80,14 @@ def test_sentences_documents_and_limits(tmp_path: Path) -> None:
 
 def test_a_bound_is_the_same_however_rows_lie(tmp_path: Path) -> None:
     words = ["dataset=huggingface", "dataset.sentences=marks", "dataset.stream=true"]
-    words += ["words.max_contexts=6", "words.max_sentences=10", "engine=local"]
+    words += ["words.max_contexts=6", "words.max_sentences=10"]
     found = []
     for i, cuts in enumerate(([40], [10, 25, 40])):
         folder = tmp_path / str(i)
         folder.mkdir()
         for a, b in zip([0, *cuts], cuts, strict=False):
             parquet(folder, ROWS[a:b], str(a))
-        options = [*words, f"dataset.path={folder}", f"engine.processes={1 + i}"]
+        options = [*words, f"dataset.path={folder}"]
         found.append(Experiment(configured("bert", options=options, min_contexts=2)).corpus)
     assert found[0].content != ""
     assert (found[0].sentences, found[0].documents) == (found[1].sentences, found[1].documents)
