@@ -137,6 +137,17 @@ def interval_estimates(results: Results, key: Key) -> Estimates:
     return Estimates(estimates.value, nothing, nothing)
 
 
+def opposite_steps(results: Results, key: Key) -> list[int]:
+    """The layers at which `adjusted` moves against the claimed step of its share of the room from the layer before."""
+    adjusted = key._replace(statistic="adjusted")
+    if key.statistic != "share_of_room" or not {key, adjusted} <= results.by_key.keys():
+        return []
+    signs, layers = claimed_steps(results, key), np.flatnonzero(np.isfinite(results.by_key[key].value))
+    moves = np.diff(results.by_key[adjusted].value[layers])
+    steps = zip(layers[:-1].tolist(), layers[1:].tolist(), moves, strict=True)
+    return [b for a, b, move in steps if signs[a, b] * np.sign(move) == -1]
+
+
 @dataclass(frozen=True)
 class Leg:
     """A certain change of a curve between two layers."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxexp.report import charts, wording
-from ctxexp.report.findings import chart_finding, finding_of, sweep_finding
+from ctxexp.report.findings import chart_finding, finding_of, marked_steps, sweep_finding
 from ctxexp.report.reference_curves import CAVEAT, NO_CONTEXT, SOURCE, control_lines, training_runs
 from ctxexp.report.style import PAGE, Ink, Style, add_captions, colours, empty_figure, save_figure
 from ctxexp.report.wording import LabelledResults
@@ -101,6 +101,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     facts = [results.info.definition(measure, task), *wording.shared_facts([(label, results)], measure)]
     facts.append(f"n = {count}" if count else "")
     notes = [SHARE_OF_ROOM] if key.statistic == "share_of_room" else []
+    notes += [marked] if (marked := marked_steps(results, key)) else []
     add_captions(
         figure,
         f"{wording.full_title(measure, task, [results], variant=False)}: {label}",

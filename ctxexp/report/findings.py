@@ -16,6 +16,7 @@ from ctxexp.report.changes import (
     interval_estimates,
     is_too_short,
     least,
+    opposite_steps,
     trend,
 )
 from ctxexp.report.wording import AVERAGE, LabelledResults, full_title, mix_labels, unique_labels
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 LEADING = "self_similarity"  # the measure that a run's one sentence is of, where it was measured
 FEW = 3  # runs whose changes a chart says one by one
 MOST_WORDS = 30  # of a sentence
+OPPOSITE = "adjusted moves the other way: its ceiling, 1 − chance, moved"
+MARKED = f"* from the layer before, {OPPOSITE}"
 MOST_LISTED = 6  # parts that a sentence names
 
 
@@ -92,6 +95,13 @@ def _opening(results: Results, key: Key, label: str) -> str:
     task = "mean over tasks" if key.task == AVERAGE else key.task
     which = ", ".join(filter(None, [task, info.variant, mix_mark(results, key.measure)]))
     return f"In {label}, {info.subject}{f' ({which})' if which else ''} grow {clauses}"
+
+
+def marked_steps(results: Results, key: Key) -> str:
+    """The line below a table or chart on the steps at which `adjusted` moves against its share; empty without one."""
+    layers = opposite_steps(results, key)
+    which = f"layer{'s' * (len(layers) > 1)} {enumeration([str(layer) for layer in layers])}"
+    return f"* at {which}, {OPPOSITE}" if layers else ""
 
 
 def chart_finding(runs: Sequence[LabelledResults], key: Key) -> str:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from ctxexp.files import write_csv, write_file
 from ctxexp.plugins import REPORT
 from ctxexp.plugins.registry import Registry
-from ctxexp.report.findings import change, comparison_finding, enumeration, finding, leading_keys
+from ctxexp.report.changes import opposite_steps
+from ctxexp.report.findings import MARKED, change, comparison_finding, enumeration, finding, leading_keys
 from ctxexp.report.style import save_figure
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
@@ -120,6 +121,7 @@ def answer(runs: Sequence[LabelledResults], width: int) -> str:
         ["\n".join(["", "", "", *title][-tall:]), *column[1:]] for title, column in zip(titles, columns, strict=True)
     ]
     notes = [SHARE] * any(key.statistic == "share_of_room" for key in keys)
+    notes += [MARKED] * any("*" in cell for cell in leading[1:])
     return "\n".join([*lines, "", stacked_table(["\n" * (tall - 1) + stub[0], *stub[1:]], columns, width), *notes])
 
 
@@ -129,7 +131,8 @@ def _answer_column(key: Key, places: Sequence[tuple[Results, str, int]], one: bo
     rows = []
     for results, place, at in places:
         value, low, high = _estimates_at(results, key, place, at)
-        cells = [f"{value:.3f}" if math.isfinite(value) else ""]
+        star = "*" * (one and is_leading and place == LAYER and at in opposite_steps(results, key))
+        cells = [f"{value:.3f}{star}" if math.isfinite(value) else ""]
         if is_leading:
             beside = keys_beside(results, key)
             spread = f"± {value - low:.3f}" if results.info.seeds else f"[{low:.3f}, {high:.3f}]"

@@ -259,6 +259,21 @@ class Results:
         found = (other for _, other in runs if self.info.control_by(other.info) == control)
         return next((other for other in found if other.info.measure(measure) == about), None)
 
+    def opposite_steps(self, key: Key) -> tuple[list[int], str]:
+        """The layers at which `adjusted` moves against a claimed step of its share of the room, and a note on them.
+
+        Args:
+            key: The curve of the share.
+
+        Returns:
+            Layers, each a step from the one before, and the note, empty without any.
+
+        Example:
+            >>> Results().opposite_steps(Key("self_similarity", "share_of_room"))
+            ([], '')
+        """
+        return _report("changes").opposite_steps(self, key), _report("findings").marked_steps(self, key)
+
     def summary(self) -> pd.DataFrame:
         """The main curve of each measure, as `curve(measure)`.
 

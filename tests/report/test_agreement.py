@@ -52,9 +52,9 @@ def test_terminal_page_mlflow_and_sentence_agree_on_every_step(
     np.testing.assert_array_equal(np.sign(np.diff(share))[moves], signs(raw_when_centred)[moves])
     np.testing.assert_allclose(share, raw_when_centred, atol=0.03)
 
-    rows = re.findall(r"^(\d) +(-?[\d.]+) ", printed, re.MULTILINE)
-    assert [int(layer) for layer, _ in rows] == list(range(len(share)))
-    np.testing.assert_allclose([float(value) for _, value in rows], share, atol=5.1e-4)
+    rows = re.findall(r"^(\d) +(-?[\d.]+)(\*?) ", printed, re.MULTILINE)
+    assert [int(layer) for layer, *_ in rows] == list(range(len(share)))
+    np.testing.assert_allclose([float(value) for _, value, _ in rows], share, atol=5.1e-4)
 
     page = Path(re.findall(r"^report: +(.*)$", printed, re.MULTILINE)[0]).read_text(encoding="utf-8")
     data = json.loads(re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)[0])
@@ -63,6 +63,10 @@ def test_terminal_page_mlflow_and_sentence_agree_on_every_step(
     np.testing.assert_allclose(panel["views"]["share_of_room"]["lines"][0]["y"], share, rtol=1e-6)
     for part in chart["parts"]:  # a quarter, half and all of the text
         np.testing.assert_allclose(part["y"], share, atol=0.03)
+
+    adjusted = logged(tmp_path, "self_similarity/raw")[0] - logged(tmp_path, "self_similarity/baseline")[0]
+    opposite = [i + 1 for i in np.flatnonzero(signs(share) * np.sign(np.diff(adjusted)) == -1).tolist()]
+    assert [int(layer) for layer, _, star in rows if star] == panel["marked"].get("bert", []) == opposite
 
     [sentence] = panel["findings"].values()
     assert sentence in " ".join(printed.split())

@@ -96,6 +96,19 @@ def test_a_text_that_lacks_bands_says_so_and_one_without_any_says_how_much_it_ta
     assert said.endswith("these data can't tell the models apart: a (0.40) and b (2 of 3 bands) (0.60).")
 
 
+def test_steps_that_adjusted_reverses_are_marked_and_not_spoken_of() -> None:
+    turns = run([0.77, 0.87, 0.72], [0.25, 0.60, 0.21])  # adjusted .58, .35, .57
+    assert turns.opposite_steps(SHARE) == (
+        [1, 2],
+        "* at layers 1 and 2, adjusted moves the other way: its ceiling, 1 − chance, moved",
+    )
+    assert "adjusted" not in finding(turns)
+    assert run([0.77, 0.87, 0.72]).opposite_steps(SHARE) == ([], "")
+    undefined = results_with({"self_similarity/adjusted": np.full(3, np.nan)})  # beside runs with a share
+    assert undefined.opposite_steps(SHARE) == ([], "")
+    assert run([0.77, 0.87, 0.72], [0.25, 0.60, 0.21], half=1.0).opposite_steps(SHARE)[0] == []  # no step is claimed
+
+
 def test_a_negative_control_has_no_direction() -> None:
     for facts in ({"weights": "untrained"}, {"name": "random_words"}, {"control": "shuffled"}):
         assert "a negative control, of which no direction is claimed" in finding(run([0.9, 0.2], **facts))

@@ -19,7 +19,8 @@ from ctxexp.files import render_page, write_file
 from ctxexp.measuring.study import HALVES, PARTS
 from ctxexp.progress import show
 from ctxexp.report import charts, reference_curves, wording
-from ctxexp.report.findings import LEADING, change, change_of, comparison_finding, finding, finding_of
+from ctxexp.report.changes import opposite_steps
+from ctxexp.report.findings import LEADING, MARKED, change, change_of, comparison_finding, finding, finding_of
 from ctxexp.report.page.explorer import explorer_data
 from ctxexp.report.page.side_by_side import AT, ComparisonCell, side_by_side
 from ctxexp.report.style import PALETTE
@@ -112,6 +113,7 @@ def write_report(
         explorer=explorer,
         labels=[model["label"] for model in data["models"]],
         places=AT,
+        star=MARKED if any(panel["marked"] for chart in data["charts"] for panel in chart["panels"]) else "",
         explained=SHARE_OF_ROOM,
         pictures={
             path.stem: base64.b64encode(path.read_bytes()).decode() for path in pictures if path.suffix == ".svg"
@@ -142,6 +144,7 @@ def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> di
     views = [view for panel in panels for view in panel["views"].values()]
     return {
         "axis": wording.LAYER_AXIS,
+        "star": MARKED,
         "hues": PALETTE,
         "models": models,
         "baselines": {name: _chance_label(name) for p in panels for name in p["views"] if name not in _STATISTICS},
@@ -191,13 +194,15 @@ def _chance_label(baseline: str) -> str:
 
 
 def _panel(panel: charts.Panel, runs: Sequence[LabelledResults]) -> dict[str, Any]:
-    """A panel without its views; `findings`, of a single run with its numbers, are by the runs' labels."""
+    """A panel without its views; `findings`, of a single run with its numbers, and `marked` steps are by the runs'
+    labels."""
     say = finding_of if len(runs) == 1 else change_of
     return {
         "name": _choice(panel, runs),
         "definition": panel.definition,
         "direction": panel.direction,
         "findings": {label: say(results, panel.key, label) for label, results in runs if panel.key in results.by_key},
+        "marked": {label: at for label, results in runs if (at := opposite_steps(results, panel.key))},
         "last": max(len(line.y) for line in panel.lines) - 1,
         "views": {},
     }

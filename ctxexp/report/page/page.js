@@ -122,6 +122,7 @@ function show(entry) {
     isMain && !hidden.has(model.label) && panel.findings[model.label]);
   said.replaceChildren(...sentences.map(model =>
     make("li", {}, mark(model.i, model.colour), " ", panel.findings[model.label])));
+  if (sentences.some(model => panel.marked[model.label])) said.append(make("li", { className: "aside", textContent: data.star }));
   plot.role = "img";
   plot.ariaLabel = [chart.title, ...sentences.map(model => panel.findings[model.label])].join(". ");
   if (section.open === false) return;
@@ -129,6 +130,9 @@ function show(entry) {
   for (const line of visible(view, hidden)) {
     const x = line.layers.map(layer => depth ? layer / Math.max(line.last, 1) : layer);
     if (by("bands").checked && line.low) bands.push(...band(line, x));
+    for (const [i, layer] of line.layers.entries())
+      if (isMain && !line.published && panel.marked[line.run_label]?.includes(layer))
+        notes.push({ x: x[i], y: line.y[i], text: "*", showarrow: false, yshift: 9, font: { size: 18, color: line.colour } });
     const interval = line.low ? " (%{customdata[0]:.4f} to %{customdata[1]:.4f})" : "";
     lines.push({ x, y: line.y, name: plain(line.label), mode: "lines+markers", connectgaps: false,
       customdata: line.low ? line.y.map((_, i) => [line.low[i], line.high[i]]) : undefined,

@@ -48,7 +48,8 @@ class Card:
 
     @property
     def table(self) -> Table:
-        """Every main curve, one row per layer, in brackets what it is made of: raw, chance and adjusted."""
+        """Every main curve, one row per layer, in brackets what it is made of: raw, chance and adjusted. A star marks a
+        step of the share of the room above chance against which adjusted moves."""
         import pandas as pd
 
         layers = self._layers()
@@ -56,9 +57,10 @@ class Card:
         heads, cells = ["layer"], [[str(i) for i in layers]]
         for key in self.keys:
             name, values, beside = self._name(key), self.results.by_key[key].value, self._beside(key)
+            marked, _ = self.results.opposite_steps(key)
             numbers |= {name: values[layers]} | {f"{name}: {other}": curve[layers] for other, curve in beside.items()}
             heads.append(name + (f" ({', '.join(beside)})" if beside else ""))
-            own = [_cell(values[i]) for i in layers]
+            own = [_cell(values[i]) + r"\*" * (i in marked) for i in layers]
             rest = [f" ({', '.join(_cell(curve[i]) for curve in beside.values())})" * bool(beside) for i in layers]
             cells.append([a + b for a, b in zip(own, rest, strict=True)])
         return Table("", pd.DataFrame(numbers), heads, list(zip(*cells, strict=True)))
@@ -118,6 +120,9 @@ class Card:
         definitions = [f"- {self._name(key)}: {self._about(key)}" for key in self.keys if self._about(key)]
         shares = [key for key in self.keys if key.statistic == "share_of_room"]
         definitions += [f"- {key.label()}: {key.definition}" for key in shares[:1]]
+        definitions += [
+            f"- {self._name(key)}, \\{note}" for key in shares if (note := self.results.opposite_steps(key)[1])
+        ]
         return "\n\n".join([*parts, "\n".join(definitions)]) + "\n"
 
     def json(self) -> dict[str, Any]:

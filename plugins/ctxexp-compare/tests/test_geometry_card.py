@@ -137,7 +137,8 @@ def test_the_share_of_the_room_leads_with_what_it_is_made_of_beside_it() -> None
     shown = re.sub(" +", " ", made.markdown("card.svg"))
     assert f"| layer | {name} (raw, chance, adjusted) |" in shown
     assert "| 2 | 0.400 (0.580, 0.300, 0.280) |" in shown
-    assert r"| 3 | 0.300 (0.307, 0.010, 0.297) |" in shown
+    assert r"| 3 | 0.300\* (0.307, 0.010, 0.297) |" in shown  # adjusted rises where chance falls
+    assert rf"- {name}, \* at layer 3, adjusted moves the other way" in shown
     assert f"- share of the room above chance: {SHARE_OF_ROOM}" in shown
     assert made.extremes[0].startswith(f"{name}: highest in layer 0, 0.600 [0.590, 0.610]")
     assert any("2 of 3 bands" in line and "1,500 words more" in line for line in made.warnings)
