@@ -158,7 +158,7 @@ def test_words_with_labels_count_where_they_are_labelled() -> None:
     assert several.rows.tolist() == [0, 1, 2]
     with pytest.raises(MetricError, match="no word stands in min_contexts=9 sentences, and twice in one"):
         population(known, min_contexts=9)
-    with pytest.raises(MetricError, match="a group alone doesn't say which rows these are"):
+    with pytest.raises(MetricError, match="rows alone don't say which words they are"):
         VarianceComponents().update(Group("corpus", np.zeros((3, 2))))
 
 

@@ -89,7 +89,7 @@ def test_usages_that_are_not_there_are_said(tmp_path: Path) -> None:
         run(replace(pairs(), compared=()), tmp_path, wic=Wic)
     with pytest.raises(DataError, match=r"corpus 'pairs' has usages of 0 \(\); expected two, as of dataset=dwug"):
         run(pairs(), tmp_path, change=SemanticChange)
-    with pytest.raises(MetricError, match="a row alone doesn't say which usage it is; measure a corpus"):
+    with pytest.raises(MetricError, match="rows alone don't say which words they are; measure a corpus"):
         Wic().update(Group(0, np.zeros((1, 2))))
 
 

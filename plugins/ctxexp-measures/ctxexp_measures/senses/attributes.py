@@ -1,15 +1,49 @@
-"""Attributes of each measured row: its word, form, sense, position, sentence, document."""
+"""Attributes of each measured row: its word, form, sense, position, sentence, document. What is made of a text once,
+for all layers; the base of metrics that need their text."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ctxexp import Sentence, Text
+from ctxexp import Block, Group, Metric, Sentence, Text
+from ctxexp.errors import MetricError
+
+T = TypeVar("T")
+
+
+def once(text: Text, key: str, make: Callable[[], T]) -> T:
+    """What `make` makes of a text, made once for all layers; `key` tells it from others."""
+    key = f"ctxexp_measures.senses {key}"
+    if key not in text.derived:
+        text.derived[key] = make()
+    return text.derived[key]  # type: ignore[return-value]
+
+
+class TextMetric(Metric):
+    """Base of measures of the rows of a text: which words these are groups of rows alone don't say."""
+
+    _text: Text | None = None
+
+    def bind_text(self, text: Text) -> None:
+        self._text = text
+
+    def update(self, group: Group) -> None:
+        raise MetricError(f"{type(self).__name__}: rows alone don't say which words they are; measure a corpus")
+
+    def update_block(self, block: Block) -> None:
+        if self._text is None or block.rows is None:
+            return super().update_block(block)
+        return self.take(self._text, block.rows, block.x)
+
+    @abstractmethod
+    def take(self, text: Text, rows: np.ndarray, x: np.ndarray) -> None:
+        """Take the vectors x (w, n, d) of the text's store rows (w, n)."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +97,7 @@ class RowAttributes:
 
 def row_attributes(text: Text) -> RowAttributes:
     """The attributes of the measured rows of a text, computed once for each text."""
-    attributes = text.derived.get("ctxexp_measures.senses.attributes")
-    if not isinstance(attributes, RowAttributes):
-        attributes = text.derived["ctxexp_measures.senses.attributes"] = _row_attributes(text)
-    return attributes
+    return once(text, "attributes", lambda: _row_attributes(text))
 
 
 def _row_attributes(text: Text) -> RowAttributes:
@@ -133,22 +164,16 @@ def tokens_of(text: Text) -> np.ndarray:
     The encoder knows them for its units; where a store holds only some units (a bounded corpus), rows are matched by
     their words. Where neither works, each word counts as a token: a table of word vectors has no tokens.
     """
-    key = "ctxexp_measures.senses.tokens"
-    if key not in text.derived:
-        words = _words_of_rows(text)
-        default = np.stack([words, np.ones(len(words), np.int64)], axis=1)
-        text.derived[key] = _of_units(text, text.encoder.token_spans, default)
-    return text.derived[key]  # type: ignore[return-value]
+    words = _words_of_rows(text)
+    default = np.stack([words, np.ones(len(words), np.int64)], axis=1)
+    return once(text, "tokens", lambda: _of_units(text, text.encoder.token_spans, default))
 
 
 def pieces_of(text: Text) -> np.ndarray:
     """(n_rows,) objects, equal for rows of the same pieces of the model's tokenizer; the spelling where the encoder's
     units aren't the store's."""
-    key = "ctxexp_measures.senses.pieces"
-    if key not in text.derived:
-        spelling = np.asarray(text.store.vocabulary, object)[np.asarray(text.store.unit_codes)]
-        text.derived[key] = _of_units(text, text.encoder.unit_keys, spelling)
-    return text.derived[key]  # type: ignore[return-value]
+    spelling = np.asarray(text.store.vocabulary, object)[np.asarray(text.store.unit_codes)]
+    return once(text, "pieces", lambda: _of_units(text, text.encoder.unit_keys, spelling))
 
 
 def _of_units(text: Text, values_of: Callable[[list[Sentence]], Iterable[Any]], default: np.ndarray) -> np.ndarray:

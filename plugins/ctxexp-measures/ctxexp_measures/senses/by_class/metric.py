@@ -14,7 +14,7 @@ from ctxexp import Block, Corpus, Estimate, Group, GroupMean, Metric, Reading, T
 from ctxexp.command import registry
 from ctxexp.errors import DataError
 from ctxexp.maths import Resamples
-from ctxexp_measures.senses.attributes import Labels, row_attributes, tags_of_rows, tokens_of
+from ctxexp_measures.senses.attributes import Labels, once, row_attributes, tags_of_rows, tokens_of
 from ctxexp_measures.senses.components.design import Design, population
 from ctxexp_measures.senses.components.estimate import ValueWithInfluence
 from ctxexp_measures.senses.components.metric import VarianceComponents, to_estimate
@@ -122,13 +122,11 @@ class ByClass(Metric):
         require_tags(self.name, self.by, corpus)
 
     def bind_text(self, text: Text) -> None:
-        key = f"ctxexp_measures.senses.classes {self.by}"
-        if key not in text.derived:
-            forms = text.occurrences.forms
-            # A bounded text holds words without the rest of their sentences
-            rows = text.occurrences.by_sentence.rows if text.corpus.bound is None else text.occurrences.rows
-            text.derived[key] = classes(text, forms[rows], rows, self.by)
-        self._text, self._of_form = text, text.derived[key]  # type: ignore[assignment]
+        forms = text.occurrences.forms
+        # A bounded text holds words without the rest of their sentences
+        rows = text.occurrences.by_sentence.rows if text.corpus.bound is None else text.occurrences.rows
+        self._text = text
+        self._of_form = once(text, f"classes {self.by}", lambda: classes(text, forms[rows], rows, self.by))
 
     def update(self, group: Group) -> None:
         self.update_block(Block.of(group))
@@ -233,11 +231,10 @@ class SenseSeparationByClass(ByClass):
 
     def bind_text(self, text: Text) -> None:
         super().bind_text(text)
-        key = "ctxexp_measures.senses.tags"
-        if "pos" in self.by and key not in text.derived:
+        if "pos" in self.by:
             rows = np.arange(len(text.occurrences.forms))
-            text.derived[key] = np.array([tag or UNTAGGED for tag in tags_of_rows(text, "pos", rows)], object)
-        self._tags: np.ndarray = text.derived.get(key)  # type: ignore[assignment]
+            tags = lambda: np.array([tag or UNTAGGED for tag in tags_of_rows(text, "pos", rows)], object)  # noqa: E731
+            self._tags = once(text, "tags", tags)
 
     def update_block(self, block: Block) -> None:
         if self._text is None or block.rows is None:
@@ -315,8 +312,8 @@ class VarianceComponentsByClass(VarianceComponents):
 
     def _classes(self, text: Text) -> tuple[dict[str, Design], dict[str, tuple[int, int]]]:
         """The design of every class, by its name; words and rows of those that are too small for one."""
-        key = f"ctxexp_measures.senses.designs {self.by}"
-        if key not in text.derived:
+
+        def make() -> tuple[dict[str, Design], dict[str, tuple[int, int]]]:
             whole = row_attributes(text)
             some = population(whole, min_contexts=text.occurrences.min_contexts)
             word = whole.word.codes[np.searchsorted(whole.rows, some.rows)]
@@ -330,5 +327,6 @@ class VarianceComponentsByClass(VarianceComponents):
                         small[name] = len(mine.word), len(mine)
                     else:
                         designs[name] = Design.of(mine)
-            text.derived[key] = designs, small
-        return text.derived[key]  # type: ignore[return-value]
+            return designs, small
+
+        return once(text, f"designs {self.by}", make)

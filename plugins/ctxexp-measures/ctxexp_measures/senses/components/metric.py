@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ctxexp import Block, Estimate, Group, Metric, Reading, Text
-from ctxexp.errors import MetricError
+from ctxexp import Estimate, Reading, Text
 from ctxexp.maths import Curve, Resamples, interval
-from ctxexp_measures.senses.attributes import row_attributes
+from ctxexp_measures.senses.attributes import TextMetric, once, row_attributes
 from ctxexp_measures.senses.components.design import Design, ambiguous, population
 from ctxexp_measures.senses.components.estimate import ValueWithInfluence, components, shares, squares
 
@@ -25,7 +24,7 @@ BELOW = "ctxexp_measures.senses.below"  # likewise, of components below 0
 log = logging.getLogger("ctxexp")
 
 
-class VarianceComponents(Metric):
+class VarianceComponents(TextMetric):
     """Shares of the variance of a layer's word vectors, in [0, 1] but for noise: components over their sum.
 
     Rows follow x = mean + word + form + sense + position + sentence + document + rest, each part a vector, variance the
@@ -70,24 +69,13 @@ class VarianceComponents(Metric):
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})
 
     def __init__(self) -> None:
-        self._text: Text | None = None
         self._parts: dict[str, dict[str, ValueWithInfluence]] = {}
 
-    def bind_text(self, text: Text) -> None:
-        self._text = text
-
-    def update(self, group: Group) -> None:
-        raise MetricError("variance_components: a group alone doesn't say which rows these are; measure a corpus")
-
-    def update_block(self, block: Block) -> None:
-        if self._text is None or block.rows is None:
-            return super().update_block(block)
-        for name, design in self._designs(self._text).items():
-            x = block.x[0][np.searchsorted(block.rows[0], design.attributes.rows)]
-            n_blocks = self._text.occurrences.units.n_blocks
-            self._parts[name] = components(design, squares(x, design), n_blocks)
-            _look_at_sinks(self._text, x)
-        return None
+    def take(self, text: Text, rows: np.ndarray, x: np.ndarray) -> None:
+        for name, design in self._designs(text).items():
+            mine = x[0][np.searchsorted(rows[0], design.attributes.rows)]
+            self._parts[name] = components(design, squares(mine, design), text.occurrences.units.n_blocks)
+            _look_at_sinks(text, mine)
 
     def compute(self) -> dict[str, float | Estimate]:
         if self._text is None:
@@ -109,13 +97,14 @@ class VarianceComponents(Metric):
 
     def _designs(self, text: Text) -> dict[str, Design]:
         """Designs by task: of all rows, and of those of ambiguous words where there are any."""
-        key = "ctxexp_measures.senses.designs"
-        if key not in text.derived:
+
+        def make() -> dict[str, Design]:
             whole = Design.of(population(row_attributes(text), min_contexts=text.occurrences.min_contexts))
             some = ambiguous(whole)
             several = some is not None and len(some) < len(whole.attributes)
-            text.derived[key] = {"": whole} | ({AMBIGUOUS: Design.of(some)} if some and several else {})
-        return text.derived[key]  # type: ignore[return-value]
+            return {"": whole} | ({AMBIGUOUS: Design.of(some)} if some and several else {})
+
+        return once(text, "designs", make)
 
 
 def _look_at_sinks(text: Text, x: np.ndarray) -> None:

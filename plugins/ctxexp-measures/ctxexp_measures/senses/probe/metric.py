@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from annotated_types import Ge
 
-from ctxexp import Block, Corpus, Estimate, Group, Metric, Reading, Text
+from ctxexp import Corpus, Estimate, Reading, Text
 from ctxexp.datasets import user_path
-from ctxexp.errors import MetricError
 from ctxexp.maths import Curve, Resamples
+from ctxexp_measures.senses.attributes import TextMetric, once
 from ctxexp_measures.senses.components.estimate import ValueWithInfluence
 from ctxexp_measures.senses.components.metric import to_estimate
 from ctxexp_measures.senses.probe.task import SENSE, ProbeTask, probe_task, read_lexicon, require_labels
@@ -70,7 +70,7 @@ MOST = 5000
 CONTROLS = 10  # tasks: accuracy on a single one differs by more than a text's interval
 
 
-class Probe(Metric):
+class Probe(TextMetric):
     """Accuracy of a linear probe for labels of words, less that of the same probe on a control task.
 
     `labels`: a kind of tags that the corpus has (`pos`), `sense`, or a TSV of word and label. One classifier tells the
@@ -105,7 +105,6 @@ class Probe(Metric):
         self.labels, self.classifier, self.folds, self.most, self.seed = labels, classifier, folds, most, seed
         self.controls = controls
         self.definition = f"accuracy of a linear probe for labels={labels}, less that on a control task"
-        self._text: Text | None = None
         self._right: dict[str, np.ndarray] = {}
         self._by_control = np.empty(0)  # (controls,) accuracy
 
@@ -114,17 +113,9 @@ class Probe(Metric):
         if self.labels not in (*corpus.tags, SENSE):
             read_lexicon(user_path(self.labels))
 
-    def bind_text(self, text: Text) -> None:
-        self._text = text
-
-    def update(self, group: Group) -> None:
-        raise MetricError("probe: a group alone doesn't say which words these are; measure a corpus")
-
-    def update_block(self, block: Block) -> None:
-        if self._text is None or block.rows is None:
-            return super().update_block(block)
-        task = self._task(self._text)
-        x = block.x[0][np.searchsorted(block.rows[0], task.rows)]
+    def take(self, text: Text, rows: np.ndarray, x: np.ndarray) -> None:
+        task = self._task(text)
+        x = x[0][np.searchsorted(rows[0], task.rows)]
         control = [
             predictions(x, label, fold, task.problem, self.classifier) == label
             for label, fold in zip(task.control, task.control_fold, strict=True)
@@ -137,8 +128,7 @@ class Probe(Metric):
         if task.is_one_problem:
             by_word = predictions(x, task.label, task.word_fold, task.problem, self.classifier)
             self._right["held_out_words"] = by_word == task.label
-        self._right |= self._without_layers(self._text, task, x.shape[1])
-        return None
+        self._right |= self._without_layers(text, task, x.shape[1])
 
     def compute(self) -> dict[str, float | Estimate]:
         if self._text is None or not self._right:
@@ -166,24 +156,26 @@ class Probe(Metric):
         return statistics | {"n": float(len(task)), "words": float(words.n), "labels": float(len(task.names))}
 
     def _task(self, text: Text) -> ProbeTask:
-        key = f"ctxexp_measures.senses.probe {self.labels} {self.folds} {self.most} {self.controls} {self.seed}"
-        if key not in text.derived:
-            text.derived[key] = probe_task(
+        def make() -> ProbeTask:
+            return probe_task(
                 text, self.labels, folds=self.folds, most=self.most, controls=self.controls, seed=self.seed
             )
-        return text.derived[key]  # type: ignore[return-value]
+
+        return once(text, f"probe {self.labels} {self.folds} {self.most} {self.controls} {self.seed}", make)
 
     def _without_layers(self, text: Text, task: ProbeTask, dim: int) -> dict[str, np.ndarray]:
         """Whether each row's label is told without any layer: from a random vector a spelling, and by the majority."""
-        key = f"ctxexp_measures.senses.probe {self.labels} {self.folds} {self.most} {self.seed} {self.classifier} {dim}"
-        if key not in text.derived:
+
+        def make() -> dict[str, np.ndarray]:
             right = {"majority": majority(task.label, task.fold, task.problem)}
             if task.is_one_problem:
                 vectors = np.random.default_rng(self.seed).normal(size=(int(task.word.max()) + 1, dim))
                 random = predictions(vectors[task.word], task.label, task.fold, task.problem, self.classifier)
                 right["random"] = random == task.label
-            text.derived[key] = right
-        return text.derived[key]  # type: ignore[return-value]
+            return right
+
+        key = f"probe {self.labels} {self.folds} {self.most} {self.seed} {self.classifier} {dim}"
+        return once(text, key, make)
 
 
 def _mean(scores: np.ndarray, blocks: np.ndarray, n_blocks: int) -> ValueWithInfluence:

@@ -6,13 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Block, Corpus, Group, Metric, Text
-from ctxexp.errors import MetricError
-from ctxexp_measures.senses.attributes import tags_of_rows
+from ctxexp import Corpus, Text
+from ctxexp_measures.senses.attributes import TextMetric, tags_of_rows
 from ctxexp_measures.senses.corpora.usages import USAGE, Usages, usages_in
 
 
-class UsageMetric(Metric):
+class UsageMetric(TextMetric):
     """Base of measures of usages of `corpus`: `x` (usages, d) are their vectors, NaN for a usage without one (a word
     that the model's tokenizer has no piece for, or that a control leaves out); `names` are in x's order."""
 
@@ -30,6 +29,7 @@ class UsageMetric(Metric):
         usages_in(corpus, self.needs, self.dataset)
 
     def bind_text(self, text: Text) -> None:
+        super().bind_text(text)
         self.corpus = usages_in(text.corpus, self.needs, self.dataset)
         rows = np.unique(text.occurrences.by_sentence.rows)
         labels = tags_of_rows(text, USAGE, rows)
@@ -37,19 +37,12 @@ class UsageMetric(Metric):
         self._at = np.full(len(text.occurrences.forms), -1, np.int64)
         self._at[rows[[bool(label) for label in labels]]] = np.arange(len(self.names))
 
-    def update(self, group: Group) -> None:
-        raise MetricError(f"{type(self).__name__}: a row alone doesn't say which usage it is; measure a corpus")
-
-    def update_block(self, block: Block) -> None:
-        if self.corpus is None or block.rows is None:
-            return super().update_block(block)
-        rows = block.rows.ravel()
-        x = block.x.reshape(len(rows), -1)
+    def take(self, text: Text, rows: np.ndarray, x: np.ndarray) -> None:
+        x = x.reshape(rows.size, -1)
         if not self.x.shape[1]:
             self.x = np.full((len(self.names), x.shape[1]), np.nan, np.float32)
-        at = self._at[rows]
+        at = self._at[rows.ravel()]
         self.x[at[at >= 0]] = x[at >= 0]
-        return None
 
 
 def normalized(x: np.ndarray) -> np.ndarray:
