@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 from annotated_types import Ge
 
 from ctxexp import Corpus, Estimate, Pair, Pairs, Reading, ScoredPairs, Sentence, SimilarityMetric
-from ctxexp.datasets import archive_members, fetch, read_table, user_path
+from ctxexp.datasets import read_table, user_path
 from ctxexp.datasets import tokenizer as make_tokenizer
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import midranks
+from ctxexp_measures.senses.corpora.public import PublicArchive
 
 
 def auc(score: np.ndarray, positive: np.ndarray) -> float:
@@ -38,8 +38,10 @@ def resampled_auc(score: np.ndarray, positive: np.ndarray, counts: np.ndarray) -
 
 HEADER = ("question", "sentence", "label")
 # GLUE's archive of 2018 and its digest, which public projects quote beside either address; not fetched by us so far.
-URLS = ("https://dl.fbaipublicfiles.com/glue/data/QNLIv2.zip",)
-SHA256 = "e634e78627a29adaecd4f955359b22bf5e70f2cbd93b493f2d624138a0c0e5f5"
+SOURCE = PublicArchive(
+    "qnli", "https://dl.fbaipublicfiles.com/glue/data/QNLIv2.zip", r"^QNLI/(dev\.tsv)$",
+    archive_digest="e634e78627a29adaecd4f955359b22bf5e70f2cbd93b493f2d624138a0c0e5f5",
+)  # fmt: skip
 GOLD = {"entailment": 1.0, "not_entailment": 0.0}
 
 
@@ -56,7 +58,7 @@ def qnli(
     folder that holds dev.tsv; quotes are text. Without one GLUE's archive is downloaded once and checked. `limit` takes
     the first pairs only. GLUE's test.tsv has no labels. Raises ConfigError, DataError naming file and line.
     """
-    file = _file(user_path(path)) if path else fetch_qnli()
+    file = _file(user_path(path) if path else SOURCE.fetch())
     tokenize = make_tokenizer(tokenizer, lower=lower)
     sentence_of: dict[str, Sentence] = {}
     sentences: list[Sentence] = []
@@ -76,27 +78,6 @@ def qnli(
         raise DataError(f"{file} has no pair: expected a line for each after the header")
     choices = {"file": file.name, "limit": str(limit), "tokenizer": tokenizer, "lower": str(lower).lower()}
     return Corpus("qnli", tuple(sentences), tuple(pairs), choices=choices)
-
-
-def fetch_qnli(urls: Sequence[str] = URLS, *, sha256: str = SHA256, cache: Path | None = None) -> Path:
-    """QNLI's dev.tsv in the user's cache, downloaded first if need be; there whole or not at all.
-
-    Raises DataError if the archive can't be had, or isn't the one that is expected.
-    """
-
-    def unpack(archive: bytes) -> dict[str, bytes]:
-        digest = hashlib.sha256(archive).hexdigest()
-        if digest != sha256:
-            raise DataError(
-                f"dataset qnli: the archive from {urls[0]} has the SHA-256 {digest[:16]}..., "
-                f"expected {sha256[:16]}...; give the original dev.tsv with dataset.path=<folder>"
-            )
-        for name, data in archive_members(urls[0], archive):
-            if PurePosixPath(name).name == "dev.tsv" and "__MACOSX" not in name:
-                return {"dev.tsv": data}
-        raise DataError(f"dataset qnli: the archive from {urls[0]} has no dev.tsv")
-
-    return fetch("qnli", urls, unpack, cache) / "dev.tsv"
 
 
 def _file(given: Path) -> Path:

@@ -17,12 +17,13 @@ from ctxexp.errors import DataError
 
 @dataclass(frozen=True)
 class PublicArchive:
-    """A public data set: the address of its archive, a pattern of its files, and their digest."""
+    """A public data set: the address of its archive, a pattern of its files, and their digest or the archive's."""
 
     name: str
     url: str
     pattern: str  # a regular expression of paths inside the archive; its group is the path that a file gets
-    digest: str  # see `digest_of`
+    digest: str = ""  # of the files, see `digest_of`
+    archive_digest: str = ""  # SHA-256 of the archive, where that doesn't change
 
     def folder(self, path: str | None) -> Path:
         """The folder `path`, or that of the download (None); raises DataError if there is none."""
@@ -40,10 +41,12 @@ class PublicArchive:
     def _files(self, archive: bytes) -> dict[str, bytes]:
         found = ((re.search(self.pattern, name), data) for name, data in archive_members(self.url, archive))
         inside = {match[1]: data for match, data in found if match and ".." not in match[1].split("/")}  # the folder
-        if (digest := digest_of(inside)) != self.digest:
+        expected = self.archive_digest or self.digest
+        digest = hashlib.sha256(archive).hexdigest() if self.archive_digest else digest_of(inside)
+        if digest != expected:
             raise DataError(
                 f"dataset {self.name}: the files of {self.url} have the digest {digest[:12]}, expected "
-                f"{self.digest[:12]}: they have changed; give the original ones with dataset.path=<folder>"
+                f"{expected[:12]}: they have changed; give the original ones with dataset.path=<folder>"
             )
         return inside
 
