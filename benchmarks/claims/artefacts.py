@@ -14,7 +14,7 @@ import numpy as np
 from ctxexp_compare import Space
 from ctxexp_papers.claims.evidence import UNTRAINED, Inputs
 from ctxexp_papers.claims.paper import Paper
-from ctxexp_papers.claims.trials import try_paper
+from ctxexp_papers.claims.verdict import try_paper
 
 SENTENCES, WORDS, WIDTH, LAYERS, VOCABULARY = 400, 10, 24, 7, 400
 MODELS = ("smollm2", "gpt2 weights=published", "minilm")  # two decoders and an encoder

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from ctxexp_papers.claims.curves import Curve
 from ctxexp_papers.claims.evidence import Member, Source
 from ctxexp_papers.claims.kinds import Test, key_of, sides_of
 from ctxexp_papers.claims.paper import Claim
+from ctxexp_papers.claims.statistics import Curve
 from ctxexp_papers.claims.verdict import judge
 
 Truth = Literal["null", "true", "false"]

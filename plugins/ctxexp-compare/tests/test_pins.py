@@ -16,6 +16,7 @@ import pytest
 import torch
 from ctxexp_compare import Pin, check, pin
 from ctxexp_compare.pins.check import RESOLUTION, tolerance
+from ctxexp_compare.pins.facts import _levels
 from ctxexp_compare.pins.make import Rerun
 from ctxexp_compare.pins.sketch import (
     Sketch,
@@ -25,7 +26,6 @@ from ctxexp_compare.pins.sketch import (
     sketch,
 )
 from ctxexp_compare.pins.text import choose_rows
-from ctxexp_compare.pins.weights import _levels
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer, normalizers
 from transformers import AutoModel, AutoTokenizer

@@ -10,8 +10,18 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_lab.probe import command
-from ctxexp_lab.probe.task import SenseTask, word_bootstrap
-from ctxexp_lab.probe.train import OccurrenceLayers, SenseProbe, Settings, fit, probe, right, table, tune
+from ctxexp_lab.probe.train import (
+    OccurrenceLayers,
+    SenseProbe,
+    SenseTask,
+    Settings,
+    fit,
+    probe,
+    right,
+    table,
+    tune,
+    word_bootstrap,
+)
 
 from ctxexp import Corpus, CtxexpError, Sense, Sentence
 from ctxexp.command import Verb

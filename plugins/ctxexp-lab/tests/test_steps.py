@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ctxexp_lab.steps.checkpoints import (
+from ctxexp_lab.steps.command import (
     distances,
     find_checkpoints,
     misplaced,
     sampled_weights,
+    steps,
     wrong_checkpoints,
 )
-from ctxexp_lab.steps.command import steps
 from ctxexp_lab.steps.figure import figure, table
 from ctxexp_lab.steps.first_word_length import FirstWordLength
 from ctxexp_lab.training.train import train

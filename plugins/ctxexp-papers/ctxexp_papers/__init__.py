@@ -14,7 +14,7 @@ def register_commands(register: Register) -> None:
 @ctxexp.hookimpl
 def register_metrics(register: Register) -> None:
     register("massive_activations", "ctxexp_papers.metrics:MassiveActivations")
-    register("self_similarity_by_senses", "ctxexp_papers.monosemy.metric:SelfSimilarityBySenses")
+    register("self_similarity_by_senses", "ctxexp_papers.monosemy:SelfSimilarityBySenses")
 
 
 @ctxexp.hookimpl(optionalhook=True)  # of ctxexp_compare

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from ctxexp_papers.claims.best_layer import best_layer_gain
-from ctxexp_papers.claims.curves import Curve, NotMeasuredError, widening
 from ctxexp_papers.claims.evidence import Member
 from ctxexp_papers.claims.kinds import KINDS, Check, Test, key_of, places, sides_of
-from ctxexp_papers.claims.statistics import mean_of, wilson
+from ctxexp_papers.claims.statistics import Curve, NotMeasuredError, mean_of, widening, wilson
 
 RNG = np.random.default_rng
 WORLDS = 150  # a share of 5% of them has a standard error of 1.8%

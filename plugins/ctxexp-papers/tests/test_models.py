@@ -10,7 +10,7 @@ from ctxexp_compare import Sample, Space
 from ctxexp_papers.claims.evidence import Inputs
 from ctxexp_papers.claims.models import NULLS, TextSample, adjusted, comparison, measured, text_samples
 from ctxexp_papers.claims.paper import Paper, papers
-from ctxexp_papers.claims.trials import try_paper
+from ctxexp_papers.claims.verdict import try_paper
 from ctxexp_papers.metrics import LinearFit
 
 SENTENCES, WORDS, WIDTH, LAYERS = 150, 8, 12, 5

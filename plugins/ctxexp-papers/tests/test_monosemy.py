@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_papers.claims.statistics import matched_difference, partial_ranks
-from ctxexp_papers.monosemy.metric import SelfSimilarityBySenses, balanced
-from ctxexp_papers.monosemy.words import count_senses, describe_words, rarefied
+from ctxexp_papers.monosemy import SelfSimilarityBySenses, balanced, count_senses, describe_words, rarefied
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Results, Sense, Sentence

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from ctxexp_papers.claims import report
-from ctxexp_papers.claims.curves import Curve
 from ctxexp_papers.claims.evidence import Member, Source, has_twin, is_mini, untrained_encoder
 from ctxexp_papers.claims.kinds import describe, key_of
 from ctxexp_papers.claims.paper import load, papers
+from ctxexp_papers.claims.statistics import Curve
 from ctxexp_papers.claims.verdict import Verdict, try_sources
 from ctxexp_papers.instances import INSTANCES, counts, entropy_of, explained, least_share, most_entropy, shares_of
 

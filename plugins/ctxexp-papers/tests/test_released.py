@@ -13,8 +13,7 @@ from ctxexp_papers.claims.kinds import Check
 from ctxexp_papers.claims.paper import papers
 from ctxexp_papers.claims.released import DRAWS, PAIRED, ROUNDING, bounded_mean
 from ctxexp_papers.claims.report import words as words_of
-from ctxexp_papers.claims.trials import try_paper
-from ctxexp_papers.claims.verdict import Trial
+from ctxexp_papers.claims.verdict import Trial, try_paper
 
 from benchmarks.claims.worlds import share
 from tests.seeds import daily_seed

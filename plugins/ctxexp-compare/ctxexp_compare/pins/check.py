@@ -12,10 +12,10 @@ from ctxexp import Encoder
 from ctxexp.errors import ConfigError
 from ctxexp_compare.pins import facts
 from ctxexp_compare.pins.encoding import BATCH, EncodedText
+from ctxexp_compare.pins.facts import SAME_WEIGHTS, tokenizer_digest, weight_changes
 from ctxexp_compare.pins.pin import Pin
 from ctxexp_compare.pins.sketch import Sketch, root_mean_square, row_moves, sketch
-from ctxexp_compare.pins.text import PinRows, tokenizer_digest
-from ctxexp_compare.pins.weights import SAME_WEIGHTS, weight_changes
+from ctxexp_compare.pins.text import PinRows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,10 +14,10 @@ from ctxexp.command import Experiment, Progress, configured, typed_model
 from ctxexp.errors import ConfigError
 from ctxexp_compare.pins import facts
 from ctxexp_compare.pins.encoding import BATCH, EncodedText, threads
+from ctxexp_compare.pins.facts import tokenizer_digest, weight_digests, weight_precision
 from ctxexp_compare.pins.pin import Pin
 from ctxexp_compare.pins.sketch import column_count, most_layers, root_mean_square, row_moves, sketch
-from ctxexp_compare.pins.text import choose_rows, own_text, tokenizer_digest
-from ctxexp_compare.pins.weights import weight_digests, weight_precision
+from ctxexp_compare.pins.text import choose_rows, own_text
 from ctxexp_compare.space import Texts, evenly_spaced
 
 DTYPES = ("float32", "bfloat16", "float16")

@@ -16,8 +16,9 @@ import numpy as np
 from ctxexp import Sentence
 from ctxexp.errors import DataError, error_text
 from ctxexp.report import write_file
+from ctxexp_compare.pins.facts import Fact, TokenizerDigest
 from ctxexp_compare.pins.sketch import Sketch
-from ctxexp_compare.pins.text import PinRows, TokenizerDigest
+from ctxexp_compare.pins.text import PinRows
 
 MAX_BYTES = 200_000
 KIND, FORMAT = "pin", 2  # of the file
@@ -25,7 +26,6 @@ NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError,
 PLAIN_KEYS = (
     "title", "model", "n_layers", "dim", "seed", "pooling", "precision", "options", "layers", "lengths", "reruns",
 )  # fmt: skip
-Fact = str | int | float | bool
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,12 @@ sentences, and one text that is longer than most windows."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib.metadata import version
-from pathlib import Path
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from ctxexp import EncodedSentence, Encoder, Sentence
+from ctxexp import Encoder, Sentence
 from ctxexp.command import registry
 from ctxexp.datasets import tokenizer
 from ctxexp_compare.alignment import splitmix64
@@ -110,66 +103,3 @@ def choose_rows(pieces: Sequence[np.ndarray], pooled: Sequence[int], n: int) -> 
         np.concatenate([np.zeros(len(rows), bool), np.ones(len(whole), bool)]),
         np.concatenate([count[rows], zeros]),
     )
-
-
-TOKENIZER_FILE = re.compile(r"token|vocab|merges|sentencepiece|spiece|tiktoken|\.(model|spm|bpe|codes)$")
-TEXT_NEUTRAL = ("version", "truncation", "padding", "decoder")  # parts of tokenizer.json that decide no piece
-
-
-@dataclass(frozen=True)
-class TokenizerDigest:
-    """Digests of each sentence's pieces and units, of the vocabulary (with merges or scores), of the settings, and of
-    the tokenizer's files by name; the last three are empty for a model without a tokenizer of its own. `library` is the
-    version that wrote the settings."""
-
-    pieces: tuple[str, ...]
-    units: tuple[str, ...]
-    vocabulary: str = ""
-    settings: str = ""
-    library: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
-
-    def changed_sentences(self, now: TokenizerDigest) -> list[int]:
-        """The sentences whose pieces, or units, aren't what they were."""
-        same = [(self.pieces[i], self.units[i]) == (now.pieces[i], now.units[i]) for i in range(len(self.pieces))]
-        return [i for i, equal in enumerate(same) if not equal]
-
-    def changes(self, now: TokenizerDigest) -> list[str]:
-        """The differences, in words; settings as another version of the library writes them are none, nor is a file
-        that only one of the two has: the vocabulary and settings are what the library read of all files."""
-        differences = []
-        if changed := self.changed_sentences(now):
-            differences.append(f"{len(changed)} of {len(self.pieces)} sentences have other pieces")
-        if self.vocabulary != now.vocabulary:
-            differences.append("another vocabulary")
-        elif self.settings != now.settings and self.library == now.library:
-            differences.append("other settings")
-        both = sorted(self.files.keys() & now.files.keys())
-        return differences + [f"another {name}" for name in both if self.files[name] != now.files[name]]
-
-
-def tokenizer_digest(
-    encoder: Encoder, sentences: Sequence[Sentence], encoded: Sequence[EncodedSentence]
-) -> TokenizerDigest:
-    """The digests of an encoder over sentences that it has encoded."""
-    units = tuple(_digest(list(one.units)) for one in encoded)
-    tokenizer = getattr(encoder, "tokenizer", None)
-    if tokenizer is None:
-        keys = encoder.unit_keys(sentences)
-        return TokenizerDigest(tuple(_digest([str(key) for key in own]) for own in keys), units)
-    pieces = tuple(_digest(one.ids) for one in tokenizer.encode_batch([sentence.text for sentence in sentences]))
-    settings = json.loads(tokenizer.to_str())
-    model = settings.pop("model")
-    merges = [one if isinstance(one, str) else " ".join(one) for one in model.pop("merges", None) or ()]
-    vocabulary = _digest([model.pop("vocab", None), merges])
-    for key in TEXT_NEUTRAL:
-        settings.pop(key, None)
-    folder = getattr(getattr(encoder, "checkpoint", None), "folder", Path(os.devnull))
-    found = sorted(folder.iterdir()) if folder.is_dir() else []
-    own = [path for path in found if path.is_file() and TOKENIZER_FILE.search(path.name)]
-    files = {path.name: hashlib.blake2b(path.read_bytes(), digest_size=6).hexdigest() for path in own}
-    return TokenizerDigest(pieces, units, vocabulary, _digest([settings, model]), version("tokenizers"), files)
-
-
-def _digest(value: object) -> str:
-    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=6).hexdigest()

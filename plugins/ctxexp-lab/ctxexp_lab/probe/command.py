@@ -66,11 +66,10 @@ def uses(
     out: a folder for the table
     """
     from ctxexp_lab.probe import train  # with torch
-    from ctxexp_lab.probe.task import SenseTask
 
     settings = train.Settings(folds, epochs, rate, tune_epochs, tune_rate, batch, seed)
     encoder = registry().find("model", "elmo").factory(weights=weights, device=device, seed=seed)
-    task = SenseTask.of(registry().find("dataset", "polysemy").factory())
+    task = train.SenseTask.of(registry().find("dataset", "polysemy").factory())
     scores = train.table(task, train.probe(task, encoder.network, use.split(","), settings), seed)
     choices = " ".join(f"{key}={value}" for key, value in asdict(settings).items())
     n_layers = sum(name.startswith("s_") and not name.endswith("_sd") for name in scores.columns)

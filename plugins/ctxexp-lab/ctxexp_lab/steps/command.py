@@ -1,15 +1,27 @@
-"""`ctxexp steps`: a training's checkpoints are checked, then measured in one sweep, the training step as an axis."""
+"""`ctxexp steps`: a training's checkpoints, a folder of them or revisions of the hub, are put in order of their steps,
+checked, and measured in one sweep, the training step as an axis.
+
+A network moves away from where it was: of three checkpoints in order the outer two are the furthest apart. One that
+breaks this with several others isn't what it is called. Wrong revisions have been published.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
 
 from ctxexp.command import registry, show
 from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, DataError
-from ctxexp_lab.steps.checkpoints import StepCheckpoint, find_checkpoints, wrong_checkpoints
+from ctxexp.models import Checkpoint
 
 USAGE = """usage: ctxexp steps FOLDER [FOLDER ...] [check=true] [key=value ...]
        ctxexp steps HUB_ID revision=step1,step1000,... [check=true] [key=value ...]
@@ -21,6 +33,9 @@ Measure the checkpoints of trainings: heat maps of each measure, layers by train
   check=true   first look whether the checkpoints are what they are called: two of equal weights, or one whose weights
                lie elsewhere on the training's way, are an error; false: a warning
   key=value    anything that ctxexp takes: metric=, dataset=, control=, model.prefix= ..."""
+
+TOLERANCE = 0.02  # of a distance: by how much the outer two may be nearer than one of the inner pairs
+MOST = 2_000_000  # weights of a checkpoint that are compared: evenly spaced ones
 
 
 def steps(*words: str) -> int:
@@ -63,3 +78,153 @@ def sweep(by_source: Sequence[Sequence[StepCheckpoint]], rest: Sequence[str]) ->
 def _quoted(text: str) -> str:
     """A value as Hydra's grammar reads it."""
     return text if re.fullmatch(r"[\w./~-]+", text) else "'" + text.replace("'", "\\'") + "'"
+
+
+@dataclass(frozen=True)
+class Misplaced:
+    """A checkpoint by its place in the order (`at`), and the two places between which it would fit: -1 before the
+    first, n behind the last, where another training's fit too; None: nowhere."""
+
+    at: int
+    between: tuple[int, int] | None
+
+
+def distances(weights: list[np.ndarray]) -> np.ndarray:
+    """(n, n) Euclidean distances of n checkpoints' weights, (m,) each."""
+    out = np.zeros((len(weights), len(weights)))
+    for i, j in combinations(range(len(weights)), 2):
+        out[i, j] = out[j, i] = float(np.linalg.norm(weights[i].astype(np.float64) - weights[j]))
+    return out
+
+
+def misplaced(distance: np.ndarray) -> list[Misplaced]:
+    """Checkpoints without which the others (n, n) are in order, those that break it most taken out first; and where
+    each would fit."""
+    left, out = list(range(len(distance))), []
+    while any(blame := _blame(distance, left).values()):
+        worst = left[int(np.argmax(list(blame)))]
+        left.remove(worst)
+        out.append(worst)
+    return [Misplaced(i, _place(distance, left, i)) for i in sorted(out)]
+
+
+def _blame(distance: np.ndarray, order: list[int]) -> dict[int, float]:
+    """Of each checkpoint, in how many triples that are out of order it stands, each by how much it is."""
+    blame = dict.fromkeys(order, 0.0)
+    for i, j, k in combinations(order, 3):
+        inner = max(distance[i, j], distance[j, k])
+        if distance[i, k] < inner * (1 - TOLERANCE):
+            for one in (i, j, k):
+                blame[one] += 1 - float(distance[i, k] / inner)
+    return blame
+
+
+def _place(distance: np.ndarray, order: list[int], one: int) -> tuple[int, int] | None:
+    """The two neighbours in the order between which a checkpoint breaks nothing, those that it is nearest to first."""
+    fits = []
+    for at in range(len(order) + 1):
+        if not any(_blame(distance, [*order[:at], one, *order[at:]]).values()):
+            around = order[max(at - 1, 0) : at + 1]
+            fits.append((float(distance[one, around].sum()), at))
+    if not fits:
+        return None
+    _, at = min(fits)
+    return (order[at - 1] if at else -1, order[at] if at < len(order) else len(distance))
+
+
+@dataclass(frozen=True)
+class StepCheckpoint:
+    """A checkpoint of a training by its step: a folder, or a revision of a hub's model."""
+
+    step: int
+    source: str
+    revision: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        return self.revision or Path(self.source).name
+
+    @cached_property
+    def files(self) -> Checkpoint:
+        """Its files, downloaded if need be. Raises ModelError."""
+        return Checkpoint.of(self.source, self.revision)
+
+
+def find_checkpoints(source: str, revisions: Sequence[str]) -> list[StepCheckpoint]:
+    """The checkpoints of a folder, or those revisions of a hub's model, steps ascending.
+
+    Raises ConfigError where names say no step, DataError where there are fewer than two.
+    """
+    folder = user_path(source)
+    if revisions:
+        unknown = [revision for revision in revisions if Checkpoint.training_step(revision) is None]
+        if unknown:
+            raise ConfigError(f"revision={unknown[0]}: expected a name that ends in its training step, as step1000")
+        steps = [StepCheckpoint(Checkpoint.training_step(revision) or 0, source, revision) for revision in revisions]
+    elif not folder.is_dir():
+        raise DataError(
+            f"no folder {folder}: expected one of checkpoints, as step8, or revision=step1,step1000 of a hub id"
+        )
+    else:
+        inside = [path for path in folder.iterdir() if (path / "config.json").is_file()]
+        by_step = [(Checkpoint.training_step(path.name), str(path)) for path in inside]
+        steps = [StepCheckpoint(step, path) for step, path in by_step if step is not None]
+    if len(steps) < 2:
+        raise DataError(f"{source} has {len(steps)} checkpoints with their step in their name; expected two or more")
+    return sorted(steps, key=lambda one: one.step)
+
+
+def wrong_checkpoints(checkpoints: Sequence[StepCheckpoint]) -> list[str]:
+    """A line for each thing that says that a checkpoint isn't what it is called: its own record of its step, weights
+    that two of them share, and weights that lie elsewhere on the training's path."""
+    lines = []
+    for one in checkpoints:
+        recorded = _recorded_step(one.files.folder)
+        if recorded is not None and recorded != one.step:
+            lines.append(f"{one.name} says in its run.json that it is step {recorded}")
+    weights = [sampled_weights(one.files) for one in checkpoints]
+    sizes = {len(w) for w in weights}
+    if len(sizes) > 1:
+        raise DataError(f"{checkpoints[0].source}: checkpoints of one training have weights of one shape; these don't")
+    distance = distances(weights)
+    for i in range(len(checkpoints)):
+        for j in range(i):
+            if distance[i, j] == 0:
+                lines.append(f"{checkpoints[j].name} and {checkpoints[i].name} have the same weights")
+    if not any("same weights" in line for line in lines):
+        lines += [_misplaced_line(checkpoints, one) for one in misplaced(distance)]
+    return lines
+
+
+def _misplaced_line(checkpoints: Sequence[StepCheckpoint], one: Misplaced) -> str:
+    name = checkpoints[one.at].name
+    before, behind = one.between or (-1, len(checkpoints))
+    if before < 0 or behind == len(checkpoints):
+        return f"{name} is out of order: its weights lie between none of the others; it may be another training's"
+    where = f"behind {checkpoints[before].name} and before {checkpoints[behind].name}"
+    return f"{name} is out of order: by its weights it belongs {where}"
+
+
+def _recorded_step(folder: Path) -> int | None:
+    """The step in a run.json of `ctxexp train`, or in the trainer_state.json of transformers' Trainer."""
+    for name, key in (("run.json", "steps"), ("trainer_state.json", "global_step")):
+        if (folder / name).is_file():
+            record = json.loads((folder / name).read_text(encoding="utf-8"))
+            if isinstance(record, dict) and isinstance(record.get(key), int):
+                return int(record[key])
+    return None
+
+
+def sampled_weights(checkpoint: Checkpoint) -> np.ndarray:
+    """Evenly spaced weights of a checkpoint, (m,) float32 with m at most about MOST, ordered by name."""
+    from safetensors import safe_open
+
+    files, parts = checkpoint.weight_files, []
+    total = sum(path.stat().st_size for path in files) // 2  # a guess: two bytes a weight
+    stride = max(1, total // MOST)
+    for path in files:
+        with safe_open(path, framework="pt") as tensors:
+            for name in sorted(tensors.keys()):
+                parts.append(tensors.get_tensor(name).flatten()[::stride].float().numpy())
+    return np.concatenate(parts)

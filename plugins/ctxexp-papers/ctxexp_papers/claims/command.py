@@ -37,7 +37,7 @@ def claims(
     from ctxexp_papers.claims import report
     from ctxexp_papers.claims.evidence import Inputs
     from ctxexp_papers.claims.paper import papers
-    from ctxexp_papers.claims.trials import try_paper
+    from ctxexp_papers.claims.verdict import try_paper
 
     names, models = ([word.strip() for word in text.split(",")] if text else [] for text in (paper, model))
     for text in models:

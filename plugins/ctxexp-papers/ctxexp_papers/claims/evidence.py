@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from ctxexp import Encoder, Results
 from ctxexp.command import registry
 from ctxexp.errors import ConfigError, DataError
-from ctxexp_papers.claims.curves import Curve
+from ctxexp_papers.claims.statistics import Curve
 
 if TYPE_CHECKING:
     import numpy as np

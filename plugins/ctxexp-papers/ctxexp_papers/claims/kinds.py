@@ -23,9 +23,8 @@ import numpy as np
 
 from ctxexp.maths import Stream, spearman
 from ctxexp_papers.claims.best_layer import MIN_TASKS, Gain, best_layer_gain
-from ctxexp_papers.claims.curves import Curve, NotMeasuredError
 from ctxexp_papers.claims.evidence import Member, Source
-from ctxexp_papers.claims.statistics import MIN_WORDS, mean_of, partial_ranks, wilson
+from ctxexp_papers.claims.statistics import MIN_WORDS, Curve, NotMeasuredError, mean_of, partial_ranks, wilson
 from ctxexp_papers.claims.walks import hump_p, spearman_rows, trend_p
 
 Test = dict[str, Any]

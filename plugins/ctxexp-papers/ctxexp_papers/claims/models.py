@@ -17,9 +17,9 @@ import numpy as np
 
 from ctxexp import Group
 from ctxexp.command import registry
-from ctxexp_papers.claims.curves import Curve
 from ctxexp_papers.claims.evidence import KINDS, UNTRAINED, Inputs, Member, Source, has_twin, model_label
 from ctxexp_papers.claims.kinds import Test, key_of
+from ctxexp_papers.claims.statistics import Curve
 
 if TYPE_CHECKING:
     from ctxexp_compare import Space

@@ -24,10 +24,10 @@ from ctxexp.command import registry
 from ctxexp.errors import DataError
 from ctxexp.report import published_curves
 from ctxexp.results import Key
-from ctxexp_papers.claims.curves import Curve, Z
 from ctxexp_papers.claims.evidence import Inputs, Member, Source
 from ctxexp_papers.claims.kinds import Test, key_of
-from ctxexp_papers.monosemy.words import count_senses, describe_words
+from ctxexp_papers.claims.statistics import Curve, Z
+from ctxexp_papers.monosemy import count_senses, describe_words
 
 if TYPE_CHECKING:
     import pandas as pd

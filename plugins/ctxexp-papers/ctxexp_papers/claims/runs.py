@@ -10,9 +10,9 @@ import numpy as np
 
 from ctxexp import Results
 from ctxexp.results import LAYER, Key, RunInfo
-from ctxexp_papers.claims.curves import Curve
 from ctxexp_papers.claims.evidence import Inputs, Member, Source
 from ctxexp_papers.claims.kinds import Test, key_of
+from ctxexp_papers.claims.statistics import Curve
 
 WORDS = {"fold_case": "False", "deduplicate": "True", "sample": "None", "punctuation": "drop"}
 """How words are counted by default (conf/ctxexp.yaml)."""

@@ -1,4 +1,5 @@
-"""From tests to a verdict: the finding of a claim's tests on a source, and the claim's verdict over all sources."""
+"""From what a user offers to verdicts: the evidence on a paper, the finding of a claim's tests on a source, and the
+claim's verdict over all sources."""
 
 from __future__ import annotations
 
@@ -7,9 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ctxexp_papers.claims.evidence import Source, is_mini, model_label
+from ctxexp_papers.claims.evidence import Inputs, Source, is_mini, model_label
 from ctxexp_papers.claims.kinds import Check, try_claim
+from ctxexp_papers.claims.models import of_models
 from ctxexp_papers.claims.paper import Claim, Paper
+from ctxexp_papers.claims.released import READERS
+from ctxexp_papers.claims.runs import of_runs
 
 Ruling = Literal["holds", "fails", "open", "not run"]
 RULINGS: tuple[Ruling, ...] = ("holds", "fails", "open", "not run")
@@ -91,6 +95,24 @@ class Trial:
         """How many claims hold, fail and are open on the paper's protocol, or on offered models."""
         found = Counter(verdict.ruling for verdict in self.verdicts if verdict.decided_on == decided_on)
         return {ruling: found[ruling] for ruling in RULINGS[:-1]}
+
+
+def try_paper(paper: Paper, inputs: Inputs) -> Trial:
+    """The paper's verdicts on what is offered."""
+    return try_sources(paper, gather(paper, inputs))
+
+
+def gather(paper: Paper, inputs: Inputs) -> list[Source]:
+    """The evidence on the paper's claims: its own first."""
+    evidence, tests = paper.evidence, paper.measurements()
+    found: list[Source] = []
+    if reader := evidence.get("released"):
+        found += READERS[reader](inputs, paper.name, tests)
+    if "runs" in evidence:
+        found += of_runs(inputs, evidence, tests)
+    if paper.claims and not {"released", "runs"} & set(evidence):
+        found += of_models(inputs, paper.name, evidence, tests)
+    return sorted(found, key=lambda source: source.kind != "protocol")
 
 
 def try_sources(paper: Paper, sources: Sequence[Source]) -> Trial:
