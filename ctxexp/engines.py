@@ -1,4 +1,4 @@
-"""The contract of engines, work on many items by as many workers as the engine has; and the built-in one, this process."""
+"""The contract of engines, work on many items by as many workers as the engine has; and the built-in one."""
 
 from __future__ import annotations
 

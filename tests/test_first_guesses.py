@@ -305,6 +305,5 @@ def test_results_answer_by_their_first_names() -> None:
     assert list(results) == list(results.summary()) == ["anisotropy"]
     assert results["anisotropy"].tolist() == results.summary()["anisotropy"].tolist() == curve.tolist()
     assert results["anisotropy", "mean_cosine"].tolist() == curve.tolist()
-    assert results.to_pandas().equals(results.frame)
     assert str(results).startswith(results.sentence)
     assert f'alt="{results.sentence}" src="data:image/png;base64,' in results._repr_html_()

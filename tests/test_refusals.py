@@ -6,7 +6,6 @@ wrong, is in `test_first_guesses.py`.
 
 from __future__ import annotations
 
-import itertools
 import shlex
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +17,6 @@ import pytest
 
 import ctxexp
 from ctxexp import CtxexpError, Pair, Sense, Sentence
-from ctxexp.command import api
 from ctxexp.dataset import check_corpus
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError, DataError, EncodingError, ModelError, TrackingError, UnknownName
@@ -252,9 +250,3 @@ def test_in_python(call: Callable[[], object], kind: type[CtxexpError], told: st
         call()
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_text_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "MAX_YIELDED", 5)
-    with pytest.raises(ConfigError, match=r"text: it yields more than 5 sentences, .*give a list"):
-        ctxexp.measure("bert", (f"sentence {i}" for i in itertools.count()))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from io import IOBase
@@ -41,7 +41,6 @@ KEYS |= {"column": "dataset.column", "layers": "model.layers"}  # keywords of `m
 OTHERS = ("metrics", "baseline", "transform", "control", "tokenizer", "options", "folder", "progress")
 TEXT_SECOND = "the model stands first, then the text: ctxexp.measure(model, text)"
 log = logging.getLogger("ctxexp")
-MAX_YIELDED = 1_000_000  # sentences of a text that doesn't say how many it has
 Text = str | Path | Corpus | Mapping[str, Any] | Iterable[str | Sequence[str] | Sentence | Mapping[str, Any]]
 
 
@@ -371,13 +370,8 @@ def _cells(text: Any, column: str | None) -> Iterator[object]:
     if (cells := table_cells(text, column)) is not None:
         yield from cells
         return
-    unbounded, name = not isinstance(text, Sized), ""
+    name = ""
     for number, one in enumerate(text):
-        if unbounded and number == MAX_YIELDED:
-            raise ConfigError(
-                f"text: it yields more than {MAX_YIELDED:,} sentences, as a generator does that never ends; give a "
-                "list, or a file's path, which is streamed with options={'words.max_contexts': 256}"
-            )
         if isinstance(one, Mapping):
             name = name or choose_column(one, column, "text")
             yield one.get(name)

@@ -31,7 +31,7 @@ from ctxexp.metrics import RUN, Metric
 from ctxexp.model import Encoder, contract_violation
 from ctxexp.models.options import check_arguments, check_device
 from ctxexp.occurrences import check_contexts
-from ctxexp.plugins.registry import load_plugin_files, plugin_files, publisher, registry
+from ctxexp.plugins.registry import load_plugin_files, plugin_files, registry
 from ctxexp.progress import Progress
 from ctxexp.report.page.word_map import TABLE, WordMap
 from ctxexp.results import Results
@@ -305,14 +305,11 @@ class Experiment:
 
 def encoder_version(model: Component) -> str:
     """The version of a plugin's encoder: the plugin's own and the arguments that aren't defaults, since its name may
-    lack one and the vector cache would mix the encoders up. Empty for ctxexp's models; those of published plugins have
-    tested names, which alone are their keys."""
+    lack one and the vector cache would mix the encoders up. Empty for ctxexp's models."""
     source = model.offer.supplier
     if source is None:
         return ""
     version = f"{source.plugin if source.is_file else source.distribution} {source.version}"
-    if publisher("model", model.name) == source.distribution:
-        return version
     decisive = {key: value for key, value in sorted(model.choices.items()) if key != "device"}
     texts = (json.dumps(value, sort_keys=True, default=str) for value in decisive.values())
     return " ".join([version, *(f"{key}={text}" for key, text in zip(decisive, texts, strict=True))])

@@ -221,26 +221,15 @@ def location(path: Path, error: BaseException) -> str:
 
 def install_hint(kind: str, name: str) -> str:
     """A hint which plugin supplies the name and how to install it; empty where no published one does."""
-    plugin = _requirement(kind, name)
+    hydras = f"{name.partition('_')[0]}-{kind.removeprefix('hydra/')}"  # plugins of Hydra that others publish
+    published: dict[str, dict[str, str]] = json.loads(PUBLISHED.read_text(encoding="utf-8"))
+    plugin = f"hydra-{hydras}" if hydras in HYDRAS else published.get(kind, {}).get(name, "")
     if not plugin:
         return ""
     ways = [f"pip install {shlex.quote(plugin)}"]
     if plugin.startswith("ctxexp-"):
         ways.append(f"in a clone pip install {shlex.quote(f'plugins/{plugin}')}")
     return f"; the plugin {plugin.partition('[')[0]} brings it: {', or '.join(ways)}"
-
-
-def publisher(kind: str, name: str) -> str:
-    """The published distribution that supplies the name; empty where none does."""
-    return _requirement(kind, name).partition("[")[0]
-
-
-def _requirement(kind: str, name: str) -> str:
-    hydras = f"{name.partition('_')[0]}-{kind.removeprefix('hydra/')}"  # plugins of Hydra that others publish
-    if hydras in HYDRAS:
-        return f"hydra-{hydras}"
-    tables: dict[str, dict[str, str]] = json.loads(PUBLISHED.read_text(encoding="utf-8"))
-    return tables.get(kind, {}).get(name, "")
 
 
 @dataclass

@@ -339,10 +339,6 @@ class Results:
             y = y[:, np.random.default_rng(len(y)).permutation(y.shape[1])]
         return Estimates(value, *interval(x - y))
 
-    def to_pandas(self) -> pd.DataFrame:
-        """A copy of `frame`, in which each value is a row."""
-        return self.frame.copy()
-
     def plot(self, measure: str | None = None) -> Figure:
         """One measure by layer with its interval.
 

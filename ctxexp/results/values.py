@@ -218,7 +218,7 @@ def write_results(
     if suffix in OTHER_KINDS:
         raise MetricError(
             f"save: expected a folder, or a name that ends in .csv, got {folder.name}; report() writes a page, "
-            "plot().savefig() a figure, and to_pandas() has the methods for other files"
+            "plot().savefig() a figure, and .frame has the methods for other files"
         )
     if odd := _name_error(tables):
         raise MetricError(odd)

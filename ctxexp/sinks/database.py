@@ -26,7 +26,6 @@ from ctxexp.files.credentials import VARIABLE, mask, redact, secrets_in
 from ctxexp.files.process import HOST, defer_signals, why_gone
 
 if TYPE_CHECKING:
-    from filelock import FileLock
     from mlflow import MlflowClient
 
 DATABASE = "mlflow.db"
@@ -186,13 +185,7 @@ def sqlite_file(uri: str) -> Path | None:
     """The absolute file of a store that is a SQLite file; None of any other."""
     if not uri.startswith("sqlite"):
         return None
-    path = re.sub(r"^sqlite[^:]*:/{2,3}", "", uri)
-    if not path or path.startswith(":memory:") or "?" in path:
-        raise TrackingError(
-            f"tracking uri {uri!r} does not name a SQLite file that outlives the process; expected "
-            "sqlite:////absolute/path.db"
-        )
-    return user_path(path).resolve()
+    return user_path(re.sub(r"^sqlite[^:]*:/{2,3}", "", uri)).resolve()
 
 
 def artifact_root(folder: Path) -> str:
@@ -209,22 +202,16 @@ def is_intact(path: Path) -> bool:
             return bool(file.read(1))
 
 
-def lock(path: Path) -> FileLock:
-    """The lock of those who make what is in this SQLite file, which MLflow would make twice."""
-    from filelock import FileLock
-
-    return FileLock(path.with_name(f".{path.name}.lock"), timeout=LOCK_TIMEOUT)
-
-
 def make(path: Path, folder: Path) -> None:
     """Build a store beside `path` and rename it into place, one process at a time."""
+    from filelock import FileLock
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     store: Any = SqlAlchemyStore  # MLflow leaves it untyped
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     with tracking_errors(f"cannot make the tracking store {path}", "; choose a writable place with tracking.folder="):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with lock(path):
+        with FileLock(path.with_name(f".{path.name}.lock"), timeout=LOCK_TIMEOUT):
             if is_intact(path):
                 return
             try:

@@ -33,8 +33,6 @@ from ctxexp import (
     hookimpl,
 )
 from ctxexp.command import Experiment, compose
-from ctxexp.command.config import Component
-from ctxexp.command.experiment import encoder_version
 from ctxexp.errors import (
     FILE_MODULE,
     ConfigError,
@@ -44,7 +42,7 @@ from ctxexp.errors import (
     error_text,
     plugin_call,
 )
-from ctxexp.plugins.registry import Offer, PluginVersion
+from ctxexp.plugins.registry import PluginVersion
 from tests.composed import composed, forget_plugin_files, of, offer, registry_of, run_command_line
 
 
@@ -477,17 +475,6 @@ def test_an_error_in_a_plugin_names_file_and_line(module: str, monkeypatch: pyte
     message = r"metric 'm' failed: JSONDecodeError: .*\(char 1\) \(/my/own\.py, line 3\)$"
     with pytest.raises(MetricError, match=message), plugin_call("metric", "m"):
         names["compute"]()
-
-
-def test_published_models_are_keyed_by_their_names_alone() -> None:
-    registry = registry_of()
-    for name, distribution in (("minilm", "ctxexp-packaged-models"), ("theirs", "other")):
-        supplier = PluginVersion("models", distribution, "0.1")
-        registry.add(Offer("model", name, lambda *, pooling="mean", device="auto": None, "models", supplier))
-    arguments = {"pooling": "first", "device": "cpu"}
-    assert encoder_version(Component(registry.find("model", "minilm"), arguments)) == "ctxexp-packaged-models 0.1"
-    assert encoder_version(Component(registry.find("model", "theirs"), arguments)) == 'other 0.1 pooling="first"'
-    assert encoder_version(Component(registry_of().find("model", "bert"), {"pooling": "first"})) == ""
 
 
 def test_a_run_records_its_encoders_own_dtype(tmp_path: Path) -> None:

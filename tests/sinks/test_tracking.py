@@ -134,11 +134,6 @@ def test_folder_stores_are_refused(tmp_path: Path, uri: str) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_store_in_memory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TrackingError, match="does not name a SQLite file that outlives the process"):
-        database.prepare(tmp_path, "sqlite:///:memory:")
-
-
 def test_relative_uri_becomes_absolute(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(store.parent)
     assert database.prepare(store, "sqlite:///store/mlflow.db") == f"sqlite:///{store / 'mlflow.db'}"
