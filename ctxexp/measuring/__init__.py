@@ -170,7 +170,7 @@ class _Pass:
             else:
                 layer = place.layer if place.layer is not None else place.name
                 self.collected[label].rows += [{"layer": layer, **row} for row in output]
-        return _statistics(label, values)
+        return checked_statistics(label, values)
 
     def _write(self, reader: Reader, label: str, metric: Metric, name: str, output: Output) -> None:
         """Write a place's output, and keep it where it is also written together with other places'."""
@@ -214,7 +214,7 @@ def _subset(block: Block, indices: np.ndarray | None, at: int) -> Block | None:
     return block if len(which) == len(block) else block.subset(which) if len(which) else None
 
 
-def _statistics(label: str, found: object) -> dict[str, float | Estimate]:
+def checked_statistics(label: str, found: object) -> dict[str, float | Estimate]:
     """The statistics that a metric's `compute` gave; MetricError unless these are numbers by name."""
     stats: dict[str, float | Estimate] = dict(found) if isinstance(found, Mapping) else {}
     sound = all(isinstance(name, str) and isinstance(value, SupportsFloat | Estimate) for name, value in stats.items())

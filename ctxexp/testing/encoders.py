@@ -46,7 +46,7 @@ def check_encoder(make: Callable[[], Encoder] | Encoder, *, others: Others | Non
     encoder, again = subject_and_factory(make, Encoder)
     report = report_on("encoder", encoder, name).check(encoder, interface)
     kit = Probes(encoder)
-    report.check(kit, shapes_and_units).check(kit, memory_of_its_own_for_each_sentence, determinism)
+    report.check(kit, shapes_and_units).check(kit, determinism)
     if encoder.details.get("pooling") != "pieces":
         report.check(kit, each_row_follows_its_word)
     report.check(kit, layer_0_is_the_input_layer, every_layer_is_another, independence_of_the_batch, counts)
@@ -140,13 +140,6 @@ def shapes_and_units(kit: Probes) -> str | None:
         )
     require(len(types) == 1, f"vectors come as {' and '.join(sorted(map(str, types)))}; one type a run")
     return refusal
-
-
-def memory_of_its_own_for_each_sentence(kit: Probes) -> None:
-    try:
-        check_separate(kit.encoder, [*kit.run(kit.plain[:3]), *kit.run(kit.plain[3:])])
-    except EncodingError as error:
-        raise Breach(str(error)) from error
 
 
 def determinism(kit: Probes) -> None:

@@ -15,7 +15,7 @@ from ctxexp.errors import near
 from ctxexp.groups import Block, Group, Pairs
 from ctxexp.maths.statistics import aggregate
 from ctxexp.maths.sums import Batch, SumForm, Sums
-from ctxexp.measuring import contract_violation
+from ctxexp.measuring import checked_statistics, contract_violation
 from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Over
 from ctxexp.testing.report import Breach, Law, Report, report_on, require
 
@@ -149,15 +149,7 @@ def _pairs() -> list[Group]:
 
 def statistics(trial: Trial) -> None:
     metric = trial.new_metric(trial.groups, REPLICATES)
-    found: object = metric.compute()
-    if not isinstance(found, Mapping) or not found:
-        raise Breach(f"compute() gave {found!r}; expected statistics by name, such as {{'raw': 0.5}}")
-    for key, value in found.items():
-        require(
-            isinstance(key, str) and isinstance(value, float | int | np.number | Estimate),
-            f"compute() gave {key!r}: {value!r} ({type(value).__name__}); expected a number by its name; "
-            "with an interval ctxexp.Estimate(value, low, high)",
-        )
+    found = checked_statistics("of the kit", metric.compute())
     require(np.isfinite([*numbers(found).values()]).any(), "every statistic of ordinary groups is NaN or infinite")
     if metric.over == "pair":
         main = metric.reading.main
