@@ -41,10 +41,7 @@ ui: setup  ## MLflow's page, opened on the last sweep's charts
 	$(BIN)/ctxexp ui
 
 bench: setup  ## speed and memory as ratios
-	$(BIN)/python benchmarks/bench.py
-	$(BIN)/python benchmarks/elmo.py
-	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/geometry.py
+	$(BIN)/python -m benchmarks.bench
 
 new-plugin: setup  ## NAME=my-model: a distribution of its own in plugins/ctxexp-my-model, or in the folder TO=
 	$(BIN)/python plugins/new_plugin.py '$(NAME)' $(if $(TO),--to '$(TO)')

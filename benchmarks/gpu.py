@@ -1,4 +1,4 @@
-"""What a GPU makes of encoding and of the default sweep, in about eight minutes: `python benchmarks/gpu.py`.
+"""What a GPU makes of encoding and of the default sweep, in about eight minutes: `python -m benchmarks.gpu`.
 
 For MiniLM's shape, BERT-base's and a 1B one, of random weights: pieces a second beside the device's measured peak of
 matrix products, and beside sentence-transformers', memory with all layers and with one, how much of the time the
@@ -20,15 +20,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from bench import batches, made_up, open_store, report
 from ctxexp_lab import LayerCurves
-from live_bytes import PeakBytes
 from transformers import PreTrainedTokenizerFast
 
 import ctxexp
+from benchmarks.bench import batches, made_up, open_store, report, word_pieces
+from benchmarks.live_bytes import PeakBytes
 from ctxexp import Corpus
 
-VOCABULARY = 8000
 MINUTES = 8.0
 SHARES = {"forward": 0.07, "one pass": 0.04, "sweep": 0.08}  # of the minutes, for each of three shapes
 MOST_BYTES = 8e9  # of vectors on the disk
@@ -115,16 +114,6 @@ SHAPES = {
 TINY = {"2 x 32": Shape(2, 32, 64, 2), "3 x 64, causal": Shape(3, 64, 128, 4, causal=True)}
 
 
-def tokenizer(corpus: Corpus) -> PreTrainedTokenizerFast:
-    """Word pieces learnt from the sentences."""
-    from tokenizers import BertWordPieceTokenizer
-
-    learner = BertWordPieceTokenizer(lowercase=True)
-    learner.train_from_iterator((one.text for one in corpus.sentences), vocab_size=VOCABULARY, show_progress=False)
-    marks = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    return PreTrainedTokenizerFast(tokenizer_object=learner._tokenizer, model_max_length=512, **marks)
-
-
 def first(corpus: Corpus, n: int) -> Corpus:
     """The corpus's first n sentences."""
     return Corpus(f"{corpus.name} {n}", corpus.sentences[: max(1, n)])
@@ -150,15 +139,15 @@ def batches_of(encoder: Any, corpus: Corpus, tokens: int, device: torch.device) 
 
 
 def fitting(seconds: float, trial: Callable[[int], float], n: int, most: int) -> int:
-    """How many sentences take so many seconds, from a trial of n; 1 to `most`."""
+    """How many sentences take so many seconds, from a trial of n; as many as that at least, and at most `most`."""
     trial(n)  # the first run loads kernels
-    return int(np.clip(n * seconds / max(trial(n), 1e-6), 1, most))
+    return int(np.clip(n * seconds / max(trial(n), 1e-6), min(n, most), most))
 
 
 def shape_report(name: str, shape: Shape, machine: Machine, corpus: Corpus, args: argparse.Namespace) -> None:
     """All lines of a shape."""
     began = time.perf_counter()
-    learnt = tokenizer(corpus)
+    learnt = word_pieces(corpus)
     model = shape.model(len(learnt), machine)
     encoder: Any = ctxexp.from_transformers(model, learnt, name=name)
     n_weights = sum(weight.numel() for weight in model.parameters())
@@ -212,13 +201,11 @@ def sentence_transformers(model: Any, learnt: PreTrainedTokenizerFast, machine: 
     if find_spec("sentence_transformers") is None:
         return None
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         learnt.save_pretrained(folder)
-        body = Transformer(folder, model_kwargs={"dtype": machine.dtype})
-    return SentenceTransformer(modules=[body, Pooling(body.get_embedding_dimension())], device=str(machine.device))
+        return SentenceTransformer(folder, device=str(machine.device), model_kwargs={"dtype": machine.dtype})
 
 
 def most_stored(encoder: Any, corpus: Corpus) -> int:

@@ -1,6 +1,6 @@
 """How often nominal 95% intervals hold the truth: random sets of real sentences, and planted documents drawn anew.
 
-`python benchmarks/interval_coverage.py planted OUT` and `python benchmarks/interval_coverage.py sts OUT --data FOLDER`
+`python -m benchmarks.interval_coverage planted OUT` and `python -m benchmarks.interval_coverage sts OUT --data FOLDER`
 add a row a draw, curve and layer to OUT/planted.csv and OUT/sts.csv; `python -m docs.numbers interval_coverage=OUT`
 makes the page's table of them. Draw -1 is the whole text, or a planted one twenty times as long.
 """
@@ -21,16 +21,12 @@ import numpy as np
 import pandas as pd
 
 import ctxexp
+from benchmarks.bench import factory
 from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Pair, Results, Sentence
-from ctxexp.command import Experiment, configured, registry
+from ctxexp.command import Experiment, configured
 from ctxexp.results import LAYER
 
 Metrics = Mapping[str, Callable[[], Metric]]
-
-
-def factory(kind: Any, name: str) -> Any:
-    """The class behind the name."""
-    return registry().find(kind, name).factory
 
 
 CHEAP: Metrics = {
@@ -176,7 +172,7 @@ def keep(out: Path, draws: Iterator[tuple[int, str, Draw]]) -> None:
 
 
 def planted_draws(asked: argparse.Namespace) -> Iterator[tuple[int, str, Draw]]:
-    """Draws of planted documents, in one pass too, and of pairs."""
+    """Draws of planted documents, and of pairs."""
     words = 0.8 * np.random.default_rng(0).normal(size=(5000, 16))
     if not asked.first:
         longest = planted(np.random.default_rng(1), words, n=20 * asked.sentences)
@@ -184,8 +180,6 @@ def planted_draws(asked: argparse.Namespace) -> Iterator[tuple[int, str, Draw]]:
     for i in range(asked.first, asked.first + asked.draws):
         text = planted(np.random.default_rng([2, i]), words, n=asked.sentences)
         yield i, "planted", of_text(text, {**CHEAP, **VARIANCE}, bootstrap=asked.bootstrap)
-        if asked.shards:
-            yield i, f"planted, {asked.shards} shards", of_shards(text, asked.shards, bootstrap=asked.bootstrap)
         for degree, n in ((1, 400), (5, 200)):
             rng = np.random.default_rng([2 + degree, i])
             yield i, f"pairs {degree}", of_pairs(rng, n=n, degree=degree, bootstrap=asked.bootstrap)
@@ -211,7 +205,7 @@ def sts_draws(asked: argparse.Namespace) -> Iterator[tuple[int, str, Draw]]:
             [[word for word in sentences[j].words if experiment.words.form(word) is not None] for j in chosen],
             [np.stack([np.asarray(layer[rows[j]]) for layer in every]) for j in chosen],
         )
-        metrics = CHEAP if asked.cheap else {**CHEAP, "max_explainable_variance": EXPLAINED}
+        metrics = {**CHEAP, "max_explainable_variance": EXPLAINED}
         yield i, "sts", of_text(part, metrics, bootstrap=asked.bootstrap)
 
 
@@ -223,11 +217,9 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first draw, to go on")
     parser.add_argument("--bootstrap", type=int, default=500)
     parser.add_argument("--sentences", type=int, default=1500, help="of a draw")
-    parser.add_argument("--shards", type=int, default=0, help="planted: in one pass over so many too")
     parser.add_argument("--data", help="sts: the folder of the pairs")
     parser.add_argument("--model", default="minilm", help="sts: a model")
     parser.add_argument("--cache", default="vectors", help="sts: the folder that its vectors are kept in")
-    parser.add_argument("--cheap", action="store_true", help="sts: without explainable variance, most of the time")
     asked = parser.parse_args()
     keep(asked.out / f"{asked.world}.csv", {"planted": planted_draws, "sts": sts_draws}[asked.world](asked))
 

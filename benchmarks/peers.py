@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import naive
+from benchmarks.bench import clocked
 from ctxexp import Encoder
 from ctxexp.command import configured, registry
 from ctxexp.errors import error_text
@@ -138,13 +138,6 @@ def peers(checkpoint: str, sentences: Sequence[Any], rows: Sequence[np.ndarray])
     ]  # fmt: skip
 
 
-def clocked(task: Task) -> float:
-    """CPU seconds of the process."""
-    begun = time.process_time()
-    task()
-    return time.process_time() - begun
-
-
 def row(kind: str, name: str, gives: str, make: Any, own: Task, rounds: int) -> list[str]:
     """A peer's line: the median ratio of CPU time, theirs over ours, and its spread over rounds."""
     try:
@@ -154,7 +147,7 @@ def row(kind: str, name: str, gives: str, make: Any, own: Task, rounds: int) -> 
         reason = re.sub(r" \(/.*", "", " ".join(error_text(error).split()))  # no path of this machine
         return [kind, name, gives, f"skipped: {reason[:90]}", ""]
     own()
-    ratios = [clocked(task) / max(clocked(own), 1e-9) for _ in range(rounds)]
+    ratios = [clocked(task)[0] / max(clocked(own)[0], 1e-9) for _ in range(rounds)]
     return [kind, name, gives, f"{np.median(ratios):.2f}", f"{min(ratios):.2f} to {max(ratios):.2f}"]
 
 

@@ -1,4 +1,4 @@
-"""How soon a rule stops a training that collapses, and how often a healthy one: `python benchmarks/stop_rule.py TEXT`.
+"""How soon a rule stops a training that collapses, and how often a healthy one: `python -m benchmarks.stop_rule TEXT`.
 
 Trainings of `ctxexp train size=quick text=TEXT`, smaller and shorter, of GPT-2 and BERT by turns, a seed each. In those
 that collapse the loss rewards, from one step on, that unrelated words point one way.
@@ -15,11 +15,12 @@ from tempfile import TemporaryDirectory
 import ctxexp_lab
 import numpy as np
 import torch
-from bench import report
 from ctxexp_lab import LayerCurves
 from ctxexp_lab.training.train import TrainingRun
 from hydra import compose, initialize_config_dir
 from transformers import AutoTokenizer
+
+from benchmarks.bench import report
 
 SMALL = [
     "model.shape={vocabulary: 1024, layers: 2, width: 32, inner: 128}", "model.rows=16", "model.window=32",

@@ -153,7 +153,7 @@ STEPS: dict[str, Step] = {
         "model.point=residual,attention,mlp metric=variance_components",
         figures={"inside_a_block.png": "what_is_context.png"},
     ),
-    "interval_coverage": Part(  # of what `benchmarks/interval_coverage.py` left in a folder
+    "interval_coverage": Part(  # of what `python -m benchmarks.interval_coverage` left in a folder
         mark="interval coverage",
         page="docs/measures/intervals.md",
         numbers="interval_coverage.csv",

@@ -6,18 +6,15 @@ five times the true ones, those of resampled sentences, where documents are what
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ctxexp
+from benchmarks.interval_coverage import CHEAP, VARIANCE, Known, coverage, of_text, planted
 from ctxexp import Corpus
 from tests.shipped import OnePerSentence
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from interval_coverage import CHEAP, VARIANCE, Known, coverage, of_text, planted
 
 WORDS = 0.8 * np.random.default_rng(0).normal(size=(60, 8))
 METRICS = {**CHEAP, **VARIANCE}

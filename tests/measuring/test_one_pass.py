@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -422,9 +421,7 @@ def test_the_run_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 def test_intervals_of_shards_have_about_the_right_width() -> None:
-    """A few replicates of what `benchmarks/interval_coverage.py --shards` tabulates."""
-    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-    from interval_coverage import coverage, of_shards, planted
+    from benchmarks.interval_coverage import coverage, of_shards, planted
 
     words = 0.8 * np.random.default_rng(0).normal(size=(15, 8))
     texts = [planted(np.random.default_rng(i), words, n=120, size=(4, 4), topics=0) for i in range(20)]

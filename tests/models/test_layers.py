@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import torch
 from transformers import AutoConfig, AutoModel
 
 import ctxexp
+from benchmarks.live_bytes import PeakBytes
 from ctxexp import Corpus, Encoder, Pair, Results, Sentence
 from ctxexp.errors import ConfigError
 from ctxexp.models.transformer.forward import ForwardPass, model_facts
@@ -92,16 +92,7 @@ def test_what_needs_other_layers_is_refused(gpt2: Path, corpus: Corpus, tmp_path
     assert not list(tmp_path.rglob("meta.json"))  # nothing was encoded for it
 
 
-ROOT = Path(__file__).parents[2]
 LONG = [Sentence.of(["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"])] * 3
-
-
-@pytest.fixture
-def traced(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    from live_bytes import PeakBytes
-
-    return PeakBytes
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
@@ -119,13 +110,13 @@ WITHOUT_A_LIST = {  # what transformers 5.23 keeps all the hidden states of, wha
 
 
 @pytest.mark.parametrize("kind", WITHOUT_A_LIST)
-def test_hooks_keep_layers_where_a_model_takes_no_list(kind: str, traced: Any) -> None:
+def test_hooks_keep_layers_where_a_model_takes_no_list(kind: str) -> None:
     """Two of 24 layers: the same to the bit, twenty states less at the peak."""
     model = AutoModel.from_config(AutoConfig.for_model(kind, **WITHOUT_A_LIST[kind])).eval()
     ids, peaks, outs = torch.arange(3, 11).repeat(64, 1), [], []
     for layers in (None, (0, 7, 24)):
         forward = ForwardPass(model, model_facts(model), layers)
-        with traced() as own, torch.inference_mode():
+        with PeakBytes() as own, torch.inference_mode():
             outs.append(forward(ids))
         peaks.append(own.peak)
     assert kept(outs[1]) == [0, 7, 24]
@@ -148,11 +139,8 @@ def kept(out: Any) -> list[int]:
 
 
 @pytest.mark.nightly
-def test_the_benchmark_of_gpus_runs_on_a_processor(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import gpu
+def test_the_benchmark_of_gpus_runs_on_a_processor(capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks import gpu
 
     gpu.main(["--tiny", "--minutes", "0.01", "--sentences", "30", "--device", "cpu"])
     said = capsys.readouterr().out
@@ -164,7 +152,6 @@ def test_the_benchmark_of_gpus_runs_on_a_processor(
         with pytest.raises(SystemExit):
             gpu.main(["--device", "cuda"])
         assert "sees no GPU here" in capsys.readouterr().err
-    assert "gpu" in sys.modules
 
 
 TEXT = [
