@@ -13,10 +13,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from transformers.utils.logging import disable_progress_bar
 
 from ctxexp.errors import ConfigError
-from ctxexp_lab.training.train import train as run_training
 
 CONF = Path(__file__).parent / "conf"
 OUTPUTS = Path("outputs/minis")
@@ -27,6 +25,10 @@ def train(*words: str) -> int:
     if {"-h", "--help"} & set(words):  # Hydra's own has no comments
         print((CONF / "train.yaml").read_text(encoding="utf-8"), end="")
         return 0
+
+    from transformers.utils.logging import disable_progress_bar
+
+    from ctxexp_lab.training.train import train as run_training
 
     def job(cfg: DictConfig) -> float:
         cfg.folder = str(folder_of(cfg, swept_keys(words)))
