@@ -73,7 +73,7 @@ class Warm:
         command.write_text(f'#!/bin/sh\nexec {quote(str(self.python))} -m ctxexp "$@"\n')
         command.chmod(0o755)
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
-        env = {**kept, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "error::UserWarning:ctxexp"}
+        env = {**kept, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
         self._server = subprocess.Popen([sys.executable, __file__, address], env=env, stdout=subprocess.PIPE)
         assert self._server.stdout is not None
         assert self._server.stdout.read(5) == b"ready"

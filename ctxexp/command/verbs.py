@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -149,11 +148,9 @@ def plugins(*files: Path) -> Document:
     files: plugin files (FILE.py), listed too
     example: ctxexp plugins my_plugin.py
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the listing has these warnings
-        if files:
-            load_plugin_files([str(file) for file in files])
-        current = registry()
+    if files:
+        load_plugin_files([str(file) for file in files])
+    current = registry()
     return Document(listing(current).splitlines(), listing_tables(current), status=int(bool(current.broken)))
 
 

@@ -15,7 +15,6 @@ import shlex
 import sys
 import traceback
 import types
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
@@ -198,17 +197,26 @@ def load_plugin_file(path: Path) -> tuple[types.ModuleType, PluginVersion]:
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # where dataclasses and type hints look names up
 
-    def message(error: BaseException) -> str:
-        text = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else error_text(error)
-        return f"plugin file {location(path, error)}: {text}"
-
     try:
-        with plugin_call("plugin file", failure=message, within=message):
+        with _file_errors(path):
             exec(compile(content, str(path), "exec"), module.__dict__)
     except PluginError:
         del sys.modules[module.__name__]
         raise
     return module, PluginVersion(path.stem, str(path), f"sha256:{digest}")
+
+
+@contextmanager
+def _file_errors(path: Path) -> Iterator[None]:
+    """Raise what the block raises as a PluginError that names the plugin file and the line."""
+
+    def message(error: BaseException) -> str:
+        text = str(error) if isinstance(error, CtxexpError) else error_text(error)
+        text = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else text
+        return f"plugin file {location(path, error)}: {text}"
+
+    with plugin_call("plugin file", failure=message, within=message):
+        yield
 
 
 def location(path: Path, error: BaseException) -> str:
@@ -267,16 +275,15 @@ def build_registry(
     """The registry of ctxexp's own names, those of installed plugins, of `extra` (name, module or object) and of
     `files`.
 
-    A broken plugin is left out, named in `registry.broken` and warned about; the rest goes on. A broken file raises
-    PluginError, since it was asked for by name.
+    A broken plugin is left out and named in `registry.broken`; the rest goes on. A broken file raises PluginError,
+    since it was asked for by name.
     """
     registry = Registry()
     for entry, source in _entries(registry, HOOK_GROUP):
         with _reported(registry, source, entry.value, "could not be loaded"):
             registry.hooks.append(entry.load())
     _adopt(registry, SHIPPED, shipped)
-    for text in damaged_distributions if installed else ():
-        _warn(registry, text)
+    registry.broken += damaged_distributions if installed else []
     entries: list[tuple[object, PluginVersion]] = []
     for entry, source in _entries(registry, GROUP) if installed else ():
         with _reported(registry, source, entry.value, "could not be loaded"):
@@ -288,12 +295,7 @@ def build_registry(
             _join(registry, plugin, source)
     for path in dict.fromkeys(files):
         module, source = load_plugin_file(path)
-
-        def failure(error: BaseException, path: Path = path) -> str:
-            text = str(error) if isinstance(error, CtxexpError) else error_text(error)
-            return f"plugin file {location(path, error)}: {text}"
-
-        with plugin_call("plugin file", failure=failure, within=failure):
+        with _file_errors(path):
             _join(registry, module, source)
     return registry
 
@@ -321,12 +323,7 @@ def _reported(registry: Registry, source: PluginVersion, where: str, problem: st
         with plugin_call("plugin", source.plugin, failure, within=failure):
             yield
     except PluginError as error:
-        _warn(registry, str(error))
-
-
-def _warn(registry: Registry, text: str) -> None:
-    registry.broken.append(text)
-    warnings.warn(text, stacklevel=4)
+        registry.broken.append(str(error))
 
 
 def _join(registry: Registry, plugin: object, source: PluginVersion) -> None:
@@ -391,8 +388,7 @@ def _register(registry: Registry, kind: str, plugin: str, supplier: PluginVersio
 def registry() -> Registry:
     """The registry of this process. Broken plugins are listed in its `broken`; the command reports them once, workers
     don't."""
-    with redirect_stdout(sys.stderr), warnings.catch_warnings():  # a plugin may print at its import
-        warnings.filterwarnings("ignore", "plugin|metadata", UserWarning)
+    with redirect_stdout(sys.stderr):  # a plugin may print at its import
         return build_registry(files=_files)
 
 

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Literal, get_args, get_origin
@@ -46,15 +45,13 @@ def component_of_option(name: str, values: Mapping[str, object]) -> Component:
     its arguments."""
     if files := values.get("plugins"):
         load_plugin_files([files] if isinstance(files, str) else files)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "plugin", UserWarning)
-        kind, option = find_option(name)
-        place = f"{kind}.{option}" if kind in LISTS else kind
-        if package := re.match(r"# @package (\S+)", option_text(kind, option)):
-            place = package[1]
-        arguments = [f"++{place}.{key}={as_value(value)}" for key, value in values.items() if key != "plugins"]
-        plugins = f"plugins={as_value([*map(str, plugin_files())])}"
-        part = getattr(config_of([plugins, f"{kind}={option}", *arguments]), kind)
+    kind, option = find_option(name)
+    place = f"{kind}.{option}" if kind in LISTS else kind
+    if package := re.match(r"# @package (\S+)", option_text(kind, option)):
+        place = package[1]
+    arguments = [f"++{place}.{key}={as_value(value)}" for key, value in values.items() if key != "plugins"]
+    plugins = f"plugins={as_value([*map(str, plugin_files())])}"
+    part = getattr(config_of([plugins, f"{kind}={option}", *arguments]), kind)
     return next(iter(part.values())) if kind in LISTS else part
 
 

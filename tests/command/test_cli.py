@@ -39,7 +39,6 @@ def ctxexp(
     """`python -m ctxexp WORDS` in `place`, from nothing or from libraries that are `warm`."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
     env = {**kept, "CTXEXP_CACHE": str(place / "cache"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    env["PYTHONWARNINGS"] = "error::UserWarning:ctxexp"
     python = warm.python if warm else sys.executable
     done = subprocess.run(
         [python, "-m", "ctxexp", *words], cwd=place, env=env, capture_output=True, text=True, timeout=400
