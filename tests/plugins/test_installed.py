@@ -34,9 +34,9 @@ def install(site: Path, name: str, version: str, *, dim: int = 4) -> None:
     (metadata / "entry_points.txt").write_text(f"[ctxexp]\nmodels = {name}_module\n")
 
 
-def ctxexp(site: Path, *args: str) -> subprocess.CompletedProcess[str]:
+def ctxexp(site: Path, *args: str, **more: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ctxexp", *args]
-    environ = {**os.environ, "PYTHONPATH": str(site)}
+    environ = {**os.environ, "PYTHONPATH": str(site), **more}
     return subprocess.run(command, capture_output=True, text=True, env=environ, cwd=site.parent)
 
 
@@ -80,6 +80,26 @@ def test_what_a_distribution_supplies_is_its_own_and_damaged_metadata_a_warning(
     assert all(line.startswith("warning: ") for line in warnings)
     for name in damaged:
         assert any(str(site / name) in line for line in warnings), done.stderr
+
+
+def test_a_broken_distribution_is_said_once_and_never_while_completing(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    install(site, "one", "1.0")
+    install(site, "bad", "0.9")
+    (site / "bad_module.py").write_text("import nowhere_to_be_found")
+    problem = "plugin 'models' (bad_module) of distribution ctxexp-bad 0.9 could not be loaded: ModuleNotFoundError: "
+    problem += "No module named 'nowhere_to_be_found'"
+    shown = ctxexp(site, "--help", "model")
+    assert shown.returncode == 0
+    assert "\n  one\n" in shown.stdout
+    assert [line for line in shown.stderr.splitlines() if "bad" in line] == [f"warning: {problem}"]
+    completed = ctxexp(site, "-sc", "query=bash", COMP_LINE="ctxexp model=", COMP_POINT="13")
+    assert "model=one" in completed.stdout
+    assert "bad" not in completed.stderr
+    listed = ctxexp(site, "plugins")
+    assert listed.returncode == 1
+    assert f"broken, and left out:\n  {problem}" in listed.stdout
+    assert "bad" not in listed.stderr
 
 
 def test_a_plugin_in_an_archive_is_refused_and_plugins_are_listed_without_torch(tmp_path: Path) -> None:

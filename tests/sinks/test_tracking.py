@@ -26,7 +26,7 @@ import sqlalchemy
 
 from ctxexp import Results
 from ctxexp.errors import MetricError, Terminated, TrackingError
-from ctxexp.files.job_folder import job_folder, write_state
+from ctxexp.files.job_folder import job_folder
 from ctxexp.files.process import HOST, PID, STARTED, defer_signals, process_tags, raise_on_termination, why_gone
 from ctxexp.jobs import Sinks, finished_on_disk, reuse
 from ctxexp.sinks import load_run
@@ -116,15 +116,6 @@ def test_default_store_is_one_absolute_wal_file(template: Path) -> None:
     with sqlite3.connect(template / "mlflow.db") as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert not list(template.glob(".*.tmp*"))
-
-
-def test_variable_names_the_store_and_the_argument_wins(
-    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{store / 'mlflow.db'}")
-    assert database.prepare(tmp_path / "elsewhere") == f"sqlite:///{store / 'mlflow.db'}"
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "./mlruns")
-    assert database.prepare(tmp_path, f"sqlite:///{store / 'mlflow.db'}") == f"sqlite:///{store / 'mlflow.db'}"
 
 
 @pytest.mark.parametrize("uri", ["./mlruns", "mlruns", "file:///data/mlruns", "C:\\mlruns"])
@@ -379,13 +370,19 @@ def test_a_killed_process_leaves_nothing_running_after_the_next_start(store: Pat
     assert [run.info.status for run in runs(store)] == ["RUNNING"]  # it lives
     child.kill()
     child.join(30)
+    folder = job_folder(store, "single", 0, ["model=bert"])
+    for pid in (child.pid, os.getpid()):  # half-written files, of it and of a process that lives
+        part = folder / f"a.png.{pid}.part"
+        part.touch()
+        os.utime(part, (1, 1))
     run_job(store, "gpt2", number=1)
+    assert [path.name for path in folder.rglob("*.part")] == [f"a.png.{os.getpid()}.part"]
     found = {run.info.run_name: run for run in runs(store)}
     assert found["gpt2"].info.status == "FINISHED"
     assert found["bert"].info.status == "KILLED"
     host = found["bert"].data.tags[HOST]
     assert found["bert"].data.tags["ctxexp.closed"] == f"process {child.pid} on {host} is gone"
-    dead = state(job_folder(store, "single", 0, ["model=bert"]))
+    dead = state(folder)
     assert (dead["status"], dead["error"]) == ("KILLED", f"process {child.pid} on {host} is gone")
 
 
@@ -511,24 +508,3 @@ def test_resume_computes_again_what_was_damaged(store: Path, damage: Callable[[P
     folder = run_job(store)
     damage(folder / "results.json")
     assert resume(store, "second") is None
-
-
-def test_a_resume_that_skips_everything_closes_dead_runs(store: Path) -> None:
-    run_job(store)
-    uri = database.prepare(store)
-    client = database.client(uri)
-    tags = {**process_tags(), STARTED: "long ago"}  # the number is another process' now
-    dead = client.create_run(database.experiment(client, "study", store), tags=tags).info.run_id
-    folder = job_folder(store, "killed", 0)
-    write_state(folder, fresh=True, status="RUNNING", process=tags)
-    child = subprocess.Popen([sys.executable, "-c", ""])
-    child.wait()
-    for pid in (child.pid, os.getpid()):
-        part = folder / "figures" / f"a.png.{pid}.part"
-        part.parent.mkdir(exist_ok=True)
-        part.touch()
-        os.utime(part, (1, 1))
-    assert resume(store, "")
-    assert client.get_run(dead).info.status == "KILLED"
-    assert state(folder)["status"] == "KILLED"
-    assert [path.name for path in folder.rglob("*.part")] == [f"a.png.{os.getpid()}.part"]
