@@ -90,9 +90,9 @@ def register_commands(register: Register) -> None:
 
 @ctxexp.hookimpl
 def register_models(register: Register) -> None:
-    register("vectors", "ctxexp_compare.passport.word_files:vectors")
+    register("vectors", "ctxexp_compare.passport.files:vectors")
 
 
 @ctxexp.hookimpl
 def register_datasets(register: Register) -> None:
-    register("vectors", "ctxexp_compare.passport.word_files:vectors_text")
+    register("vectors", "ctxexp_compare.passport.files:vectors_text")

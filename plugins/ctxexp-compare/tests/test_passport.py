@@ -300,7 +300,7 @@ def test_formats_are_read_by_their_layouts(tmp_path: Path, gpt2: list[TokenState
     files = save_all(tmp_path, gpt2)
     shown = {}
     for name, file in files.items():
-        vectors, names = read_vectors(file, gpt2)
+        vectors, names, _ = read_vectors(file, gpt2)
         shown[name] = describe(make_passport(vectors, gpt2, names))
     for name, status in {"npz": 0, "vllm": 1}.items():
         made = passport(files[name], "gpt2", text=text, out=tmp_path / "passport.json")

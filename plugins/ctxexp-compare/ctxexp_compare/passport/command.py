@@ -64,7 +64,7 @@ def passport_of(file: Path | str, model: str, texts: list[str]) -> tuple[Passpor
     tokenize = tokenizer("english")
     sentences = [tokenize(line) for line in texts]
     states = [encoder.token_states(sentence) for sentence in sentences]
-    vectors, names = read_vectors(Path(file), states)
+    vectors, names, _ = read_vectors(Path(file), states)
     if len(vectors) != len(states):
         raise DataError(f"{file} has vectors of {len(vectors)} sentences, the text {len(states)} sentences (text=)")
     found = make_passport(vectors, states, names)
