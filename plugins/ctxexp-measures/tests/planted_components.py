@@ -1,12 +1,7 @@
-"""Simulated texts whose vectors are sums of effects of known variances, to test the estimator of the components.
-
-`python plugins/ctxexp-measures/tests/planted_components.py 400` simulates the coverage of the 95% intervals, of 400
-texts.
-"""
+"""Simulated texts whose vectors are sums of effects of known variances, to test the estimator of the components."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -119,19 +114,14 @@ def estimate_shares(
     return estimates
 
 
-def coverage(
-    world: World, *, n_texts: int, n_sentences: int, sentences_per_document: int = 1
-) -> dict[str, dict[str, float]]:
+def coverage(world: World, *, n_texts: int, n_sentences: int) -> dict[str, dict[str, float]]:
     """Coverage by component over `n_texts` texts of one world: the true share, the mean of the estimated shares, and
     the fraction of intervals that hold the true share.
 
     The effects of the positions are few and fixed, so that their true variance is taken to be the mean of its
     estimates.
     """
-    estimates = [
-        estimate_shares(*world.draw_text(n_sentences, sentences_per_document=sentences_per_document))
-        for _ in range(n_texts)
-    ]
+    estimates = [estimate_shares(*world.draw_text(n_sentences)) for _ in range(n_texts)]
     truth = world.truth()
     truth["position"] = float(np.mean([one["position"][0] for one in estimates]))
     total = sum(truth[name] for name in estimates[0])
@@ -145,16 +135,3 @@ def coverage(
 
 
 VARIANCES = {"word": 1.0, "form": 0.3, "sense": 0.2, "position": 0.1, "sentence": 0.25, "rest": 0.8}
-
-if __name__ == "__main__":
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 400
-    for label, variances, documents in (
-        ("sentences", VARIANCES, 1),
-        ("documents of 8", {**VARIANCES, "document": 0.15}, 8),
-        ("no context", {"word": 1.0, "form": 0.3, "rest": 0.5}, 1),
-    ):
-        print(label)
-        for name, numbers in coverage(
-            World(variances), n_texts=n, n_sentences=400, sentences_per_document=documents
-        ).items():
-            print(f"  {name:9}" + "".join(f" {key} {value:7.4f}" for key, value in numbers.items()))

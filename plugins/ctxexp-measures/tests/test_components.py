@@ -99,7 +99,6 @@ def test_squares_and_influences_equal_those_of_dense_matrices() -> None:
 
 @pytest.mark.nightly
 def test_planted_components_come_back_with_their_intervals() -> None:
-    """60 texts of a world of sentences; `planted` as a script simulates more, and documents (.92 to .96)."""
     told = coverage(World(VARIANCES), n_texts=60, n_sentences=150)
     for name, numbers in told.items():
         assert numbers["mean"] == pytest.approx(numbers["true"], abs=0.006), name

@@ -334,16 +334,6 @@ def test_published_figures_and_a_sweeps_tables() -> None:
     of_table = {row[3]: row[4:8] for row in ours if row[2] == "input table (tied)"}
     assert of_table["ranks"] == ["0-74", "75-149", "150-224", "225-299"]
     assert of_table["norm"] == [f"{quarters[f'norm_q{i}']:.3g}" for i in (1, 2, 3, 4)]
-    alike = results_with(
-        {f"frequency_geometry/{k}": np.array([v, v]) for k, v in stats.items()},
-        info=told(
-            n_layers=2, measures={"frequency_geometry": {"name": "frequency_geometry", "definition": "as it is"}}
-        ),
-    )
-    named = table_frequency([("mini", alike)])
-    assert named is not None
-    assert named.columns[4:] == [*edges, "Spearman with rank"]
-    assert named.shown[0][:5] == ["published", "BERT", "word embeddings", "norm", "0.95"]
     other = table_degeneration([("mini", results)])
     assert other is not None
     assert [row[:2] for row in other.shown] == [

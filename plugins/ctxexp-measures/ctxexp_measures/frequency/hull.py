@@ -45,7 +45,8 @@ def negative_direction(x: np.ndarray, *, norm: Norm = "l2") -> Direction:
     norm="inf": |v|_inf <= 1, a linear programme (SciPy's HiGHS). norm="l2": |v|_2 <= 1, the point of the unit rows'
     hull that is nearest to the origin (non-negative least squares): its distance is the margin, in [0, 1], and the
     cosine of the angle of the narrowest circular cone about -v that holds all rows. A row of norm zero is the origin
-    itself: there is no direction. Raises MetricError for NaN or infinity.
+    itself: there is no direction, and without one the hull holds the origin (Theorem 2). Raises MetricError for NaN or
+    infinity.
     """
     u, zeros = _unit(x)
     if not len(u) or zeros:
@@ -65,15 +66,6 @@ def negative_direction(x: np.ndarray, *, norm: Norm = "l2") -> Direction:
         violated = np.argsort(away, kind="stable")[: max(WORKING, u.shape[1] // 2)]
         working = np.concatenate([working[support], violated[away[violated] < best]])
     return Direction(None, math.nan, MAX_ROUNDS)
-
-
-def hull_contains_origin(x: np.ndarray) -> bool | None:
-    """Whether the convex hull of rows `x` (n, d) holds the origin: no uniformly negative direction exists (Theorem 2).
-
-    By the linear programme; None where it can't be decided (see `Direction`) or there are no rows.
-    """
-    best = negative_direction(x, norm="inf")
-    return None if math.isnan(best.margin) else best.v is None
 
 
 class Cone(NamedTuple):

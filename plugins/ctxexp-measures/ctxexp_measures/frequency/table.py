@@ -65,44 +65,35 @@ def table_frequency(runs: Sequence[LabelledResults]) -> Table | None:
         for row in rows
     ]
     keys = ["source", "model", "vectors", "statistic", *names, *blank]
-    columns, lines = _shown(rows, names)
+    columns, lines = _shown(rows)
     notes += ["l2, dot, cosine 3nn: mean over the 3 nearest neighbours; n: words or pieces in the bin"]
-    if any(name.startswith("q") for name in names):
-        notes += ["ranks: lowest and highest in the bin, most frequent first"]
+    notes += ["ranks: of the bin, lowest and highest or [first, past the last), most frequent first"]
     title = "Norms and neighbours by frequency rank (Li et al. 2020, Table 1)"
     return Table(title, pd.DataFrame(full)[keys], columns, lines, list(dict.fromkeys(notes)))
 
 
-def _shown(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Columns and lines of the table as text: a column a bin where all rows have the same bins, else by their place,
-    with the ranks as a line of each space."""
-    alike = not any(name.startswith("q") for name in names)
-    width = len(names) if alike else max(len(row["bins"]) for row in rows)
-    lines, ranked = [], set()
+def _shown(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Columns and lines of the table as text: a column a bin, with its ranks as the first line of each space."""
+    width = max(len(row["bins"]) for row in rows)
+    by_space: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
     for row in rows:
-        bins, space = row["bins"], (row["source"], row["model"], row["vectors"])
-        if row["statistic"] not in (*_STATISTICS, "n") or re.fullmatch(r"layer \d+", row["vectors"]):
+        by_space.setdefault((row["source"], row["model"], row["vectors"]), {})[row["statistic"]] = row
+    lines = []
+    for space, of in by_space.items():
+        if re.fullmatch(r"layer \d+", space[2]):
             continue
-        if not alike and space not in ranked:
-            ranked.add(space)
-            first, last = (_of_space(rows, space, statistic) for statistic in ("first", "last"))
-            ranks = [_column(name) if "_" in name else f"{_cell(first[name])}-{_cell(last[name])}" for name in bins]
-            lines.append([*space, "ranks", *ranks, *[""] * (width - len(ranks) + 1)])
-        values = [bins.get(name, math.nan) for name in (names if alike else sorted(bins, key=_edges))]
-        cells = [_cell(value) for value in values] + [""] * (width - len(values))
-        lines.append([*space, row["statistic"].replace("_", " "), *cells, _interval(row)])
-    heads = [_column(name) for name in names] if alike else [f"bin {i + 1}" for i in range(width)]
+        names = sorted(of["norm"]["bins"], key=_edges)
+        ranks = [
+            "[{}, {})".format(*name.split("_")) if "_" in name
+            else "-".join(_cell(of[end]["bins"][name]) for end in ("first", "last"))
+            for name in names
+        ]  # fmt: skip
+        lines.append([*space, "ranks", *ranks, *[""] * (width - len(names) + 1)])
+        for row in (of[statistic] for statistic in (*_STATISTICS, "n") if statistic in of):
+            cells = [_cell(row["bins"].get(name, math.nan)) for name in names] + [""] * (width - len(names))
+            lines.append([*space, row["statistic"].replace("_", " "), *cells, _interval(row)])
+    heads = [f"bin {i + 1}" for i in range(width)]
     return ["source", "model", "vectors", "statistic", *heads, "Spearman with rank"], lines
-
-
-def _of_space(rows: Sequence[dict[str, Any]], space: tuple[str, ...], statistic: str) -> dict[str, float]:
-    """A statistic's bins in the rows of one space; {} where it has none."""
-    rows_of_runs = [
-        row["bins"]
-        for row in rows
-        if (row["source"], row["model"], row["vectors"], row["statistic"]) == (*space, statistic)
-    ]
-    return rows_of_runs[0] if rows_of_runs else {}
 
 
 def table_degeneration(runs: Sequence[LabelledResults]) -> Table | None:
@@ -160,11 +151,6 @@ def _bins(values: pd.Series) -> dict[str, dict[str, float]]:
 def _edges(name: str) -> tuple[int, ...]:
     """The order of bins: those with edges by these, then those of equal size."""
     return (0, *map(int, name.split("_"))) if "_" in name else (1, int(name[1:]))
-
-
-def _column(name: str) -> str:
-    """A bin with edges as the head of a column."""
-    return "[{}, {})".format(*name.split("_"))
 
 
 def _cell(value: float) -> str:
