@@ -20,6 +20,7 @@ from ctxexp_measures.senses.probe.metric import Probe
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Sentence
+from ctxexp.results import Key
 from docs.numbers.marked import write_marked
 
 LABELS = ("A", "B", "C")
@@ -79,8 +80,7 @@ def coverage(worlds: int, rng: np.random.Generator, folder: Path) -> list[Covera
             min_contexts=2, bootstrap=200, folder=folder / str(world), options=[f"cache.folder={folder}"],
             progress=False,
         )  # fmt: skip
-        values[world] = results.values("probe", "adjusted")
-        low[world], high[world] = results.interval("probe", "adjusted") or (np.nan, np.nan)
+        values[world], low[world], high[world] = results.by_key[Key("probe", "adjusted")]
     covers = ((low <= values.mean(axis=0)) & (values.mean(axis=0) <= high)).mean(axis=0)
     names = ("the word alone", "the label alone", "nothing")
     columns = covers, values.std(axis=0, ddof=1), (high - low).mean(axis=0) / 2

@@ -199,7 +199,7 @@ def test_results_show_themselves_in_a_notebook(command: Path) -> None:
 
 def test_curves_undefined_everywhere_are_not_drawn_but_explained() -> None:
     found = ctxexp.measure("bert", SENTENCES[:2], metrics="self_similarity", options=FAST, progress=False)
-    assert np.isnan(found.values("self_similarity", "adjusted")).all()
+    assert np.isnan(found.by_name["self_similarity/adjusted"]).all()
     for draw in (found.plot, partial(found.plot, "self_similarity"), ctxexp.compare([found, found]).plot):
         with pytest.raises(MetricError, match=r"nothing to draw: self_similarity is undefined .* lower min_contexts"):
             draw()

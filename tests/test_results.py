@@ -84,13 +84,12 @@ def test_the_frame_is_what_every_reader_sees(tmp_path: Path) -> None:
     assert list(frame.columns) == ["measure", "task", "statistic", "place", "layer", "value", "low", "high", "n"]
     raw = frame[(frame["measure"] == "self_similarity") & (frame["statistic"] == "raw")]
     assert raw["layer"].tolist() == raw["n"].tolist() == [0, 1, 2, 3, 4]
-    np.testing.assert_array_equal(raw["value"], made.values("self_similarity", "raw"))
+    np.testing.assert_array_equal(raw["value"], made.by_name["self_similarity/raw"])
     off = frame[frame["place"] == "last2"]
     assert off["layer"].isna().all()
-    assert made.values("sts", "all", task="STS12", place="last2") == 2 / 3
-    assert [float(end[0]) for end in made.interval("sts", "all", task="STS12", place="last2") or ()] == [0.5, 0.9]
-    assert made.interval("sts", "all", task="STS12") is None
-    assert made.values("sts", "all") is None
+    name = "sts.last2/STS12/all"
+    assert [made.by_name[name + end].tolist() for end in ("", "_ci_low", "_ci_high")] == [[2 / 3], [0.5], [0.9]]
+    assert not {"sts/STS12/all_ci_low", "sts/all"} & {*made.by_name}
     part = made.curve("sts", "all", task="STS12")
     assert (part.name, part.index.name) == ("sts/STS12/all", "layer")
 

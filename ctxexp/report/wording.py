@@ -216,8 +216,8 @@ def baseline_phrase(results: Results, measure: str | None = None) -> str:
 
 def group_count_phrase(results: Results, measure: str, task: str = "") -> str:
     """The number of groups that the mean is over, as in "812 words"; a range where layers differ, empty if unknown."""
-    n = results.values(measure, "n", task=task)
-    if n is None or not np.isfinite(n).any():
+    n = results.by_name.get(str(Key(measure, "n", task)), np.empty(0))
+    if not np.isfinite(n).any():
         return ""
     over = results.info.measure(measure).over or "group"
     over = {"sample": "occurrence", "sense": "word"}.get(over, over)  # what a group of the kind stands for

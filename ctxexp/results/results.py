@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Results:
         >>> values = Values()
         >>> values.set(Key("self_similarity", "raw"), np.array([0.9, 0.5]))
         >>> results = Results.of(values)
-        >>> results.values("self_similarity", "raw").tolist(), results.n_layers
+        >>> results.by_name["self_similarity/raw"].tolist(), results.n_layers
         ([0.9, 0.5], 2)
     """
 
@@ -119,54 +119,6 @@ class Results:
             [('sts', 'STS12')]
         """
         return list(dict.fromkeys((key.measure, key.task) for key in self.by_key if key.place == LAYER))
-
-    @overload
-    def values(self, measure: str, statistic: str, *, task: str = "") -> np.ndarray | None: ...
-    @overload
-    def values(self, measure: str, statistic: str, *, task: str = "", place: str) -> np.ndarray | float | None: ...
-    def values(self, measure: str, statistic: str, *, task: str = "", place: str = LAYER) -> np.ndarray | float | None:
-        """The values of one statistic.
-
-        Args:
-            measure: The measure's name.
-            statistic: `raw`, `baseline`, `adjusted` ...
-            task: The task; "": none.
-            place: `layer`, or a place off the layers: a mix of them, or an embedding table.
-
-        Returns:
-            A curve (n_layers,), NaN where undefined; one number for a place off the layers; None if there is none.
-
-        Example:
-            >>> Results().values("anisotropy", "raw") is None
-            True
-        """
-        estimates = self.by_key.get(Key.of(measure, statistic, task, place))
-        if estimates is None:
-            return None
-        return estimates.value if place == LAYER else float(estimates.value[0])
-
-    def interval(
-        self, measure: str, statistic: str, *, task: str = "", place: str = LAYER
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """The 95% intervals of one statistic.
-
-        Args:
-            measure: The measure's name.
-            statistic: Its statistic.
-            task: The task; "": none.
-            place: `layer`, or a place off the layers.
-
-        Returns:
-            Low and high ends, (n_layers,) each, (1,) off the layers; None if there are none.
-
-        Example:
-            >>> values = Values()
-            >>> values.set(Key("anisotropy", "mean_cosine"), np.array([0.5]), low=np.array([0.4]), high=np.array([0.7]))
-            >>> Results.of(values).interval("anisotropy", "mean_cosine")
-            (array([0.4]), array([0.7]))
-        """
-        estimates = self.by_key.get(Key.of(measure, statistic, task, place))
-        return (estimates.low, estimates.high) if estimates is not None and np.isfinite(estimates.low).any() else None
 
     def curve(self, measure: str, statistic: str = "", *, task: str = "") -> pd.Series:
         """One curve by layer.

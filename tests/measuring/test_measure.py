@@ -450,11 +450,8 @@ class NormOfSample(GroupMean):
 def test_random_groups_alone_give_no_interval() -> None:
     store, occurrences, _ = world()
     results = measure(store, occurrences, {"norm": NormOfSample}, OnePerSentence(size=20, redraws=4), seed=0)
-    draws = results.values("norm", "n")
-    assert draws is not None
-    assert set(draws) == {5.0}
-    assert results.interval("norm", "raw") is None
-    assert results.interval("norm", "adjusted") is None
+    assert set(results.by_name["norm/n"]) == {5.0}
+    assert not [name for name in results.by_name if "_ci_" in name]
 
 
 def test_a_metric_meets_what_is_measured_before_its_groups(tmp_path: Path) -> None:
@@ -489,7 +486,7 @@ def test_a_metric_meets_what_is_measured_before_its_groups(tmp_path: Path) -> No
         run(plain)
     assert not (tmp_path / "none").exists()
     found = run(replace(plain, tags={"s": tuple(map(tuple, words))}))
-    assert found.values("places", "raw").tolist() == [sum(sum(range(len(s))) for s in words)] * 2  # type: ignore[union-attr]
+    assert found.by_name["places/raw"].tolist() == [sum(sum(range(len(s))) for s in words)] * 2
     said = check("metric", Places)
     assert said.notes == ["it meets a text, which random groups have none of: its interface alone was checked"]
 

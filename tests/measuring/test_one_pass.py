@@ -182,10 +182,10 @@ def test_edges(tmp_path: Path) -> None:
     compare(found, stored, within=1e-7)
     table = found.tables["self_similarity"].set_index("word")
     assert np.isnan(table.raw_0["nil"])  # rows of zeros
-    assert found.values("self_similarity", "undefined").tolist() == [1, 1]  # type: ignore[union-attr]
+    assert found.by_name["self_similarity/undefined"].tolist() == [1, 1]
     found = in_one_pass(tmp_path, Corpus.of("alone", [["a", "b", "a"]]), shards=3, min_contexts=2)
-    assert np.isnan(found.values("anisotropy", "mean_cosine")).all()  # type: ignore[arg-type]
-    assert np.isfinite(found.values("intra", "raw")).all()  # type: ignore[arg-type]
+    assert np.isnan(found.by_name["anisotropy/mean_cosine"]).all()
+    assert np.isfinite(found.by_name["intra/raw"]).all()
     (tmp_path / "empty.txt").touch()
     with pytest.raises(DataError, match="has no sentence: expected UTF-8 text"):
         in_one_pass(tmp_path, tmp_path / "empty.txt")

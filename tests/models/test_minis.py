@@ -63,13 +63,11 @@ def test_a_word_has_one_vector_of_norm_1() -> None:
 
 
 def test_no_measure_finds_context_in_it(measured: Results) -> None:
-    raw, corrected = (measured.values("self_similarity", name) for name in ("raw", "share_of_room"))
+    raw, corrected = (measured.by_name[f"self_similarity/{name}"] for name in ("raw", "share_of_room"))
     assert raw == pytest.approx([1.0], abs=1e-6)
     assert corrected == pytest.approx([1.0], abs=1e-6)
-    assert measured.values("word_norm", "median") == pytest.approx([1.0], abs=1e-6)
-    cosine = measured.values("anisotropy", "mean_cosine")
-    assert cosine is not None
-    assert 0 < cosine[0] < 0.03  # of two occurrences that happen to be of one word
+    assert measured.by_name["word_norm/median"] == pytest.approx([1.0], abs=1e-6)
+    assert 0 < measured.by_name["anisotropy/mean_cosine"][0] < 0.03  # of two occurrences that happen to be of one word
 
 
 def test_the_page_says_what_is_measured(measured: Results) -> None:
@@ -79,6 +77,5 @@ def test_the_page_says_what_is_measured(measured: Results) -> None:
         ("`size_matched_adjusted` is {}", "intra_sentence_similarity", "size_matched_adjusted"),
         ("Its mean cosine is {}", "anisotropy", "mean_cosine"),
     ):
-        value = measured.values(measure_, statistic)
-        assert value is not None
+        value = measured.by_name[f"{measure_}/{statistic}"]
         assert words.format(f"{value[0]:.3f}") in said

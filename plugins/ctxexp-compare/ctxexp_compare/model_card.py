@@ -199,7 +199,7 @@ class Card:
         return f"{number(value)} [{number(low)}, {number(high)}]" if np.isfinite(low) else number(value)
 
     def _sinks(self) -> Iterator[str]:
-        median, sd = (self.results.values("word_norm", statistic) for statistic in ("median", "sd"))
+        median, sd = (self.results.by_name.get(f"word_norm/{statistic}") for statistic in ("median", "sd"))
         if median is not None and sd is not None:
             with np.errstate(invalid="ignore", divide="ignore"):
                 spread = sd / median
@@ -216,7 +216,7 @@ class Card:
                     "largest"
                 )
         for label, measure in self.results.info.measures.items():
-            share = self.results.values(label, "top_1")
+            share = self.results.by_name.get(f"{label}/top_1")
             if measure.name == "rogue_dimensions" and share is not None and np.isfinite(share).any():
                 top = int(np.nanargmax(share))
                 yield f"one dimension makes {share[top]:.0%} of the mean cosine in layer {top}, where that is most"
@@ -226,7 +226,7 @@ class Card:
         empty = [key for key in self.keys if not np.isfinite(self.results.by_key[key].value).any()]
         if empty:
             yield f"undefined in every layer, for want of contexts: {', '.join(map(self._name, empty))}"
-        cosine = self.results.values("anisotropy", "mean_cosine")
+        cosine = self.results.by_name.get("anisotropy/mean_cosine")
         if cosine is not None and (high := [i for i in range(len(cosine)) if cosine[i] >= ANISOTROPIC]):
             low, top = number(min(cosine[high])), number(max(cosine[high]))
             where = f"layer{'s' * (len(high) > 1)} {number_ranges(high)}"

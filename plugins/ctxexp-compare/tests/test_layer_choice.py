@@ -225,10 +225,9 @@ def test_measured_scores_are_those_of_runs(tmp_path: Path) -> None:
     at = {candidate: i for i, candidate in enumerate(found.candidates)}
     for twin, words in ((False, []), (True, ["weights=untrained"])):
         run = ctxexp.measure("bert", metrics="sts", options=[*options, *words], progress=False)
-        curve = run.values("sts", "all")
-        assert curve is not None
+        curve = run.by_name["sts/all"]
         assert found.scores[0][[at[Candidate(i, twin=twin)] for i in range(5)]] == pytest.approx(curve, abs=1e-4)
-        mix = run.values("sts", "all", place="scalar_mix")
+        mix = run.by_name["sts.scalar_mix/all"][0]
         assert found.scores[0][at[Candidate(MEAN, twin=twin)]] == pytest.approx(mix, abs=0.5)
     spread = np.sqrt(np.diagonal(found.covariance[0]))  # type: ignore[index]
     assert (spread > 1).all()

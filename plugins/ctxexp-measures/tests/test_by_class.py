@@ -22,6 +22,7 @@ from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Results, Sense, Sen
 from ctxexp.command import registry
 from ctxexp.errors import DataError
 from ctxexp.maths.word_mix import WordMix
+from ctxexp.results import Key
 
 SelfSimilarity = registry().find("metric", "self_similarity").factory
 SenseSeparation = registry().find("metric", "sense_separation").factory
@@ -92,9 +93,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 def value(found: Results, measure: str, statistic: str, task: str, layer: int = 1) -> float:
-    values = found.values(measure, statistic, task=task)
-    assert values is not None
-    return float(values[layer])
+    return float(found.by_name[str(Key(measure, statistic, task))][layer])
 
 
 @pytest.mark.parametrize(("whole", "by"), [("whole", "alike"), ("senses", "apart")])
@@ -131,11 +130,10 @@ def test_intervals_of_one_full_class_are_the_wholes(tmp_path: Path) -> None:
         by=lambda: SelfSimilarityByClass(by=["pieces"]),
     )  # fmt: skip
     assert value(found, "by", "raw", "pieces 1") == pytest.approx(value(found, "whole", "raw", ""))
-    mine, whole = found.interval("by", "raw", task="pieces 1"), found.interval("whole", "raw")
-    assert mine is not None
-    assert whole is not None
-    np.testing.assert_allclose(mine, whole, atol=2e-3)  # other draws of the sentences
-    np.testing.assert_allclose(found.values("by", "baseline"), found.values("whole", "baseline"))  # type: ignore[arg-type]
+    for end in ("low", "high"):
+        mine, whole = found.by_name[f"by/pieces 1/raw_ci_{end}"], found.by_name[f"whole/raw_ci_{end}"]
+        np.testing.assert_allclose(mine, whole, atol=2e-3)  # other draws of the sentences
+    np.testing.assert_allclose(found.by_name["by/baseline"], found.by_name["whole/baseline"])
 
 
 def test_planted_separation_returns_by_class_and_vanishes_when_shuffled(told: Results, tmp_path: Path) -> None:
@@ -146,12 +144,12 @@ def test_planted_separation_returns_by_class_and_vanishes_when_shuffled(told: Re
     shuffled = run(text(shuffled=True), tmp_path, apart=SenseSeparationByClass, parts=VarianceComponentsByClass)
     for kind in ("pos NOUN", "pos VERB"):
         for measure, statistic in (("apart", "raw"), ("parts", "sense")):
-            low, high = shuffled.interval(measure, statistic, task=kind) or (np.zeros(2), np.zeros(2))
+            _, low, high = shuffled.by_key[Key(measure, statistic, kind)]
             assert low[1] < 0 < high[1]
             assert abs(value(shuffled, measure, statistic, kind)) < 0.01
             assert value(told, measure, statistic, kind) > 0.1
         for found, inside in ((told, False), (shuffled, True)):
-            low, high = found.interval("apart", "permuted", task=kind) or (np.zeros(2), np.zeros(2))
+            _, low, high = found.by_key[Key("apart", "permuted", kind)]
             assert low[1] < 0 < high[1]
             assert (low[1] < value(found, "apart", "raw", kind) < high[1]) == inside
 
@@ -181,7 +179,7 @@ def test_small_classes_are_left_out_and_named(tmp_path: Path, caplog: pytest.Log
     assert len(said) == 3  # once a run and measure
     assert sum("classes of fewer than 5 words are left out: " in line and "pos ADV (2)" in line for line in said) == 3
     for measure, statistic in (("alike", "raw"), ("apart", "raw"), ("parts", "context")):
-        assert found.values(measure, statistic, task="pos ADV") is None
+        assert Key(measure, statistic, "pos ADV") not in found.by_key
         assert value(found, measure, "words", "pos ADV") == 2
         assert value(found, measure, "occurrences", "pos ADV") == 16
 

@@ -199,16 +199,15 @@ def run(model: ctxexp.Encoder, corpus: Corpus, folder: Path) -> Results:
 def test_a_study_measures_all_and_ambiguous_words(tmp_path: Path) -> None:
     found = run(Mixed(), text(), tmp_path)
     first, second = (
-        {name: found.values("c", name)[i] for name in ("word", "form", "sense", "position", "sentence", "rest")}  # type: ignore[index]
+        {name: found.by_name[f"c/{name}"][i] for name in ("word", "form", "sense", "position", "sentence", "rest")}
         for i in (0, 1)
     )
     assert first["word"] + first["form"] == pytest.approx(1, abs=1e-6)
     assert first["form"] > 0.2
     assert second["sentence"] == pytest.approx(0.5, abs=0.08)
     assert abs(second["rest"]) < 0.03
-    assert found.values("c", "n", task="ambiguous").tolist() == [80, 80]  # type: ignore[union-attr]
-    low, high = found.interval("c", "sense", task="ambiguous") or (0, 0)
-    assert low[1] < 0 < high[1]  # type: ignore[index]
+    assert found.by_name["c/ambiguous/n"].tolist() == [80, 80]
+    assert found.by_name["c/ambiguous/sense_ci_low"][1] < 0 < found.by_name["c/ambiguous/sense_ci_high"][1]
     assert found.info.measures["c"].main == "context"
 
     numbers = frame([("mixed", found)])
@@ -283,7 +282,7 @@ def test_forms_have_no_context_at_layer_0(tmp_path: Path) -> None:
         encoder = Blanks()
         encoder.told, encoder.name = knows, f"blanks {knows}"
         found = run(encoder, corpus, tmp_path)
-        floors[knows] = found.values("c", "context")[0] + found.values("c", "position")[0]  # type: ignore[index]
+        floors[knows] = found.by_name["c/context"][0] + found.by_name["c/position"][0]
     assert abs(floors[True]) < 1e-5
     assert floors[False] > 0.03
 

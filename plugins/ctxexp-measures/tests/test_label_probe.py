@@ -52,9 +52,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 def curve(results: Results, statistic: str) -> np.ndarray:
-    values = results.values("probe", statistic)
-    assert values is not None
-    return values
+    return results.by_name[f"probe/{statistic}"]
 
 
 def test_the_label_is_read_where_it_is(results: Results) -> None:
@@ -79,12 +77,10 @@ def test_the_label_is_read_where_it_is(results: Results) -> None:
 
 def test_intervals_hold_the_values_and_are_as_wide_as_sentences_make_them(results: Results) -> None:
     for name in ("raw", "adjusted", "baseline", "held_out_words"):
-        low, high = results.interval("probe", name) or (np.zeros(3), np.zeros(3))
-        assert (low <= curve(results, name)).all()
-        assert (curve(results, name) <= high).all()
-    low, high = results.interval("probe", "raw") or (np.zeros(3), np.zeros(3))
+        assert (curve(results, f"{name}_ci_low") <= curve(results, name)).all()
+        assert (curve(results, name) <= curve(results, f"{name}_ci_high")).all()
     p = curve(results, "raw")[2]
-    assert high[2] - low[2] == pytest.approx(2 * 1.96 * np.sqrt(p * (1 - p) / 1600), rel=0.3)
+    assert _width(results, "raw") == pytest.approx(2 * 1.96 * np.sqrt(p * (1 - p) / 1600), rel=0.3)
 
 
 def test_control_tasks_are_in_the_interval(results: Results, tmp_path: Path) -> None:
@@ -92,8 +88,13 @@ def test_control_tasks_are_in_the_interval(results: Results, tmp_path: Path) -> 
     other = run(text(), tmp_path, seed=1)
     assert np.array_equal(curve(results, "n"), curve(other, "n"))
     assert not np.array_equal(curve(results, "baseline"), curve(other, "baseline"))
-    raw, adjusted = (results.interval("probe", name) or (np.zeros(3), np.zeros(3)) for name in ("raw", "adjusted"))
-    assert (adjusted[1] - adjusted[0])[2] > (raw[1] - raw[0])[2]
+    assert _width(results, "adjusted") > _width(results, "raw")
+
+
+def _width(results: Results, statistic: str) -> float:
+    """The width of its interval in the last layer."""
+    low, high = (curve(results, f"{statistic}_ci_{end}") for end in ("low", "high"))
+    return float(high[2] - low[2])
 
 
 @pytest.mark.nightly
@@ -109,8 +110,7 @@ def test_senses_have_a_classifier_a_word(tmp_path: Path) -> None:
     assert curve(found, "raw")[0] < 0.65
     assert (curve(found, "baseline") < 0.65).all()
     assert abs(curve(found, "adjusted")[0]) < 0.1  # where a word has one vector, nothing is read
-    assert found.values("probe", "held_out_words") is None
-    assert found.values("probe", "random") is None
+    assert not {"probe/held_out_words", "probe/random"} & {*found.by_name}
     assert curve(found, "labels").tolist() == [12] * 3
 
 

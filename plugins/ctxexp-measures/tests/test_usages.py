@@ -59,14 +59,13 @@ def pairs(n: int = 200, seed: int = 0) -> Usages:
 def test_wic_finds_senses_where_they_are(tmp_path: Path) -> None:
     found = run(pairs(), tmp_path, wic=Wic)
     for part in ("train", "dev", "test"):
-        first, second = found.values("wic", "accuracy", task=part)  # type: ignore[misc]
+        first, second = found.by_name[f"wic/{part}/accuracy"]
         assert second > 0.95
         assert 0.3 < first < 0.7  # layer 0 has one vector a word
-        assert found.values("wic", "form", task=part)[1] < 0.65  # type: ignore[index]
-        assert found.values("wic", "position", task=part)[1] < 0.7  # type: ignore[index]
-    low, high = found.interval("wic", "accuracy", task="test") or (np.zeros(2), np.zeros(2))
-    assert 0 < high[0] - low[0] < 0.3
-    assert found.values("wic", "n", task="test").tolist() == [66, 66]  # type: ignore[union-attr]
+        assert found.by_name[f"wic/{part}/form"][1] < 0.65
+        assert found.by_name[f"wic/{part}/position"][1] < 0.7
+    assert 0 < found.by_name["wic/test/accuracy_ci_high"][0] - found.by_name["wic/test/accuracy_ci_low"][0] < 0.3
+    assert found.by_name["wic/test/n"].tolist() == [66, 66]
 
 
 def test_the_threshold_has_the_most_right_answers() -> None:
@@ -131,18 +130,18 @@ def periods(seed: int, *, changed: bool) -> Usages:
 def test_planted_change_is_found_and_none_is_none(tmp_path: Path) -> None:
     found = run(periods(0, changed=True), tmp_path, change=SemanticChange)
     for name in ("apd", "prt", "prt_distance", "jsd"):
-        assert found.values("change", f"{name}_spearman")[1] > 0.6  # type: ignore[index]
-        assert found.values("change", f"{name}_changed")[1] > 0.4  # type: ignore[index]
-    low, high = found.interval("change", "apd_spearman") or (np.zeros(2), np.zeros(2))
+        assert found.by_name[f"change/{name}_spearman"][1] > 0.6
+        assert found.by_name[f"change/{name}_changed"][1] > 0.4
+    low, high = (found.by_name[f"change/apd_spearman_ci_{end}"] for end in ("low", "high"))
     assert 0.5 < low[1] < high[1] <= 1
     table = found.tables["change"]
     assert table.columns[:5].tolist() == ["layer", "word", "earlier", "later", "change"]
     assert len(table) == 60
     still = run(periods(1, changed=False), tmp_path, change=SemanticChange)
     for name in ("apd", "prt", "prt_distance", "jsd"):
-        assert still.values("change", f"{name}_changed")[1] < 0.2  # type: ignore[index]
-        expected = still.values("change", f"{name}_changed_null")[1]  # type: ignore[index]
+        assert still.by_name[f"change/{name}_changed"][1] < 0.2
+        expected = still.by_name[f"change/{name}_changed_null"][1]
         assert 0.04 < expected <= 0.05 if name != "jsd" else expected <= 0.05  # clusters' shares tie
-        scale = still.values("change", f"{name}_null")[1] - (name == "prt")  # type: ignore[index]
+        scale = still.by_name[f"change/{name}_null"][1] - (name == "prt")
         assert scale > 0  # without any change
-        assert abs(still.values("change", f"{name}_adjusted")[1]) < 0.3 * scale  # type: ignore[index]
+        assert abs(still.by_name[f"change/{name}_adjusted"][1]) < 0.3 * scale

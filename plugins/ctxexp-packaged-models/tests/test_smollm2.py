@@ -129,8 +129,7 @@ def test_what_stands_first_is_the_sink_whatever_it_is(encoder: Any, by_hand: ByH
         found = ctxexp.measure(
             model, text, metrics=metrics, options=options, control=control, transform=transform, progress=False
         )
-        adjusted = found.values("intra_sentence_similarity", "adjusted")
-        assert adjusted is not None
+        adjusted = found.by_name["intra_sentence_similarity/adjusted"]
         return {layer: float(adjusted[layer]) for layer in layers}
 
     assert curve("as_tokenizer", "none", "none") == pytest.approx(SINK, abs=0.02)

@@ -68,17 +68,12 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 def test_planted_senses_lower_self_similarity_in_their_layer_alone(results: Results) -> None:
     for name, layer_1 in (("difference", True), ("one_sense_difference", False)):
-        spans = results.interval(METRIC, name)
-        assert spans is not None
-        (low_0, low_1), (high_0, high_1) = np.asarray(spans)
+        (low_0, low_1), (high_0, high_1) = (results.by_name[f"{METRIC}/{name}_ci_{end}"] for end in ("low", "high"))
         assert low_0 < 0 < high_0, name
         assert (low_1 > 0.1) if layer_1 else high_1 < 0.1, name
-    rho = results.values(METRIC, "rho_senses")
-    assert rho is not None
+    rho = results.by_name[f"{METRIC}/rho_senses"]
     assert rho[1] < -0.7 < -0.4 < rho[0]
-    level = results.values(METRIC, "difference_permuted")
-    assert level is not None
-    assert np.abs(level).max() < 0.02
+    assert np.abs(results.by_name[f"{METRIC}/difference_permuted"]).max() < 0.02
 
 
 def test_the_table_has_each_words_own_numbers(results: Results) -> None:
@@ -109,10 +104,9 @@ def test_a_balanced_value_is_that_of_as_many_occurrences_of_each_sense() -> None
 
 
 def test_labels_that_mean_nothing_give_nothing(tmp_path: Path) -> None:
-    spans = run(corpus(shuffled=True), tmp_path).interval(METRIC, "difference")
-    assert spans is not None
-    assert (np.asarray(spans)[0] < 0.1).all()
-    assert (np.asarray(spans)[1] > -0.1).all()
+    values = run(corpus(shuffled=True), tmp_path).by_name
+    assert (values[f"{METRIC}/difference_ci_low"] < 0.1).all()
+    assert (values[f"{METRIC}/difference_ci_high"] > -0.1).all()
 
 
 def test_variety_is_that_of_as_many_contexts() -> None:

@@ -96,7 +96,7 @@ def paper_layers(n_layers: int) -> list[int]:
 
 def _row(label: str, results: Results, measure: str, layer: int) -> dict[str, Any]:
     def at(statistic: str) -> float:
-        curve = results.values(measure, statistic)
+        curve = results.by_name.get(f"{measure}/{statistic}")
         return math.nan if curve is None else float(curve[layer])
 
     row: dict[str, Any] = {
@@ -129,7 +129,7 @@ def _depths(entries: Sequence[tuple[str, Results, str]]) -> Iterator[str]:
         yield f"{model}, published: layer {low.layer} above layer {high.layer} on {wins} of 9 benchmarks"
     for label, results, measure in entries:
         last = results.n_layers - 1
-        curves = [c for name in HEADINGS if (c := results.values(measure, name)) is not None]
+        curves = [c for name in HEADINGS if (c := results.by_name.get(f"{measure}/{name}")) is not None]
         if last < 2:
             continue
         compared = [c for c in curves if math.isfinite(c[1]) and math.isfinite(c[last])]

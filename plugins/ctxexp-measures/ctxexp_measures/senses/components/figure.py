@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp.report import PALETTE, Ink, LabelledResults, Table, add_captions, empty_figure, unique_labels
+from ctxexp.results import Key
 from ctxexp_measures.senses.components.metric import CONTEXT, ROUNDING
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
             alone = results.twin(measure, "alone", runs)
             for (task, layer), group in numbers.groupby(["task", "layer"], sort=False):
                 row = {"model": label, "corpus": results.info.corpus.name, "words": task or "all", "layer": int(layer)}
-                floor = None if alone is None else alone.values(measure, "context", task=task)
+                floor = None if alone is None else alone.by_name.get(str(Key(measure, "context", task)))
                 row["floor"] = np.nan if floor is None else floor[int(layer)]
                 for each in group.itertuples():
                     row[str(each.statistic)] = each.value

@@ -52,7 +52,7 @@ def measures(runs: Sequence[LabelledResults]) -> list[tuple[str, Results, str]]:
 def _twins(results: Results, measure: str, runs: Sequence[LabelledResults]) -> dict[str, np.ndarray | None]:
     """The accuracy of each twin of the run on the same labels; None for one that isn't there."""
     found = {name: results.twin(measure, name, runs) for name in TWINS}
-    return {name: None if other is None else other.values(measure, "raw") for name, other in found.items()}
+    return {name: None if other is None else other.by_name.get(f"{measure}/raw") for name, other in found.items()}
 
 
 def figure(runs: Sequence[LabelledResults]) -> Figure | None:
@@ -74,7 +74,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
         for axes in line[len(of_labels) :]:
             axes.set_axis_off()
         line[0].set_ylabel("accuracy", fontsize=9.5)
-    names = [name for name in LINES if any(results.values(m, name) is not None for _, results, m in probes)]
+    names = [name for name in LINES if any(f"{m}/{name}" in results.by_name for _, results, m in probes)]
     styles = [LINES[name] for name in names]
     every = [_twins(results, m, runs) for _, results, m in probes]
     styles += [style for name, style in TWINS.items() if any(of[name] is not None for of in every)]
@@ -98,10 +98,10 @@ def finding(probes: Sequence[tuple[str, Results, str]]) -> str:
     """A sentence on where each probe is the most selective; on those that are certainly selective in no layer."""
     best, none = [], []
     for label, results, measure in probes:
-        gain, ends = results.values(measure, "adjusted"), results.interval(measure, "adjusted")
-        if gain is None or ends is None or not np.isfinite(gain).any():
+        gain, low = (results.by_name.get(f"{measure}/adjusted{end}") for end in ("", "_ci_low"))
+        if gain is None or low is None or not np.isfinite(gain).any():
             continue
-        layer = int(np.nanargmax(np.where(ends[0] > 0, gain, np.nan))) if (ends[0] > 0).any() else None
+        layer = int(np.nanargmax(np.where(low > 0, gain, np.nan))) if (low > 0).any() else None
         if layer is None:
             none.append(label)
         else:
@@ -116,14 +116,15 @@ def _panel(axes: Axes, label: str, results: Results, measure: str, twins: Mappin
 
     axes.set_title(label, loc="left", fontsize=10.5, color=Ink.TEXT, parse_math=False)
     for name, (colour, dash, _) in LINES.items():
-        values = results.values(measure, name)
+        values = results.by_name.get(f"{measure}/{name}")
         if values is None:
             continue
         x = np.flatnonzero(np.isfinite(values))
         solid = dash == "-"
         axes.plot(x, values[x], color=colour, linestyle=dash, linewidth=2 if solid else 1.3, marker="o" * solid, ms=4)
-        if solid and (ends := results.interval(measure, name)) is not None:
-            axes.fill_between(x, ends[0][x], ends[1][x], color=colour, alpha=0.2, linewidth=0)
+        if solid and (low := results.by_name.get(f"{measure}/{name}_ci_low")) is not None:
+            high = results.by_name[f"{measure}/{name}_ci_high"]
+            axes.fill_between(x, low[x], high[x], color=colour, alpha=0.2, linewidth=0)
     for name, accuracy in twins.items():
         if accuracy is not None:
             colour, dash, _ = TWINS[name]
@@ -143,9 +144,9 @@ def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for label, results, measure in measures(runs):
         names = ("adjusted", *LINES, "n", "words", "labels")
-        curves = {name: results.values(measure, name) for name in names}
-        low, high = results.interval(measure, "adjusted") or (None, None)
-        curves |= {**_twins(results, measure, runs), "adjusted_low": low, "adjusted_high": high}
+        curves = {name: results.by_name.get(f"{measure}/{name}") for name in names}
+        curves |= {f"adjusted_{end}": results.by_name.get(f"{measure}/adjusted_ci_{end}") for end in ("low", "high")}
+        curves |= _twins(results, measure, runs)
         for layer in np.flatnonzero(np.isfinite(curves["adjusted"])) if curves["adjusted"] is not None else ():
             row: dict[str, Any] = {
                 "model": label,
