@@ -11,7 +11,7 @@ from ctxexp.datasets import read_table
 from ctxexp.datasets import tokenizer as make_tokenizer
 from ctxexp.errors import DataError
 from ctxexp_measures.senses.corpora.public import PublicArchive
-from ctxexp_measures.senses.corpora.usages import PERIOD, USAGE, WORD, Usages, tags_of
+from ctxexp_measures.senses.corpora.usages import PERIOD, USAGE, WORD, TaggedText, Usages
 
 Context = Literal["sentence", "whole"]
 SOURCE = PublicArchive(
@@ -44,62 +44,38 @@ def dwug(
     if not files:
         raise DataError(f"no data/<word>/uses.csv or .tsv in {folder}; dataset.path is a folder in the DWUG format")
     tokenize = make_tokenizer(tokenizer, lower=lower)
-    reader = _UsageReader(tokenize, context)
+    read, senses, periods = TaggedText(), list[Sense](), dict[str, None]()
     for file in files:
-        reader.add_word(folder, file)
-    change = _change(folder, reader.period_names)
-    kinds = {USAGE: reader.usages, WORD: reader.lemmas, PERIOD: reader.period_of}
-    tags = {kind: tags_of(reader.sentences, marks) for kind, marks in kinds.items()}
-    choices = {"tokenizer": tokenizer, "lower": str(lower).lower(), "context": context}
-    return Usages(
-        folder.name, tuple(reader.sentences), senses=tuple(reader.senses), choices=choices, tags=tags, change=change
-    )
-
-
-class _UsageReader:
-    """Reader of words' usages, which collects sentences and their tags; the same word in the same sentence counts
-    once."""
-
-    def __init__(self, tokenize: Callable[[str], Sentence], context: Context) -> None:
-        self.tokenize, self.context = tokenize, context
-        self.sentence_index: dict[Sentence, int] = {}
-        self.sentences: list[Sentence] = []
-        self.senses: list[Sense] = []
-        self.usages: dict[tuple[int, int], str] = {}
-        self.lemmas: dict[tuple[int, int], str] = {}
-        self.period_of: dict[tuple[int, int], str] = {}
-        self.period_names: dict[str, None] = {}
-
-    def add_word(self, folder: Path, file: Path) -> None:
-        """Add the usages of one word."""
-        clusters = folder / "clusters" / "opt" / file.parent.name
-        cluster_of = {row["identifier"]: row["cluster"] for _, row in _rows(clusters, ("identifier", "cluster"))}
+        clusters = _rows(folder / "clusters" / "opt" / file.parent.name, ("identifier", "cluster"))
+        cluster_of = {row["identifier"]: row["cluster"] for _, row in clusters}
         for source_line, row in _rows(file.with_suffix(""), COLUMNS):
-            sentence, position = self._usage(source_line, row)
-            if sentence not in self.sentence_index:
-                self.sentence_index[sentence] = len(self.sentences)
-                self.sentences.append(sentence)
-            where = (self.sentence_index[sentence], position)
-            if where in self.usages:
+            where = read.place(*_usage(source_line, row, tokenize, context))
+            if where in read.marks[USAGE]:  # the same word in the same sentence counts once
                 continue
-            self.usages[where], self.lemmas[where] = row["identifier"], row["lemma"]
-            self.period_of[where] = row["grouping"]
-            self.period_names.setdefault(row["grouping"])
+            for kind, column in ((USAGE, "identifier"), (WORD, "lemma"), (PERIOD, "grouping")):
+                read.marks[kind][where] = row[column]
+            periods.setdefault(row["grouping"])
             if (cluster := cluster_of.get(row["identifier"], "-1")) != "-1":
-                self.senses.append(Sense(*where, f"{row['lemma']}.{cluster}"))
+                senses.append(Sense(*where, f"{row['lemma']}.{cluster}"))
+    choices = {"tokenizer": tokenizer, "lower": str(lower).lower(), "context": context}
+    change = _change(folder, periods)
+    return Usages(folder.name, read.sentences, senses=tuple(senses), choices=choices, tags=read.tags, change=change)
 
-    def _usage(self, source_line: str, row: dict[str, str]) -> tuple[Sentence, int]:
-        """The text of a usage, and the index of the usage among its words."""
-        text = row["context"]
-        (a, b), (start, end) = (_span(source_line, row[column], text) for column in COLUMNS[4:])
-        if self.context == "whole" or not start <= a < b <= end:
-            start, end = 0, len(text)
-        before, usage, after = (self.tokenize(text[i:j]) for i, j in ((start, a), (a, b), (b, end)))
-        spans = [*before.spans, (a - start, b - start), *((i + b - start, j + b - start) for i, j in after.spans)]
-        whole = before.text + usage.text + after.text
-        if len(whole) != end - start:
-            raise DataError(f"{source_line}: lower-casing changes the text's length; use words.lower=false")
-        return Sentence(whole, tuple(whole[i:j] for i, j in spans), tuple(spans)), len(before)
+
+def _usage(
+    source_line: str, row: dict[str, str], tokenize: Callable[[str], Sentence], context: Context
+) -> tuple[Sentence, int]:
+    """The text of a usage, and the index of the usage among its words."""
+    text = row["context"]
+    (a, b), (start, end) = (_span(source_line, row[column], text) for column in COLUMNS[4:])
+    if context == "whole" or not start <= a < b <= end:
+        start, end = 0, len(text)
+    before, usage, after = (tokenize(text[i:j]) for i, j in ((start, a), (a, b), (b, end)))
+    spans = [*before.spans, (a - start, b - start), *((i + b - start, j + b - start) for i, j in after.spans)]
+    whole = before.text + usage.text + after.text
+    if len(whole) != end - start:
+        raise DataError(f"{source_line}: lower-casing changes the text's length; use words.lower=false")
+    return Sentence(whole, tuple(whole[i:j] for i, j in spans), tuple(spans)), len(before)
 
 
 def _span(source_line: str, value: str, text: str) -> tuple[int, int]:

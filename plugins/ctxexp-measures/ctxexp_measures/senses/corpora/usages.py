@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ctxexp import Corpus, Sentence
@@ -30,12 +31,28 @@ class Usages(Corpus):
     change: Mapping[str, float] = field(default_factory=dict)
 
 
-def tags_of(sentences: Sequence[Sentence], marks: Mapping[tuple[int, int], str]) -> tuple[tuple[str, ...], ...]:
-    """One label for each word of each sentence, "" for none; marks are by sentence and word."""
-    rows = [[""] * len(sentence) for sentence in sentences]
-    for (sentence, position), label in marks.items():
-        rows[sentence][position] = label
-    return tuple(map(tuple, rows))
+class TaggedText:
+    """Sentences, each once, and the tags of their words, collected usage by usage."""
+
+    def __init__(self) -> None:
+        self._number: dict[Sentence, int] = {}
+        self.marks: dict[str, dict[tuple[int, int], str]] = defaultdict(dict)  # by kind: the tag by sentence and word
+
+    def place(self, sentence: Sentence, position: int) -> tuple[int, int]:
+        """The place of a word: the number of its sentence, and its own."""
+        return self._number.setdefault(sentence, len(self._number)), position
+
+    @property
+    def sentences(self) -> tuple[Sentence, ...]:
+        return tuple(self._number)
+
+    @property
+    def tags(self) -> dict[str, tuple[tuple[str, ...], ...]]:
+        """By kind, one label for each word of each sentence, "" for none."""
+        return {
+            kind: tuple(tuple(marks.get((i, k), "") for k in range(len(s))) for s, i in self._number.items())
+            for kind, marks in self.marks.items()
+        }
 
 
 def usages_in(corpus: Corpus, what: str, dataset: str) -> Usages:

@@ -8,7 +8,7 @@ from ctxexp import Sentence
 from ctxexp.datasets import text_lines
 from ctxexp.errors import DataError
 from ctxexp_measures.senses.corpora.public import PublicArchive
-from ctxexp_measures.senses.corpora.usages import USAGE, WORD, Compared, Usages, tags_of
+from ctxexp_measures.senses.corpora.usages import USAGE, WORD, Compared, TaggedText, Usages
 
 SOURCE = PublicArchive(
     "wic", "https://pilehvar.github.io/wic/package/WiC_dataset.zip", r"((?:train|dev|test)/.*\.(?:data|gold)\.txt)$",
@@ -25,10 +25,7 @@ def wic(*, path: str | None = None) -> Usages:
     null: downloaded once. Licence: CC BY-NC 4.0.
     """
     folder = SOURCE.folder(path)
-    sentences: dict[Sentence, int] = {}
-    usages: dict[tuple[int, int], str] = {}
-    words: dict[tuple[int, int], str] = {}
-    pos: dict[tuple[int, int], str] = {}
+    read = TaggedText()
     pairs: list[Compared] = []
     for part in PARTS:
         data, gold = (_lines(folder / part / f"{part}.{kind}.txt") for kind in ("data", "gold"))
@@ -40,14 +37,11 @@ def wic(*, path: str | None = None) -> Usages:
             word, tag, *ends = _pair(place, line)
             names = []
             for tokens, at in ends:
-                where = (sentences.setdefault(Sentence.of(tokens), len(sentences)), at)
+                where, usages = read.place(Sentence.of(tokens), at), read.marks[USAGE]
                 names.append(usages.setdefault(where, str(len(usages))))
-                words[where], pos[where] = word, tag
+                read.marks[WORD][where], read.marks["pos"][where] = word, tag
             pairs.append(Compared(names[0], names[1], GOLD[answer], part))
-    all_of = tuple(sentences)
-    kinds = {USAGE: usages, WORD: words, "pos": pos}
-    tags = {kind: tags_of(all_of, marks) for kind, marks in kinds.items()}
-    return Usages("wic", all_of, choices={"tokens": "blanks"}, tags=tags, compared=tuple(pairs))
+    return Usages("wic", read.sentences, choices={"tokens": "blanks"}, tags=read.tags, compared=tuple(pairs))
 
 
 def _lines(path: Path) -> list[tuple[str, str]]:
