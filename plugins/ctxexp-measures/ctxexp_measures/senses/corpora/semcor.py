@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 from xml.etree import ElementTree
@@ -35,68 +36,64 @@ def semcor(*, path: str | None = None, part: Part = "semcor", documents: Annotat
         raise DataError(
             f"no XML file in {folder}: dataset.path is the folder that holds {part}, with a file a document"
         )
-    read = _Read()
+    sentences, senses, numbers = list[Sentence](), list[Sense](), list[int]()
+    lemmas, pos = list[tuple[str, ...]](), list[tuple[str, ...]]()
     for number, i in enumerate(evenly_spaced(len(files), documents)):
-        read.document(number, files[i])
+        for words in _sentences(files[i]):
+            tagged = [_tags(word) for word in words]
+            senses += [Sense(len(sentences), k, sense) for k, (*_, sense) in enumerate(tagged) if sense]
+            lemmas.append(tuple(lemma for lemma, *_ in tagged))
+            pos.append(tuple(tag for _, tag, _ in tagged))
+            sentences.append(_text(words))
+            numbers.append(number)
     choices = {"part": part, "documents": str(documents)}
     return Corpus(
         part,
-        tuple(read.sentences),
-        senses=tuple(read.senses),
+        tuple(sentences),
+        senses=tuple(senses),
         choices=choices,
-        documents=tuple(read.documents),
-        tags={"lemma": tuple(read.lemmas), "pos": tuple(read.pos)},
+        documents=tuple(numbers),
+        tags={"lemma": tuple(lemmas), "pos": tuple(pos)},
     )
 
 
-class _Read:
-    """Reader of XML files, which collects sentences, senses, lemmas and parts of speech."""
+def _sentences(path: Path) -> Iterator[list[ElementTree.Element]]:
+    """The words of each sentence of a file. Raises DataError."""
+    try:
+        if path.exists() and not path.is_file():
+            raise OSError("it is no file")
+        root = ElementTree.parse(path).getroot()
+    except (ElementTree.ParseError, OSError) as error:
+        raise DataError(f"{path}: not readable as XML: {error}") from None
+    waiting: list[ElementTree.Element] = []
+    for word in root.iter("word"):
+        if not _spelled(word):
+            continue
+        if waiting and word.get("break_level") in BREAKS:
+            yield waiting
+            waiting = []
+        waiting.append(word)
+    if waiting:
+        yield waiting
 
-    def __init__(self) -> None:
-        self.sentences: list[Sentence] = []
-        self.senses: list[Sense] = []
-        self.documents: list[int] = []
-        self.lemmas: list[tuple[str, ...]] = []
-        self.pos: list[tuple[str, ...]] = []
 
-    def document(self, number: int, path: Path) -> None:
-        """Take the sentences of one file."""
-        try:
-            if path.exists() and not path.is_file():
-                raise OSError("it is no file")
-            root = ElementTree.parse(path).getroot()
-        except (ElementTree.ParseError, OSError) as error:
-            raise DataError(f"{path}: not readable as XML: {error}") from None
-        waiting: list[ElementTree.Element] = []
-        for word in root.iter("word"):
-            if not (word.get("text") or "").strip():
-                continue
-            if waiting and word.get("break_level") in BREAKS:
-                self._sentence(number, waiting)
-                waiting = []
-            waiting.append(word)
-        if waiting:
-            self._sentence(number, waiting)
+def _spelled(word: ElementTree.Element) -> str:
+    return (word.get("text") or "").strip()
 
-    def _sentence(self, document: int, words: list[ElementTree.Element]) -> None:
-        text, spans, words_read = "", [], []
-        lemmas, pos = [], []
-        for word in words:
-            of = word.attrib
-            spelled = (of.get("text") or "").strip()
-            text += " " if text and of.get("break_level") != "NO_BREAK" else ""
-            spans.append((len(text), len(text) + len(spelled)))
-            text += spelled
-            words_read.append(spelled)
-            sense, lemma = of.get("sense"), of.get("lemma")
-            tag = of.get("pos") if sense and lemma else None
-            lemmas.append(lemma if tag and lemma else "")
-            pos.append(tag or "")
-            if sense and lemma:
-                self.senses.append(
-                    Sense(len(self.sentences), len(words_read) - 1, f"{lemma}.{sense.rsplit('/', 1)[-1]}")
-                )
-        self.sentences.append(Sentence(text, tuple(words_read), tuple(spans)))
-        self.documents.append(document)
-        self.lemmas.append(tuple(lemmas))
-        self.pos.append(tuple(pos))
+
+def _text(words: Sequence[ElementTree.Element]) -> Sentence:
+    """The sentence that the words make, with blanks where the file has them."""
+    text, spans = "", []
+    for word in words:
+        text += " " if text and word.get("break_level") != "NO_BREAK" else ""
+        spans.append((len(text), len(text) + len(_spelled(word))))
+        text += _spelled(word)
+    return Sentence(text, tuple(map(_spelled, words)), tuple(spans))
+
+
+def _tags(word: ElementTree.Element) -> tuple[str, str, str]:
+    """Lemma, part of speech and sense of a word; "" where it has no sense."""
+    sense, lemma, tag = (word.get(key) or "" for key in ("sense", "lemma", "pos"))
+    if not sense or not lemma:
+        return "", "", ""
+    return lemma if tag else "", tag, f"{lemma}.{sense.rsplit('/', 1)[-1]}"
