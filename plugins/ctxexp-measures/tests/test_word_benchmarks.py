@@ -395,7 +395,7 @@ def test_the_command_prints_and_writes(data: Path, tmp_path: Path, capsys: pytes
     assert [(r["benchmark"], r["part"], r["covered"], r["total"]) for r in rows] == [
         (s.benchmark, s.part, str(s.covered), str(s.total)) for s in expected
     ]
-    for candidates in ("benchmark", "3"):  # then only the needed words are read
+    for candidates in ("benchmark", "3"):
         assert (
             run_command_line(["bench-words", *common, "benchmarks=[google]", f"candidates={candidates}", "oov=skip"])
             == 0
@@ -412,10 +412,8 @@ def test_the_command_prints_and_writes(data: Path, tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("oov", ["skip", "mean"])  # mean: the whole file is read
-def test_so_many_candidates_are_so_many_words_whatever_their_forms(oov: str, shared: bool, tmp_path: Path) -> None:
-    """Forms of one word are one candidate, and words that aren't shared none: those read for the questions don't fill
-    their places."""
+def test_so_many_candidates_are_so_many_words_whatever_their_forms(shared: bool, tmp_path: Path) -> None:
+    """Forms of one word are one candidate, and words that aren't shared none."""
     (tmp_path / "questions-words.txt").write_text(": s\na b c d\n")
     words = ["The", "THE", "the", "other", "of", "in", "d", "a", "b", "c"]
     x = np.random.default_rng(0).normal(size=(10, 5)) + 3
@@ -425,5 +423,5 @@ def test_so_many_candidates_are_so_many_words_whatever_their_forms(oov: str, sha
     files = tmp_path / "v.txt", tmp_path / "list" if shared else None, tmp_path
     last = 4 if shared else 5  # place of d among the words that count
     for n, found in ((last - 1, 0.0), (last, 1.0)):
-        scores = score_file(*files, ["google"], BenchmarkOptions(oov=oov, candidates=n))  # type: ignore[arg-type]
+        scores = score_file(*files, ["google"], BenchmarkOptions(candidates=n))
         assert [s.value for s in scores] == [found, found]

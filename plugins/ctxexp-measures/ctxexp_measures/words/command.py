@@ -34,8 +34,7 @@ def bench_words(
     oov: skip: leave out items with a missing word; mean: the mean vector stands in
     lower: look words up in lower case
     case: of a word's cased forms, frequent: the file's first; average: their mean
-    candidates: answers to analogies: vocabulary (the whole file is held in memory), benchmark, or a number: the
-        first so many words of the file
+    candidates: answers to analogies: vocabulary, benchmark, or a number: the first so many words of the file
     clustering: of categorisation: kmeans, agglomerative, best
     shared_vocabulary: a file with a word a line: no other words count
     seed: of k-means
@@ -57,23 +56,8 @@ def bench_words(
 def score_file(
     vectors: Path, vocabulary: Path | None, data: Path, benchmarks: Sequence[str] | None, choices: BenchmarkOptions
 ) -> list[BenchmarkScore]:
-    """The benchmarks' scores within the words of `vocabulary` (None: all); only words that they can use are read."""
+    """The benchmarks' scores within the words of `vocabulary` (None: all)."""
     shared = word_list(vocabulary) if vocabulary else None
-    loaded = load(data, benchmarks)
-    fold = str.lower if choices.lower else str
-    needed = {fold(word) for benchmark in loaded for word in benchmark.words()}
-    whole = choices.candidates == "vocabulary" or choices.oov == "mean"  # the mean is over all words
-    allowed = None if shared is None else {fold(word) for word in shared}
-    frequent: set[str] = set()  # the forms that the candidates are, where they are a number of words
-
-    def is_needed(word: str) -> bool:
-        form = fold(word)
-        if allowed is not None and form not in allowed:
-            return False
-        if isinstance(choices.candidates, int) and len(frequent) < choices.candidates:
-            frequent.add(form)
-        return form in needed or form in frequent
-
-    read = WordVectors.read(vectors, wanted=None if whole else is_needed)
+    read = WordVectors.read(vectors)
     space = WordSpace.of(read.words, read.vectors, lower=choices.lower, case=choices.case, shared=shared)
-    return evaluate(space, loaded, choices)
+    return evaluate(space, load(data, benchmarks), choices)
