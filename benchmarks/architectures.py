@@ -35,6 +35,7 @@ from ctxexp import CtxexpError, Sentence
 from ctxexp.command import registry
 from ctxexp.errors import error_text
 from docs.numbers.marked import write_marked
+from docs.numbers.part import markdown
 
 HUGGINGFACE = registry().find("model", "huggingface").factory  # before processes are forked
 ROWS, SECONDS, MEMORY = 96, 60, 12 * 2**30
@@ -383,13 +384,12 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
     import transformers
 
     counts = Counter(row["result"] for row in found)
+    rows = [(result, str(counts[result])) for result in ("read", "refused", "not made", "fault")]
     lines = [
         f"transformers {transformers.__version__}, {len(found)} networks.",
         "",
-        "| result | networks |",
-        "|---|---|",
+        markdown(["result", "networks"], rows),
     ]
-    lines += [f"| {result} | {counts[result]} |" for result in ("read", "refused", "not made", "fault")]
     for ways, causal in (("both ways", False), ("to the left alone", True)):
         read = sorted({row["type"] for row in found if row["result"] == "read" and row["causal"] == causal})
         lines += ["", f"Read, and pieces see {ways}: {', '.join(f'`{name}`' for name in read)}."]

@@ -24,15 +24,10 @@ from ctxexp.command import configured, registry
 from ctxexp.errors import error_text
 from ctxexp.maths import mean_cosine
 from docs.numbers.marked import write_marked
+from docs.numbers.part import markdown
 
 Task = Callable[[], object]
 POLYSEMY = registry().find("dataset", "polysemy").factory().sentences
-OURS = {
-    "sentence vectors": "all layers, mean over tokens",
-    "word vectors": "all layers, words",
-    "self-similarity": "every pair of a word's occurrences, one layer",
-    "neighbours": "10 nearest of each of the rows, ties averaged",
-}
 
 
 def our_encoder(checkpoint: str) -> Encoder:
@@ -165,11 +160,11 @@ def table(checkpoint: str, n: int, rounds: int) -> str:
     rows = [np.stack(x) for x in by_word.values() if len(x) >= 5]
     ours = our_tasks(encoder, sentences, rows)
     head = ["work", "peer", "what it gives", "theirs / ours", "spread"]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    made = []
     for kind, name, gives, make in peers(checkpoint, sentences, rows):
-        lines.append("| " + " | ".join(row(kind, name, gives, make, ours[kind], rounds)) + " |")
-        print(lines[-1], flush=True)
-    return "\n".join(line for line in lines if "| skipped: " not in line)
+        made.append(row(kind, name, gives, make, ours[kind], rounds))
+        print(*made[-1], sep=" | ", flush=True)
+    return markdown(head, [cells for cells in made if not cells[3].startswith("skipped: ")])
 
 
 def main(args: Sequence[str] | None = None) -> None:

@@ -92,7 +92,6 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(planted: list[str], tmp_pat
 SHORT = {
     "vector_shards": 2,
     "cache_damage": 4,
-    "stores": 4,
     "eviction": 2,
     "sum_shards": 1,
     "drivers": 1,

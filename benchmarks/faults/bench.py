@@ -22,11 +22,10 @@ from . import Lost
 FULL = {
     "kills": 300,
     "concurrency": 2,  # fresh stores, 16 processes each
-    "cache_damage": 28,
+    "cache_damage": 24,
     "vector_shards": 20,
     "results_damage": 20,
     "disk": 14,
-    "stores": 9,
     "eviction": 24,
     "sum_shards": 13,  # of one pass
     "drivers": 9,

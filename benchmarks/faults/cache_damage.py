@@ -7,15 +7,15 @@ import logging
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import Silent
+from .damages import OF_LENGTH, Damage, copied, swapped
 from .plugin import CORPORA, Drawn, open_store
-
-Damage = Callable[[Path, Path, np.random.Generator], object]  # to an entry, beside which another one lies
 
 
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -23,7 +23,7 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
     kinds = [list(DAMAGES.items())[i] for i in np.random.default_rng(seed).permutation(len(DAMAGES))]
     for place in range(count):
         name, damage = kinds[place % len(kinds)]
-        yield name, lambda place=place, damage=damage: try_case(folder / str(place), damage, seed, place)
+        yield name, partial(try_case, folder / str(place), damage, seed, place)
 
 
 def try_case(cache: Path, damage: Damage, seed: int, place: int) -> None:
@@ -80,59 +80,24 @@ def content(entry: Path) -> str:
     return found.hexdigest()
 
 
-def a_file(entry: Path, rng: np.random.Generator, pattern: str = "*") -> Path:
-    return Path(rng.choice(sorted(map(str, entry.glob(pattern)))))
+def in_a_file(damage: Damage, pattern: str = "*") -> Damage:
+    """To a drawn file of the entry, beside that of the other entry."""
 
+    def of_file(entry: Path, other: Path, rng: np.random.Generator) -> None:
+        path = Path(rng.choice(sorted(map(str, entry.glob(pattern)))))
+        damage(path, other / path.name, rng)
 
-def edit_file(path: Path, edit: Callable[[bytearray, np.random.Generator], object], rng: np.random.Generator) -> None:
-    """Change the bytes of a file."""
-    data = bytearray(path.read_bytes())
-    edit(data, rng)
-    path.write_bytes(data)
-
-
-def cut(data: bytearray, rng: np.random.Generator) -> None:
-    del data[rng.integers(len(data)) :]
-
-
-def grow(data: bytearray, rng: np.random.Generator) -> None:
-    data += rng.bytes(int(rng.integers(1, 5000)))
+    return of_file
 
 
 def said(text: bytes) -> Damage:
     return lambda entry, other, rng: (entry / "meta.json").write_bytes(text)
 
 
-def of_the_other(pattern: str) -> Damage:
-    """A file of the other entry in the place of the same one here."""
-
-    def damage(entry: Path, other: Path, rng: np.random.Generator) -> None:
-        path = a_file(entry, rng, pattern)
-        shutil.copy(other / path.name, path)
-
-    return damage
-
-
-def entries_swapped(entry: Path, other: Path, rng: np.random.Generator) -> None:
-    entry.rename(entry.with_name("x"))
-    other.rename(entry)
-    entry.with_name("x").rename(other)
-
-
-def now_a_folder(entry: Path, other: Path, rng: np.random.Generator) -> None:
-    path = a_file(entry, rng)
-    path.unlink()
-    path.mkdir()
-
-
 DAMAGES: dict[str, Damage] = {
-    "cut": lambda entry, other, rng: edit_file(a_file(entry, rng), cut, rng),
-    "longer": lambda entry, other, rng: edit_file(a_file(entry, rng), grow, rng),
-    "emptied": lambda entry, other, rng: edit_file(a_file(entry, rng), lambda data, _: data.clear(), rng),
-    "missing": lambda entry, other, rng: a_file(entry, rng).unlink(),
-    "a folder for a file": now_a_folder,
-    "another entry's meta": of_the_other("meta.json"),
-    "entries swapped": entries_swapped,
+    **{name: in_a_file(damage) for name, damage in OF_LENGTH.items()},
+    "another entry's meta": in_a_file(copied, "meta.json"),
+    "entries swapped": swapped,
     "meta is empty": said(b"{}"),
     "meta is null": said(b"null"),
     "meta is no JSON": said(b'{"meta": {'),

@@ -67,11 +67,12 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
     for place in range(count):
         point = POINTS[place % len(POINTS)]
         left = int(np.random.default_rng([seed, place]).choice([0, 4096, 20_000, 200_000]))
-        yield f"full at {point}, but for {left:,} bytes", lambda point=point, left=left: try_case(whole(), point, left)
+        yield f"full at {point}, but for {left:,} bytes", functools.partial(try_case, whole, point, left)
 
 
-def try_case(sweep: Sweep, point: str, left: int) -> None:
+def try_case(whole: Callable[[], Sweep], point: str, left: int) -> None:
     """Fills the disk when the point comes, and has the same command complete it afterwards."""
+    sweep = whole()
     with disk(sweep.folder / "disk") as place:
         shutil.copy(sweep.store, place / "mlflow.db")
         status, said = sweep.run(place, full_at=point, left=left)

@@ -10,6 +10,7 @@ import time
 import unittest
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -59,12 +60,8 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
         rng, how = np.random.default_rng([seed, place]), [*WAYS][place % len(WAYS)]
         number = SIGNALS[int(rng.integers(len(SIGNALS)))]
         wanted, moment = 2 - place // len(WAYS) % 3, float(rng.random())
-        yield (
-            f"{how}: {number.name}, {wanted} at work, {moment:.2f}",
-            lambda how=how, number=number, wanted=wanted, moment=moment, own=folder / str(place): try_case(
-                how, number, wanted, moment, own
-            ),
-        )
+        name = f"{how}: {number.name}, {wanted} at work, {moment:.2f}"
+        yield name, partial(try_case, how, number, wanted, moment, folder / str(place))
 
 
 def try_case(how: str, number: signal.Signals, wanted: int, moment: float, folder: Path) -> None:

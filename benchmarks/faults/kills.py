@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -52,12 +52,7 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
         number, share = SIGNALS[place % len(SIGNALS)], float(rng.random())
         extra = WORKERS if place % 8 == 7 else ()
         name = f"{number.name} at {share:.0%}{' of a sweep with workers' if extra else ''}"
-        yield (
-            name,
-            lambda place=place, number=number, share=share, extra=extra: try_case(
-                *made(), folder / str(place), number, share, extra
-            ),
-        )
+        yield name, partial(try_case, made, folder / str(place), number, share, extra)
 
 
 def make(folder: Path) -> tuple[Path, float, dict[str, Results]]:
@@ -115,10 +110,15 @@ def compared(place: Path) -> dict[str, Results]:
 
 
 def try_case(
-    made: Path, seconds: float, expected: dict[str, Results], place: Path, number: int, share: float, extra: tuple
+    made: Callable[[], tuple[Path, float, dict[str, Results]]],
+    place: Path,
+    number: int,
+    share: float,
+    extra: Sequence[str],
 ) -> None:
     """Starts a sweep, kills it, resumes it, and looks for what is lost, other or left over."""
-    shutil.copytree(made, place)
+    template, seconds, expected = made()
+    shutil.copytree(template, place)
     child = run(place, *extra)
     time.sleep(share * seconds * (2 if extra else 1))
     started = bool(list(place.glob("mlruns/results/*/*/status.json")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +14,13 @@ import ctxexp
 from ctxexp import Corpus, Results
 
 from . import Lost, Silent
-from .cache_damage import cut, edit_file, grow, heard
+from .cache_damage import heard
+from .damages import EVERY, copied
 from .plugin import Drawn
 
 SHARDS = 6
-Damage = Callable[[Path, Path, Path, np.random.Generator], object]  # to a shard, beside another and a foreign one
+REST, STRANGE = "a killed worker's rest", "a foreign shard"
+NAMES = (STRANGE, REST, *EVERY)
 
 
 def text(name: str, n: int = 60) -> Corpus:
@@ -58,10 +60,9 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
     """Every damage in turn, to one to three shards of a run, some of which are still to come."""
     for place in range(count):
         rng = np.random.default_rng([seed, place])
-        name = list(DAMAGES)[place % len(DAMAGES)]
-        run = FOREIGN[place // len(DAMAGES) % len(FOREIGN)]
-        title = f"{name} of {run}" if name == "a foreign shard" else name
-        yield title, lambda name=name, run=run, rng=rng, own=folder / str(place): try_case(name, run, rng, own)
+        name, run = NAMES[place % len(NAMES)], FOREIGN[place // len(NAMES) % len(FOREIGN)]
+        title = f"{name} of {run}" if name == STRANGE else name
+        yield title, partial(try_case, name, run, rng, folder / str(place))
 
 
 def try_case(name: str, run: str, rng: np.random.Generator, own: Path) -> None:
@@ -74,8 +75,13 @@ def try_case(name: str, run: str, rng: np.random.Generator, own: Path) -> None:
     hit = rng.choice(len(present), int(rng.integers(1, 4)), replace=False)
     others = sorted(foreign.iterdir())
     for at in hit:
-        neighbour = shards / present[(at + int(rng.integers(1, SHARDS))) % SHARDS].name
-        DAMAGES[name](present[at], neighbour, others[min(at, len(others) - 1)], rng)
+        neighbour = present[(at + int(rng.integers(1, SHARDS))) % SHARDS]
+        if name == REST:
+            present[at].with_suffix(".killed-1.npz").write_bytes(rng.bytes(99))
+        elif name == STRANGE:
+            copied(present[at], others[min(at, len(others) - 1)], rng)
+        else:
+            EVERY[name](present[at], neighbour, rng)
     for at in set(range(SHARDS)) - set(hit.tolist()):
         if rng.random() < 0.3:
             present[at].unlink()  # the run was stopped before it
@@ -102,61 +108,3 @@ def agree(found: Results, expected: Results) -> None:
     for name, table in expected.tables.items():
         if not found.tables[name].equals(table):
             raise Silent(f"another table {name}")
-
-
-# ------------------------------------------------------------------ damages
-
-
-def edited(edit: Callable[[bytearray, np.random.Generator], object]) -> Damage:
-    return lambda shard, neighbour, foreign, rng: edit_file(shard, edit, rng)
-
-
-def flip(data: bytearray, rng: np.random.Generator) -> None:
-    for at in rng.integers(len(data), size=rng.integers(1, 9)):
-        data[at] ^= int(rng.integers(1, 256))
-
-
-def blank(data: bytearray, rng: np.random.Generator) -> None:
-    at = int(rng.integers(len(data)))
-    data[at : at + 256] = bytes(len(data[at : at + 256]))
-
-
-def splice(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator) -> None:
-    """A stretch of another shard's bytes at the same place."""
-    data, other = bytearray(shard.read_bytes()), neighbour.read_bytes()
-    at = int(rng.integers(min(len(data), len(other)) - 64))
-    n = int(rng.integers(1, 512))
-    data[at : at + n] = other[at : at + n]
-    shard.write_bytes(data)
-
-
-def swap(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator) -> None:
-    """Two shards of this run in each other's place."""
-    there = shard.with_name(neighbour.name)
-    if there.exists():
-        first = shard.read_bytes()
-        shard.write_bytes(there.read_bytes())
-        there.write_bytes(first)
-
-
-def instead(make: Callable[[Path], object]) -> Damage:
-    def damage(shard: Path, neighbour: Path, foreign: Path, rng: np.random.Generator) -> None:
-        shard.unlink(missing_ok=True)
-        make(shard)
-
-    return damage
-
-
-DAMAGES: dict[str, Damage] = {
-    "a foreign shard": lambda shard, neighbour, foreign, rng: shutil.copy(foreign, shard),
-    "a neighbour's copy": lambda shard, neighbour, foreign, rng: shutil.copy(neighbour, shard),
-    "two in each other's place": swap,
-    "bytes flipped": edited(flip),
-    "cut": edited(cut),
-    "a neighbour's stretch": splice,
-    "a stretch of nulls": edited(blank),
-    "longer": edited(grow),
-    "empty": edited(lambda data, rng: data.clear()),
-    "a folder": instead(lambda path: path.mkdir()),
-    "a killed worker's rest": lambda shard, n, f, rng: shard.with_suffix(".killed-1.npz").write_bytes(rng.bytes(99)),
-}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +13,17 @@ from ctxexp import CtxexpError
 
 from . import Silent
 from .cache_damage import check, heard
+from .damages import EVERY, OF_LENGTH, copied
 from .plugin import CORPORA, STOPPED, open_store
 
-DAMAGES = ("swapped", "copied over another", "another text's", "cut", "gone")
+WAYS = ("two in each other's place", "another's copy", "another text's", "cut", "gone")
 
 
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Every damage in turn."""
     for place in range(count):
-        how, rng = DAMAGES[place % len(DAMAGES)], np.random.default_rng([seed, place])
-        yield how, lambda place=place, how=how, rng=rng: shards(folder / str(place), how, rng)
+        how = WAYS[place % len(WAYS)]
+        yield how, partial(shards, folder / str(place), how, np.random.default_rng([seed, place]))
 
 
 def shards(folder: Path, how: str, rng: np.random.Generator) -> None:
@@ -32,11 +33,11 @@ def shards(folder: Path, how: str, rng: np.random.Generator) -> None:
     own, other = (sorted(folder.glob(f"{name}/shards-*/0*")) for name in CORPORA)
     one, two = rng.choice(len(own), 2, replace=False)
     with heard():
-        if how in ("cut", "gone"):
-            files = sorted(own[one].iterdir())
-            damage(files[rng.integers(len(files))], own[two] / "meta.json", files[0], how, rng)
+        if how == "another text's":
+            copied(own[one], other[min(one, len(other) - 1)], rng)
         else:
-            damage(own[one], own[two], other[min(one, len(other) - 1)], how, rng)
+            files = sorted(own[one].iterdir())
+            EVERY[how](files[rng.integers(len(files))] if how in OF_LENGTH else own[one], own[two], rng)
         check(open_store(folder / "one", "one", batch_tokens=20, engine="stopped"))
     shutil.rmtree(folder)
 
@@ -50,19 +51,3 @@ def stop_encoding(cache: Path, name: str, after: int, text: str = "one") -> None
             raise
     else:
         raise Silent("the run was not stopped")
-
-
-def damage(path: Path, neighbour: Path, foreign: Path, how: str, rng: np.random.Generator) -> None:
-    """Do it to the file or folder."""
-    if how == "swapped":
-        path.rename(path.with_name("x"))
-        neighbour.rename(path)
-        path.with_name("x").rename(neighbour)
-    elif how in ("copied over another", "another text's"):
-        source = neighbour if how == "copied over another" else foreign
-        (shutil.rmtree if path.is_dir() else os.unlink)(path)
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, path)
-    elif how == "cut":
-        path.write_bytes(path.read_bytes()[: rng.integers(path.stat().st_size)])
-    else:
-        path.unlink()

@@ -165,6 +165,12 @@ def test_file_that_is_no_store(tmp_path: Path) -> None:
         database.prepare(tmp_path)
 
 
+def test_store_that_was_cut_is_named(store: Path) -> None:
+    os.truncate(store / "mlflow.db", 100_000)
+    with pytest.raises(TrackingError, match="malformed"):
+        database.prepare(store)
+
+
 def test_errors_are_named_by_their_first_cause(store: Path) -> None:
     file = store / "mlflow.db"
     engine = sqlalchemy.create_engine(f"sqlite:///{file}", connect_args={"timeout": 0.1})
