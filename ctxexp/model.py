@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from numbers import Integral
@@ -295,14 +294,6 @@ class Encoder(ABC):
             raise EncodingError(
                 f"{who} gave NaN or infinite values in sentence {index}; with a half dtype try dtype=float32"
             )
-
-    def shared_passes(self) -> AbstractContextManager[None]:
-        """A block in which a batch that was encoded isn't read again for its sentences' vectors (`sentence_encoder()`).
-
-        Returns:
-            A context manager. By default nothing is shared; the vectors are the same to the bit where something is.
-        """
-        return nullcontext()
 
     def token_states(self, sentence: Sentence) -> TokenStates:
         """The hidden states of every token of a sentence, special ones included, and what the final norm does to them.

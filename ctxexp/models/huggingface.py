@@ -129,7 +129,6 @@ def from_transformers(
     pooling: Pooling = "mean",
     final_norm: bool = True,
     long: LongTexts = "window",
-    stride: int | None = None,
     layers: Sequence[int] | None = None,
     prefix: str = AS_TOKENIZER,
 ) -> Encoder:
@@ -145,7 +144,7 @@ def from_transformers(
             encoder-decoder the encoder is taken.
         tokenizer: Its fast tokenizer; None: the one beside it there, else that of the files it was loaded from.
         name: Its label in figures (None: the name that it was loaded by, else its class).
-        pooling, final_norm, long, stride, layers, prefix: As in the options of `model=huggingface`.
+        pooling, final_norm, long, layers, prefix: As in the options of `model=huggingface`.
 
     Returns:
         An encoder that `ctxexp.measure` takes as its model.
@@ -164,9 +163,7 @@ def from_transformers(
         (5, 192)
     """
     network, tokenizer = _parts(model, tokenizer)
-    options = TransformerOptions(
-        pooling=pooling, final_norm=final_norm, long=long, stride=stride, layers=layers, prefix=prefix
-    )
+    options = TransformerOptions(pooling=pooling, final_norm=final_norm, long=long, layers=layers, prefix=prefix)
     from ctxexp.models.transformer.in_memory import from_memory
 
     return from_memory(network, tokenizer, options, name)

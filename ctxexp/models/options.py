@@ -10,9 +10,7 @@ from functools import wraps
 from importlib.metadata import version
 from inspect import Parameter, Signature, cleandoc, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from ctxexp.errors import ConfigError, ModelError, UnknownName
 from ctxexp.files import user_path
@@ -43,12 +41,10 @@ class TransformerOptions:
     pooling: mean, first or last of a word's pieces; pieces: none, each piece is a unit of its own.
     prefix: what stands before each text, never measured: as_tokenizer (what the tokenizer adds by itself), none, bos
       (the tokenizer's start token), or a text.
-    lower: whether text is read in lower case (the words keep their capitals); null: as the checkpoint's files say.
     layers: the numbers of the layers to encode and measure, as in [0,6,12], -1 being the last; null: all.
     point: where in each block: residual (the stream behind it), or what its attention or its mlp adds to that stream.
     final_norm: whether the last layer is taken after the model's final norm, as transformers' last hidden state is.
-    long: window (overlapping windows, each piece from where it has most context) or refuse.
-    stride: pieces from one window's start to the next; null is half a window.
+    long: window (windows that overlap by half, each piece from where it has most context) or refuse.
     device: auto, cpu, cuda or mps.
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     kwargs: further arguments of transformers' from_pretrained, as in {device_map: auto}, {quantization_config: {...}}.
@@ -61,12 +57,10 @@ class TransformerOptions:
 
     pooling: Pooling = "mean"
     prefix: str = AS_TOKENIZER
-    lower: bool | None = None
     layers: Sequence[int] | None = None
     point: Point = "residual"
     final_norm: bool = True
     long: LongTexts = "window"
-    stride: Annotated[int, Field(ge=1)] | None = None
     device: str = "auto"
     dtype: Dtype = "float32"
     kwargs: Mapping[str, Any] | None = None

@@ -103,7 +103,7 @@ def test_final_norm_is_an_explicit_switch(folder: Folder, kind: str) -> None:
 def test_long_sentences_are_read_in_windows(folder: Folder, kind: str, prefix: str) -> None:
     """Against windows cut by hand: each piece's vector is that of the window which shows it the most context, and each
     window begins with what stands before the text."""
-    made = encoder(folder(kind), pooling="pieces", stride=11, prefix=prefix)
+    made = encoder(folder(kind), pooling="pieces", prefix=prefix)
     assert made.window == 40
     long = Sentence.of(["the quick brown fox jumps over the lazy dog"] * 7)
     (piece,) = made._read([long])
@@ -111,7 +111,7 @@ def test_long_sentences_are_read_in_windows(folder: Folder, kind: str, prefix: s
     before, after = piece.n_before, piece.n_after
     text = piece.ids[before : len(piece.ids) - after]
     size = 40 - before - after
-    starts = windows(len(text), size, 11)
+    starts = windows(len(text), size, size // 2)
     chosen = best_window(len(text), starts, size, causal=kind in ("gpt2", "llama"))
     outputs = []
     for start in starts:
@@ -191,9 +191,6 @@ def test_weights_in_shards_are_the_same_model(folder: Folder, tmp_path: Path) ->
 def test_messages(folder: Folder) -> None:
     with pytest.raises(ModelError, match=r"final_norm=false: BertModel .* has no final norm .* leave final_norm=true"):
         encoder(folder("bert"), final_norm=False)
-    with pytest.raises(ConfigError, match=r"^model\.stride=39: expected 1 to 38, the pieces .* window of .* \(40\)"):
-        encoder(folder("bert"), stride=39)  # before any text
-    encoder(folder("bert"), stride=38)
     bert(weights="untrained", checkpoint=str(folder("bert")), device="cpu", seed=2**63 - 1)
     with pytest.raises(CtxexpError, match=r"dtype='float61': no such choice; did you mean 'float16'"):
         bert(dtype="float61")

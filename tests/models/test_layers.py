@@ -13,11 +13,10 @@ from transformers import AutoConfig, AutoModel
 
 import ctxexp
 from benchmarks.live_bytes import PeakBytes
-from ctxexp import Corpus, Encoder, Pair, Results, Sentence
+from ctxexp import Corpus, Pair, Results, Sentence
 from ctxexp.errors import ConfigError
 from ctxexp.models.transformer.forward import ForwardPass, model_facts
 from ctxexp.vectors.encoding import open_store
-from tests import tiny_models
 from tests.tiny_models import encoder
 
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dog", "money", "in", "bank", "river"]
@@ -152,58 +151,3 @@ def test_the_benchmark_of_gpus_runs_on_a_processor(capsys: pytest.CaptureFixture
         with pytest.raises(SystemExit):
             gpu.main(["--device", "cuda"])
         assert "sees no GPU here" in capsys.readouterr().err
-
-
-TEXT = [
-    Sentence.of(words.split())
-    for words in ("the quick brown fox jumps", "over the lazy dog again", "the dog", "the quick", "over a fox")
-]
-
-
-@pytest.fixture
-def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The shapes of the pieces that models read."""
-    from ctxexp.models.transformer.forward import ForwardPass
-
-    shapes: list[tuple[int, ...]] = []
-    plain: Callable[..., Any] = ForwardPass.__call__
-
-    def counted(self: ForwardPass, ids: Any) -> Any:
-        shapes.append(tuple(ids.shape))
-        return plain(self, ids)
-
-    monkeypatch.setattr(ForwardPass, "__call__", counted)
-    return shapes
-
-
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [
-        ("bert", {}),
-        ("gpt2", {"final_norm": False}),
-        ("llama", {"layers": (1, 2)}),
-        ("gpt2", {"point": "mlp"}),
-    ],
-)
-def test_a_batch_is_read_once_for_both(
-    kind: str, options: dict[str, Any], folder: Any, passes: list[tuple[int, ...]]
-) -> None:
-    encoder = tiny_models.encoder(folder(kind), **options)
-    view = encoder.sentence_encoder()
-    passes.clear()
-    plain = vectors(encoder), vectors(view)
-    twice = sorted(passes)
-    passes.clear()
-    with encoder.shared_passes():
-        words, pooled = vectors(encoder), vectors(view)
-    assert twice == sorted(passes * 2)
-    for one, other in zip(plain, (words, pooled), strict=True):
-        assert all(map(np.array_equal, one, other))
-    passes.clear()
-    vectors(encoder)
-    vectors(view)
-    assert sorted(passes) == twice  # nothing is shared any more
-
-
-def vectors(encoder: Encoder, sentences: Any = TEXT) -> list[np.ndarray]:
-    return [one.layers for one in encoder.encode(sentences)]

@@ -317,11 +317,6 @@ def test_settings_of_other_models_are_named(
         encoder(edit(copy("qwen2"), attention_bias=True), unused="refuse")
 
 
-def test_a_setting_that_nobody_knows_is_measured_with_a_word(copy: Callable[[str], Path]) -> None:
-    made = encoder(edit(copy("bert"), attention_trick=3), unused="refuse")
-    assert "attention_trick=3 of its config.json, which nothing of transformers reads" in made.details["warnings"]
-
-
 def test_causality_that_config_switches_off_is_read(copy: Callable[[str], Path]) -> None:
     folder = copy("llama")
     assert encoder(folder).causal

@@ -78,7 +78,6 @@ class TransformerEncoder(Encoder):
         self.start, self.tokenizer = self._read.prefix.start, self._read.backend
         self._waiting = PieceCache(self._read)
         self._pooled: torch.Tensor | None = None  # what the model's own pooler made of the last sentences
-        self._shared: dict[tuple[object, bytes], tuple[list[torch.Tensor], torch.Tensor | None]] | None = None
         self._points = None  # of the residual stream, which every model gives by itself
         if options.point != "residual":
             self._points = BlockPoints(self.model, options.point, checkpoint.source)
@@ -107,9 +106,7 @@ class TransformerEncoder(Encoder):
             + (f" kwargs={dict(sorted(options.kwargs.items()))}" if options.kwargs else "")
             + f" pooling={options.pooling}{self._read.prefix}"
             + (" units=text" if options.pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
-            + ("" if options.lower is None else f" lower={options.lower}")
             + f" final_norm={options.final_norm} long={options.long}{self._points or ''}"
-            + (f" stride={options.stride}" if options.stride is not None else "")
             + (f" layers={','.join(map(str, self.layers))}" if self.layers is not None else "")
             + (f" code={package_digest(Path(getfile(type(self.model))))}" if is_own_code(self.model) else "")
             + f" dtype={options.dtype}{f' window={options.window}' if narrowed else ''}"
@@ -134,7 +131,6 @@ class TransformerEncoder(Encoder):
             "width": self.dim,
             "pooling": options.pooling,
             "prefix": options.prefix,
-            **({} if options.lower is None else {"lower": options.lower}),
             "start": str(self.start),
             **({"point": options.point} if self._points else {}),
             "final_norm": options.final_norm,
@@ -160,18 +156,12 @@ class TransformerEncoder(Encoder):
         return self._name
 
     def _check_sizes(self) -> None:
-        """Raise `ConfigError` where no text fits into the window, or windows would leave pieces out."""
-        n, stride, source = self._read.n_special, self.options.stride, self.checkpoint.source
+        """Raise `ConfigError` where no text fits into the window."""
+        n, source = self._read.n_special, self.checkpoint.source
         if self.window is not None and n >= self.window:
             raise ConfigError(
                 f"model.prefix={self.options.prefix!r}: {n} pieces stand around each text, and {source} reads "
                 f"{self.window} at once, so no text fits beside them; give a shorter one"
-            )
-        most = None if self.window is None else self.window - n
-        if stride is not None and most is not None and stride > most:
-            raise ConfigError(
-                f"model.stride={stride}: expected 1 to {most}, the pieces of text that fit the window of {source} "
-                f"({self.window}); leave it null for half a window"
             )
 
     def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
@@ -196,16 +186,6 @@ class TransformerEncoder(Encoder):
     def read_pieces(self, sentences: Sequence[Sentence]) -> list[Pieces]:
         """Each sentence's pieces as the model reads them, special ones and the prefix among them."""
         return self._read(sentences)
-
-    @contextmanager
-    def shared_passes(self) -> Iterator[None]:
-        """Inside, pieces that were read for words aren't read again for their sentences' vectors: hidden states stay in
-        memory until they are asked for again, or until the end. The vectors are the same to the bit."""
-        self._shared = {}
-        try:
-            yield
-        finally:
-            self._shared = None
 
     def token_states(self, sentence: Sentence) -> TokenStates:
         """Raises ModelError where the window is too short for the sentence."""
@@ -317,14 +297,7 @@ class TransformerEncoder(Encoder):
         if places is not None:
             with self._first_at(places, ids.shape[1]):
                 return self._states(ids)
-        key = ids.shape, ids.tobytes()
-        if self._shared and key in self._shared:
-            given, self._pooled = self._shared.pop(key)
-            return given
-        given = self._states(ids)
-        if self._shared is not None:
-            self._shared[key] = given, self._pooled
-        return given
+        return self._states(ids)
 
     def _states(self, ids: np.ndarray) -> list[torch.Tensor]:
         tensor = torch.from_numpy(ids).to(self._device, torch.long)
@@ -374,7 +347,7 @@ class TransformerEncoder(Encoder):
             return self._nothing()
         size = self.window - before - after
         n -= before + after
-        starts = windows(n, size, self.options.stride or max(size // 2, 1))
+        starts = windows(n, size, max(size // 2, 1))
         window_of = best_window(n, starts, size, causal=bool(self.causal))
         text = pieces.ids[before : before + n]
         ids = np.stack(

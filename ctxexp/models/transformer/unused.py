@@ -1,5 +1,5 @@
 """Everything in a checkpoint that the network doesn't use, and what is done about it: files, weights, own code, and
-each key of config.json that the code of that model doesn't read and that may change a vector.
+keys of config.json that change vectors and that the code of that model doesn't read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -250,54 +249,39 @@ def _names(names: Sequence[str]) -> str:
     return f"{len(names)} ({', '.join(names[:3])}{' ...' if len(names) > 3 else ''})"
 
 
-HARMLESS = {  # keys that no model need read, by their reason
-    "training": r".*(drop|loss|init|aux_|jitter|label|mask_time|smoothing|_coef|epoch|learning|training).*",
-    "computing": r".*(cache|output_|return_|checkpointing|torchscript|float|dtype|fusion|fp32|compile|flash|legacy).*",
-    "behind the last layer": r".*(pooler|pooling|summary|classif|problem|bias_logits|predict|decoder_bias).*",
-    "names": r".*(task|prefix|tokenizer|version|name|date|file|path|architecture|lang|direction|_config).*",
-    "shapes, which weights are held against": r".*(token_id|token_index|_size|_dim|layers|vocab).*",
-    "limits of texts": r"(n_|seq_?|max_)?(positions|ctx|length|len)|.*max_\w*(length|len|positions?|embeddings)",
-    "generation": r"temp\w*|num_beams|top_[kp]|do_sample|early_stop\w*|.*penalty|.*(min|max)_length|(no_rep|bad_wo).*",
-    "fixed in the code of BART and its kin": r"(normalize_(before|embedding)|add_final_layer_\w+|(static|extra)_pos\w+)"
-    r"@\w*(bart|pegasus|marian)\w*",
-}
-USUAL = {  # values that say what every network does that has no such key, or repeat the name of a default
-    "position_embedding_type": "absolute", "scale_attn_weights": True, "rotary": True, "hidden_act": "gelu",
-    "activation_function": "gelu", "norm_type": "layer_norm", "mlp_type": "default", "attention_mode": "longformer",
-    "rel_attn_type": "factorized", "untie_r": True, "down_scale_factor": 1, "skip_bias_add": True, "offset_alibi": 100,
-    "pretraining_tp": 1, "is_llama_config": True,
+# Keys of config.json that change vectors wherever they are read: what a piece sees, where it stands, norms, scales.
+TELLING = re.compile(
+    r"(?!_).*(bidirectional|alibi|rope|rotary|softcap|sliding_window|norm_eps|qk_norm|qk_layernorm).*|(is_)?causal"
+    r"|(q|k|v|qkv|attention|attn|mlp)_bias|scale_embedding|\w+_multiplier|position_embedding_type|pruned_heads"
+    r"|transformers_weights|hidden_act|activation_function"
+)
+USUAL = {  # values that say what every network does that has no such key
+    "position_embedding_type": "absolute", "rotary": True, "hidden_act": "gelu", "activation_function": "gelu",
+    "offset_alibi": 100,
 }  # fmt: skip
-# Keys that change vectors though no config of transformers declares them; causality even where it is switched off.
-TELLING = re.compile(r"(is_)?causal|.*bidirectional.*|pruned_heads|transformers_weights|.*(rope|rotary)_.*")
 
 
 def unused_settings(settings: Mapping[str, Any], config: PretrainedConfig, model: PreTrainedModel) -> Leftovers:
-    """Keys of config.json (`settings`) that nothing reads, with a value that asks for something, which null, false and
-    nought don't. Those that the config of some model of transformers has are lost; of others nobody can tell."""
+    """Keys of config.json (`settings`) that change vectors wherever they are read (`TELLING`) and that nothing reads
+    here, with a value that asks for something, which null, false and nought don't, but of causality."""
     if is_own_code(model):
         return Leftovers([], [])  # it reads what it likes
     parts = [(settings, config)]
     if isinstance(settings.get("text_config"), dict):
         parts.append((settings["text_config"], config.get_text_config()))
-    text, lost, unknown = _sources(model, config), list[str](), list[str]()
+    text, lost = _sources(model, config), list[str]()
     for keys, part in parts:
         for key, value in keys.items():
             asks = bool(value) or (value is False and "causal" in key)
-            if not asks or key in ("model_type", "text_config", "auto_map") or key.startswith("_"):
+            if not asks or not TELLING.fullmatch(key) or value == USUAL.get(key, MISSING):
                 continue
-            if value == USUAL.get(key, MISSING) or _is_read(key, part, text) or _repeats(key, value, part):
-                continue
-            ways = (key, f"{key}@{part.model_type}")
-            is_harmless = any(re.fullmatch(rule, way) for rule in HARMLESS.values() for way in ways)
-            if TELLING.fullmatch(key) or not is_harmless:
-                others = TELLING.fullmatch(key) or key in _known_keys()
-                (lost if others else unknown).append(f"{key}={value!r}")
+            if not _is_read(key, part, text) and not _repeats(key, value, part):
+                lost.append(f"{key}={value!r}")
     losses = [
         f"{', '.join(lost)} of its config.json, which {type(model).__name__} doesn't read, though other models do: "
         "call it as this model's config does, or remove it if it is left over"
     ] * bool(lost)
-    doubts = [f"{', '.join(unknown)} of its config.json, which nothing of transformers reads"] * bool(unknown)
-    return Leftovers(losses, doubts)
+    return Leftovers(losses, [])
 
 
 def _is_read(key: str, config: PretrainedConfig, text: str) -> bool:
@@ -335,12 +319,3 @@ def _sources(model: PreTrainedModel, config: PretrainedConfig) -> str:
     )
     shared = "config.tie_word_embeddings" + " config.is_causal" * ("create_causal_mask" in code)  # which that one reads
     return code + own.replace("self.", "config.") + shared
-
-
-@cache
-def _known_keys() -> frozenset[str]:
-    """Every key that the config of any model of transformers has."""
-    import transformers
-
-    files = Path(transformers.__file__).parent.glob("models/*/configuration_*.py")
-    return frozenset(key for file in files for key in re.findall(r"^    (\w+):", file.read_text("utf-8"), re.MULTILINE))

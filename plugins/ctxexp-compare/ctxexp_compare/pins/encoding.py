@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -22,8 +22,7 @@ def encode(
 ) -> tuple[list[EncodedSentence], list[EncodedSentence]]:
     """Each sentence's vectors, and those that a view of sentences gives (none without a view).
 
-    Sentences of like length go through the model together, at most `batch` at once, and through a transformer once for
-    both.
+    Sentences of like length go through the model together, at most `batch` at once.
     """
     order = list(range(len(sentences)))
     words, pooled = dict[int, EncodedSentence](), dict[int, EncodedSentence]()
@@ -36,10 +35,9 @@ def encode(
         for at in range(0, len(order), batch):
             numbers = order[at : at + batch]
             own = [sentences[i] for i in numbers]
-            with encoder.shared_passes() if view is not None else nullcontext():
-                words |= zip(numbers, _encoded(encoder, own, numbers), strict=True)
-                if view is not None:
-                    pooled |= zip(numbers, _encoded(view, own, numbers), strict=True)
+            words |= zip(numbers, _encoded(encoder, own, numbers), strict=True)
+            if view is not None:
+                pooled |= zip(numbers, _encoded(view, own, numbers), strict=True)
     every = range(len(sentences))
     return [words[i] for i in every], [pooled[i] for i in every if i in pooled]
 
