@@ -53,11 +53,6 @@ def polysemy(*, tokenizer: str = "english", lower: bool = False) -> Corpus:
     return Corpus("polysemy", tuple(sentences), senses=tuple(senses), choices=choices, tags={"pos": tuple(parts)})
 
 
-def glosses() -> dict[str, str]:
-    """The meaning of each sense label of `polysemy`."""
-    return {label: gloss for label, _pos, gloss in _senses()}
-
-
 def _senses() -> list[list[str]]:
     """Label, part of speech and gloss of each sense."""
     return [line.split("\t") for line in (DATA / "senses.tsv").read_text(encoding="utf-8").splitlines()]

@@ -26,8 +26,7 @@ from ctxexp.progress import Progress
 log = logging.getLogger("ctxexp")
 R = TypeVar("R")
 CHUNK_WORDS = 1 << 18  # words that are hashed at a time
-MOST_WORDS = 1 << 22  # distinct words that are followed: of more, those of smallest hash
-NOT_MEASURED, NOT_FOLLOWED = -1, -2
+NOT_MEASURED = -1
 _LAST = np.uint64(2**64 - 1)
 
 
@@ -53,8 +52,7 @@ class BoundOptions:
 
     `max_contexts`: occurrences of a word at most. `max_sentences`: sentences that are measured in full, at most.
     `min_contexts`: distinct sentences that a word needs to be measured. `form`: gives the word that a unit counts for,
-    None if it isn't measured. `sample`: number of words that are measured, at random; None: all. `max_words`: distinct
-    words of which occurrences are kept meanwhile, at most.
+    None if it isn't measured. `sample`: number of words that are measured, at random; None: all.
     """
 
     max_contexts: int
@@ -63,7 +61,6 @@ class BoundOptions:
     form: Callable[[str], str | None]
     sample: int | None = None
     seed: int = 0
-    max_words: int = MOST_WORDS
 
 
 class SketchSample(NamedTuple):
@@ -79,10 +76,9 @@ class ContextSketch:
     """Of every measured word the `max_contexts` occurrences of smallest hash of (seed, word, sentence, place), and the
     `max_sentences` of smallest hash of (seed, sentence): simple random samples without replacement, whatever the order.
 
-    Equal sentences have equal hashes, so that copies count once and none is remembered. Memory grows with the words:
-    at most `max_words` distinct ones are followed, those of smallest hash of (seed, word), each as if it were alone.
-    `form` gives the word that a unit counts for, None where it isn't measured. Sketches of a text's parts, merged in
-    any order, are the sketch of the text.
+    Equal sentences have equal hashes, so that copies count once and none is remembered. Memory grows with the distinct
+    words. `form` gives the word that a unit counts for, None where it isn't measured. Sketches of a text's parts,
+    merged in any order, are the sketch of the text.
     """
 
     def __init__(self, bounds: BoundOptions) -> None:
@@ -92,7 +88,6 @@ class ContextSketch:
         self.hashes = np.empty(0, np.uint64)  # (n_forms,)
         self.counts = np.empty(0, np.int64)  # (n_forms,) occurrences, those of repeated sentences too
         self.bound = np.empty(0, np.uint64)  # (n_forms,) an occurrence below it is among the smallest so far
-        self.most = int(_LAST)  # the largest hash of a word that is followed
         self.code, self.hash, self.sentence, self.position = _nothing()  # of the occurrences, (n,) each
         self.sentence_sample = np.empty(0, np.uint64)  # digests of the sentences of smallest hash
         self.n_sentences = self.n_words = self.n_measured = self.n_thinned = 0
@@ -129,8 +124,6 @@ class ContextSketch:
         )
         low = hashed <= self.bound[code]
         self._append(code[low], hashed[low], sentence[low], position[low])
-        if len(self.codes) > 2 * self.bounds.max_words:  # of words that aren't followed, say
-            self.codes = _Codes(self)
         if len(self.code) > 2 * self.n_thinned + 4 * CHUNK_WORDS:
             self.settle()
 
@@ -138,14 +131,12 @@ class ContextSketch:
         """Add the sketch of another part of the text, and return self."""
         self.flush()
         other.settle()
-        self.most = min(self.most, other.most)
         codes = np.array([self.codes.of(form) for form in other.forms], np.int64)
         code = codes[other.code]
         self._know()
-        np.add.at(self.counts, codes[codes >= 0], other.counts[codes >= 0])
+        np.add.at(self.counts, codes, other.counts)
         self.n_measured += other.n_measured
-        has_code = code >= 0
-        self._append(code[has_code], other.hash[has_code], other.sentence[has_code], other.position[has_code])
+        self._append(code, other.hash, other.sentence, other.position)
         self._keep_sentences(other.sentence_sample)
         self.n_sentences, self.n_words = self.n_sentences + other.n_sentences, self.n_words + other.n_words
         self.documents |= other.documents
@@ -153,10 +144,8 @@ class ContextSketch:
         return self
 
     def settle(self) -> None:
-        """Keep the `max_contexts` smallest hashes of each word; drop duplicates and words beyond `max_words`."""
+        """Keep the `max_contexts` smallest hashes of each word; drop duplicates."""
         self.flush()
-        if len(self.forms) > self.bounds.max_words or (self.hashes > np.uint64(self.most)).any():
-            self._forget()
         order = np.lexsort((self.hash, self.code))
         code, hashed = self.code[order], self.hash[order]
         new = np.ones(len(order), bool)
@@ -220,20 +209,6 @@ class ContextSketch:
         self.sentence = np.concatenate([self.sentence, sentence])
         self.position = np.concatenate([self.position, position.astype(np.int32)])
 
-    def _forget(self) -> None:
-        """Follow the words of smallest hash only, from now on."""
-        order = np.argsort(self.hashes, kind="stable")[: self.bounds.max_words]
-        order = np.sort(order[self.hashes[order] <= np.uint64(self.most)])
-        self.most = int(self.hashes[order].max())
-        code = np.full(len(self.forms), NOT_FOLLOWED)
-        code[order] = np.arange(len(order))
-        rows = np.flatnonzero(code[self.code] >= 0)
-        self.forms = [self.forms[i] for i in order.tolist()]
-        self.hashes, self.bound, self.counts = self.hashes[order], self.bound[order], self.counts[order]
-        self.code = code[self.code[rows]].astype(np.int32)
-        self.hash, self.sentence, self.position = self.hash[rows], self.sentence[rows], self.position[rows]
-        self.codes = _Codes(self)
-
 
 class _Codes(dict[str, int]):
     """The code of each unit, as it comes up."""
@@ -251,11 +226,8 @@ class _Codes(dict[str, int]):
         """The code of a word, a new one where it is new."""
         code = self.number.get(form)
         if code is None:
-            sketch = self.sketch
-            if sketch.most < int(_LAST) and hash_text(form, sketch.bounds.seed) > sketch.most:
-                return NOT_FOLLOWED
-            code = self.number[form] = len(sketch.forms)
-            sketch.forms.append(form)
+            code = self.number[form] = len(self.sketch.forms)
+            self.sketch.forms.append(form)
         return code
 
 

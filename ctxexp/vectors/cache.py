@@ -27,7 +27,6 @@ from ctxexp.files import digest
 from ctxexp.vectors import DamagedError, read_meta
 
 log = logging.getLogger("ctxexp")
-CONTENT_DIGITS = 24  # digits of a key that encoder and sentences decide; the others are the code's
 _NAME = re.compile(r"(?:(shards|sums)-)?([^-]{32})(?:-.*)?")  # of an entry's folder: its kind, its key
 FLOOR, CEILING = 20 * 10**9, 100 * 10**9  # bytes, of the limit that the disk decides
 
@@ -46,15 +45,9 @@ class CacheEntry:
 
 
 def entry_key(encoder: str, fingerprint: str, code: str) -> str:
-    """The key (32 hex digits) of an encoder's vectors for sentences of that fingerprint; its last 8 digits are `code`,
-    which says by which version of our own code."""
-    what = json.dumps([1, encoder, fingerprint])  # 1: entries of the first format begin with the same digits
-    return digest(what.encode())[:CONTENT_DIGITS] + code
-
-
-def has_other_version(cache: Path, key: str) -> bool:
-    """Whether the cache holds the same vectors as made by other code."""
-    return any(path.name != key for path in cache.glob(f"{key[:CONTENT_DIGITS]}*"))
+    """The key (32 hex digits) of an encoder's vectors for sentences of that fingerprint, by this version of our own
+    code."""
+    return digest(json.dumps([encoder, fingerprint, code]).encode())
 
 
 def entries(cache: Path) -> list[CacheEntry]:
@@ -65,7 +58,7 @@ def entries(cache: Path) -> list[CacheEntry]:
         if not name or not path.is_dir():
             continue
         kind, key = name[1] or "vectors", name[2]
-        encoder, corpus = _encoder_and_corpus(path, kind)
+        encoder, corpus = _encoder_and_corpus(path)
         dated = (path, path / "meta.json") if kind == "vectors" else (path,)
         try:
             last_used = max(f.stat().st_mtime for f in dated if f.exists())
@@ -75,13 +68,11 @@ def entries(cache: Path) -> list[CacheEntry]:
     return sorted(items, key=lambda entry: -entry.last_used)
 
 
-def _encoder_and_corpus(path: Path, kind: str) -> tuple[str, str]:
+def _encoder_and_corpus(path: Path) -> tuple[str, str]:
     """Names of an entry's encoder and corpus from its files; "?" where they don't record one."""
-    if kind == "sums":
-        return "?", "?"
     with suppress(DamagedError, LookupError):
-        meta = read_meta(path if kind == "vectors" else min(path.glob("*/meta.json"), default=path / "-").parent)
-        return meta["encoder"], meta.get("corpus", "?")
+        meta = read_meta(path)
+        return meta["encoder"], meta["corpus"]
     return "?", "?"
 
 
@@ -172,12 +163,11 @@ def _log_removed(entry: CacheEntry, all_asked: int) -> None:
     what = f"{entry.kind} ({entry.encoder} of {entry.corpus}, {size_text(entry.n_bytes)})"
     if all_asked:
         log.warning(
-            "cache: removed %s that a running sweep has read, as nothing else was left to remove: jobs that need them "
-            "again encode again; it and this take %s, so that cache.limit_gb=%d or more on a disk with that room "
-            "keeps all", what, size_text(all_asked), in_gb(all_asked),
-        )  # fmt: skip
+            f"cache: removed {what} that a running sweep has read, as nothing else was left to remove: its jobs encode "
+            f"again; cache.limit_gb={in_gb(all_asked)} or more, on a disk with that room, keeps all"
+        )
     else:
-        log.info("cache: removed the least recently used %s to make room", what)
+        log.info(f"cache: removed the least recently used {what} to make room")
 
 
 @contextmanager

@@ -440,8 +440,6 @@ def open_store(
                 caches.note_read(cache, sweep, key)
             store = _intact_store(path, key, unique_of)
             if store is None:
-                if caches.has_other_version(cache, key):
-                    log.info("cached vectors of %s were made by other code: encoding again", corpus.name)
                 stored_words, text = _stored_words(corpus, encoder, unique), BatchedText(encoder, unique, batch_tokens)
                 shards = _shards(workers, encoder, path, batch_tokens)
                 n_encoded = _build(corpus.name, text, stored_words, path, limit_bytes, Progress.of(progress), shards)

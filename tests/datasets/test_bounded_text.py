@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,7 @@ from hypothesis import strategies as st
 
 from ctxexp import Corpus, Sense, Sentence
 from ctxexp.dataset import deduplicate
-from ctxexp.datasets.bounded import BoundOptions, ContextSketch, bound_corpus, hash_text
+from ctxexp.datasets.bounded import BoundOptions, bound_corpus, hash_text
 from ctxexp.datasets.text import TextFiles
 from ctxexp.errors import DataError
 from tests.shipped import text
@@ -121,33 +119,6 @@ def test_every_occurrence_is_as_likely() -> None:
     assert len(times) == 8
     expected, spread = seeds / 2, np.sqrt(seeds / 4)
     assert all(abs(n - expected) < 4 * spread for n in times.values()), times
-
-
-def test_memory_is_bounded_by_words_of_smallest_hash() -> None:
-    """Of more words than are followed those of smallest hash are left, each with all that it would have alone."""
-    options = partial(BoundOptions, max_contexts=5, max_sentences=10, min_contexts=1, form=str)
-    rng = np.random.default_rng(0)
-    lines = [[f"w{i}" for i in rng.zipf(1.5, 12) % 500] for _ in range(600)]
-    whole, small = (ContextSketch(options(max_words=n)) for n in (10**6, 40))
-    parts = [ContextSketch(options(max_words=40)) for _ in range(3)]
-    for n, line in enumerate(lines):
-        for sketch in (whole, small, parts[n % 3]):
-            sketch.add(hash_text(" ".join(line)), line)
-        if n % 100 == 0:
-            small.settle()
-    merge = parts[2].merge(pickle.loads(pickle.dumps(parts[0]))).merge(parts[1])
-    followed = sorted({w for line in lines for w in line}, key=hash_text)[:40]
-    held = [_held(sketch) for sketch in (small, merge)]
-    assert held[0] == held[1] == {w: some for w, some in _held(whole).items() if w in followed}
-    assert (merge.n_words, merge.n_sentences) == (whole.n_words, whole.n_sentences)
-
-
-def _held(sketch: ContextSketch) -> dict[str, set[tuple[int, int]]]:
-    sketch.settle()
-    held: dict[str, set[tuple[int, int]]] = defaultdict(set)
-    for code, sentence, position in zip(sketch.code, sketch.sentence, sketch.position, strict=True):
-        held[sketch.forms[code]].add((int(sentence), int(position)))
-    return dict(held)
 
 
 def test_senses_follow_their_sentences_and_pairs_stay_in_the_whole() -> None:

@@ -167,7 +167,7 @@ def test_sums_and_stopped_shards_count_and_go_by_age(tmp_path: Path) -> None:
     assert [(e.key, e.kind, e.encoder) for e in held] == [
         (new, "vectors", "tiny"),
         ("a" * 32, "sums", "?"),
-        ("b" * 32, "shards", "tiny"),
+        ("b" * 32, "shards", "?"),
     ]
     assert [e.n_bytes for e in held] == [size] * 3
     with caches.entry_lock(tmp_path, "b" * 32):  # who encodes them goes on
