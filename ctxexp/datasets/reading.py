@@ -32,7 +32,6 @@ import regex
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, DataError, UnknownName, error_text, short
-from ctxexp.files import no_device
 
 COLUMNS = ("text", "sentence")  # the first of them that a table has is read, unless a column is named
 LINES = (".txt", ".text")
@@ -265,7 +264,7 @@ def is_text_file(path: Path) -> bool:
 
 def is_compressed(path: Path) -> bool:
     """Whether the file's first bytes are those of a compression. Raises OSError for a file that can't be opened."""
-    with no_device(path).open("rb") as stream:
+    with path.open("rb") as stream:
         return _compression(stream.read(10)) != ""
 
 
@@ -278,7 +277,7 @@ def _compression(head: bytes) -> str:
 
 def open_bytes(path: Path) -> IO[bytes]:
     """The file's bytes, decompressed where they are compressed. Raises OSError."""
-    with no_device(path).open("rb") as stream:
+    with path.open("rb") as stream:
         compression = _compression(stream.read(10))
     if compression == "zst":
         import pyarrow as pa  # here: no library of Python's own reads it before 3.14

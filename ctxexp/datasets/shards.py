@@ -1,30 +1,27 @@
-"""A text in shards: read once to find its words, and again by the worker that encodes a shard; never held in memory."""
+"""A text in shards: read once to find its words, and again by the worker that encodes a shard; never held in memory,
+but for a digest of each sentence.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from itertools import pairwise
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence, TextStream
-from ctxexp.datasets.bounded import MemoryShards, hash_text, splitmix64
+from ctxexp.datasets.bounded import MemoryShards, hash_text
 from ctxexp.engines import Engine
 from ctxexp.errors import DataError
 from ctxexp.files import digest
 from ctxexp.progress import Progress
 
 log = logging.getLogger("ctxexp")
-
-AT_ONCE = 1 << 22  # digests that are compared at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +52,7 @@ class ShardedText(Corpus):
     text: TextStream
     words: tuple[str, ...]  # sorted
     shards: tuple[tuple[Share, ...], ...]
-    copies: Mapping[int, np.ndarray]  # by part, sorted: digests of sentences that an earlier part has
+    copies: Mapping[int, np.ndarray]  # by part: digests of sentences that an earlier part has
     has_documents: bool  # whether shards hold whole documents
     n_distinct: int  # sentences
     text_sentences: int  # as often as they stand there
@@ -134,26 +131,27 @@ def shard_text(text: Corpus | TextStream, options: ShardOptions, engine: Engine,
     source = MemoryShards(text) if isinstance(text, Corpus) else text
     contexts: Counter[str] = Counter()
     parts: list[_PartSummary] = []
-    with TemporaryDirectory() as folder, progress.stage("read text", total=len(source.parts), unit="parts") as stage:
+    with progress.stage("read text", total=len(source.parts), unit="parts") as stage:
         reader = partial(partial, _read_part, source, options.form)  # of each worker
         for part in engine.map_unordered(reader, range(len(source.parts))):
             contexts.update(part.contexts)
-            np.save(Path(folder) / f"{part.part}.npy", part.digests)
-            parts.append(part._replace(digests=_digest_sums(part.digests), contexts=Counter()))
+            parts.append(part._replace(contexts=Counter()))
             stage.advance(1)
-        parts.sort(key=lambda part: part.part)
-        copies = _copies(Path(folder), [int(part.digests[0]) for part in parts])
-    total = np.stack([np.zeros(3, np.uint64), *(part.digests for part in parts)]).sum(axis=0)
-    for digests in copies.values():
-        total -= _digest_sums(digests)
+    parts.sort(key=lambda part: part.part)
+    digests = np.concatenate([np.empty(0, np.uint64), *(part.digests for part in parts)])
+    distinct, first = np.unique(digests, return_index=True)  # of equal ones the earliest part's
+    is_copy = np.ones(len(digests), bool)
+    is_copy[first] = False
+    part_of = np.repeat(np.arange(len(parts)), [len(part.digests) for part in parts])
+    copies = {part: digests[is_copy & (part_of == part)] for part in np.unique(part_of[is_copy]).tolist()}
     n_words = sum(part.n_words for part in parts)
-    if not total.any():
+    if not len(distinct):
         raise DataError(f"{source.name} has no sentence: expected UTF-8 text, a sentence a line")
     if not contexts:  # no model is loaded for it
         raise DataError(
             f"corpus {source.name!r} has no word to measure: all {n_words:,} are left out (words.punctuation=...)"
         )
-    log.info("%s: %s sentences once each, in %d shards", source.name, f"{int(total[0]):,}", options.shards)
+    log.info("%s: %s sentences once each, in %d shards", source.name, f"{len(distinct):,}", options.shards)
     return ShardedText(
         source.name,
         (),
@@ -163,17 +161,12 @@ def shard_text(text: Corpus | TextStream, options: ShardOptions, engine: Engine,
         shards=_shares(len(source.parts), options.shards),
         copies=copies,
         has_documents=all(part.has_documents for part in parts),
-        n_distinct=int(total[0]),
+        n_distinct=len(distinct),
         text_sentences=sum(part.n_sentences for part in parts),
         text_words=n_words,
-        identity=digest(str(total.tolist()).encode()),
+        identity=digest(distinct.astype("<u8").tobytes()),
         layout=digest(str([part.layout for part in parts]).encode()),
     )
-
-
-def _digest_sums(digests: np.ndarray) -> np.ndarray:
-    """(3,) uint64: the number of the digests, and two sums modulo 2^64, the same in any order."""
-    return np.array([len(digests), digests.sum(), splitmix64(digests).sum()], np.uint64)
 
 
 def _words(contexts: Counter[str], options: ShardOptions) -> tuple[str, ...]:
@@ -197,23 +190,3 @@ def _shares(parts: int, shards: int) -> tuple[tuple[Share, ...], ...]:
         return tuple(tuple(Share(part, 0, 1) for part in range(k, parts, shards)) for k in range(shards))
     steps = [len(range(part, shards, parts)) for part in range(parts)]
     return tuple((Share(part, k, step),) for part, step in enumerate(steps) for k in range(step))
-
-
-def _copies(folder: Path, sizes: Sequence[int]) -> dict[int, np.ndarray]:
-    """By part, sorted, the digests that an earlier part has too; the digests of `{part}.npy` are compared in ranges."""
-    copies: dict[int, list[np.ndarray]] = {}
-    ranges = max(1, -(-sum(sizes) // AT_ONCE))
-    edges = [2**64 * i // ranges for i in range(ranges)]
-    for low, high in pairwise([*edges, 2**64]):
-        in_range = []
-        for part in range(len(sizes)):
-            digests = np.load(folder / f"{part}.npy", mmap_mode="r") if sizes[part] else np.empty(0, np.uint64)
-            first = int(np.searchsorted(digests, np.uint64(low)))
-            last = int(np.searchsorted(digests, np.uint64(high - 1), side="right"))
-            in_range.append(np.array(digests[first:last]))
-        keys, part_of = np.concatenate(in_range), np.repeat(np.arange(len(in_range)), list(map(len, in_range)))
-        order = np.argsort(keys, kind="stable")  # of equal ones the earliest part's first
-        again = order[1:][keys[order][1:] == keys[order][:-1]]
-        for part in np.unique(part_of[again]).tolist():
-            copies.setdefault(part, []).append(np.sort(keys[again[part_of[again] == part]]))
-    return {part: np.concatenate(each) for part, each in copies.items()}

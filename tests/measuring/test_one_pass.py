@@ -18,7 +18,6 @@ import torch
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Engine, Occurrences, Results, Sentence
 from ctxexp.command import Experiment, configured
-from ctxexp.datasets import shards as sharded
 from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError
 from ctxexp.maths import Batch, SumForm, Sums
 from tests.composed import composed, run_command_line
@@ -158,14 +157,13 @@ def test_intervals_are_those_of_stored_rows_drawn_by_shard(tmp_path: Path) -> No
     assert np.isnan(in_one_pass(tmp_path, text, shards=1).frame.low).all()  # of one shard there is none
 
 
-def test_copies_in_other_parts_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_in_other_parts_count_once(tmp_path: Path) -> None:
     text = corpus(documents=False)
     lines = [sentence.text for sentence in text.sentences]
     parts = [lines[:60], lines[50:110] + lines[50:60], lines[:5] + lines[100:]]
     (tmp_path / "texts").mkdir()
     for i, part in enumerate(parts):
         (tmp_path / "texts" / f"{i}.txt").write_text("\n".join(part), encoding="utf-8")
-    monkeypatch.setattr(sharded, "AT_ONCE", 40)  # several ranges
     first = in_one_pass(tmp_path / "a", text)
     folder, options = tmp_path / "texts", ["words.tokenizer=whitespace"]
     found = in_one_pass(tmp_path / "b", folder, None, *options, shards=8)
