@@ -1,14 +1,13 @@
 """A vector a word, wherever it stands: of a file, or drawn at random (what a measure gives of words that know no
 context); and vectors in hand, an array a sentence.
 
-Files are GloVe text, word2vec text and binary, fastText .vec, safetensors; plain or compressed. They are read once from
+Files are GloVe text, word2vec text and binary, fastText .vec; plain or compressed. They are read once from
 front to back, keeping only the wanted words, whatever the file's size; exports are written likewise.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import re
 from collections import Counter
@@ -24,7 +23,7 @@ from annotated_types import Ge
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.reading import UNREADABLE, open_bytes, raw_lines, suffix_of
-from ctxexp.errors import EncodingError, ModelError, error_text
+from ctxexp.errors import EncodingError, ModelError
 from ctxexp.files import atomic_write, file_sha256, user_path
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.options import check_choices
@@ -73,7 +72,7 @@ class WordVectors:
         the blank before the last numbers, as many as the header says, or as the first line has.
 
         Args:
-            path: GloVe's text, word2vec's text or binary, fastText's .vec, or .safetensors; compressed or not.
+            path: GloVe's text, word2vec's text or binary, or fastText's .vec; compressed or not.
             wanted: Asked of each word in the order of the file; None: all are.
 
         Raises:
@@ -84,7 +83,7 @@ class WordVectors:
         rows = bytearray()  # which grows in place
         n_file = duplicates = 0
         with _open(path) as stream:
-            for at, word, numbers in _ENTRIES[shape.kind](path, stream, shape):
+            for at, word, numbers in _ENTRIES[shape.kind](stream, shape):
                 n_file += 1
                 if wanted is not None and not wanted(word):
                     continue
@@ -103,18 +102,9 @@ class WordVectors:
         return WordVectors(list(number), vectors, n_file, duplicates)
 
     def save(self, folder: Path, layout: str) -> Path:
-        """Write vectors.txt (`word2vec_text`: 9 digits, exact in float32), vectors.bin (`word2vec_binary`) or
-        vectors.safetensors (`safetensors`: a tensor `vectors`, the words as a JSON list in the metadata); returns the
-        path."""
+        """Write vectors.txt (`word2vec_text`: 9 digits, exact in float32) or vectors.bin (`word2vec_binary`), and return
+        the path."""
         path = folder / EXPORTS[layout]
-        if layout == "safetensors":
-            from safetensors.numpy import save
-
-            metadata = {"words": json.dumps(list(self.words), ensure_ascii=False)}
-            # Not save_file: it makes a file that nobody but its owner may read.
-            with atomic_write(path) as part:
-                part.write_bytes(save({"vectors": np.ascontiguousarray(self.vectors, np.float32)}, metadata=metadata))
-            return path
         with atomic_write(path) as part, part.open("wb") as file:
             file.write(f"{len(self.words)} {self.dim}\n".encode())
             for word, row in zip(self.words, np.asarray(self.vectors, "<f4"), strict=True):
@@ -125,11 +115,7 @@ class WordVectors:
         return path
 
 
-EXPORTS = {
-    "word2vec_text": "vectors.txt",
-    "word2vec_binary": "vectors.bin",
-    "safetensors": "vectors.safetensors",
-}
+EXPORTS = {"word2vec_text": "vectors.txt", "word2vec_binary": "vectors.bin"}
 """Format -> its file's name."""
 
 
@@ -137,22 +123,13 @@ EXPORTS = {
 class Layout:
     """The layout of a file: its format, and the sizes that its header states."""
 
-    kind: Literal["text", "binary", "safetensors"]
+    kind: Literal["text", "binary"]
     n: int | None  # words; None: a text without a header line
     dim: int
 
 
 def detect_layout(path: Path) -> Layout:
     """The layout of a file, from its first lines. Raises ModelError for lines of no known format."""
-    if path.name.endswith(".safetensors"):
-        from safetensors import safe_open
-
-        try:
-            with safe_open(path, framework="np") as file:
-                n, dim = file.get_slice("vectors").get_shape()
-        except Exception as error:  # safetensors has an exception of its own for each mishap
-            raise ModelError(f"{path}: no tensor 'vectors' (words, dim) in it: {error_text(error)}") from None
-        return Layout("safetensors", n, dim)
     with _open(path) as stream:
         head = stream.read(_PEEK).removeprefix(_MARK)
         line, *rest = re.split(rb"\r\n|\r|\n", head, maxsplit=1)
@@ -188,7 +165,7 @@ def _decode(raw: bytes, where: str) -> str:
         raise ValueError(f"{where}: {raw[:40]!r} is not UTF-8 ({error.reason}); convert the file first") from None
 
 
-def _text(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
+def _text(stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
     """The entry of each line. A word may hold blanks, as some of GloVe's do."""
     blank, dim = 0, shape.dim
     for number, raw in raw_lines(stream):
@@ -216,7 +193,7 @@ def _text(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
         yield number, _decode(word, f"line {number}"), numbers
 
 
-def _binary(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
+def _binary(stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
     """Entries of 4 * dim bytes of numbers; a line end after them is optional, as it is in the wild."""
     stream.readline(_PEEK)  # the header
     size, buffer, at = 4 * shape.dim, b"", 0
@@ -235,23 +212,6 @@ def _binary(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
         at = end + 1 + size
     if rest := (buffer[at:] + stream.read(64)).strip():
         raise ValueError(f"bytes after word {shape.n:,}, the header's last ({rest[:20]!r})")
-
-
-def _safetensors(path: Path, stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
-    """The entries of a tensor `vectors`, its words a JSON list in the metadata."""
-    from safetensors import safe_open
-
-    try:
-        with safe_open(path, framework="np") as file:
-            words = json.loads((file.metadata() or {}).get("words", "null"))
-            vectors = file.get_tensor("vectors")
-    except Exception as error:  # NumPy lacks bfloat16, and JSON may be none
-        raise ValueError(f"its words and vectors can't be read: {error_text(error)}") from None
-    if not isinstance(words, list) or len(words) != len(vectors) or not all(isinstance(word, str) for word in words):
-        raise ValueError(f"expected `words` in the metadata, a JSON list of {len(vectors)} words")
-    if not vectors.size or not np.issubdtype(vectors.dtype, np.floating):
-        raise ValueError(f"{vectors.dtype} vectors of shape {vectors.shape}; expected floats (words, dim)")
-    yield from zip(range(1, len(words) + 1), words, vectors, strict=True)
 
 
 def _row(where: str, numbers: bytes | np.ndarray) -> np.ndarray:
@@ -275,7 +235,7 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
-_ENTRIES = {"text": _text, "binary": _binary, "safetensors": _safetensors}
+_ENTRIES = {"text": _text, "binary": _binary}
 
 
 class WordVectorEncoder(Encoder):
@@ -372,7 +332,7 @@ class WordVectorEncoder(Encoder):
 def word_vectors(*, path: str, lower: bool = False) -> WordVectorEncoder:
     """Word vectors of a file as a model of one layer (layer 0).
 
-    `path`: GloVe text, word2vec text or binary, fastText .vec, each also .gz, or .safetensors as exported here.
+    `path`: GloVe text, word2vec text or binary, fastText .vec, each also .gz.
     `lower`: look words up in lower case.
     """
     check_choices(path=path)

@@ -138,38 +138,10 @@ def test_more_mistakes(tmp_path: Path) -> None:
     (tmp_path / "v.gz").write_bytes(gzip.compress(b"a 1 2\n" * 99_999)[:-20])
     with pytest.raises(ModelError, match=r"v\.gz"):
         WordVectors.read(tmp_path / "v.gz")
-    (tmp_path / "v.safetensors").write_bytes(b"nothing")
-    with pytest.raises(ModelError, match="no tensor 'vectors'"):
-        WordVectors.read(tmp_path / "v.safetensors")
     blank = WordVectors(["x y", ""], np.ones((2, 2), np.float32))
     for layout in ("word2vec_text", "word2vec_binary"):
         with pytest.raises(ModelError, match="can't hold the word 'x y'"):
             blank.save(tmp_path, layout)
-    assert WordVectors.read(blank.save(tmp_path, "safetensors"), wanted="x y".__eq__).words == ["x y"]
-
-
-EYE = np.eye(3, dtype=np.float32)
-NAMES = '["a", "b", "c"]'
-
-
-@pytest.mark.parametrize(
-    ("vectors", "words", "message"),
-    [
-        (np.where(EYE == 0, np.nan, EYE), NAMES, "word 1, 'a': NaN or"),
-        (EYE, "[1, 2, 3]", "a JSON list of 3 words"),
-        (EYE, "[1", "can't be read: JSONDecodeError"),
-        (EYE.astype(np.int8), NAMES, "int8 vectors"),
-        (EYE[:0], "[]", "shape .0, 3."),
-    ],
-)
-def test_safetensors_hold_finite_floats_and_words(
-    tmp_path: Path, vectors: np.ndarray, words: str, message: str
-) -> None:
-    from safetensors.numpy import save_file
-
-    save_file({"vectors": np.ascontiguousarray(vectors)}, tmp_path / "v.safetensors", metadata={"words": words})
-    with pytest.raises(ModelError, match=message):
-        WordVectors.read(tmp_path / "v.safetensors")
 
 
 def test_a_file_named_bin_is_binary(tmp_path: Path) -> None:

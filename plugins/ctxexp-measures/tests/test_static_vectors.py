@@ -168,11 +168,11 @@ def test_words_without_a_vector_are_counted(data: Path) -> None:
 
 
 def test_exports_and_the_table_in_the_folder(data: Path, tmp_path: Path) -> None:
-    formats = ["word2vec_text", "word2vec_binary", "safetensors"]
+    formats = ["word2vec_text", "word2vec_binary"]
     metric = fed(StaticVectors(data=str(data), benchmarks=NAMES, export=formats), groups())
     metric.outputs()["vectors"].write(tmp_path)
     words, vectors = metric.vectors()
-    for file in ("vectors.txt", "vectors.bin", "vectors.safetensors"):
+    for file in ("vectors.txt", "vectors.bin"):
         read = WordVectors.read(tmp_path / file)
         assert read.words == words
         assert read.vectors.tobytes() == vectors.tobytes()

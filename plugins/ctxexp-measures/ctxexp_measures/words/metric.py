@@ -18,7 +18,7 @@ from ctxexp_measures.words.load import load
 from ctxexp_measures.words.space import Case, OutOfVocabulary, WordSpace, word_list
 from ctxexp_measures.words.suite import BenchmarkOptions, BenchmarkScore, Candidates, Clustering, evaluate, table
 
-Export = Literal["word2vec_text", "word2vec_binary", "safetensors"]
+Export = Literal["word2vec_text", "word2vec_binary"]
 Distillation = Literal["first_pc", "first_pc_centred", "mean"]
 _DESCRIPTIONS = {
     "first_pc": "first principal direction of each word's rows, uncentred",
@@ -45,7 +45,7 @@ class StaticVectors(Metric):
     agglomerative, or best of several, for categorisation. `shared_vocabulary`: a file with one word per line, such as
     the words that several models share; other words are left out. Into each layer's folder go `benchmarks.csv` (every
     benchmark, section and relation with its coverage) and, for each format in `export`, the vectors: word2vec_text
-    (vectors.txt), word2vec_binary (vectors.bin), safetensors (vectors.safetensors).
+    (vectors.txt), word2vec_binary (vectors.bin).
     """
 
     over = "word"
