@@ -166,7 +166,7 @@ def read_table(path: Path, columns: Sequence[str | None], quotes: str | None = N
 
 
 def _delimited_rows(path: Path, choose: Choose, quotes: str | None, separator: str) -> Iterator[Row]:
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))  # else 131,072 characters of a cell
+    csv.field_size_limit(1 << 30)  # else 131,072 characters of a cell
     lines = text_lines(path, keep_ends=True)
     is_doubtful = separator == "\t" and quotes is None
     rows = csv.reader(
@@ -247,7 +247,6 @@ def _columnar(path: Path, stream: IO[bytes], choose: Choose, kind: str) -> Itera
 
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-MAX_LINE_BYTES = 1 << 26  # a sparse file, or a small compressed one, may hold one line of any length
 UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)  # a file that can't be read to its end
 
 
@@ -288,19 +287,8 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def raw_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield (number from 1, bytes with the line's end). Raises OSError for a line of more than MAX_LINE_BYTES, unless
-    it holds NUL, which callers refuse with a message of their own."""
-    number, rest = 0, b""
-    while chunk := stream.readline(MAX_LINE_BYTES + 1):
-        lines = (rest + chunk).splitlines(keepends=True)  # of bytes: at LF, CR LF and CR alone
-        rest = b"" if chunk.endswith(b"\n") or len(lines[-1]) > MAX_LINE_BYTES else lines.pop()
-        for raw in lines:
-            number += 1
-            if len(raw) > MAX_LINE_BYTES and b"\0" not in raw:
-                raise OSError(f"line {number} has more than {MAX_LINE_BYTES:,} bytes; is it a text of lines?")
-            yield number, raw
-    if rest:
-        yield number + 1, rest
+    """Yield (number from 1, bytes with the line's end)."""
+    yield from enumerate((line for chunk in stream for line in chunk.splitlines(keepends=True)), 1)  # CR alone too
 
 
 def text_lines(path: Path, *, keep_ends: bool = False) -> Iterator[tuple[int, str]]:

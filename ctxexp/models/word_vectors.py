@@ -36,7 +36,6 @@ _MARK = b"\xef\xbb\xbf"  # a byte order mark
 _PEEK = 1 << 18  # bytes that are looked at to tell the formats apart
 _BLOCK = 1 << 20
 _NO_LINES = re.compile(rb"[\0-\x08\x0e-\x1f\x80-\xff]")  # bytes that lines of ASCII lack, and binary numbers soon have
-_WIDEST = 10**7  # numbers of a vector: no header is believed that says more
 _LONGEST = 10_000  # bytes of a word in a binary file: more means that the numbers don't fall where they should
 
 
@@ -102,8 +101,11 @@ class WordVectors:
         return WordVectors(list(number), vectors, n_file, duplicates)
 
     def save(self, folder: Path, layout: str) -> Path:
-        """Write vectors.txt (`word2vec_text`: 9 digits, exact in float32) or vectors.bin (`word2vec_binary`), and return
-        the path."""
+        """Write vectors.txt (`word2vec_text`: 9 digits, exact in float32) or vectors.bin (`word2vec_binary`).
+
+        Returns:
+            The path.
+        """
         path = folder / EXPORTS[layout]
         with atomic_write(path) as part, part.open("wb") as file:
             file.write(f"{len(self.words)} {self.dim}\n".encode())
@@ -134,9 +136,9 @@ def detect_layout(path: Path) -> Layout:
         head = stream.read(_PEEK).removeprefix(_MARK)
         line, *rest = re.split(rb"\r\n|\r|\n", head, maxsplit=1)
         if header := _HEADER.fullmatch(line):
-            dim = int(header[2]) if len(header[2]) < 9 else _WIDEST + 1
-            if not 0 < dim <= _WIDEST or len(header[1]) > 18:
-                raise ValueError(f"line 1: the header says {line[:60].decode()!r}; expected 1 to {_WIDEST:,} numbers")
+            dim = int(header[2])
+            if not dim:
+                raise ValueError(f"line 1: the header says {line[:60].decode()!r}; expected 1 number or more")
             first = re.split(rb"[\r\n]", body := b"".join(rest), maxsplit=1)[0].split()
             is_text = len(first) > dim and all(map(_is_number, first[-dim:]))  # in whatever coding its words are
             is_text = suffix_of(path) != ".bin" and (is_text or not _NO_LINES.search(body))
