@@ -326,11 +326,6 @@ def test_counts_agree_with_their_noun(n: int, over: str, said: str) -> None:
     assert wording.group_count_phrase(run, "m") == said
 
 
-def test_decimals_have_a_minus_sign_and_no_negative_zero() -> None:
-    assert [wording.decimal(x) for x in (0.238, -0.05, -0.004)] == ["0.24", "\u22120.05", "0.00"]
-    assert [wording.decimal(x, 3, sign=True) for x in (0.24, -0.0301, -0.0001)] == ["+0.240", "\u22120.030", "+0.000"]
-
-
 def test_the_foot_holds_identities_whole_or_not_at_all() -> None:
     name = (
         "GPT2Model untrained:946235b36347237d:fb7072306739705c pooling=mean final_norm=True long=window dtype=float32"
