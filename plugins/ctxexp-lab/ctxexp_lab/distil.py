@@ -24,6 +24,7 @@ from ctxexp_measures.words.directions import first_directions
 from ctxexp import Corpus, Encoder, Sentence
 from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
 from ctxexp.maths import interval, resamples, spearman
+from ctxexp.maths.statistics import components as connected
 from ctxexp.report import Document, Table, write_file
 
 WAYS = ("singly", "mean", "first_pc", "input", "random")
@@ -81,18 +82,12 @@ def zipf_weights(n: int, *, coefficient: float = SIF) -> np.ndarray:
     return coefficient / (coefficient + inverse / inverse.sum())
 
 
-def principal_components(x: np.ndarray, k: int) -> np.ndarray:
-    """(n, min(k, d)) float64 the centred rows on their first k principal components."""
-    centred = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
-    values, vectors = np.linalg.eigh(centred.T @ centred)
-    axes: np.ndarray = vectors[:, np.argsort(-values)][:, :k]
-    return centred @ axes
-
-
 def post_process(x: np.ndarray, components: int) -> np.ndarray:
     """The table that model2vec makes of its tokens' vectors (n, d), in the order of the vocabulary: float32."""
-    table: np.ndarray = principal_components(x, components) * zipf_weights(len(x))[:, None]
-    return table.astype(np.float32)
+    from sklearn.decomposition import PCA
+
+    reduced = PCA(min(components, *x.shape), svd_solver="full").fit_transform(x.astype(np.float64))
+    return (reduced * zipf_weights(len(x))[:, None]).astype(np.float32)
 
 
 def occurrence_table(encoded: Sequence[tuple[Sequence[str], np.ndarray]], *, first_pc: bool) -> dict[str, np.ndarray]:
@@ -272,14 +267,11 @@ def measure(
 
 def parts_of_pairs(sentences: Sequence[Sentence], pairs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """(n,) a number below PARTS for each sentence, drawn: equal sentences and those of a pair have the same."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     number: dict[Sentence, int] = {}
     same = np.array([number.setdefault(sentence, i) for i, sentence in enumerate(sentences)])
     ends = np.concatenate([pairs, np.stack([np.arange(len(sentences)), same], axis=1)])
-    n, component = connected_components(coo_array((np.ones(len(ends)), ends.T), shape=(len(sentences),) * 2))
-    return (rng.permutation(n) % PARTS)[component]
+    component = connected(ends, len(sentences))
+    return (rng.permutation(component.max() + 1) % PARTS)[component]
 
 
 def static_table(

@@ -323,20 +323,6 @@ def test_an_exported_transformer_loads_as_it_was(model: str, text: Path, tmp_pat
     assert covered == sentence.replace(" ", "")
 
 
-def test_exported_elmo_loads_as_it_was(text: Path, tmp_path: Path) -> None:
-    from ctxexp.models.elmo.files import read_options, read_weights
-
-    run = TrainingRun(config("elmo", text, tmp_path, "steps=2"))
-    run.train()
-    run.finish()
-    options = read_options(tmp_path / "export" / "options.json")
-    state = read_weights(tmp_path / "export" / "weights.hdf5", options)
-    trained = run.learner.network.network.state_dict()
-    assert state.keys() == trained.keys()
-    for name, value in state.items():
-        assert torch.allclose(value, trained[name], rtol=1e-3, atol=1e-6)
-
-
 # --- the verb -------------------------------------------------------------------------------------------------------
 
 

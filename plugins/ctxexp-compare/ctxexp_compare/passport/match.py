@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import groupby, permutations
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -321,21 +321,13 @@ def describe(passport: Passport) -> str:
 
 def _runs(layers: Sequence[LayerIdentity]) -> list[list[LayerIdentity]]:
     """Neighbours that stand in one relation to the checkpoint's layers."""
-    runs: list[list[LayerIdentity]] = []
-    for one in layers:
-        last = runs[-1][-1] if runs else None
-        same = last is not None and one.layer is not None and last.layer is not None
-        if same and last is not None and one.layer is not None and last.layer is not None:
-            steps = one.name - last.name, one.layer - last.layer
-            if steps == (1, 1) and _look(one) == _look(last):
-                runs[-1].append(one)
-                continue
-        runs.append([one])
-    return runs
 
+    def relation(numbered: tuple[int, LayerIdentity]) -> tuple[object, ...]:
+        i, one = numbered
+        look = one.norm, one.is_unit_length, round(one.scale, 2), one.faults
+        return (i,) if one.layer is None else (one.name - i, one.layer - i, *look)
 
-def _look(one: LayerIdentity) -> tuple[object, ...]:
-    return one.norm, one.is_unit_length, round(one.scale, 2), one.faults
+    return [[one for _, one in run] for _, run in groupby(enumerate(layers), relation)]
 
 
 def _run(run: Sequence[LayerIdentity]) -> str:

@@ -43,8 +43,8 @@ class BiLanguageModel(nn.Module):
 
         `characters` and `index` are those of `ElmoNetwork.forward`, sentence markers included; `targets`
         (n_sentences, n_steps) are the word ids at the same places. The forward direction predicts each step's
-        successor, the backward one its predecessor; a negative id is never predicted. `samples` noise words
-        (drawn with `generator`) replace the full softmax: quick, and its values read lower than the true ones.
+        successor, the backward one its predecessor. `samples` noise words (drawn
+        with `generator`) replace the full softmax: quick, and its values read lower than the true ones.
         """
         outputs, _ = self.network.contextual(self.network.embed(characters, index))
         top = outputs[-1]  # (2, n_steps, n_sentences, projection)
@@ -52,8 +52,7 @@ class BiLanguageModel(nn.Module):
         losses = []
         words, shift = (None, None) if samples is None else self._noise(samples, generator)
         for hidden, target in ((top[0, :-1], steps[1:]), (top[1, 1:], steps[:-1])):
-            is_predicted = target >= 0
-            hidden, target = hidden[is_predicted], target[is_predicted]
+            hidden, target = hidden.flatten(0, 1), target.flatten()
             if words is None or shift is None:
                 losses.append(functional.cross_entropy(functional.linear(hidden, self.weight, self.bias), target))
             else:
