@@ -33,7 +33,6 @@ DONE = [  # the words, and what is printed
     ("dataset=~/mine.txt", "bert, mine.txt: layers 0 to 4"),
     ("path/to/model mine.txt", "model, mine.txt: layers 0 to 4"),
     ("run model=path/to/model texts", "model, texts: layers 0 to 4"),
-    ("'bert model.pooling=first' mine.txt", "bert pooling=first, mine.txt: layers 0 to 4"),
     ("-m bert,path/to/model mine.txt", "\nmodel  "),
     ("bert small.csv", "bert, small.csv: layers 0 to 4"),
     ("bert body.csv dataset.column=body", "bert, body.csv: layers 0 to 4"),
@@ -47,7 +46,6 @@ NAMED = [  # the words, and what the answer names
     ("bert-base-uncased mine.txt", "no checkpoint bert-base-uncased"),
     ("model=bert-base-uncased mine.txt", "not in the hub's cache"),
     ("HuggingFaceTB/SmolLM2-135M mine.txt", "no checkpoint HuggingFaceTB/SmolLM2-135M"),
-    ("https://huggingface.co/roberta-base mine.txt", "no checkpoint roberta-base"),
     ("model=distilgpt2", "model=huggingface model.checkpoint=distilgpt2"),
     ("bret", "did you mean model=bert"),
     ("nope.txt", "no such file or folder: nope.txt"),
@@ -153,7 +151,6 @@ def test_a_run_stands_for_its_model() -> None:
     again = measured(str(run), "mine.txt")
     assert again.info.title == "bert pooling=first"
     assert again.summary().equals(measured("bert model.pooling=first", "mine.txt").summary())
-    assert run_command_line([str(run), "mine.txt", "dtype=bfloat16", *FAST]) == 0
 
 
 @pytest.mark.parametrize(("words", "named"), NAMED)

@@ -128,6 +128,8 @@ def configured(
         >>> config.model.name, config.dtype
         ('gpt2', 'bfloat16')
     """
+    from ctxexp.command.overrides import typed_model  # Hydra's
+
     for key in keywords.keys() - {*KEYS, *OTHERS}:
         raise ConfigError(_unknown(key))
     chosen = {key: value for key, value in keywords.items() if value is not None}
@@ -135,13 +137,14 @@ def configured(
     check_text(text)
     column = None if text is None or isinstance(text, str | Path) else chosen.pop("column", None)
     keys = {KEYS[key]: value for key, value in chosen.items() if key in KEYS}
-    words = _args(options)
-    own = model.split() if isinstance(model, str) else []
+    words, own = _args(options), list[str]()
+    if isinstance(model, str):
+        model, own = typed_model(model)
     if twice := [key for key in keys if any(word.startswith(f"{key}=") for word in (*words, *own))]:
         raise ConfigError(f"{twice[0]} is given twice, as a keyword and in options: leave one out")
     choices = {"model": model, "metric": chosen.get("metrics")}
     choices |= {kind: chosen.get(kind) for kind in ("transform", "control", "baseline")}
-    config = _compose(choices, text, [*_args(keys), *words])
+    config = _compose(choices, text, [*own, *_args(keys), *words])
     is_untrained = isinstance(model, str) and config.weights.name == "untrained"
     if is_untrained and "weights" not in (config.model.signature() or {}):
         raise ConfigError(

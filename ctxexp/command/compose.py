@@ -27,7 +27,6 @@ from ctxexp.command.overrides import (
     first_job,
     normalize_overrides,
     parse,
-    spread_models,
     take_plugins,
     unknown_option,
 )
@@ -57,7 +56,7 @@ _own_state: dict[type, Any] = {}  # Hydra's singletons while `own_hydra` compose
 def read_overrides(words: Sequence[str]) -> list[str]:
     """The words of a command line, less its flags, as Hydra's overrides: locations written out, which a line of the
     log says, plugins loaded, and every registered name an option. Raises ConfigError, for a secret in clear too."""
-    overrides = take_plugins(normalize_overrides(spread_models(words)))
+    overrides = take_plugins(normalize_overrides(words))
     refuse_typed(overrides)
     prepare()
     overrides, locations = expand_locations(overrides)

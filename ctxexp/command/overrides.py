@@ -36,8 +36,6 @@ from ctxexp.plugins.registry import (
     registry,
 )
 
-_HUB = r"(?:https?://(?:huggingface\.co|hf\.co)/|hf://)"
-PAGES = {"model": rf"{_HUB}(?!datasets/)([\w./-]+?)/?", "dataset": rf"{_HUB}datasets/([\w./-]+?)/?"}  # by their address
 REFERENCES = {"weights": "${weights.name}", "dtype": "${dtype}", "device": "${device}"}  # how a part follows the run's
 HARMLESS = ("float32", "auto", "cpu")  # values that also hold for what takes none
 HUB_NAME = r"(?!\d+$)[\w.-]{2,96}"
@@ -108,26 +106,6 @@ def typed_model(text: str) -> tuple[str, list[str]]:
     return model["name"], [*kept, *others]
 
 
-def spread_models(words: Iterable[str]) -> Iterator[str]:
-    """The words of a command line, in which a run's folder, or a model quoted with its words, is spread to these."""
-    for word in words:
-        text = word.removeprefix("model=")
-        name, *own = text.split() or [""]
-        is_quoted = own and "=" not in name and "=" in own[0]
-        if is_quoted or _is_run(text):
-            name, own = typed_model(text)
-            yield from (f"model={name}", *own)
-        else:
-            yield word
-
-
-def _is_run(text: str) -> bool:
-    try:
-        return not text.startswith("~") and Path(text, "config.yaml").is_file()
-    except OSError:  # it is too long for a path
-        return False
-
-
 def normalize_overrides(texts: Iterable[str]) -> list[str]:
     """The overrides with `experiment=NAME` where the usual Hydra idiom `+experiment=NAME` stood (the key is there),
     with `dataset=` where the verbs' `text=` stands, and with quotes around a path that begins with `~`, which Hydra's
@@ -184,9 +162,6 @@ def group_of(word: str) -> str:
     `dataset` for files and folders of text; empty for any other word. Words with commas are several."""
     if re.match(r"[\w+.]+=|[-+=]|~[\w.@]+$", word) or not word:
         return ""
-    for group in PAGES:
-        if re.fullmatch(PAGES[group], word, re.ASCII):
-            return group
     parts = [word] if "," not in word or user_path(word).exists() else word.split(",")
     groups = {_group_of(part) for part in parts}
     return groups.pop() if len(groups) == 1 else ""
@@ -217,8 +192,6 @@ def locate(group: str, text: str, names: Sequence[str]) -> Location | None:
     """
     if group not in LOCATION_ARGUMENTS or text in names or not text:
         return None
-    if page := re.fullmatch(PAGES[group], text, re.ASCII):
-        return Location(group, "huggingface", page[1]) if "huggingface" in names else None
     try:
         path = user_path(text)
         exists = path.exists()

@@ -92,7 +92,6 @@ def test_a_location_is_its_long_form(folder: Path) -> None:
     assert read("model=b\u00e9rt, 2") == ["model='b\u00e9rt, 2'"]
     assert read("model=[a/b]", "model={a:1}", "model=") == ["model=[a/b]", "model={a:1}", "model="]
     assert read("dataset.path=mine.txt") == ["dataset.path=mine.txt"]
-    assert read("https://huggingface.co/a/b", "https://huggingface.co/datasets/c/d") == ["model=a/b", "dataset=c/d"]
     for place in ("gpt", "./bert", "./gpt \u00fc:7", "b\u00e9rt, 2", str(folder / "gpt"), "~/gpt", "a/b", "../x/gpt/"):
         model = config_of([place, "mine.txt"]).model
         assert (model.name, model.arguments["checkpoint"]) == ("huggingface", place), place
