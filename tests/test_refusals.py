@@ -124,7 +124,7 @@ CHECKED = [  # of a command that would start: its job fails with it, once it is 
     ("sentence.mixes=[{scalar_mix:x}]", "scalar_mix='x': expected a weight a layer"),
     ("metric=max_explainable_variance metric.max_explainable_variance.definition=pca", "definition='pca': "),
     ("metric=max_explainable_variance metric.max_explainable_variance.baselines=run", "baselines='run': expected "),
-    ("metric=sense_separation metric.sense_separation.permutations=-1", "permutations=-1, seed=0: expected 0 or more"),
+    ("metric=sense_separation metric.sense_separation.permutations=-1", "permutations=-1: expected at least 0"),
     ("transform=all_but_the_top transform.k=true", "k=True: expected "),
     ("transform=whitening transform.shrinkage=.nan", "transform.shrinkage='.nan': expected float"),
     ("model.prefix=''", "model.prefix is empty: expected as_tokenizer, none, bos, or a text"),
