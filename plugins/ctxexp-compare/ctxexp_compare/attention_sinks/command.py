@@ -87,7 +87,7 @@ def table(found: Sinks) -> Table:
         f"above {found.share:g} beyond an even share, mean over heads and the pieces that see it"
     ]
     if found.attention is None:
-        notes.append("the model gives no attention, or none was asked for")
+        notes.append("the model gives no attention")
     for kind in frame.loc[frame["by_norm"] + frame["by_attention"] > 0, "kind"]:
         own = found.tokens[(found.kinds == kind) & found.is_sink].tolist()
         common = Counter(own).most_common(MOST_TOKENS)

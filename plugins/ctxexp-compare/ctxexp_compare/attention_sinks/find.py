@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ def sinks(
     sentences: int = SENTENCES,
     factor: float = FACTOR,
     share: float = SHARE,
-    attention: bool = True,
 ) -> Sinks:
     """Find a model's sinks in a text, wherever they stand.
 
@@ -36,7 +35,6 @@ def sinks(
         sentences: How many are read at most, the first of the text; longer ones than the model's window are left out.
         factor: Times a layer's median norm from which on a piece is a sink; above 1.
         share: Attention drawn beyond an even share from which on it is one, mean over heads and queries; in (0, 1).
-        attention: Whether attention is asked for too: with its plain kernel, which takes more time.
 
     Returns:
         Every piece's scores, and which are sinks.
@@ -55,36 +53,29 @@ def sinks(
     if sentences < 1:
         raise ConfigError(f"sentences={sentences}: expected 1 or more")
     experiment = Experiment(configured(model, text, options))
-    encoder = experiment.encoder
+    encoder: Any = experiment.encoder
     if getattr(encoder, "model", None) is None or getattr(encoder, "tokenizer", None) is None:
         raise ConfigError(
             f"sinks are looked for in the pieces of a model of transformers, and {experiment.title} isn't one; "
             "control=no_sinks leaves out words of extreme norm of any model"
         )
     chosen = list(dict.fromkeys(experiment.corpus.sentences))[:sentences]
-    return find(encoder, chosen, title=experiment.title, factor=factor, share=share, attention=attention)
-
-
-def find(
-    encoder: Any, sentences: Sequence[Sentence], *, title: str, factor: float, share: float, attention: bool
-) -> Sinks:
-    """The sinks of these sentences; see `sinks`."""
-    pieces = encoder.read_pieces(sentences)
+    pieces = encoder.read_pieces(chosen)
     window = encoder.window or np.inf
     fitting = [i for i, own in enumerate(pieces) if 0 < len(own.ids) <= window]
     if not fitting:
-        raise DataError(f"{title}: none of {len(sentences)} sentences fits its window of {window} pieces")
+        raise DataError(f"{experiment.title}: none of {len(chosen)} sentences fits its window of {window} pieces")
     norms, drawn = [], []
-    with attention_kernel(encoder.model) if attention else nullcontext(False) as gives_attention:
+    with attention_kernel(encoder.model) as gives_attention:
         for i in fitting:
             own_norms, own_drawn = _scores(encoder, pieces[i].ids, gives_attention=gives_attention)
             norms.append(own_norms)
             drawn.append(own_drawn)
     known = [one for one in drawn if one is not None]
-    names, spans, kinds, units = zip(*(_places(encoder, sentences[i], pieces[i]) for i in fitting), strict=True)
+    names, spans, kinds, units = zip(*(_places(encoder, chosen[i], pieces[i]) for i in fitting), strict=True)
     return Sinks(
-        title=title,
-        sentences=tuple(sentences[i] for i in fitting),
+        title=experiment.title,
+        sentences=tuple(chosen[i] for i in fitting),
         sentence=np.repeat(np.arange(len(fitting)), [len(pieces[i].ids) for i in fitting]),
         place=np.concatenate([np.arange(len(pieces[i].ids)) for i in fitting]),
         tokens=np.concatenate(names),
