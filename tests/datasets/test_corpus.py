@@ -8,20 +8,9 @@ import pytest
 
 from ctxexp import Corpus, Pair, Register, Sense, Sentence, hookimpl
 from ctxexp.command import Experiment
-from ctxexp.dataset import check_corpus, check_sentences, deduplicate
+from ctxexp.dataset import check_corpus, deduplicate
 from ctxexp.errors import DataError
 from tests.composed import composed, registry_of
-
-
-def test_words_joined_by_spaces_keep_their_spans() -> None:
-    sentence = Sentence.of(["a", "bc", "d"])
-    assert sentence.text == "a bc d"
-    assert [sentence.text[a:b] for a, b in sentence.spans] == ["a", "bc", "d"]
-
-
-def test_whole_sentences_pass() -> None:
-    spaced = Sentence(" a  b", ("a", "b"), ((1, 2), (4, 5)))
-    check_sentences(Corpus("c", (Sentence("", (), ()), spaced, Sentence.of("漢字"))))
 
 
 def test_a_strangers_corpus_is_checked_where_it_comes_in() -> None:

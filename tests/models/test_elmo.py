@@ -189,13 +189,6 @@ def test_reset_neither_order_nor_company_matters() -> None:
     assert not one.sequential
 
 
-def test_layer_zero_is_the_token_vector_twice_and_no_context() -> None:
-    first, second = vectors(encoder(), "bank of the", "river bank")
-    np.testing.assert_array_equal(first[0, :, :5], first[0, :, 5:])
-    np.testing.assert_allclose(first[0, 0], second[0, 1], atol=1e-6)
-    assert np.abs(first[1:, 0] - second[1:, 1]).max() > 1e-3
-
-
 def test_carry_goes_on_from_the_sentence_before_whatever_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     one, texts = encoder(state="carry"), ["a b c d", "e", "f", "g h i", "j k"]
     assert one.sequential

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 import re
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -17,7 +15,6 @@ import ctxexp
 from ctxexp import Sentence
 from ctxexp.command import registry
 from ctxexp.errors import ModelError
-from ctxexp.models import TransformerOptions
 
 STORY = (
     "It was a bright morning and the children ran down to the river to see the boats. Their mother had told them not "
@@ -140,11 +137,6 @@ def test_what_stands_first_is_the_sink_whatever_it_is(encoder: Any, by_hand: ByH
         rows = [np.linalg.norm(one.layers[0], axis=1) for one in model.encode(text[:40])]
         ratio = np.median([norms[0] for norms in rows]) / np.median(np.concatenate(rows))
         assert low < ratio < high, prefix
-
-
-def test_it_takes_what_every_transformer_takes() -> None:
-    taken = inspect.signature(smollm2.smollm2).parameters
-    assert {one.name for one in dataclasses.fields(TransformerOptions)} - {"window"} <= set(taken)
 
 
 def test_without_its_package_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
