@@ -35,7 +35,8 @@ def polysemy(*, tokenizer: str = "english", lower: bool = False) -> Corpus:
     """
     tokenize = reading.tokenizer(tokenizer, lower=lower)
     sentences, senses, parts = [], [], []
-    pos_by_label = {label: pos for label, pos, _gloss in _senses()}
+    lines = (DATA / "senses.tsv").read_text(encoding="utf-8").splitlines()  # label, part of speech, gloss
+    pos_by_label = dict(line.split("\t")[:2] for line in lines)
     for number, line in enumerate((DATA / "sentences.tsv").read_text(encoding="utf-8").splitlines()):
         word, label, _register, text = line.split("\t")
         sentence = tokenize(text)
@@ -51,8 +52,3 @@ def polysemy(*, tokenizer: str = "english", lower: bool = False) -> Corpus:
         parts.append(tuple(pos_by_label[label] if i == position else "" for i in range(len(sentence.words))))
     choices = {"tokenizer": tokenizer, "lower": str(lower).lower()}
     return Corpus("polysemy", tuple(sentences), senses=tuple(senses), choices=choices, tags={"pos": tuple(parts)})
-
-
-def _senses() -> list[list[str]]:
-    """Label, part of speech and gloss of each sense."""
-    return [line.split("\t") for line in (DATA / "senses.tsv").read_text(encoding="utf-8").splitlines()]

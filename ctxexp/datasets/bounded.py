@@ -282,7 +282,9 @@ def bound_corpus(
     sample = sketch.sample()
     digests = np.union1d(sample.digests, sample.sentences)
     hits: dict[int, SentenceHit] = {}
-    for hits_of_part in reading(partial(_fetcher, shards, digests), "fetch sentences"):
+    for hits_of_part in reading(
+        partial(partial, _fetch_sentences, shards, frozenset(digests.tolist())), "fetch sentences"
+    ):
         for key, one in hits_of_part.items():
             hits[key] = min(one, hits.get(key, one), key=lambda one: one.document)
     if len(hits) < len(digests):
@@ -340,12 +342,8 @@ def _sketch_part(shards: TextStream, bounds: BoundOptions, part: object) -> Cont
     return sketch
 
 
-def _fetcher(shards: TextStream, digests: np.ndarray) -> Callable[[object], dict[int, SentenceHit]]:
-    """The function that reads the sentences with these digests (uint64) from a part of the text."""
-    return partial(_fetch_sentences, shards, frozenset(digests.tolist()))
-
-
 def _fetch_sentences(shards: TextStream, digests: frozenset[int], part: object) -> dict[int, SentenceHit]:
+    """The sentences with these digests in a part of the text."""
     hits: dict[int, SentenceHit] = {}
     for _, texts in groupby(shards.texts(part), key=itemgetter(0)):
         text_by_digest, document = {}, 0
