@@ -1,6 +1,6 @@
 """Type-I error, coverage and width of two spaces' intervals, by simulation of texts whose truth is known.
 
-    python benchmarks/two_spaces.py [worlds=300] [bootstrap=300]
+    python -m benchmarks.two_spaces [worlds=300] [bootstrap=300]
 
 Each world draws words, sentences, and two spaces: an own random vector a word, a noise of each, and (but for type-I
 error) a context that both know. Truth is the mean of adjusted values over all worlds, as n is the same in each.

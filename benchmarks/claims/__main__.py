@@ -31,7 +31,7 @@ def claims_table(names: list[str], worlds: int, planted: int, seed: int) -> list
                 share(claim, "true", planted, seed=seed)["holds"],
                 share(claim, "false", planted, seed=seed)["fails"],
             )
-            cells = [f"{sum(false.values()):.1%} of {worlds}", *(f"{round(r * planted)} of {planted}" for r in right)]
+            cells = [f"{sum(false.values()):.1%}", *(f"{one:.0%}" for one in right)]
             lines.append(f"| {paper.name}: `{claim.id}` | " + " | ".join(cells) + " |")
             print(lines[-1], flush=True)
     return lines

@@ -127,8 +127,9 @@ def fooled(paper: Paper, artefact: str, n: int, seed: int) -> dict[str, float]:
 
 
 def artefacts_table(papers: list[Paper], n: int, seed: int) -> list[str]:
-    """A row a claim that is measured on vectors, a column an artefact."""
+    """A row a claim on vectors that an artefact passes, a column an artefact; then the claims that none passes."""
     lines = [f"| claim that passes where there is nothing but | {' | '.join(ARTEFACTS)} |", "|---" * 7 + "|"]
+    none: list[str] = []
     for paper in papers:
         if not paper.claims or {"released", "runs"} & set(paper.evidence):
             continue
@@ -136,6 +137,10 @@ def artefacts_table(papers: list[Paper], n: int, seed: int) -> list[str]:
         shares = {name: fooled(paper, name, n, seed) for name in names}
         for claim in paper.claims:
             cells = [f"{shares[name][claim.id]:.0%}" if name in shares else "–" for name in ARTEFACTS]
-            lines.append(f"| {paper.name}: `{claim.id}` | " + " | ".join(cells) + " |")
-            print(lines[-1], flush=True)
-    return lines
+            line = f"| {paper.name}: `{claim.id}` | " + " | ".join(cells) + " |"
+            print(line, flush=True)
+            if set(cells) <= {"0%", "–"}:
+                none.append(f"{paper.name}: `{claim.id}`")
+            else:
+                lines.append(line)
+    return [*lines, "", f"Passed by none: {', '.join(none) or '-'}."]

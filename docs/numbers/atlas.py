@@ -172,12 +172,11 @@ def table(found: dict[str, Row]) -> str:
     for name, row in sorted(found.items(), key=lambda item: (item[1].title, item[1].text)):
         model, common = row.run.model, {*OPTIONS.split(), TEXTS[row.text].typed}
         typed = " ".join(word for word in shlex.split(row.command)[2].split() if word not in common)
-        lowest, at = min((v, i) for i, v in enumerate(row.curves[SELF_SIMILARITY].value) if v is not None)
         cells = [cell(row, key, model.n_layers - 1) for key in HEADLINES]
         text = ", ".join(filter(None, [row.text, row.run.mix.mark]))
-        last = [f"{_number(lowest)} ({at})", f"[`{typed}`](atlas/{name}.json)"]
-        lines.append([row.title, text, f"{model.n_layers} × {model.dim}", *cells, *last])
-    head = ["model", "text", "layers × width", *HEADLINES.values(), "lowest (layer)", "command and card"]
+        link = f"[`{typed}`](atlas/{name}.json)"
+        lines.append([row.title, text, f"{model.n_layers} × {model.dim}", *cells, link])
+    head = ["model", "text", "layers × width", *HEADLINES.values(), "command and card"]
     return f'<div class="sortable" markdown="1">\n\n{markdown(head, lines)}\n\n</div>\n\n{ONE_TRAINING_RUN}.'
 
 
