@@ -24,7 +24,6 @@ from ctxexp_measures.words.directions import first_directions
 from ctxexp import Corpus, Encoder, Sentence
 from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
 from ctxexp.maths import interval, resamples, spearman
-from ctxexp.maths.statistics import components as connected
 from ctxexp.report import Document, Table, write_file
 
 WAYS = ("singly", "mean", "first_pc", "input", "random")
@@ -267,10 +266,14 @@ def measure(
 
 def parts_of_pairs(sentences: Sequence[Sentence], pairs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """(n,) a number below PARTS for each sentence, drawn: equal sentences and those of a pair have the same."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     number: dict[Sentence, int] = {}
     same = np.array([number.setdefault(sentence, i) for i, sentence in enumerate(sentences)])
     ends = np.concatenate([pairs, np.stack([np.arange(len(sentences)), same], axis=1)])
-    component = connected(ends, len(sentences))
+    links = coo_array((np.ones(len(ends)), ends.T), (len(sentences), len(sentences)))
+    component = connected_components(links, directed=False)[1]
     return (rng.permutation(component.max() + 1) % PARTS)[component]
 
 
