@@ -385,11 +385,8 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
 
     counts = Counter(row["result"] for row in found)
     rows = [(result, str(counts[result])) for result in ("read", "refused", "not made", "fault")]
-    lines = [
-        f"transformers {transformers.__version__}, {len(found)} networks.",
-        "",
-        markdown(["result", "networks"], rows),
-    ]
+    lines = [f"transformers {transformers.__version__}, {len(found)} networks.", ""]
+    lines.append(markdown(["result", "networks"], rows))
     for ways, causal in (("both ways", False), ("to the left alone", True)):
         read = sorted({row["type"] for row in found if row["result"] == "read" and row["causal"] == causal})
         lines += ["", f"Read, and pieces see {ways}: {', '.join(f'`{name}`' for name in read)}."]

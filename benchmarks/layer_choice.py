@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from ctxexp_compare.layer_choice import winner
 from ctxexp_compare.layer_choice.choice import MEAN, Candidate, LayerChoice, ScoreTable, choose
+from scipy.stats import t
 
 from docs.numbers.marked import write_marked
 
@@ -132,7 +133,7 @@ def row(name: str, tasks: int, heavy: bool, n_worlds: int) -> list[str]:
             if rival == "mean":
                 difference = _difference(chosen.table, chosen.best)
                 error = difference.std(ddof=1) / np.sqrt(tasks)
-                plain.append(abs(difference.mean() - true) <= winners_quantile(tasks) * error)
+                plain.append(abs(difference.mean() - true) <= t.ppf(0.975, tasks - 1) * error)
     cells = [f"{np.mean(of):.3f}" if len(of) >= FEWEST else "" for of in hits.values()]
     shape = "t4" if heavy else "normal"
     cells += [f"{np.mean(plain):.3f}", f"{np.mean(regret):.2f}", f"{np.mean(bounded):.3f}"]
@@ -143,13 +144,6 @@ def _difference(table: ScoreTable, best: Candidate) -> np.ndarray:
     """(tasks,) the best candidate's score less that of the mean of the layers."""
     columns = [table.candidates.index(one) for one in (best, Candidate(MEAN))]
     return table.scores[:, columns[0]] - table.scores[:, columns[1]]
-
-
-def winners_quantile(n: int) -> float:
-    """Student's 97.5% quantile over n tasks."""
-    from scipy.stats import t
-
-    return float(t.ppf(0.975, n - 1))
 
 
 def main(args: Sequence[str] | None = None) -> None:

@@ -22,6 +22,7 @@ import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Sentence
 from ctxexp.results import Key
 from docs.numbers.marked import write_marked
+from docs.numbers.part import markdown
 
 LABELS = ("A", "B", "C")
 
@@ -92,14 +93,11 @@ def main(args: list[str]) -> None:
     worlds = int(given.get("worlds", 200))
     with TemporaryDirectory() as folder:
         found = coverage(worlds, np.random.default_rng(int(given.get("seed", 0))), Path(folder))
-    lines = [
-        "| a layer that knows | intervals that cover | spread | half an interval |",
-        "|---|---|---|---|",
-    ]
-    lines += [f"| {one.layer} | {one.covers:.2f} of {worlds} | {one.spread:.3f} | {one.half:.3f} |" for one in found]
-    print("\n".join(lines))
+    rows = [(one.layer, f"{one.covers:.2f} of {worlds}", f"{one.spread:.3f}", f"{one.half:.3f}") for one in found]
+    table = markdown(["a layer that knows", "intervals that cover", "spread", "half an interval"], rows)
+    print(table)
     if "out" in given:
-        write_marked(Path(given["out"]), "probe coverage", "\n".join(lines))
+        write_marked(Path(given["out"]), "probe coverage", table)
 
 
 if __name__ == "__main__":
