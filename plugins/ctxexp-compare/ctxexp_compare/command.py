@@ -25,7 +25,6 @@ def compare(
     layers: int | None = None,
     seed: int = 0,
     bootstrap: int = 1000,
-    permutations: int = 20,
     null: Null = "words",
     rows: RowNorm = "unit_norm",
     out: Path = Path("compare"),
@@ -44,7 +43,6 @@ def compare(
     layers: how many layers of each model are compared at most, evenly spaced (a number, not a list); null: all of them
     seed: of the sample and of the draws
     bootstrap: replicates behind each interval
-    permutations: behind each chance level that has no closed form
     null: the null hypothesis of the chance level: words permutes rows within words (words that occur once are left
         out); free permutes all rows, so that equal words alone count as similarity
     rows: their normalization: unit_norm, or as_is, where a few massive rows (a causal model's first position) dominate
@@ -61,7 +59,6 @@ def compare(
         layers=layers,
         seed=seed,
         bootstrap=bootstrap,
-        permutations=permutations,
         null=null,
         rows=rows,
     )

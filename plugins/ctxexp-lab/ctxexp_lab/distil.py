@@ -22,12 +22,13 @@ import numpy as np
 from ctxexp_measures.words.directions import first_directions
 
 from ctxexp import Corpus, Encoder, Sentence
-from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
+from ctxexp.errors import DataError, ModelError
 from ctxexp.maths import interval, resamples, spearman
 from ctxexp.report import Document, Table, write_file
 
 WAYS = ("singly", "mean", "first_pc", "input", "random")
 SIF = 1e-4  # of the weights a / (a + p), model2vec's default
+COMPONENTS = 256  # of singly's PCA, at most the model's width
 ROWS = 64
 
 
@@ -189,8 +190,6 @@ def distil(
     text: str = "sts_b",
     data: Path | None = None,
     options: str = "",
-    ways: list[str] = list(WAYS),  # noqa: B006  # read only
-    components: int = 256,
     bootstrap: int = 200,
     seed: int = 0,
     out: Path = Path("distil"),
@@ -201,22 +200,14 @@ def distil(
     text: gold pairs of sentences: sts_b, sick_r or sts_2012_2016
     data: the folder that holds them; null: downloaded
     options: more words, such as "dtype=bfloat16"
-    ways: singly (each piece alone, PCA, Zipf weights: model2vec's recipe), mean and first_pc (of a word's vectors in
-        other sentences of the text than the scored ones), input (the model's own embedding table), random (the control)
-    components: of singly's PCA, at most the model's width
     bootstrap: resamples of the pairs behind each interval
     seed: of the resamples and of random
     out: the folder for distil.csv and, of singly and input, the static model in a folder of model2vec's format
     example: ctxexp distil bert
     """
-    for way in ways:
-        if way not in WAYS:
-            raise UnknownName("way of distilling", way, WAYS)
-    if components < 1:
-        raise ConfigError(f"components={components}: expected at least 1")
     encoder, corpus = _opened(model, text, data, options)
-    measured = measure(encoder, corpus, ways, components=components, replicates=bootstrap, seed=seed, out=out)
-    return Document(tables={"distil": table(measured, corpus)}, files=[out / way for way in ways if way in OF_PIECES])
+    measured = measure(encoder, corpus, replicates=bootstrap, seed=seed, out=out)
+    return Document(tables={"distil": table(measured, corpus)}, files=[out / way for way in OF_PIECES])
 
 
 def _opened(model: str, text: str, data: Path | None, options: str) -> tuple[Encoder, Corpus]:
@@ -230,9 +221,7 @@ def _opened(model: str, text: str, data: Path | None, options: str) -> tuple[Enc
     return study.encoder, study.corpus
 
 
-def measure(
-    encoder: Encoder, corpus: Corpus, ways: Sequence[str], *, components: int, replicates: int, seed: int, out: Path
-) -> list[DistilledScore]:
+def measure(encoder: Encoder, corpus: Corpus, *, replicates: int, seed: int, out: Path) -> list[DistilledScore]:
     """The model's score, then one a way; models of pieces are written as soon as they are made."""
     network = _network(encoder)
     sentences = corpus.sentences
@@ -244,7 +233,7 @@ def measure(
     )
     rows = {"the model": (pair_cosines(own, pairs), network.bytes, n_words / seconds)}
     parts = parts_of_pairs(sentences, pairs, np.random.default_rng(seed))
-    for way in ways:
+    for way in WAYS:
         fits = [np.arange(len(sentences))]  # scored sentences by table
         sources: list[Sequence[Sentence]] = [sentences]
         if way in OF_TEXT:
@@ -252,7 +241,7 @@ def measure(
             sources = [[sentences[i] for i in np.flatnonzero(parts != k)] for k in range(PARTS)]
         vectors, size, seconds = np.empty(0), 0, 0.0
         for scored, source in zip(fits, sources, strict=True):
-            table = static_table(way, encoder, network, source, components=components, seed=seed)
+            table = static_table(way, encoder, network, source, seed=seed)
             some = [sentences[i] for i in scored]
             own_vectors, spent = timed(lambda table=table, some=some: table.sentences(some))  # type: ignore[misc]
             vectors = vectors if len(vectors) else np.full((len(sentences), own_vectors.shape[1]), np.nan)
@@ -278,7 +267,7 @@ def parts_of_pairs(sentences: Sequence[Sentence], pairs: np.ndarray, rng: np.ran
 
 
 def static_table(
-    way: str, encoder: Encoder, network: Network, sentences: Sequence[Sentence], *, components: int, seed: int
+    way: str, encoder: Encoder, network: Network, sentences: Sequence[Sentence], *, seed: int
 ) -> StaticTable:
     """The table of one way: of pieces, or (mean, first_pc) of the sentences' words."""
     if way in OF_TEXT:
@@ -297,7 +286,7 @@ def static_table(
     elif way == "random":
         vectors = np.random.default_rng(seed).normal(size=(len(tokens), weight.shape[1])).astype(np.float32)
     else:
-        vectors = post_process(_singly(network, [vocabulary[token] for token in tokens]), components)
+        vectors = post_process(_singly(network, [vocabulary[token] for token in tokens]), COMPONENTS)
     return StaticTable({token: i for i, token in enumerate(tokens)}, vectors, lambda some: _pieces(network, some))
 
 

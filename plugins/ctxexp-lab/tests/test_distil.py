@@ -24,7 +24,7 @@ from ctxexp_lab.distil import (
 
 from ctxexp import Sentence
 from ctxexp.command import Experiment, configured
-from ctxexp.errors import ConfigError, DataError, ModelError, UnknownName
+from ctxexp.errors import DataError, ModelError
 from tests.seeds import daily_seed
 
 
@@ -110,10 +110,10 @@ def test_the_command_sets_each_way_beside_the_model(tmp_path: Path) -> None:
             )
         ]
         (folder / f"sts-{part}.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    made = distil("bert", data=tmp_path, bootstrap=10, components=8, out=tmp_path / "out")
+    made = distil("bert", data=tmp_path, bootstrap=10, out=tmp_path / "out")
     table = made.tables["distil"].numbers.set_index("way")
     assert list(table.index) == ["the model", "singly", "mean", "first_pc", "input", "random"]
-    assert table.bytes_kept["singly"] == (8192 - 5) * 8 * 4
+    assert table.bytes_kept["singly"] == (8192 - 5) * 192 * 4
     assert table.bytes_kept["input"] == (8192 - 5) * 192 * 4
     assert table.kept["the model"] == 1
     assert (table.covered == 1).all()
@@ -124,7 +124,7 @@ def test_the_command_sets_each_way_beside_the_model(tmp_path: Path) -> None:
 
     pieces = Tokenizer.from_file(str(tmp_path / "out" / "singly" / "tokenizer.json"))
     rows = load_file(tmp_path / "out" / "singly" / "model.safetensors")["embeddings"]
-    assert rows.shape == (8192, 8)
+    assert rows.shape == (8192, 192)
     assert rows[pieces.encode("The boat", add_special_tokens=False).ids].any(axis=1).all()
     assert not rows[pieces.token_to_id("[CLS]")].any()
 
@@ -134,17 +134,13 @@ def test_the_static_model_loads_elsewhere(tmp_path: Path) -> None:
     encoder = Experiment(configured("bert", metrics="anisotropy")).encoder
     network = _network(encoder)
     sentences = [Sentence.of(text.split()) for text in ("the boat saw a bank", "a cat saw the river bank")]
-    table = static_table("input", encoder, network, sentences, components=8, seed=0)
+    table = static_table("input", encoder, network, sentences, seed=0)
     save_static(table, network.tokenizer, tmp_path / "input")
     loaded = sentence_transformers.SentenceTransformer(str(tmp_path / "input"), device="cpu")
     assert loaded.encode([one.text for one in sentences]) == pytest.approx(table.sentences(sentences), abs=1e-6)
 
 
 def test_what_cannot_be_distilled_is_said() -> None:
-    with pytest.raises(UnknownName, match=r"no way of distilling 'means'; did you mean 'mean'"):
-        distil("bert", ways=["means"])
-    with pytest.raises(ConfigError, match="components=0: expected at least 1"):
-        distil("bert", components=0)
     with pytest.raises(DataError, match=r"it has no gold pairs; use sts_b"):
         distil("bert", text="polysemy")
     from ctxexp import from_arrays

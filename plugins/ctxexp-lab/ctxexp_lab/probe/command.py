@@ -38,12 +38,6 @@ def uses(
     use: str = "frozen,mix,all",
     model: Literal["elmo"] = "elmo",
     weights: Literal["mini", "published", "untrained"] = "mini",
-    folds: int = 5,
-    epochs: int = 40,
-    rate: float = 0.01,
-    tune_epochs: int = 2,
-    tune_rate: float = 1e-4,
-    batch: int = 32,
     seed: int = 0,
     device: str = "cpu",
     out: Path = Path("probe"),
@@ -55,19 +49,13 @@ def uses(
     use: frozen: each layer alone; mix: gamma sum_j s_j h_j, learnt; all: the network too; several with commas
     model: the only one with a mix of its own
     weights: the checkpoint
-    folds: of the cross-validation; a sentence is in one fold
-    epochs: of the linear layer and the mix
-    rate: their AdamW rate; a tenth of it once the network learns too
-    tune_epochs: of use=all: further epochs in which everything learns
-    tune_rate: of use=all: the network's rate
-    batch: occurrences a step
     seed: of folds, order, resamples and untrained weights
     device: cpu, cuda, mps, auto; to the last bit the same on cpu only
     out: a folder for the table
     """
     from ctxexp_lab.probe import train  # with torch
 
-    settings = train.Settings(folds, epochs, rate, tune_epochs, tune_rate, batch, seed)
+    settings = train.Settings(seed=seed)
     encoder = registry().find("model", "elmo").factory(weights=weights, device=device, seed=seed)
     task = train.SenseTask.of(registry().find("dataset", "polysemy").factory())
     scores = train.table(task, train.probe(task, encoder.network, use.split(","), settings), seed)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ctxexp import Corpus, Sentence
-from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
+from ctxexp.errors import DataError, MetricError, UnknownName
 from ctxexp.models import ElmoNetwork
 from ctxexp_lab.training.elmo_lm import make_trainable
 
@@ -159,14 +159,6 @@ class Settings:
     batch: int = 32
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        for key, least in {"folds": 2, "epochs": 1, "tune_epochs": 1, "batch": 1, "seed": 0}.items():
-            if getattr(self, key) < least:
-                raise ConfigError(f"{key}={getattr(self, key)}: expected at least {least}")
-        for key in ("rate", "tune_rate"):
-            if not 0 < getattr(self, key) < float("inf"):
-                raise ConfigError(f"{key}={getattr(self, key)}: expected a positive number")
-
 
 @dataclass(frozen=True)
 class ProbeScore:
@@ -269,8 +261,8 @@ def _descend(
             loss = functional.cross_entropy(model(layers_of(part), word[there]), sense[there])
             if not torch.isfinite(loss):
                 raise MetricError(
-                    f"probe: the loss is {loss.item()} in epoch {epoch}, expected a finite number; lower rate="
-                    f"{settings.rate} or tune_rate={settings.tune_rate}, or look for non-finite weights in the model"
+                    f"probe: the loss is {loss.item()} in epoch {epoch}, expected a finite number: "
+                    "look for non-finite weights in the model"
                 )
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
