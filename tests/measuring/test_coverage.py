@@ -1,4 +1,4 @@
-"""Intervals against the truth, on planted corpora: a few replicates of what benchmarks/interval_coverage.py tabulates.
+"""Intervals against the truth, on planted corpora: a few replicates of what benchmarks.interval_coverage tabulates.
 
 With so few, how wide intervals are is told apart better than how often they hold: widths of resampled words were up to
 five times the true ones, those of resampled sentences, where documents are what is independent, little over a half.
