@@ -41,6 +41,7 @@ class TransformerOptions:
     pooling: mean, first or last of a word's pieces; pieces: none, each piece is a unit of its own.
     prefix: what stands before each text, never measured: as_tokenizer (what the tokenizer adds by itself), none, bos
       (the tokenizer's start token), or a text.
+    lower: whether text is read in lower case (the words keep their capitals); null: as the checkpoint's files say.
     layers: the numbers of the layers to encode and measure, as in [0,6,12], -1 being the last; null: all.
     point: where in each block: residual (the stream behind it), or what its attention or its mlp adds to that stream.
     final_norm: whether the last layer is taken after the model's final norm, as transformers' last hidden state is.
@@ -57,6 +58,7 @@ class TransformerOptions:
 
     pooling: Pooling = "mean"
     prefix: str = AS_TOKENIZER
+    lower: bool | None = None
     layers: Sequence[int] | None = None
     point: Point = "residual"
     final_norm: bool = True

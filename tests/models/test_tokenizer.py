@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers, processors
 
+from ctxexp import Sentence
 from ctxexp.errors import ModelError
 from tests import tiny_models
 from tests.tiny_models import edit, encoder
@@ -87,24 +88,41 @@ def test_capitals_of_a_vocabulary_are_reached(cased: Path, caplog: pytest.LogCap
     made = encoder(cased)
     assert made.tokenizer.encode(text).tokens == expected.encode(text).tokens
     assert "pieces with capitals ('" in caplog.text
-    with pytest.raises(ModelError, match=r"isn't used.* pieces with capitals .* lower-cases text \(do_lower_case in"):
+    caplog.clear()
+    with pytest.raises(ModelError, match=r"isn't used.* pieces with capitals .* lower-cases text \(model.lower=false"):
         encoder(cased, unused="refuse")
+    said = encoder(cased, lower=False, unused="refuse")
+    assert said.tokenizer.encode(text).tokens == expected.encode(text).tokens
+    lowered = encoder(cased, lower=True)
+    assert lowered.tokenizer.encode(text).tokens == expected.encode(text.lower()).tokens
+    assert not caplog.text
+    assert len({made.name, said.name, lowered.name}) == 3
     edit(cased, "tokenizer_config.json", do_lower_case=True)
     with pytest.raises(ModelError, match="pieces with capitals"):
         encoder(cased, unused="refuse")
-    assert encoder(cased).tokenizer.encode(text).tokens == expected.encode(text.lower()).tokens
-    edit(cased, "tokenizer_config.json", do_lower_case=False)
-    assert encoder(cased, unused="refuse").tokenizer.encode(text).tokens == expected.encode(text).tokens
+    assert encoder(cased).tokenizer.encode(text).ids == lowered.tokenizer.encode(text).ids
 
 
-def test_an_uncased_vocabulary_is_read_in_lower_case(cased: Path) -> None:
+def test_an_uncased_vocabulary_is_read_in_lower_case(cased: Path, caplog: pytest.LogCaptureFixture) -> None:
     pieces = (cased / "vocab.txt").read_text().split("\n")[:-1]
     lowered = [piece if piece.startswith("[") else f"~{i}" if piece != piece.lower() else piece
                for i, piece in enumerate(pieces)]  # fmt: skip
     (cased / "vocab.txt").write_text("".join(f"{piece}\n" for piece in lowered))
-    made = encoder(cased, unused="refuse")
-    assert "warnings" not in made.details  # by transformers' default
-    assert "[UNK]" not in made.tokenizer.encode("The DOG").tokens
+    assert "warnings" not in encoder(cased, unused="refuse").details  # by transformers' default
     edit(cased, "tokenizer_config.json", do_lower_case=False)
-    with pytest.raises(ModelError, match=r"isn't used.* capitals of text, which no piece has"):
+    with pytest.raises(
+        ModelError, match=r"isn't used.* capitals of text, which no piece has.*model.lower=true: in lower"
+    ):
         encoder(cased, unused="refuse")
+    made = encoder(cased, lower=True)
+    assert "[UNK]" not in made.tokenizer.encode("The DOG").tokens
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "t5"])
+def test_lower_reads_any_tokenizer_in_lower_case(tmp_path: Path, kind: str) -> None:
+    folder = tiny_models.make(kind, tmp_path / kind)
+    own, lowered, as_it_is = (encoder(folder, lower=choice).tokenizer for choice in (None, True, False))
+    assert lowered.encode("The DOG").ids == own.encode("the dog").ids
+    assert as_it_is.encode("The DOG").ids == own.encode("The DOG").ids != lowered.encode("The DOG").ids
+    (encoded,) = encoder(folder, lower=True).encode([Sentence.of(["The", "DOG"])])
+    assert encoded.units == ("The", "DOG")

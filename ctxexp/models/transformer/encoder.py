@@ -106,6 +106,7 @@ class TransformerEncoder(Encoder):
             + (f" kwargs={dict(sorted(options.kwargs.items()))}" if options.kwargs else "")
             + f" pooling={options.pooling}{self._read.prefix}"
             + (" units=text" if options.pooling == "pieces" else "")  # not the vocabulary's spelling, as they once were
+            + ("" if options.lower is None else f" lower={options.lower}")
             + f" final_norm={options.final_norm} long={options.long}{self._points or ''}"
             + (f" layers={','.join(map(str, self.layers))}" if self.layers is not None else "")
             + (f" code={package_digest(Path(getfile(type(self.model))))}" if is_own_code(self.model) else "")
@@ -131,6 +132,7 @@ class TransformerEncoder(Encoder):
             "width": self.dim,
             "pooling": options.pooling,
             "prefix": options.prefix,
+            **({} if options.lower is None else {"lower": options.lower}),
             "start": str(self.start),
             **({"point": options.point} if self._points else {}),
             "final_norm": options.final_norm,

@@ -96,7 +96,7 @@ def load(
         tokenizer = _tokenizer(folder, where)
         if header is not None:
             header.use_tokenizer(tokenizer.backend_tokenizer)
-        cuts = apply_tokenizer_files(tokenizer, folder)
+        cuts = apply_tokenizer_files(tokenizer, folder, options.lower)
         if hasattr(network, "from_config"):
             draw = partial(network.from_config, config, trust_remote_code=trust_remote_code)
         else:

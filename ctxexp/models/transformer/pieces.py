@@ -353,32 +353,31 @@ def best_window(n: int, starts: np.ndarray, size: int, *, causal: bool) -> np.nd
     return np.asarray(first + np.argmax(np.where(window <= last[:, None], context, -1), axis=1))
 
 
-def apply_tokenizer_files(tokenizer: PreTrainedTokenizerBase, folder: Path) -> list[str]:
+def apply_tokenizer_files(tokenizer: PreTrainedTokenizerBase, folder: Path, lower: bool | None) -> list[str]:
     """Make the tokenizer read text as the folder's tokenizer.json does, whatever class its settings name: transformers
     builds some fifty classes anew from vocabulary and merges, and loses what else the file says. Without the file the
-    vocabulary tells whether capitals count, where no setting does.
+    vocabulary tells whether capitals count, where no setting does. `lower` has the last word on these.
 
-    A loss is a vocabulary whose capitals no text reaches by transformers' own reading.
+    A loss is a vocabulary whose capitals no text reaches.
     """
     from tokenizers import Tokenizer
-    from tokenizers.normalizers import BertNormalizer
 
     backend, losses = getattr(tokenizer, "backend_tokenizer", None), list[str]()
     if backend is None:
         return losses
+    file = folder / "tokenizer_config.json"
+    settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     if not (folder / "tokenizer.json").is_file():
-        if reason := _unreachable(backend):
-            losses.append(f"{reason} (do_lower_case in tokenizer_config.json says how text is read)")
-            file, normalizer = folder / "tokenizer_config.json", backend.normalizer
-            settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-            if "do_lower_case" not in settings and isinstance(normalizer, BertNormalizer):
-                normalizer.lowercase = not normalizer.lowercase
-                backend.normalizer = normalizer
+        if lower is None and (reason := _unreachable(backend)):
+            losses.append(f"{reason} (model.lower=false: text as it is; model.lower=true: in lower case)")
+            lower = settings.get("do_lower_case", not _lowers(backend))
     elif type(tokenizer).__module__.startswith("transformers."):  # any other is code that the user trusts
         backend = tokenizer._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         for role, piece in tokenizer.special_tokens_map.items():
             if isinstance(piece, str) and backend.token_to_id(piece) is None:  # a default of the class
                 setattr(tokenizer, role, None)
+    if lower is not None:
+        tokenizer._tokenizer = _with_case(backend, lower)
     return losses
 
 
@@ -398,3 +397,22 @@ def _unreachable(backend: Tokenizer) -> str:
 
 def _lowers(backend: Tokenizer) -> bool:
     return backend.normalizer is not None and backend.normalizer.normalize_str("A").endswith("a")
+
+
+def _with_case(backend: Tokenizer, lower: bool) -> Tokenizer:
+    """The same tokenizer, which lower-cases text or leaves it as it is."""
+    from tokenizers import Tokenizer
+
+    state = json.loads(backend.to_str())
+    own = state["normalizer"] or {"type": "Sequence", "normalizers": []}
+    steps = [step for step in own.get("normalizers", [own]) if step["type"] != "Lowercase"]
+    bert = [step for step in steps if step["type"] == "BertNormalizer"]
+    for step in bert:
+        step["lowercase"] = lower
+    if lower and not bert:
+        steps.insert(0, {"type": "Lowercase"})
+    state["normalizer"] = {"type": "Sequence", "normalizers": steps}
+    changed = Tokenizer.from_str(json.dumps(state))
+    if _lowers(changed) != lower:
+        raise ModelError(f"model.lower={lower}: its tokenizer lower-cases by a table of its own; leave lower out")
+    return changed
