@@ -225,7 +225,7 @@ def test_statuses_are_those_that_the_docs_state(tmp_path: Path, capsys: pytest.C
     assert "expected a run's or a sweep's results" in capsys.readouterr().err
     assert run_command_line(["diff", "bert 'x", folders["a"]]) == 2
     assert run_command_line(["diff", "bert gpt2", folders["a"]]) == 2
-    assert "no model 'bert gpt2'; did you mean" in capsys.readouterr().err
+    assert "'bert gpt2': expected a run's folder, or one model" in capsys.readouterr().err
 
 
 @pytest.mark.nightly
