@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import numpy as np
 
@@ -37,6 +41,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger("ctxexp")
 MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
 MAX_RUNS = 50_000  # that MLflow gives at once
+
+
+@cache
+def _say_where_files_stay(uri: str, place: str, can_write: bool) -> None:
+    """Once a process, in one line."""
+    where = f"are written to {place} on this machine" if can_write else f"stay in the tracking folder: no {place} here"
+    _log.warning(
+        f"warning: {uri} serves no artifacts (it was started with --no-serve-artifacts): the runs' files {where}, and "
+        "its page shows them on no other machine"
+    )
 
 
 class MlflowSink(Sink):
@@ -174,31 +188,32 @@ class MlflowSink(Sink):
             self.client.log_batch(self.run_id, metrics[:room], params[:MAX_PARAMS], tags, synchronous=True)
             metrics, params, tags = metrics[room:], params[MAX_PARAMS:], ()
 
-    @contextmanager
-    def _artifacts(self) -> Iterator[None]:
-        """Go on without files where a server leaves them to this machine, and its place for them can't be written."""
+    @cached_property
+    def _can_send_files(self) -> bool:
+        """Whether the run's files can be sent; where a server leaves them on this machine, that is said."""
+        address = urlsplit(self.client.get_run(self.run_id).info.artifact_uri)
+        if not self.client.tracking_uri.startswith("http") or address.scheme not in ("", "file"):
+            return True
+        place = Path(url2pathname(address.path))  # of this machine, where a server has no proxy for artifacts
         try:
-            yield
-        except (PermissionError, NotADirectoryError) as error:
-            if not self.client.tracking_uri.startswith("http"):
-                raise
-            place = error.filename
-            _log.warning(
-                f"warning: {redact(self.uri or '')} serves no artifacts (it was started with --no-serve-artifacts), "
-                f"and {place} can't be written here: the run's files stay in the tracking folder"
-            )
+            place.mkdir(parents=True, exist_ok=True)
+            can_write = os.access(place, os.W_OK)
+        except OSError:
+            can_write = False
+        _say_where_files_stay(redact(self.uri or ""), str(place.parent.parent), can_write)
+        return can_write
 
     def send_files(self, folder: Path) -> None:
         """Send every file of the folder as an artifact, but none elsewhere that a link leads to: a folder may come from
         anyone, and a store be read by many."""
-        paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != STATE]
-        with self._artifacts():
-            for path in (path for path in paths if path.suffix not in (".part", ".lock", ".tmp")):
-                if not is_own_file(path, folder):
-                    _log.warning("warning: not sent: %s leads out of its folder", path)
-                    continue
-                inside = path.parent.relative_to(folder).as_posix()
-                self.client.log_artifact(self.run_id, str(path), None if inside == "." else inside)
+        for path in sorted(p for p in folder.rglob("*") if p.is_file() and self._can_send_files):
+            if path.name == STATE or path.suffix in (".part", ".lock", ".tmp"):
+                continue
+            if not is_own_file(path, folder):
+                _log.warning("warning: not sent: %s leads out of its folder", path)
+                continue
+            inside = path.parent.relative_to(folder).as_posix()
+            self.client.log_artifact(self.run_id, str(path), None if inside == "." else inside)
 
     def finish(self, status: Status, error: str | None = None) -> None:
         if not self.run_id:  # the run was never created
@@ -209,9 +224,8 @@ class MlflowSink(Sink):
             if database.CLOSED in self.client.get_run(self.run_id).data.tags:  # it was taken for dead
                 self.client.delete_tag(self.run_id, database.CLOSED)
             self.client.set_terminated(self.run_id, status)
-            if error:
-                with self._artifacts():
-                    self.client.log_text(self.run_id, error, "error.txt")
+            if error and self._can_send_files:
+                self.client.log_text(self.run_id, error, "error.txt")
 
     def metadata(self) -> Mapping[str, str]:
         if not self.run_id:

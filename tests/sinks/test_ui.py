@@ -146,14 +146,17 @@ def test_a_server_that_serves_no_files_is_named_and_fails_nothing(
 ) -> None:
     client = database.client(address)
     (tmp_path / "file").touch()
-    made = client.create_experiment("no files", artifact_location=str(tmp_path / "file" / "below"))
-    assert run_command_line(["upload", str(stored.results), f"uri={address}", "experiment=no files"]) == 0
-    said = [line for line in caplog.messages if "serves no artifacts (it was started with" in line]
-    assert len(said) == len(MODELS)
-    assert all(str(tmp_path / "file") in line for line in said)
-    runs = client.search_runs([made], "attributes.status = 'FINISHED' AND tags.`ctxexp.logged` = 'true'")
-    assert len(runs) == len(MODELS)
-    client.delete_experiment(made)
+    for number, (place, written) in enumerate({"there": True, "file/below": False}.items()):
+        caplog.clear()
+        made = client.create_experiment(f"no files {number}", artifact_location=str(tmp_path / place))
+        assert run_command_line(["upload", str(stored.results), f"uri={address}", f"experiment=no files {number}"]) == 0
+        (said,) = [line for line in caplog.messages if "serves no artifacts" in line]
+        assert str(tmp_path / place) in said
+        assert ("are written to" in said) == written
+        runs = client.search_runs([made], "attributes.status = 'FINISHED' AND tags.`ctxexp.logged` = 'true'")
+        assert len(runs) == len(MODELS)
+        assert len([*(tmp_path / "there").glob("*/artifacts/results.json")]) == len(MODELS)
+        client.delete_experiment(made)
 
 
 def test_serve_says_where_the_curves_are(stored: Any, said: list[str], address: str) -> None:
