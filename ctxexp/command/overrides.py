@@ -267,6 +267,8 @@ def parse(texts: Iterable[str]) -> list[Override]:
             )
         if key in GROUPS and key not in LISTS and isinstance(one.value(), list):
             raise ConfigError(f"{line(text, 80)}: a run has one {key}; sweep with -m {key}=NAME,NAME")
+        if key in GROUPS and isinstance(one.value(), int | float):  # Hydra's own words don't say of which key
+            raise unknown_option(key, text.partition("=")[2])
         parsed.append(one)
     return parsed
 
