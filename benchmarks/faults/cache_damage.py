@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import Silent
-from .damages import OF_LENGTH, Damage, copied, swapped
+from .damages import OF_LENGTH, Damage, copy_over, swap
 from .plugin import CORPORA, Drawn, open_store
 
 
@@ -96,8 +96,8 @@ def said(text: bytes) -> Damage:
 
 DAMAGES: dict[str, Damage] = {
     **{name: in_a_file(damage) for name, damage in OF_LENGTH.items()},
-    "another entry's meta": in_a_file(copied, "meta.json"),
-    "entries swapped": swapped,
+    "another entry's meta": in_a_file(copy_over, "meta.json"),
+    "entries swapped": swap,
     "meta is empty": said(b"{}"),
     "meta is null": said(b"null"),
     "meta is no JSON": said(b'{"meta": {'),

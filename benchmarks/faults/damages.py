@@ -12,7 +12,7 @@ Damage = Callable[[Path, Path, np.random.Generator], object]
 """To a path, beside which another one of its kind lies."""
 
 
-def edited(edit: Callable[[bytearray, np.random.Generator], object]) -> Damage:
+def rewrite(edit: Callable[[bytearray, np.random.Generator], object]) -> Damage:
     """Other bytes in a file."""
 
     def damage(path: Path, _: Path, rng: np.random.Generator) -> None:
@@ -53,12 +53,12 @@ def remove(path: Path) -> None:
     (shutil.rmtree if path.is_dir() else Path.unlink)(path)
 
 
-def copied(path: Path, other: Path, rng: np.random.Generator) -> None:
+def copy_over(path: Path, other: Path, rng: np.random.Generator) -> None:
     remove(path)
     (shutil.copytree if other.is_dir() else shutil.copy)(other, path)
 
 
-def swapped(path: Path, other: Path, rng: np.random.Generator) -> None:
+def swap(path: Path, other: Path, rng: np.random.Generator) -> None:
     path.rename(path.with_name("x"))
     other.rename(path)
     path.with_name("x").rename(other)
@@ -70,16 +70,16 @@ def folder(path: Path, other: Path, rng: np.random.Generator) -> None:
 
 
 OF_LENGTH: dict[str, Damage] = {
-    "cut": edited(cut),
-    "longer": edited(grow),
-    "emptied": edited(lambda data, _: data.clear()),
+    "cut": rewrite(cut),
+    "longer": rewrite(grow),
+    "emptied": rewrite(lambda data, _: data.clear()),
     "a folder in its place": folder,
     "gone": lambda path, _, rng: remove(path),
 }
-OF_PLACE: dict[str, Damage] = {"another's copy": copied, "two in each other's place": swapped}
+OF_PLACE: dict[str, Damage] = {"another's copy": copy_over, "two in each other's place": swap}
 OF_BYTES: dict[str, Damage] = {
-    "bytes flipped": edited(flip),
-    "a stretch of nulls": edited(blank),
+    "bytes flipped": rewrite(flip),
+    "a stretch of nulls": rewrite(blank),
     "another's stretch": stretch,
     "noise": lambda path, _, rng: path.write_bytes(rng.bytes(200)),
 }

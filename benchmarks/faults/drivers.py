@@ -70,7 +70,7 @@ def try_case(how: str, number: signal.Signals, wanted: int, moment: float, folde
     if how == "the command under Ray" and find_spec("ray") is None:
         raise unittest.SkipTest("Ray is not installed")
     args, at_work = WAYS[how]
-    driver = started(args, folder)
+    driver = start(args, folder)
     offspring: set[psutil.Process] = set()
     try:
         reach(at_work, wanted, moment, driver, folder, offspring)
@@ -88,7 +88,7 @@ def try_case(how: str, number: signal.Signals, wanted: int, moment: float, folde
         driver.wait()
 
 
-def started(args: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
+def start(args: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
     """The command, the first of a process group of its own."""
     rng = np.random.default_rng(0)
     words = ["the", "river", "bank", "of", "money", "was", "light", "and", "old"]

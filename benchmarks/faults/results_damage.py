@@ -13,7 +13,7 @@ import numpy as np
 from ctxexp import Results
 
 from . import Lost, Silent
-from .damages import EVERY, Damage, edited
+from .damages import EVERY, Damage, rewrite
 from .kills import compared, run, texts
 
 FILES = (
@@ -108,4 +108,4 @@ def odd(path: Path, _: Path, rng: np.random.Generator) -> None:
     path.write_text(json.dumps({key: values[rng.integers(len(values))] for key in keys}))
 
 
-DAMAGES: dict[str, Damage] = EVERY | {"one digit": edited(digit), "deeply nested": deep, "other types": odd}
+DAMAGES: dict[str, Damage] = EVERY | {"one digit": rewrite(digit), "deeply nested": deep, "other types": odd}

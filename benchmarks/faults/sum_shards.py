@@ -15,7 +15,7 @@ from ctxexp import Corpus, Results
 
 from . import Lost, Silent
 from .cache_damage import heard
-from .damages import EVERY, copied
+from .damages import EVERY, copy_over
 from .plugin import Drawn
 
 SHARDS = 6
@@ -79,7 +79,7 @@ def try_case(name: str, run: str, rng: np.random.Generator, own: Path) -> None:
         if name == REST:
             present[at].with_suffix(".killed-1.npz").write_bytes(rng.bytes(99))
         elif name == STRANGE:
-            copied(present[at], others[min(at, len(others) - 1)], rng)
+            copy_over(present[at], others[min(at, len(others) - 1)], rng)
         else:
             EVERY[name](present[at], neighbour, rng)
     for at in set(range(SHARDS)) - set(hit.tolist()):
