@@ -51,6 +51,14 @@ def encoding_counts(folder: Path) -> Counter[str]:
     return Counter(line for file in folder.glob("seen-*.txt") for line in file.read_text(encoding="utf-8").splitlines())
 
 
+def wait_for_end(processes: Iterable[int]) -> None:
+    """Return when none of these processes is left; AssertionError after 20 seconds."""
+    deadline = time.monotonic() + 20
+    while alive := [pid for pid in processes if Engine.process_identity(pid)]:
+        assert time.monotonic() < deadline, f"{len(alive)} workers go on without their driver"
+        time.sleep(0.05)
+
+
 def text(n: int = 120) -> Corpus:
     """Sentences of 1 to 9 words."""
     rng = np.random.default_rng(0)

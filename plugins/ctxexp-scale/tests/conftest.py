@@ -9,12 +9,13 @@ from collections.abc import Iterator
 import pytest
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cluster() -> Iterator[None]:
-    """One cluster for a file's tests, whose workers find what this process finds."""
+    """One cluster of two processors for all tests, whose workers find what this process finds."""
     ray = pytest.importorskip("ray")
     before = os.environ.get("PYTHONPATH", "")
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
     os.environ["PYTHONPATH"] = before

@@ -21,7 +21,7 @@ from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.vectors import Store
-from tests.traced import TracingEncoder, encoding_counts, layers, text
+from tests.traced import TracingEncoder, encoding_counts, layers, text, wait_for_end
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cluster")]  # warnings of Ray's own
 
@@ -74,13 +74,12 @@ from pathlib import Path
 from tests.traced import TracingEncoder, encoded
 from ctxexp_scale.ray.engine import RayEngine
 folder = Path(sys.argv[1])
-encoded(folder, RayEngine(shard_tokens=60), TracingEncoder(folder, seconds=float(sys.argv[2])))
+encoded(folder, RayEngine(shard_tokens=60), TracingEncoder(folder, seconds=0.25))
 """
 
 
 def test_a_killed_drivers_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", DRIVER, str(tmp_path)]
-    driver = subprocess.Popen([*command, "0.25"], env={**os.environ})
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)], env={**os.environ})
     done: list[Path] = []
     while len(done) < 3:
         time.sleep(0.05)
@@ -88,12 +87,12 @@ def test_a_killed_drivers_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
         done = list(tmp_path.glob("shards-*/0*"))
     os.kill(driver.pid, signal.SIGKILL)
     driver.wait()
-    time.sleep(3)  # Ray's processes end with their driver
+    wait_for_end([int(path.stem.partition("-")[2]) for path in tmp_path.glob("seen-*.txt")])
     kept = {path.name for path in tmp_path.glob("shards-*/0*")}
     assert len(kept) < 10
     before = encoding_counts(tmp_path)
     whole = Counter(line for name in kept for line in _sentences(tmp_path, name))
-    subprocess.run([*command, "0"], check=True, env={**os.environ})
+    encoded(tmp_path, RayEngine(shard_tokens=60))
     encoded(tmp_path.parent / "alone", None)
     assert layers(tmp_path) == layers(tmp_path.parent / "alone")
     after = encoding_counts(tmp_path)
