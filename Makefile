@@ -9,7 +9,7 @@ RUN ?= -m model=bert,gpt2,elmo
 # Plugins apart that need next to nothing beyond what ctxexp needs.
 LIGHT := plugins/ctxexp-lab plugins/ctxexp-papers plugins/ctxexp-scale
 
-.PHONY: run showcase models test nightly setup lint docs ui bench new-plugin clean
+.PHONY: run showcase models test nightly setup lint docs site ui bench new-plugin clean
 
 run: setup  ## sweep BERT, GPT-2 and ELMo over the embedded sentences
 	$(BIN)/python -m ctxexp $(RUN)
@@ -35,6 +35,9 @@ lint: setup  ## style and types
 
 docs: setup  ## the site: site/index.html, to be read without a network
 	@$(INSTALL) -e '.[docs]'
+	$(MAKE) site
+
+site:  ## with what `make docs` installs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 ui: setup  ## MLflow's page, opened on the last sweep's charts

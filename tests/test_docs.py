@@ -48,9 +48,12 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
-def commands() -> list[tuple[Path, str]]:
-    """Each block with its page; one that stands on several pages once, on the first."""
-    return [*{block: (page, block) for page in reversed(PAGES) for block in blocks(page, "bash")}.values()]
+def commands() -> list[Any]:
+    """Each block with its page; one that stands on several pages once, on the first. The gallery's twenty figures are
+    drawn by night."""
+    found = {block: page for page in reversed(PAGES) for block in blocks(page, "bash")}
+    nights = {"gallery": pytest.mark.nightly}
+    return [pytest.param(page, block, marks=nights.get(page.stem, ())) for block, page in found.items()]
 
 
 def figures(page: Path, block: str) -> list[str]:

@@ -106,7 +106,7 @@ def test_a_few_of_each_kind_end_well(kind: str) -> None:
     assert not bad, "\n".join(map(str, bad))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_sweep_that_is_killed_resumes_whole() -> None:
     (ending,) = endings("kills", 1, 1)  # SIGKILL, half-way
     assert ending.outcome == "well", str(ending)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,11 +21,12 @@ from tests.warm import Warm
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty folder to stand in, with a small text."""
+def place(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Path:
+    """A folder to stand in, with a small text and an empty store."""
     from tests.shipped import polysemy
 
     folder = tmp_path_factory.mktemp("cli")
+    shutil.copytree(template, folder / "mlruns")
     lines = [s.text for s in polysemy().sentences if s.words and "the" in s.words][:120]
     (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
     return folder
@@ -56,14 +58,14 @@ def job_folders(place: Path) -> list[Path]:
 def test_a_sweeps_second_run_encodes_nothing(place: Path, warm: Warm) -> None:
     from mlflow import MlflowClient
 
-    done = ctxexp(place, "-m", "model=bert,elmo", *SMALL, warm=warm)
+    done = ctxexp(place, "-m", "model=bert,gpt2", *SMALL, warm=warm)
     assert done.stdout.splitlines()[-1].startswith("report: ")
     assert len(done.stdout.strip().splitlines()) <= 14
     assert max(map(len, done.stdout.splitlines()[:-1])) <= 100
     client = MlflowClient(f"sqlite:///{place}/mlruns/mlflow.db")
     runs = client.search_runs([client.get_experiment_by_name("ctxexp").experiment_id])
     jobs = {r.info.run_name: r for r in runs if r.data.tags["ctxexp.kind"] == "job"}
-    assert set(jobs) == {f"{model} (text.txt, b100)" for model in ("bert", "elmo")}
+    assert set(jobs) == {f"{model} (text.txt, b100)" for model in ("bert", "gpt2")}
     assert {r.info.status for r in runs} == {"FINISHED"}
     assert len({r.data.tags["ctxexp.sweep"] for r in runs}) == 1
     assert sum(r.data.tags["ctxexp.kind"] == "summary" for r in runs) == 1
