@@ -77,7 +77,7 @@ REFUSED: dict[str, tuple[Change, str]] = {
     ),
     "no cosine": (
         lambda row: row["curves"][atlas.SELF_SIMILARITY].update(value=[1.2]),
-        "layer 0: .* each from -1 to 1",
+        "layer 0: .* from -inf to 1",
     ),
     "an interval beside": (
         lambda row: row["curves"][atlas.SELF_SIMILARITY].update(high=[0.5]),

@@ -8,6 +8,7 @@ import pytest
 
 from docs.numbers import card
 from docs.numbers.marked import marked
+from docs.numbers.part import without_leading_zero
 from tests.made import results_with
 
 TABLES = marked(card.CARD, card.MARK)
@@ -26,6 +27,14 @@ def test_tables_are_made_of_curves_intervals_and_words() -> None:
     assert "\n| elmo, untrained | 75% | - | - | - | 25% | Are, a, cat, the |\n\n" in made
     heads = [table.splitlines()[0] for table in made.split("\n\n")]
     assert heads == [table.splitlines()[0] for table in TABLES.strip().split("\n\n")]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0.67, ".670"), (-0.0361, "-.036"), (-20.149, "-20.149"), (10.25, "10.250"), (-0.9999, "-1.000")],
+)
+def test_only_a_leading_zero_is_left_out(value: float, expected: str) -> None:
+    assert without_leading_zero(value) == expected
 
 
 @pytest.mark.parametrize(

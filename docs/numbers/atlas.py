@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ctxexp.errors import DataError
 from ctxexp.results import RunInfo
 from docs.numbers.marked import write_marked
-from docs.numbers.part import ONE_TRAINING_RUN, ROOT, markdown
+from docs.numbers.part import ONE_TRAINING_RUN, ROOT, markdown, without_leading_zero
 
 PAGE, FOLDER, MARK = "docs/atlas.md", "docs/atlas", "atlas"
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -129,12 +129,12 @@ def _check_curve(key: str, curve: Curve, n_layers: int) -> None:
         value, low, high = curve.at(layer)
         known = [v for v in (low, value, high) if v is not None]
         if not all(least <= v <= MOST for v in known) or known != sorted(known):
-            raise ValueError(f"{key}, layer {layer}: {known}; expected low <= value <= high, each from -1 to 1")
+            raise ValueError(f"{key}, layer {layer}: {known}; expected low <= value <= high, from {least:.0f} to 1")
 
 
 def read_row(path: Path) -> Row:
     """The row in a file. Raises DataError, which says what is wrong with it."""
-    if not re.fullmatch(r"[a-z0-9.-]+|card", path.stem):
+    if not re.fullmatch(r"[a-z0-9.-]+", path.stem):
         raise DataError(f"{path}: expected a name of small letters, digits, dots and hyphens")
     try:
         return Row.model_validate_json(path.read_bytes())
@@ -156,14 +156,8 @@ def rows(root: Path = ROOT) -> dict[str, Row]:
 
 def cell(row: Row, key: str, layer: int) -> str:
     """`.551 [.543, .558]`"""
-    value, *interval = row.curves[key].at(layer)
-    if value is None or None in interval:
-        return "" if value is None else _number(value)
-    return f"{_number(value)} [{', '.join(_number(end) for end in interval if end is not None)}]"
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}".replace("0.", ".", 1)
+    value, low, high = ("" if v is None else without_leading_zero(v) for v in row.curves[key].at(layer))
+    return f"{value} [{low}, {high}]" if value and low and high else value
 
 
 def table(found: dict[str, Row]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from ctxexp import Results, measure
 from ctxexp.results import Key
 from docs.numbers.marked import write_marked
-from docs.numbers.part import MINIS, markdown, one_run_each
+from docs.numbers.part import MINIS, markdown, one_run_each, without_leading_zero
 
 CARD = MINIS.with_name("CARD.md")
 MARK = "measured"
@@ -100,7 +100,7 @@ def number(value: float) -> str:
     """Three figures: ".670", "1", "9.72", "36.4"."""
     if abs(value) > 1.0005:
         return f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}"
-    text = f"{value:.3f}".replace("0.", ".", 1)
+    text = without_leading_zero(value)
     return {"1.000": "1", "-.000": ".000"}.get(text, text)
 
 

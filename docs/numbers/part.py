@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,9 +45,9 @@ def interval(row: pd.Series, name: str = "value", form: str = ".2f", ends: tuple
     return f"{value:{form}} [{100 * low:{form[:-1]}f}, {100 * high:{form[:-1]}f}]"
 
 
-def share(value: float, decimals: int = 3) -> str:
-    """Without the 0 before the point: `.360`."""
-    return f"{value:.{decimals}f}".removeprefix("0")
+def without_leading_zero(value: float, decimals: int = 3) -> str:
+    """`.360`, `-.360`; 0 before the point only in `10.360` and the like."""
+    return re.sub(r"^(-?)0\.", r"\1.", f"{value:.{decimals}f}")
 
 
 def rounded(file: str, decimals: int = 4) -> Callable[[Path], pd.DataFrame]:

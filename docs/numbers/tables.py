@@ -12,7 +12,7 @@ from ctxexp_lab.first_word.words import largest, number
 from ctxexp_lab.first_word.words import share as layers_near_zero
 
 from ctxexp.report import decimal
-from docs.numbers.part import interval, markdown, one_run_each, share
+from docs.numbers.part import interval, markdown, one_run_each, without_leading_zero
 
 TRANSFORMS = ("center", "whitening", "flow")
 COMPARISONS = {"cka": "CKA", "mutual_knn": "mutual nearest neighbours"}
@@ -85,7 +85,7 @@ def minis(numbers: pd.DataFrame) -> str:
     head = ["model", "measure", "layer 0, 1, ...: mean", "standard deviation over trainings"]
     rows = []
     for (model, measure), of in numbers.groupby(["model", "measure"], sort=False):
-        curves = (" ".join(map(share, values)) for values in (of["mean"], of.sd))
+        curves = (" ".join(map(without_leading_zero, values)) for values in (of["mean"], of.sd))
         rows.append([f"`{model}`", str(measure), *curves])
     return markdown(head, rows)
 
@@ -193,8 +193,8 @@ def interval_coverage(numbers: pd.DataFrame) -> str:
         cells = [COVERAGE_NAMES[measure] + COVERAGE_NAMES[statistic]]
         for world in COVERAGE_WORLDS:
             mine = shown[(shown.world == world) & (shown.curve == curve)].sort_values("layer")
-            ends_of = dict.fromkeys(map(share, (mine.held.min(), mine.held.max())))  # one where they are equal
-            cells.append(f"{' to '.join(ends_of)} ({mine.width.mean():.2f})" if len(mine) else "")
+            ends_of = map(without_leading_zero, (mine.held.min(), mine.held.max()))
+            cells.append(f"{' to '.join(dict.fromkeys(ends_of))} ({mine.width.mean():.2f})" if len(mine) else "")
         rows.append(cells)
     draws = {world: sorted(set(shown[shown.world == world].draws)) for world in COVERAGE_WORLDS}
     heads = [f"{what} ({' or '.join(map(str, draws[world]))} draws)" for world, what in COVERAGE_WORLDS.items()]

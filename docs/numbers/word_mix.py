@@ -13,7 +13,7 @@ import ctxexp
 from ctxexp import Corpus, Pair
 from ctxexp.command import Experiment, configured, registry
 from docs.numbers.marked import write_marked
-from docs.numbers.part import ROOT, markdown, share
+from docs.numbers.part import ROOT, markdown, without_leading_zero
 
 PAGE = ROOT / "docs" / "measures" / "self-similarity.md"
 SIZES, LAYERS = (750, 1500, 3000, 7000, 15000, 30000), (4, 5, 6)
@@ -64,7 +64,7 @@ def centred_table(model: str) -> pd.DataFrame:
 def write_sizes(sizes: pd.DataFrame) -> None:
     rows = [
         [f"{row.sentences:,.0f}", f"{row.words:,.0f}"]
-        + [" ".join(share(row[f"{weights} {layer}"]) for layer in LAYERS) for weights in WEIGHTS]
+        + [" ".join(without_leading_zero(row[f"{weights} {layer}"]) for layer in LAYERS) for weights in WEIGHTS]
         for _, row in sizes.iterrows()
     ]
     head = ["sentences", "words and marks", "three bands (the default): layers 4, 5, 6", "all words alike"]
@@ -74,8 +74,9 @@ def write_sizes(sizes: pd.DataFrame) -> None:
 def write_centred(centred: pd.DataFrame) -> None:
     rows = []
     for model, of_model in centred.groupby("model", sort=False):
-        shares, spaces = (" ".join(map(share, of_model[c])) for c in ("share_of_room", "raw"))
-        rows.append([str(model), shares, spaces, share((of_model.share_of_room - of_model.raw).abs().max())])
+        shares, spaces = (" ".join(map(without_leading_zero, of_model[c])) for c in ("share_of_room", "raw"))
+        furthest = (of_model.share_of_room - of_model.raw).abs().max()
+        rows.append([str(model), shares, spaces, without_leading_zero(furthest)])
     head = ["model", "share of the room, by layer", "self-similarity after `center_unit_norm`", "furthest apart"]
     write_marked(PAGE, "centred", markdown(head, rows))
 

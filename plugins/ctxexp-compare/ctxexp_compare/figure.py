@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ def heat_map(comparison: Similarities, name: str) -> Figure:
         if low[i, j] <= 0:
             axes.plot(j + 0.34, i - 0.34, "o", color="white", markersize=1.8)
         if p <= MANY and np.isfinite(value[i, j]):
-            text = f"{value[i, j]:.2f}".replace("0.", ".").replace("-.00", ".00")
+            text = re.sub(r"^(-?)0\.", r"\1.", f"{value[i, j]:z.2f}")
             axes.text(
                 j, i, text, ha="center", va="center", fontsize=5.6, color="white" if value[i, j] < 0.3 else Ink.TEXT
             )
