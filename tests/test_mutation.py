@@ -28,10 +28,17 @@ def test_each_harmless_mutant_has_a_reason_and_a_line() -> None:
     reasons = runpy.run_path(str(ROOT / "benchmarks" / "mutation.py"))["reasons"]()
     for change, why in reasons.items():
         assert why.strip(), change
-        room, module = change.function.split(".")[:2]
+        room, module, *_ = *owners, function = change.function.split(".")
         file = ROOT / "ctxexp" / f"{room}.py"
         file = file if file.exists() else file.with_suffix("") / f"{module}.py"
         file = file if file.exists() else file.with_name("__init__.py")
         text = " ".join(file.read_text(encoding="utf-8").split())
         assert " ".join(change.line.split()) in text, change
-        assert f"def {change.function.rpartition('.')[-1]}(" in text, change
+        assert f"def {function}(" in text, change
+        assert all(f"class {name}" in text for name in owners if name.strip("_")[0].isupper()), change
+
+
+def test_slow_tests_that_are_left_out_exist() -> None:
+    for test in runpy.run_path(str(ROOT / "benchmarks" / "mutation.py"))["SLOW"]:
+        file, _, function = test.partition("::")
+        assert f"def {function}" in (ROOT / file).read_text(encoding="utf-8"), test
