@@ -88,7 +88,7 @@ class RowStream(TextUnits):
             ) from error
 
         try:
-            if not Path(self.path).exists() and not constants.HF_HUB_OFFLINE:
+            if not constants.HF_HUB_OFFLINE:
                 HfApi().dataset_info(self.path, timeout=10)  # else half a minute of retries where no hub answers
             return load_dataset(self.path, **self.source, streaming=True)
         except Exception as error:  # a library's, of a file or a network
