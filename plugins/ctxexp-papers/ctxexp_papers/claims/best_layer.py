@@ -50,8 +50,8 @@ def best_layer_gain(
     rivals: Sequence[int],
     candidates: Sequence[int] | None = None,
     rng: np.random.Generator,
-    ways: int = 1,
-    looks: int = 1,
+    n_refuting: int = 1,
+    n_confirming: int = 1,
     resamples: int = RESAMPLES,
     families: Sequence[str] = (),
 ) -> Gain:
@@ -62,8 +62,8 @@ def best_layer_gain(
         rivals: Layers to beat, from 0; the best of them counts.
         candidates: Layers to choose from; None: all between the first and the last.
         rng: Draws the resamples of tasks.
-        ways: In how many ways a claim can fail, such as one a model: `most` is as large as that needs (Bonferroni).
-        looks: In how many it can hold: `least` is as small as that needs.
+        n_refuting: Comparisons of which any one refutes a claim, such as one a model: `most` is Bonferroni-corrected.
+        n_confirming: Comparisons of which any one confirms it: `least` is corrected.
         resamples: How many.
         families: Of each task its family's name; empty: each is one of its own.
 
@@ -91,7 +91,8 @@ def best_layer_gain(
     wider = family_widening(scores, families)
     value = by_task.mean()
     low, high = value + wider * (np.quantile(weights @ by_task, [0.025, 0.975]) - value)
-    least, most = _simultaneous(scores[:, middle, None] - scores[:, None, ends], weights, ways, looks, wider)
+    differences = scores[:, middle, None] - scores[:, None, ends]
+    least, most = _simultaneous(differences, weights, n_refuting, n_confirming, wider)
     values, counts = np.unique(chosen, return_counts=True)
     order = tuple(int(i) for i in values[np.argsort(-counts, kind="stable")])
     return Gain(float(value), float(low), float(high), least, most, order, by_task, wider)
@@ -104,7 +105,7 @@ def family_widening(scores: np.ndarray, families: Sequence[str]) -> float:
 
 
 def _simultaneous(
-    differences: np.ndarray, weights: np.ndarray, ways: int, looks: int, wider: float
+    differences: np.ndarray, weights: np.ndarray, n_refuting: int, n_confirming: int, wider: float
 ) -> tuple[float, float]:
     """The interval of max over candidates of min over rivals of the true difference, from those by task (tasks,
     candidates, rivals) and resamples' weights (resamples, tasks)."""
@@ -115,6 +116,6 @@ def _simultaneous(
     floor = np.finfo(np.float64).tiny
     t = (means - mean) / np.sqrt(np.maximum(spread / (n - 1), floor))
     t = np.where(spread > floor, t, 0.0)
-    least = mean - np.quantile(t.max(axis=(1, 2)), 1 - 0.025 / looks) * error * wider
-    most = mean - np.quantile(t, 0.025 / (mean.shape[1] * ways), axis=0) * error * wider
+    least = mean - np.quantile(t.max(axis=(1, 2)), 1 - 0.025 / n_confirming) * error * wider
+    most = mean - np.quantile(t, 0.025 / (mean.shape[1] * n_refuting), axis=0) * error * wider
     return float(least.min(axis=1).max()), float(most.min(axis=1).max())

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["protocol", "other"]
 """`protocol`: the paper's own experiment or its released results, which give a verdict; `other`: anything else."""
-KINDS = {"gpt2": "decoder", "smollm2": "decoder", "bert": "encoder", "minilm": "encoder", "elmo": "recurrent"}
-"""Models by what a word sees; a model that isn't listed counts for no claim on one kind."""
+ARCHITECTURES = {"gpt2": "decoder", "smollm2": "decoder", "bert": "encoder", "minilm": "encoder", "elmo": "recurrent"}
+"""Of models; one that isn't listed counts for no claim on one architecture."""
 MINIS = ("gpt2", "bert", "elmo")
 """Models whose shipped weights are minis: a name alone, or `weights=mini`, is no model of that paper."""
 PACKAGED = ("smollm2", "minilm")
@@ -52,10 +52,10 @@ class Source:
     departures: dict[str, list[str]] = field(default_factory=dict)
     command: str = ""
 
-    def of(self, kinds: Sequence[str]) -> list[Member]:
-        """The members of these kinds, or of these names; all where none are named."""
+    def members_of(self, architectures: Sequence[str]) -> list[Member]:
+        """The members of these architectures, or of these names; all where none are named."""
         names = [(m, m.model.split()[0]) for m in self.members]
-        return [m for m, name in names if not kinds or name in kinds or KINDS.get(name) in kinds]
+        return [m for m, name in names if not architectures or {name, ARCHITECTURES.get(name)} & {*architectures}]
 
 
 @dataclass

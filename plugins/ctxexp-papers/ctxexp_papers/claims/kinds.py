@@ -8,7 +8,8 @@
 - `correlation`: of a value of words with one property of theirs, and with another, each given the other.
 
 A test is passed where the whole interval is on the claim's side, failed where all of it is on the other, and open
-between. Where one of several layers or models would do, intervals are as wide as so many looks need.
+between. Intervals are Bonferroni-corrected where any one of several layers or models can confirm or refute the claim:
+`n_confirming` and `n_refuting` are how many can.
 """
 
 from __future__ import annotations
@@ -85,11 +86,11 @@ def try_claim(test: Test, readings: Mapping[str, Test], models: tuple[str, ...],
     for name, changes in readings.items():
         own = test | changes
         over = own.get("over", "each")
-        members = [m for m in source.of(own.get("of", ())) if not _lacks(m, own)]
+        members = [m for m in source.members_of(own.get("of", ())) if not _lacks(m, own)]
         n = len(members)
-        ways = 1 if over == "any" else max(len(models), n)
-        own["looks"] = {"any": n, "most": n - n // 2}.get(over, 1)  # of which one may make it hold
-        found = [_try(member, own, ways) for member in members]
+        n_refuting = 1 if over == "any" else max(len(models), n)
+        own["n_confirming"] = {"any": n, "most": n - n // 2}.get(over, 1)  # of which one may confirm it
+        found = [_try(member, own, n_refuting) for member in members]
         absent = [m.model for m in source.members if m.model in models and m not in members]
         found += [Check(model, text=f"no {own['metric']}") for model in absent]
         found = found if over == "each" else _together(found, over, source)
@@ -103,22 +104,22 @@ def _lacks(member: Member, test: Test) -> bool:
     return any(key_of(side) not in member.curves for side in sides_of(test))
 
 
-def _try(member: Member, test: Test, ways: int) -> Check:
+def _try(member: Member, test: Test, n_refuting: int) -> Check:
     try:
-        check = KINDS[test["kind"]](member, test, ways)
+        check = TEST_KINDS[test["kind"]](member, test, n_refuting)
     except NotMeasuredError as why:
         check = Check(member.model, text=str(why))
     return replace(check, link=member.link)
 
 
-def layers(member: Member, test: Test, ways: int) -> Check:
+def layers(member: Member, test: Test, n_refuting: int) -> Check:
     """Whether the curve lies within its bound in a share `least` of these layers (all, hidden, last, middle). The
     effect is that of the layer that decides."""
     curve = _curve(member, test)
-    return _within(member, curve.at(places(test.get("layers", "all"), len(curve.value))), test, ways)
+    return _within(member, curve.at(places(test.get("layers", "all"), len(curve.value))), test, n_refuting)
 
 
-def compare(member: Member, test: Test, ways: int) -> Check:
+def compare(member: Member, test: Test, n_refuting: int) -> Check:
     """Whether one set of layers less another (of each its mean), or one measurement less another, layer by layer, lies
     within the bound."""
     sides, names = [], []
@@ -128,17 +129,17 @@ def compare(member: Member, test: Test, ways: int) -> Check:
         sides.append(curve.at(places(names[-1], len(curve.value))))
     if names[0] != names[1]:
         sides = [side.defined(test["metric"]).mean() for side in sides]
-    return _within(member, sides[0].less(sides[1]), test, ways)
+    return _within(member, sides[0].less(sides[1]), test, n_refuting)
 
 
-def _within(member: Member, curve: Curve, test: Test, ways: int) -> Check:
+def _within(member: Member, curve: Curve, test: Test, n_refuting: int) -> Check:
     """Any of the layers that may be missing could be counted wrongly, any of those needed could break the claim, in
-    each of the `ways` in which it can fail: intervals are as wide as so many looks need."""
+    each of its `n_refuting` comparisons: intervals are corrected for so many."""
     curve = curve.defined(test["metric"])
     count = len(curve.value)
     needed = math.ceil(test.get("least", 1.0) * count - 1e-9)
-    worst, _ = margins(test, *curve.ends((count - needed + 1) * test.get("looks", 1)))
-    broken, best = margins(test, *curve.ends(needed * ways))
+    worst, _ = margins(test, *curve.ends((count - needed + 1) * test.get("n_confirming", 1)))
+    broken, best = margins(test, *curve.ends(needed * n_refuting))
     yes, no = int((worst > 0).sum()), int(((best <= 0) & (broken < 0)).sum())
     passed = True if yes >= needed else False if count - no < needed else None
     at = int(np.argsort(worst, kind="stable")[count - needed])
@@ -159,12 +160,12 @@ def margins(test: Test, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, 
     return low - test.get("above", 0.0), high - test.get("above", 0.0)
 
 
-def trend(member: Member, test: Test, ways: int) -> Check:
+def trend(member: Member, test: Test, n_refuting: int) -> Check:
     """Whether the curve rises (`rises`; else it falls) with depth: Spearman's rho of layer and value is on that side of
     0, and the change along the straight line through all layers at least the bound, `above` or `below`.
 
     Nothing is decided unless fewer than 5% of walks go with depth as far; of 5 layers 1 in 8 does at the least, so that
-    6 or fewer decide nothing. A claim that fails in any of several `ways` fails only beyond so many times rarer walks.
+    6 or fewer decide nothing. A claim that any of `n_refuting` comparisons refutes needs so many times rarer walks.
     """
     curve = _curve(member, test).defined(test["metric"])
     depth, sign = np.arange(len(curve.value)), 1 if test.get("rises") else -1
@@ -177,7 +178,7 @@ def trend(member: Member, test: Test, ways: int) -> Check:
     rho_ends, change_ends = _middle(spearman_rows(drawn, depth), rho), _middle(_change(drawn), change)
     sides = [_side(sign, rho_ends, 0.0), _side(sign, change_ends, least)]
     passed = False if False in sides else None if None in sides else True
-    if not p < LEVEL / (ways if passed is False else test.get("looks", 1)):
+    if not p < LEVEL / (n_refuting if passed is False else test.get("n_confirming", 1)):
         passed = None
     walks = f"{p:.1%} of walks go as far" if math.isfinite(p) else "the curve doesn't change"
     text = f"rho; change {change:+.3f} [{change_ends[0]:+.3f}, {change_ends[1]:+.3f}]; {walks}"
@@ -202,7 +203,7 @@ def _middle(replicates: np.ndarray, estimate: float) -> tuple[float, float]:
     return min(float(low), estimate), max(float(high), estimate)
 
 
-def ends(member: Member, test: Test, ways: int) -> Check:
+def ends(member: Member, test: Test, n_refuting: int) -> Check:
     """Whether a middle layer exceeds the better of the first and the last (`rivals = "last"`: the last; `candidates =
     "middle half"`: those of that depth, all others), which is held out sample by sample; `valley`: lies below both;
     `walks`: beyond what walks over layers do; `beyond`: by more than another measurement's; `below`: by less than
@@ -211,14 +212,14 @@ def ends(member: Member, test: Test, ways: int) -> Check:
     margin = test.get("below", 0.0)
     lowered = values * (-1 if test.get("valley") else 1)
     lowered[:, 1:-1] -= margin
-    gain = _gain(lowered, numbers, families, test, ways)
+    gain = _gain(lowered, numbers, families, test, n_refuting)
     passed, effect = gain.passed, (gain.value + margin, gain.low + margin, gain.high + margin)
     n, at = len(values), ", ".join(str(numbers[i]) for i in gain.layers[:3])
     text = f"layer {at}; any middle layer: [{gain.least + margin:+.3f}, {gain.most + margin:+.3f}]"
     if "below" in test:
         passed = None if passed is None else not passed
     if "beyond" in test:
-        other = _gain(*_samples(member, test | test["beyond"]), test, ways)
+        other = _gain(*_samples(member, test | test["beyond"]), test, n_refuting)
         wider = max(gain.wider, other.wider)
         more = mean_of(gain.by_task - other.by_task, wider=wider)
         own, rest = mean_of(gain.by_task, wider=gain.wider), mean_of(other.by_task, wider=other.wider)
@@ -229,17 +230,18 @@ def ends(member: Member, test: Test, ways: int) -> Check:
             f"{own.value:+.2f}, of the control {rest.value:+.2f} [{rest.low:+.2f}, {rest.high:+.2f}]",
         )
     check = Check(member.model, "", passed, *effect, n=n, text=text, brief=f"{effect[0]:+.3g}")
-    return _beyond_walks(check, lowered.mean(axis=0), test, ways) if test.get("walks") else check
+    return _beyond_walks(check, lowered.mean(axis=0), test, n_refuting) if test.get("walks") else check
 
 
-def share(member: Member, test: Test, ways: int) -> Check:
+def share(member: Member, test: Test, n_refuting: int) -> Check:
     """The share of tasks in which the middle layer that is chosen on the other tasks exceeds the last."""
     gain = _gain(*_samples(member, test), test, 1)
     n, won = len(gain.by_task), int((gain.by_task > 0).sum())
     own = won / gain.wider**2, n / gain.wider**2  # as many tasks as families leave
     low, high = wilson(*own)
     bound = test.get("above", 0.5)
-    holds, fails = wilson(*own, ways=test.get("looks", 1))[0] > bound, wilson(*own, ways=ways)[1] < bound
+    holds = wilson(*own, n_comparisons=test.get("n_confirming", 1))[0] > bound
+    fails = wilson(*own, n_comparisons=n_refuting)[1] < bound
     passed = True if holds else False if fails else None
     return Check(member.model, "", passed, won / n, low, high, n=n, text=f"{won} of {n} tasks", brief=f"{won} of {n}")
 
@@ -253,7 +255,7 @@ def _samples(member: Member, test: Test) -> tuple[np.ndarray, tuple[int, ...], t
     return values.copy(), curve.layers, curve.families
 
 
-def _gain(values: np.ndarray, numbers: tuple[int, ...], families: tuple[str, ...], test: Test, ways: int) -> Gain:
+def _gain(values: np.ndarray, numbers: tuple[int, ...], families: tuple[str, ...], test: Test, n_refuting: int) -> Gain:
     n, stream = values.shape[1], 3
     if test.get("candidates") == "middle half":
         stream = 5
@@ -264,33 +266,33 @@ def _gain(values: np.ndarray, numbers: tuple[int, ...], families: tuple[str, ...
         candidates = np.arange(1 if numbers[0] == 0 else 0, n - 1)
         rivals = np.array([n - 1] if test.get("rivals") == "last" else [0, n - 1])
     rng = np.random.default_rng([0, Stream.CLAIMS, stream])
-    looks = test.get("looks", 1)
+    n_confirming = test.get("n_confirming", 1)
     if "below" in test:  # whose failure a gain is
-        ways, looks = looks, ways
+        n_refuting, n_confirming = n_confirming, n_refuting
     return best_layer_gain(
         values,
         rivals=rivals.tolist(),
         candidates=candidates.tolist(),
         rng=rng,
-        ways=ways,
-        looks=looks,
+        n_refuting=n_refuting,
+        n_confirming=n_confirming,
         families=families,
     )
 
 
-def _beyond_walks(check: Check, curve: np.ndarray, test: Test, ways: int) -> Check:
+def _beyond_walks(check: Check, curve: np.ndarray, test: Test, n_refuting: int) -> Check:
     """The check of a hump, which holds only where fewer than 5% of walks have as clear a one. It fails only where a
     walk would as rarely be as clearly otherwise: sunk in the middle (2.5%), or a trend from end to end (1.25%); of
-    several `ways` in so many times rarer walks."""
+    `n_refuting` comparisons in so many times rarer walks."""
     rng = np.random.default_rng([0, Stream.CLAIMS, 15])
     p, sunk, slope = hump_p(curve, rng), hump_p(-curve, rng), trend_p(curve, rng)
-    level = LEVEL / (test.get("looks", 1) if check.passed else ways)
+    level = LEVEL / (test.get("n_confirming", 1) if check.passed else n_refuting)
     beyond = p < level if check.passed else sunk < level / 2 or slope < level / 4
     text = f"{check.text}; {p:.1%} of walks have as clear a hump, {sunk:.1%} a hollow, {slope:.1%} a trend"
     return replace(check, passed=check.passed if beyond else None, text=text)
 
 
-def correlation(member: Member, test: Test, ways: int) -> Check:
+def correlation(member: Member, test: Test, n_refuting: int) -> Check:
     """Spearman's partial correlations over words of `metric` with the properties `one` and `other`, each given the
     other and frequency: `one` lowers it, and `other` doesn't (`part = "none"`: within the bound of 0; else: less than
     `one` does)."""
@@ -300,7 +302,7 @@ def correlation(member: Member, test: Test, ways: int) -> Check:
         raise NotMeasuredError(f"{len(table)} words with both properties; needs {MIN_WORDS}")
     rng = np.random.default_rng([0, Stream.CLAIMS, 4])
     columns = table.to_numpy(np.float64).T
-    found = partial_ranks(columns[0], columns[2], columns[1], columns[3], rng=rng, ways=ways)
+    found = partial_ranks(columns[0], columns[2], columns[1], columns[3], rng=rng, n_comparisons=n_refuting)
     own, other, more = found.other, found.one, found.difference
     lowered = _side(-1, (own.low, own.high), 0.0)
     if test.get("part") == "none":
@@ -316,7 +318,7 @@ def correlation(member: Member, test: Test, ways: int) -> Check:
     return Check(member.model, "", passed, *what[:3], n=what.n, text=text, brief=brief)
 
 
-KINDS: dict[str, Callable[[Member, Test, int], Check]] = {
+TEST_KINDS: dict[str, Callable[[Member, Test, int], Check]] = {
     "layers": layers,
     "trend": trend,
     "compare": compare,
@@ -363,8 +365,8 @@ def places(layers: str, n: int) -> list[int]:
 
 def problems(test: Test) -> Iterator[str]:
     """What is wrong with a test, in words."""
-    if test.get("kind") not in KINDS:
-        yield f"test kind {test.get('kind')!r}; expected one of {', '.join(KINDS)}"
+    if test.get("kind") not in TEST_KINDS:
+        yield f"test kind {test.get('kind')!r}; expected one of {', '.join(TEST_KINDS)}"
         return
     if "/" not in str(test.get("metric", "")):
         yield 'no metric = "name/statistic"'

@@ -17,7 +17,7 @@ import numpy as np
 
 from ctxexp import Group
 from ctxexp.command import registry
-from ctxexp_papers.claims.evidence import KINDS, UNTRAINED, Inputs, Member, Source, has_twin, model_label
+from ctxexp_papers.claims.evidence import ARCHITECTURES, UNTRAINED, Inputs, Member, Source, has_twin, model_label
 from ctxexp_papers.claims.kinds import Test, key_of
 from ctxexp_papers.claims.statistics import Curve
 
@@ -45,7 +45,7 @@ def of_models(inputs: Inputs, paper: str, evidence: Mapping[str, Any], tests: Se
     """The offered models' curves by measurement; none without a model of the kinds that the evidence is of."""
     measurements = {key_of(test): test for test in tests}
     wanted = evidence.get("kinds", ())
-    models = [m for m in inputs.models if not wanted or KINDS.get(m.split()[0], m.split()[0]) in wanted]
+    models = [m for m in inputs.models if not wanted or ARCHITECTURES.get(m.split()[0], m.split()[0]) in wanted]
     if evidence.get("of") == "pairs":
         members = list(_pairs(inputs, models, evidence, measurements))
     else:
@@ -81,7 +81,7 @@ def _pairs(
     words (0: chance; 1: a space with itself). Models of other occurrences make no pair."""
     from ctxexp_compare import Sample
 
-    every = [m for m in models if m.split()[0] in KINDS and "weights=" not in m]
+    every = [m for m in models if m.split()[0] in ARCHITECTURES and "weights=" not in m]
     for names in combinations(every, 2):
         spaces = [inputs.space(model) for model in names]
         if not np.array_equal(spaces[0].spans, spaces[1].spans):

@@ -56,14 +56,15 @@ class Curve:
             ([0.1, 1.1], [0.35, 1.35])
         """
         numbers = tuple(range(values.shape[1]) if layers is None else layers)
-        low, high = _of_mean(values, 1)
-        return cls(values.mean(axis=0), low, high, numbers, values, n=float(len(values)), families=families)
+        mean, half = values.mean(axis=0), _half_width(values)
+        return cls(mean, mean - half, mean + half, numbers, values, n=float(len(values)), families=families)
 
-    def ends(self, ways: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """The intervals' ends (n,) as wide as a look at so many needs, of which any may decide (Bonferroni)."""
+    def ends(self, n_comparisons: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of the intervals (n,), Bonferroni-corrected for `n_comparisons`."""
         if self.by_sample is not None:
-            return _of_mean(self.by_sample, ways)
-        k = widening(ways)
+            mean, half = self.by_sample.mean(axis=0), _half_width(self.by_sample, n_comparisons)
+            return mean - half, mean + half
+        k = widening(n_comparisons)
         return self.value - k * (self.value - self.low), self.value + k * (self.high - self.value)
 
     def at(self, places: Sequence[int]) -> Curve:
@@ -127,17 +128,16 @@ class Curve:
         return self if finite.all() else self.at(np.flatnonzero(finite).tolist())
 
 
-def widening(ways: int) -> float:
-    """How much wider 95% intervals must be so that the best of so many gives a wrong answer as rarely as one does
-    (Bonferroni, for normal errors)."""
-    return NormalDist().inv_cdf(1 - 0.025 / max(ways, 1)) / Z
+def widening(n_comparisons: int) -> float:
+    """The factor that widens a 95% interval of normal errors for `n_comparisons` (Bonferroni)."""
+    return NormalDist().inv_cdf(1 - 0.025 / max(n_comparisons, 1)) / Z
 
 
-def _of_mean(values: np.ndarray, ways: int) -> tuple[np.ndarray, np.ndarray]:
+def _half_width(values: np.ndarray, n_comparisons: int = 1) -> np.ndarray:
+    """Half the 95% interval, by Student's t, of the mean of values (n, ...) over their first axis."""
     n = len(values)
-    half = float(stdtrit(n - 1, 1 - 0.025 / ways)) * values.std(axis=0, ddof=1) / np.sqrt(n)
-    mean = values.mean(axis=0)
-    return mean - half, mean + half
+    half: np.ndarray = stdtrit(n - 1, 1 - 0.025 / n_comparisons) * values.std(axis=0, ddof=1) / np.sqrt(n)
+    return half
 
 
 class Interval(NamedTuple):
@@ -157,9 +157,9 @@ class PartialRank(NamedTuple):
     difference: Interval  # one less other
 
 
-def mean_of(values: np.ndarray, *, ways: int = 1, wider: float = 1.0) -> Interval:
-    """The mean of the values (n,) that are defined, its interval Student's t over units, as wide as so many looks need,
-    and so many times wider for families of units.
+def mean_of(values: np.ndarray, *, wider: float = 1.0) -> Interval:
+    """The mean of the values (n,) that are defined, its interval Student's t over units, `wider` times as wide for
+    families of units.
 
     Raises:
         ValueError: With fewer than MIN_UNITS of them.
@@ -168,25 +168,24 @@ def mean_of(values: np.ndarray, *, ways: int = 1, wider: float = 1.0) -> Interva
     n = len(values)
     if n < MIN_UNITS:
         raise ValueError(f"expected {MIN_UNITS} units at the least, got {n}")
-    half = float(stdtrit(n - 1, 1 - 0.025 / ways) * values.std(ddof=1) / np.sqrt(n)) * wider
-    value = float(values.mean())
+    value, half = float(values.mean()), float(_half_width(values)) * wider
     return Interval(value, value - half, value + half, n)
 
 
-def wilson(count: float, n: float, *, ways: int = 1) -> tuple[float, float]:
-    """Wilson's 95% interval of a share, `count` of `n`; of the most extreme of so many (`ways`), by Bonferroni."""
-    z = Z * widening(ways)
+def wilson(count: float, n: float, *, n_comparisons: int = 1) -> tuple[float, float]:
+    """Wilson's 95% interval of a share, `count` of `n`, Bonferroni-corrected for `n_comparisons`."""
+    z = Z * widening(n_comparisons)
     p, middle = count / n, 1 + z**2 / n
     half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     centre = p + z**2 / (2 * n)
     return max(0.0, float((centre - half) / middle)), min(1.0, float((centre + half) / middle))
 
 
-def within_strata(values: np.ndarray, frequency: np.ndarray, strata: int = STRATA) -> np.ndarray:
+def within_strata(values: np.ndarray, frequency: np.ndarray) -> np.ndarray:
     """Residuals of values (n, k) after the means of the strata of frequency (n,) and its rank, which is what is left of
     it within a stratum. Words of one frequency are in one stratum."""
     ranks = midranks(frequency)
-    stratum = np.minimum((ranks - 0.5) * strata / len(ranks), strata - 1).astype(int)
+    stratum = np.minimum((ranks - 0.5) * STRATA / len(ranks), STRATA - 1).astype(int)
     _, stratum = np.unique(stratum, return_inverse=True)
     design = np.column_stack([np.eye(stratum.max() + 1)[stratum], ranks / len(ranks)])
     fitted: np.ndarray = design @ np.linalg.lstsq(design, values, rcond=None)[0]
@@ -194,14 +193,13 @@ def within_strata(values: np.ndarray, frequency: np.ndarray, strata: int = STRAT
     return residuals
 
 
-def matched_difference(values: np.ndarray, is_one: np.ndarray, frequency: np.ndarray, *, ways: int = 1) -> Interval:
+def matched_difference(values: np.ndarray, is_one: np.ndarray, frequency: np.ndarray) -> Interval:
     """The mean of one group of words less that of the others, at equal frequency.
 
     Args:
         values: (n,) a value a word, finite.
         is_one: (n,) bool, which words are of the group.
         frequency: (n,) how often each occurs.
-        ways: Of so many looks any may decide: the interval is as wide as that needs (Bonferroni).
 
     Returns:
         The coefficient of the group beside strata of frequency, by Student's t with the heteroscedastic error of White
@@ -220,7 +218,7 @@ def matched_difference(values: np.ndarray, is_one: np.ndarray, frequency: np.nda
     value = float(d @ y) / scale
     leverage = np.minimum(d**2 / scale, 0.99)
     error = float(np.sqrt((d**2 * (y - value * d) ** 2 / (1 - leverage)).sum())) / scale
-    half = float(stdtrit(max(least - 1, 1), 1 - 0.025 / ways)) * error
+    half = float(stdtrit(max(least - 1, 1), 0.975)) * error
     return Interval(value, value - half, value + half, least)
 
 
@@ -231,7 +229,7 @@ def partial_ranks(
     frequency: np.ndarray,
     *,
     rng: np.random.Generator,
-    ways: int = 1,
+    n_comparisons: int = 1,
     resamples: int = 1000,
 ) -> PartialRank:
     """Spearman's partial correlations of y with two properties at equal frequency, each given the other.
@@ -242,7 +240,7 @@ def partial_ranks(
         other: (n,) the variety of its contexts.
         frequency: (n,) how often it occurs; ranks are compared within strata of it.
         rng: Draws the resamples of words.
-        ways: Of so many looks any may decide: the interval is as wide as that needs (Bonferroni).
+        n_comparisons: Bonferroni-corrects the intervals for so many.
         resamples: How many.
 
     Returns:
@@ -265,9 +263,9 @@ def partial_ranks(
             for i, j in pairs
         ]
     rhos = np.asarray(partial_correlation(*r)), np.asarray(partial_correlation(r[1], r[0], r[2]))
-    return PartialRank(*(_interval(rho, n, ways) for rho in (*rhos, rhos[0] - rhos[1])))
+    return PartialRank(*(_interval(rho, n, n_comparisons) for rho in (*rhos, rhos[0] - rhos[1])))
 
 
-def _interval(replicates: np.ndarray, n: int, ways: int) -> Interval:
-    low, high = np.nanquantile(replicates[1:], [0.025 / ways, 1 - 0.025 / ways])
+def _interval(replicates: np.ndarray, n: int, n_comparisons: int) -> Interval:
+    low, high = np.nanquantile(replicates[1:], [0.025 / n_comparisons, 1 - 0.025 / n_comparisons])
     return Interval(float(replicates[0]), float(low), float(high), n)

@@ -25,7 +25,7 @@ from scipy.stats import rankdata
 from ctxexp.maths import spearman
 
 MOST = 2048  # walks: all of them up to 13 layers
-SMOOTH, SMOOTHNESS = 4000, 0.8  # smooth walks, and the lag-1 autocorrelation of their steps
+N_SMOOTH_WALKS, SMOOTHNESS = 4000, 0.8  # and the lag-1 autocorrelation of their steps
 EQUAL = 1e-9  # correlations that differ by less are equal
 
 
@@ -53,12 +53,12 @@ def walks_of(curve: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 @lru_cache(maxsize=8)
 def smooth_walks(n: int) -> np.ndarray:
-    """(SMOOTH, n) walks whose steps are a stationary AR(1) of SMOOTHNESS, less their mean, at norm 1."""
-    steps = np.random.default_rng(n).normal(size=(SMOOTH, max(n - 1, 0)))
+    """(N_SMOOTH_WALKS, n) walks whose steps are a stationary AR(1) of SMOOTHNESS, less their mean, at norm 1."""
+    steps = np.random.default_rng(n).normal(size=(N_SMOOTH_WALKS, max(n - 1, 0)))
     steps[:, :1] /= np.sqrt(1 - SMOOTHNESS**2)
     for i in range(1, n - 1):
         steps[:, i] += SMOOTHNESS * steps[:, i - 1]
-    return _normalized(np.concatenate([np.zeros((SMOOTH, 1)), np.cumsum(steps, axis=1)], axis=1))
+    return _normalized(np.concatenate([np.zeros((N_SMOOTH_WALKS, 1)), np.cumsum(steps, axis=1)], axis=1))
 
 
 def trend_p(curve: np.ndarray, rng: np.random.Generator) -> float:
