@@ -15,7 +15,7 @@ from ctxexp_papers.claims.paper import papers
 
 from benchmarks.claims.artefacts import artefacts_table
 from benchmarks.claims.layers import tests_over_layers
-from benchmarks.claims.worlds import share
+from benchmarks.claims.worlds import decision_rates
 from docs.numbers.marked import write_marked
 
 HEAD = ("| claim | verdicts in null worlds | holds where it does | fails where it does |", "|---|---|---|---|")
@@ -26,10 +26,10 @@ def claims_table(names: list[str], worlds: int, planted: int, seed: int) -> list
     lines = [*HEAD]
     for paper in papers(names):
         for claim in paper.claims:
-            false = share(claim, "null", worlds, seed=seed)
+            false = decision_rates(claim, "null", worlds, seed=seed)
             right = (
-                share(claim, "true", planted, seed=seed)["holds"],
-                share(claim, "false", planted, seed=seed)["fails"],
+                decision_rates(claim, "true", planted, seed=seed)["holds"],
+                decision_rates(claim, "false", planted, seed=seed)["fails"],
             )
             cells = [f"{sum(false.values()):.1%}", *(f"{one:.0%}" for one in right)]
             lines.append(f"| {paper.name}: `{claim.id}` | " + " | ".join(cells) + " |")

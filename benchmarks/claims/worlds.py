@@ -13,7 +13,7 @@ import pandas as pd
 from ctxexp_papers.claims.evidence import Member, Source
 from ctxexp_papers.claims.kinds import Test, key_of, sides_of
 from ctxexp_papers.claims.paper import Claim
-from ctxexp_papers.claims.statistics import Curve
+from ctxexp_papers.claims.statistics import LayerCurve
 from ctxexp_papers.claims.verdict import judge
 
 Truth = Literal["null", "true", "false"]
@@ -37,7 +37,7 @@ def models_of(claim: Claim) -> list[str]:
 
 def member(claim: Claim, model: str, truth: Truth, rng: np.random.Generator) -> Member:
     """A model whose curves have this truth under every reading; readings of the same test share it and its noise."""
-    curves: dict[str, Curve] = {}
+    curves: dict[str, LayerCurve] = {}
     words: dict[str, pd.DataFrame] = {}
     drawn = None
     for changes in claim.readings.values():
@@ -48,7 +48,7 @@ def member(claim: Claim, model: str, truth: Truth, rng: np.random.Generator) -> 
         drawn = drawn or [np.asarray(values) for values in values_of(test, truth, rng)]
         families = FAMILIES if has_tasks(test) else ()
         for side, values in zip(sides_of(test), drawn, strict=False):
-            curves[key_of(side)] = Curve.of_samples(values, families=families)
+            curves[key_of(side)] = LayerCurve.of_samples(values, families=families)
     return Member(model, curves, words)
 
 
@@ -91,7 +91,8 @@ def level_of(test: Test, truth: Truth) -> float:
 
 
 def hump(test: Test, truth: Truth, rng: np.random.Generator) -> np.ndarray:
-    """A bell over layers, none, or a walk; with `below` a bell of that height on the line, none, or a high one."""
+    """Over layers, null: a walk, true: a bell (for a `valley` an inverted one), false: the opposite of true; with
+    `below`, null: a bell of that height, true: flat, false: a high bell."""
     bell = np.sin(np.linspace(0, np.pi, LAYERS))
     if "below" in test:
         return bell * {"null": float(test["below"]), "true": 0.0, "false": 0.5}[truth]
@@ -147,7 +148,7 @@ def noisy(truth: np.ndarray, rng: np.random.Generator, noise: float) -> np.ndarr
     return truth + rng.normal(0, noise, (SAMPLES, 1)) + rng.normal(0, noise / 2, (SAMPLES, len(truth)))
 
 
-def share(claim: Claim, truth: Truth, n: int, *, seed: int = 2) -> dict[str, float]:
+def decision_rates(claim: Claim, truth: Truth, n: int, *, seed: int = 2) -> dict[str, float]:
     """The shares of n drawn worlds in which the claim holds (under any reading), and in which it fails."""
     rng = np.random.default_rng(seed)
     found: list[Any] = [judge(claim, source(claim, truth, rng)) for _ in range(n)]

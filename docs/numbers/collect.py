@@ -95,11 +95,12 @@ def _network(results: Results) -> str:
 
 
 def interval_coverage(made: Path) -> pd.DataFrame:
-    """A row a world, curve and layer: of how many draws' intervals what share held the mean over draws and the value of
-    the whole text, and how wide they were over 3.92 standard deviations of the value."""
+    """A row a world, curve and layer: the intervals' coverage of the mean over draws and of the whole text's value
+    (draw -1), and their mean width over 3.92 standard deviations."""
     draws = pd.concat([pd.read_csv(path) for path in sorted(made.rglob("*.csv"))])
     rows = []
     for (world, curve, layer), of_curve in draws.groupby(["world", "curve", "layer"], sort=False):
+        # STS curves of the worlds of pairs only, other curves of the other worlds
         if curve.startswith("sts/") != world.startswith("pairs") or ("centred" in curve and curve.endswith("step")):
             continue
         mine = of_curve[of_curve.draw >= 0].drop_duplicates("draw")

@@ -22,7 +22,7 @@ COVERAGE_WORLDS = {"sts": "sentences", "planted": "documents"}
 COVERAGE_NAMES = {
     "anisotropy": "anisotropy", "self_similarity": "self-similarity",
     "intra_sentence_similarity": "intra-sentence similarity", "max_explainable_variance": "explainable variance",
-    "max_explainable_variance_centred": "the same, centred", "sts": "STS Spearman", "mean_cosine": "", "all": "",
+    "max_explainable_variance_centred": "the same, centred", "mean_cosine": "",
     "raw": ", raw", "adjusted": ", adjusted", "share_of_room": ", share of the room",
     "step": ", share: step from the layer below",
 }  # fmt: skip

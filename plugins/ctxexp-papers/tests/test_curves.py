@@ -7,30 +7,30 @@ import pytest
 from ctxexp_papers.claims.best_layer import best_layer_gain
 from ctxexp_papers.claims.evidence import Member
 from ctxexp_papers.claims.kinds import TEST_KINDS, Check, Test, key_of, places, sides_of
-from ctxexp_papers.claims.statistics import Curve, NotMeasuredError, mean_of, widening, wilson
+from ctxexp_papers.claims.statistics import LayerCurve, NotMeasuredError, mean_of, widening, wilson
 
 RNG = np.random.default_rng
 WORLDS = 150  # a share of 5% of them has a standard error of 1.8%
 
 
-def tried(test: Test, *curves: Curve | np.ndarray, n_refuting: int = 1) -> Check:
+def tried(test: Test, *curves: LayerCurve | np.ndarray, n_refuting: int = 1) -> Check:
     """The check of one model with these curves, of a test's sides."""
-    made = [c if isinstance(c, Curve) else Curve.of_samples(c) for c in curves]
+    made = [c if isinstance(c, LayerCurve) else LayerCurve.of_samples(c) for c in curves]
     test = {"metric": "a/raw", **test}
     by_key = dict(zip([key_of(side) for side in sides_of(test)], made, strict=False))
     return TEST_KINDS[test["kind"]](Member("m", by_key), test, n_refuting)
 
 
-def points(values: list[float], half: float = 0.01) -> Curve:
+def points(values: list[float], half: float = 0.01) -> LayerCurve:
     value = np.array(values)
-    return Curve(value, value - half, value + half, tuple(range(len(values))))
+    return LayerCurve(value, value - half, value + half, tuple(range(len(values))))
 
 
 def test_intervals_of_samples_are_students_and_of_runs_their_own() -> None:
     from scipy.stats import ttest_1samp
 
     values = RNG(0).normal(0.3, 0.1, (20, 3))
-    curve = Curve.of_samples(values, (0, 4, 8))
+    curve = LayerCurve.of_samples(values, (0, 4, 8))
     low, high = ttest_1samp(values, 0).confidence_interval()
     assert (curve.low, curve.high) == (pytest.approx(low), pytest.approx(high))
     wide = ttest_1samp(values, 0).confidence_interval(1 - 0.05 / 6)
@@ -46,7 +46,7 @@ def test_differences_use_the_same_resamples_where_both_have_them() -> None:
     """Layers that move together differ by a certain amount, however wide each one's interval is."""
     together = RNG(0).normal(0, 0.1, 400)
     runs = [
-        Curve(np.array([v]), np.array([v - 0.2]), np.array([v + 0.2]), (0,), None, v + together[None], seed)
+        LayerCurve(np.array([v]), np.array([v - 0.2]), np.array([v + 0.2]), (0,), None, v + together[None], seed)
         for v, seed in ((0.5, 0), (0.3, 0), (0.3, 1))
     ]
     same, other = runs[0].less(runs[1]), runs[0].less(runs[2])
@@ -58,7 +58,7 @@ def test_differences_use_the_same_resamples_where_both_have_them() -> None:
 def test_a_bound_holds_in_every_layer_or_in_the_share_that_is_asked_for() -> None:
     values = RNG(0).normal(0.3, 0.1, (20, 3))
     check = tried({"kind": "layers"}, values)
-    at = int(np.argmin(Curve.of_samples(values).low))
+    at = int(np.argmin(LayerCurve.of_samples(values).low))
     assert (check.passed, check.brief, check.n) == (True, "3 of 3", 20)
     assert check.effect == pytest.approx(values.mean(axis=0)[at])
     assert tried({"kind": "layers", "above": 0.9}, values).passed is False

@@ -13,7 +13,7 @@ from ctxexp_papers.claims import report
 from ctxexp_papers.claims.evidence import Member, Source, has_twin, is_mini, untrained_encoder
 from ctxexp_papers.claims.kinds import describe, key_of
 from ctxexp_papers.claims.paper import load, papers
-from ctxexp_papers.claims.statistics import Curve
+from ctxexp_papers.claims.statistics import LayerCurve
 from ctxexp_papers.claims.verdict import Verdict, try_sources
 from ctxexp_papers.instances import INSTANCES, counts, entropy_of, explained, least_share, most_entropy, shares_of
 
@@ -119,8 +119,8 @@ def test_a_plugin_brings_a_paper(file: Path, capsys: pytest.CaptureFixture[str])
     assert (row["paper"], row["claim"], row["ruling"]) == ("mine_2026", "positive", "not run")
 
 
-def curve(value: float, spread: float = 0.1) -> Curve:
-    return Curve.of_samples(value + spread * np.linspace(-1, 1, 9)[:, None] * np.ones(3))
+def curve(value: float, spread: float = 0.1) -> LayerCurve:
+    return LayerCurve.of_samples(value + spread * np.linspace(-1, 1, 9)[:, None] * np.ones(3))
 
 
 def offered(kind: str, title: str = "", **values: float | None) -> Source:

@@ -15,7 +15,7 @@ from ctxexp_papers.claims.released import DRAWS, PAIRED, ROUNDING, bounded_mean
 from ctxexp_papers.claims.report import words as words_of
 from ctxexp_papers.claims.verdict import Trial, try_paper
 
-from benchmarks.claims.worlds import share
+from benchmarks.claims.worlds import decision_rates
 from tests.seeds import daily_seed
 
 FOLDER = Path(__file__).parents[3] / ".." / "shared" / "data" / "released"
@@ -71,7 +71,7 @@ def test_families_widen_what_tasks_one_by_one_would_show() -> None:
     some 40%, by families in 5% at the most; beyond the bound in fewer than 1 of 1,000 days."""
     (paper,) = papers(["skean_2025"])
     (claim,) = (one for one in paper.claims if one.id == "middle-above-ends")
-    found = share(claim, "null", 20, seed=daily_seed())
+    found = decision_rates(claim, "null", 20, seed=daily_seed())
     assert found["holds"] + found["fails"] <= 0.25
 
 

@@ -6,7 +6,7 @@ import pytest
 from ctxexp_papers.claims.paper import Claim, papers
 
 from benchmarks.claims.artefacts import ARTEFACTS, fooled
-from benchmarks.claims.worlds import share
+from benchmarks.claims.worlds import decision_rates
 
 CLAIMS = [pytest.param(claim, id=f"{paper.name}-{claim.id}") for paper in papers([]) for claim in paper.claims]
 NULLS, SEED = 5, 2
@@ -14,14 +14,14 @@ NULLS, SEED = 5, 2
 
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_planted_truth_is_found_either_way(claim: Claim) -> None:
-    assert share(claim, "true", 1, seed=SEED) == {"holds": 1, "fails": 0}
-    assert share(claim, "false", 1, seed=SEED) == {"holds": 0, "fails": 1}
+    assert decision_rates(claim, "true", 1, seed=SEED) == {"holds": 1, "fails": 0}
+    assert decision_rates(claim, "false", 1, seed=SEED) == {"holds": 0, "fails": 1}
 
 
 @pytest.mark.nightly
 def test_null_worlds_of_all_claims_seldom_get_a_verdict() -> None:
     """Of all together, since one claim's few worlds say nothing."""
-    found = [share(claim.values[0], "null", NULLS, seed=SEED) for claim in CLAIMS]  # type: ignore[arg-type]
+    found = [decision_rates(claim.values[0], "null", NULLS, seed=SEED) for claim in CLAIMS]  # type: ignore[arg-type]
     assert sum(sum(one.values()) for one in found) / len(found) <= 0.07
 
 

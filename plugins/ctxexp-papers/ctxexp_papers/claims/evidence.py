@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from ctxexp import Encoder, Results
 from ctxexp.command import registry
 from ctxexp.errors import ConfigError, DataError
-from ctxexp_papers.claims.statistics import Curve
+from ctxexp_papers.claims.statistics import LayerCurve
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +33,7 @@ class Member:
     """A model's evidence: curves by what they measure (`kinds.key_of`), and tables of its words by name."""
 
     model: str
-    curves: Mapping[str, Curve]
+    curves: Mapping[str, LayerCurve]
     words: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     link: str = ""  # to the run
 

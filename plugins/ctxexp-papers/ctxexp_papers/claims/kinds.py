@@ -25,7 +25,7 @@ import numpy as np
 from ctxexp.maths import Stream, spearman
 from ctxexp_papers.claims.best_layer import MIN_TASKS, Gain, best_layer_gain
 from ctxexp_papers.claims.evidence import Member, Source
-from ctxexp_papers.claims.statistics import MIN_WORDS, Curve, NotMeasuredError, mean_of, partial_ranks, wilson
+from ctxexp_papers.claims.statistics import MIN_WORDS, LayerCurve, NotMeasuredError, mean_of, partial_ranks, wilson
 from ctxexp_papers.claims.walks import hump_p, spearman_rows, trend_p
 
 Test = dict[str, Any]
@@ -132,7 +132,7 @@ def compare(member: Member, test: Test, n_refuting: int) -> Check:
     return _within(member, sides[0].less(sides[1]), test, n_refuting)
 
 
-def _within(member: Member, curve: Curve, test: Test, n_refuting: int) -> Check:
+def _within(member: Member, curve: LayerCurve, test: Test, n_refuting: int) -> Check:
     """Any of the layers that may be missing could be counted wrongly, any of those needed could break the claim, in
     each of its `n_refuting` comparisons: intervals are corrected for so many."""
     curve = curve.defined(test["metric"])
@@ -345,7 +345,7 @@ def _together(checks: list[Check], over: str, source: Source) -> list[Check]:
     return [Check("most of the models", "", passed, yes / n, n=n, text=text, brief=f"{yes} of {n}, {no} not")]
 
 
-def _curve(member: Member, test: Test) -> Curve:
+def _curve(member: Member, test: Test) -> LayerCurve:
     return member.curves[key_of(test)]
 
 

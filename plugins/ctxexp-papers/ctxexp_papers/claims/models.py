@@ -19,7 +19,7 @@ from ctxexp import Group
 from ctxexp.command import registry
 from ctxexp_papers.claims.evidence import ARCHITECTURES, UNTRAINED, Inputs, Member, Source, has_twin, model_label
 from ctxexp_papers.claims.kinds import Test, key_of
-from ctxexp_papers.claims.statistics import Curve
+from ctxexp_papers.claims.statistics import LayerCurve
 
 if TYPE_CHECKING:
     from ctxexp_compare import Space
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SAMPLES, ROWS, LAYERS = 20, 1000, 13
 """How many samples; rows of one and layers of a model, at the most."""
 NOT_OWN = "neither the paper's models nor its text"
-Values = dict[str, Curve]
+Values = dict[str, LayerCurve]
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _pairs(
             x, y = (np.asarray(layer[part.rows], np.float64) for layer, part in zip(layers, both, strict=True))
             for key, test in measurements.items():
                 values[key].append(adjusted(comparison(test["metric"]), x, y, sample))
-        curves = {key: Curve.of_samples(np.array(column)[:, None]) for key, column in values.items()}
+        curves = {key: LayerCurve.of_samples(np.array(column)[:, None]) for key, column in values.items()}
         yield Member("-".join(map(model_label, names)), curves)
 
 
@@ -149,7 +149,7 @@ def _of_space(space: Space, evidence: Mapping[str, Any], measurements: Mapping[s
             known: dict[str, Mapping[str, Any]] = {}
             for key, test in measurements.items():
                 values[key][i, j] = measured(x, part, test, known)
-    return {key: Curve.of_samples(table, numbers) for key, table in values.items()}
+    return {key: LayerCurve.of_samples(table, numbers) for key, table in values.items()}
 
 
 def _of_steps(space: Space, evidence: Mapping[str, Any], measurements: Mapping[str, Test]) -> Values:
@@ -171,7 +171,7 @@ def _of_steps(space: Space, evidence: Mapping[str, Any], measurements: Mapping[s
                     compared.prepare_side(rows, sample) for rows in (x, y - x if test.get("rows") == "step" else y)
                 ]
                 values[key][i, j] = compared.score(*sides).value
-    return {key: Curve.of_samples(table, numbers) for key, table in values.items()}
+    return {key: LayerCurve.of_samples(table, numbers) for key, table in values.items()}
 
 
 def _of_table(table: np.ndarray, measurements: Mapping[str, Test]) -> Values:
@@ -182,7 +182,7 @@ def _of_table(table: np.ndarray, measurements: Mapping[str, Test]) -> Values:
         part = TextSample(rows, np.arange(len(rows)), rows, np.zeros(len(rows), bool))
         for key, test in measurements.items():
             values[key][i, 0] = measured(np.asarray(table[rows], np.float64), part, test, {})
-    return {key: Curve.of_samples(column) for key, column in values.items()}
+    return {key: LayerCurve.of_samples(column) for key, column in values.items()}
 
 
 def comparison(metric: str) -> Any:

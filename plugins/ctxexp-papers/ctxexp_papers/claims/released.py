@@ -26,7 +26,7 @@ from ctxexp.report import published_curves
 from ctxexp.results import Key
 from ctxexp_papers.claims.evidence import Inputs, Member, Source
 from ctxexp_papers.claims.kinds import Test, key_of
-from ctxexp_papers.claims.statistics import Curve, Z
+from ctxexp_papers.claims.statistics import LayerCurve, Z
 from ctxexp_papers.monosemy import count_senses, describe_words
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def mteb_by_layer(inputs: Inputs, paper: str, tests: Sequence[Test]) -> list[Sou
             if len(table) == TASKS and table.shape[1] > 2:
                 families = families_by_name([str(task) for task in table.index])
                 layers = [int(n) for n in table.columns]
-                curves[key_of(test)] = Curve.of_samples(table.to_numpy() * 100.0, layers, families)
+                curves[key_of(test)] = LayerCurve.of_samples(table.to_numpy() * 100.0, layers, families)
         members.append(Member(model, curves))
     command = f"python -m ctxexp claims paper={paper} released=<folder>"
     return [Source("protocol", "the authors' released MTEB results by layer", members, command=command)]
@@ -110,7 +110,7 @@ def kawine_contextual(inputs: Inputs, paper: str, tests: Sequence[Test]) -> list
     return found
 
 
-def _curves(model: str, table: pd.DataFrame, tests: Sequence[Test]) -> dict[str, Curve]:
+def _curves(model: str, table: pd.DataFrame, tests: Sequence[Test]) -> dict[str, LayerCurve]:
     """Self-similarity with its interval over words, anisotropy with a bound on what its draws can have erred by."""
     layers = tuple(int(str(name).removeprefix("layer_")) for name in table)
     values = table.to_numpy(np.float64)
@@ -130,7 +130,9 @@ def _curves(model: str, table: pd.DataFrame, tests: Sequence[Test]) -> dict[str,
         ),
     }  # fmt: skip
     every = {key_of(test): test["metric"] for test in tests}
-    return {key: Curve(*by_metric[name], layers, n=float(n[-1])) for key, name in every.items() if name in by_metric}
+    return {
+        key: LayerCurve(*by_metric[name], layers, n=float(n[-1])) for key, name in every.items() if name in by_metric
+    }
 
 
 def bounded_mean(value: np.ndarray, times: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

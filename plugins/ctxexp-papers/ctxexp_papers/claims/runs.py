@@ -12,7 +12,7 @@ from ctxexp import Results
 from ctxexp.results import LAYER, Key, RunInfo
 from ctxexp_papers.claims.evidence import Inputs, Member, Source
 from ctxexp_papers.claims.kinds import Test, key_of
-from ctxexp_papers.claims.statistics import Curve
+from ctxexp_papers.claims.statistics import LayerCurve
 
 WORDS = {"fold_case": "False", "deduplicate": "True", "sample": "None", "punctuation": "drop"}
 """How words are counted by default (conf/ctxexp.yaml)."""
@@ -53,7 +53,7 @@ def of_runs(inputs: Inputs, evidence: Mapping[str, Any], tests: Sequence[Test]) 
     return sorted(found.values(), key=lambda s: max(map(len, s.departures.values()), default=0))
 
 
-def curves_of(results: Results, tests: Sequence[Test]) -> dict[str, Curve]:
+def curves_of(results: Results, tests: Sequence[Test]) -> dict[str, LayerCurve]:
     """The run's curves that tests are of, whatever the labels of its measures: these are known by the metric that they
     say they are of. What doesn't say it is no evidence."""
     info, curves = results.info, {}
@@ -80,7 +80,7 @@ def curves_of(results: Results, tests: Sequence[Test]) -> dict[str, Curve]:
         n = float(counts.value[-1]) if counts else float("nan")
         resampling = (info.seed, info.bootstrap, info.corpus.fingerprint)
         layers = tuple(range(len(estimates.value)))
-        curves[key_of(test)] = Curve(*estimates, layers, None, results.replicates.get(key), resampling, n)
+        curves[key_of(test)] = LayerCurve(*estimates, layers, None, results.replicates.get(key), resampling, n)
     return curves
 
 

@@ -23,7 +23,7 @@ class NotMeasuredError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class LayerCurve:
     """Values by layer, with the ends of their 95% intervals, (n,) each.
 
     Attributes:
@@ -47,11 +47,11 @@ class Curve:
     @classmethod
     def of_samples(
         cls, values: np.ndarray, layers: Sequence[int] | None = None, families: tuple[str, ...] = ()
-    ) -> Curve:
+    ) -> LayerCurve:
         """The mean of values (samples, n), its interval Student's t over samples.
 
         Example:
-            >>> curve = Curve.of_samples(np.array([[0.0, 1.0], [0.2, 1.2], [0.1, 1.1]]))
+            >>> curve = LayerCurve.of_samples(np.array([[0.0, 1.0], [0.2, 1.2], [0.1, 1.1]]))
             >>> curve.value.round(2).tolist(), curve.high.round(2).tolist()
             ([0.1, 1.1], [0.35, 1.35])
         """
@@ -67,7 +67,7 @@ class Curve:
         k = widening(n_comparisons)
         return self.value - k * (self.value - self.low), self.value + k * (self.high - self.value)
 
-    def at(self, places: Sequence[int]) -> Curve:
+    def at(self, places: Sequence[int]) -> LayerCurve:
         """The curve of the layers at these places alone."""
         where = list(places)
         return replace(
@@ -80,19 +80,19 @@ class Curve:
             replicates=None if self.replicates is None else self.replicates[where],
         )
 
-    def mean(self) -> Curve:
+    def mean(self) -> LayerCurve:
         """The mean over layers, as a curve of one; without samples or replicates as if all layers erred together."""
         if self.by_sample is not None:
-            return Curve.of_samples(self.by_sample.mean(axis=1, keepdims=True), self.layers[:1])
+            return LayerCurve.of_samples(self.by_sample.mean(axis=1, keepdims=True), self.layers[:1])
         value, low, high = (end.mean(keepdims=True) for end in (self.value, self.low, self.high))
         replicates = None if self.replicates is None else self.replicates.mean(axis=0, keepdims=True)
         return replace(self, value=value, low=low, high=high, layers=self.layers[:1], replicates=replicates)
 
-    def less(self, other: Curve) -> Curve:
+    def less(self, other: LayerCurve) -> LayerCurve:
         """The difference of two curves of as many layers: sample by sample, else on the same resamples where both have
         them, else with standard errors added in squares."""
         if self.by_sample is not None and other.by_sample is not None:
-            return Curve.of_samples(self.by_sample - other.by_sample, self.layers)
+            return LayerCurve.of_samples(self.by_sample - other.by_sample, self.layers)
         value, replicates = self.value - other.value, None
         if self.replicates is not None and other.replicates is not None and self.resampling == other.resampling:
             replicates = self.replicates.astype(np.float64) - other.replicates
@@ -100,7 +100,7 @@ class Curve:
         else:
             half = np.hypot(self.high - self.low, other.high - other.low) / 2
             low, high = value - half, value + half
-        return Curve(value, low, high, self.layers, None, replicates, self.resampling, self.n)
+        return LayerCurve(value, low, high, self.layers, None, replicates, self.resampling, self.n)
 
     def redrawn(self, draws: int) -> np.ndarray:
         """Curves (draws, n) as they might have come out: resampled samples, the run's own replicates, else each layer's
@@ -114,7 +114,7 @@ class Curve:
         drawn: np.ndarray = self.value + (self.high - self.low) / (2 * Z) * rng.normal(size=(draws, len(self.value)))
         return drawn
 
-    def defined(self, name: str) -> Curve:
+    def defined(self, name: str) -> LayerCurve:
         """The layers that have values; of a run, which has them all or fails, raises NotMeasuredError for a hole, and
         for a curve without intervals."""
         finite = np.isfinite(self.value)
