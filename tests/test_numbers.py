@@ -27,7 +27,7 @@ def test_a_part_takes_numbers_and_figures_and_writes_its_words(tmp_path: Path) -
         mark="mark",
         page="docs/a.md",
         numbers="a.csv",
-        kept=lambda made: pd.read_csv(made / "all.csv").iloc[:1],
+        collect=lambda output: pd.read_csv(output / "all.csv").iloc[:1],
         table=lambda numbers: f"it is {numbers.value[0]}",
         figures={"kept.png": "drawn*.png"},
     )
@@ -39,7 +39,7 @@ def test_a_part_takes_numbers_and_figures_and_writes_its_words(tmp_path: Path) -
     part.write(tmp_path, tmp_path)
     page = (tmp_path / "docs" / "a.md").read_text(encoding="utf-8")
     assert page == "before <!-- mark: begin -->\n\nit is 0.5\n\n<!-- mark: end --> after"
-    assert part.said(tmp_path) == "it is 0.5"
+    assert part.page_text(tmp_path) == "it is 0.5"
     assert part.read(tmp_path).layer.tolist() == [0]
     with Image.open(tmp_path / "docs" / "kept.png") as kept:
         assert kept.size == (40, 40)
@@ -60,7 +60,7 @@ def test_a_part_in_an_empty_folder_measures_its_own(monkeypatch: pytest.MonkeyPa
     taken: list[tuple[Path, list[str]]] = []
     monkeypatch.setattr(Part, "write", lambda _, made: taken.append((made, [path.name for path in made.iterdir()])))
     part = STEPS["multiverse"]
-    monkeypatch.setitem(STEPS, "one", replace(part, commands="mkdir -p 'a b/c'; touch 'a b/c/d'", made="*/c"))
+    monkeypatch.setitem(STEPS, "one", replace(part, commands="mkdir -p 'a b/c'; touch 'a b/c/d'", output_glob="*/c"))
     assert driver.main(["one"]) is None
     assert taken[0][1] == ["d"]
     assert not taken[0][0].exists()

@@ -72,7 +72,7 @@ def test_numbers_are_taken_as_they_were_measured(mark: str, tmp_path: Path) -> N
         sides = {f"{name}_{one}": f"{name}_{other}" for name in ("run", "layer") for one, other in ("ab", "ba")}
         measured = pd.concat([kept, kept.rename(columns=sides)])
     measured.to_csv(tmp_path / SWEEPS[mark], index=False)
-    again = PARTS[mark].kept(tmp_path)[list(kept)].reset_index(drop=True)
+    again = PARTS[mark].collect(tmp_path)[list(kept)].reset_index(drop=True)
     pd.testing.assert_frame_equal(again, kept)
 
 

@@ -30,8 +30,8 @@ def make(name: str) -> int:
     with TemporaryDirectory() as folder:
         if status := typed(step.commands, Path(folder)):
             return status
-        (made,) = Path(folder).glob(step.made)
-        step.write(made)
+        (output,) = Path(folder).glob(step.output_glob)
+        step.write(output)
     return 0
 
 

@@ -30,17 +30,17 @@ def league(summary: Path) -> pd.DataFrame:
     return numbers[numbers.vectors == "last layer"][LEAGUE].round(2).reset_index(drop=True)
 
 
-def distil(made: Path) -> pd.DataFrame:
+def distil(output: Path) -> pd.DataFrame:
     """A row a model and way."""
-    parts = [pd.read_csv(file).assign(model=file.parent.name) for file in sorted(made.glob("*/distil.csv"))]
+    parts = [pd.read_csv(file).assign(model=file.parent.name) for file in sorted(output.glob("*/distil.csv"))]
     return pd.concat(parts, ignore_index=True).round(4)
 
 
-def minis(made: Path) -> pd.DataFrame:
+def minis(output: Path) -> pd.DataFrame:
     """A row a model, measure and layer of each training in the folder: mean, standard deviation, least and most of its
     seeds."""
     rows = []
-    for export in sorted(made.glob("*/export")):
+    for export in sorted(output.glob("*/export")):
         recipe = json.loads((export / "run.json").read_text(encoding="utf-8"))["recipe"]
         name, files = recipe["model"]["name"], {"model.checkpoint": str(export)}
         if name == "elmo":
@@ -94,10 +94,10 @@ def _network(results: Results) -> str:
     return "contrastive, from untrained weights" if "untrained" in place else "contrastive, from the mini"
 
 
-def interval_coverage(made: Path) -> pd.DataFrame:
+def interval_coverage(output: Path) -> pd.DataFrame:
     """A row a world, curve and layer: the intervals' coverage of the mean over draws and of the whole text's value
     (draw -1), and their mean width over 3.92 standard deviations."""
-    draws = pd.concat([pd.read_csv(path) for path in sorted(made.rglob("*.csv"))])
+    draws = pd.concat([pd.read_csv(path) for path in sorted(output.rglob("*.csv"))])
     rows = []
     for (world, curve, layer), of_curve in draws.groupby(["world", "curve", "layer"], sort=False):
         # STS curves of the worlds of pairs only, other curves of the other worlds

@@ -52,7 +52,7 @@ def without_leading_zero(value: float, decimals: int = 3) -> str:
 
 def rounded(file: str, decimals: int = 4) -> Callable[[Path], pd.DataFrame]:
     """A table of the folder that a part is made of, with so many decimals."""
-    return lambda made: pd.read_csv(made / file).round(decimals)
+    return lambda output: pd.read_csv(output / file).round(decimals)
 
 
 @dataclass(frozen=True)
@@ -66,40 +66,40 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing(Step):
-    """Figures in docs/, each by its name with what was drawn. Its commands are typed in an empty folder, and leave at
-    `made` there what is measured."""
+    """Figures in docs/, by name a pattern of the drawn file. Its commands are typed in an empty folder, and leave what
+    is measured at `output_glob` there."""
 
     commands: str = ""
-    made: str = SWEEP
+    output_glob: str = SWEEP
     figures: Mapping[str, str] = field(default_factory=dict)
 
-    def write(self, made: Path, root: Path = ROOT) -> None:
-        """Take what lies in the folder `made` into the checkout at `root`."""
+    def write(self, output: Path, root: Path = ROOT) -> None:
+        """Take what lies in the folder `output` into the checkout at `root`."""
         for name, drawn in self.figures.items():
-            write_small(min(made.glob(drawn)), root / "docs" / name)
+            write_small(min(output.glob(drawn)), root / "docs" / name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part(Drawing):
-    """A table of a page: `kept` makes the numbers (a CSV in docs/) of what was measured, and `table` makes of these the
-    text between the page's marks."""
+    """A table of a page: `collect` makes the numbers (a CSV in docs/) of what was measured, and `table` makes of these
+    the text between the page's marks."""
 
     mark: str
     page: str
     numbers: str
-    kept: Callable[[Path], pd.DataFrame]
+    collect: Callable[[Path], pd.DataFrame]
     table: Callable[[pd.DataFrame], str]
 
-    def write(self, made: Path, root: Path = ROOT) -> None:
+    def write(self, output: Path, root: Path = ROOT) -> None:
         """Figures, numbers and the page's table."""
-        super().write(made, root)
-        self.kept(made).to_csv(root / "docs" / self.numbers, index=False)
+        super().write(output, root)
+        self.collect(output).to_csv(root / "docs" / self.numbers, index=False)
         write_marked(root / self.page, self.mark, self.table(self.read(root)))
 
     def read(self, root: Path = ROOT) -> pd.DataFrame:
         """The kept numbers."""
         return pd.read_csv(root / "docs" / self.numbers)
 
-    def said(self, root: Path = ROOT) -> str:
-        """What the page says now."""
+    def page_text(self, root: Path = ROOT) -> str:
+        """The text between the page's marks now."""
         return marked(root / self.page, self.mark)

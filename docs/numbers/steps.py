@@ -1,4 +1,4 @@
-"""What is typed to make each part of the docs that models have a share in."""
+"""The commands that make each part of the docs that shows numbers of models."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ STEPS: dict[str, Step] = {
         page="docs/measures/court.md",
         numbers="court.csv",
         commands='python -m ctxexp claims released="$RELEASED" model=gpt2,bert,elmo,smollm2,minilm,glove out=claims',
-        made="claims",
+        output_glob="claims",
         needs=("RELEASED", "SEMCOR", "STS"),
-        kept=lambda made: pd.read_csv(made / "claims.csv"),
+        collect=lambda output: pd.read_csv(output / "claims.csv"),
         table=lambda numbers: verdicts(numbers).markdown().strip(),
     ),
     "follows": Part(
@@ -42,8 +42,8 @@ STEPS: dict[str, Step] = {
         page="docs/measures/court.md",
         numbers="follows.csv",
         commands="python -m ctxexp claims out=claims",
-        made="claims",
-        kept=lambda made: pd.read_csv(made / "follows.csv"),
+        output_glob="claims",
+        collect=lambda output: pd.read_csv(output / "follows.csv"),
         table=lambda numbers: follows(numbers).markdown().strip(),
     ),
     "multiverse": Part(
@@ -51,7 +51,7 @@ STEPS: dict[str, Step] = {
         page="docs/how-to/test-the-papers-claims.md",
         numbers="multiverse.csv",
         commands="python -m ctxexp -m experiment=multiverse",
-        kept=collect.multiverse,
+        collect=collect.multiverse,
         table=tables.multiverse,
         figures={"multiverse.png": "multiverse.png"},
     ),
@@ -60,8 +60,8 @@ STEPS: dict[str, Step] = {
         page="docs/measures/two-spaces.md",
         numbers="two_spaces.csv",
         commands="python -m ctxexp compare bert gpt2 elmo minilm smollm2 layers=8",
-        made="compare",
-        kept=collect.two_spaces,
+        output_glob="compare",
+        collect=collect.two_spaces,
         table=tables.two_spaces,
         figures={f"two_spaces_{measure}.png": f"compare_{measure}.png" for measure in tables.COMPARISONS},
     ),
@@ -72,7 +72,7 @@ STEPS: dict[str, Step] = {
         commands="python -m ctxexp -m experiment=what_is_context model=bert,gpt2,elmo,smollm2 "
         "dataset=polysemy,semcor_sample",
         needs=("SEMCOR",),
-        kept=rounded("table_what_is_context.csv", DECIMALS),
+        collect=rounded("table_what_is_context.csv", DECIMALS),
         table=tables.what_is_context,
         figures={"what_is_context.png": "what_is_context.png"},
     ),
@@ -82,7 +82,7 @@ STEPS: dict[str, Step] = {
         numbers="first_word.csv",
         commands="python -m ctxexp -m experiment=first_word dataset=polysemy,sts_b_given",
         needs=("STS",),
-        kept=rounded("table_first_word.csv"),
+        collect=rounded("table_first_word.csv"),
         table=tables.first_word,
         figures={"first_word.png": "first_word.png"},
     ),
@@ -92,7 +92,7 @@ STEPS: dict[str, Step] = {
         numbers="calibration_league.csv",
         commands='python -m ctxexp -m experiment=calibration_league model=bert,gpt2,elmo dataset.path="$STS"',
         needs=("STS",),
-        kept=collect.league,
+        collect=collect.league,
         table=tables.league,
         figures={"calibration_league.png": "isotropy_against_spearman.png"},
     ),
@@ -103,9 +103,9 @@ STEPS: dict[str, Step] = {
         commands='ctxexp train objective=contrastive folder=trained text="$CORPUS"\n'
         'ctxexp train objective=contrastive contrastive.untrained=true steps=100 folder=untrained text="$CORPUS"\n'
         f"{STS_RUNS} model=bert weights=mini,untrained\n{STS_RUNS} model=trained/export,untrained/export",
-        made="mlruns",
+        output_glob="mlruns",
         needs=("CORPUS", "STS"),
-        kept=collect.contrastive,
+        collect=collect.contrastive,
         table=tables.contrastive,
     ),
     "distil": Part(
@@ -113,9 +113,9 @@ STEPS: dict[str, Step] = {
         page="docs/how-to/word-vectors.md",
         numbers="distil.csv",
         commands='ctxexp distil minilm out=distil/minilm data="$STS"',
-        made="distil",
+        output_glob="distil",
         needs=("STS",),
-        kept=collect.distil,
+        collect=collect.distil,
         table=tables.distil,
     ),
     "label_probe": Drawing(
@@ -124,7 +124,7 @@ STEPS: dict[str, Step] = {
     ),
     "split_words": Drawing(
         commands="ctxexp split-words gpt2 bert",
-        made="split_words",
+        output_glob="split_words",
         figures={"split_words.png": "split_words.png"},
     ),
     "training_steps": Drawing(
@@ -142,9 +142,9 @@ STEPS: dict[str, Step] = {
         'ctxexp train -m model=elmo seed=0,1,2 words=1200000 steps=256 tracking=null keep=null text="$TEXT" '
         "model.options.lstm.dim=256 model.options.lstm.projection_dim=32 "
         "'model.options.char_cnn.filters=[[1,8],[2,8],[3,16],[4,32],[5,64]]'",
-        made="outputs/minis",
+        output_glob="outputs/minis",
         needs=("TEXT",),
-        kept=collect.minis,
+        collect=collect.minis,
         table=tables.minis,
     ),
     "points": Drawing(
@@ -157,7 +157,7 @@ STEPS: dict[str, Step] = {
         mark="interval coverage",
         page="docs/measures/intervals.md",
         numbers="interval_coverage.csv",
-        kept=collect.interval_coverage,
+        collect=collect.interval_coverage,
         table=tables.interval_coverage,
     ),
 }

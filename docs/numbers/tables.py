@@ -7,9 +7,7 @@ from typing import Any
 
 import pandas as pd
 from ctxexp_lab.first_word.effects import AS_TOKENIZED, METRICS
-from ctxexp_lab.first_word.words import interval as effect
-from ctxexp_lab.first_word.words import largest, number
-from ctxexp_lab.first_word.words import share as layers_near_zero
+from ctxexp_lab.first_word.words import difference_text, largest, layers_near_zero, number
 
 from ctxexp.report import decimal
 from docs.numbers.part import interval, markdown, one_run_each, without_leading_zero
@@ -142,7 +140,7 @@ def first_word(numbers: pd.DataFrame) -> str:
             cells += [number(of.iloc[0].value, METRICS[1]) if len(of) else "as tokenized"]
         for model in others:
             moved = words[(words.model == model) & (words.condition == condition)]
-            cells.append("" if condition == AS_TOKENIZED or moved.empty else effect(largest(moved)))
+            cells.append("" if condition == AS_TOKENIZED or moved.empty else difference_text(largest(moved)))
         rows.append(cells)
     return markdown([*head, *(f"{model} moves at most by" for model in others)], rows)
 

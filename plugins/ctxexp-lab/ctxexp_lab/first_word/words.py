@@ -72,7 +72,7 @@ def tops(numbers: pd.DataFrame) -> dict[str, str]:
     for _, by_measure in numbers.groupby("measure", sort=False):
         rows = [largest(rows) for _, rows in by_measure.groupby("model", sort=False)]
         name = of(rows[0])
-        texts[name] = ", ".join(f"{row.model} at most {interval(row)} (layer {row.layer})" for row in rows)
+        texts[name] = ", ".join(f"{row.model} at most {difference_text(row)} (layer {row.layer})" for row in rows)
     return texts
 
 
@@ -91,7 +91,7 @@ def number(value: float, metric: str, *, sign: bool = False) -> str:
     return decimal(value, _DIGITS[metric] + _MORE[metric] * sign, sign=sign)
 
 
-def interval(row: pd.Series) -> str:
+def difference_text(row: pd.Series) -> str:
     """`+0.240 [+0.237, +0.244]`: the difference with its interval where it has one."""
     value, low, high = (number(v, row.measure, sign=True) for v in (row.difference, row.low, row.high))
     return value if row.low != row.low else f"{value} [{low}, {high}]"
@@ -133,14 +133,14 @@ def _row(rows: pd.DataFrame, layer: int) -> list[str]:
     is_words = metric != "sts"
     return [
         *(of(row), row.model, row.condition, str(layer), number(row.value, metric)),
-        "" if row.condition == AS_TOKENIZED else interval(row),
-        share(rows.value) if is_words else "",
+        "" if row.condition == AS_TOKENIZED else difference_text(row),
+        layers_near_zero(rows.value) if is_words else "",
         number(row.matched, metric) if is_words and row.matched == row.matched else "",
-        share(rows.matched) if is_words and rows.matched.notna().any() else "",
+        layers_near_zero(rows.matched) if is_words and rows.matched.notna().any() else "",
     ]
 
 
-def share(values: pd.Series) -> str:
+def layers_near_zero(values: pd.Series) -> str:
     """`15 of 31`: the layers within what matters of 0."""
     near, n = near_zero(values)
     return f"{near} of {n}"
