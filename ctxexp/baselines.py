@@ -20,7 +20,7 @@ from annotated_types import Ge, Gt, Le
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.groups import WordReader
 from ctxexp.maths.geometry import PreparedRows
-from ctxexp.maths.resampling import Curve, Stream, Units
+from ctxexp.maths.resampling import Clusters, Curve, Stream
 from ctxexp.maths.statistics import finite_mean
 from ctxexp.metrics import GroupMean, Metric, Over
 from ctxexp.occurrences import Occurrences
@@ -138,7 +138,9 @@ class OnePerSentence(Baseline):
 
     def groups(self, occurrences: Occurrences, rng: np.random.Generator) -> Iterator[np.ndarray]:
         starts, rows = occurrences.distinct.starts, occurrences.distinct.rows
-        what = "distinct sentences" + (" that no gold pair links" if occurrences.units.pair_group is not None else "")
+        what = "distinct sentences" + (
+            " that no gold pair links" if occurrences.clusters.pair_group is not None else ""
+        )
         size = _available_size(self.size, len(occurrences.unrelated(np.arange(len(starts) - 1))), what)
         for _ in range(1 + self.redraws):
             sentences = occurrences.unrelated(rng.permutation(len(starts) - 1))[:size]
@@ -244,7 +246,7 @@ class SizeMatched(OnePerSentence):
         if not len(counts):
             return None
         rng = np.random.default_rng([seed, Stream.MATCHED])
-        return LadderBaseline(counts, self.draw(counts, occurrences, rng), occurrences.units)
+        return LadderBaseline(counts, self.draw(counts, occurrences, rng), occurrences.clusters)
 
     def draw(self, counts: np.ndarray, occurrences: Occurrences, rng: np.random.Generator) -> SizeLadder:
         """Random groups for groups of these sizes."""
@@ -271,8 +273,8 @@ class SizeMatched(OnePerSentence):
 class LadderBaseline(GroupBaseline):
     """Baseline of each group, interpolated between random groups of about its size."""
 
-    def __init__(self, counts: np.ndarray, ladder: SizeLadder, units: Units) -> None:
-        self.counts, self.ladder, self.units = counts, ladder, units
+    def __init__(self, counts: np.ndarray, ladder: SizeLadder, clusters: Clusters) -> None:
+        self.counts, self.ladder, self.clusters = counts, ladder, clusters
         self._means: dict[str, list[list[float]]] = {}  # label -> layer -> rung
         self._influence: dict[str, list[np.ndarray]] = {}  # label -> layer -> (rungs, n_blocks)
 
@@ -288,11 +290,11 @@ class LadderBaseline(GroupBaseline):
             for label, (metric, _) in measures.items():
                 scores = reader.call_metric(label, metric, where, partial(groups.apply, metric.score))
                 means[label].append(float(finite_mean(scores)))
-                by_cluster = np.zeros(self.units.n_blocks)
+                by_cluster = np.zeros(self.clusters.n_blocks)
                 if influence:
                     of_rows = reader.call_metric(label, metric, where, partial(groups.apply, metric.influence))
                     n = max(np.isfinite(scores).sum(), 1)
-                    by_cluster = self.units.sum_by_block(self.units.of_row[draws], of_rows) / n
+                    by_cluster = self.clusters.sum_by_block(self.clusters.of_row[draws], of_rows) / n
                 of_clusters[label].append(by_cluster)
         for label in measures:
             self._means.setdefault(label, []).append(means[label])

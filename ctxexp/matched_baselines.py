@@ -59,7 +59,7 @@ def strata_baseline(
     `strata[i]`, in 0 .. k - 1, is the stratum of `rows[i]`. Rows that are zero or not finite are left out. `weights`
     (n_groups,) of the groups in their mean, which add up to 1; None: equal.
     """
-    units = occurrences.units
+    clusters = occurrences.clusters
     cosine, p, sizes = _between(gather, rows, strata)
     own = strata[np.searchsorted(rows, groups.rows)]
     group = np.repeat(np.arange(len(groups)), groups.counts)
@@ -75,7 +75,7 @@ def strata_baseline(
         factor = np.where(n > 2, 2 / (n - 2) * np.sqrt((n - 1) / n), 0)
         of_row = factor[group] * ((cosine_sums[group, own] - within[own]) / (n[group] - 1) - level[group])
         of_pair = np.where(n > 1, share / (n * (n - 1)), 0)
-    influence = units.sum_by_block(units.of_row[groups.rows], of_row * share[group])
+    influence = clusters.sum_by_block(clusters.of_row[groups.rows], of_row * share[group])
     # the weight of each two strata a and b in the mean
     pairs = (counts * of_pair[:, None]).T @ counts - np.diag(of_pair @ counts)
     same = np.diag(pairs) / np.maximum(sizes - 1, 1)  # a row is no pair with itself
@@ -84,7 +84,7 @@ def strata_baseline(
     for at, u, valid in _unit_rows(gather, rows):
         a = strata[at : at + len(u)]
         part = np.where(valid, 2 * (np.vecdot(u, gradient[a]) - expected[a]) / np.maximum(sizes[a], 1), 0)
-        influence += units.sum_by_block(units.of_row[rows[at : at + len(u)]], part)
+        influence += clusters.sum_by_block(clusters.of_row[rows[at : at + len(u)]], part)
     return StrataBaseline(level, influence)
 
 
@@ -189,7 +189,7 @@ class TwinBaseline(GroupBaseline):
                 self._levels.setdefault(label, []).append(level)
             else:
                 sampled[label] = MeasuredGroups(metric, indices)
-        nothing = np.zeros(self.occurrences.units.n_blocks)
+        nothing = np.zeros(self.occurrences.clusters.n_blocks)
         for label, levels in self._means(reader, sampled).items():
             indices = sampled[label].indices
             of_group = levels if indices is None else levels[indices]

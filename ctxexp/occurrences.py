@@ -13,7 +13,7 @@ import numpy as np
 
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.errors import DataError, MetricError
-from ctxexp.maths.resampling import Units, blocks_of
+from ctxexp.maths.resampling import Clusters, blocks_of
 from ctxexp.maths.word_mix import MixedWords, WordMix
 from ctxexp.model import Encoder
 
@@ -108,7 +108,7 @@ class Occurrences:
     forms: np.ndarray
     places: np.ndarray  # (n_rows,) each store row's place in its sentence, 0 first, units that aren't kept counted too
     commonest: tuple[str, int]  # the word in most distinct sentences (then by count), enough or not, and in how many
-    units: Units  # what is drawn anew behind an interval
+    clusters: Clusters  # what is drawn anew behind an interval
     rows: np.ndarray  # each measured row once, ascending
     mix: WordMix
     text_counts: Mapping[str, int]  # occurrences of each word in the text, of which a bounded corpus has some
@@ -177,7 +177,7 @@ class Occurrences:
             form_of_row,
             within_rows(offsets) if corpus.bound is None else positions,
             (forms[top], int(contexts[top])),
-            units_of(corpus, place, rows, sentence, int(offsets[-1])),
+            clusters_of(corpus, place, rows, sentence, int(offsets[-1])),
             np.unique(rows),
             mix,
             *_text_counts(corpus, forms, counts, int(of_text.sum())),
@@ -196,9 +196,9 @@ class Occurrences:
 
     def unrelated(self, order: np.ndarray) -> np.ndarray:
         """Of the distinct sentences in this order those that no gold pair links to one before them."""
-        if self.units.pair_group is None:
+        if self.clusters.pair_group is None:
             return order
-        group = self.units.pair_group[np.asarray(self.distinct.keys, np.int64)[order]]
+        group = self.clusters.pair_group[np.asarray(self.distinct.keys, np.int64)[order]]
         return order[np.sort(np.unique(group, return_index=True)[1])]
 
     def mixed(self, kind: str, indices: np.ndarray | None = None) -> MixedWords | None:
@@ -347,7 +347,7 @@ def _by_sense(store: RowIndex, corpus: Corpus, form_of_row: np.ndarray, forms: S
     )
 
 
-def units_of(corpus: Corpus, place: np.ndarray, rows: np.ndarray, sentence: np.ndarray, n_rows: int) -> Units:
+def clusters_of(corpus: Corpus, place: np.ndarray, rows: np.ndarray, sentence: np.ndarray, n_rows: int) -> Clusters:
     """`place` (n_sentences,): where each sentence first stands; `rows`, `sentence`: of the measured occurrences."""
     related = None if corpus.clusters is None else np.asarray(corpus.clusters, np.int64)
     first = place if related is None else related[place]
@@ -357,7 +357,7 @@ def units_of(corpus: Corpus, place: np.ndarray, rows: np.ndarray, sentence: np.n
     of_sentence = blocks_of(number)
     of_row = np.full(n_rows, -1, np.int64)
     of_row[rows[::-1]] = of_sentence[sentence[::-1]]
-    return Units(name, len(clusters), of_sentence, of_row, first if is_paired else None)
+    return Clusters(name, len(clusters), of_sentence, of_row, first if is_paired else None)
 
 
 def check_contexts(sentences: int, min_contexts: int) -> None:

@@ -59,7 +59,7 @@ def measure(
     chance = baseline or OnePerSentence(exact=True)
     how = {"eps": eps, "block_bytes": block_bytes, "intervals": intervals, "observers": observers}
     rows = WordRows(store, occurrences, chance, seed=seed, **how)  # type: ignore[arg-type]
-    return measuring.measure([rows], metrics, seed=seed, **options)
+    return measuring.measure_places([rows], metrics, seed=seed, **options)
 
 
 def reader_of(layer: np.ndarray, occurrences: Occurrences, i: int = 0, block_bytes: int = 1 << 20) -> WordReader:
@@ -81,7 +81,9 @@ def measure_pairs(
     own = {name: space.pop(name) for name in ("progress", "folder") if name in space}
     if transform:
         space["calibration"] = Calibration(transform, transform.__name__.lower())
-    return measuring.measure([PairRows(vectors, corpus, **space)], metrics, seed=seed, bootstrap=bootstrap, **own)
+    return measuring.measure_places(
+        [PairRows(vectors, corpus, **space)], metrics, seed=seed, bootstrap=bootstrap, **own
+    )
 
 
 def calibrated(

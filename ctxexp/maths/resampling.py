@@ -23,7 +23,7 @@ import numpy as np
 from ctxexp.maths.geometry import Definition, PreparedRows, mean_cosine_to_mean, prepare
 from ctxexp.maths.statistics import CHUNK, components, resamples
 
-MOST = 2048  # blocks that units are resampled in: of more units several share one, which loses next to nothing
+MOST = 2048  # blocks that clusters are resampled in: of more clusters several share one, which loses next to nothing
 COUNTS = 2**21  # counts drawn at a time
 MAX_LEFT_OUT = 8  # rows at most that `jackknife` leaves out, of a group whose score has no formula here
 TERMS = 4  # of the series for how the first direction turns
@@ -32,7 +32,7 @@ Statistics = Callable[[np.ndarray], dict[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class Units:
+class Clusters:
     """The clusters of a corpus that the bootstrap resamples. Occurrences of one cluster are drawn together; clusters
     are taken for independent. Of more than `MOST` clusters several share one block, which is drawn as one.
 
@@ -87,7 +87,7 @@ class Stream(IntEnum):
 
 @dataclass(frozen=True)
 class Curve:
-    """A statistic in every layer, and the influence of each block of units on it: its sampling error, to first
+    """A statistic in every layer, and the influence of each block of clusters on it: its sampling error, to first
     order.
 
     Example:
@@ -104,30 +104,30 @@ class Curve:
 
 
 class Resamples:
-    """Replicates of curves over the same draws of units.
+    """Replicates of curves over the same draws of clusters.
 
     A replicate is the value plus each block's share as often as it was drawn more than once, less where it wasn't.
-    Deviations are widened by sqrt(n / (n - 1)) and Student's factor, since few units spread too little.
+    Deviations are widened by sqrt(n / (n - 1)) and Student's factor, since few clusters spread too little.
 
     Example:
-        >>> units = Units("sentence", 2, np.array([0, 1]), np.array([0, 1]))
-        >>> resamples = Resamples(units, 3, np.random.default_rng(0))
+        >>> clusters = Clusters("sentence", 2, np.array([0, 1]), np.array([0, 1]))
+        >>> resamples = Resamples(clusters, 3, np.random.default_rng(0))
         >>> resamples.of(Curve(np.array([0.5]), np.zeros((1, 2)))).tolist()
         [[0.5, 0.5, 0.5]]
     """
 
-    def __init__(self, units: Units, replicates: int, rng: np.random.Generator) -> None:
-        self.units = units
-        drawn = [c - 1 for c in draw_counts(units.n_blocks, replicates, rng)]
-        self._excess = np.concatenate([np.empty((0, units.n_blocks)), *drawn])
-        self._wider = self.student(units.n) if units.n > 1 else np.nan
+    def __init__(self, clusters: Clusters, replicates: int, rng: np.random.Generator) -> None:
+        self.clusters = clusters
+        drawn = [c - 1 for c in draw_counts(clusters.n_blocks, replicates, rng)]
+        self._excess = np.concatenate([np.empty((0, clusters.n_blocks)), *drawn])
+        self._wider = self.student(clusters.n) if clusters.n > 1 else np.nan
 
     @classmethod
     def of_clusters(cls, clusters: np.ndarray, replicates: int, rng: np.random.Generator) -> Resamples:
         """The resamples of rows that are drawn by clusters; `clusters` (n,) is the number of each row's."""
         distinct, number = np.unique(clusters, return_inverse=True)
         blocks = blocks_of(number)
-        return cls(Units("cluster", len(distinct), blocks, blocks), replicates, rng)
+        return cls(Clusters("cluster", len(distinct), blocks, blocks), replicates, rng)
 
     @staticmethod
     def student(n: int) -> float:
@@ -142,7 +142,7 @@ class Resamples:
 
     def by_block(self, influence: np.ndarray) -> np.ndarray:
         """(n_blocks,): the rows' influence (n,), summed over each block that is drawn as one, for a `Curve`."""
-        return np.bincount(self.units.of_row, influence, minlength=self.units.n_blocks)
+        return np.bincount(self.clusters.of_row, influence, minlength=self.clusters.n_blocks)
 
     def of(self, curve: Curve) -> np.ndarray:
         """(n_layers, replicates) float32."""
@@ -181,7 +181,7 @@ def pair_groups(ends: np.ndarray) -> np.ndarray:
     return np.unique(components(code, ends.size)[code[:, 0]], return_inverse=True)[1]
 
 
-def resampled_unit(strata: Sequence[np.ndarray]) -> str:
+def resampled_cluster(strata: Sequence[np.ndarray]) -> str:
     """The unit that is drawn of strata of pairs (n, 2): `pair` if none shares a sentence, `group of pairs` if some do,
     `sentence` if one group holds most pairs of a stratum."""
     groups = [pair_groups(ends) for ends in strata if len(ends)]
@@ -200,7 +200,7 @@ def replicates_of(
     noise three times, so that the spread is narrowed by what resampled pairs say of it, twice: sqrt(1 - 2 v_p / v), but
     never below theirs.
     """
-    if resampled_unit(strata) != "sentence":
+    if resampled_cluster(strata) != "sentence":
         return _concatenate(_by_group(strata, replicates, rng), statistics)
     wide = _concatenate(_by_sentence(np.concatenate(strata), replicates, rng), statistics)
     alone = _concatenate(resamples([len(ends) for ends in strata], replicates, rng), statistics)

@@ -29,7 +29,7 @@ Outputs = dict[tuple[str, str], dict[str, Output]]
 """Label of a metric and name of its output to the outputs of places, by the names of their folders."""
 
 
-def measure(
+def measure_places(
     sources: Sequence[Rows],
     metrics: Mapping[str, Factory],
     *,
@@ -58,7 +58,7 @@ def measure(
         with threadpool_limits(rows.threads, "blas"):
             with begun as stage:
                 for place in rows.places:
-                    work.measure(place)
+                    work.measure_place(place)
                     stage.advance(1)
             tables |= write(values, rows, work.collected, seed=seed, bootstrap=bootstrap)
             tables |= rows.own_tables(tables)
@@ -96,13 +96,13 @@ class _Pass:
         self.prototypes = {label: prototypes[label] for label in metrics}
         rows.prepare(self.prototypes)
         self.indices = {label: rows.group_indices(prototype) for label, prototype in self.prototypes.items()}
-        self.part_index = PartIndex(rows.units) if bootstrap and rows.units else None
+        self.part_index = PartIndex(rows.clusters) if bootstrap and rows.clusters else None
         self.collected = {
             label: MetricRecord(prototype, self.indices[label], rows.mixed_words(prototype, self.indices[label]))
             for label, prototype in self.prototypes.items()
         }
 
-    def measure(self, place: Place) -> None:
+    def measure_place(self, place: Place) -> None:
         """Feed the rows at a place to a new instance of each metric, and record its statistics."""
         reader = self.rows.at(place)
         instances = {label: build(label, factory) for label, factory in self.metrics.items()}
@@ -110,8 +110,8 @@ class _Pass:
             reader.call_metric(label, instance, "bind_text()", partial(self.rows.bind_text, instance))
             if (mixed := self.collected[label].mixed) is not None and isinstance(instance, GroupMean):
                 instance._set_weights(mixed.weights)
-        shares = {label: ClusterInfluence(self.part_index) for label in instances} if self.part_index else {}
-        with_groups = self._feed(reader, instances, shares)
+        influences = {label: ClusterInfluence(self.part_index) for label in instances} if self.part_index else {}
+        with_groups = self._feed(reader, instances, influences)
         self.rows.measure_baselines(instances, influence=self.bootstrap > 0)
         for label, instance in instances.items():
             outcome: dict[str, float | Estimate] = {}
@@ -119,10 +119,10 @@ class _Pass:
                 outcome = self._compute(reader, label, instance)
             if reader.left_out is not None:
                 outcome["undefined"] = _number(outcome.get("undefined", 0.0)) + reader.left_out  # and its own
-            self.collected[label].take(place, outcome, instance, shares.get(label))
+            self.collected[label].take(place, outcome, instance, influences.get(label))
 
     def _feed(
-        self, reader: Reader, instances: Mapping[str, Metric], shares: Mapping[str, ClusterInfluence]
+        self, reader: Reader, instances: Mapping[str, Metric], influences: Mapping[str, ClusterInfluence]
     ) -> set[str]:
         """Give every metric its groups at one place; one gather serves all metrics of a kind. Returns the labels of the
         metrics that got at least one block."""
@@ -141,23 +141,28 @@ class _Pass:
                     groups = block if kind == kinds[0] else block.rows_as_groups()
                     for label, metric in users.items():
                         if part := _subset(groups, self.indices[label], at[kind]):
-                            self._update(reader, label, metric, kind, part, shares.get(label))
+                            self._update(reader, label, metric, kind, part, influences.get(label))
                     at[kind] += len(groups)
                     with_groups |= users.keys()
         return with_groups
 
     def _update(
-        self, reader: Reader, label: str, metric: Metric, kind: str, block: Block, shares: ClusterInfluence | None
+        self, reader: Reader, label: str, metric: Metric, kind: str, block: Block, influences: ClusterInfluence | None
     ) -> None:
-        """Give a metric a block, and add each row's influence on the metric to `shares`, for bootstrap intervals."""
+        """Give a metric a block, and add each row's influence on it to `influences`, for bootstrap intervals."""
         n = block.x.shape[1]
         more = f" (or one of {len(block) - 1} more of {n} rows)" if len(block) > 1 else ""
         where = f"{_NAMES.get(kind, kind)} {block.keys[0]!r}{more}"
         reader.call_metric(label, metric, where, partial(metric.update_block, block))
-        if shares is None or block.rows is None or metric.over not in INFLUENCED or not isinstance(metric, GroupMean):
+        if (
+            influences is None
+            or block.rows is None
+            or metric.over not in INFLUENCED
+            or not isinstance(metric, GroupMean)
+        ):
             return
         call = partial(metric._row_influence, block)
-        shares.add(block.rows, reader.call_metric(label, metric, f"{where}, influence()", call))
+        influences.add(block.rows, reader.call_metric(label, metric, f"{where}, influence()", call))
 
     def _compute(self, reader: Reader, label: str, metric: Metric) -> dict[str, float | Estimate]:
         """The metric's statistics at a place; its other outputs are written."""

@@ -54,13 +54,13 @@ class SampleBaseline:
     def _on_sample(
         self, reader: WordReader, label: str, metric: Metric, group: PreparedRows, *, influence: bool
     ) -> LayerBaseline:
-        rows, units = self.samples[0], self.occurrences.units
+        rows, clusters = self.samples[0], self.occurrences.clusters
         value = float(reader.call_metric(label, metric, "baseline group 0", partial(_value, metric, group)))
-        by_cluster = np.full(units.n_blocks, np.nan)
+        by_cluster = np.full(clusters.n_blocks, np.nan)
         if influence and np.isfinite(value):
             of_row = reader.call_metric(label, metric, "baseline group 0", partial(_influence, metric, group))
             if of_row is not None:
-                by_cluster = units.sum_by_block(units.of_row[rows], of_row)
+                by_cluster = clusters.sum_by_block(clusters.of_row[rows], of_row)
         return LayerBaseline(value, by_cluster, len(rows))
 
     def curve(self, label: str) -> Curve:
@@ -217,21 +217,21 @@ def expected_mean_cosine(blocks: Blocks, occurrences: Occurrences, over: Among) 
         parts.append(total.astype(np.float32))  # of each sentence: a fraction of the layer that is in memory
         names.append(np.asarray(block.keys, np.int64))
     m, size, q = np.concatenate(parts), np.concatenate(sizes), np.concatenate(own)
-    units, sentence = occurrences.units, np.concatenate(names)
+    clusters, sentence = occurrences.clusters, np.concatenate(names)
     partners = size * (size.sum() - 1)
-    if over == "sentence" and units.pair_group is not None:
-        group = np.unique(units.pair_group[sentence], return_inverse=True)[1]
+    if over == "sentence" and clusters.pair_group is not None:
+        group = np.unique(clusters.pair_group[sentence], return_inverse=True)[1]
         order = np.argsort(group, kind="stable")
         first = np.searchsorted(group[order], np.arange(group.max() + 1))
         of_group = np.add.reduceat(m[order], first, axis=0, dtype=np.float64)
         q = np.vecdot(m, of_group[group])
         partners = size * (size.sum() - np.bincount(group, size)[group])
-    where, s, n_pairs = units.of_sentence[sentence], m.sum(axis=0, dtype=np.float64), float(partners.sum())
+    where, s, n_pairs = clusters.of_sentence[sentence], m.sum(axis=0, dtype=np.float64), float(partners.sum())
     if n_pairs <= 0:
-        return LayerBaseline(float("nan"), np.full(units.n_blocks, np.nan), int(size.sum()))
+        return LayerBaseline(float("nan"), np.full(clusters.n_blocks, np.nan), int(size.sum()))
     value = float((s @ s - q.sum()) / n_pairs)
     pairs = m @ s.astype(np.float32) - q - partners * value
-    return LayerBaseline(value, units.sum_by_block(where, 2 * pairs / n_pairs), int(size.sum()))
+    return LayerBaseline(value, clusters.sum_by_block(where, 2 * pairs / n_pairs), int(size.sum()))
 
 
 class BaselineSums(SumForm):

@@ -13,7 +13,7 @@ from ctxexp.baselines import ScoredGroups
 from ctxexp.errors import MetricError
 from ctxexp.groups import Place
 from ctxexp.maths.geometry import chance_corrected
-from ctxexp.maths.resampling import Curve, Resamples, Stream, Units, interval
+from ctxexp.maths.resampling import Clusters, Curve, Resamples, Stream, interval
 from ctxexp.maths.statistics import finite_mean
 from ctxexp.maths.word_mix import MixedWords
 from ctxexp.measuring.baseline_levels import FIRST
@@ -25,7 +25,7 @@ from ctxexp.results.values import LAYER, Key, Values, metric_key
 if TYPE_CHECKING:
     import pandas as pd
 
-INFLUENCED = ("word", "sense", "corpus")  # groups with rows in many units; the others lie in one each
+INFLUENCED = ("word", "sense", "corpus")  # groups with rows in many clusters; the others lie in one each
 TOP = 10  # words in the lists of extremes
 
 
@@ -35,15 +35,15 @@ class PartIndex:
     Groups are the same at every place and for most measures, so the last answer is kept: it takes a sort of all rows.
     """
 
-    def __init__(self, units: Units) -> None:
-        self.units = units
+    def __init__(self, clusters: Clusters) -> None:
+        self.clusters = clusters
         self._last: tuple[np.ndarray, np.ndarray, Parts] | None = None
 
     def of(self, rows: np.ndarray, group: np.ndarray) -> Parts:
         """Of store rows (m,) in the groups `group` (m,)."""
         if self._last and np.array_equal(self._last[0], rows) and np.array_equal(self._last[1], group):
             return self._last[2]
-        blocks, n = self.units.of_row[rows], self.units.n_blocks
+        blocks, n = self.clusters.of_row[rows], self.clusters.n_blocks
         part, of_row = np.unique(blocks + n * group, return_inverse=True)
         parts = Parts(blocks, of_row.astype(np.int32), part // n)
         self._last = rows, group, parts
@@ -53,7 +53,7 @@ class PartIndex:
 class Parts(NamedTuple):
     """The places of m rows in some groups, whose parts in one block each are p in number."""
 
-    blocks: np.ndarray  # (m,) each row's block of units
+    blocks: np.ndarray  # (m,) each row's block of clusters
     of_row: np.ndarray  # (m,) its part
     group: np.ndarray  # (p,) each part's group
 
@@ -66,7 +66,7 @@ class ClusterInfluence:
     known: int = 0  # groups whose rows' influence is known
     total: np.ndarray | None = None  # (n_blocks,)
     errors: np.ndarray | None = None  # (groups,) each group's standard error
-    clusters: np.ndarray | None = None  # (groups,) in how many blocks of units each has rows
+    n_clusters: np.ndarray | None = None  # (groups,) in how many blocks of clusters each has rows
     _taken: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def add(self, rows: np.ndarray, influence: np.ndarray) -> None:
@@ -84,10 +84,10 @@ class ClusterInfluence:
         self._taken.clear()
         parts = self.part_index.of(rows, np.repeat(np.arange(len(sizes)), sizes))
         weighted_influence = influence if weights is None else influence * np.repeat(weights, sizes)
-        self.total = self.part_index.units.sum_by_block(parts.blocks, weighted_influence)
+        self.total = self.part_index.clusters.sum_by_block(parts.blocks, weighted_influence)
         squares = np.bincount(parts.of_row, influence) ** 2  # a group's rows in one unit move it together
         self.errors = np.sqrt(np.bincount(parts.group, squares, minlength=len(sizes)))
-        self.clusters = np.bincount(parts.group, minlength=len(sizes))
+        self.n_clusters = np.bincount(parts.group, minlength=len(sizes))
         self.known = int(np.isfinite(self.errors).sum())
 
 
@@ -103,10 +103,10 @@ class MetricRecord:
     keys: list[Hashable] = field(default_factory=list)  # of its groups, where these have scores
     by_layer: list[np.ndarray] = field(default_factory=list)  # (groups,) scores each
     by_layer_weights: list[np.ndarray | None] = field(default_factory=list)  # (groups,) each; None: equal
-    shares: list[ClusterInfluence | None] = field(default_factory=list)
+    influences: list[ClusterInfluence | None] = field(default_factory=list)
 
     def take(
-        self, place: Place, stats: Mapping[str, float | Estimate], instance: Metric, shares: ClusterInfluence | None
+        self, place: Place, stats: Mapping[str, float | Estimate], instance: Metric, influences: ClusterInfluence | None
     ) -> None:
         """Add the statistics and scores of the instance that saw a place."""
         self.stats[place] = stats
@@ -114,9 +114,9 @@ class MetricRecord:
             self.keys, scores, weights = instance._group_scores()
             self.by_layer.append(scores)
             self.by_layer_weights.append(weights)
-        if shares is not None:
-            shares.close(self.by_layer_weights[-1] if self.by_layer_weights else None)
-        self.shares.append(shares)
+        if influences is not None:
+            influences.close(self.by_layer_weights[-1] if self.by_layer_weights else None)
+        self.influences.append(influences)
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -135,12 +135,12 @@ class MetricRecord:
     def errors(self) -> np.ndarray:
         """(groups, layers): the standard error of each score; NaN where rows' influence isn't known."""
         unknown = np.full(len(self.keys), np.nan)
-        return np.stack([s.errors if s and s.errors is not None else unknown for s in self.shares], axis=1)
+        return np.stack([s.errors if s and s.errors is not None else unknown for s in self.influences], axis=1)
 
     @property
-    def clusters(self) -> np.ndarray:
-        """(groups,): in how many blocks of units each group has rows, 0 where that isn't known."""
-        known = (s.clusters for s in self.shares if s and s.clusters is not None)
+    def n_clusters(self) -> np.ndarray:
+        """(groups,): in how many blocks of clusters each group has rows, 0 where that isn't known."""
+        known = (s.n_clusters for s in self.influences if s and s.n_clusters is not None)
         return next(known, np.zeros(len(self.keys), np.int64))
 
     @property
@@ -148,27 +148,27 @@ class MetricRecord:
         """Their names, in order of appearance."""
         return list(dict.fromkeys(name for stats in self.stats.values() for name in stats))
 
-    def influence(self, scores: np.ndarray, units: Units) -> np.ndarray:
-        """(n_layers, n_blocks): the influence of each block of units on the mean over groups (groups, layers).
+    def influence(self, scores: np.ndarray, clusters: Clusters) -> np.ndarray:
+        """(n_layers, n_blocks): the influence of each block of clusters on the mean over groups (groups, layers).
 
         Groups that lie in one unit each, such as sentences, are drawn as a whole; of the others, words, the rows are:
         which words there are is part of the question, which sentences they stand in is chance. NaN where a layer has
-        nothing to tell it by: fewer than two blocks, no word with enough rows, or random groups across units.
+        nothing to tell it by: fewer than two blocks, no word with enough rows, or random groups across clusters.
         """
-        unknown = np.full(units.n_blocks, np.nan)
+        unknown = np.full(clusters.n_blocks, np.nan)
         weights = np.ones(scores.shape) if self.weights is None else self.weights
         totals = (weights * np.isfinite(scores)).sum(axis=0)  # (layers,)
         if self.prototype.over in INFLUENCED:
-            pairs = zip(self.shares, totals, strict=True)
+            pairs = zip(self.influences, totals, strict=True)
             return np.stack([s.total / n if s and s.total is not None and s.known and n else unknown for s, n in pairs])
         if self.prototype.over == "sample":
             return np.stack([unknown] * scores.shape[1])
         where = np.array(self.keys, np.int64)
-        blocks = units.of_sentence[where] if self.prototype.over == "sentence" else units.of_row[where]
+        blocks = clusters.of_sentence[where] if self.prototype.over == "sentence" else clusters.of_row[where]
         by_layer = []
         for column, weight, total in zip(scores.T, weights.T, totals, strict=True):
             deviations = weight * (column - finite_mean(column, weight))
-            of_blocks = units.sum_by_block(blocks, deviations / (total or 1))
+            of_blocks = clusters.sum_by_block(blocks, deviations / (total or 1))
             by_layer.append(of_blocks if len(np.unique(blocks[np.isfinite(column)])) > 1 else unknown)
         return np.stack(by_layer)
 
@@ -182,7 +182,7 @@ def write(
             _statistic(values, label, statistic, {place: c.stats[place].get(statistic) for place in rows.places})
     tables = {label: _of_rows(c.rows) for label, c in collected.items() if c.rows}
     if isinstance(rows, WordRows):
-        resamples = Resamples(rows.occurrences.units, bootstrap, np.random.default_rng([seed, Stream.RESAMPLE]))
+        resamples = Resamples(rows.occurrences.clusters, bootstrap, np.random.default_rng([seed, Stream.RESAMPLE]))
         for label, c in collected.items():
             tables |= _Words(values, rows, label, c, resamples).write()
     return tables
@@ -271,18 +271,18 @@ class _Words:
     def _influence(self, scores: np.ndarray) -> np.ndarray:
         """(n_layers, n_blocks): the influence of each block of clusters on the mean of scores (groups, layers): that of
         its rows on the scores and, for intervals of new text, that of its words on the weights."""
-        c, units = self.c, self.occurrences.units
-        influence = c.influence(scores, units)
+        c, clusters = self.c, self.occurrences.clusters
+        influence = c.influence(scores, clusters)
         if c.mixed is None or self.intervals == "these_words" or c.mixed.mix.weights == "equal":
             return influence
         groups = self.occurrences.groups(c.prototype.over)
         groups = groups if c.indices is None else groups.subset(c.indices)
-        every = np.bincount(units.of_row[self.occurrences.rows], minlength=units.n_blocks)
+        every = np.bincount(clusters.of_row[self.occurrences.rows], minlength=clusters.n_blocks)
         stands_for = np.sqrt(c.mixed.counts / groups.counts)  # of a bounded text a word has some rows
         for layer, column in enumerate(scores.T):
             by_count = c.mixed.count_influence(column)
             of_rows = np.repeat(by_count.of_word * stands_for, groups.counts)
-            influence[layer] += units.sum_by_block(units.of_row[groups.rows], of_rows)
+            influence[layer] += clusters.sum_by_block(clusters.of_row[groups.rows], of_rows)
             influence[layer] += by_count.of_any * every * (c.mixed.total / every.sum())
         return influence
 
@@ -312,7 +312,7 @@ class _Words:
             **({"constant": _first_share(occurrences)[where] == 1} if self.is_causal else {}),
             "mean": finite_mean(scores.T),
         }
-        return word_tables(self.label, c.prototype, self.layers, columns, scores, above, c.errors, c.clusters)
+        return word_tables(self.label, c.prototype, self.layers, columns, scores, above, c.errors, c.n_clusters)
 
 
 def add_curve(values: Values, key: Key, curve: Curve, resamples: Resamples) -> None:
@@ -348,20 +348,20 @@ def word_tables(
     scores: np.ndarray,
     above: np.ndarray | None,
     errors: np.ndarray,
-    clusters: np.ndarray,
+    n_clusters: np.ndarray,
 ) -> dict[str, pd.DataFrame]:
     """A measure's table of words from the columns `word`, `count` ... `mean` and (words, layers) arrays, and its lists
     of extremes with their intervals by layer.
 
-    `clusters` (words,): how many documents or sentences each word's standard errors (`errors`) are over. Words that the
-    column `constant` marks, which a causal model only ever sees with nothing to their left, are in no list.
+    `n_clusters` (words,): how many documents or sentences each word's standard errors (`errors`) are over. Words that
+    the column `constant` marks, which a causal model only ever sees with nothing to their left, are in no list.
     """
     table = _by_layer(numbers, columns, raw=scores, **({} if above is None else {"adjusted": above}))
     tables = {label: table}
     if metric.reading.extremes:
         words, overall = [str(word) for word in columns["word"]], np.asarray(columns["mean"])
         varies = np.isfinite(overall) & ~np.asarray(columns.get("constant", np.zeros(len(words))), bool)
-        factor = listed_factor(clusters, int(varies.sum()))
+        factor = listed_factor(n_clusters, int(varies.sum()))
         factors = {"word": columns["word"], "listed_factor": factor}
         tables[f"{label}_errors"] = _by_layer(numbers, factors, error=errors)
         half = factor[:, None] * errors
@@ -373,7 +373,7 @@ def word_tables(
     return tables
 
 
-def listed_factor(clusters: np.ndarray, n_words: int) -> np.ndarray:
+def listed_factor(n_clusters: np.ndarray, n_words: int) -> np.ndarray:
     """(words,): how many standard errors the ends of a listed word's 95% interval are from its score.
 
     A list holds the 2 x `TOP` highest and lowest of `n_words` scores, those that chance has moved furthest: of equal
@@ -385,7 +385,7 @@ def listed_factor(clusters: np.ndarray, n_words: int) -> np.ndarray:
     from scipy.special import stdtrit
 
     share = min(1.0, 2 * TOP / max(n_words, 1))
-    df = np.where(clusters > 1, clusters - 1.0, np.nan)
+    df = np.where(n_clusters > 1, n_clusters - 1.0, np.nan)
     return stdtrit(df, 1 - 0.025 * share)
 
 

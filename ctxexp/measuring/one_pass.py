@@ -14,7 +14,7 @@ from ctxexp.baselines import Baseline
 from ctxexp.controls import Control
 from ctxexp.datasets.shards import ShardedText
 from ctxexp.errors import ConfigError
-from ctxexp.maths.resampling import Curve, Resamples, Stream, Units
+from ctxexp.maths.resampling import Clusters, Curve, Resamples, Stream
 from ctxexp.maths.statistics import aggregate, finite_mean
 from ctxexp.maths.sums import SumForm
 from ctxexp.maths.word_mix import CountInfluence, MixedWords
@@ -141,8 +141,10 @@ class OnePass(Study):
                 _measure_layer(totals, layer, forms, layers, mixed, self.intervals if bootstrap else None)
                 stage.advance(1)
         n = len(totals.shards)
-        units = Units(f"shard of {'documents' if text.has_documents else 'sentences'}", n, *np.empty((2, 0), np.int64))
-        resamples = Resamples(units, bootstrap, np.random.default_rng([self.seed, Stream.RESAMPLE]))
+        clusters = Clusters(
+            f"shard of {'documents' if text.has_documents else 'sentences'}", n, *np.empty((2, 0), np.int64)
+        )
+        resamples = Resamples(clusters, bootstrap, np.random.default_rng([self.seed, Stream.RESAMPLE]))
         values, tables = Values(), dict[str, "pd.DataFrame"]()
         for label, metric in metrics.items():
             writer = _Writer(values, resamples, label, metric, layers, is_causal=encoder.causal is True)
@@ -166,7 +168,7 @@ class OnePass(Study):
                 label: measure_info(label, one, "exact" if one._cosine_statistic else "")
                 for label, one in metrics.items()
             },
-            resampled=ResamplingInfo(unit=units.name, n=n, intervals=self.intervals),
+            resampled=ResamplingInfo(unit=clusters.name, n=n, intervals=self.intervals),
             seed=self.seed,
             bootstrap=self.bootstrap,
         )

@@ -16,7 +16,7 @@ from ctxexp.baselines import Baseline, builtin_baseline
 from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError, EncodingError, plugin_call
 from ctxexp.groups import BLOCK_BYTES, Block, Gather, Pairs, Place, Reader, WordReader
-from ctxexp.maths.resampling import Stream, Units, resampled_unit
+from ctxexp.maths.resampling import Clusters, Stream, resampled_cluster
 from ctxexp.maths.word_mix import MixedWords
 from ctxexp.measuring.baseline_levels import BaselineLevels
 from ctxexp.metrics import GroupMean, Metric
@@ -37,14 +37,14 @@ class Rows(ABC):
 
     `stage` is the title of the work in progress bars, and the name of its steps. `kinds` are the kinds of groups, in
     the order in which metrics get them; those in one inner tuple are fed from the same blocks: the first kind gets the
-    groups, the second each row of them as a group of its own. `units` are the clusters that the bootstrap resamples
+    groups, the second each row of them as a group of its own. `clusters` are the clusters that the bootstrap resamples
     (None: metrics have intervals of their own).
     """
 
     stage: ClassVar[tuple[str, str]]
     kinds: ClassVar[tuple[tuple[str, ...], ...]]
     places: Sequence[Place]
-    units: Units | None = None
+    clusters: Clusters | None = None
     threads: ClassVar[int | None] = None  # of BLAS, at most
 
     @abstractmethod
@@ -174,7 +174,7 @@ class WordRows(Rows):
         self.baseline, self.named_baseline = baseline, named_baseline
         self.seed, self.eps = seed, eps or 0.0
         self.places = [Place.of(layer) for layer in store.layer_numbers]
-        self.units, self.observers, self.text = occurrences.units, observers or {}, text
+        self.clusters, self.observers, self.text = occurrences.clusters, observers or {}, text
         self.buffer = Gather(store.dim, block_bytes)
         self.intervals = intervals
         self.reader: WordReader | None = None
@@ -237,12 +237,12 @@ class WordRows(Rows):
         return self.occurrences.mixed(metric.over, indices)
 
     def info(self) -> RunInfo:
-        size, units = len(self.baselines.sample.samples[0]), self.occurrences.units
+        size, clusters = len(self.baselines.sample.samples[0]), self.occurrences.clusters
         return RunInfo(
             model=ModelInfo(n_layers=self.store.n_layers, layers=layer_subset(self.store), dim=self.store.dim),
             corpus=CorpusInfo(occurrences=self.occurrences.n_occurrences, words=len(self.occurrences.words)),
             baseline=BaselineInfo(name=self.baseline.name, size=size, matched=self.baseline.has_group_baselines),
-            resampled=ResamplingInfo(unit=units.name, n=units.n, intervals=self.intervals),
+            resampled=ResamplingInfo(unit=clusters.name, n=clusters.n, intervals=self.intervals),
             mix=replace(mix_info(self.occurrences.mixed_words), wanted=self.occurrences.words_wanted),
         )
 
@@ -362,7 +362,7 @@ class PairRows(Rows):
         return RunInfo(
             model=ModelInfo(n_layers=self.vectors.n_layers, layers=layer_subset(self.vectors), dim=self.vectors.dim),
             corpus=CorpusInfo(pairs=len(self.corpus.pairs)),
-            resampled=ResamplingInfo(pairs=resampled_unit([subset.ends for subset in self.subsets])),
+            resampled=ResamplingInfo(pairs=resampled_cluster([subset.ends for subset in self.subsets])),
         )
 
 

@@ -19,9 +19,9 @@ from ctxexp.controls import Control, Uncontrolled
 from ctxexp.dataset import Corpus, overlap
 from ctxexp.errors import DataError, MetricError, plugin_call
 from ctxexp.files.code_version import __version__
-from ctxexp.maths.resampling import Stream, Units
+from ctxexp.maths.resampling import Clusters, Stream
 from ctxexp.maths.word_mix import WordMix
-from ctxexp.measuring import build, measure
+from ctxexp.measuring import build, measure_places
 from ctxexp.measuring.rows import Intervals, Observer, PairRows, Rows, TableRows, WordRows, require_pairs
 from ctxexp.metrics import RUN, GroupMean, Metric
 from ctxexp.model import Encoder
@@ -95,7 +95,7 @@ class Study:
             sources.append(self._pairs(stores, calibrations["sentences"]))
         if any(prototype.measures_embedding_tables for prototype in prototypes.values()) and (tables := self._tables()):
             sources.append(tables)
-        results = measure(
+        results = measure_places(
             sources,
             self.metrics,
             seed=self.seed,
@@ -261,10 +261,10 @@ def measure_parts(
         if prototype._cosine_statistic
         and (isinstance(prototype, GroupMean) or prototype._cosine_statistic != "baseline")
     }
-    if not metrics or words.units is None or words.units.n < LEAST_CLUSTERS:
+    if not metrics or words.clusters is None or words.clusters.n < LEAST_CLUSTERS:
         return None
     tables = []
-    for name, rows in draw_parts(words.units, np.random.default_rng([study.seed, Stream.PARTS])):
+    for name, rows in draw_parts(words.clusters, np.random.default_rng([study.seed, Stream.PARTS])):
         part = WordRows(
             words.store,
             stores.part(study.corpus, rows),
@@ -276,18 +276,18 @@ def measure_parts(
             eps=words.eps,
             is_part=True,
         )
-        tables.append(part_table(name, measure([part], metrics, seed=study.seed, bootstrap=0)))
+        tables.append(part_table(name, measure_places([part], metrics, seed=study.seed, bootstrap=0)))
     return pd.concat(tables, ignore_index=True)
 
 
-def draw_parts(units: Units, rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
+def draw_parts(clusters: Clusters, rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
     """A quarter, a half that holds it and the other half of a text: each part's rows (n_rows,) bool, by whole clusters
     in random order."""
-    sizes = np.bincount(units.of_row[units.of_row >= 0], minlength=units.n_blocks)
-    order = rng.permutation(units.n_blocks)
-    before = np.empty(units.n_blocks)
+    sizes = np.bincount(clusters.of_row[clusters.of_row >= 0], minlength=clusters.n_blocks)
+    order = rng.permutation(clusters.n_blocks)
+    before = np.empty(clusters.n_blocks)
     before[order] = (np.cumsum(sizes[order]) - sizes[order] / 2) / max(sizes.sum(), 1)
-    place = np.where(units.of_row >= 0, before[units.of_row], np.nan)
+    place = np.where(clusters.of_row >= 0, before[clusters.of_row], np.nan)
     yield "quarter", place < 0.25
     yield HALVES[0], place < 0.5
     yield HALVES[1], place >= 0.5

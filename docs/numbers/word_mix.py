@@ -26,7 +26,7 @@ def sizes_table(sts: str, model: str, sizes: tuple[int, ...] = SIZES) -> pd.Data
     data = {"dataset": "sts", "dataset.split": "all", "dataset.path": sts}
     experiment = Experiment(configured(model, None, data, layers=LAYERS))
     _, every, _ = experiment.study.space(experiment.vectors)
-    sentences, group = experiment.study.corpus.sentences, every.units.pair_group
+    sentences, group = experiment.study.corpus.sentences, every.clusters.pair_group
     assert group is not None
     order = np.random.default_rng(0).permutation(np.array(every.distinct.keys, np.int64))
     alone = registry().find("baseline", "one_per_sentence").factory(size=2, redraws=0, exact=True)

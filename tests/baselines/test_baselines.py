@@ -13,7 +13,7 @@ import pytest
 from ctxexp import Corpus, Occurrences
 from ctxexp.errors import ConfigError
 from ctxexp.matched_baselines import FrequencyMatched, PositionMatched, Twins, bands, pool, strata_baseline
-from ctxexp.maths.resampling import Units
+from ctxexp.maths.resampling import Clusters
 from ctxexp.occurrences import Groups
 from ctxexp.testing import check
 from tests.composed import composed
@@ -165,8 +165,8 @@ def test_the_mean_level_and_its_influence_weigh_groups() -> None:
     rng = np.random.default_rng(0)
     x, strata = rng.normal(size=(60, 8)) + 1, rng.integers(0, 3, 60)
     rows, starts = np.arange(60), np.array([0, 4, 10, 30])
-    units = Units("sentence", 20, np.arange(20), rows // 3)
-    occurrences: Any = SimpleNamespace(units=units)
+    clusters = Clusters("sentence", 20, np.arange(20), rows // 3)
+    occurrences: Any = SimpleNamespace(clusters=clusters)
     groups = Groups(["a", "b", "c"], starts, rng.permutation(60)[:30])
     weights = np.array([0.5, 0.2, 0.3])
     alone = [

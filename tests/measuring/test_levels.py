@@ -108,7 +108,7 @@ def test_a_levels_influence_is_what_leaving_out_changes() -> None:
         k = np.delete(m, i, axis=0)
         without.append(((k.sum(0) ** 2).sum() - (k**2).sum()) / (59 * 58))
     found = level(store, occurrences, "sentence")
-    moved = found.influence[occurrences.units.of_sentence[np.array(groups.keys)]]
+    moved = found.influence[occurrences.clusters.of_sentence[np.array(groups.keys)]]
     np.testing.assert_allclose(moved, (found.value - np.array(without)) * 58 / 60, atol=1e-6)
     for over in ("sentence", "row"):
         assert level(store, occurrences, over).influence.sum() == pytest.approx(0, abs=1e-6)

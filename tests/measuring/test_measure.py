@@ -162,13 +162,15 @@ def test_any_named_baseline_stands_beside_the_first() -> None:
     named = {"few_draws": FewDraws, "size_matched": SizeMatched}
     rows = WordRows(store, occurrences, OnePerSentence(size=60), named_baseline=lambda name: named[name]())
     names = ("run", "few_draws", "size_matched")
-    curves = measuring.measure([rows], {"s": partial(SelfSimilarity, baselines=names)}, bootstrap=50).by_name
+    curves = measuring.measure_places([rows], {"s": partial(SelfSimilarity, baselines=names)}, bootstrap=50).by_name
     for name in ("", "few_draws_", "size_matched_"):
         np.testing.assert_allclose(curves[f"s/{name}adjusted"], curves["s/raw"] - curves[f"s/{name}baseline"])
         assert np.isfinite(curves[f"s/{name}adjusted_ci_low"]).all()
     assert not np.array_equal(curves["s/few_draws_baseline"], curves["s/size_matched_baseline"])
     rows = WordRows(store, occurrences, FewDraws(), named_baseline=lambda name: named[name]())
-    beside = measuring.measure([rows], {"s": partial(SelfSimilarity, baselines=("size_matched",))}, bootstrap=0).by_name
+    beside = measuring.measure_places(
+        [rows], {"s": partial(SelfSimilarity, baselines=("size_matched",))}, bootstrap=0
+    ).by_name
     np.testing.assert_array_equal(beside["s/baseline"], curves["s/few_draws_baseline"])  # the run's, where it has any
     np.testing.assert_array_equal(beside["s/size_matched_baseline"], curves["s/size_matched_baseline"])
 

@@ -144,8 +144,8 @@ def test_intervals_are_those_of_stored_rows_drawn_by_shard(tmp_path: Path) -> No
     block, of_row = np.arange(len(text.sentences)) % n, np.full(len(occurrences.forms), -1)
     sentences = occurrences.by_sentence
     of_row[sentences.rows] = np.repeat(block[sentences.keys], np.diff(sentences.starts))
-    units = replace(occurrences.units, name="shard of sentences", n=n, of_sentence=block, of_row=of_row)
-    drawn = replace(occurrences, units=units)
+    clusters = replace(occurrences.clusters, name="shard of sentences", n=n, of_sentence=block, of_row=of_row)
+    drawn = replace(occurrences, clusters=clusters)
     stored = measure(layers, drawn, METRICS, whole.baseline, bootstrap=200)
     both = stored.frame.merge(found.frame, on=["measure", "statistic", "layer"], suffixes=("", "_b"))
     both = both[np.isfinite(both.low)]

@@ -36,7 +36,7 @@ def test_a_drawn_baseline_is_moved_by_its_own_rows() -> None:
     reader = reader_of(store.layers[0], occurrences, block_bytes=1 << 20)
     sample.observe_layer(reader, {"s": SelfSimilarity()}, influence=True)
     (influence,) = sample.curve("s").influence
-    clusters, others = (np.unique(occurrences.units.of_row[rows]) for rows in sample.samples)
+    clusters, others = (np.unique(occurrences.clusters.of_row[rows]) for rows in sample.samples)
     assert set(np.flatnonzero(influence)) <= set(clusters.tolist())
     assert np.count_nonzero(influence) > 0.9 * len(clusters)
     assert not influence[others].any()
@@ -111,12 +111,12 @@ def error_of(metric: type[Lengths], rows: np.ndarray, occurrences: Occurrences) 
     weights = np.ones(len(chosen)) if given is None else given
     length = np.linalg.norm(rows.astype(np.float64), axis=1)
     scores = np.array([length[at].mean() for at in chosen])
-    moved = np.zeros(occurrences.units.n_blocks)
+    moved = np.zeros(occurrences.clusters.n_blocks)
     for at, weight, score in zip(chosen, weights / weights.sum(), scores, strict=True):
         if metric.over == "word":
-            np.add.at(moved, occurrences.units.of_row[at], weight * (length[at] - score) / len(at))
+            np.add.at(moved, occurrences.clusters.of_row[at], weight * (length[at] - score) / len(at))
         else:
-            moved[occurrences.units.of_row[at[0]]] += weight * (score - np.average(scores, weights=weights))
+            moved[occurrences.clusters.of_row[at[0]]] += weight * (score - np.average(scores, weights=weights))
     return float(np.sqrt(np.square(moved).sum()))
 
 
@@ -126,7 +126,7 @@ def test_an_interval_of_these_words_is_that_of_the_weighted_mean(metric: type[Le
     store, occurrences, _ = world((1.0,), mix=WordMix(weights=weights, bands=(0.001, 0.02, 1.0)))
     words = {"bootstrap": 2000, "intervals": "these_words"}
     raw = measure(store, occurrences, {"length": metric}, **words).by_key[Key("length", "raw")]  # type: ignore[arg-type]
-    error = error_of(metric, store.layers[0], occurrences) * Resamples.student(occurrences.units.n)
+    error = error_of(metric, store.layers[0], occurrences) * Resamples.student(occurrences.clusters.n)
     assert raw.low is not None
     assert raw.high is not None
     assert (raw.high[0] - raw.low[0]) / 2 == pytest.approx(1.96 * error, rel=0.1)

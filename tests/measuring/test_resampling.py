@@ -1,4 +1,4 @@
-"""Units, replicates and intervals against the plain way to compute them; pairs drawn together; streams of a seed."""
+"""Clusters, replicates and intervals against the plain way to compute them; pairs drawn together; streams of a seed."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from scipy import stats
 import ctxexp
 from ctxexp import Corpus, Pair, Sentence
 from ctxexp.maths import Curve, Resamples, Stream, interval, resamples, resampling
-from ctxexp.maths.resampling import _narrow, pair_groups, replicates_of, resampled_unit
+from ctxexp.maths.resampling import _narrow, pair_groups, replicates_of, resampled_cluster
 from ctxexp.maths.statistics import finite_mean
-from ctxexp.occurrences import units_of
+from ctxexp.occurrences import clusters_of
 
 
 def test_units_are_documents_where_the_corpus_has_them() -> None:
     sentences = tuple(Sentence.of(text.split()) for text in ("a b", "c", "a b", "d", "e"))
     place = np.array([0, 1, 0, 3, 4])  # the third repeats the first
     rows, sentence = np.array([0, 1, 2, 0, 1, 5]), np.array([0, 0, 1, 2, 2, 4])  # rows 3 and 4 aren't measured
-    units = units_of(Corpus("plain", sentences), place, rows, sentence, 6)
-    assert (units.name, units.n, units.n_blocks) == ("sentence", 4, 4)
-    assert units.of_sentence.tolist() == [0, 1, 0, 2, 3]
-    assert units.of_row.tolist() == [0, 0, 1, -1, -1, 3]
-    units = units_of(Corpus("told", sentences, documents=(7, 7, 9, 9, 9)), place, rows, sentence, 6)
-    assert (units.name, units.n) == ("document", 2)
-    assert units.of_sentence.tolist() == [0, 0, 0, 1, 1]
-    assert units.of_row.tolist() == [0, 0, 0, -1, -1, 1]
+    clusters = clusters_of(Corpus("plain", sentences), place, rows, sentence, 6)
+    assert (clusters.name, clusters.n, clusters.n_blocks) == ("sentence", 4, 4)
+    assert clusters.of_sentence.tolist() == [0, 1, 0, 2, 3]
+    assert clusters.of_row.tolist() == [0, 0, 1, -1, -1, 3]
+    clusters = clusters_of(Corpus("told", sentences, documents=(7, 7, 9, 9, 9)), place, rows, sentence, 6)
+    assert (clusters.name, clusters.n) == ("document", 2)
+    assert clusters.of_sentence.tolist() == [0, 0, 0, 1, 1]
+    assert clusters.of_row.tolist() == [0, 0, 0, -1, -1, 1]
 
 
 def test_sentences_that_gold_pairs_link_are_one_cluster() -> None:
@@ -39,27 +39,27 @@ def test_sentences_that_gold_pairs_link_are_one_cluster() -> None:
     sentences = tuple(Sentence.of([text]) for text in "abcdebfgh")
     links = Corpus("told", sentences, tuple(Pair(a, b, 1.0, "all") for a, b in ((0, 1), (5, 2), (3, 4))))
     place = np.array([0, 1, 2, 3, 4, 1, 6, 7, 8])
-    units = units_of(links, place, np.arange(9), np.arange(9), 9)
-    assert (units.name, units.n) == ("group of paired sentences", 5)
-    assert units.of_sentence.tolist() == [0, 0, 0, 1, 1, 0, 2, 3, 4]
+    clusters = clusters_of(links, place, np.arange(9), np.arange(9), 9)
+    assert (clusters.name, clusters.n) == ("group of paired sentences", 5)
+    assert clusters.of_sentence.tolist() == [0, 0, 0, 1, 1, 0, 2, 3, 4]
     alike = tuple(Pair(a, a + 1, 1.0, "all") for a in range(8))
-    assert units_of(replace(links, pairs=alike), place, np.arange(9), np.arange(9), 9).name == "sentence"
-    known = units_of(replace(links, documents=(0,) * 9), place, np.arange(9), np.arange(9), 9)
+    assert clusters_of(replace(links, pairs=alike), place, np.arange(9), np.arange(9), 9).name == "sentence"
+    known = clusters_of(replace(links, documents=(0,) * 9), place, np.arange(9), np.arange(9), 9)
     assert (known.name, known.n, known.pair_group) == ("document", 1, None)
 
 
 def test_a_row_belongs_to_its_first_sentences_cluster() -> None:
     sentences = tuple(Sentence.of([text]) for text in "abc")
-    units = units_of(Corpus("shared", sentences), np.arange(3), np.array([0, 0, 1]), np.array([0, 1, 2]), 2)
-    assert units.of_row.tolist() == [0, 2]
+    clusters = clusters_of(Corpus("shared", sentences), np.arange(3), np.array([0, 0, 1]), np.array([0, 1, 2]), 2)
+    assert clusters.of_row.tolist() == [0, 2]
 
 
 def test_many_units_share_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resampling, "MOST", 3)
     sentences = tuple(Sentence.of([text]) for text in "abcde")
-    units = units_of(Corpus("many", sentences), np.arange(5), np.arange(5), np.arange(5), 5)
-    assert (units.n, units.n_blocks, units.of_sentence.tolist()) == (5, 3, [0, 1, 2, 0, 1])
-    summed = units.sum_by_block(units.of_row, np.array([1.0, 2, np.nan, 4, 8]))
+    clusters = clusters_of(Corpus("many", sentences), np.arange(5), np.arange(5), np.arange(5), 5)
+    assert (clusters.n, clusters.n_blocks, clusters.of_sentence.tolist()) == (5, 3, [0, 1, 2, 0, 1])
+    summed = clusters.sum_by_block(clusters.of_row, np.array([1.0, 2, np.nan, 4, 8]))
     np.testing.assert_array_equal(summed, [5, 10, 0])
 
 
@@ -68,16 +68,16 @@ def test_replicates_of_a_mean_average_the_same_draws(at_once: int, monkeypatch: 
     """Widened by Student's factor, which large samples hardly are."""
     monkeypatch.setattr(resampling, "COUNTS", at_once)
     y = np.random.default_rng(1).normal(size=(2, 7))
-    units = resampling.Units("sentence", 7, np.arange(7), np.arange(7))
+    clusters = resampling.Clusters("sentence", 7, np.arange(7), np.arange(7))
     curve = Curve(y.mean(axis=1), (y - y.mean(axis=1, keepdims=True)) / 7)
-    got = Resamples(units, 15, np.random.default_rng(0)).of(curve)
+    got = Resamples(clusters, 15, np.random.default_rng(0)).of(curve)
     drawn = np.concatenate(list(resampling.draw_counts(7, 15, np.random.default_rng(0))))
     assert got.shape == (2, 15)
     assert (drawn.sum(axis=1) == 7).all()
     means = curve.value[:, None] + (y @ drawn.T / 7 - curve.value[:, None]) * Resamples.student(7)
     np.testing.assert_allclose(got, means, atol=1e-6)
-    shifted = Resamples(units, 15, np.random.default_rng(0)).of(Curve(curve.value, curve.influence + 1))
-    np.testing.assert_allclose(shifted, got, atol=1e-6)  # as many units are drawn as there are
+    shifted = Resamples(clusters, 15, np.random.default_rng(0)).of(Curve(curve.value, curve.influence + 1))
+    np.testing.assert_allclose(shifted, got, atol=1e-6)  # as many clusters are drawn as there are
     other = Curve(2 * curve.value, 3 * curve.influence)
     np.testing.assert_allclose((other - curve).value, curve.value)
     np.testing.assert_allclose((other - curve).influence, 2 * curve.influence)
@@ -85,9 +85,9 @@ def test_replicates_of_a_mean_average_the_same_draws(at_once: int, monkeypatch: 
 
 def test_one_cluster_has_no_known_spread() -> None:
     curve = Curve(np.ones(2), np.zeros((2, 1)))
-    units = resampling.Units("sentence", 1, np.zeros(1, int), np.zeros(1, int))
-    assert np.isnan(Resamples(units, 3, np.random.default_rng(0)).of(curve)).all()
-    two = resampling.Units("sentence", 2, np.arange(2), np.arange(2))
+    clusters = resampling.Clusters("sentence", 1, np.zeros(1, int), np.zeros(1, int))
+    assert np.isnan(Resamples(clusters, 3, np.random.default_rng(0)).of(curve)).all()
+    two = resampling.Clusters("sentence", 2, np.arange(2), np.arange(2))
     assert Resamples(two, 0, np.random.default_rng(0)).of(Curve(np.ones(2), np.zeros((2, 2)))).shape == (2, 0)
     assert np.isfinite(Resamples(two, 3, np.random.default_rng(0)).of(Curve(np.ones(2), np.zeros((2, 2))))).all()
 
@@ -129,14 +129,14 @@ def test_pairs_that_share_a_sentence_are_one_group() -> None:
 
 
 def test_what_is_drawn_follows_the_pairs() -> None:
-    assert resampled_unit([APART]) == "pair"
-    assert resampled_unit([APART, CHAIN]) == "group of pairs"
-    assert resampled_unit([STAR, APART]) == "sentence"
-    assert resampled_unit([APART[:1]]) == "pair"
-    assert resampled_unit([APART[:0]]) == "pair"
-    assert resampled_unit([STAR[:2]]) == "sentence"  # two pairs of one sentence are all of their stratum
-    assert resampled_unit([np.concatenate([STAR[:3], APART[3:]])]) == "group of pairs"  # three of six aren't most
-    assert resampled_unit([np.concatenate([STAR[:4], APART[3:]])]) == "sentence"
+    assert resampled_cluster([APART]) == "pair"
+    assert resampled_cluster([APART, CHAIN]) == "group of pairs"
+    assert resampled_cluster([STAR, APART]) == "sentence"
+    assert resampled_cluster([APART[:1]]) == "pair"
+    assert resampled_cluster([APART[:0]]) == "pair"
+    assert resampled_cluster([STAR[:2]]) == "sentence"  # two pairs of one sentence are all of their stratum
+    assert resampled_cluster([np.concatenate([STAR[:3], APART[3:]])]) == "group of pairs"  # three of six aren't most
+    assert resampled_cluster([np.concatenate([STAR[:4], APART[3:]])]) == "sentence"
 
 
 def counts_of(strata: list[np.ndarray], n: int) -> np.ndarray:
@@ -195,7 +195,7 @@ def test_the_spread_is_true_for_sentences_in_many_pairs(hard: float, rel: float)
     rng = np.random.default_rng(1)
     n, degree = 60, 5
     ends = np.concatenate([rng.permutation(n).reshape(-1, 2) for _ in range(degree)])
-    assert resampled_unit([ends]) == "sentence"
+    assert resampled_cluster([ends]) == "sentence"
     values = hard * rng.normal(size=(4000, n))[:, ends].sum(axis=2) + rng.normal(size=(4000, len(ends)))
     true, found = values.mean(axis=1).std(), []
     for y in values[:20]:

@@ -14,7 +14,7 @@ import torch
 
 from ctxexp import Block, Group, Output, Results, Sentence
 from ctxexp.errors import EncodingError, ModelError
-from ctxexp.measuring import measure
+from ctxexp.measuring import measure_places
 from ctxexp.measuring.rows import TableRows
 from ctxexp.model import EmbeddingTable
 from ctxexp.models import ElmoNetwork
@@ -136,7 +136,7 @@ class RowCount(Output):
 
 
 def measured(tables: Sequence[EmbeddingTable], folder: Path, **metrics: Any) -> Results:
-    return measure([TableRows(tables, encoder="model")], metrics, folder=folder, title="mine")
+    return measure_places([TableRows(tables, encoder="model")], metrics, folder=folder, title="mine")
 
 
 def test_values_are_scalars_and_files_lie_by_table(tmp_path: Path) -> None:

@@ -140,11 +140,11 @@ def test_a_words_error_is_its_sentences_influence() -> None:
         OCCURRENCES.by_word.keys, OCCURRENCES.by_word.starts, OCCURRENCES.by_word.starts[1:], strict=False
     ):
         rows = OCCURRENCES.by_word.rows[a:b]
-        units = OCCURRENCES.units.of_row[rows]
-        repeated += len(set(units.tolist())) < len(units)
+        clusters = OCCURRENCES.clusters.of_row[rows]
+        repeated += len(set(clusters.tolist())) < len(clusters)
         for layer, x in enumerate(vectors):
             moved = SelfSimilarity().influence(x[rows][None])[0]
-            expected = np.sqrt(sum(moved[units == unit].sum() ** 2 for unit in set(units.tolist())))
+            expected = np.sqrt(sum(moved[clusters == unit].sum() ** 2 for unit in set(clusters.tolist())))
             assert errors.loc[word, f"error_{layer}"] == pytest.approx(expected, rel=1e-6)
     assert repeated > 3
     unknown = measure(Memory(SHELF, vectors), OCCURRENCES, {"s": SelfSimilarity}, bootstrap=0).tables["s_errors"]

@@ -42,7 +42,7 @@ class ArrayLayers(NamedTuple):
 @dataclass(frozen=True)
 class Space:
     """Measured occurrences of distinct sentences: occurrence i is characters `spans[i]` of `texts[sentence[i]]`, and
-    row `rows[i]` of each layer. `blocks` are the numbers of the units that intervals resample, `unit` is their name."""
+    row `rows[i]` of each layer. `blocks` number the clusters that intervals resample, `unit` is their name."""
 
     label: str
     layers: SpaceLayers
@@ -109,7 +109,7 @@ class Space:
     def _of(
         cls, label: str, layers: SpaceLayers, occurrences: Occurrences, positions: np.ndarray, corpus: Corpus
     ) -> Space:
-        distinct, units = occurrences.distinct, occurrences.units
+        distinct, clusters = occurrences.distinct, occurrences.clusters
         rows = distinct.rows
         places = np.asarray(positions)[rows]
         if not len(rows) or (places < 0).all():
@@ -129,8 +129,8 @@ class Space:
             [one.text for one in sentences],
             sentence,
             np.array(spans, np.int64).reshape(-1, 2),
-            units.of_row[rows[has_word]],
-            units.name,
+            clusters.of_row[rows[has_word]],
+            clusters.name,
         )
 
     def words(self, which: np.ndarray) -> list[str]:

@@ -10,7 +10,7 @@ from ctxexp_measures.senses.components.design import Design, population
 from ctxexp_measures.senses.components.estimate import components, shares, squares
 
 from ctxexp.maths import Curve, Resamples, interval
-from ctxexp.maths.resampling import Units
+from ctxexp.maths.resampling import Clusters
 
 DIM = 12
 LENGTHS = (6, 16)  # words of a sentence: smallest number, and one more than the largest
@@ -48,7 +48,7 @@ class World:
 
     def draw_text(
         self, n_sentences: int, *, sentences_per_document: int = 1
-    ) -> tuple[RowAttributes, np.ndarray, Units]:
+    ) -> tuple[RowAttributes, np.ndarray, Clusters]:
         """Draw sentences: the attributes of their rows, their vectors (n, DIM), and the clusters behind intervals."""
         lengths = self.rng.integers(*LENGTHS, n_sentences)
         sentence = np.repeat(np.arange(n_sentences), lengths)
@@ -72,13 +72,13 @@ class World:
             document if sentences_per_document > 1 else None,
             document % 2048,
         )
-        units = Units(
+        clusters = Clusters(
             "document" if sentences_per_document > 1 else "sentence",
             int(n_units),
             np.arange(n_units) % 2048,
             attributes.block,
         )
-        return attributes, x.astype(np.float32), units
+        return attributes, x.astype(np.float32), clusters
 
     def truth(self) -> dict[str, float]:
         """The true variance of each component but the position's, weighted as words are drawn (see `coverage`)."""
@@ -99,13 +99,13 @@ def _means(x: np.ndarray, groups: np.ndarray, weights: np.ndarray) -> np.ndarray
 
 
 def estimate_shares(
-    attributes: RowAttributes, x: np.ndarray, units: Units, *, replicates: int = 400
+    attributes: RowAttributes, x: np.ndarray, clusters: Clusters, *, replicates: int = 400
 ) -> dict[str, tuple[float, float, float, float]]:
     """The components by name: variance, its share of the total, and lower and upper end of the share's interval."""
     selected = population(attributes, min_contexts=2)
     design = Design.of(selected)
-    parts = components(design, squares(x[np.searchsorted(attributes.rows, selected.rows)], design), units.n_blocks)
-    resamples = Resamples(units, replicates, np.random.default_rng(0))
+    parts = components(design, squares(x[np.searchsorted(attributes.rows, selected.rows)], design), clusters.n_blocks)
+    resamples = Resamples(clusters, replicates, np.random.default_rng(0))
     estimates = {}
     for name, share in shares(parts, ()).items():
         if name in parts:

@@ -108,15 +108,15 @@ def test_planted_components_come_back_with_their_intervals() -> None:
 
 def test_shuffled_senses_and_sentences_have_no_share() -> None:
     """Labels that mean nothing, within each form; words in the sentences of others."""
-    known, x, units = World(VARIANCES, seed=3).draw_text(400)
+    known, x, clusters = World(VARIANCES, seed=3).draw_text(400)
     rng = np.random.default_rng(0)
     senses = known.sense.codes.copy()
     for form in range(len(known.form)):
         mine = np.flatnonzero(known.form.codes == form)
         senses[mine] = rng.permutation(senses[mine])
-    plain = estimate_shares(known, x, units)
+    plain = estimate_shares(known, x, clusters)
     shuffled = estimate_shares(
-        replace(known, sense=Labels(senses, known.sense.names), sentence=rng.permutation(known.sentence)), x, units
+        replace(known, sense=Labels(senses, known.sense.names), sentence=rng.permutation(known.sentence)), x, clusters
     )
     for name in ("sense", "sentence"):
         assert plain[name][2] > 0.02
@@ -136,11 +136,11 @@ def test_invariances() -> None:
 def test_a_factor_that_nothing_tells_stays_in_the_rest() -> None:
     """A sentence of one row each has no share of its own: it is what this word does in it."""
     world = World(VARIANCES, seed=2)
-    known, x, units = world.draw_text(1500)
+    known, x, clusters = world.draw_text(1500)
     some = population(known.subset(np.flatnonzero(known.position == known.sentence % 5)), min_contexts=2)
     design = Design.of(some)
     assert [factor.name for factor in design.factors] == ["position"]
-    parts = components(design, squares(x[some.rows], design), units.n_blocks)
+    parts = components(design, squares(x[some.rows], design), clusters.n_blocks)
     truth = world.truth()
     assert parts["rest"].value == pytest.approx(truth["rest"] + truth["sentence"], rel=0.1)
 

@@ -123,7 +123,7 @@ def _row_attributes(text: Text) -> RowAttributes:
         tokens[:, 1],
         sentence,
         documents[sentence] if documents is not None and several else None,
-        occurrences.units.of_row[rows],
+        occurrences.clusters.of_row[rows],
     )
 
 

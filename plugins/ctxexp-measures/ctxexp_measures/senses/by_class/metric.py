@@ -162,8 +162,8 @@ class ByClass(Metric):
     def compute(self) -> dict[str, float | Estimate]:
         if self._text is None:
             return {"raw": float("nan")}
-        units = self._text.occurrences.units
-        resamples = Resamples(units, self.resampling[1], self.resampling[0])
+        clusters = self._text.occurrences.clusters
+        resamples = Resamples(clusters, self.resampling[1], self.resampling[0])
         statistics: dict[str, float | Estimate] = {}
         for name, rows_of_class in sorted(self._scores.items()):
             _, scores, rows, influences = zip(*rows_of_class, strict=True)
@@ -171,7 +171,7 @@ class ByClass(Metric):
             if n >= LEAST:
                 of_row = np.concatenate([w * one for w, one in zip(shares, influences, strict=True)])
                 value = ValueWithInfluence(
-                    float(shares @ np.array(scores)), units.sum_by_block(units.of_row[at], of_row)
+                    float(shares @ np.array(scores)), clusters.sum_by_block(clusters.of_row[at], of_row)
                 )
                 statistics[f"{name}/raw"] = to_estimate(value, resamples)
             statistics |= {f"{name}/words": float(n), f"{name}/occurrences": float(len(at))}

@@ -61,7 +61,7 @@ FIXED = {"word": ("word", ""), "form": ("form", "word"), "sense": ("cell", "form
 
 @dataclass(frozen=True)
 class ValueWithInfluence:
-    """A number, and the influence of each block of resampled units on it, to first order."""
+    """A number, and the influence of each block of resampled clusters on it, to first order."""
 
     value: float
     influence: np.ndarray  # (blocks,)

@@ -74,14 +74,14 @@ class VarianceComponents(TextMetric):
     def take(self, text: Text, rows: np.ndarray, x: np.ndarray) -> None:
         for name, design in self._designs(text).items():
             mine = x[0][np.searchsorted(rows[0], design.attributes.rows)]
-            self._parts[name] = components(design, squares(mine, design), text.occurrences.units.n_blocks)
+            self._parts[name] = components(design, squares(mine, design), text.occurrences.clusters.n_blocks)
             _look_at_sinks(text, mine)
 
     def compute(self) -> dict[str, float | Estimate]:
         if self._text is None:
             return {"context": float("nan")}
         rng, replicates = self.resampling
-        resamples = Resamples(self._text.occurrences.units, replicates, rng)
+        resamples = Resamples(self._text.occurrences.clusters, replicates, rng)
         designs, statistics = self._designs(self._text), dict[str, float | Estimate]()
         for task, parts in self._parts.items():
             of_task: dict[str, float | Estimate] = {

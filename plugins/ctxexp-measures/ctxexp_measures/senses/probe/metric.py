@@ -133,11 +133,11 @@ class Probe(TextMetric):
     def compute(self) -> dict[str, float | Estimate]:
         if self._text is None or not self._right:
             return {"raw": float("nan")}
-        task, units = self._task(self._text), self._text.occurrences.units
+        task, clusters = self._task(self._text), self._text.occurrences.clusters
         rng, replicates = self.resampling
-        resamples = Resamples(units, replicates, rng)
-        blocks = units.of_row[task.rows]
-        words = replace(units, n=int(task.word.max()) + 1)  # drawn in place of these units
+        resamples = Resamples(clusters, replicates, rng)
+        blocks = clusters.of_row[task.rows]
+        words = replace(clusters, n=int(task.word.max()) + 1)  # drawn in place of these clusters
         of_words = Resamples(words, replicates, rng)
         of_controls = Resamples.of_clusters(np.arange(self.controls), replicates, rng)
         influence = (self._by_control - self._by_control.mean()) / self.controls
@@ -148,7 +148,7 @@ class Probe(TextMetric):
         for name, scores in right.items():
             by_word = name == "held_out_words"
             where = task.word % words.n_blocks if by_word else blocks
-            share = _mean(scores.astype(np.float64), where, (words if by_word else units).n_blocks)
+            share = _mean(scores.astype(np.float64), where, (words if by_word else clusters).n_blocks)
             estimate = to_estimate(share, of_words if by_word else resamples)
             if name in signs and estimate.replicates is not None and replicates:
                 estimate = Estimate.of(estimate.value, estimate.replicates + signs[name] * drawn)
@@ -179,6 +179,6 @@ class Probe(TextMetric):
 
 
 def _mean(scores: np.ndarray, blocks: np.ndarray, n_blocks: int) -> ValueWithInfluence:
-    """The mean of scores (n,), and the influence of each block of units on it."""
+    """The mean of scores (n,), and the influence of each block of clusters on it."""
     value = float(scores.mean())
     return ValueWithInfluence(value, np.bincount(blocks, (scores - value) / len(scores), minlength=n_blocks))

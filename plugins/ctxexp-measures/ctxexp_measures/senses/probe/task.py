@@ -95,7 +95,7 @@ def probe_task(text: Text, labels: str, *, folds: int, most: int | None, control
     problem, word = (np.unique(of[usable].astype(str), return_inverse=True)[1] for of in (problem_of, words))
     lemma = np.array(tags_of_rows(text, "lemma", rows), object)
     groups = np.where(lemma == "", words, lemma)[usable].astype(str)
-    cluster = text.occurrences.units.of_row[rows[usable]]
+    cluster = text.occurrences.clusters.of_row[rows[usable]]
     task = ProbeTask(
         rows[usable], tuple(names), label, label[None], problem, word,
         folds_of(label, cluster, folds, seed), cluster[None],
