@@ -251,7 +251,7 @@ class TextStream(ABC):
             The sentence.
         """
 
-    def words(self, text: str | Sentence) -> Sentence:
+    def as_sentence(self, text: str | Sentence) -> Sentence:
         """A text, or a sentence, as a sentence.
 
         Args:
@@ -276,7 +276,7 @@ class TextStream(ABC):
         number: dict[tuple[int, int | None], int] = {}
         every = ((i, document, text) for i, part in enumerate(self.parts) for document, text in self.texts(part))
         for i, document, text in islice(every, limit):
-            sentences.append(self.words(text))
+            sentences.append(self.as_sentence(text))
             documents.append(-1 if document is None else number.setdefault((i, document), len(number)))
         document_numbers = None if -1 in documents else tuple(documents)
         return Corpus(self.name, tuple(sentences), choices=dict(self.choices), documents=document_numbers)

@@ -113,7 +113,7 @@ class Occurrences:
     mix: WordMix
     text_counts: Mapping[str, int]  # occurrences of each word in the text, of which a bounded corpus has some
     text_total: int  # of all its words
-    words_wanted: int  # by which the text would be long enough to fill each band of the mix, about; 0: it is
+    missing_words: int  # by which the text would be long enough to fill each band of the mix, about; 0: it is
 
     @classmethod
     def of(
@@ -181,7 +181,7 @@ class Occurrences:
             np.unique(rows),
             mix,
             *_text_counts(corpus, forms, counts, int(of_text.sum())),
-            mix.words_wanted(counts, contexts, int(of_text.sum()), min_contexts) if corpus.bound is None else 0,
+            mix.missing_words(counts, contexts, int(of_text.sum()), min_contexts) if corpus.bound is None else 0,
         )
 
     @property

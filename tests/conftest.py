@@ -52,7 +52,7 @@ def template(common: Path) -> Path:
     """A folder with an empty tracking store, to be copied: making one takes seconds."""
     from ctxexp.sinks import database
 
-    database.prepare(common / "template-store")
+    database.prepare_store(common / "template-store")
     return common / "template-store"
 
 

@@ -138,7 +138,7 @@ def results(model: str, n_layers: int, *, seed: int = 0, weights: str = "mini", 
 
 def printed(results: Results) -> str:
     """What was noted of them, as `verbose=true` prints it."""
-    return job.summary(results, table=False)
+    return job.run_notes(results, with_answer=False)
 
 
 def texts(figure: Any) -> str:

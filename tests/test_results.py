@@ -16,6 +16,7 @@ from ctxexp import Results
 from ctxexp.errors import MetricError, TrackingError
 from ctxexp.files import seal_folder
 from ctxexp.files.job_folder import read_state, write_json
+from ctxexp.results.values import Key, Values
 from tests.made import results_with, told
 
 
@@ -121,6 +122,13 @@ def test_load_says_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "words.csv").unlink()
     with pytest.raises(TrackingError, match=r"is not a results file of ctxexp: .*words\.csv"):
         Results.load(tmp_path)
+
+
+def test_a_new_value_has_none_of_the_old_ones_replicates() -> None:
+    values, key = Values(), Key("s", "raw")
+    values.set(key, np.zeros(2), replicates=np.zeros((2, 3)))
+    values.set(key, np.ones(2))
+    assert not values.replicates
 
 
 @pytest.mark.parametrize("name", ["results.json", "results.parquet", "replicates.npz", "words.csv"])

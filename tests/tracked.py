@@ -45,4 +45,4 @@ def finish_job(sweep: Sweep, name: str, number: int, results: Results) -> Path:
 
 def client_of(store: Path) -> MlflowClient:
     """What asks the store."""
-    return database.client(database.prepare(store))
+    return database.client(database.prepare_store(store))

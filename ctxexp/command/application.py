@@ -33,7 +33,7 @@ from ctxexp.jobs import Sinks, error_message
 from ctxexp.jobs.sweep import last_failure, open_sweep, run_application
 from ctxexp.plugins.registry import GROUPS, add_config_folder, config_folder, registry
 from ctxexp.progress import show
-from ctxexp.report.page import FLAG, open_when_made
+from ctxexp.report.page import OPEN_FLAG, open_when_made
 from ctxexp.sinks import Sweep
 from ctxexp.vectors.cache import hold_sweep
 
@@ -55,13 +55,13 @@ def _parse_flags(argv: list[str]) -> Namespace:
         raise ConfigError(f"{unquoted}; ctxexp --help says what there is{hint}")
 
     parser = get_args_parser()
-    parser.add_argument(FLAG, action="store_true")
+    parser.add_argument(OPEN_FLAG, action="store_true")
     parser.error = refuse
     flags: Namespace = parser.parse_intermixed_args(argv)  # a flag may stand among overrides
     modes = [flags.run, flags.multirun, flags.cfg, flags.info]
     if len([*filter(None, modes)]) > 1 or (flags.resolve and not flags.cfg):
         raise ConfigError("expected one of --run, --multirun, --info and --cfg, which alone takes --resolve")
-    flags.words = [word for word in argv if word != FLAG]
+    flags.words = [word for word in argv if word != OPEN_FLAG]
     for override in flags.overrides:
         flags.words.remove(override)
     return flags
@@ -105,10 +105,11 @@ def run_experiment(argv: list[str]) -> int:
 
 
 class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
-    """Makes store and experiment once, before any job, and tells every job its sweep, under any launcher.
+    """Prepares the sinks once, before any job, tells every job its sweep, under any launcher, keeps the sweep's cache
+    entries, and notes how each job begins and ends.
 
-    Reads config.tracking (folder, sweep) and config.sink. The jobs get the sweep's id, the absolute folder and what the
-    sinks prepared as overrides, the one way that needs neither a shared environment nor a shared disk.
+    The jobs get the sweep's id, the absolute folder and what the sinks prepared as overrides, the one way that needs
+    neither a shared environment nor a shared disk.
     """
 
     lock: FileLock | None = None

@@ -116,8 +116,8 @@ def _is_plain(value: object) -> bool:
 
 
 def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
-    """Raise CtxexpError for what this command would fail at, before torch is loaded: a run, or a sweep's first job, of
-    which files and devices are left to the job itself; so are the sweep's other jobs."""
+    """Raise CtxexpError for what this command would fail at, before torch is loaded. Of a sweep the first job's config
+    alone is checked: files, devices and other jobs are left to the jobs."""
     with _hydra():
         parsed = parse(overrides)
         hydra, config = _compose_job(first_job(parsed) if multirun else overrides)
@@ -150,7 +150,7 @@ def _compose_job(overrides: Sequence[str]) -> tuple[DictConfig, Config]:
 
 
 def _check_sweeper(hydra: DictConfig, objective: object) -> None:
-    """Raise ConfigError for a sweeper that optimises nothing."""
+    """Raise ConfigError for a sweeper that optimises, without an objective."""
     sweeper = OmegaConf.select(hydra, "runtime.choices.hydra/sweeper", throw_on_missing=False)
     if not objective and sweeper in OPTIMISING:
         raise ConfigError(

@@ -61,14 +61,14 @@ def _run(cfg: DictConfig) -> float | None:
     folder, overrides = current_job(config.tracking.folder, config.tracking.sweep or new_id())
     for choice in idle_choices(cfg, overrides):
         logging.getLogger("ctxexp").warning(choice)
-    experiment, store = Experiment(config, Progress()), user_path(config.tracking.folder).resolve()
+    experiment, tracking_folder = Experiment(config, Progress()), user_path(config.tracking.folder).resolve()
     is_alone = not config.tracking.sweep
     if is_alone:
-        experiment.sinks.prepare_all(store)
+        experiment.sinks.prepare_all(tracking_folder)
     study, document = _load(experiment), as_written(cfg)
     run = new_run(
         folder,
-        store,
+        tracking_folder,
         name=run_name(experiment.title, overrides),
         key=experiment.key() if isinstance(study, Study) else "",
         params=_params(document, cfg, config),
@@ -94,7 +94,7 @@ def _run(cfg: DictConfig) -> float | None:
         running.log(results)
         value = experiment.objective.of(results) if experiment.objective else None
     if config.verbose:
-        show(summary(results, table=not is_alone))
+        show(run_notes(results, with_answer=not is_alone))
     if value is not None:
         show(f"objective {config.objective}: {value:.6g}")
     if is_alone:
@@ -152,12 +152,12 @@ def _protocol(params: Mapping[str, object]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def summary(results: Results, *, table: bool) -> str:
-    """What was noted of the run, after what was found where that isn't printed anyway (`table`)."""
+def run_notes(results: Results, *, with_answer: bool) -> str:
+    """Lines on the run's layers, text and pooling; with `with_answer`, what it found too."""
     some = results.info.model.layers
     layers = ", ".join(map(str, some)) + f" of 0 to {results.n_layers - 1}" if some else f"0 to {results.n_layers - 1}"
     lines = [f"{results.info.title}, {results.info.corpus.name}: layers {layers}"]
-    if table and (found := answer([(results.info.title, results)], terminal_width() - 2)):
+    if with_answer and (found := answer([(results.info.title, results)], terminal_width() - 2)):
         lines.append(textwrap.indent(found, "  ") + "\n")
     text, pooling = results.info.corpus, results.info.pooling
     if note := results.info.control_note:
@@ -177,7 +177,7 @@ def summary(results: Results, *, table: bool) -> str:
 
 def log_to_stderr() -> None:
     """ctxexp's own log lines, bare, on stderr; once a process."""
-    logging.raiseExceptions = False  # nor in a worker
+    logging.raiseExceptions = False  # a closed stderr makes no tracebacks, in a worker either
     log = logging.getLogger("ctxexp")
     if not log.handlers:
         handler = logging.StreamHandler()

@@ -22,7 +22,7 @@ from ctxexp.plugins.arguments import arguments, type_text, value_text
 from ctxexp.plugins.registry import GROUPS, Offer, PluginVersion, Registry, load_plugin_files, option_names, registry
 from ctxexp.progress import terminal_width
 from ctxexp.report.terminal import Document, Table
-from ctxexp.sinks.database import address, is_intact, prepare, sqlite_file
+from ctxexp.sinks.database import has_database, prepare_store, sqlite_file, store_uri
 from ctxexp.sinks.ui import serve
 from ctxexp.vectors.cache import clear, entries, size_text
 
@@ -52,10 +52,10 @@ def ui(
     port: the first port to try
     example: ctxexp ui
     """
-    path = sqlite_file(address(user_path(folder).resolve(), uri))
-    if path and not is_intact(path):  # `prepare` would make an empty one
+    path = sqlite_file(store_uri(user_path(folder).resolve(), uri))
+    if path and not has_database(path):  # `prepare` would make an empty one
         raise TrackingError(f"no tracking store at {path}; name the folder that your runs are in with folder=")
-    serve(prepare(folder, uri), experiment, port)
+    serve(prepare_store(folder, uri), experiment, port)
 
 
 def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Path("report")) -> Document:
@@ -103,7 +103,7 @@ def cache(
         kind = "" if one.kind == "vectors" else f"  ({KINDS[one.kind]})"
         lines.append(f"{one.key}  {size_text(one.n_bytes):>9}  {one.corpus}  {one.encoder}{kind}")
     done = f"{len(found)} entries, {size} in" if action == "show" else f"removed {len(found)} entries, {size} from"
-    return Document([*lines, f"{done} {folder}"], {"entries": _numbers("Entries of the cache", map(asdict, found))})
+    return Document([*lines, f"{done} {folder}"], {"entries": _json_table("Entries of the cache", map(asdict, found))})
 
 
 def upload(folder: Path, *folders: Path, uri: str | None = None, experiment: str | None = None) -> Document:
@@ -136,7 +136,7 @@ def models() -> Document:
         lines.append((f"{row.typed:<{width}}  {size:>8}  {state:<8}", row.note))
     hint = "ctxexp NAME measures one; ctxexp OWNER/NAME, any other of the hub; ctxexp path/to/folder, one on disk."
     said = [*columns(lines).splitlines(), "", textwrap.fill(hint, terminal_width())]
-    return Document(said, {"models": _numbers("Models", (row._asdict() for row in rows))})
+    return Document(said, {"models": _json_table("Models", (row._asdict() for row in rows))})
 
 
 def plugins(*files: Path) -> Document:
@@ -230,11 +230,11 @@ def listing_tables(registry: Registry) -> dict[str, Table]:
         ),
         "broken": ({"problem": problem} for problem in registry.broken),
     }
-    return {name: _numbers(name, of_name) for name, of_name in rows.items()}
+    return {name: _json_table(name, of_name) for name, of_name in rows.items()}
 
 
-def _numbers(title: str, rows: Iterable[Mapping[str, object]]) -> Table:
-    """A table that is not shown."""
+def _json_table(title: str, rows: Iterable[Mapping[str, object]]) -> Table:
+    """A table of rows that json=true alone prints."""
     import pandas as pd
 
     return Table(title, pd.DataFrame(list(rows)))

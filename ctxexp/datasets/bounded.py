@@ -303,7 +303,7 @@ def bound_corpus(
     documents = np.unique([one.document for one in sentences], return_inverse=True)[1]
     return replace(
         _keep_annotations(corpus, digests) if corpus else Corpus(shards.name, (), choices=dict(shards.choices)),
-        sentences=tuple(shards.words(one.text) for one in sentences),
+        sentences=tuple(shards.as_sentence(one.text) for one in sentences),
         documents=tuple(documents.tolist()) if sketch.documents else None,
         bound=CorpusBound(
             max_contexts=bounds.max_contexts,
@@ -336,7 +336,7 @@ def _each_part(
 def _sketch_part(shards: TextStream, bounds: BoundOptions, part: object) -> ContextSketch:
     sketch = ContextSketch(bounds)
     for document, text in shards.texts(part):
-        sketch.add(hash_text(text), shards.words(text).words)
+        sketch.add(hash_text(text), shards.as_sentence(text).words)
         sketch.documents = document is not None
     sketch.settle()
     return sketch

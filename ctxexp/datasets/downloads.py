@@ -76,7 +76,7 @@ def manifest(dataset: str) -> dict[str, str]:
     return {row["sha256"]: row["file"] for row in csv.DictReader(io.StringIO(text)) if row["dataset"] == dataset}
 
 
-def fetch_dataset(dataset: str) -> Path:
+def fetch_semeval(dataset: str) -> Path:
     """The folder with every file of `dataset`, downloaded the first time: from ARCHIVES or, where one of these can't be
     fetched, what is missing from COPY.
 

@@ -74,7 +74,7 @@ class ShardedText(Corpus):
             copies = set(self.copies.get(share.part, np.empty(0, np.uint64)).tolist())
             for one in _number_texts(self.text, self.text.parts[share.part]):
                 if one.key not in copies and one.number % share.step == share.first:
-                    yield self.text.words(one.text)
+                    yield self.text.as_sentence(one.text)
                 copies.add(one.key)
 
 
@@ -96,7 +96,7 @@ def _read_part(text: TextStream, form: Callable[[str], str | None], part: int) -
     keys: set[int] = set()
     n_sentences, n_words, has_documents, layout = 0, 0, True, hashlib.blake2b(digest_size=16)
     for one in _number_texts(text, text.parts[part]):
-        words = text.words(one.text).words
+        words = text.as_sentence(one.text).words
         n_sentences, n_words, has_documents = n_sentences + 1, n_words + len(words), one.has_document
         layout.update(f"{one.number} {one.key} ".encode())
         if one.key not in keys:
@@ -132,8 +132,8 @@ def shard_text(text: Corpus | TextStream, options: ShardOptions, engine: Engine,
     contexts: Counter[str] = Counter()
     parts: list[_PartSummary] = []
     with progress.stage("read text", total=len(source.parts), unit="parts") as stage:
-        reader = partial(partial, _read_part, source, options.form)  # of each worker
-        for part in engine.map_unordered(reader, range(len(source.parts))):
+        make_reader = partial(partial, _read_part, source, options.form)  # each worker calls it once, and gets a reader
+        for part in engine.map_unordered(make_reader, range(len(source.parts))):
             contexts.update(part.contexts)
             parts.append(part._replace(contexts=Counter()))
             stage.advance(1)
@@ -157,7 +157,7 @@ def shard_text(text: Corpus | TextStream, options: ShardOptions, engine: Engine,
         (),
         choices=dict(source.choices),
         text=source,
-        words=_words(contexts, options),
+        words=_words_to_measure(contexts, options),
         shards=_shares(len(source.parts), options.shards),
         copies=copies,
         has_documents=all(part.has_documents for part in parts),
@@ -169,8 +169,9 @@ def shard_text(text: Corpus | TextStream, options: ShardOptions, engine: Engine,
     )
 
 
-def _words(contexts: Counter[str], options: ShardOptions) -> tuple[str, ...]:
-    """The words in enough sentences, copies in several parts counted: none is lost."""
+def _words_to_measure(contexts: Counter[str], options: ShardOptions) -> tuple[str, ...]:
+    """The words in enough sentences, else a warning. A sentence in several parts counts in each, so that no word is
+    lost by mistake."""
     sample, min_contexts = options.sample, options.min_contexts
     words = sorted(word for word, n in contexts.items() if n >= min_contexts)
     if not words and contexts:

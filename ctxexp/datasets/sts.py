@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from ctxexp.dataset import Corpus, Pair, Sentence
-from ctxexp.datasets.downloads import fetch_dataset
+from ctxexp.datasets.downloads import fetch_semeval
 from ctxexp.datasets.reading import read_table, text_lines
 from ctxexp.datasets.reading import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, UnknownName
@@ -205,9 +205,9 @@ def _splits(split: str, files: dict[str, str]) -> list[str]:
 
 
 def _folder(path: str | None, dataset: str, parts: list[str]) -> Path:
-    """The folder that holds `parts`: where the user said (itself, or its `sts` folder), or the download cache."""
+    """The folder that holds `parts`: the user's, its `sts` folder or its parent, or the download cache."""
     if path is None:
-        return fetch_dataset(dataset)
+        return fetch_semeval(dataset)
     root = user_path(path)
     if not root.is_dir():
         raise DataError(f"no folder {root} (dataset.path)")

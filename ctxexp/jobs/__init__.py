@@ -60,7 +60,7 @@ UNNAMED_SECTIONS = ("control", "transform", "fit_on", "hydra", "device", "batch_
 
 def new_run(
     folder: Path,
-    store: Path,
+    tracking_folder: Path,
     *,
     name: str,
     key: str,
@@ -74,7 +74,7 @@ def new_run(
         key=key,
         id=secrets.token_hex(16),
         folder=folder,
-        tracking_folder=store,
+        tracking_folder=tracking_folder,
         began_ms=int(time.time() * 1000),
         params=map_texts(mask, dict(params)),
         config=mask(config),
@@ -190,11 +190,11 @@ class Sinks(Sink):
         by_label = self._each("say what it calls the run", lambda _, sink: dict(sink.metadata()))
         return {label: map_texts(mask, metadata) for label, metadata in by_label.items() if metadata}
 
-    def prepare_all(self, store: Path) -> dict[str, dict[str, object]]:
+    def prepare_all(self, folder: Path) -> dict[str, dict[str, object]]:
         """Close the jobs that killed processes left open, and call `prepare_jobs` of every sink, once per command;
         returns by label the arguments that the jobs' sinks get in place of their own."""
-        mark_killed_jobs(store)
-        return self._each("be prepared", lambda _, sink: dict(sink.prepare_jobs(store)))
+        mark_killed_jobs(folder)
+        return self._each("be prepared", lambda _, sink: dict(sink.prepare_jobs(folder)))
 
     def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]] = ()) -> None:
         def finish(label: str, sink: Sink) -> None:
@@ -234,9 +234,9 @@ class FinishedJob(NamedTuple):
     results: Path
 
 
-def finished_jobs(store: Path | str, *, sweep: str | None = None) -> Iterator[FinishedJob]:
-    """Finished jobs under `<store>/results`, the newest first; `sweep`: of that one only, "last" the last."""
-    states = sorted((user_path(store).resolve() / "results").glob(f"*/*/{STATE}"), reverse=True)
+def finished_jobs(folder: Path | str, *, sweep: str | None = None) -> Iterator[FinishedJob]:
+    """Finished jobs under `<folder>/results`, the newest first; `sweep`: of that one only, "last" the last."""
+    states = sorted((user_path(folder).resolve() / "results").glob(f"*/*/{STATE}"), reverse=True)
     group = states[0].parent.parent.name if states and sweep == "last" else sweep
     for path in states:
         state = read_state(path.parent) if group in (None, path.parent.parent.name) else State()
@@ -245,17 +245,17 @@ def finished_jobs(store: Path | str, *, sweep: str | None = None) -> Iterator[Fi
             yield FinishedJob(path.parent, state, results)
 
 
-def finished_by_label(store: Path | str, *, sweep: str | None = None) -> dict[str, tuple[FinishedJob, Results]]:
+def finished_by_label(folder: Path | str, *, sweep: str | None = None) -> dict[str, tuple[FinishedJob, Results]]:
     """Finished jobs with their results by label, each label once, the newest first; results that can't be read are left
     out, with a warning. Raises TrackingError where there is none."""
     finished: list[tuple[FinishedJob, Results]] = []
-    for job in finished_jobs(store, sweep=sweep):
+    for job in finished_jobs(folder, sweep=sweep):
         try:
             finished.append((job, Results.load(job.results)))
         except TrackingError as error:
             show(f"warning: left out: {error}", sys.stderr)
     if not finished:
-        place = Path(store).expanduser() / "results"
+        place = Path(folder).expanduser() / "results"
         raise TrackingError(f"no finished run{f' of sweep {sweep}' if sweep else ''} in {place}")
     names = [
         (results.info.title or job.folder.parent.name, job.state.get("overrides", [])) for job, results in finished
@@ -263,9 +263,9 @@ def finished_by_label(store: Path | str, *, sweep: str | None = None) -> dict[st
     return dict(zip(labels(names), finished, strict=True))
 
 
-def finished_on_disk(store: Path, key: str) -> Path | None:
-    """The newest folder under `<store>/results` with whole results of a finished job of this `key`."""
-    for job in finished_jobs(store):
+def finished_on_disk(folder: Path, key: str) -> Path | None:
+    """The newest folder under `<folder>/results` with whole results of a finished job of this `key`."""
+    for job in finished_jobs(folder):
         if job.state.get("key") == key and job.results == job.folder:
             if not (what := _unfit(job.folder, key)):
                 return job.folder

@@ -86,7 +86,7 @@ def close_sweep(sweep: Sweep, sinks: Sinks, summarise: Summarise, *, stopped: st
     what kept the sweep from running all its jobs: it is KILLED then, even where those that ran FINISHED.
     `summarise` gets (label, results) of each job with results and a folder to write to.
     """
-    report = SweepReport(_rows(sweep))
+    report = SweepReport(_settle_jobs(sweep))
     statuses = {row.status for row in report.rows} | ({"KILLED"} if stopped else set())
     ends: tuple[Status, ...] = ("KILLED", "FAILED")
     report.status = next((s for s in ends if s in statuses), "FINISHED")
@@ -123,7 +123,8 @@ def _results_of(rows: Sequence[SweepRow]) -> tuple[list[tuple[str, Results]], li
     return runs, problems
 
 
-def _rows(sweep: Sweep) -> list[SweepRow]:
+def _settle_jobs(sweep: Sweep) -> list[SweepRow]:
+    """A row for each job, after up to 5 s of waiting for those that still run; the rest of these are marked KILLED."""
     deadline = time.monotonic() + 5.0
     rows = []
     for path in sorted(sweep.results.glob(f"*/{STATE}")):

@@ -151,7 +151,8 @@ class Resamples:
 
 
 def draw_counts(size: int, replicates: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """How often each of `size` things is drawn, `size` draws with replacement: (c, size) float64, c rows at a time."""
+    """How often each of `size` things is drawn, `size` draws with replacement: (c, size) float64, c rows at a time. Its
+    draws are of int32, others than those of `statistics.resamples`: results hang on both."""
     step = max(1, COUNTS // max(size, 1))
     for at in range(0, replicates, step):
         c = min(step, replicates - at)

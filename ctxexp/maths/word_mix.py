@@ -38,7 +38,7 @@ class CountInfluence(NamedTuple):
     """The derivative of a mean over words by counts."""
 
     of_word: np.ndarray  # (words,) by that of the word
-    of_any: float  # by that of all words together
+    of_total: float  # by that of all words together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +60,9 @@ class WordMix:
                 "most 1, such as [0.001,0.01,1]"
             )
 
-    def words_wanted(self, counts: np.ndarray, contexts: np.ndarray, total: int, min_contexts: int) -> int:
-        """By how many words, about, a text of `total` would have to be longer to fill each band, as it would if the
-        words of each had so many contexts more; `counts` and `contexts` (words,) are of all its words."""
+    def missing_words(self, counts: np.ndarray, contexts: np.ndarray, total: int, min_contexts: int) -> int:
+        """About how many more words of text it takes until each band has `MIN_WORDS` words with `min_contexts`
+        contexts, 0 if none. `counts` and `contexts` (words,) are of all words of the text, which has `total` in all."""
         frequency, wanted = counts / max(total, 1), 0
         for low, high in pairwise(self.bands):
             best = np.sort(contexts[(frequency >= low) & (frequency <= high)])[::-1]

@@ -112,7 +112,7 @@ class _Pass:
                 instance._set_weights(mixed.weights)
         influences = {label: ClusterInfluence(self.part_index) for label in instances} if self.part_index else {}
         with_groups = self._feed(reader, instances, influences)
-        self.rows.measure_baselines(instances, influence=self.bootstrap > 0)
+        self.rows.observe_layer(instances, influence=self.bootstrap > 0)
         for label, instance in instances.items():
             outcome: dict[str, float | Estimate] = {}
             if label in with_groups or reader.left_out is None:

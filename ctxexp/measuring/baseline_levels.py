@@ -180,11 +180,11 @@ class BaselineLevels:
 
 
 class LayerBaseline(NamedTuple):
-    """An expectation over all random pairs, in one layer."""
+    """A measure's baseline in one layer: its value on random groups, or its expectation over all of them."""
 
     value: float  # in [-1, 1]; NaN without a pair
     influence: np.ndarray  # (n_blocks,) the influence of each block of clusters on it
-    n: int  # sentences (or rows) with a direction
+    n: int  # sentences (or rows) behind the value
 
 
 def expected_mean_cosine(blocks: Blocks, occurrences: Occurrences, over: Among) -> LayerBaseline:

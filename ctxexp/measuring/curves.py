@@ -283,7 +283,7 @@ class _Words:
             by_count = c.mixed.count_influence(column)
             of_rows = np.repeat(by_count.of_word * stands_for, groups.counts)
             influence[layer] += clusters.sum_by_block(clusters.of_row[groups.rows], of_rows)
-            influence[layer] += by_count.of_any * every * (c.mixed.total / every.sum())
+            influence[layer] += by_count.of_total * every * (c.mixed.total / every.sum())
         return influence
 
     def _sense_table(self, scores: np.ndarray, counts: np.ndarray) -> pd.DataFrame:

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ctxexp")
 
-LEVEL = "level"
+BASELINE = "/baseline"
+"""Where the baseline's sums stand among those of metrics, whose labels have no slash."""
 
 
 def check_parts(metrics: Mapping[str, Metric], baseline: Baseline, transform: Transform, control: Control) -> None:
@@ -98,7 +99,7 @@ class OnePass(Study):
         check_parts(metrics, self.baseline, self.transform(), self.control)
         forms = {label: form for label, metric in metrics.items() if (form := metric.sum_form())}
         if expectation := self.baseline.expectation:
-            forms[LEVEL] = BaselineSums(expectation)
+            forms[BASELINE] = BaselineSums(expectation)
         if self.observers:
             log.info("one_pass.shards stores no rows, so that the page has no word explorer")
         totals = sum_up(self.encoder, self.corpus, forms, vectors, progress, words=self.words, control=self.control)
@@ -135,10 +136,10 @@ class OnePass(Study):
         """The results of the sums of some shards, with so many resamples of these behind each interval."""
         text, encoder = self.corpus, self.encoder
         mixed = self.mix.of(totals.counts[0], totals.tallies["rows"])
-        layers = {label: _LayerValues() for label in forms}
+        by_label = {label: _LayerValues() for label in forms}
         with progress.stage("measuring", total=len(encoder.layer_numbers), unit="layers") as stage:
             for layer in range(len(encoder.layer_numbers)):
-                _measure_layer(totals, layer, forms, layers, mixed, self.intervals if bootstrap else None)
+                _measure_layer(totals, layer, forms, by_label, mixed, self.intervals if bootstrap else None)
                 stage.advance(1)
         n = len(totals.shards)
         clusters = Clusters(
@@ -147,7 +148,7 @@ class OnePass(Study):
         resamples = Resamples(clusters, bootstrap, np.random.default_rng([self.seed, Stream.RESAMPLE]))
         values, tables = Values(), dict[str, "pd.DataFrame"]()
         for label, metric in metrics.items():
-            writer = _Writer(values, resamples, label, metric, layers, is_causal=encoder.causal is True)
+            writer = _Writer(values, resamples, label, metric, by_label, is_causal=encoder.causal is True)
             tables |= writer.write(totals, encoder.layer_numbers)
         numbers = tuple(encoder.layer_numbers)
         info = RunInfo(
@@ -181,7 +182,7 @@ def _measure_layer(
     totals: Totals,
     layer: int,
     forms: Mapping[str, SumForm],
-    layers: Mapping[str, _LayerValues],
+    by_label: Mapping[str, _LayerValues],
     mixed: MixedWords,
     intervals: Intervals | None,
 ) -> None:
@@ -210,10 +211,10 @@ def _measure_layer(
                 influence = float(np.nansum(weights[label][words] * influence))
                 if intervals == "new_text":
                     influence += float(by_count[label].of_word[words] @ part.n)
-                    influence += by_count[label].of_any * shard.tallies()["rows"]
+                    influence += by_count[label].of_total * shard.tallies()["rows"]
             if influence is not None:
                 influences[label][i] = influence
-    for label, measure in layers.items():
+    for label, measure in by_label.items():
         measure.statistics.append(statistics[label])
         has_interval = n > 1
         if (of_form := scores[label]) is not None:
@@ -243,40 +244,40 @@ class _Writer:
         resamples: Resamples,
         label: str,
         metric: Metric,
-        layers: Mapping[str, _LayerValues],
+        by_label: Mapping[str, _LayerValues],
         *,
         is_causal: bool,
     ) -> None:
         self.values, self.resamples, self.label, self.metric = values, resamples, label, metric
         self.is_causal = is_causal
-        self.layers, self.level = layers[label], layers.get(LEVEL)
+        self.values_by_layer, self.baseline = by_label[label], by_label.get(BASELINE)
 
     def write(self, totals: Totals, numbers: tuple[int, ...]) -> dict[str, pd.DataFrame]:
         """Add the curves to the values; return the tables of a measure over words."""
-        for statistic in dict.fromkeys(name for each in self.layers.statistics for name in each):
+        for statistic in dict.fromkeys(name for each in self.values_by_layer.statistics for name in each):
             if statistic == "raw":
-                self._add_curve("raw", self.layers.curve("raw"))
+                self._add_curve("raw", self.values_by_layer.curve("raw"))
             else:
-                self.values.set(Key(self.label, statistic), self.layers.curve(statistic).value)
+                self.values.set(Key(self.label, statistic), self.values_by_layer.curve(statistic).value)
         above = None
-        if self.level is not None and self.metric._cosine_statistic:
-            level, scores = self.level.curve("level"), self.layers.scores
+        if self.baseline is not None and self.metric._cosine_statistic:
+            level, scores = self.baseline.curve("level"), self.values_by_layer.scores
             if not isinstance(self.metric, GroupMean):  # it is the level itself
                 self._add_curve(self.metric._cosine_statistic, level)
-                self.values.set(Key(self.label, "n"), self.level.curve("n").value)
+                self.values.set(Key(self.label, "n"), self.baseline.curve("n").value)
             elif np.isfinite(level.value).any():
                 self.values.set(Key(self.label, "baseline"), level.value)
-                adjusted = self.layers.curve("raw") - level
+                adjusted = self.values_by_layer.curve("raw") - level
                 self._add_curve("adjusted", adjusted)
                 add_share(self.values, Key(self.label, "share_of_room"), adjusted, level, self.resamples)
             above = np.stack(scores, axis=1) - level.value if scores else None
-        return self._tables(totals, numbers, above) if self.layers.scores and totals.words else {}
+        return self._tables(totals, numbers, above) if self.values_by_layer.scores and totals.words else {}
 
     def _add_curve(self, statistic: str, curve: Curve) -> None:
         add_curve(self.values, Key(self.label, statistic), curve, self.resamples)
 
     def _tables(self, totals: Totals, numbers: tuple[int, ...], above: np.ndarray | None) -> dict[str, pd.DataFrame]:
-        scores, (rows, contexts, first) = np.stack(self.layers.scores, axis=1), totals.counts
+        scores, (rows, contexts, first) = np.stack(self.values_by_layer.scores, axis=1), totals.counts
         columns = {
             "word": totals.words,
             "count": rows,
@@ -285,6 +286,6 @@ class _Writer:
             **({"constant": first == rows} if self.is_causal else {}),
             "mean": finite_mean(scores.T),
         }
-        errors = np.stack(self.layers.errors, axis=1)
+        errors = np.stack(self.values_by_layer.errors, axis=1)
         clusters = np.minimum(contexts, len(totals.shards))  # a word's sentences are dealt to shards by chance
         return word_tables(self.label, self.metric, numbers, columns, scores, above, errors, clusters)

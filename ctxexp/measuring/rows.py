@@ -61,9 +61,9 @@ class Rows(ABC):
     def bind_text(self, metric: Metric) -> None:  # noqa: B027  # optional
         """Give an instance of a metric the text whose vectors it measures (optional)."""
 
-    def measure_baselines(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:  # noqa: B027  # optional
-        """Compute the metrics' baselines at the place that was read last; with `influence`, that of each cluster on
-        them too (optional)."""
+    def observe_layer(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:  # noqa: B027  # optional
+        """Compute the metrics' baselines at the place that was read last (with `influence`, that of each cluster on
+        them too), and show it to the observers (optional)."""
 
     def group_indices(self, metric: Metric) -> np.ndarray | None:
         """The indices of the groups of its kind that the metric gets, ascending; None: all."""
@@ -203,7 +203,7 @@ class WordRows(Rows):
         if self.text is not None:
             metric.bind_text(self.text)
 
-    def measure_baselines(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:
+    def observe_layer(self, metrics: Mapping[str, Metric], *, influence: bool) -> None:
         assert self.reader is not None
         self.baselines.observe_layer(self.reader, metrics, influence=influence)
         for name, observer in self.observers.items():
@@ -243,7 +243,7 @@ class WordRows(Rows):
             corpus=CorpusInfo(occurrences=self.occurrences.n_occurrences, words=len(self.occurrences.words)),
             baseline=BaselineInfo(name=self.baseline.name, size=size, matched=self.baseline.has_group_baselines),
             resampled=ResamplingInfo(unit=clusters.name, n=clusters.n, intervals=self.intervals),
-            mix=replace(mix_info(self.occurrences.mixed_words), wanted=self.occurrences.words_wanted),
+            mix=replace(mix_info(self.occurrences.mixed_words), wanted=self.occurrences.missing_words),
         )
 
     def baseline_source(self, label: str) -> str:

@@ -33,7 +33,7 @@ from ctxexp.metrics import RUN, GroupMean, Metric, Output, Reading
 if TYPE_CHECKING:
     from torch import Tensor
 
-WORDS = {
+DEFINITIONS = {
     "uncentred": "uncentred, as printed: share of the first squared singular value (Definition 3)",
     "centred": "centred: share of the first principal component",
     "released": "as released: variance along the first uncentred direction over that about the mean",
@@ -209,7 +209,7 @@ class MaxExplainableVariance(GroupMean):
         self.variant = "" if definition == "uncentred" else definition
         shift = {"shift"} if definition == "centred" else set()
         self.invariances = frozenset({"rotation", "scale", "permutation"} | shift)
-        self.definition = WORDS[definition]
+        self.definition = DEFINITIONS[definition]
 
     @takes_prepared
     def score(self, x: np.ndarray | PreparedRows) -> np.ndarray:

@@ -78,7 +78,7 @@ def checkpoint_encoder(
     return lazy_encoder((checkpoint, options, choices), load, device=options.device)
 
 
-def paper_model(kind: str, summary: str, published_bytes: float) -> Callable[..., Encoder]:
+def paper_model_factory(kind: str, summary: str, published_bytes: float) -> Callable[..., Encoder]:
     """The factory of `model=bert` or `model=gpt2`, whose docstring begins with `summary`; the size is of the published
     files."""
     paper = PUBLISHED_CHECKPOINTS[kind]
@@ -115,10 +115,12 @@ def paper_model(kind: str, summary: str, published_bytes: float) -> Callable[...
     return minis.files(kind)(published(with_transformer_options(build)))
 
 
-bert = paper_model(
+bert = paper_model_factory(
     "bert", "All layers of BERT: weights=mini ships with ctxexp, weights=published is bert-base-cased.", 436e6
 )
-gpt2 = paper_model("gpt2", "All layers of GPT-2: weights=mini ships with ctxexp, weights=published is gpt2.", 548e6)
+gpt2 = paper_model_factory(
+    "gpt2", "All layers of GPT-2: weights=mini ships with ctxexp, weights=published is gpt2.", 548e6
+)
 
 
 def from_transformers(

@@ -129,7 +129,7 @@ def is_too_short(results: Results, key: Key) -> bool:
 
 
 def interval_estimates(results: Results, key: Key) -> Estimates:
-    """The curve and its interval; the spread of a mean over seeds is none."""
+    """The curve with its interval; without one for a mean over seeds, whose spread is no interval."""
     estimates = results.by_key[key]
     if not results.info.seeds:
         return estimates
@@ -170,8 +170,8 @@ class Trend:
 def trend(estimates: Estimates, signs: np.ndarray) -> Trend:
     """The course of a curve of values (n_layers,), by the signs (n_layers, n_layers) of the changes that are claimed.
 
-    Of the lowest and the highest layer that one is the turn which lies farther from both ends together; a leg leads to
-    it, another on from it to where it goes farthest, each only if the change between its ends is certain.
+    The turn is the lowest or the highest layer, whichever differs more from both ends. One leg leads to it, a second
+    on from it to where it goes farthest; each only if the change between its ends is certain.
     """
     layers = np.flatnonzero(np.isfinite(estimates.value))
     y, low, _ = (part[layers] for part in estimates)

@@ -181,7 +181,7 @@ def sweep_panel(
         if line is None:
             continue
         lines.append(replace(line, dash=dash, label=shown))
-        model = paper_model(label, results, all_published=all_published)
+        model = paper_model_name(label, results, all_published=all_published)
         y = published_curve(model, results, key)
         if model is not None and y is not None and model not in overlaid_models:
             overlaid_models.add(model)
@@ -239,7 +239,7 @@ def curve_line(results: Results, key: Key, *, label: str, colour: str, marker: i
     return Line(label, label, y, low, high, colour, marker, layers=results.info.model.layers)
 
 
-def paper_model(label: str, results: Results, *, all_published: bool) -> str | None:
+def paper_model_name(label: str, results: Results, *, all_published: bool) -> str | None:
     """bert, gpt2 or elmo if the published curves of that model belong beside this run, else None."""
     words = (results.info.model.name or results.info.title or label).replace("(", " ").split()
     name = words[0].casefold() if words else ""

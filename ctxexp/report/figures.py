@@ -82,7 +82,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
         if y is not None and other != key:
             handles += axes.plot(line.x, y[line.x], linewidth=1.1, markersize=3.5, zorder=2, **style)
             names.append(other.label(wording.level_word([results], measure)))
-    model = charts.paper_model(label, results, all_published=published)
+    model = charts.paper_model_name(label, results, all_published=published)
     paper_curve = charts.published_curve(model, results, key)
     if paper_curve is not None:
         handles.append(

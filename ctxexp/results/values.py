@@ -142,6 +142,7 @@ class Values:
         value = _row(values)
         nothing = np.full(len(value), math.nan)
         self.by_key[key] = Estimates(value, *(nothing if end is None else _row(end) for end in (low, high)))
+        self.replicates.pop(key, None)
         if replicates is not None and replicates.size:
             self.replicates[key] = replicates
 

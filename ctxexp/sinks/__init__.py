@@ -80,7 +80,7 @@ class SweepRow:
 
 @dataclass
 class SweepReport:
-    """The outcome of a sweep; `error` is the reason why its comparison wasn't made or sent."""
+    """The outcome of a sweep. `error`: its problems beside those of single jobs, one a line; None: there are none."""
 
     rows: list[SweepRow] = field(default_factory=list)
     status: Status = "FINISHED"
@@ -192,7 +192,7 @@ class Sink:
         """
 
 
-def load_run(folder: Path, store: Path) -> Run:
+def load_run(folder: Path, tracking_folder: Path) -> Run:
     """Load the run of the job in this folder. Raises TrackingError where its run.json is missing or damaged."""
     document, config = read_json(folder / RUN), folder / "config.yaml"
     try:
@@ -200,7 +200,7 @@ def load_run(folder: Path, store: Path) -> Run:
             **{key: document[key] for key in ("name", "key", "id", "params", "source", "sweep")},
             began_ms=int(document["began"]),
             folder=folder,
-            tracking_folder=store,
+            tracking_folder=tracking_folder,
             config=config.read_text(encoding="utf-8", errors="replace") if config.is_file() else "",
         )
     except (LookupError, TypeError, ValueError, AttributeError):

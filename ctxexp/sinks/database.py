@@ -57,7 +57,7 @@ def configure_mlflow() -> None:
     log.setLevel(logging.CRITICAL)  # what it logs, with its traceback, it raises too
 
 
-def prepare(folder: Path | str, uri: str | None = None) -> str:
+def prepare_store(folder: Path | str, uri: str | None = None) -> str:
     """The absolute URI of a tracking store that is there and answers; makes the default one if need be.
 
     `uri` None means the variable MLFLOW_TRACKING_URI if set, else the SQLite file `<folder>/mlflow.db`. A SQLite file
@@ -67,7 +67,7 @@ def prepare(folder: Path | str, uri: str | None = None) -> str:
     """
     configure_mlflow()
     folder = user_path(folder).resolve()
-    uri = address(folder, uri)
+    uri = store_uri(folder, uri)
     scheme = uri.partition(":")[0] if ":" in uri else ""  # urlsplit stumbles over odd passwords
     if len(scheme) < 2 or scheme == "file":  # one letter: a Windows drive
         raise TrackingError(
@@ -78,8 +78,8 @@ def prepare(folder: Path | str, uri: str | None = None) -> str:
     advice = f"; start it, or set sink.mlflow.uri to another (null with {VARIABLE} unset: a SQLite file, no server)"
     if path := sqlite_file(uri):
         advice, uri = "", sqlite_uri(path)
-        if not is_intact(path):
-            make(path, folder)
+        if not has_database(path):
+            make_store(path, folder)
     with tracking_errors(f"the tracking store {redact(uri)} does not answer", advice):
         if any(re.search(r"[/@?#\[\]]", secret) for secret in secrets_in(uri)):  # libraries would quote pieces of it
             raise OSError("in a user or a password write / @ ? # [ ] as %2F %40 %3F %23 %5B %5D")
@@ -87,7 +87,7 @@ def prepare(folder: Path | str, uri: str | None = None) -> str:
     return uri
 
 
-def address(folder: Path, uri: str | None) -> str:
+def store_uri(folder: Path, uri: str | None) -> str:
     """The URI, else that of MLFLOW_TRACKING_URI, else of the folder's SQLite file; one that was noted without its
     password gets that of the variable back."""
     own = os.environ.get(VARIABLE, "")
@@ -127,7 +127,7 @@ def experiment_name(client: MlflowClient, name: str | None) -> str:
     return name or "ctxexp"
 
 
-def experiment(client: MlflowClient, name: str, folder: Path | str) -> str:
+def open_experiment(client: MlflowClient, name: str, folder: Path | str) -> str:
     """The id of the experiment `name`, made if it isn't there; two processes that ask at once get the same.
 
     A store on this machine keeps artifacts under `<folder>/artifacts`; a server decides for itself.
@@ -147,7 +147,7 @@ def experiment(client: MlflowClient, name: str, folder: Path | str) -> str:
             raise
 
 
-def insert(write: Callable[[], object], tries: int = 10) -> None:
+def retry_insert(write: Callable[[], object], tries: int = 10) -> None:
     """Do what makes rows that another process may make at the same time: MLflow looks for a row, then inserts it, so
     that of two that do so at once one needs a second try."""
     from mlflow.exceptions import MlflowException
@@ -172,7 +172,7 @@ def mark_killed_runs(client: MlflowClient, experiment_id: str) -> None:
             why = why_gone(run.data.tags)
             # Asked again: a process may have finished its run and ended since the search.
             if why and client.get_run(run.info.run_id).info.status == "RUNNING":
-                insert(partial(client.set_tag, run.info.run_id, CLOSED, why))
+                retry_insert(partial(client.set_tag, run.info.run_id, CLOSED, why))
                 client.set_terminated(run.info.run_id, "KILLED")
 
 
@@ -193,8 +193,8 @@ def artifact_root(folder: Path) -> str:
     return (user_path(folder).resolve() / "artifacts").as_uri()
 
 
-def is_intact(path: Path) -> bool:
-    """Whether a database is there; an empty file, which a killed program may leave, is none."""
+def has_database(path: Path) -> bool:
+    """Whether the file is there and isn't empty, as a killed program may leave it."""
     with tracking_errors(f"cannot look for the tracking store {path}", "; choose another place with tracking.folder="):
         if not path.is_file():
             return False
@@ -202,7 +202,7 @@ def is_intact(path: Path) -> bool:
             return bool(file.read(1))
 
 
-def make(path: Path, folder: Path) -> None:
+def make_store(path: Path, folder: Path) -> None:
     """Build a store beside `path` and rename it into place, one process at a time."""
     from filelock import FileLock
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
@@ -212,7 +212,7 @@ def make(path: Path, folder: Path) -> None:
     with tracking_errors(f"cannot make the tracking store {path}", "; choose a writable place with tracking.folder="):
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_name(f".{path.name}.lock"), timeout=LOCK_TIMEOUT):
-            if is_intact(path):
+            if has_database(path):
                 return
             try:
                 with defer_signals():  # Python drops an interrupt that meets one of SQLAlchemy's weak references

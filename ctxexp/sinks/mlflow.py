@@ -126,11 +126,11 @@ class MlflowSink(Sink):
         if self.experiment_id:
             return
         prepared = prepared and self.uri is not None
-        self.uri = (database.address if prepared else database.prepare)(tracking_folder, self.uri)
+        self.uri = (database.store_uri if prepared else database.prepare_store)(tracking_folder, self.uri)
         with tracking_errors(f"cannot open the tracking store {redact(self.uri)}"):
             self.client = database.client(self.uri)
         self.experiment = database.experiment_name(self.client, self.experiment)
-        self.experiment_id = database.experiment(self.client, self.experiment, tracking_folder)
+        self.experiment_id = database.open_experiment(self.client, self.experiment, tracking_folder)
 
     def _tracking_errors(self, what: str) -> AbstractContextManager[None]:
         command = f"ctxexp upload {shlex.quote(str(self._folder))}"
@@ -169,7 +169,7 @@ class MlflowSink(Sink):
         with self._tracking_errors("log"):
             self._log_batches(metrics, [Param(k, v) for k, v in views.flat({"model": sizes}).items()], tags)
             data = views.dataset_inputs(info.corpus)
-            database.insert(lambda: self.client.log_inputs(self.run_id, datasets=data))
+            database.retry_insert(lambda: self.client.log_inputs(self.run_id, datasets=data))
             self.send_files(folder)
             if self._is_alone:  # what a sweep's end gives its runs: a view of its charts, and a note on them
                 runs = [(info.title, results)]

@@ -30,7 +30,7 @@ from ctxexp.results.results import main_statistics, may_be_main, mix_mark
 from ctxexp.results.run_info import CorpusInfo
 from ctxexp.results.values import LAYER, Key
 from ctxexp.sinks import Run, SweepReport
-from ctxexp.sinks.database import BUNDLE, KEY, KIND, SWEEP, insert, version_of
+from ctxexp.sinks.database import BUNDLE, KEY, KIND, SWEEP, retry_insert, version_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -199,7 +199,7 @@ def install(
         name = f"{', '.join(label for label, _ in runs)[:80]} ({view})"
         text = json.dumps({"name": name, "createdAt": now, "updatedAt": now, "state": packed})
         if len(text) <= MAX_EXPERIMENT_TAG:
-            insert(partial(client.set_experiment_tag, experiment_id, f"{VIEW}{view}", text))
+            retry_insert(partial(client.set_experiment_tag, experiment_id, f"{VIEW}{view}", text))
             return
 
 
@@ -208,7 +208,7 @@ def set_note(client: MlflowClient, experiment_id: str, note: str) -> None:
     tags = client.get_experiment(experiment_id).tags
     if tags.get(NOTE, "") in ("", tags.get(OWN_NOTE)):
         for tag in (OWN_NOTE, NOTE):
-            insert(partial(client.set_experiment_tag, experiment_id, tag, note[:MAX_EXPERIMENT_TAG]))
+            retry_insert(partial(client.set_experiment_tag, experiment_id, tag, note[:MAX_EXPERIMENT_TAG]))
 
 
 def _state(run_filter: str, sections: Sequence[str], charts: Sequence[object]) -> dict[str, object]:

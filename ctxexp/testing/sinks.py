@@ -43,13 +43,13 @@ def check_sink(make: Callable[[], Sink], *, name: str = "") -> Report:
 class _Runs:
     """Sinks, runs and results to try them with."""
 
-    def __init__(self, make: Callable[[], Sink], store: Path) -> None:
-        self.make, self.store, self.runs = make, store, 0
+    def __init__(self, make: Callable[[], Sink], folder: Path) -> None:
+        self.make, self.folder, self.runs = make, folder, 0
 
     def run(self, name: str = "bert", *, params: Mapping[str, object] | None = None, sweep: str = "") -> Run:
         """A run with a folder of its own."""
         self.runs += 1
-        folder = self.store / "results" / "kit" / f"{self.runs:03d}"
+        folder = self.folder / "results" / "kit" / f"{self.runs:03d}"
         folder.mkdir(parents=True)
         (folder / "config.yaml").write_text("seed: 0\n", encoding="utf-8")
         return Run(
@@ -57,7 +57,7 @@ class _Runs:
             key=f"key{self.runs}",
             id=f"{self.runs:032x}",
             folder=folder,
-            tracking_folder=self.store,
+            tracking_folder=self.folder,
             began_ms=1_700_000_000_000 + self.runs,
             params=params or {"seed": 0},
             sweep=sweep,
@@ -96,7 +96,7 @@ def prepared_before_the_first_job(kit: _Runs) -> None:
     sink: object = kit.make()
     if not isinstance(sink, Sink):
         raise Breach(f"expected a ctxexp.Sink, got {type(sink).__name__}")
-    arguments: object = sink.prepare_jobs(kit.store)
+    arguments: object = sink.prepare_jobs(kit.folder)
     named = isinstance(arguments, Mapping) and all(isinstance(key, str) for key in arguments)
     require(named, f"prepare_jobs() gave {arguments!r}; expected arguments of the jobs' sinks by name, {{}} for none")
 
@@ -122,9 +122,9 @@ def every_end_of_a_run(kit: _Runs) -> None:
 
 
 def the_end_of_a_sweep(kit: _Runs) -> None:
-    sweep = Sweep("20260101-000000-abcdef", kit.store, 1_700_000_000.0, ("model=a,b",))
+    sweep = Sweep("20260101-000000-abcdef", kit.folder, 1_700_000_000.0, ("model=a,b",))
     first = kit.make()
-    first.prepare_jobs(kit.store)
+    first.prepare_jobs(kit.folder)
     run, failed = (kit.run(name, sweep=sweep.id) for name in "ab")
     sink = kit.sent(_results(), run)
     rows = [

@@ -194,7 +194,8 @@ def header(dtype: np.dtype[np.floating], n_rows: int, dim: int) -> bytes:
 
 
 def all_finite(block: np.ndarray) -> bool:
-    """Whether no value is NaN or infinite, in one pass without temporaries where it can be."""
+    """Whether a float32 or float16 block has neither NaN nor infinity, in one pass without temporaries where it can
+    be."""
     if block.dtype == np.float32:
         with np.errstate(over="ignore", invalid="ignore"):
             total = np.add.reduce(block.reshape(-1))

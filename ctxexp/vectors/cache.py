@@ -1,4 +1,5 @@
-"""The folder of stores: one entry per key, locks, a bounded size, the oldest out first, what running sweeps read last.
+"""The folder of stores: one entry per key, locks, a bounded size. The oldest is removed first, what
+running sweeps read last of all.
 
 Beside the stores lie the shards of encoding that was stopped (`shards-<key>-...`) and the sums of text that was
 measured in one pass (`sums-<key>`): entries like these, in size and age. A sweep's later jobs read again what earlier
@@ -77,7 +78,8 @@ def _encoder_and_corpus(path: Path) -> tuple[str, str]:
 
 
 def clear(cache: Path, *, key: str | None = None, older_than_days: float | None = None) -> list[CacheEntry]:
-    """Remove the entries whose key begins with `key`, those unused for `older_than_days`, or all; return those removed.
+    """Remove the entries whose key begins with `key` and that were unused for `older_than_days`, where given; without
+    either all, and the descriptions of encoders. Returns those removed.
 
     Entries that another process is building, and sums that one is reading, are left alone.
     """
@@ -88,7 +90,7 @@ def clear(cache: Path, *, key: str | None = None, older_than_days: float | None 
             raise StoreError(f"no cache entry {key!r} in {cache}; `ctxexp cache` lists them")
     if older_than_days is not None:
         selection = [entry for entry in selection if time.time() - entry.last_used > older_than_days * 86400]
-    keys = keys_of_sweeps(cache)
+    keys = running_sweep_keys(cache)
     spare = [entry for entry in selection if entry.kind != "sums" or entry.key not in keys]
     removed = [entry for entry in spare if _try_remove(cache, entry.path)]
     _remove_leftovers(cache)
@@ -136,7 +138,7 @@ def make_room(cache: Path, needed: int, *, limit: int | None, keep: str) -> None
 
     if not short():
         return
-    sweep_keys = keys_of_sweeps(cache)
+    sweep_keys = running_sweep_keys(cache)
     sweep_bytes = needed + sum(entry.n_bytes for entry in by_use if entry.key in sweep_keys or entry.key == keep)
     turn = [entry for entry in spare if entry.kind != "sums" or entry.key not in sweep_keys]
     for entry in sorted(turn, key=lambda entry: entry.key in sweep_keys):  # what no sweep asked for first, by age
@@ -281,8 +283,8 @@ def note_read(cache: Path, sweep: str, key: str) -> None:
         (cache / "sweeps" / sweep / key).touch()
 
 
-def keys_of_sweeps(cache: Path) -> set[str]:
-    """The keys that jobs of running sweeps have read; the notes of other sweeps are removed."""
+def running_sweep_keys(cache: Path) -> set[str]:
+    """The keys that jobs of running sweeps have read. Removes the notes of ended sweeps."""
     keys: set[str] = set()
     for folder in (cache / "sweeps").glob("*"):
         lock = _lock(cache, folder.name)

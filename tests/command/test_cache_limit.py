@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from ctxexp.command import Experiment
 from ctxexp.command.application import SweepCallback
-from ctxexp.vectors.cache import keys_of_sweeps, note_read
+from ctxexp.vectors.cache import note_read, running_sweep_keys
 from tests.composed import composed
 
 
@@ -39,6 +39,6 @@ def test_vectors_are_kept_while_the_sweep_runs(tmp_path: Path) -> None:
     callback = SweepCallback()
     callback.on_multirun_start(config)
     note_read(tmp_path / "cache", "s1", "a" * 32)
-    assert keys_of_sweeps(tmp_path / "cache") == {"a" * 32}
+    assert running_sweep_keys(tmp_path / "cache") == {"a" * 32}
     callback.on_multirun_end(config)
-    assert keys_of_sweeps(tmp_path / "cache") == set()
+    assert running_sweep_keys(tmp_path / "cache") == set()

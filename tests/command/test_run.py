@@ -10,7 +10,7 @@ import pytest
 
 from ctxexp.command import Experiment
 from ctxexp.command.identity import weights_label
-from ctxexp.report.charts import paper_model
+from ctxexp.report.charts import paper_model_name
 from tests.composed import composed
 from tests.made import results_with, told
 
@@ -46,5 +46,5 @@ def test_the_published_curves_stand_beside_the_published_weights_only(
     assert weights_label(config(**model)) == source
     info = told(title=named, name="bert", weights=source)
     results = results_with({"self_similarity/raw": np.zeros(13)}, info=info)
-    assert paper_model(named, results, all_published=False) == overlaid
-    assert paper_model(named, results, all_published=True) == "bert"
+    assert paper_model_name(named, results, all_published=False) == overlaid
+    assert paper_model_name(named, results, all_published=True) == "bert"

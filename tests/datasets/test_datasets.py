@@ -184,18 +184,18 @@ def test_download_checks_every_file_and_leaves_nothing_half_made(
     monkeypatch.setattr(downloads, "COPY", "http://127.0.0.1:9/copy.tar")
     monkeypatch.setitem(downloads.ARCHIVES, "sick_r", [(f"{url}/all.zip",)])
     monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
-    folder = downloads.fetch_dataset("sick_r")
+    folder = downloads.fetch_semeval("sick_r")
     assert len(sick_r(path=str(folder), split="all").pairs) == 9927
     monkeypatch.setitem(downloads.ARCHIVES, "sick_r", [(f"{url}/short.zip",)])
-    assert downloads.fetch_dataset("sick_r") == folder  # there: no request
+    assert downloads.fetch_semeval("sick_r") == folder  # there: no request
     monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "other"))
     with zipfile.ZipFile(www / "short.zip", "w") as archive:
         archive.writestr("SICK_train.txt", "tampered")
     with pytest.raises(DataError, match="lack 3 of 3 files with the expected SHA-256"):
-        downloads.fetch_dataset("sick_r")
+        downloads.fetch_semeval("sick_r")
     (www / "short.zip").write_bytes(b"no archive")
     with pytest.raises(DataError, match="did not give a readable archive"):
-        downloads.fetch_dataset("sick_r")
+        downloads.fetch_semeval("sick_r")
     assert not (tmp_path / "other").exists()
 
 
@@ -244,8 +244,8 @@ def test_a_copy_stands_in_for_a_publisher_that_is_away(
         if len(held) == 1:
             told = r"from http://127.0.0.1:9/away\.zip .*run once with a network, or give .*dataset\.path="
             with pytest.raises(DataError, match=told):
-                downloads.fetch_dataset("sick_r")
-    assert {path.name: path.read_text() for path in downloads.fetch_dataset("sick_r").iterdir()} == {
+                downloads.fetch_semeval("sick_r")
+    assert {path.name: path.read_text() for path in downloads.fetch_semeval("sick_r").iterdir()} == {
         "a.txt": "one",
         "b.txt": "two",
     }

@@ -99,9 +99,9 @@ def test_what_refers_to_something_or_only_sounds_secret_may_be_typed() -> None:
 def test_an_address_gets_the_password_of_the_variable_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:secret@host:5000")
     for uri, own in ((None, "me:secret@host"), ("http://host:5000", "me:secret@host"), ("http://other:5000", "other")):
-        assert database.address(tmp_path, uri) == f"http://{own}:5000"
+        assert database.store_uri(tmp_path, uri) == f"http://{own}:5000"
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
-    assert database.address(tmp_path, None) == f"sqlite:///{tmp_path / 'mlflow.db'}"
+    assert database.store_uri(tmp_path, None) == f"sqlite:///{tmp_path / 'mlflow.db'}"
 
 
 def test_what_a_library_quotes_of_a_password_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +173,7 @@ def test_a_server_that_cannot_be_reached_is_named_without_its_password(
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     with pytest.raises(TrackingError) as error:
-        database.prepare(tmp_path, f"http://me:{password}@127.0.0.1:9")
+        database.prepare_store(tmp_path, f"http://me:{password}@127.0.0.1:9")
     assert "http://127.0.0.1:9 does not answer" in str(error.value)
     assert not any(part in str(error.value) for part in (password, "wo?rd"))
     assert mask(str(error.value)) == str(error.value)

@@ -118,7 +118,7 @@ def test_influences_are_derivatives(weights: str) -> None:
         change = mean(c + step, 16_000) - mean(c - step, 16_000)
         assert influence.of_word[word] == pytest.approx(change, rel=0.05, abs=2e-6)
     change = (mean(c, 16_160) - mean(c, 15_840)) / 320
-    assert influence.of_any == pytest.approx(change, rel=0.05, abs=1e-12)
+    assert influence.of_total == pytest.approx(change, rel=0.05, abs=1e-12)
 
 
 def test_equal_weights_and_a_text_that_fills_no_band() -> None:
@@ -134,12 +134,12 @@ def test_a_text_says_how_much_it_lacks() -> None:
     frequency = 0.08 / (1 + np.arange(6000))
     full, half = (np.round(frequency * total).astype(int) for total in (20_000, 5_000))
     mix = WordMix()
-    assert mix.words_wanted(full, full, 20_000, 5) == 0
-    wanted = mix.words_wanted(half // 2, half // 2, 2_500, 5)
+    assert mix.missing_words(full, full, 20_000, 5) == 0
+    wanted = mix.missing_words(half // 2, half // 2, 2_500, 5)
     enough = np.round(frequency * (2_500 + wanted)).astype(int)
     assert wanted > 0
     assert WordMix().of(enough[enough >= 5], 2_500 + wanted).filled.all()
-    assert WordMix(weights="equal").words_wanted(half, half, 5_000, 5) == 0
+    assert WordMix(weights="equal").missing_words(half, half, 5_000, 5) == 0
 
 
 @pytest.mark.parametrize("bands", [(), (0.1,), (0.2, 0.1), (0.0, 0.1), (0.1, 2.0)])

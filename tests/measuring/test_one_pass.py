@@ -39,10 +39,10 @@ METRICS = {
     "anisotropy": Anisotropy,
     "self_similarity": SelfSimilarity,
     "intra": IntraSentenceSimilarity,
-    "intra_unit": partial(IntraSentenceSimilarity, unit_norm=True),
+    "level": partial(IntraSentenceSimilarity, unit_norm=True),  # a label like any other
     "word_norm": WordNorm,
 }
-NOT_IN_SUMS = {("anisotropy", "positive_pairs"), *((m, "median") for m in ("intra", "intra_unit", "word_norm"))}
+NOT_IN_SUMS = {("anisotropy", "positive_pairs"), *((m, "median") for m in ("intra", "level", "word_norm"))}
 
 
 class Hashed(Encoder):
@@ -110,7 +110,7 @@ def test_numbers_are_those_of_stored_rows(tmp_path: Path, baseline: OnePerSenten
     stored = experiment(tmp_path, corpus(), baseline=baseline, control=control).run(tmp_path)
     found = in_one_pass(tmp_path, corpus(), baseline=baseline, control=control)
     compare(found, stored, within=5e-8)  # of twenty words, whose sums are in float32 where rows are stored
-    names = [name for name in stored.tables if not name.startswith(("intra", "parts_of_the_text"))]  # of rows
+    names = [name for name in stored.tables if not name.startswith(("intra", "level", "parts_of_the_text"))]  # of rows
     assert list(found.tables) == names
     for name in names[:1]:
         left, right = stored.tables[name], found.tables[name]

@@ -76,7 +76,7 @@ def store(tmp_path: Path, template: Path) -> Path:
     folder = tmp_path / "store"
     folder.mkdir()
     shutil.copy(template / "mlflow.db", folder)
-    database.prepare(folder)
+    database.prepare_store(folder)
     return folder
 
 
@@ -99,7 +99,7 @@ def run_job(
 
 def runs(store: Path) -> list:
     client = client_of(store)
-    return list(client.search_runs([database.experiment(client, "study", store)]))
+    return list(client.search_runs([database.open_experiment(client, "study", store)]))
 
 
 def history(store: Path, run_id: str, key: str) -> list[tuple[int, float]]:
@@ -111,7 +111,7 @@ def history(store: Path, run_id: str, key: str) -> list[tuple[int, float]]:
 
 
 def test_default_store_is_one_absolute_wal_file(template: Path) -> None:
-    uri = database.prepare(template)
+    uri = database.prepare_store(template)
     assert uri == f"sqlite:///{(template / 'mlflow.db').as_posix()}"
     with sqlite3.connect(template / "mlflow.db") as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -121,18 +121,18 @@ def test_default_store_is_one_absolute_wal_file(template: Path) -> None:
 @pytest.mark.parametrize("uri", ["./mlruns", "mlruns", "file:///data/mlruns", "C:\\mlruns"])
 def test_folder_stores_are_refused(tmp_path: Path, uri: str) -> None:
     with pytest.raises(TrackingError, match=r"is a folder, a kind of store that MLflow no longer writes.*sqlite:////"):
-        database.prepare(tmp_path, uri)
+        database.prepare_store(tmp_path, uri)
     assert not list(tmp_path.iterdir())
 
 
 def test_relative_uri_becomes_absolute(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(store.parent)
-    assert database.prepare(store, "sqlite:///store/mlflow.db") == f"sqlite:///{store / 'mlflow.db'}"
+    assert database.prepare_store(store, "sqlite:///store/mlflow.db") == f"sqlite:///{store / 'mlflow.db'}"
 
 
 def _prepare_in_child(folder: str, spelling: str) -> tuple[str, str]:
-    uri = database.prepare(Path(folder + spelling))
-    return uri, database.experiment(database.client(uri), "study", Path(folder))
+    uri = database.prepare_store(Path(folder + spelling))
+    return uri, database.open_experiment(database.client(uri), "study", Path(folder))
 
 
 def test_an_interrupted_start_is_made_anew(tmp_path: Path) -> None:
@@ -162,13 +162,13 @@ def test_start_interrupted_by_the_user_leaves_no_store(tmp_path: Path) -> None:
 def test_file_that_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(b"not a database at all" * 100)
     with pytest.raises(TrackingError, match=r"does not answer: DatabaseError: file is not a database"):
-        database.prepare(tmp_path)
+        database.prepare_store(tmp_path)
 
 
 def test_store_that_was_cut_is_named(store: Path) -> None:
     os.truncate(store / "mlflow.db", 100_000)
     with pytest.raises(TrackingError, match="malformed"):
-        database.prepare(store)
+        database.prepare_store(store)
 
 
 def test_errors_are_named_by_their_first_cause(store: Path) -> None:
@@ -185,7 +185,7 @@ def test_errors_are_named_by_their_first_cause(store: Path) -> None:
 def test_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(TrackingError, match=r"cannot make the tracking store .*tracking\.folder="):
-        database.prepare(tmp_path / "file" / "below")
+        database.prepare_store(tmp_path / "file" / "below")
 
 
 def closed_port() -> int:
@@ -201,7 +201,7 @@ def test_server_that_is_down_is_named_at_once(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(
         TrackingError, match=rf"http://127.0.0.1:{port} does not answer: ConnectionRefusedError: .* refused; start it"
     ) as error:
-        database.prepare(tmp_path, f"http://me:secret@127.0.0.1:{port}")
+        database.prepare_store(tmp_path, f"http://me:secret@127.0.0.1:{port}")
     assert time.monotonic() - began < 10
     assert "secret" not in str(error.value)
 
@@ -487,7 +487,7 @@ def test_resume_skips_what_finished_and_nothing_else(store: Path) -> None:
     folder = run_job(store)
     with pytest.raises(MetricError):
         run_job(store, "gpt2", number=1, body=fail(MetricError("x")))
-    uri = database.prepare(store)
+    uri = database.prepare_store(store)
     client = database.client(uri)
     [run] = [r for r in runs(store) if r.info.run_name == "bert"]
     assert finished_on_disk(store, "key of bert") == folder

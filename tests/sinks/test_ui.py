@@ -55,7 +55,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Any:
 
 def where(stored: Any) -> str:
     """The store's URI."""
-    return database.prepare(stored.tracking_folder)
+    return database.prepare_store(stored.tracking_folder)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def uploaded(capsys: Any, folder: Path, *words: str) -> list[str]:
 
 
 def test_upload_through_the_server(stored: Any, address: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert database.prepare(stored.tracking_folder, address) == address
+    assert database.prepare_store(stored.tracking_folder, address) == address
     for answer in ("sent", "there already"):
         said = uploaded(capsys, stored.results, f"uri={address}", "experiment=sent")
         assert [line.count(f": {answer}, {address}") for line in said] == [1] * 3

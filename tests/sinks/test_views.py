@@ -47,8 +47,8 @@ def measured(title: str = "bert") -> Results:
 @pytest.fixture
 def client(tmp_path: Path, template: Path) -> MlflowClient:
     shutil.copy(template / "mlflow.db", tmp_path)
-    client = database.client(database.prepare(tmp_path))
-    database.experiment(client, "study", tmp_path)
+    client = database.client(database.prepare_store(tmp_path))
+    database.open_experiment(client, "study", tmp_path)
     return client
 
 

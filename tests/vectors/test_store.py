@@ -292,10 +292,10 @@ def test_what_a_living_sweep_has_read_goes_last(tmp_path: Path, two: int, caplog
         assert "cache.limit_gb=1 or more" in told
         process.kill()
         process.wait()
-        assert caches.keys_of_sweeps(tmp_path) == {mine, last}
+        assert caches.running_sweep_keys(tmp_path) == {mine, last}
         assert [path.name for path in (tmp_path / "sweeps").iterdir()] == ["mine"]
     lock.release()
-    assert caches.keys_of_sweeps(tmp_path) == set()
+    assert caches.running_sweep_keys(tmp_path) == set()
 
 
 def test_a_cache_that_takes_no_note_is_used_without(tmp_path: Path) -> None:

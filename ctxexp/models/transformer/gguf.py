@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 OUTPUT = "output.weight"  # the format's name of a language model's output matrix; absent where it is tied
 # Names, licences and advice on sampling; how weights were quantised; what stands around a chat, and pieces that end or
-# fill a text there; what transformers reads; what `use_tokenizer` follows. Of an architecture: what the shapes and
-# numbers of tensors decide, and what is behind the last layer.
+# fill a text there; what transformers reads; what `apply_keys_to_tokenizer` follows. Of an architecture: what shapes
+# and numbers of tensors decide, and what is behind the last layer.
 HARMLESS = re.compile(
     r"general\..*|(quantize|imatrix|mradermacher)\..*|split\.(no|tensors\.count)|tokenizer\.chat_template.*"
     r"|tokenizer\.ggml\.(\w+_token_ids?|model|tokens|scores|token_type|merges|add_[be]os_token|pre|precompiled_charsmap"
@@ -72,7 +72,7 @@ def check_gguf(file: Path) -> None:
         raise ModelError(f"{file} begins with {start!r}, so it is no GGUF file; expected one, or the model's folder")
 
 
-def language_model(kind: str) -> list[str]:
+def language_model_classes(kind: str) -> list[str]:
     """transformers' class for a language model of that type, which the file doesn't name; empty if there is none."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CLASSES
 
@@ -138,7 +138,7 @@ class GgufHeader:
     def _get(self, name: str, default: Any = None) -> Any:
         return self.keys.get(f"{self.architecture}.{name}", default)
 
-    def use_keys(self, config: PretrainedConfig) -> None:
+    def apply_keys_to(self, config: PretrainedConfig) -> None:
         """Give the config what transformers leaves out of it (biases, scaled rotations); a loss is a key that then is
         neither in the config nor harmless."""
         for flag, parts in (("attention_bias", "attn_(q|k|v|output)"), ("mlp_bias", "ffn_(gate|up|down)")):
@@ -169,7 +169,7 @@ class GgufHeader:
             rope["original_max_position_embeddings"] = length
         return True
 
-    def use_tokenizer(self, backend: Tokenizer) -> None:
+    def apply_keys_to_tokenizer(self, backend: Tokenizer) -> None:
         """Let the tokenizer split and mark text as the keys say; a loss is one that it can't follow."""
         from tokenizers import Regex, normalizers, pre_tokenizers
         from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS as SPLITS
@@ -196,14 +196,14 @@ class GgufHeader:
             if keys.get(name, does) != does:
                 self.losses.append(f"the key tokenizer.ggml.{name}={keys[name]}")
 
-    def use_tensors(self, model: PreTrainedModel) -> None:
+    def apply_tensors_to(self, model: PreTrainedModel) -> None:
         """Divide the rotations' frequencies by the file's factors (Llama 3.1's); losses are tensors that the model has
         no place for."""
         import torch
         from transformers.integrations.gguf import GGUF_ARCHS
         from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorProcessor, get_gguf_hf_weights_map
 
-        used = {"output.weight"}  # the scores of words, behind the last layer
+        used = {OUTPUT}  # the scores of words, behind the last layer
         tables = [table for name, table in model.named_buffers() if name.endswith("inv_freq")]
         if tables and ROTATIONS in self.tensors:
             factors = torch.tensor(self.tensors[ROTATIONS].data)

@@ -21,7 +21,7 @@ from ctxexp.errors import ConfigError, ModelError, error_text, line, plugin_call
 from ctxexp.models.options import TransformerOptions, resolve_device
 from ctxexp.models.transformer.checkpoint import Checkpoint, weight_files
 from ctxexp.models.transformer.forward import model_kind, table_rows
-from ctxexp.models.transformer.gguf import GgufHeader, isolated_file, language_model
+from ctxexp.models.transformer.gguf import GgufHeader, isolated_file, language_model_classes
 from ctxexp.models.transformer.pieces import apply_tokenizer_files
 from ctxexp.models.transformer.unused import (
     Leftovers,
@@ -89,13 +89,13 @@ def load(
                 f"{config.model_type!r}; use model=huggingface model.checkpoint={source}"
             )
         if checkpoint.is_gguf and not config.architectures:
-            config.architectures = language_model(config.model_type)
+            config.architectures = language_model_classes(config.model_type)
         if header is not None:
-            header.use_keys(config)
+            header.apply_keys_to(config)
         network = network_class(config, source, trust_remote_code=trust_remote_code)
         tokenizer = _tokenizer(folder, where)
         if header is not None:
-            header.use_tokenizer(tokenizer.backend_tokenizer)
+            header.apply_keys_to_tokenizer(tokenizer.backend_tokenizer)
         cuts = apply_tokenizer_files(tokenizer, folder, options.lower)
         if hasattr(network, "from_config"):
             draw = partial(network.from_config, config, trust_remote_code=trust_remote_code)
@@ -116,7 +116,7 @@ def load(
                 )
             model, pooled, unused = _draw_weights(checkpoint, config, draw, seed=untrained).to(dtype), True, []
         if header is not None:
-            header.use_tensors(model)
+            header.apply_tensors_to(model)
             unused.append(Leftovers(header.losses, []))
         check_finite(model, source)
         check_vocabulary(tokenizer, model, source)

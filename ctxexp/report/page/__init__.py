@@ -38,7 +38,7 @@ SPOKEN = 6  # runs of which the page's head has a sentence each
 _STATISTICS = ("share_of_room", "adjusted", "raw", "baseline")
 PLOTLY = Path(__file__).with_name("plotly-basic.min.js.gz")
 """plotly.js-basic-dist-min 3.7.0, which has the kinds of charts that the page draws; the page unpacks it."""
-FLAG = "--open"
+OPEN_FLAG = "--open"
 _opens = False  # whether the command asked for its page in the browser
 
 

@@ -57,7 +57,7 @@ class WordMap:
         self.directions: list[np.ndarray] = []  # (words, RANK, d) the directions, as long as the spread along them
 
     def take(self, reader: WordReader) -> None:
-        """The rows at the next layer."""
+        """Keep the words' planes at the reader's layer."""
         own, loads, directions = [], [], []
         for block in reader.blocks_of(self.groups):
             length = np.linalg.norm(block.x, axis=2, keepdims=True)
@@ -65,7 +65,7 @@ class WordMap:
             c = unit - unit.mean(axis=1, keepdims=True)  # (w, n, d)
             value, vector = np.linalg.eigh(np.matmul(c, c.transpose(0, 2, 1)))
             value = np.where(value > (NOISE * reader.eps) ** 2 * c.shape[1], value, 0)
-            load = _turn(vector[:, :, : -RANK - 1 : -1]) * (value > 0)[:, None, : -RANK - 1 : -1]
+            load = _fix_signs(vector[:, :, : -RANK - 1 : -1]) * (value > 0)[:, None, : -RANK - 1 : -1]
             load = np.pad(load, ((0, 0), (0, 0), (0, RANK - load.shape[2])))  # 3 rows have 3 directions
             direction = np.matmul(load.transpose(0, 2, 1), c)  # (w, RANK, d)
             own.append((load * np.linalg.norm(direction, axis=2)[:, None])[:, :, :2].reshape(-1, 2))
@@ -93,7 +93,7 @@ class WordMap:
         the word stands in it (characters), then per layer x and y on its own plane and on the common one."""
         import pandas as pd
 
-        sentences, positions = self._places()
+        sentences, positions = self._sentence_positions()
         contexts = [self.corpus.sentences[i] for i in sentences]
         spans = [s.spans[p] if p >= 0 else (0, 0) for s, p in zip(contexts, positions, strict=True)]
         pos = self.corpus.tags.get("pos")
@@ -120,11 +120,11 @@ class WordMap:
         value, vector = np.linalg.eigh(np.matmul(flat, flat.transpose(0, 2, 1)))
         length = np.sqrt(np.maximum(value[:, :-3:-1], np.finfo(np.float32).tiny))
         along = vector[:, :, :-3:-1] * length[:, None]  # (words, layers * RANK, 2): each direction's place on the plane
-        along = _turn(along).reshape(words, n, rank, 2)
+        along = _fix_signs(along).reshape(words, n, rank, 2)
         of = np.repeat(np.arange(words), np.diff(starts))  # each row's word
         return [np.matmul(self.loads[layer][:, None], along[of, layer])[:, 0] for layer in range(n)]
 
-    def _places(self) -> tuple[list[int], list[int]]:
+    def _sentence_positions(self) -> tuple[list[int], list[int]]:
         """Of each row the sentence's first number in the corpus, and the word's place in it; -1 without a word."""
         rows, offsets = self.groups.rows, np.asarray(self.store.offsets, np.int64)
         stored = np.searchsorted(offsets, rows, side="right") - 1
@@ -197,7 +197,7 @@ def _split(groups: Groups) -> list[np.ndarray]:
     return [groups.rows[a:b] for a, b in zip(groups.starts[:-1], groups.starts[1:], strict=True)]
 
 
-def _turn(vectors: np.ndarray) -> np.ndarray:
+def _fix_signs(vectors: np.ndarray) -> np.ndarray:
     """Columns (..., n, k) with the sign that makes their largest entry positive; of nearly equal ones the first."""
     size = np.abs(vectors)
     first = (size > 0.999 * size.max(axis=-2, keepdims=True)).argmax(axis=-2)[..., None, :]

@@ -67,7 +67,7 @@ def planted(
             influence = np.stack([draws.by_block(row) for row in (own - value[:, None]) / n])
             curves[i][key], replicates[i][key] = value, draws.of(Curve(value, influence))
     said = {"n_layers": LAYERS, "measures": MEASURES, "fingerprint": "planted", "seed": 0, "bootstrap": 500}
-    info = told(**said, title="planted", corpus="text", resampled=unit, n_resampled=draws.units.n)
+    info = told(**said, title="planted", corpus="text", resampled=unit, n_resampled=draws.clusters.n)
     return [results_with(c, replicates=r, info=info) for c, r in zip(curves, replicates, strict=True)]
 
 
