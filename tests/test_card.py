@@ -9,7 +9,7 @@ import pytest
 from docs.numbers import card
 from docs.numbers.marked import marked
 from docs.numbers.part import without_leading_zero
-from tests.made import results_with
+from tests.sample_results import results_with
 
 TABLES = marked(card.CARD, card.MARK)
 COLUMNS = [(model, weights) for model in card.MODELS for weights in card.WEIGHTS]

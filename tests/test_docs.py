@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests.made import told
+from tests.sample_results import run_info
 from tests.shipped import mini
 from tests.warm import TEXT, Warm
 
@@ -252,7 +252,7 @@ def test_modules_and_files_that_are_named_exist(page: Path) -> None:
     for name in re.findall(r"`(ctxexp(?:_\w+)?(?:\.\w+)+)(?:\(.*?\))?`", text):
         pkgutil.resolve_name(name)
     for name in re.findall(r"`info\.([\w.]+)`", text):
-        attrgetter(name)(told(fit_on="x"))
+        attrgetter(name)(run_info(fit_on="x"))
     for name in re.findall(r"`([\w/]+(?:\.py|/))`", text):
         assert (ROOT / name).exists() or (ROOT / "ctxexp" / name).exists() or name in known, name
 

@@ -17,7 +17,7 @@ from ctxexp.errors import MetricError, TrackingError
 from ctxexp.files import seal_folder
 from ctxexp.files.job_folder import read_state, write_json
 from ctxexp.results.values import Key, Values
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 
 
 def results() -> Results:
@@ -32,7 +32,7 @@ def results() -> Results:
         "words": pd.DataFrame(words).assign(known=[True, False, True, True]),
         "years": pd.DataFrame({"word": ["2012"]}),
     }
-    info = told(title="bert", n_layers=5, fit_on="nli", choices={"tasks": ["a"]})
+    info = run_info(title="bert", n_layers=5, fit_on="nli", choices={"tasks": ["a"]})
     return results_with(curves, scalars, tables=tables, replicates={name: curve[:, None] * [1, 2]}, info=info)
 
 
@@ -143,12 +143,12 @@ def test_damage_is_noticed_in_every_file(tmp_path: Path, name: str) -> None:
 
 def test_infos_of_stages_are_put_together() -> None:
     one, other = (
-        told(title="a", n_layers=3, choices={"x": 1}),
-        told(name="bert", choices={"y": 2}, fit_on="nli", seed=4),
+        run_info(title="a", n_layers=3, choices={"x": 1}),
+        run_info(name="bert", choices={"y": 2}, fit_on="nli", seed=4),
     )
-    both = told(title="a", n_layers=3, name="bert", choices={"x": 1, "y": 2}, fit_on="nli", seed=4)
+    both = run_info(title="a", n_layers=3, name="bert", choices={"x": 1, "y": 2}, fit_on="nli", seed=4)
     assert one | other == both
-    assert both | told() == told() | both == both
+    assert both | run_info() == run_info() | both == both
 
 
 def test_a_state_of_other_types_is_read_without_them(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_state_of_other_types_is_read_without_them(tmp_path: Path) -> None:
 
 
 def test_results_that_are_read_in_a_new_process_can_be_shown(tmp_path: Path) -> None:
-    made = results_with({"anisotropy/mean_cosine": np.array([0.1, 0.5])}, info=told(title="bert", n_layers=2))
+    made = results_with({"anisotropy/mean_cosine": np.array([0.1, 0.5])}, info=run_info(title="bert", n_layers=2))
     made.save(tmp_path / "run")
     script = "import sys, ctxexp as c; found = c.load(sys.argv[1]); found.plot(); print(found.report('page.html'))"
     shown = [sys.executable, "-c", script, str(tmp_path / "run")]

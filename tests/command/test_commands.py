@@ -14,7 +14,7 @@ import pytest
 from ctxexp import Register, __version__, hookimpl
 from ctxexp.errors import DiskError
 from tests.composed import forget_plugin_files, registry_of, run_command_line
-from tests.made import results
+from tests.sample_results import results
 
 SHOUT = """
 import ctxexp

@@ -21,7 +21,7 @@ from ctxexp.results import RunInfo
 from ctxexp.vectors import cache as caches
 from tests.composed import composed, registry_of
 from tests.engine import measure
-from tests.made import printed
+from tests.sample_results import run_notes
 from tests.shipped import OnePerSentence, SelfSimilarity, Standardize
 
 WORDS = ["the", "bank", "of", "a", "river", ",", "money", "in", "water", "stone", "tree", "house", "long", "old"]
@@ -140,7 +140,7 @@ def test_both_kinds_of_measures_see_the_fitted_transform(
     assert Experiment(made).title == "bert + standardize" + (f" fitted on {named}" if fit_on != "target" else "")
     facts = shared_facts([("a", results)])
     assert (f"fitted on {named}" in facts) == (fit_on != "target")
-    assert "  mix layers_1_3: layers 1, 3" in printed(results).splitlines()
+    assert "  mix layers_1_3: layers 1, 3" in run_notes(results).splitlines()
 
 
 def test_a_run_encodes_what_its_metrics_need(

@@ -14,7 +14,7 @@ from ctxexp.errors import ConfigError, MetricError
 from ctxexp.plugins.registry import add_config_folder
 from ctxexp.results.objective import Objective
 from tests.composed import check_command, run_command_line
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 from tests.warm import Warm
 
 CURVE = [0.5, np.nan, 0.75, 0.25]
@@ -41,7 +41,7 @@ def test_an_objective_is_a_curves_value_or_a_scalar(text: str, value: float) -> 
 
 
 def test_the_last_layer_is_the_last_measured_one() -> None:
-    info = told(n_layers=4, layers=(0, 2))
+    info = run_info(n_layers=4, layers=(0, 2))
     results = results_with({"m/adjusted": CURVE}, info=info)
     assert Objective.read("m/adjusted@last").of(results) == 0.75
     with pytest.raises(MetricError, match="no layer 3; the model gives 0, 2"):

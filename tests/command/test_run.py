@@ -12,7 +12,7 @@ from ctxexp.command import Experiment
 from ctxexp.command.identity import weights_label
 from ctxexp.report.charts import paper_model_name
 from tests.composed import composed
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 
 
 def config(**model: str | None) -> Any:
@@ -44,7 +44,7 @@ def test_the_published_curves_stand_beside_the_published_weights_only(
 ) -> None:
     assert Experiment(config(**model)).title == named
     assert weights_label(config(**model)) == source
-    info = told(title=named, name="bert", weights=source)
+    info = run_info(title=named, name="bert", weights=source)
     results = results_with({"self_similarity/raw": np.zeros(13)}, info=info)
     assert paper_model_name(named, results, all_published=False) == overlaid
     assert paper_model_name(named, results, all_published=True) == "bert"

@@ -25,7 +25,7 @@ from ctxexp.report import shared_facts
 from ctxexp.vectors.stores import apply_control
 from tests.composed import composed, registry_of
 from tests.engine import Memory, contextual, measure, sentences, shelve
-from tests.made import printed
+from tests.sample_results import run_notes
 from tests.shipped import (
     Alone,
     IntraSentenceSimilarity,
@@ -184,9 +184,9 @@ def test_no_sinks_says_that_it_selects_on_the_outcome() -> None:
     measured = partial(face_measure, "bert", text, metrics=["word_norm"], options=["min_contexts=2"], progress=False)
     said = "no sinks above 5 × median: it selects on the outcome (their norms); control=no_first and model.prefix"
     found = measured(control="no_sinks")
-    assert f"  {said}" in printed(found)
+    assert f"  {said}" in run_notes(found)
     assert any(fact.startswith(said) for fact in shared_facts([("bert", found)]))
-    assert "outcome" not in printed(measured())
+    assert "outcome" not in run_notes(measured())
 
 
 def test_when_nothing_is_left_it_is_said() -> None:

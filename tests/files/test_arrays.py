@@ -10,7 +10,7 @@ import pytest
 from ctxexp import Results
 from ctxexp.errors import TrackingError
 from ctxexp.files import read_npz
-from tests.made import results_with
+from tests.sample_results import results_with
 
 
 def test_it_reads_what_numpy_writes(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from ctxexp.report import page as report
 from ctxexp.report.terminal import write_tables
 from ctxexp.sinks.database import tracking_errors
 from tests.composed import offer, registry_of
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 from tests.tracked import run_of, tracked
 
 
@@ -81,7 +81,7 @@ def test_what_breaks_off_leaves_the_old_file(tmp_path: Path) -> None:
 
 def results() -> Results:
     curve = np.linspace(0, 1, 40)
-    info = told(title="m", n_layers=40, measures={"self_similarity": {"definition": "d", "unit": "u"}})
+    info = run_info(title="m", n_layers=40, measures={"self_similarity": {"definition": "d", "unit": "u"}})
     replicates = np.random.default_rng(0).normal(size=(40, 50))
     tables = {"words": pd.DataFrame({"x": list(range(400))})}
     return results_with({"self_similarity/raw": curve}, tables=tables, replicates={"a/b": replicates}, info=info)
@@ -151,7 +151,8 @@ def run(folder: Path, results: Results) -> None:
 
 
 def test_a_job_whose_results_do_not_fit_has_failed(tmp_path: Path) -> None:
-    large = results_with(tables={"words": pd.DataFrame({"x": list(range(20_000))})}, info=told(title="m", n_layers=2))
+    words = pd.DataFrame({"x": list(range(20_000))})
+    large = results_with(tables={"words": words}, info=run_info(title="m", n_layers=2))
     with (
         room(50_000),
         pytest.raises(DiskError, match=r"^cannot write .*/words\.csv: File too large; choose a writable"),

@@ -215,7 +215,7 @@ def test_the_corpus_words_are_a_table(glove: Path) -> None:
 
 def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Path) -> None:
     from ctxexp.command import Experiment
-    from tests.made import printed
+    from tests.sample_results import run_notes
 
     overrides = ["model=word_vectors", f"model.path={glove}", "metric=[degeneration,word_norm]", "baseline=b100"]
     forget_plugin_files()
@@ -223,16 +223,16 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
     corpus = Corpus.of("c", [["the", "bank"], ["quux", "the", "river", "bank"], ["quux"]])
     results = Experiment(of(config, corpus)).run(tmp_path)
     assert (results.info.corpus.skipped, results.info.corpus.skipped_share) == (2, pytest.approx(2 / 7))
-    assert "  without a vector, not measured: 2 words (28.6% of the text)" in printed(results).splitlines()
+    assert "  without a vector, not measured: 2 words (28.6% of the text)" in run_notes(results).splitlines()
     assert results.by_name["degeneration.input/n"] == 3
     again = Experiment(of(config, corpus)).run(tmp_path)  # from the cache
     assert (again.info.encoded, again.info.corpus.skipped) == (0, 2)
     whole = Corpus.of("c", [["the", "bank"], ["the", "river"]])
     full = Experiment(of(config, whole)).run(tmp_path)
     assert (full.info.corpus.skipped, full.info.corpus.skipped_share) == (0, 0)
-    assert "without a vector" not in printed(full)
+    assert "without a vector" not in run_notes(full)
     assert (full.info.corpus.pieces, full.info.corpus.unknown_share) == (0, None)  # an encoder without pieces
-    assert "unknown to" not in printed(full)
+    assert "unknown to" not in run_notes(full)
 
     class Spelling(WordVectorEncoder):
         def count_unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
@@ -244,7 +244,7 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
         spelling.name = name
         told = Experiment(of(config, whole).with_factories("model", {"spelling": lambda: spelling})).run(tmp_path)
         assert (told.info.corpus.unknown, told.info.corpus.pieces, told.info.corpus.unknown_share) == (2, 16, 0.125)
-        assert "  unknown to the model's tokenizer: 2 of 16 pieces (12.5%)" in printed(told).splitlines()
+        assert "  unknown to the model's tokenizer: 2 of 16 pieces (12.5%)" in run_notes(told).splitlines()
     assert told.info.encoded == 0
     assert shared_facts([("a", told)])[-1] == "12.5% of the pieces unknown to the model"
     assert shared_facts([("a", told), ("b", full)])[-1] == "up to 12.5% of the pieces unknown to the model"

@@ -11,7 +11,7 @@ import pytest
 
 from ctxexp import Results, compare
 from ctxexp.report import page
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 from tests.warm import Warm
 
 
@@ -52,7 +52,7 @@ def test_a_page_that_cannot_be_opened_is_a_warning(
 
 
 def test_results_write_their_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    results = results_with({"self_similarity/raw": np.array([0.9, 0.4])}, info=told(title="bert"))
+    results = results_with({"self_similarity/raw": np.array([0.9, 0.4])}, info=run_info(title="bert"))
     monkeypatch.chdir(tmp_path)
     assert results.report() == tmp_path / "report.html"
     assert "<h1>bert, layer by layer</h1>" in (tmp_path / "report.html").read_text(encoding="utf-8")

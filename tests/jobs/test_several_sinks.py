@@ -14,8 +14,8 @@ from ctxexp.errors import TrackingError
 from ctxexp.jobs import Sinks, finished_on_disk, job, reuse
 from ctxexp.jobs.sweep import close_sweep
 from ctxexp.sinks import Sweep
-from tests.made import results_with, told
 from tests.memory_sink import MemorySink
+from tests.sample_results import results_with, run_info
 from tests.tracked import run_of as tracked_run
 from tests.tracked import tracked
 
@@ -23,7 +23,7 @@ from tests.tracked import tracked
 def results() -> Results:
     raw = np.linspace(0.9, 0.3, 4)
     raw[2] = np.nan
-    return results_with({"self_similarity/raw": raw}, {"sts.last2/all": 1 / 3}, info=told(title="bert", n_layers=4))
+    return results_with({"self_similarity/raw": raw}, {"sts.last2/all": 1 / 3}, info=run_info(title="bert", n_layers=4))
 
 
 def run_of(store: Path, name: str = "bert", *, sweep: str | None = None) -> Run:

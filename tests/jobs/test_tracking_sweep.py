@@ -24,7 +24,7 @@ from ctxexp.report import colours
 from ctxexp.sinks import SweepReport, SweepRow
 from ctxexp.sinks.views import job_note, sweep_note
 from tests.composed import run_command_line
-from tests.made import results_with
+from tests.sample_results import results_with
 from tests.tracked import client_of, finish_job, stored_sweep
 
 APP = """
@@ -39,7 +39,7 @@ from ctxexp.jobs import job, new_run
 from ctxexp.jobs import Sinks
 from ctxexp.files.job_folder import new_id
 from ctxexp.sinks.mlflow import MlflowSink
-from tests.made import results_with, told
+from tests.sample_results import results_with, told
 
 @hydra.main(version_base="1.3", config_path=".", config_name="config")
 def task(config):

@@ -15,7 +15,7 @@ from ctxexp.errors import MetricError, TransformError
 from ctxexp.results import Key
 from ctxexp.vectors.stores import layer_mixes
 from tests.engine import TextFile, measure_pairs
-from tests.made import told
+from tests.sample_results import run_info
 from tests.shipped import Standardize
 
 N_LAYERS, N, DIM = 4, 30, 6
@@ -136,7 +136,7 @@ def test_curves_mixes_and_table_are_those_of_a_loop(tmp_path: Path) -> None:
     }
     stated = results.info.measures["dot"]
     given = {"name": "dot", "definition": "mean product", "unit": "product", "over": "pair", "main": "all"}
-    assert stated == told(measures={"m": {**given, "variant": ""}}).measures["m"]
+    assert stated == run_info(measures={"m": {**given, "variant": ""}}).measures["m"]
 
 
 def test_the_transform_is_fitted_on_distinct_sentences_by_layer() -> None:

@@ -19,7 +19,7 @@ from ctxexp.measuring.rows import TableRows
 from ctxexp.model import EmbeddingTable
 from ctxexp.models import ElmoNetwork
 from tests import tiny_models
-from tests.made import told
+from tests.sample_results import run_info
 from tests.shipped import WordNorm, gpt2, huggingface
 from tests.tiny_models import SHORT_TEXTS, with_head
 
@@ -144,9 +144,8 @@ def test_values_are_scalars_and_files_lie_by_table(tmp_path: Path) -> None:
     assert results.by_name == {
         "tabled.input/rows": 2, "tabled.input/sum": 2, "tabled.output/rows": 2, "tabled.output/sum": 2,
     }  # fmt: skip
-    assert (
-        results.info.tables["input"] == told(tables={"input": {"rows": 2, "dim": 2, "note": "made up"}}).tables["input"]
-    )
+    info = run_info(tables={"input": {"rows": 2, "dim": 2, "note": "made up"}})
+    assert results.info.tables["input"] == info.tables["input"]
     found = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.txt"))
     assert found == ["tabled/end.txt", "tabled/table_input/rows.txt", "tabled/table_output/rows.txt"]
     assert (tmp_path / "tabled" / "end.txt").read_text(encoding="utf-8") == "mine: 0, table_input, table_output"

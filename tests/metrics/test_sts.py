@@ -21,8 +21,8 @@ from ctxexp.testing import check
 from tests import naive
 from tests.engine import Sides
 from tests.gold_pairs import cosines, measured, pairs
-from tests.made import results_with, stated, told
 from tests.metric_tester import Case, MetricTester, Statistics
+from tests.sample_results import measure_infos, results_with, run_info
 from tests.shipped import STS
 
 # Similarities.
@@ -178,7 +178,7 @@ def test_all_is_what_figures_and_summaries_show() -> None:
     p = [pairs(seed) for seed in (1, 2)]
     metric = STS()
     tasks = measured(metric, {"STS12/a": p[0], "STS-B": p[1]}, 20)
-    info = told(title="bert", corpus="sts", measures=stated(sts=metric))
+    info = run_info(title="bert", corpus="sts", measures=measure_infos(sts=metric))
     results = results_with({f"sts/{k}": np.array([v, v]) for k, v in reversed(tasks.items())}, info=info)
     assert {key.statistic for key in results.main_keys} == {"all"}
     shown = answer([("bert", results)], 200)

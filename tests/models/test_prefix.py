@@ -20,7 +20,7 @@ from ctxexp.report.wording import encoder_lines
 from ctxexp.results import RunInfo
 from tests import tiny_models
 from tests.composed import config_of
-from tests.made import printed
+from tests.sample_results import run_notes
 from tests.shipped import elmo, gpt2
 from tests.tiny_models import encoder
 
@@ -189,8 +189,8 @@ def test_a_run_says_it_everywhere(caplog: pytest.LogCaptureFixture) -> None:
     said = "<|endoftext|> (model.prefix adds it, not the tokenizer; never measured)"
     assert (made.info.model.causal, made.info.model.start) == (True, start)
     assert RunInfo.from_json(made.info.to_json()).model.start == start
-    assert f"  stands first: {said}" in printed(made).splitlines()
-    assert "  stands first: the text's own first piece (the tokenizer adds nothing before it)" in printed(plain)
+    assert f"  stands first: {said}" in run_notes(made).splitlines()
+    assert "  stands first: the text's own first piece (the tokenizer adds nothing before it)" in run_notes(plain)
     assert encoder_lines([("gpt2", made)])[0].endswith(f"first: {said}")
     assert made.info.corpus.left_out == plain.info.corpus.left_out == 4  # the first word of each text, not the prefix
     notes = [record.getMessage() for record in caplog.records if "not measured" in record.getMessage()]
@@ -198,7 +198,7 @@ def test_a_run_says_it_everywhere(caplog: pytest.LogCaptureFixture) -> None:
     assert notes[1].endswith(
         f"not measured; places are the text's own; what stands before it is never measured: {said}"
     )
-    assert "stands first" not in printed(ctxexp.measure("bert", text, options=["min_contexts=2"], progress=False))
+    assert "stands first" not in run_notes(ctxexp.measure("bert", text, options=["min_contexts=2"], progress=False))
 
 
 def test_models_without_pieces_have_none() -> None:

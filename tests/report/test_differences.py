@@ -8,7 +8,7 @@ import pytest
 from ctxexp import Results
 from ctxexp.results import Key
 from tests.engine import ALL, Memory, contextual, measure, world
-from tests.made import saying
+from tests.sample_results import with_info
 from tests.shipped import OnePerSentence
 
 KEY = Key("intra_sentence_similarity", "raw")
@@ -18,7 +18,7 @@ def run(store: Memory, occurrences: object, *, seed: int = 0, bootstrap: int = 2
     metrics = {label: ALL[label] for label in ("self_similarity", "intra_sentence_similarity")}
     exact = OnePerSentence(size=50, redraws=0, exact=True)
     results = measure(store, occurrences, metrics, exact, seed=seed, bootstrap=bootstrap)  # type: ignore[arg-type]
-    return saying(results, fingerprint="the same")
+    return with_info(results, fingerprint="the same")
 
 
 def test_shared_resamples_remove_what_both_curves_share() -> None:

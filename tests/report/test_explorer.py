@@ -23,7 +23,7 @@ from ctxexp.report.page.explorer import excerpt, explorer_data, fitting_blocks, 
 from ctxexp.report.page.word_map import WordMap
 from tests.browser import headless, texts, wait_until
 from tests.engine import measure, shelve
-from tests.made import told
+from tests.sample_results import run_info
 from tests.shipped import MaxExplainableVariance, SelfSimilarity, polysemy
 
 LAYERS = {"bert": 5, "gpt2": 5, "elmo": 3}  # of the models that ship
@@ -58,7 +58,7 @@ def runs() -> list[tuple[str, Results]]:
         store = Random(shelf.unit_codes, n, seed)
         points = WordMap(shelf, occurrences, corpus, dim=8, most=3072)
         results = measure(store, occurrences, METRICS, observers={"word_map": points}, bootstrap=5)
-        found.append((name, replace(results, info=results.info | told(name=name))))
+        found.append((name, replace(results, info=results.info | run_info(name=name))))
     return found
 
 

@@ -11,7 +11,16 @@ import pytest
 from ctxexp import GroupMean, Reading, Results
 from ctxexp.report import charts, colours, figures, reference_curves, wording
 from ctxexp.results import Key
-from tests.made import METRICS, VARIANCE, results, results_with, stated, texts, told, with_curves
+from tests.sample_results import (
+    METRICS,
+    VARIANCE,
+    figure_text,
+    measure_infos,
+    results,
+    results_with,
+    run_info,
+    with_curves,
+)
 from tests.shipped import MaxExplainableVariance
 
 NO_CONTEXT = "Negative controls (no context, or no training)"
@@ -40,7 +49,7 @@ def test_a_run_draws_every_measure_with_raw_baseline_and_adjusted(tmp_path: Path
     lines = drawn(figure.axes[0])
     for statistic in ("adjusted", "raw", "baseline"):
         assert any(np.array_equal(line, run.by_name[f"self_similarity/{statistic}"]) for line in lines), statistic
-    said = texts(figure).replace("\u00a0", " ")
+    said = figure_text(figure).replace("\u00a0", " ")
     for part in ("Self-similarity", "bert", "Definition 1", "polysemy", "1,000 occurrences, one per sentence"):
         assert part in said
     assert "n = 812 words" in said
@@ -72,11 +81,11 @@ def test_a_sweep_draws_the_papers_four_figures_and_an_overview() -> None:
 
 def test_an_overview_asks_about_words_only_where_words_were_measured() -> None:
     runs = [("bert", results("bert", 5))]
-    assert "How contextual are word vectors, layer by layer?" in texts(
+    assert "How contextual are word vectors, layer by layer?" in figure_text(
         figures.overview_figure(charts.sweep_charts(runs), runs)
     )
-    gold = results_with({"sts/STS12/all": np.linspace(0.4, 0.6, 5)}, info=told(measures={"sts": {"main": "all"}}))
-    heading = texts(figures.overview_figure(charts.sweep_charts([("bert", gold)]), [("bert", gold)]))
+    gold = results_with({"sts/STS12/all": np.linspace(0.4, 0.6, 5)}, info=run_info(measures={"sts": {"main": "all"}}))
+    heading = figure_text(figures.overview_figure(charts.sweep_charts([("bert", gold)]), [("bert", gold)]))
     assert "What was measured, layer by layer" in heading
     assert "How contextual" not in heading
 
@@ -117,10 +126,10 @@ def test_explainable_variance_has_a_panel_for_each_definition() -> None:
 
 def test_size_matched_levels_are_named_and_have_no_published_curve() -> None:
     """Published curves are adjusted by the paper's one level: against another they would be another measure."""
-    (by_size,) = stated("size-matched", **{f"{VARIANCE}_released": METRICS[f"{VARIANCE}_released"]}).values()
+    (by_size,) = measure_infos("size-matched", **{f"{VARIANCE}_released": METRICS[f"{VARIANCE}_released"]}).values()
     usual = replace(by_size, level="drawn")
     for about, published in ((by_size, 0), (usual, 1)):
-        measures = {**stated(**METRICS), f"{VARIANCE}_released": about}
+        measures = {**measure_infos(**METRICS), f"{VARIANCE}_released": about}
         run = results("bert", 13, measures=measures)
         panel = charts.sweep_panel([("bert", run)], f"{VARIANCE}_released", "", "adjusted", all_published=True)
         assert sum(line.published for line in panel.lines) == published
@@ -159,19 +168,20 @@ def test_panels_name_chance_and_direction_and_share_a_scale_in_a_row() -> None:
 def test_every_figure_says_what_it_shows() -> None:
     falls = np.array([0.9, 0.6, 0.3])
     ends = {"self_similarity/adjusted_ci_low": falls - 0.001, "self_similarity/adjusted_ci_high": falls + 0.001}
-    run = results_with({"self_similarity/adjusted": falls, **ends}, info=told(title="bert", measures=stated(**METRICS)))
+    info = run_info(title="bert", measures=measure_infos(**METRICS))
+    run = results_with({"self_similarity/adjusted": falls, **ends}, info=info)
     single = figures.run_figure(run, "self_similarity")
     said = "words grow more context-specific up to the last layer, 2"
     for runs in ([("bert", run)], [("bert", run), ("twin", run)]):
         (chart,) = charts.sweep_charts(runs)
         for figure in (single, figures.sweep_figure(chart, runs), figures.overview_figure([chart], runs)):
-            shown = " ".join(texts(figure).split())
+            shown = " ".join(figure_text(figure).split())
             assert f"In bert, {said}" in shown
             assert "The intervals are thinner than the lines, or hardly wider." in shown
     assert f"In twin, {said}" in shown
     assert "these data can't tell the models apart" in shown  # the overview compares, too
     wide = replace(run, frame=run.frame.assign(low=run.frame["low"] - 0.2))
-    assert "thinner" not in texts(figures.run_figure(wide, "self_similarity"))
+    assert "thinner" not in figure_text(figures.run_figure(wide, "self_similarity"))
 
 
 def test_undefined_layers_are_gaps_in_line_and_band() -> None:
@@ -230,7 +240,7 @@ def test_a_choice_of_weights_is_named_if_all_agree() -> None:
 
 
 def test_sentence_pooling_is_named_under_pair_measures_only() -> None:
-    measures = told(measures={"sts": {"over": "pair"}, "word_norm": {"over": "word"}}).measures
+    measures = run_info(measures={"sts": {"over": "pair"}, "word_norm": {"over": "word"}}).measures
     mean, cls = (results("bert", 3, pooling=which, measures=measures) for which in ("mean_words", "cls"))
     assert "sentence vectors: mean words" in wording.shared_facts([("bert", mean)], "sts")
     assert "2 poolings of sentences" in wording.shared_facts([("bert", mean), ("cls", cls)], "sts")
@@ -259,10 +269,10 @@ def test_published_curves_lie_beside_published_weights_or_where_asked() -> None:
     measured, published = (line for line in figure.axes[0].lines if not is_rule(figure.axes[0], line))
     assert published.get_color() == measured.get_color()
     assert published.is_dashed()
-    assert "Ethayarajh 2019" in texts(figure)
+    assert "Ethayarajh 2019" in figure_text(figure)
     single = figures.run_figure(runs[0][1], "anisotropy")
     assert single is not None
-    assert "Ethayarajh 2019" in texts(single)
+    assert "Ethayarajh 2019" in figure_text(single)
 
 
 @pytest.mark.parametrize("label", ["$x_1$ & <b>", "_hidden", "模型 🙂", "two\nlines", "x" * 150])
@@ -298,13 +308,13 @@ def test_nothing_overlaps_or_leaves_the_page() -> None:
 def test_plugins_measures_are_drawn_with_safe_file_names(tmp_path: Path) -> None:
     theirs = {"definition": "theirs", "unit": "bits"}
     made = results_with(
-        {"theirs/score": np.arange(3.0)}, info=told(title="bert", measures={"../their measure": theirs})
+        {"theirs/score": np.arange(3.0)}, info=run_info(title="bert", measures={"../their measure": theirs})
     )
     run = replace(made, frame=made.frame.assign(measure="../their measure"))
     figure = figures.run_figure(run, "../their measure")
     assert figure is not None
     assert figure.axes[0].get_ylabel() == "bits"
-    assert "theirs" in texts(figure)
+    assert "theirs" in figure_text(figure)
     paths = [*figures.run_figures(run, tmp_path), *figures.sweep_figures([("bert", run)], tmp_path)]
     assert {p.parent for p in paths} == {tmp_path}
     assert tmp_path / "their_measure.png" in paths
@@ -313,7 +323,7 @@ def test_plugins_measures_are_drawn_with_safe_file_names(tmp_path: Path) -> None
 def test_repeated_labels_are_numbered_and_counts_read_well() -> None:
     runs = wording.unique_labels([("bert", Results()), ("bert", Results()), ("bert #2", Results()), (" ", Results())])
     assert [label for label, _ in runs] == ["bert", "bert #2", "bert #2 #2", "run"]
-    run = results_with(curves={"m/n": np.array([790.0, 812.0])}, info=told(measures={"m": {"over": "sentence"}}))
+    run = results_with(curves={"m/n": np.array([790.0, 812.0])}, info=run_info(measures={"m": {"over": "sentence"}}))
     assert wording.group_count_phrase(run, "m") == "790–812 sentences"
 
 
@@ -322,7 +332,7 @@ def test_repeated_labels_are_numbered_and_counts_read_well() -> None:
     [(1, "corpus", "1 corpus"), (3, "corpus", "3 corpora"), (1, "word", "1 word"), (2, "sense", "2 words")],
 )
 def test_counts_agree_with_their_noun(n: int, over: str, said: str) -> None:
-    run = results_with(curves={"m/n": np.full(2, float(n))}, info=told(measures={"m": {"over": over}}))
+    run = results_with(curves={"m/n": np.full(2, float(n))}, info=run_info(measures={"m": {"over": over}}))
     assert wording.group_count_phrase(run, "m") == said
 
 
@@ -384,7 +394,8 @@ class Spread(GroupMean):
 def test_an_authors_metric_has_its_title_and_panels() -> None:
     metrics = {"a": Spread(), "max_explainable_variance_x": Spread(variant="x"), "z": Spread(variant="z")}
     curve = np.linspace(-0.1, 0.3, 3)
-    run = results_with(curves={f"{label}/adjusted": curve for label in metrics}, info=told(measures=stated(**metrics)))
+    info = run_info(measures=measure_infos(**metrics))
+    run = results_with(curves={f"{label}/adjusted": curve for label in metrics}, info=info)
     plain, variants = charts.sweep_charts([("bert", run)], all_published=True)
     assert (plain.name, variants.name) == ("a", "spread")
     assert plain.title == "Spread of lengths (a)"  # two figures of one title are told apart
@@ -395,14 +406,14 @@ def test_an_authors_metric_has_its_title_and_panels() -> None:
     figure = figures.run_figure(run, "z")
     assert figure is not None
     assert 0.2 in rules(figure.axes[0])
-    assert "Spread of lengths: run" in texts(figure)
+    assert "Spread of lengths: run" in figure_text(figure)
 
 
 def test_a_misleading_label_gets_no_published_curve() -> None:
     """Published is the released code's estimator: under any label that one, and under its own label no other."""
     released, centred = (MaxExplainableVariance(definition=d) for d in ("released", "centred"))
     for measure, metric, known in (("mine", released, True), (f"{VARIANCE}_released", centred, False)):
-        info = results("bert", 13, measures=stated(**{measure: metric})).info
+        info = results("bert", 13, measures=measure_infos(**{measure: metric})).info
         run = results_with({f"{measure}/adjusted": np.zeros(13)}, info=info)
         (chart,) = charts.sweep_charts([("bert", run)], all_published=True)
         assert chart.name == VARIANCE
@@ -433,6 +444,6 @@ def test_drawing_leaves_no_figure_open_and_no_setting_changed(tmp_path: Path) ->
 
 def test_only_what_has_intervals_says_what_they_are_over() -> None:
     curves = {"m/raw": np.zeros(2), "m/raw_ci_low": np.zeros(2), "m/raw_ci_high": np.ones(2), "bare/raw": np.zeros(2)}
-    run = results_with(curves, info=told(resampled="sentence"))
+    run = results_with(curves, info=run_info(resampled="sentence"))
     assert "intervals over: sentences" in " ".join(wording.shared_facts([("a", run)], "m"))
     assert "intervals over" not in " ".join(wording.shared_facts([("a", run)], "bare"))

@@ -13,13 +13,14 @@ from ctxexp import Results
 from ctxexp.report.changes import layer_changes
 from ctxexp.report.findings import chart_finding, comparison_finding, finding
 from ctxexp.results import Estimates, Key, RunInfo
-from tests.made import results_with, stated, told
+from tests.sample_results import measure_infos, results_with, run_info
 from tests.shipped import STS, Anisotropy, SelfSimilarity, WordNorm
 
 BANDS = (1 / 3000, 1 / 1000, 1 / 300, 1.0)
 
 MEASURES = {
-    **stated("exact", self_similarity=SelfSimilarity()), **stated(anisotropy=Anisotropy(), word_norm=WordNorm())
+    **measure_infos("exact", self_similarity=SelfSimilarity()),
+    **measure_infos(anisotropy=Anisotropy(), word_norm=WordNorm()),
 }  # fmt: skip
 
 
@@ -55,7 +56,7 @@ def run(
             for part, values in parts.items()
         ]
         tables = {"parts_of_the_text": pd.concat(frames)}
-    info = told(**{"title": "bert", "measures": MEASURES, "mix": FULL, **facts})
+    info = run_info(**{"title": "bert", "measures": MEASURES, "mix": FULL, **facts})
     return results_with({f"self_similarity/{name}": v for name, v in curves.items()}, tables=tables, info=info)
 
 
@@ -129,20 +130,20 @@ def test_each_measure_has_its_own_direction_and_name() -> None:
     curves = {"anisotropy/mean_cosine": y, "anisotropy/mean_cosine_ci_low": y - 0.01, "word_norm/raw": 30 * y}
     curves |= {"anisotropy/mean_cosine_ci_high": y + 0.01, "mine/raw": -y}
     curves |= {"mine/raw_ci_low": -y - 0.01, "mine/raw_ci_high": -y + 0.01}
-    results = results_with(curves, info=told(measures=MEASURES))
+    results = results_with(curves, info=run_info(measures=MEASURES))
     assert results.findings("gpt2") == [
         "In gpt2, unrelated words grow more alike up to the last layer, 1 (0.10, 0.50 at layers 0, 1).",
         "Length of word vectors in gpt2: without an interval no change is claimed (3.0, 15.0 at layers 0, 1).",
         "Mine in gpt2: a fall up to the last layer, 1 (-0.10, -0.50 at layers 0, 1).",
     ]
-    assert finding(results_with(curves, info=told(measures=MEASURES))).startswith("In this run, unrelated words")
+    assert finding(results_with(curves, info=run_info(measures=MEASURES))).startswith("In this run, unrelated words")
 
 
 def test_curves_without_intervals_have_their_ranges() -> None:
     key = Key("word_norm", "raw")
     runs = [
-        ("a", results_with({"word_norm/raw": np.array([1.904, 244.06])}, info=told(measures=MEASURES))),
-        ("b", results_with({"word_norm/raw": np.array([np.nan])}, info=told(measures=MEASURES))),
+        ("a", results_with({"word_norm/raw": np.array([1.904, 244.06])}, info=run_info(measures=MEASURES))),
+        ("b", results_with({"word_norm/raw": np.array([np.nan])}, info=run_info(measures=MEASURES))),
     ]
     assert chart_finding(runs, key) == (
         "Length of word vectors: 1.9 to 244.1 in a, undefined in b; without intervals no change is claimed."
@@ -154,8 +155,9 @@ def test_variants_and_tasks_are_told_apart() -> None:
     ends = {"low": y - 0.01, "high": y + 0.01}
     curves = {"mine/raw": y, **{f"mine/raw_ci_{end}": values for end, values in ends.items()}}
     curves |= {f"sts/STS12/{name.partition('/')[2].replace('raw', 'all')}": values for name, values in curves.items()}
-    info = {"mine": replace(MEASURES["self_similarity"], variant="centred"), **stated(sts=STS())}
-    assert [said.partition(" grow ")[0] for said in results_with(curves, info=told(measures=info)).findings("a")] == [
+    info = {"mine": replace(MEASURES["self_similarity"], variant="centred"), **measure_infos(sts=STS())}
+    findings = results_with(curves, info=run_info(measures=info)).findings("a")
+    assert [said.partition(" grow ")[0] for said in findings] == [
         "In a, words (centred)",
         "In a, similarities of sentences (STS12)",
     ]

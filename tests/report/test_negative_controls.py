@@ -9,7 +9,7 @@ import numpy as np
 from ctxexp import Results
 from ctxexp.report.reference_curves import control_lines, negative_controls, training_runs
 from ctxexp.results import Key
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 
 MEASURES = {
     "self_similarity": {"name": "self_similarity", "main": "raw", "title": "Self-similarity", "variant": ""},
@@ -23,7 +23,7 @@ def run(*values: float, weights: str = "mini", control: str = "none", name: str 
     curves = {"self_similarity/raw": value, "anisotropy/mean_cosine": value / 2}
     curves |= {f"self_similarity/raw_ci_{end}": value + by for end, by in (("low", -0.01), ("high", 0.01))}
     said = {"n_layers": len(values), "measures": MEASURES, "corpus": "text", "fingerprint": "f", "encoder": weights}
-    return results_with(curves, info=told(**{**said, "name": name, "weights": weights, "control": control, **info}))
+    return results_with(curves, info=run_info(**{**said, "name": name, "weights": weights, "control": control, **info}))
 
 
 def test_layer_0_and_a_vector_a_word_need_no_run() -> None:

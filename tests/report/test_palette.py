@@ -11,7 +11,7 @@ from ctxexp.report import PALETTE, colours
 from ctxexp.report.charts import line_styles, sweep_charts
 from ctxexp.report.figures import sweep_figure
 from ctxexp.report.wording import encoder_lines
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 
 FIXED = {"bert": "#1f77b4", "gpt2": "#d62728", "elmo": "#2ca02c"}
 
@@ -74,7 +74,7 @@ def test_checkpoints_differ_in_hue_and_twins_in_line_style() -> None:
     )
 
     def run(label: str, encoder: str, **info: str) -> tuple[str, Results]:
-        return label, results_with({"m/raw": np.ones(2)}, info=told(encoder=encoder, **info))
+        return label, results_with({"m/raw": np.ones(2)}, info=run_info(encoder=encoder, **info))
 
     runs = [run("bert (no first word)", "b", control="no first word"), run("bert + flow", "b", transform="flow")]
     runs += [run("bert", "b"), run("bert other", "o"), run("bert (untrained)", "u")]
@@ -94,7 +94,7 @@ def test_checkpoints_differ_in_hue_and_twins_in_line_style() -> None:
 
 def test_of_one_model_each_transform_has_a_hue() -> None:
     def run(label: str, transform: str, **info: str) -> tuple[str, Results]:
-        return label, results_with({"m/raw": np.ones(2)}, info=told(encoder="b", transform=transform, **info))
+        return label, results_with({"m/raw": np.ones(2)}, info=run_info(encoder="b", transform=transform, **info))
 
     runs = [run("bert + whitening", "whitening"), run("bert", "none"), run("bert + center", "center")]
     runs += [run("bert (shuffled) + center", "center", control="shuffled")]

@@ -17,7 +17,7 @@ from ctxexp.report import comparison
 from ctxexp.report import page as report
 from tests.browser import headless, wait_until
 from tests.composed import registry_of
-from tests.made import results
+from tests.sample_results import results
 
 PAPER_MEASURES = ("self_similarity", "anisotropy", "intra_sentence_similarity", "max_explainable_variance")
 

@@ -16,7 +16,7 @@ from ctxexp.report.terminal import answer
 from ctxexp.report.wording import average_seeds
 from ctxexp.results import Estimates, Key
 from tests.composed import registry_of
-from tests.made import results, texts
+from tests.sample_results import figure_text, results
 
 SELF = Key("self_similarity", "adjusted")
 
@@ -91,9 +91,10 @@ def test_figures_table_and_page_name_the_spread(tmp_path: Path) -> None:
     shown = average_seeds(runs)
     assert charts.line_styles(shown)["bert, mean of 3 seeds ± sd"] == (FIXED["bert"], 0)
     drawn = charts.sweep_charts(shown)
-    figure = texts(figures.overview_figure(drawn, shown))
+    figure = figure_text(figures.overview_figure(drawn, shown))
     assert "bert, mean of 3 seeds ± sd" in figure
-    assert "intervals over: 3 seeds (mean ± standard deviation)" in texts(figures.sweep_figure(drawn[0], shown[:1]))
+    single = figure_text(figures.sweep_figure(drawn[0], shown[:1]))
+    assert "intervals over: 3 seeds (mean ± standard deviation)" in single
     value, low, _ = (float(column[-1]) for column in shown[0][1].by_key[SELF])
     line = next(line for line in answer(shown, 160).splitlines() if line.startswith("bert, mean of 3 seeds ± sd"))
     assert re.search(rf" {value:.3f} +± {value - low:.3f}", line)

@@ -8,7 +8,7 @@ import pytest
 from ctxexp import Results
 from ctxexp.report import Table
 from ctxexp.report.terminal import answer, fitted_markdown, stacked_table
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 
 LAYERS = 31
 
@@ -24,7 +24,7 @@ def run(n: int = LAYERS, *, title: str = "bert", **facts: object) -> Results:
         "max_explainable_variance_released/baseline": x / 2,
     }  # fmt: skip
     mixes = {"self_similarity.last2/adjusted": 0.25, "self_similarity.last2/baseline": 0.5}
-    return results_with(curves, mixes, info=told(title=title, n_layers=n, **facts))
+    return results_with(curves, mixes, info=run_info(title=title, n_layers=n, **facts))
 
 
 @pytest.mark.parametrize("width", [60, 80, 160])

@@ -32,7 +32,7 @@ from ctxexp.jobs import Sinks, finished_on_disk, reuse
 from ctxexp.sinks import load_run
 from ctxexp.sinks.mlflow import database, upload
 from ctxexp.sinks.views import metric_names
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 from tests.shipped import MlflowSink
 from tests.tracked import client_of, run_of, tracked
 
@@ -52,7 +52,7 @@ def results(label: str = "bert", layers: int = LAYERS) -> Results:
     raw = np.linspace(0.9, 0.3, layers) + rng.normal(0, 0.01, layers)
     curves = {"self_similarity/raw": raw, "self_similarity/adjusted": raw - 0.2, "anisotropy/mean_cosine": 1 - raw}
     curves["self_similarity/adjusted"][1] = np.nan
-    info = told(
+    info = run_info(
         title=label,
         encoder=f"{label}-mini@0",
         n_layers=layers,
@@ -261,7 +261,7 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
 def test_metrics_are_what_people_compare_or_all(store: Path) -> None:
     curve = np.linspace(1, 2, 3)
     kept = ["m/raw", "m/adjusted", "m/baseline", "sts/STS12/all", "own/slope", "own/width"]
-    info = told(title="bert", n_layers=3, measures={"sts": {"main": "all"}})
+    info = run_info(title="bert", n_layers=3, measures={"sts": {"main": "all"}})
     found = results_with(
         dict.fromkeys([*kept, "m/n", "m/sd", "m/undefined", "own/n", "sts/STS12/mean"], curve), info=info
     )

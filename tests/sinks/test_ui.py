@@ -24,7 +24,7 @@ from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.ui import last_sweep_link
 from tests.browser import headless
 from tests.composed import run_command_line
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 from tests.shipped import MlflowSink
 from tests.tracked import finish_job, stored_sweep
 
@@ -45,8 +45,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Any:
     for number, (name, layers) in enumerate(MODELS.items()):
         curve = np.linspace(0.9, 0.2, layers) - number / 20
         keys = ("word_norm/raw", *HEADLINES, "self_similarity/raw", "self_similarity/sd")
-        about = told(title=name, n_layers=layers, measures={"anisotropy": {"main": "mean_cosine"}})
-        about |= told(encoder=name, corpus="polysemy", fingerprint="0")
+        about = run_info(title=name, n_layers=layers, measures={"anisotropy": {"main": "mean_cosine"}})
+        about |= run_info(encoder=name, corpus="polysemy", fingerprint="0")
         finish_job(sweep, name, number, results_with(dict.fromkeys(keys, curve), info=about))
     report = close_sweep(sweep, sinks, lambda pairs, folder: [])
     assert report.error is None

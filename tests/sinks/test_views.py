@@ -20,7 +20,7 @@ from ctxexp.results.run_info import MixInfo
 from ctxexp.sinks import database, views
 from ctxexp.sinks.ui import last_sweep_link
 from ctxexp.sinks.views import experiment_note, keys_to_compare, marked_results, metric_names
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 from tests.shipped import MlflowSink
 from tests.tracked import run_of
 
@@ -41,7 +41,7 @@ def measured(title: str = "bert") -> Results:
     ends = {"_ci_low": curve - 0.005, "_ci_high": curve + 0.005}
     curves = {f"self_similarity/adjusted{end}": values for end, values in {"": curve, **ends}.items()}
     curves |= {"self_similarity/raw": curve + 0.1, "word_norm/raw": curve}
-    return results_with(curves, info=told(title=title, n_layers=3, measures=MEASURES))
+    return results_with(curves, info=run_info(title=title, n_layers=3, measures=MEASURES))
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_note_that_a_person_wrote_stays(client: MlflowClient) -> None:
 
 def test_the_note_begins_with_the_order_of_the_runs() -> None:
     other = results_with(
-        {"self_similarity/adjusted": np.array([0.9, 0.9, 0.9])}, info=told(title="elmo", measures=MEASURES)
+        {"self_similarity/adjusted": np.array([0.9, 0.9, 0.9])}, info=run_info(title="elmo", measures=MEASURES)
     )
     first, _, rest = experiment_note("sweep", [("bert", measured()), ("elmo", other)], "1", "r").splitlines()
     assert first.startswith("[Last sweep](#/experiments/1/runs/r/artifacts/report.html): At the last measured layer ")
@@ -120,7 +120,7 @@ def test_measures_over_a_text_that_lacks_bands_have_a_name_of_their_own() -> Non
     mix = replace(RunInfo().mix, weights="bands", filled=(False, True, True))
     measures = {"self_similarity": {"over": "word", "title": "Self-similarity"}, "anisotropy": {"over": "sample"}}
     curves = {"self_similarity/share_of_room": np.array([0.9, 0.5]), "anisotropy/mean_cosine": np.array([0.1, 0.2])}
-    short, full = (results_with(curves, info=told(measures=measures, mix=each)) for each in (mix, MixInfo()))
+    short, full = (results_with(curves, info=run_info(measures=measures, mix=each)) for each in (mix, MixInfo()))
     names = [str(key) for key in keys_to_compare(marked_results(short))]
     assert names == ["self_similarity 2 of 3 bands/share_of_room", "anisotropy/mean_cosine"]
     assert marked_results(full) is full

@@ -15,7 +15,7 @@ from ctxexp.errors import TransformError
 from ctxexp.report import shared_facts
 from tests.composed import composed
 from tests.engine import Space, calibrated, curves, place, shelve
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 from tests.shipped import (
     Center,
     Nothing,
@@ -145,7 +145,7 @@ def test_label_key_and_figures_name_the_transform() -> None:
     assert Experiment(plain).title == "bert"
     assert Experiment(centred).title == "bert (untrained) + center"
     assert Experiment(composed("transform=whitening", "transform.k=3")).title == "bert + whitening (k=3)"
-    runs = [(t, results_with(info=told(transform=t))) for t in ("none", "center")]
+    runs = [(t, results_with(info=run_info(transform=t))) for t in ("none", "center")]
     assert shared_facts(runs[:1]) == []
     assert shared_facts(runs[1:]) == ["transform center"]
     assert shared_facts(runs) == ["2 transforms"]

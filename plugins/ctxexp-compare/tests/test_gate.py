@@ -20,7 +20,7 @@ from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
 from ctxexp.maths import Curve, Resamples
 from ctxexp.results import Key
 from tests.composed import run_command_line
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 
 LAYERS, R = 7, 250
 CURVES = ("anisotropy/mean_cosine", "self_similarity/adjusted")
@@ -41,7 +41,7 @@ def run(seed: int, *, spread: float = 0.01, shift: float = 0.0, layer: int = 3, 
         replicates[key] = (value[:, None] + spread * rng.normal(size=(LAYERS, R))).astype(np.float32)
     said = {"n_layers": LAYERS, "measures": MEASURES, "fingerprint": "f", "seed": 0, "bootstrap": R, "title": "m"}
     said |= {"corpus": "text", "resampled": "document", "n_resampled": 200}
-    return results_with(curves, replicates=replicates, info=told(**{**said, **info}))
+    return results_with(curves, replicates=replicates, info=run_info(**{**said, **info}))
 
 
 def planted(
@@ -67,7 +67,7 @@ def planted(
             influence = np.stack([draws.by_block(row) for row in (own - value[:, None]) / n])
             curves[i][key], replicates[i][key] = value, draws.of(Curve(value, influence))
     said = {"n_layers": LAYERS, "measures": MEASURES, "fingerprint": "planted", "seed": 0, "bootstrap": 500}
-    info = told(**said, title="planted", corpus="text", resampled=unit, n_resampled=draws.clusters.n)
+    info = run_info(**said, title="planted", corpus="text", resampled=unit, n_resampled=draws.clusters.n)
     return [results_with(c, replicates=r, info=info) for c, r in zip(curves, replicates, strict=True)]
 
 
@@ -159,7 +159,7 @@ def test_the_report_names_what_moved_and_what_else_differs() -> None:
 
 
 def bare(*curves: str) -> Results:
-    said = told(n_layers=2, measures=MEASURES, fingerprint="f", resampled="document", n_resampled=200)
+    said = run_info(n_layers=2, measures=MEASURES, fingerprint="f", resampled="document", n_resampled=200)
     return results_with({name: np.zeros(2) for name in curves or CURVES[:1]}, info=said)
 
 

@@ -15,7 +15,7 @@ from ctxexp_compare.model_card import card, write
 
 from ctxexp import Results
 from ctxexp.results import RunInfo
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 
 SHARE_OF_ROOM = (
     "share of the room above chance = (raw − chance) / (1 − chance): how alike a word's vectors are once the direction "
@@ -45,7 +45,7 @@ def run(**info: Any) -> Results:
     replicates = {"self_similarity/adjusted": ADJUSTED[:, None] + 0.005 * rng.normal(size=(4, 200))}
     said = {"title": "tiny", "n_layers": 4, "measures": MEASURES, "n_words": 40, "n_resampled": 30}
     said |= {"resampled": "sentence", "unknown": 5, "pieces": 100, "dtype": "bfloat16"}
-    return results_with(curves, replicates=replicates, info=told(**{**said, **info}))
+    return results_with(curves, replicates=replicates, info=run_info(**{**said, **info}))
 
 
 def test_best_layers_have_intervals_and_a_lead_over_the_last() -> None:
@@ -131,7 +131,7 @@ def test_the_share_of_the_room_leads_with_what_it_is_made_of_beside_it() -> None
     mix = replace(RunInfo().mix, weights="bands", words=(12, 10, 3), filled=(True, True, False), wanted=1500)
     named = {f"self_similarity/{name}": curve for name, curve in {**curves, **ends}.items()}
     measure = {**MEASURES["self_similarity"], "over": "word"}
-    info = told(title="tiny", n_layers=4, measures={"self_similarity": measure}, mix=mix)
+    info = run_info(title="tiny", n_layers=4, measures={"self_similarity": measure}, mix=mix)
     made = card(results_with(named, info=info))
     name = "Self-similarity (2 of 3 bands), share of the room above chance"
     shown = re.sub(" +", " ", made.markdown("card.svg"))

@@ -15,7 +15,7 @@ from ctxexp_lab.first_word.words import table
 from ctxexp import Results
 from ctxexp.command import Experiment
 from tests.composed import composed, config_of
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 
 ISS, STS = "intra_sentence_similarity", "sts"
 SAID = {
@@ -48,7 +48,7 @@ def made(measure: str, curve: list[float], condition: str = AS_TOKENIZED, *, mod
     curves = {key: np.array(curve)}
     if measure == ISS:
         curves[f"{ISS}/size_matched_adjusted"] = np.array(curve) - 0.2
-    return results_with(curves, {}, replicates=replicates, info=told(**said))
+    return results_with(curves, {}, replicates=replicates, info=run_info(**said))
 
 
 def runs(*, sunk: bool = True) -> list[tuple[str, Results]]:
@@ -78,7 +78,7 @@ def runs(*, sunk: bool = True) -> list[tuple[str, Results]]:
     ],
 )
 def test_other_runs_are_other_conditions_or_none(options: dict[str, Any], expected: str) -> None:
-    assert condition_of(told(**options)) == expected
+    assert condition_of(run_info(**options)) == expected
 
 
 def test_conditions_are_compared_with_untreated_text_on_shared_resamples() -> None:

@@ -15,7 +15,7 @@ from ctxexp_lab.multiverse.specifications import CHOICES, differing_choices, fra
 
 from ctxexp import Results
 from tests.composed import composed
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 
 MEASURES = {
     "self_similarity": {"name": "self_similarity", "title": "Self-similarity"},
@@ -46,7 +46,7 @@ def run(
     }  # fmt: skip
     noise = 0.005 * np.random.default_rng(0).normal(size=(5, 200))
     replicates = {key: curve[:, None] + noise for key, curve in curves.items()}
-    info = told(
+    info = run_info(
         name="m", corpus="polysemy", n_layers=5, measures=MEASURES, control=control, details={"pooling": pooling},
         transform=transform, transform_arguments=arguments, weights=weights, n_resampled=200, resampled="document",
     )  # fmt: skip

@@ -16,7 +16,7 @@ from ctxexp import Results
 from ctxexp.command import registry
 from ctxexp.errors import ConfigError
 from ctxexp.testing import check
-from tests.made import results_with
+from tests.sample_results import results_with
 from tests.shipped import MlflowSink
 from tests.tracked import run_of, tracked
 

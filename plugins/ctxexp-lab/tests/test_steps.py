@@ -28,7 +28,7 @@ from ctxexp.command import Verb
 from ctxexp.errors import DataError
 from ctxexp.report import LabelledResults, Training
 from ctxexp.testing import check
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 
 from .tiny_recipes import config
 
@@ -164,7 +164,7 @@ def runs(values: np.ndarray, folder: str = "out/gpt2/checkpoints", **details: st
     for step, curve in zip(STEPS, values, strict=True):
         own = {"checkpoint": f"{folder}/step{step}", "weights_hash": f"{step:x}", **details}
         about = {"self_similarity": {"name": "self_similarity", "title": "Self-similarity", "unit": "cosine"}}
-        info = told(name="huggingface", n_layers=len(curve), details=own, measures=about)
+        info = run_info(name="huggingface", n_layers=len(curve), details=own, measures=about)
         ends = {"self_similarity/raw_ci_low": curve - 0.01, "self_similarity/raw_ci_high": curve + 0.01}
         out.append((f"gpt2 step{step}", results_with({"self_similarity/raw": curve, **ends}, info=info)))
     return out

@@ -21,7 +21,7 @@ from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sense, Sent
 from ctxexp.command import Experiment
 from ctxexp.errors import MetricError
 from tests.composed import config_of
-from tests.made import results_with, stated, told
+from tests.sample_results import measure_infos, results_with, run_info
 from tests.shipped import Alone
 
 from .planted_components import VARIANCES, World, coverage, estimate_shares
@@ -259,7 +259,7 @@ class Blanks(Mixed):
     the sentence too."""
 
     name = "blanks"
-    told = True
+    run_info = True
 
     def _spelled(self, sentence: Sentence) -> list[str]:
         return [w if i == 0 else f" {w}" for i, w in enumerate(sentence.words)]
@@ -308,7 +308,7 @@ def planted_results() -> ctxexp.Results:
     parts |= {"rest": [0.01, -0.01], "context": [0.02, 0.2]}
     curves = {f"c/{name}": np.array(curve) for name, curve in parts.items()}
     ends = {f"{name}_ci_{end}": x + by for name, x in curves.items() for end, by in (("low", -0.004), ("high", 0.004))}
-    info = told(title="m", measures=stated(c=VarianceComponents()), name="m", n_layers=2)
+    info = run_info(title="m", measures=measure_infos(c=VarianceComponents()), name="m", n_layers=2)
     return results_with({**curves, **ends}, info=info)
 
 

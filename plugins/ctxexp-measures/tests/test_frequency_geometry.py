@@ -24,8 +24,8 @@ from ctxexp.model import EmbeddingTable
 from ctxexp.testing.metrics import numbers
 from tests.composed import composed
 from tests.engine import computed
-from tests.made import results_with, told
 from tests.metric_tester import Case, MetricTester, Statistics, groups_of, rows
+from tests.sample_results import results_with, run_info
 from tests.tiny_models import make
 
 BINS = (0, 5, 20, 60)
@@ -314,7 +314,7 @@ def test_published_figures_and_a_sweeps_tables() -> None:
         {f"frequency_geometry/{k}": np.array([v, v]) for k, v in stats.items()}
         | {"degeneration/margin": np.array([0.1, 0])},
         scalars={f"frequency_geometry.input/{k}": v for k, v in quarters.items()} | {"degeneration.input/margin": 0.25},
-        info=told(
+        info=run_info(
             n_layers=2,
             tables={"input": {"note": "not tied at all, says the prose", "tied": True}},
             measures={m: {"name": m, "definition": "as it is"} for m in ("frequency_geometry", "degeneration")},

@@ -19,7 +19,7 @@ from ctxexp.command import Experiment, registry
 from ctxexp.report.terminal import write_figures, write_tables
 from ctxexp.results import Key
 from tests.composed import composed
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 
 MEASURES = {
     "sts": {"name": "sts", "definition": "Spearman", "main": "all"},
@@ -67,7 +67,7 @@ def made(
         "sentence_geometry/mean_cosine": np.full(3, cosine),
         "sentence_geometry/isoscore": np.full(3, iso),
     }
-    return results_with(curves, scalars, replicates=replicates, info=told(**{**said, **info}))
+    return results_with(curves, scalars, replicates=replicates, info=run_info(**{**said, **info}))
 
 
 def league() -> list[tuple[str, Results]]:

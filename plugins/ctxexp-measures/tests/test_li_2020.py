@@ -11,7 +11,7 @@ from ctxexp import Results
 from ctxexp.command import Experiment
 from ctxexp.report import Table
 from tests.composed import composed
-from tests.made import results_with
+from tests.sample_results import results_with
 
 from .test_league import made
 

@@ -19,7 +19,7 @@ from ctxexp_measures.words.suite import evaluate
 import ctxexp
 from ctxexp import Corpus, Group, Results
 from ctxexp.models import WordVectors
-from tests.made import results_with, told
+from tests.sample_results import results_with, run_info
 from tests.shipped import OnePerSentence, word_vectors
 
 SHAPES = [(2, 5), (3, 768), (25, 60), (60, 25), (1500, 30), (2, 1)]
@@ -235,7 +235,7 @@ def results_of(n_layers: int, *, measure_name: str = "static_vectors", weights: 
     curves[f"{measure_name}/men"][1] = np.nan
     curves[f"{measure_name}/rw_covered"][:] = 0.016
     curves[f"{measure_name}/n"] = np.full(n_layers, 812.0)
-    return results_with(curves, info=told(n_layers=n_layers, weights=weights, corpus="sts", measures=about))
+    return results_with(curves, info=run_info(n_layers=n_layers, weights=weights, corpus="sts", measures=about))
 
 
 def test_table_1_sets_ours_below_theirs() -> None:
@@ -263,4 +263,4 @@ def test_table_1_sets_ours_below_theirs() -> None:
         "bert (mini), static_vectors: layer 1 above layer 12 on 7 of 7 benchmarks" in notes
     )  # men is not defined there
     assert "64 of 64 values of layers 3 to 10 lie between layers 2 and 11" in notes
-    assert paper.table_1([("bert", results_with(info=told(n_layers=3)))]) is None
+    assert paper.table_1([("bert", results_with(info=run_info(n_layers=3)))]) is None

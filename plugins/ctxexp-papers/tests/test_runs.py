@@ -19,7 +19,7 @@ from ctxexp_papers.claims.verdict import Finding, judge, try_sources
 
 from ctxexp import Results
 from tests.composed import run_command_line
-from tests.made import results_with, saying, stated, told
+from tests.sample_results import measure_infos, results_with, run_info, with_info
 from tests.shipped import Anisotropy, MaxExplainableVariance, SelfSimilarity
 
 LAYERS = {"elmo": 3, "bert": 13, "gpt2": 13}
@@ -31,7 +31,7 @@ METRICS = {
     "max_explainable_variance_centred": MaxExplainableVariance(definition="centred"),
     "max_explainable_variance_released": MaxExplainableVariance(definition="released"),
 }
-MEASURES = stated(**METRICS)
+MEASURES = measure_infos(**METRICS)
 (PAPER,) = papers(["ethayarajh_2019"])
 PROTOCOL = {**PAPER.evidence["runs"]}
 WEIGHTS = {**PROTOCOL["weights"], "elmo": "e1" * 32}  # as if the SHA-256 of ELMo's file were on record, which it isn't
@@ -70,13 +70,13 @@ def as_claimed(model: str, **changes: np.ndarray | None) -> Results:
     said = {"name": model, "title": model, "weights": "published", "corpus": "sts_2012_2016"}
     said["fingerprint"] = PROTOCOL["fingerprint"]
     details = {"weights_sha256": WEIGHTS[model]}
-    return results_with(curves, info=told(**said, n_layers=n, measures=MEASURES, min_contexts=5, details=details))
+    return results_with(curves, info=run_info(**said, n_layers=n, measures=MEASURES, min_contexts=5, details=details))
 
 
 def planted(
     changes: Mapping[str, Mapping[str, np.ndarray | None]] | None = None, *, info: Mapping[str, object] | None = None
 ) -> list[Source]:
-    return sources([saying(as_claimed(m, **(changes or {}).get(m, {})), **info or {}) for m in LAYERS])
+    return sources([with_info(as_claimed(m, **(changes or {}).get(m, {})), **info or {}) for m in LAYERS])
 
 
 def finding(source: Source, claim: str) -> Finding:
@@ -134,7 +134,7 @@ def test_a_measure_is_known_by_what_it_says_it_is_of_whatever_its_label() -> Non
     """What a run's prose says decides nothing: here it says what the claims are about."""
     label, other = "max_explainable_variance", MaxExplainableVariance(definition="centred")
     other.definition = METRICS[label].definition
-    (source,) = planted(info={"measures": {**MEASURES, **stated(**{label: other})}})
+    (source,) = planted(info={"measures": {**MEASURES, **measure_infos(**{label: other})}})
     assert finding(source, "variance-below-5").ruling != "holds"
     assert finding(source, "anisotropic").ruling == "holds"
     renamed = {f"my {label}": replace(about, definition="words of no meaning") for label, about in MEASURES.items()}
@@ -174,8 +174,8 @@ def test_nothing_holds_without_the_papers_own_weights_text_and_choices(info: dic
 
 def test_weights_are_known_by_their_content_alone() -> None:
     for model in LAYERS:
-        assert sources([saying(as_claimed(model), weights="my copy")])[0].kind == "protocol"
-        (forged,) = sources([saying(as_claimed(model), details=FORGED)])
+        assert sources([with_info(as_claimed(model), weights="my copy")])[0].kind == "protocol"
+        (forged,) = sources([with_info(as_claimed(model), details=FORGED)])
         assert forged.departures[model] == [
             f"not the paper's weights (SHA-256 0f0f0f0f0f0f..., the paper's has {WEIGHTS[model][:12]}...)"
         ]
@@ -206,14 +206,14 @@ def test_forged_weights_under_the_pinned_snapshots_names_give_no_verdict(
             shutil.copyfile(file, snapshot / file.name)
     encoder = bert(weights="published", device="cpu")
     assert encoder.details["revision"] == "cd5ef92a9fb2f889e972770a36d4ed042daf221e"
-    own, forged = sources([as_claimed("gpt2"), saying(as_claimed("bert"), details=dict(encoder.details))])
+    own, forged = sources([as_claimed("gpt2"), with_info(as_claimed("bert"), details=dict(encoder.details))])
     assert (own.kind, forged.kind) == ("protocol", "other")
     assert forged.departures["bert"][0].startswith("not the paper's weights (SHA-256 ")
 
 
 def test_only_the_papers_level_makes_an_adjusted_curve_evidence() -> None:
     def metrics(**said: object) -> set[str]:
-        (source,) = sources([saying(as_claimed("bert"), **said)])
+        (source,) = sources([with_info(as_claimed("bert"), **said)])
         return {json.loads(key)["metric"] for key in source.members[0].curves}
 
     assert "self_similarity/adjusted" in metrics()
@@ -227,7 +227,7 @@ def finished_folder(folder: Path, *, status: str = "FINISHED", **said: object) -
     """What jobs leave behind: results, how they ended."""
     for number, model in enumerate(LAYERS):
         place = folder / "results" / "20260101-000000-abc" / f"{number:03d}_{model}"
-        saying(as_claimed(model), **said).save(place)
+        with_info(as_claimed(model), **said).save(place)
         (place / "status.json").write_text(json.dumps({"status": status}), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Results as a test needs them, without a run."""
+"""Sample results and metadata of runs, made without a run."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def _subject(name: str) -> tuple[tuple[str, str], str]:
     return (measure, place or LAYER), rest
 
 
-def told(**facts: Any) -> RunInfo:
-    """What a run says of itself, by short names: `told(title="bert", n_layers=5, corpus="sts", fit_on="nli")`."""
+def run_info(**facts: Any) -> RunInfo:
+    """A run's metadata, by short names: `run_info(title="bert", n_layers=5, corpus="sts", fit_on="nli")`."""
     parts: dict[str, dict[str, Any]] = {}
     for short, value in facts.items():
         part, name = _PLACES.get(short, ("", short))
@@ -62,7 +62,7 @@ def told(**facts: Any) -> RunInfo:
         parts.setdefault("transform", {})["fit"] = FitInfo(**fit)
     measures = {k: m if isinstance(m, MeasureInfo) else MeasureInfo(**m) for k, m in own.pop("measures", {}).items()}
     own["tables"] = {k: TableInfo(**t) for k, t in own.get("tables", {}).items()}
-    return RunInfo(measures=measures, **own, **{part: _KINDS[part](**said) for part, said in parts.items()})
+    return RunInfo(measures=measures, **own, **{part: _KINDS[part](**values) for part, values in parts.items()})
 
 
 _KINDS: dict[str, Any] = {part: type(value) for part, value in vars(RunInfo()).items()}
@@ -84,14 +84,14 @@ _PLACES = {
 }
 
 
-def stated(*level: str, **metrics: Any) -> dict[str, MeasureInfo]:
-    """What a run says of these metrics by label, their baselines found at this level."""
+def measure_infos(*level: str, **metrics: Any) -> dict[str, MeasureInfo]:
+    """The metadata of these metrics by label, their baselines found at this level."""
     return {label: measure_info(label, metric, *level) for label, metric in metrics.items()}
 
 
-def saying(results: Results, **facts: Any) -> Results:
-    """The same results of a run that says this of itself too."""
-    return replace(results, info=results.info | told(**facts))
+def with_info(results: Results, **facts: Any) -> Results:
+    """The same results with this metadata of the run too."""
+    return replace(results, info=results.info | run_info(**facts))
 
 
 def with_curves(results: Results, **curves: Any) -> Results:
@@ -133,15 +133,15 @@ def results(model: str, n_layers: int, *, seed: int = 0, weights: str = "mini", 
     curves["word_norm/raw"] = rng.uniform(5, 300, n_layers)
     facts = {"title": model, "encoder": f"{model} of a test", "weights": weights, "n_layers": n_layers, "dim": 16}
     facts |= {"corpus": "polysemy", "baseline": "one_per_sentence", "baseline_size": 1000}
-    return results_with(curves=curves, info=told(**{**facts, "measures": stated(**METRICS), **info}))
+    return results_with(curves=curves, info=run_info(**{**facts, "measures": measure_infos(**METRICS), **info}))
 
 
-def printed(results: Results) -> str:
-    """What was noted of them, as `verbose=true` prints it."""
+def run_notes(results: Results) -> str:
+    """The notes on a run, as `verbose=true` prints them."""
     return job.run_notes(results, with_answer=False)
 
 
-def texts(figure: Any) -> str:
+def figure_text(figure: Any) -> str:
     import matplotlib.text
 
     return "\n".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))
