@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ctxexp import SimilarityMetric
-from tests.engine import Sides, computed
+from tests.measuring_helpers import Sides, computed
 
 WORDS = ["a", "cat", "sat", "on", "the", "old", "mat", "again"]
 

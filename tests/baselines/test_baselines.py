@@ -17,7 +17,7 @@ from ctxexp.maths.resampling import Clusters
 from ctxexp.occurrences import Groups
 from ctxexp.testing import check
 from tests.composed import composed
-from tests.engine import shelve
+from tests.measuring_helpers import row_index_of
 from tests.shipped import OnePerSentence, SizeMatched, Uniform
 
 
@@ -28,8 +28,8 @@ def index(n_sentences: int, *, longest: int = 9, repeat: int = 1) -> tuple[Occur
         [f"s{i}", *(f"w{j}" for j in rng.integers(0, 50, rng.integers(0, longest)))] for i in range(n_sentences)
     ]
     corpus = Corpus.of("random", sentences * repeat)
-    shelf = shelve(corpus)
-    return Occurrences.of(shelf, corpus), np.repeat(np.arange(n_sentences), np.diff(shelf.offsets))
+    row_index = row_index_of(corpus)
+    return Occurrences.of(row_index, corpus), np.repeat(np.arange(n_sentences), np.diff(row_index.offsets))
 
 
 def test_one_per_sentence_takes_distinct_sentences_words() -> None:
@@ -47,7 +47,7 @@ def test_one_per_sentence_and_uniform_weigh_what_they_name() -> None:
     corpus = Corpus.of(
         "two lengths", [[f"short{i}"] for i in range(40)] + [[f"l{i}x{j}" for j in range(9)] for i in range(40)]
     )
-    occurrences = Occurrences.of(shelve(corpus), corpus)
+    occurrences = Occurrences.of(row_index_of(corpus), corpus)
     one = np.concatenate(list(OnePerSentence(size=20, redraws=200).groups(occurrences, np.random.default_rng(0))))
     flat = np.concatenate(list(Uniform(size=20, redraws=200).groups(occurrences, np.random.default_rng(0))))
     assert (one < 40).mean() == pytest.approx(0.5, abs=0.03)  # the store holds the 40 short ones first

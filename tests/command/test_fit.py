@@ -20,7 +20,7 @@ from ctxexp.report import shared_facts
 from ctxexp.results import RunInfo
 from ctxexp.vectors import cache as caches
 from tests.composed import composed, registry_of
-from tests.engine import measure
+from tests.measuring_helpers import measure
 from tests.sample_results import run_notes
 from tests.shipped import OnePerSentence, SelfSimilarity, Standardize
 

@@ -24,7 +24,7 @@ from ctxexp.plugins.registry import config_folder
 from ctxexp.report import shared_facts
 from ctxexp.vectors.stores import apply_control
 from tests.composed import composed, registry_of
-from tests.engine import Memory, contextual, measure, sentences, shelve
+from tests.measuring_helpers import MemoryStore, contextual, measure, row_index_of, sentences
 from tests.sample_results import run_notes
 from tests.shipped import (
     Alone,
@@ -116,11 +116,11 @@ def test_words_of_shuffled_sentences_exceed_random_bags_by_nothing() -> None:
     for how in (None, "order", "contexts"):
         plain = topical()
         of = plain if how is None else Shuffled(how=how).corpus(plain, 0)
-        shelf = shelve(of)
-        rows = np.array([vectors[shelf.vocabulary[c]] for c in shelf.unit_codes], np.float32)
+        index = row_index_of(of)
+        rows = np.array([vectors[index.vocabulary[c]] for c in index.unit_codes], np.float32)
         metric = {"iss": partial(IntraSentenceSimilarity, baselines=("run", "size_matched"))}
         results = measure(
-            Memory(shelf, [rows]), Occurrences.of(shelf, of), metric, OnePerSentence(size=200), seed=0, bootstrap=400
+            MemoryStore([rows], index), Occurrences.of(index, of), metric, OnePerSentence(size=200), bootstrap=400
         )
         excess[how] = [results.by_name[f"iss/size_matched_adjusted{end}"][0] for end in ("_ci_low", "", "_ci_high")]
     assert excess[None][0] > 0.2
@@ -132,11 +132,11 @@ def test_words_of_shuffled_sentences_exceed_random_bags_by_nothing() -> None:
 # Occurrences left out.
 
 
-def world(strength: float = 0.5) -> tuple[Memory, Callable[..., Occurrences], Corpus]:
+def world(strength: float = 0.5) -> tuple[MemoryStore, Callable[..., Occurrences], Corpus]:
     of = Corpus.of("world", [["."] * (i % 3 == 0) + words for i, words in enumerate(sentences(200))])
-    shelf = shelve(of)
-    store = Memory(shelf, [contextual(shelf, strength), contextual(shelf, 2 * strength, seed=4)])
-    return store, partial(Occurrences.of, shelf, of, keep=str.isalnum), of
+    index = row_index_of(of)
+    store = MemoryStore([contextual(index, strength), contextual(index, 2 * strength, seed=4)], index)
+    return store, partial(Occurrences.of, index, of, keep=str.isalnum), of
 
 
 @pytest.mark.parametrize("first", [1, 3])
@@ -146,9 +146,9 @@ def test_first_places_are_left_out_everywhere(first: int) -> None:
     naive = [[w for w in s.words[first:] if w.isalnum()] for s in of.sentences]
     assert n == sum(w.isalnum() for s in of.sentences for w in s.words[:first])
     assert occurrences.n_occurrences == sum(map(len, naive)) == index().n_occurrences - n
-    shelf = store.shelf
+    units = store.row_index
     got = {
-        i: [shelf.vocabulary[c] for c in shelf.unit_codes[occurrences.by_sentence.rows[a:b]]]
+        i: [units.vocabulary[c] for c in units.unit_codes[occurrences.by_sentence.rows[a:b]]]
         for i, (a, b) in zip(occurrences.by_sentence.keys, pairwise(occurrences.by_sentence.starts), strict=True)
     }
     assert got == {i: words for i, words in enumerate(naive) if words}
@@ -201,7 +201,7 @@ def test_the_share_of_first_places_is_that_of_a_loop() -> None:
     for word, share in zip(occurrences.words, _first_share(occurrences).tolist(), strict=True):
         at = [j for s in of.sentences for j, w in enumerate(s.words) if w == word]
         assert share == pytest.approx(at.count(0) / len(at))
-    assert _first_share(Occurrences.of(shelve(of), of, min_contexts=10_000)).tolist() == []
+    assert _first_share(Occurrences.of(row_index_of(of), of, min_contexts=10_000)).tolist() == []
 
 
 # The config's words for them.
@@ -253,13 +253,13 @@ def test_places_alone_explain_what_places_make() -> None:
     rng = np.random.default_rng(8)
     lists = [["first", *(f"w{rng.integers(9)}" for _ in range(9)), f"s{i}"] for i in range(300)]
     of = Corpus.of("places", lists)
-    shelf = shelve(of)
+    index = row_index_of(of)
     place = rng.normal(size=(11, 24)) * 3
-    occurrences = Occurrences.of(shelf, of)
+    occurrences = Occurrences.of(index, of)
     rows = (place[occurrences.places] + rng.normal(size=(len(occurrences.places), 24))).astype(np.float32)
     adjusted = {}
     for scheme in (OnePerSentence(size=300), PositionMatched()):
-        results = measure(Memory(shelf, [rows]), occurrences, {"self": SelfSimilarity}, scheme, seed=0, bootstrap=200)
+        results = measure(MemoryStore([rows], index), occurrences, {"self": SelfSimilarity}, scheme, bootstrap=200)
         curves, table = results.by_name, results.tables["self"]
         adjusted[scheme.name] = table.set_index("word")["adjusted_0"]["first"]
         assert curves["self/adjusted"][0] == pytest.approx(curves["self/raw"][0] - curves["self/baseline"][0])
@@ -277,13 +277,13 @@ def test_frequency_alone_explains_what_frequency_makes() -> None:
         for _ in range(250)
     ]
     of = Corpus.of("frequencies", lists)
-    shelf = shelve(of)
-    often = np.array([shelf.vocabulary[c].startswith("often") for c in shelf.unit_codes])
+    index = row_index_of(of)
+    often = np.array([index.vocabulary[c].startswith("often") for c in index.unit_codes])
     rows = (np.where(often[:, None], 2.0, -2.0) * np.eye(24)[0] + rng.normal(size=(len(often), 24)) * 0.3).astype("f4")
-    occurrences = Occurrences.of(shelf, of)
+    occurrences = Occurrences.of(index, of)
     adjusted = {}
     for scheme in (OnePerSentence(size=250), FrequencyMatched()):
-        results = measure(Memory(shelf, [rows]), occurrences, {"self": SelfSimilarity}, scheme, seed=0, bootstrap=200)
+        results = measure(MemoryStore([rows], index), occurrences, {"self": SelfSimilarity}, scheme, bootstrap=200)
         adjusted[scheme.name] = results.by_name["self/adjusted"][0]
     assert adjusted["one_per_sentence"] > 0.5
     assert abs(adjusted["frequency_matched"]) < 0.01

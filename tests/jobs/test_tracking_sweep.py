@@ -39,7 +39,7 @@ from ctxexp.jobs import job, new_run
 from ctxexp.jobs import Sinks
 from ctxexp.files.job_folder import new_id
 from ctxexp.sinks.mlflow import MlflowSink
-from tests.sample_results import results_with, told
+from tests.sample_results import results_with, run_info
 
 @hydra.main(version_base="1.3", config_path=".", config_name="config")
 def task(config):
@@ -61,7 +61,8 @@ def task(config):
             time.sleep(60)
         layers = 3 if config.model == "elmo" else 5
         curve = np.linspace(0, 1, layers) + config.seed
-        running.log(results_with({"self_similarity/adjusted": curve}, info=told(title=config.model, n_layers=layers)))
+        info = run_info(title=config.model, n_layers=layers)
+        running.log(results_with({"self_similarity/adjusted": curve}, info=info))
 
 def summarise(pairs, folder):
     path = folder / "comparison.txt"

@@ -13,7 +13,7 @@ from ctxexp.command import Experiment
 from ctxexp.datasets.bounded import BoundOptions, bound_corpus
 from ctxexp.errors import ConfigError
 from tests.composed import composed, of
-from tests.engine import Hashed
+from tests.measuring_helpers import Hashed
 from tests.shipped import sts
 
 METRICS = "metric=[self_similarity,intra_sentence_similarity,max_explainable_variance,anisotropy,word_norm]"

@@ -16,7 +16,7 @@ from ctxexp.errors import MetricError
 from ctxexp.maths import Stream, mean_cosine
 from ctxexp.measuring import baseline_levels, build
 from ctxexp.results import Key
-from tests.engine import Memory, contextual, measure, shelve, small, world
+from tests.measuring_helpers import MemoryStore, contextual, measure, row_index_of, small, world
 from tests.shipped import (
     Anisotropy,
     MaxExplainableVariance,
@@ -32,9 +32,9 @@ from tests.shipped import (
 def test_two_occurrences_are_a_corpus(baseline: OnePerSentence | Uniform) -> None:
     """One pair: its cosine is the word's self-similarity, and the level, so that nothing is left of it."""
     corpus = Corpus.of("two", [["bank", "x"], ["bank", "y"]])
-    shelf = shelve(corpus)
-    store = Memory(shelf, [contextual(shelf, 1.0)])
-    occurrences = Occurrences.of(shelf, corpus, min_contexts=2, keep=lambda word: word == "bank")
+    index = row_index_of(corpus)
+    store = MemoryStore([contextual(index, 1.0)], index)
+    occurrences = Occurrences.of(index, corpus, min_contexts=2, keep=lambda word: word == "bank")
     cosine = float(mean_cosine(store.layers[0][occurrences.by_word.rows].astype(np.float64)))
     results = measure(
         store, occurrences, {"self_similarity": SelfSimilarity, "anisotropy": Anisotropy}, baseline, bootstrap=0

@@ -13,7 +13,7 @@ from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Results, Sente
 from ctxexp.measuring.curves import listed_factor
 from ctxexp.report.page.explorer import explorer_data
 from ctxexp.report.page.word_map import extremes
-from tests.engine import DIM, Memory, measure, shelve
+from tests.measuring_helpers import DIM, MemoryStore, measure, row_index_of
 from tests.shipped import OnePerSentence, SelfSimilarity
 
 
@@ -93,8 +93,8 @@ def test_extremes_intervals_of_equal_words_cover_as_stated(n_words: int, least: 
     text = [(f"w{w:03}", f"only{w}.{i}") for w, n in enumerate(sizes) for i in range(n)]
     places = np.repeat(np.arange(len(text) // documents), documents)
     corpus = Corpus("equal", tuple(Sentence.of(list(s)) for s in text), documents=tuple(places.tolist()))
-    shelf = shelve(corpus)
-    occurrences = Occurrences.of(shelf, corpus, min_contexts=least // documents * documents)
+    index = row_index_of(corpus)
+    occurrences = Occurrences.of(index, corpus, min_contexts=least // documents * documents)
     own = np.eye(DIM)[0]
 
     def rows(n_documents: int) -> np.ndarray:
@@ -108,10 +108,10 @@ def test_extremes_intervals_of_equal_words_cover_as_stated(n_words: int, least: 
     apart = float(np.square(unit.mean(axis=0)).sum())
     held, naive = [], []
     for _ in range(25):
-        x = np.zeros((len(shelf.unit_codes), DIM), np.float32)
+        x = np.zeros((len(index.unit_codes), DIM), np.float32)
         x[::2] = rows(len(text) // documents)
         x[1::2] = rng.normal(size=(len(text), DIM))
-        store, chance = Memory(shelf, [x]), OnePerSentence(size=50)
+        store, chance = MemoryStore([x], index), OnePerSentence(size=50)
         tables = measure(store, occurrences, {"s": SelfSimilarity}, chance, bootstrap=2).tables  # type: ignore[arg-type]
         errors = tables["s_errors"].set_index("word")
         for name in ("most_self_similar", "least_self_similar"):

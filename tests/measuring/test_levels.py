@@ -13,26 +13,26 @@ from ctxexp import Corpus, Occurrences, Pair
 from ctxexp.matched_baselines import PositionMatched, StrataBaseline, Twins, strata_baseline
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.baseline_levels import expected_mean_cosine
-from tests.engine import ALL, Memory, contextual, measure, reader_of, shelve, world
+from tests.measuring_helpers import ALL, MemoryStore, contextual, measure, reader_of, row_index_of, world
 from tests.shipped import OnePerSentence, SizeMatched, Uniform
 
 LINKS = ((0, 1), (2, 1), (3, 4))
 
 
-def small(*, repeat: int = 1, n: int = 12, links: tuple[tuple[int, int], ...] = ()) -> tuple[Memory, Occurrences]:
+def small(*, repeat: int = 1, n: int = 12, links: tuple[tuple[int, int], ...] = ()) -> tuple[MemoryStore, Occurrences]:
     rng = np.random.default_rng(0)
     corpus = Corpus.of("small", [[f"s{i}", *(f"w{j}" for j in rng.integers(0, 9, i % 5))] for i in range(n)] * repeat)
     corpus = replace(corpus, pairs=tuple(Pair(a, b, 1.0, "all") for a, b in links))
-    shelf = shelve(corpus)
-    return Memory(shelf, [contextual(shelf, 1.0)]), Occurrences.of(shelf, corpus)
+    index = row_index_of(corpus)
+    return MemoryStore([contextual(index, 1.0)], index), Occurrences.of(index, corpus)
 
 
-def level(store: Memory, occurrences: Occurrences, over: Any) -> Any:
+def level(store: MemoryStore, occurrences: Occurrences, over: Any) -> Any:
     reader = reader_of(store.layers[0], occurrences, block_bytes=2000)
     return expected_mean_cosine(reader.blocks_of, occurrences, over)
 
 
-def unit(store: Memory) -> np.ndarray:
+def unit(store: MemoryStore) -> np.ndarray:
     x = store.layers[0].astype(np.float64)
     return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
 
@@ -149,7 +149,7 @@ def test_the_exact_baseline_is_anisotropy_itself() -> None:
     assert other["mev/adjusted"][0] != curves["mev/adjusted"][0]
 
 
-def found(store: Memory, occurrences: Occurrences, scheme: Twins) -> StrataBaseline:
+def found(store: MemoryStore, occurrences: Occurrences, scheme: Twins) -> StrataBaseline:
     rows = np.unique(occurrences.by_sentence.rows)
     return strata_baseline(
         store.layers[0].__getitem__,

@@ -31,7 +31,7 @@ from ctxexp.measuring.rows import WordRows
 from ctxexp.metrics import GroupScores
 from ctxexp.results import Key
 from ctxexp.testing import check
-from tests.engine import ALL, DIM, Hashed, Memory, contextual, measure, sentences, shelve, world
+from tests.measuring_helpers import ALL, DIM, Hashed, MemoryStore, contextual, measure, row_index_of, sentences, world
 from tests.shipped import (
     IntraSentenceSimilarity,
     MaxExplainableVariance,
@@ -61,7 +61,7 @@ def test_curves_equal_plain_loops() -> None:
         released = [(x @ np.linalg.svd(x)[2][0]).var() / x.var(0).sum() for x in (rows[at] for at in words)]
         within = []
         for i, s in enumerate(corpus.sentences):
-            first = store.shelf.offsets[store.shelf.stored_of[i]]
+            first = store.row_index.offsets[store.row_index.stored_of[i]]
             x = rows[first : first + len(s)]
             mean = x.mean(0)
             within.append(np.mean(x @ mean / np.linalg.norm(mean) / np.linalg.norm(x, axis=1)))
@@ -109,15 +109,15 @@ def test_intervals_enclose_their_values_and_widen_with_the_baselines_error() -> 
 def test_five_noisy_rows_are_at_baseline_by_default() -> None:
     """Words of 5 rows of 768 dimensions: one level from 1,000 rows calls them structured, the default doesn't."""
     corpus = Corpus.of("five", [[f"w{i % 200}", f"only{i}"] for i in range(1000)])
-    shelf = shelve(corpus)
-    occurrences = Occurrences.of(shelf, corpus)
-    x = np.random.default_rng(3).normal(size=(len(shelf.unit_codes), 768)).astype(np.float32)
+    index = row_index_of(corpus)
+    occurrences = Occurrences.of(index, corpus)
+    x = np.random.default_rng(3).normal(size=(len(index.unit_codes), 768)).astype(np.float32)
     metrics: dict[str, Callable[[], Metric]] = {
         f"{definition}/{baselines[0]}": partial(MaxExplainableVariance, definition=definition, baselines=baselines)
         for definition in ("uncentred", "centred", "released")
         for baselines in (("run", "size_matched"), ("size_matched",))
     } | {"default": MaxExplainableVariance}
-    results = measure(Memory(shelf, [x]), occurrences, metrics, OnePerSentence(size=1000), seed=0)
+    results = measure(MemoryStore([x], index), occurrences, metrics, OnePerSentence(size=1000), seed=0)
     assert {*occurrences.counts.tolist()} == {5}
     for label in ("default", *(label for label in metrics if label.endswith("size_matched"))):
         (value,), (low,), (high,) = (results.by_name[f"{label}/adjusted{end}"] for end in ("", "_ci_low", "_ci_high"))
@@ -293,8 +293,8 @@ def test_a_word_without_a_chance_level_has_no_adjusted_score() -> None:
 def test_equal_sentences_are_too_few_contexts() -> None:
     """Five equal sentences are one context: what is missing are contexts, whatever the baseline then lacks."""
     corpus = Corpus.of("c", [["the", "bank"]] * 5)
-    shelf = shelve(corpus)
-    store, occurrences = Memory(shelf, [contextual(shelf, 1.0)]), Occurrences.of(shelf, corpus)
+    index = row_index_of(corpus)
+    store, occurrences = MemoryStore([contextual(index, 1.0)], index), Occurrences.of(index, corpus)
     for baseline in (OnePerSentence(), Uniform(), SizeMatched()):
         with pytest.raises(DataError, match=r"^0 words reach min_contexts=5 distinct sentences: .* stand in 1 \(equal"):
             measure(store, occurrences, {"self_similarity": SelfSimilarity}, baseline, seed=0)
@@ -302,9 +302,9 @@ def test_equal_sentences_are_too_few_contexts() -> None:
 
 def test_measures_without_any_group_are_said_and_undefined(caplog: pytest.LogCaptureFixture) -> None:
     corpus = Corpus.of("rare", [[w] for w in ("a", "b", "c")] + [["the"]] * 2 + [["a", "!"]])
-    shelf = shelve(corpus)
-    store = Memory(shelf, [contextual(shelf, 1.0)])
-    occurrences = Occurrences.of(shelf, corpus, min_contexts=5, keep=str.isalnum)
+    index = row_index_of(corpus)
+    store = MemoryStore([contextual(index, 1.0)], index)
+    occurrences = Occurrences.of(index, corpus, min_contexts=5, keep=str.isalnum)
     with caplog.at_level(logging.WARNING, logger="ctxexp"):
         results = measure(store, occurrences, ALL, OnePerSentence(size=3), seed=0, bootstrap=5)
     assert np.isnan(results.by_name["self_similarity/raw"]).all()
@@ -320,14 +320,14 @@ def test_measures_without_any_group_are_said_and_undefined(caplog: pytest.LogCap
 def test_rounding_of_the_vectors_precision_is_no_spread(dtype: type, eps: float | None) -> None:
     """Layer 0: equal words up to a rounding of one step; layer 1: words that do differ."""
     corpus = Corpus.of("world", sentences())
-    shelf = shelve(corpus)
+    index = row_index_of(corpus)
     rng = np.random.default_rng(0)
-    equal = 1 + rng.random((len(shelf.vocabulary), DIM))[shelf.unit_codes]
+    equal = 1 + rng.random((len(index.vocabulary), DIM))[index.unit_codes]
     step = eps or float(np.finfo(dtype).eps)
     rounded = equal + step * rng.integers(-1, 2, equal.shape)
-    store = Memory(shelf, [rounded.astype(dtype), contextual(shelf, 0.3).astype(dtype)])
+    store = MemoryStore([rounded.astype(dtype), contextual(index, 0.3).astype(dtype)], index)
     metrics = {k: ALL[k] for k in ("mev", "mev_centred", "mev_released", "self_similarity")}
-    occurrences = Occurrences.of(shelf, corpus)
+    occurrences = Occurrences.of(index, corpus)
     curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=5, eps=eps).by_name
     for label in ("mev_centred", "mev_released"):
         assert curves[f"{label}/undefined"].tolist() == [len(occurrences.words), 0], label

@@ -14,7 +14,7 @@ from ctxexp import Corpus, Estimate, Group, Metric, Pair, Reading, Results, Sent
 from ctxexp.errors import MetricError, TransformError
 from ctxexp.results import Key
 from ctxexp.vectors.stores import layer_mixes
-from tests.engine import TextFile, measure_pairs
+from tests.measuring_helpers import TextFile, measure_pairs
 from tests.sample_results import run_info
 from tests.shipped import Standardize
 

@@ -14,13 +14,13 @@ from ctxexp.dataset import CorpusBound
 from ctxexp.errors import MetricError
 from ctxexp.occurrences import Groups
 from ctxexp.testing.transforms import MemoryRowIndex
-from tests.engine import shelve
+from tests.measuring_helpers import row_index_of
 
 
 def of(sentences: list[list[str]], **choices: object) -> tuple[Occurrences, MemoryRowIndex, Corpus]:
     corpus = Corpus.of("small", sentences)
-    shelf = shelve(corpus)
-    return Occurrences.of(shelf, corpus, **choices), shelf, corpus  # type: ignore[arg-type]
+    index = row_index_of(corpus)
+    return Occurrences.of(index, corpus, **choices), index, corpus  # type: ignore[arg-type]
 
 
 words = st.sampled_from(["a", "A", "b", "c", "d", "."])
@@ -30,12 +30,12 @@ words = st.sampled_from(["a", "A", "b", "c", "d", "."])
 @given(st.lists(st.lists(words, min_size=1, max_size=6), min_size=1, max_size=25), st.integers(1, 4))
 def test_rows_are_those_of_a_plain_loop(sentences: list[list[str]], min_contexts: int) -> None:
     sentences = [*sentences, ["b"]]
-    occurrences, shelf, corpus = of(sentences, min_contexts=min_contexts, keep=str.isalnum, key=str.lower)
+    occurrences, index, corpus = of(sentences, min_contexts=min_contexts, keep=str.isalnum, key=str.lower)
     rows: dict[str, list[int]] = defaultdict(list)
     contexts: dict[str, set[int]] = defaultdict(set)
-    for stored in shelf.stored_of.tolist():
-        for row in range(shelf.offsets[stored], shelf.offsets[stored + 1]):
-            unit = shelf.vocabulary[shelf.unit_codes[row]]
+    for stored in index.stored_of.tolist():
+        for row in range(index.offsets[stored], index.offsets[stored + 1]):
+            unit = index.vocabulary[index.unit_codes[row]]
             if unit.isalnum():
                 rows[unit.lower()].append(row)
                 contexts[unit.lower()].add(stored)
@@ -50,7 +50,7 @@ def test_rows_are_those_of_a_plain_loop(sentences: list[list[str]], min_contexts
         rows_of = occurrences.by_sentence.rows[
             occurrences.by_sentence.starts[i] : occurrences.by_sentence.starts[i + 1]
         ]
-        units = [shelf.vocabulary[shelf.unit_codes[r]] for r in rows_of]
+        units = [index.vocabulary[index.unit_codes[r]] for r in rows_of]
         assert units == [w for w in corpus.sentences[key].words if w.isalnum()]  # type: ignore[call-overload]
     assert occurrences.n_occurrences == sum(map(len, rows.values()))
     assert len(set(occurrences.distinct.rows.tolist())) == len(occurrences.distinct.rows)
@@ -92,7 +92,7 @@ def test_messages() -> None:
         of([[".", "."], ["!"]], keep=str.isalnum)
     corpus = Corpus.of("small", [["a"], ["b"]])
     with pytest.raises(MetricError, match=r"the store maps 2 sentences but corpus 'other' has 1; open the store with"):
-        Occurrences.of(shelve(corpus), Corpus.of("other", [["a"]]))
+        Occurrences.of(row_index_of(corpus), Corpus.of("other", [["a"]]))
     with pytest.raises(MetricError, match=r"no groups of kind 'sample' in a corpus; expected word, sentence"):
         of([["a"]])[0].groups("sample")
 
@@ -115,12 +115,12 @@ def lists(groups: Groups) -> dict[object, list[int]]:
 
 def test_rows_that_are_not_measured_are_in_no_group() -> None:
     sentences = [[f"w{i % 7}", f"w{i % 3}", f"s{i}"] for i in range(30)]
-    whole, shelf, corpus = of(sentences, min_contexts=1, keep=lambda unit: unit != "w1")
-    units = [shelf.vocabulary[code] for code in shelf.unit_codes]
+    whole, index, corpus = of(sentences, min_contexts=1, keep=lambda unit: unit != "w1")
+    units = [index.vocabulary[code] for code in index.unit_codes]
     forms = sorted({*units} - {"w1"})
     assert whole.forms.tolist() == [-1 if unit == "w1" else forms.index(unit) for unit in units]
-    measured = np.random.default_rng(0).random(len(shelf.unit_codes)) < 0.6
-    some = Occurrences.of(shelf, corpus, min_contexts=1, keep=lambda unit: unit != "w1", measured=measured)
+    measured = np.random.default_rng(0).random(len(index.unit_codes)) < 0.6
+    some = Occurrences.of(index, corpus, min_contexts=1, keep=lambda unit: unit != "w1", measured=measured)
     for groups, rest in ((whole.by_word, some.by_word), (whole.by_sentence, some.by_sentence)):
         kept = {key: [row for row in rows if measured[row]] for key, rows in lists(groups).items()}
         assert lists(rest) == {key: rows for key, rows in kept.items() if rows}
@@ -148,8 +148,8 @@ def test_bounded_rows_are_those_of_a_plain_loop(bounded: bool) -> None:
     vocabulary = sorted({word for words in texts for word in words})
     codes = [vocabulary.index(words[at]) for words, places in zip(texts, having, strict=True) for at in places]
     offsets = np.cumsum([0, *map(len, having)])
-    shelf = Placed(vocabulary, np.array(codes), offsets, np.arange(40))
-    shelf.positions = np.concatenate(having)
+    index = Placed(vocabulary, np.array(codes), offsets, np.arange(40))
+    index.positions = np.concatenate(having)
     by_word: dict[str, list[int]] = defaultdict(list)
     by_sentence: dict[int, list[int]] = {}
     for i, words in enumerate(texts):
@@ -158,10 +158,10 @@ def test_bounded_rows_are_those_of_a_plain_loop(bounded: bool) -> None:
                 by_word[words[at]].append(row)
             if not bounded or whole[i]:
                 by_sentence.setdefault(i, []).append(row)
-    occurrences = Occurrences.of(shelf, corpus, min_contexts=1)
+    occurrences = Occurrences.of(index, corpus, min_contexts=1)
     assert lists(occurrences.by_word) == by_word
     assert lists(occurrences.by_sentence) == lists(occurrences.distinct) == by_sentence
-    places = shelf.positions if bounded else [place for at in having for place in range(len(at))]
+    places = index.positions if bounded else [place for at in having for place in range(len(at))]
     np.testing.assert_array_equal(occurrences.places, places)
 
 
@@ -169,9 +169,9 @@ def test_labelled_words_are_found_beside_words_without_a_row() -> None:
     """Words of as many labels stand in the alphabet's order."""
     senses = (Sense(0, 0, "x"), Sense(0, 2, "y"), Sense(1, 0, "z"), Sense(1, 1, "no row"), Sense(1, 2, "x"))
     corpus = Corpus("senses", Corpus.of("", [["b", "?", "a"], ["a", "?", "b"]]).sentences, senses=senses)
-    shelf = Placed(["a", "b"], np.array([1, 0, 0, 1]), np.array([0, 2, 4]), np.arange(2))
-    shelf.positions = np.array([0, 2, 0, 2])
-    groups = Occurrences.of(shelf, corpus, min_contexts=1).by_sense
+    index = Placed(["a", "b"], np.array([1, 0, 0, 1]), np.array([0, 2, 4]), np.arange(2))
+    index.positions = np.array([0, 2, 0, 2])
+    groups = Occurrences.of(index, corpus, min_contexts=1).by_sense
     assert lists(groups) == {"a": [1, 2], "b": [0, 3]}
     assert (list(groups.keys), groups.labels) == (["a", "b"], [("y", "z"), ("x", "x")])
 

@@ -21,7 +21,7 @@ from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError
 from ctxexp.maths import Batch, SumForm, Sums
 from tests.composed import composed, run_command_line
-from tests.engine import measure
+from tests.measuring_helpers import measure
 from tests.shipped import (
     Anisotropy,
     IntraSentenceSimilarity,

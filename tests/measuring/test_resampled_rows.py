@@ -14,7 +14,7 @@ from ctxexp.maths import Resamples
 from ctxexp.maths.word_mix import WordMix
 from ctxexp.measuring.baseline_levels import SampleBaseline
 from ctxexp.results import Key
-from tests.engine import measure, noise, reader_of, world
+from tests.measuring_helpers import measure, noise, reader_of, world
 from tests.shipped import IntraSentenceSimilarity, SelfSimilarity, SizeMatched
 
 

@@ -18,7 +18,7 @@ from ctxexp.command import Experiment, Progress, configured
 from ctxexp.maths import mean_cosine
 from ctxexp.model import EmbeddingTable
 from ctxexp.results import Key
-from tests.engine import Hashed, sentences
+from tests.measuring_helpers import Hashed, sentences
 from tests.shipped import Center, NoFirst, SelfSimilarity, Standardize
 
 CORPUS = Corpus.of("text", sentences(40))

@@ -11,7 +11,7 @@ import pytest
 
 from ctxexp import Corpus, Occurrences, Sense
 from ctxexp.report.page import word_map
-from tests.engine import Memory, contextual, measure, reader_of, sentences, shelve
+from tests.measuring_helpers import MemoryStore, contextual, measure, reader_of, row_index_of, sentences
 from tests.shipped import SelfSimilarity
 
 TEXT = Corpus.of("world", sentences(120))
@@ -21,20 +21,20 @@ SENSES = tuple(
     if "w3" in sentence.words
 )[:30]
 LABELLED = Corpus("world", TEXT.sentences, senses=SENSES)
-SHELF = shelve(LABELLED)
-OCCURRENCES = Occurrences.of(SHELF, LABELLED)
+INDEX = row_index_of(LABELLED)
+OCCURRENCES = Occurrences.of(INDEX, LABELLED)
 STRENGTHS = (0.2, 1.0, 0.6)
 
 
 def mapped(layers: Sequence[np.ndarray], most: int = 3000, numbers: Sequence[int] = range(3)) -> pd.DataFrame:
-    made = word_map.WordMap(SHELF, OCCURRENCES, LABELLED, dim=layers[0].shape[1], most=most)
+    made = word_map.WordMap(INDEX, OCCURRENCES, LABELLED, dim=layers[0].shape[1], most=most)
     for i, x in zip(numbers, layers, strict=False):
         made.take(reader_of(x, OCCURRENCES, i))
     return made.table()
 
 
 def layers() -> list[np.ndarray]:
-    return [contextual(SHELF, strength, seed=i) for i, strength in enumerate(STRENGTHS)]
+    return [contextual(INDEX, strength, seed=i) for i, strength in enumerate(STRENGTHS)]
 
 
 def points(table: pd.DataFrame, word: str, kind: str, layer: int) -> np.ndarray:
@@ -49,7 +49,7 @@ def centred(x: np.ndarray, table: pd.DataFrame, word: str) -> np.ndarray:
     rows = []
     for sentence, start in zip(mine["sentence"], mine["start"], strict=True):
         position = [a for a, _ in LABELLED.sentences[sentence].spans].index(start)
-        rows.append(x[SHELF.offsets[SHELF.stored_of[sentence]] + position].astype(np.float64))
+        rows.append(x[INDEX.offsets[INDEX.stored_of[sentence]] + position].astype(np.float64))
     unit = np.array([row / np.linalg.norm(row) for row in rows])
     return unit - unit.mean(axis=0)
 
@@ -103,8 +103,8 @@ def test_turning_or_stretching_moves_no_point() -> None:
     for kind in ("own", "common"):
         for layer in range(3):
             np.testing.assert_allclose(points(before, "w3", kind, layer), points(after, "w3", kind, layer), atol=3e-4)
-    word = np.random.default_rng(1).normal(size=(len(SHELF.vocabulary), 24)).astype(np.float32)
-    static = mapped([word[SHELF.unit_codes]] * 2)
+    word = np.random.default_rng(1).normal(size=(len(INDEX.vocabulary), 24)).astype(np.float32)
+    static = mapped([word[INDEX.unit_codes]] * 2)
     assert not static.filter(regex="own|common").to_numpy().any()  # rounding is no spread
 
 
@@ -133,7 +133,7 @@ def test_labelled_words_come_first_and_rows_are_bounded() -> None:
 
 def test_a_words_error_is_its_sentences_influence() -> None:
     vectors = layers()
-    tables = measure(Memory(SHELF, vectors), OCCURRENCES, {"s": partial(SelfSimilarity)}, bootstrap=10).tables
+    tables = measure(MemoryStore(vectors, INDEX), OCCURRENCES, {"s": partial(SelfSimilarity)}, bootstrap=10).tables
     errors = tables["s_errors"].set_index("word")
     repeated = 0
     for word, a, b in zip(
@@ -147,5 +147,5 @@ def test_a_words_error_is_its_sentences_influence() -> None:
             expected = np.sqrt(sum(moved[clusters == unit].sum() ** 2 for unit in set(clusters.tolist())))
             assert errors.loc[word, f"error_{layer}"] == pytest.approx(expected, rel=1e-6)
     assert repeated > 3
-    unknown = measure(Memory(SHELF, vectors), OCCURRENCES, {"s": SelfSimilarity}, bootstrap=0).tables["s_errors"]
+    unknown = measure(MemoryStore(vectors, INDEX), OCCURRENCES, {"s": SelfSimilarity}, bootstrap=0).tables["s_errors"]
     assert unknown.set_index("word").isna().to_numpy().all()

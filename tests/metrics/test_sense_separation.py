@@ -13,7 +13,7 @@ from ctxexp import Corpus, Group, Occurrences, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
 from ctxexp.metrics.annotated import _influence
 from ctxexp.testing.transforms import MemoryRowIndex
-from tests.engine import Memory, computed, measure, shelve
+from tests.measuring_helpers import MemoryStore, computed, measure, row_index_of
 from tests.metric_tester import Case, MetricTester, Statistics, rows
 from tests.shipped import OnePerSentence, SenseSeparation, SizeMatched
 
@@ -153,23 +153,23 @@ def labelled(n: int = 120, *, seed: int = 0) -> Corpus:
     return Corpus("labelled", tuple(sentences), senses=tuple(senses))
 
 
-def store(corpus: Corpus, separation: float) -> tuple[Memory, MemoryRowIndex]:
+def store(corpus: Corpus, separation: float) -> tuple[MemoryStore, MemoryRowIndex]:
     """Rows = word + sense x separation + noise."""
-    shelf, rng = shelve(corpus), np.random.default_rng(9)
-    rows = rng.normal(size=(len(shelf.unit_codes), 16))
+    index, rng = row_index_of(corpus), np.random.default_rng(9)
+    rows = rng.normal(size=(len(index.unit_codes), 16))
     meaning = {s: rng.normal(size=16) for s in ("sense0", "sense1", "sense2")}
     for sense in corpus.senses:
-        rows[shelf.offsets[shelf.stored_of[sense.sentence]] + sense.position] += 2 + separation * meaning[sense.label]
-    return Memory(shelf, [rows.astype(np.float32)]), shelf
+        rows[index.offsets[index.stored_of[sense.sentence]] + sense.position] += 2 + separation * meaning[sense.label]
+    return MemoryStore([rows.astype(np.float32)], index), index
 
 
 def test_groups_are_a_word_s_labelled_rows_in_order() -> None:
     corpus = labelled()
-    shelf = shelve(corpus)
-    groups = Occurrences.of(shelf, corpus, keep=str.isalnum, key=str.lower).groups("sense")
+    index = row_index_of(corpus)
+    groups = Occurrences.of(index, corpus, keep=str.isalnum, key=str.lower).groups("sense")
     expected: dict[str, list[tuple[int, str]]] = {}
     for sense in corpus.senses:
-        row = int(shelf.offsets[shelf.stored_of[sense.sentence]]) + sense.position
+        row = int(index.offsets[index.stored_of[sense.sentence]]) + sense.position
         word = corpus.sentences[sense.sentence].words[sense.position].lower()
         expected.setdefault(word, []).append((row, sense.label))
     assert sorted(map(str, groups.keys)) == sorted(expected)
@@ -183,8 +183,8 @@ def test_missing_and_unmeasured_rows_are_left_out() -> None:
     words = (["a", "bank", "."], ["bank", "b"], ["a", "bank", "."])
     places = ((0, 1, "x"), (1, 0, "y"), (0, 2, "x"), (2, 1, "x"), (1, 5, "x"), (1, 1, "z"))
     corpus = Corpus("few", tuple(map(Sentence.of, words)), senses=tuple(Sense(*place) for place in places))
-    shelf = shelve(corpus)
-    groups = Occurrences.of(shelf, corpus, min_contexts=1, keep=str.isalnum).groups("sense")
+    index = row_index_of(corpus)
+    groups = Occurrences.of(index, corpus, min_contexts=1, keep=str.isalnum).groups("sense")
     assert list(zip(groups.keys, groups.labels, strict=True)) == [
         ("b", ("z",)),
         ("bank", ("y", "x")),
@@ -193,7 +193,7 @@ def test_missing_and_unmeasured_rows_are_left_out() -> None:
     class Pieces(MemoryRowIndex):
         positions = np.array([0, 2, 0, 1, 2])  # word 1 of the second sentence has no row: its tokenizer skipped it
 
-    pieces = Pieces(shelf.vocabulary, shelf.unit_codes, shelf.offsets, shelf.stored_of)
+    pieces = Pieces(index.vocabulary, index.unit_codes, index.offsets, index.stored_of)
     groups = Occurrences.of(pieces, corpus, min_contexts=1, keep=str.isalnum).groups("sense")
     assert (groups.keys, groups.labels) == (["bank"], [("y", "x")])
     pieces.positions = np.full(5, -1)
@@ -203,7 +203,7 @@ def test_missing_and_unmeasured_rows_are_left_out() -> None:
 def test_two_senses_of_one_occurrence_are_refused() -> None:
     corpus = Corpus("torn", (Sentence.of(["bank"]),), senses=(Sense(0, 0, "x"), Sense(0, 0, "y")))
     with pytest.raises(DataError, match=r"corpus 'torn': word 0 of sentence 0 has two senses, 'x' and 'y'"):
-        Occurrences.of(shelve(corpus), corpus)
+        Occurrences.of(row_index_of(corpus), corpus)
 
 
 @pytest.mark.parametrize("baseline", [OnePerSentence(size=50, redraws=2), SizeMatched(size=50, redraws=2, draws=4)],
@@ -211,8 +211,8 @@ def test_two_senses_of_one_occurrence_are_refused() -> None:
 def test_planted_senses_separate_and_absent_ones_do_not(baseline: OnePerSentence | SizeMatched) -> None:
     corpus = labelled(400)
     for strength in (0.0, 2.0):
-        memory, shelf = store(corpus, strength)
-        occurrences = Occurrences.of(shelf, corpus, keep=str.isalnum)
+        memory, index = store(corpus, strength)
+        occurrences = Occurrences.of(index, corpus, keep=str.isalnum)
         results = measure(memory, occurrences, {"senses": SenseSeparation}, baseline, seed=0, bootstrap=200)
         low, high = (results.by_name[f"senses/raw_ci_{end}"][0] for end in ("low", "high"))
         assert low < results.by_name["senses/raw"][0] < high

@@ -19,8 +19,8 @@ from ctxexp.report.terminal import answer
 from ctxexp.report.wording import full_title
 from ctxexp.testing import check
 from tests import naive
-from tests.engine import Sides
 from tests.gold_pairs import cosines, measured, pairs
+from tests.measuring_helpers import Sides
 from tests.metric_tester import Case, MetricTester, Statistics
 from tests.sample_results import measure_infos, results_with, run_info
 from tests.shipped import STS

@@ -7,14 +7,14 @@ import pytest
 
 from ctxexp import Results
 from ctxexp.results import Key
-from tests.engine import ALL, Memory, contextual, measure, world
+from tests.measuring_helpers import ALL, MemoryStore, contextual, measure, world
 from tests.sample_results import with_info
 from tests.shipped import OnePerSentence
 
 KEY = Key("intra_sentence_similarity", "raw")
 
 
-def run(store: Memory, occurrences: object, *, seed: int = 0, bootstrap: int = 200) -> Results:
+def run(store: MemoryStore, occurrences: object, *, seed: int = 0, bootstrap: int = 200) -> Results:
     metrics = {label: ALL[label] for label in ("self_similarity", "intra_sentence_similarity")}
     exact = OnePerSentence(size=50, redraws=0, exact=True)
     results = measure(store, occurrences, metrics, exact, seed=seed, bootstrap=bootstrap)  # type: ignore[arg-type]
@@ -36,7 +36,7 @@ def test_shared_resamples_remove_what_both_curves_share() -> None:
 
 def test_only_runs_on_the_same_text_are_paired() -> None:
     store, occurrences, _ = world((1.0,))
-    twin = Memory(store.shelf, [store.layers[0] + 0.01 * contextual(store.shelf, 1.0, seed=4)])
+    twin = MemoryStore([store.layers[0] + 0.01 * contextual(store.row_index, 1.0, seed=4)], store.row_index)
     one, same, other = run(store, occurrences), run(twin, occurrences), run(twin, occurrences, seed=1)
     assert one.info.shares_resamples(same.info)
     assert not one.info.shares_resamples(other.info)

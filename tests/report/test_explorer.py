@@ -22,7 +22,7 @@ from ctxexp import Occurrences, Results, compare
 from ctxexp.report.page.explorer import excerpt, explorer_data, fitting_blocks, pack, spread_layers
 from ctxexp.report.page.word_map import WordMap
 from tests.browser import headless, texts, wait_until
-from tests.engine import measure, shelve
+from tests.measuring_helpers import measure, row_index_of
 from tests.sample_results import run_info
 from tests.shipped import MaxExplainableVariance, SelfSimilarity, polysemy
 
@@ -51,12 +51,12 @@ class Random:
 def runs() -> list[tuple[str, Results]]:
     """What the default sweep measures of words, of made vectors: as many words, sentences and layers."""
     corpus = polysemy()
-    shelf = shelve(corpus)
-    occurrences = Occurrences.of(shelf, corpus, keep=str.isalpha)
+    index = row_index_of(corpus)
+    occurrences = Occurrences.of(index, corpus, keep=str.isalpha)
     found = []
     for seed, (name, n) in enumerate(LAYERS.items()):
-        store = Random(shelf.unit_codes, n, seed)
-        points = WordMap(shelf, occurrences, corpus, dim=8, most=3072)
+        store = Random(index.unit_codes, n, seed)
+        points = WordMap(index, occurrences, corpus, dim=8, most=3072)
         results = measure(store, occurrences, METRICS, observers={"word_map": points}, bootstrap=5)
         found.append((name, replace(results, info=results.info | run_info(name=name))))
     return found

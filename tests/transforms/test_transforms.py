@@ -14,7 +14,7 @@ from ctxexp.command import Experiment
 from ctxexp.errors import TransformError
 from ctxexp.report import shared_facts
 from tests.composed import composed
-from tests.engine import Space, calibrated, curves, place, shelve
+from tests.measuring_helpers import MemoryStore, calibrated, curves, random_space, row_index_of
 from tests.sample_results import results_with, run_info
 from tests.shipped import (
     Center,
@@ -23,7 +23,7 @@ from tests.shipped import (
 )
 
 
-def by_hand(space: Space, occurrences: Occurrences, *, scale: bool) -> Space:
+def by_hand(space: MemoryStore, occurrences: Occurrences, *, scale: bool) -> MemoryStore:
     """The same transform with plain float64 loops over columns."""
     rows = sorted(set(occurrences.by_sentence.rows.tolist()))
     layers = space.layers.astype(np.float64)
@@ -33,7 +33,7 @@ def by_hand(space: Space, occurrences: Occurrences, *, scale: bool) -> Space:
             mean = sum(values) / len(values)
             spread = (sum((v - mean) ** 2 for v in values) / len(values)) ** 0.5 if scale else 1.0
             layer[:, column] = (layer[:, column] - mean) / spread
-    return Space(layers.astype(np.float32))
+    return MemoryStore(layers.astype(np.float32))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
@@ -41,10 +41,10 @@ def by_hand(space: Space, occurrences: Occurrences, *, scale: bool) -> Space:
 def test_measuring_through_a_transform_is_measuring_a_calibrated_store(
     factory: Callable[[], Any], scale: bool, dtype: type
 ) -> None:
-    space, occurrences = place(dtype)
+    space, occurrences = random_space(dtype)
     got = curves(calibrated(space, occurrences, factory), occurrences)
     expected = curves(by_hand(space, occurrences, scale=scale), occurrences)
-    plain = curves(Space(space.layers.astype(np.float32)), occurrences)
+    plain = curves(MemoryStore(space.layers.astype(np.float32)), occurrences)
     assert got.by_name.keys() == expected.by_name.keys()
     for key, curve in expected.by_name.items():
         np.testing.assert_allclose(got.by_name[key], curve, atol=2e-5, err_msg=key)
@@ -52,7 +52,7 @@ def test_measuring_through_a_transform_is_measuring_a_calibrated_store(
 
 
 def test_none_costs_nothing() -> None:
-    space, occurrences = place()
+    space, occurrences = random_space()
     assert calibrated(space, occurrences, Nothing) is space
     x = space.layer(0)
     assert Nothing().fit(x).apply(x) is x
@@ -72,7 +72,7 @@ def test_standardize_has_variance_1_and_columns_without_variance_stay_0() -> Non
 
 
 def test_rows_keep_their_places_whatever_the_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    space, occurrences = place()
+    space, occurrences = random_space()
     whole = calibrated(space, occurrences, Center)
     measured = np.unique(occurrences.by_sentence.rows)
     rest = np.setdiff1d(np.arange(len(space.layer(0))), measured)
@@ -91,9 +91,9 @@ def test_rows_keep_their_places_whatever_the_pieces(monkeypatch: pytest.MonkeyPa
 def test_one_layer_and_a_piece_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     layers = np.random.default_rng(0).normal(size=(1, 60_000, 64)).astype(np.float32)
     corpus = Corpus.of("c", [[f"w{i + a}" if i % 2 else "." for i in range(100)] for a in range(0, 60_000, 100)])
-    occurrences = Occurrences.of(shelve(corpus), corpus, keep=str.isalnum)
+    occurrences = Occurrences.of(row_index_of(corpus), corpus, keep=str.isalnum)
     assert len(occurrences.by_sentence.rows) == 30_000
-    store = calibrated(Space(layers), occurrences, Standardize)
+    store = calibrated(MemoryStore(layers), occurrences, Standardize)
     monkeypatch.setattr("ctxexp.transforms.CHUNK_BYTES", 4 * 64 * 1000)
     tracemalloc.start()
     try:
@@ -135,7 +135,7 @@ def _in_place(self: Center, x: np.ndarray) -> np.ndarray:
     ],
 )
 def test_messages(factory: Callable[[], Any], message: str) -> None:
-    space, occurrences = place()
+    space, occurrences = random_space()
     with pytest.raises(TransformError, match=message):
         calibrated(space, occurrences, factory, name="mine").layer(0)
 

@@ -16,7 +16,7 @@ from ctxexp.testing import check
 from ctxexp.transforms import Calibration
 from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
 from tests.composed import composed
-from tests.engine import Space, calibrated, curves, measure, place
+from tests.measuring_helpers import MemoryStore, calibrated, curves, measure, random_space
 from tests.shipped import AllButTheTop, Anisotropy, Center, IntraSentenceSimilarity, OnePerSentence, UnitNorm, Whitening
 
 CLOSED: dict[str, Callable[[], Any]] = {
@@ -207,7 +207,7 @@ def test_turning_the_space_changes_no_cosine(factory: Callable[[], Any]) -> None
 
 
 def test_a_layer_of_fewer_columns_is_measured_as_such() -> None:
-    space, occurrences = place()
+    space, occurrences = random_space()
     measured = np.unique(occurrences.by_sentence.rows)
     store = calibrated(space, occurrences, partial(Whitening, 3), name="whitening")
     assert (store.dim, space.dim) == (3, 6)
@@ -218,7 +218,7 @@ def test_a_layer_of_fewer_columns_is_measured_as_such() -> None:
         assert not np.delete(layer, measured, axis=0).any()
     results = curves(store, occurrences)
     by_hand = np.stack([store.layer(i) for i in range(space.n_layers)])
-    for key, curve in curves(Space(by_hand), occurrences).by_name.items():
+    for key, curve in curves(MemoryStore(by_hand), occurrences).by_name.items():
         np.testing.assert_array_equal(results.by_name[key], curve, err_msg=key)
     assert np.abs(results.by_name["anisotropy/mean_cosine"]).max() < 0.1
 
@@ -236,7 +236,7 @@ def test_callers_who_keep_the_width_see_zeros_behind(monkeypatch: pytest.MonkeyP
 
 
 def test_an_impossible_width_is_refused() -> None:
-    space, occurrences = place()
+    space, occurrences = random_space()
     odd = type("Odd", (Center,), {"width": lambda self, dim: 7})
     with pytest.raises(TransformError, match=r"'odd': width\(6\) gave .*; expected how many columns .* 1 to 6"):
         calibrated(space, occurrences, odd, name="odd")
@@ -281,13 +281,13 @@ def test_rows_have_norm_1_by_hand(centred: bool) -> None:
     assert UnitNorm(centred=centred).needs_fit == centred  # nothing to fit on another text otherwise
 
 
-def with_long_firsts() -> tuple[Space, Occurrences, Space]:
+def with_long_firsts() -> tuple[MemoryStore, Occurrences, MemoryStore]:
     """Sentences whose words are alike, the same with the first row of each 100 times as long and one for all."""
-    space, occurrences = place()
+    space, occurrences = random_space()
     layers = space.layers.copy()
     firsts = [rows[0] for _, block, _ in occurrences.by_sentence.blocks(10**6) for rows in block]
     layers[:, firsts] = 100 * np.eye(6, dtype=np.float32)[0]
-    return space, occurrences, Space(layers)
+    return space, occurrences, MemoryStore(layers)
 
 
 def adjusted(space: Any, occurrences: Occurrences) -> dict[str, np.ndarray]:
@@ -306,7 +306,7 @@ def test_measures_and_exact_baselines_see_rows_of_norm_1() -> None:
     _, occurrences, sunk = with_long_firsts()
     through = adjusted(calibrated(sunk, occurrences, UnitNorm), occurrences)
     norms = np.linalg.norm(sunk.layers, axis=2, keepdims=True)
-    by_hand = adjusted(Space(sunk.layers / norms), occurrences)
+    by_hand = adjusted(MemoryStore(sunk.layers / norms), occurrences)
     assert through.keys() == by_hand.keys()
     for key, value in through.items():
         np.testing.assert_allclose(value, by_hand[key], atol=2e-6, err_msg=key)

@@ -18,7 +18,7 @@ from ctxexp.testing.encoders import check_sentences
 from ctxexp.testing.report import Breach
 from ctxexp.vectors.encoding import open_store
 from ctxexp.vectors.stores import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view
-from tests.engine import Space
+from tests.measuring_helpers import MemoryStore
 from tests.tiny_models import edit, encoder, hidden_states
 
 Folder = Callable[[str], Path]
@@ -248,19 +248,19 @@ def test_a_mix_is_the_mean_of_its_layers(chosen: Any, layers: tuple[int, ...], n
     stack[:, 2] = np.nan  # a sentence without a vector has none in a mix
     (mix,) = layer_mixes([chosen], 13)
     assert (mix.layers, str(mix)) == (layers, named)
-    found = mix_layers(Space(stack.astype(np.float32)), mix)
+    found = mix_layers(MemoryStore(stack.astype(np.float32)), mix)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, np.mean([stack[i] for i in layers], axis=0), rtol=1e-6, atol=1e-6)
 
 
 def test_the_scalar_mix_is_elmos() -> None:
     """gamma sum_j softmax(w)_j h_j with gamma 1 (Peters et al. 2018, equation 1)."""
-    stack = np.random.default_rng(1).standard_normal((3, 6, 4))
+    stack = np.random.default_rng(1).standard_normal((3, 6, 4)).astype(np.float32)
     for weights in (None, [0.3, -1.0, 2.0]):
         (mix,) = layer_mixes(["scalar_mix" if weights is None else {"scalar_mix": weights}], 3)
         s = np.exp(weights or [0.0, 0.0, 0.0])
-        expected = np.tensordot(s / s.sum(), stack.astype(np.float32), axes=1)
-        np.testing.assert_allclose(mix_layers(Space(stack.astype(np.float32)), mix), expected, rtol=1e-6, atol=1e-6)
+        expected = np.tensordot(s / s.sum(), stack, axes=1)
+        np.testing.assert_allclose(mix_layers(MemoryStore(stack), mix), expected, rtol=1e-6, atol=1e-6)
     assert str(mix) == "scalar_mix: layers 0, 1, 2 weighted 0.148, 0.0404, 0.811"
 
 

@@ -23,7 +23,7 @@ from ctxexp.errors import DataError
 from ctxexp.model import EmbeddingTable
 from ctxexp.testing.metrics import numbers
 from tests.composed import composed
-from tests.engine import computed
+from tests.measuring_helpers import computed
 from tests.metric_tester import Case, MetricTester, Statistics, groups_of, rows
 from tests.sample_results import results_with, run_info
 from tests.tiny_models import make

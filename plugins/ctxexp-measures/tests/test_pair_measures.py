@@ -19,8 +19,8 @@ from sklearn.metrics import roc_auc_score
 from ctxexp import Corpus, Group, Pairs
 from ctxexp.errors import DataError, MetricError
 from tests import naive
-from tests.engine import Sides
 from tests.gold_pairs import measured, pairs
+from tests.measuring_helpers import Sides
 from tests.metric_tester import Case, MetricTester, Statistics
 
 # Edit distance.

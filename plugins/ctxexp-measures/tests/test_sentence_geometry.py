@@ -11,7 +11,7 @@ from ctxexp_measures.calibration.sentence_geometry import SentenceGeometry
 from ctxexp import Group
 from ctxexp.errors import MetricError
 from tests import naive
-from tests.engine import Sides, computed
+from tests.measuring_helpers import Sides, computed
 from tests.metric_tester import Case, MetricTester, Statistics, rows
 from tests.shipped import Whitening
 

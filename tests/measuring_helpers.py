@@ -1,4 +1,4 @@
-"""The engine on one kind of rows, and metrics over pairs by hand: what tests of measures begin with."""
+"""Measuring in memory: stores of planted vectors, and metrics over their words or pairs without a run."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def computed(metric: Metric, rng: np.random.Generator | None = None, replicates:
     return numbers(metric.compute())
 
 
-def shelve(corpus: Corpus) -> MemoryRowIndex:
+def row_index_of(corpus: Corpus) -> MemoryRowIndex:
     """Units laid out as a store lays them: each distinct sentence once, shortest first."""
     distinct = sorted({s.words for s in corpus.sentences}, key=lambda words: (len(words), words[::-1]))
     vocabulary = sorted({w for s in distinct for w in s}, reverse=True)
@@ -138,15 +138,15 @@ ALL: dict[str, Callable[[], Metric]] = {
 }
 
 
-class Memory:
-    """A store in memory: the index of a corpus, and one array a layer."""
+class MemoryStore:
+    """A store in memory: one array (n_rows, dim) a layer, and the index of its rows where a test reads it."""
 
-    def __init__(self, shelf: MemoryRowIndex, layers: Sequence[np.ndarray]) -> None:
-        self.shelf, self.layers = shelf, layers
+    def __init__(self, layers: Any, row_index: MemoryRowIndex | None = None) -> None:
+        self.layers, self.row_index = layers, row_index
         self.n_layers, self.dim = len(layers), layers[0].shape[1]
         self.layer_numbers = range(self.n_layers)
 
-    def layer(self, i: int) -> np.ndarray:
+    def layer(self, i: int) -> Any:
         return self.layers[i]
 
 
@@ -157,31 +157,31 @@ def sentences(n: int = 250, *, seed: int = 0) -> list[list[str]]:
     ]
 
 
-def contextual(shelf: MemoryRowIndex, strength: float, *, seed: int = 1) -> np.ndarray:
+def contextual(index: MemoryRowIndex, strength: float, *, seed: int = 1) -> np.ndarray:
     """Rows = common direction + word + `strength` x (sentence + noise)."""
     rng = np.random.default_rng(seed)
-    word = rng.normal(size=(len(shelf.vocabulary), DIM))[shelf.unit_codes]
-    n_rows, lengths = len(shelf.unit_codes), np.diff(shelf.offsets)
+    word = rng.normal(size=(len(index.vocabulary), DIM))[index.unit_codes]
+    n_rows, lengths = len(index.unit_codes), np.diff(index.offsets)
     sentence = np.repeat(rng.normal(size=(len(lengths), DIM)), lengths, axis=0)
     return (np.eye(DIM)[0] + word + strength * (sentence + rng.normal(size=(n_rows, DIM)))).astype(np.float32)
 
 
-def world(strengths: Sequence[float] = (0.3, 1.0), **choices: object) -> tuple[Memory, Occurrences, Corpus]:
+def world(strengths: Sequence[float] = (0.3, 1.0), **choices: object) -> tuple[MemoryStore, Occurrences, Corpus]:
     corpus = Corpus.of("world", sentences())
-    shelf = shelve(corpus)
-    store = Memory(shelf, [contextual(shelf, s) for s in strengths])
-    return store, Occurrences.of(shelf, corpus, **choices), corpus  # type: ignore[arg-type]
+    index = row_index_of(corpus)
+    store = MemoryStore([contextual(index, s) for s in strengths], index)
+    return store, Occurrences.of(index, corpus, **choices), corpus  # type: ignore[arg-type]
 
 
-def noise(*, lengths: Callable[[int], int] = lambda i: 2 + i % 12, dim: int = DIM) -> tuple[Memory, Occurrences]:
+def noise(*, lengths: Callable[[int], int] = lambda i: 2 + i % 12, dim: int = DIM) -> tuple[MemoryStore, Occurrences]:
     """Isotropic noise about a common mean: neither word nor sentence matters."""
     rng = np.random.default_rng(5)
     corpus = Corpus.of(
         "noise", [[*(f"w{int(j)}" for j in rng.integers(0, 90, lengths(i))), f"s{i}"] for i in range(500)]
     )
-    shelf = shelve(corpus)
-    layers = [(rng.normal(size=(len(shelf.unit_codes), dim)) + mean).astype(np.float32) for mean in (0.0, 0.5)]
-    return Memory(shelf, layers), Occurrences.of(shelf, corpus, keep=lambda u: u.startswith("w"))
+    index = row_index_of(corpus)
+    layers = [(rng.normal(size=(len(index.unit_codes), dim)) + mean).astype(np.float32) for mean in (0.0, 0.5)]
+    return MemoryStore(layers, index), Occurrences.of(index, corpus, keep=lambda u: u.startswith("w"))
 
 
 @dataclass(frozen=True)
@@ -205,47 +205,25 @@ class Hashed(Encoder):
             yield EncodedSentence(sentence.words, np.stack([words, mixed]).astype(np.float32))
 
 
-@dataclass
-class Space:
-    """Layers in memory, as a store offers them."""
-
-    layers: np.ndarray  # (n_layers, n_rows, dim)
-
-    @property
-    def layer_numbers(self) -> range:
-        return range(len(self.layers))
-
-    @property
-    def n_layers(self) -> int:
-        return len(self.layers)
-
-    @property
-    def dim(self) -> int:
-        return int(self.layers.shape[2])
-
-    def layer(self, i: int) -> np.ndarray:
-        return self.layers[i]  # type: ignore[no-any-return]
-
-
-def place(dtype: type = np.float32) -> tuple[Space, Occurrences]:
+def random_space(dtype: type = np.float32) -> tuple[MemoryStore, Occurrences]:
     """A random space with a common direction, whose full stops are not measured and whose first sentence repeats."""
     rng = np.random.default_rng(0)
     sentences = [[*rng.choice(list("abcdefg"), rng.integers(2, 8)), "."] for _ in range(60)]
     corpus = Corpus.of("c", [*sentences, sentences[0]])
-    shelf = shelve(corpus)
-    occurrences = Occurrences.of(shelf, corpus, min_contexts=5, keep=str.isalnum)
-    layers = rng.normal(size=(3, len(shelf.unit_codes), 6)) * np.linspace(0.2, 3, 6) + 2
-    return Space(layers.astype(dtype)), occurrences
+    index = row_index_of(corpus)
+    occurrences = Occurrences.of(index, corpus, min_contexts=5, keep=str.isalnum)
+    layers = rng.normal(size=(3, len(index.unit_codes), 6)) * np.linspace(0.2, 3, 6) + 2
+    return MemoryStore(layers.astype(dtype)), occurrences
 
 
 def curves(space: Any, occurrences: Occurrences) -> Results:
     return measure(space, occurrences, METRICS, Uniform(size=50, redraws=3), seed=3, bootstrap=20)
 
 
-def small(*sentences: list[str], min_contexts: int = 2) -> tuple[Memory, Occurrences]:
+def small(*sentences: list[str], min_contexts: int = 2) -> tuple[MemoryStore, Occurrences]:
     corpus = Corpus.of("small", sentences)
-    shelf = shelve(corpus)
-    return Memory(shelf, [contextual(shelf, 1.0)]), Occurrences.of(shelf, corpus, min_contexts=min_contexts)
+    index = row_index_of(corpus)
+    return MemoryStore([contextual(index, 1.0)], index), Occurrences.of(index, corpus, min_contexts=min_contexts)
 
 
 METRICS: dict[str, Callable[[], Metric]] = {
