@@ -15,6 +15,7 @@ from ctxexp.plugins.registry import add_config_folder
 from ctxexp.results.objective import Objective
 from tests.composed import check_command, run_command_line
 from tests.sample_results import results_with, run_info
+from tests.shipped import polysemy
 from tests.warm import Warm
 
 CURVE = [0.5, np.nan, 0.75, 0.25]
@@ -85,7 +86,9 @@ def test_optuna_finds_the_best_despite_failed_trials(tmp_path: Path, warm: Warm)
     sweep = ["hydra/sweeper=optuna", "hydra.sweeper.n_trials=3", "hydra.sweeper.direction=maximize"]
     sweep += ["hydra.sweeper.sampler.seed=1", "transform=whitening", "transform.shrinkage=interval(0,2)"]
     one = ["model=random_words", "metric=self_similarity", "bootstrap=0", "figures.explorer=0", "sink=none"]
-    words = ["-m", *sweep, *one, "objective=self_similarity/adjusted@last"]
+    lines = [sentence.text for sentence in polysemy().sentences[:200]]
+    (tmp_path / "text.txt").write_text("\n".join(lines), encoding="utf-8")
+    words = ["-m", "text.txt", *sweep, *one, "objective=self_similarity/adjusted@last"]
     done = subprocess.run([str(warm.python), "-m", "ctxexp", *words], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1, done.stderr  # one trial failed
     assert "Traceback" not in done.stderr
