@@ -44,7 +44,7 @@ class Planted(Encoder):
         for sentence in batch:
             at = list(enumerate(sentence.words))
             noise = np.stack([vector(f"{sentence.text} {i}") for i, _ in at])
-            word = np.stack([vector(word.partition("_")[0]) for word in sentence.words])
+            word = np.stack([vector(word) for word in sentence.words])
             label = np.stack([vector(f"label {self.label_of(sentence, i)}") for i, _ in at])
             layers = np.stack([word + self.noise * noise, 1.5 * label + noise, noise])
             found.append(EncodedSentence(sentence.words, layers.astype(np.float32)))
@@ -54,7 +54,7 @@ class Planted(Encoder):
         return LABELS[int(sentence.words[i][1:]) % 3]
 
 
-def text(n_sentences: int = 200, n_words: int = 60, seed: int = 0) -> Corpus:
+def planted_corpus(n_sentences: int = 200, n_words: int = 60, seed: int = 0) -> Corpus:
     """Sentences of eight words w0 .. w59; the tag of a word is its number's rest by 3."""
     rng = np.random.default_rng(seed)
     rows = [[f"w{i}" for i in rng.choice(n_words, 8, replace=False)] for _ in range(n_sentences)]
@@ -77,9 +77,9 @@ def coverage(worlds: int, rng: np.random.Generator, folder: Path) -> list[Covera
     for world in range(worlds):
         seed = int(rng.integers(1 << 31))
         results = ctxexp.measure(
-            Planted(2.0), text(60, 40, seed), metrics={"probe": partial(Probe, classifier="ridge", seed=seed)},
-            min_contexts=2, bootstrap=200, folder=folder / str(world), options=[f"cache.folder={folder}"],
-            progress=False,
+            Planted(2.0), planted_corpus(60, 40, seed), min_contexts=2, bootstrap=200,
+            metrics={"probe": partial(Probe, classifier="ridge", seed=seed)}, folder=folder / str(world),
+            options=[f"cache.folder={folder}"], progress=False,
         )  # fmt: skip
         values[world], low[world], high[world] = results.by_key[Key("probe", "adjusted")]
     covers = ((low <= values.mean(axis=0)) & (values.mean(axis=0) <= high)).mean(axis=0)

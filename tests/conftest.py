@@ -48,16 +48,16 @@ def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def template(common: Path) -> Path:
+def empty_store(common: Path) -> Path:
     """A folder with an empty tracking store, to be copied: making one takes seconds."""
     from ctxexp.sinks import database
 
-    database.prepare_store(common / "template-store")
-    return common / "template-store"
+    database.prepare_store(common / "empty-store")
+    return common / "empty-store"
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The folder of a tiny model of some type (`tests.tiny_models`), made once: tests change copies of it alone."""
     from tests import tiny_models
 

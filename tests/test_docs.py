@@ -99,14 +99,14 @@ def beginning(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("page", "block"), commands(), ids=lambda v: v.splitlines()[0][:60] if isinstance(v, str) else v.stem
 )
 def test_commands_run_as_they_stand(
-    page: Path, block: str, tmp_path: Path, common: Path, template: Path, warm: Warm, beginning: Path
+    page: Path, block: str, tmp_path: Path, common: Path, empty_store: Path, warm: Warm, beginning: Path
 ) -> None:
     """On the beginning of the embedded text: what a command does hangs on no number of sentences."""
     cache = (tmp_path if "cache clear" in block else common) / "cache"  # shared, as a user's would be
     env = {**stand_in(tmp_path, page), "CTXEXP_CACHE": str(cache), TEXT: str(beginning)}
     env["PATH"] = f"{warm.folder}{os.pathsep}{env['PATH']}"
     (tmp_path / "mlruns").mkdir()
-    shutil.copy(template / "mlflow.db", tmp_path / "mlruns")  # as a user's second command finds it
+    shutil.copy(empty_store / "mlflow.db", tmp_path / "mlruns")  # as a user's second command finds it
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=400
     )
@@ -150,13 +150,13 @@ def put_text_and_model(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_the_readmes_lines_measure_any_text_and_model(
-    common: Path, tmp_path: Path, template: Path, warm: Warm, monkeypatch: pytest.MonkeyPatch
+    common: Path, tmp_path: Path, empty_store: Path, warm: Warm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of 60 sentences and a checkpoint's folder are put where the tutorial and the README say; what the tutorial
     shows is what is printed."""
     [command] = [b.strip() for b in blocks(ROOT / "docs" / "tutorial.md", "sh") if "path/to/model" in b]
     put_text_and_model(tmp_path)
-    shutil.copytree(template, tmp_path / "mlruns")
+    shutil.copytree(empty_store, tmp_path / "mlruns")
     monkeypatch.chdir(tmp_path)
     env = {**os.environ, "CTXEXP_CACHE": str(common / "cache"), "HF_HUB_OFFLINE": "1"}
     words = command.removeprefix("ctxexp").split()

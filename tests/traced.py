@@ -59,18 +59,24 @@ def wait_for_end(processes: Iterable[int]) -> None:
         time.sleep(0.05)
 
 
-def text(n: int = 120) -> Corpus:
-    """Sentences of 1 to 9 words."""
+def numbered_corpus(n: int = 120) -> Corpus:
+    """Sentences of 2 to 10 words, the last the sentence's number."""
     rng = np.random.default_rng(0)
     return Corpus.of("text", [[*(f"w{i}" for i in rng.integers(0, 9, 1 + j % 9)), str(j)] for j in range(n)])
 
 
-def encoded(cache: Path, engine: Engine | None = None, encoder: TracingEncoder | None = None, **choices: Any) -> Any:
-    """The stored vectors of `text()`, encoded by the engine's workers (None: here)."""
+def encoded(
+    cache: Path,
+    engine: Engine | None = None,
+    encoder: TracingEncoder | None = None,
+    *,
+    worker_encoder: TracingEncoder | None = None,
+) -> Any:
+    """The stored vectors of `numbered_corpus()`, encoded by the engine's workers (None: here)."""
     cache.mkdir(exist_ok=True)
     encoder = encoder or TracingEncoder(cache)
-    workers = None if engine is None else EncodingWorkers(engine, partial(_same, choices.pop("made", encoder)))
-    return open_store(text(), encoder, cache=cache, batch_tokens=20, workers=workers)
+    workers = None if engine is None else EncodingWorkers(engine, partial(_same, worker_encoder or encoder))
+    return open_store(numbered_corpus(), encoder, cache=cache, batch_tokens=20, workers=workers)
 
 
 def _same(encoder: TracingEncoder) -> TracingEncoder:

@@ -21,12 +21,12 @@ from tests.warm import Warm
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Path:
     """A folder to stand in, with a small text and an empty store."""
     from tests.shipped import polysemy
 
     folder = tmp_path_factory.mktemp("cli")
-    shutil.copytree(template, folder / "mlruns")
+    shutil.copytree(empty_store, folder / "mlruns")
     lines = [s.text for s in polysemy().sentences if s.words and "the" in s.words][:120]
     (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
     return folder

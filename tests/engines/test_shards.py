@@ -91,4 +91,4 @@ def test_another_model_is_refused(tmp_path: Path) -> None:
     other = TracingEncoder(tmp_path)
     other.name = "another"
     with pytest.raises(EncodingError, match="a worker made the encoder 'another', the driver has 'traced'"):
-        encoded(tmp_path, Stopped(9, 60), made=other)
+        encoded(tmp_path, Stopped(9, 60), worker_encoder=other)

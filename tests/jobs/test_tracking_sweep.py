@@ -88,12 +88,12 @@ hydra:
 
 
 @pytest.fixture
-def app(tmp_path: Path, template: Path) -> Path:
+def app(tmp_path: Path, empty_store: Path) -> Path:
     (tmp_path / "app.py").write_text(APP)
     (tmp_path / "config.yaml").write_text(CONFIG)
     store = tmp_path / "store with 'quotes'"
     store.mkdir()
-    shutil.copy(template / "mlflow.db", store)
+    shutil.copy(empty_store / "mlflow.db", store)
     return tmp_path
 
 

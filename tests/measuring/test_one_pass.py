@@ -32,8 +32,7 @@ from tests.shipped import (
     WordNorm,
     polysemy,
 )
-from tests.traced import TracingEncoder, encoding_counts
-from tests.traced import text as traced_text
+from tests.traced import TracingEncoder, encoding_counts, numbered_corpus
 
 METRICS = {
     "anisotropy": Anisotropy,
@@ -245,7 +244,7 @@ def test_a_model_gives_what_stored_rows_give(tmp_path: Path) -> None:
 
 
 def test_a_stop_loses_one_shard(tmp_path: Path) -> None:
-    text = traced_text()
+    text = numbered_corpus()
     first = in_one_pass(tmp_path / "alone", text, TracingEncoder(tmp_path / "alone"), "batch_tokens=20", shards=12)
     stopped = tmp_path / "stopped"
     with pytest.raises(KeyboardInterrupt):
@@ -279,7 +278,7 @@ def _flip(path: Path) -> None:
 @pytest.mark.parametrize("damage", ["a copy", "a bit"])
 def test_a_shard_that_is_another_s_is_made_anew(damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A copy gave n=560 for 540 without a word."""
-    text = traced_text(60)
+    text = numbered_corpus(60)
     here = tmp_path / "here"
     whole = in_one_pass(here, text, TracingEncoder(here), "batch_tokens=20", shards=6)
     (folder,) = here.glob("sums-*")

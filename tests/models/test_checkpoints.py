@@ -22,8 +22,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture
-def tiny(folder: Callable[[str], Path]) -> Path:
-    return folder("bert")
+def tiny(tiny_model: Callable[[str], Path]) -> Path:
+    return tiny_model("bert")
 
 
 @pytest.fixture

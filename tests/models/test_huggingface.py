@@ -47,28 +47,29 @@ def by_hand(folder: Path, sentence: Sentence, pooling: str = "mean") -> tuple[li
 
 
 @pytest.mark.parametrize("kind", tiny_models.KINDS)
-def test_vectors_are_transformers_hidden_states_pooled_by_hand(folder: Folder, kind: str) -> None:
-    made = encoder(folder(kind), unused="refuse")
+def test_vectors_are_transformers_hidden_states_pooled_by_hand(tiny_model: Folder, kind: str) -> None:
+    made = encoder(tiny_model(kind), unused="refuse")
     assert "warnings" not in made.details  # nothing is left over of what transformers saved
     assert (made.n_layers, made.dim) == (3, 16)
     for i, (sentence, encoded) in enumerate(zip(SENTENCES, made.encode(SENTENCES), strict=True)):
         made.check_encoded(i, encoded)
-        units, vectors = by_hand(folder(kind), sentence)
+        units, vectors = by_hand(tiny_model(kind), sentence)
         assert list(encoded.units) == units
         scale = np.abs(vectors).max()  # rounding of float32 grows with the values that are summed, whatever kernel sums
         np.testing.assert_allclose(encoded.layers, vectors, atol=1e-6 * scale, rtol=0)
 
 
 @pytest.mark.parametrize("pooling", ["first", "last"])
-def test_first_and_last_piece(folder: Folder, pooling: str) -> None:
-    (encoded,) = encoder(folder("gpt2"), pooling=pooling).encode(SENTENCES[:1])
-    np.testing.assert_allclose(encoded.layers, by_hand(folder("gpt2"), SENTENCES[0], pooling)[1], atol=1e-6, rtol=1e-6)
+def test_first_and_last_piece(tiny_model: Folder, pooling: str) -> None:
+    (encoded,) = encoder(tiny_model("gpt2"), pooling=pooling).encode(SENTENCES[:1])
+    expected = by_hand(tiny_model("gpt2"), SENTENCES[0], pooling)[1]
+    np.testing.assert_allclose(encoded.layers, expected, atol=1e-6, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "t5"])
-def test_pieces_are_called_by_their_text(folder: Folder, kind: str) -> None:
+def test_pieces_are_called_by_their_text(tiny_model: Folder, kind: str) -> None:
     """Whatever a vocabulary's spelling, letters are letters, punctuation is punctuation, word starts are told apart."""
-    made = encoder(folder(kind), pooling="pieces")
+    made = encoder(tiny_model(kind), pooling="pieces")
     text = "The dog , unbelievable \u2014 naïve  the ."
     spans = tuple(m.span() for m in re.finditer(r"\S+", text))
     sentence = Sentence(text, tuple(text[a:b] for a, b in spans), spans)
@@ -84,12 +85,12 @@ def test_pieces_are_called_by_their_text(folder: Folder, kind: str) -> None:
     letters = [unit for unit in units if any(map(str.isalnum, unit))]
     assert len(letters) < len(units)
     assert "pooling=pieces units=text" in made.name  # a cache that holds the vocabulary's spelling is not met
-    assert "units=" not in encoder(folder(kind)).name
+    assert "units=" not in encoder(tiny_model(kind)).name
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "t5"])
-def test_final_norm_is_an_explicit_switch(folder: Folder, kind: str) -> None:
-    with_norm, without = (encoder(folder(kind), final_norm=norm, pooling="pieces") for norm in (True, False))
+def test_final_norm_is_an_explicit_switch(tiny_model: Folder, kind: str) -> None:
+    with_norm, without = (encoder(tiny_model(kind), final_norm=norm, pooling="pieces") for norm in (True, False))
     (a,), (b,) = with_norm.encode(SENTENCES[:1]), without.encode(SENTENCES[:1])
     np.testing.assert_allclose(a.layers[:-1], b.layers[:-1], rtol=0, atol=2e-6)
     assert np.abs(a.layers[-1] - b.layers[-1]).max() > 1e-2
@@ -100,10 +101,10 @@ def test_final_norm_is_an_explicit_switch(folder: Folder, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "prefix"), [("bert", "as_tokenizer"), ("gpt2", "as_tokenizer"), ("llama", "the dog")])
-def test_long_sentences_are_read_in_windows(folder: Folder, kind: str, prefix: str) -> None:
+def test_long_sentences_are_read_in_windows(tiny_model: Folder, kind: str, prefix: str) -> None:
     """Against windows cut by hand: each piece's vector is that of the window which shows it the most context, and each
     window begins with what stands before the text."""
-    made = encoder(folder(kind), pooling="pieces", prefix=prefix)
+    made = encoder(tiny_model(kind), pooling="pieces", prefix=prefix)
     assert made.window == 40
     long = Sentence.of(["the quick brown fox jumps over the lazy dog"] * 7)
     (piece,) = made._read([long])
@@ -125,16 +126,16 @@ def test_long_sentences_are_read_in_windows(folder: Folder, kind: str, prefix: s
     np.testing.assert_allclose(encoded[0].layers, encoded[2].layers, rtol=0, atol=2e-6)
 
 
-def test_long_sentences_are_refused_by_name(folder: Folder) -> None:
-    made = encoder(folder("bert"), long="refuse")
+def test_long_sentences_are_refused_by_name(tiny_model: Folder) -> None:
+    made = encoder(tiny_model("bert"), long="refuse")
     long = Sentence.of(["river"] * 60)
     with pytest.raises(EncodingError, match=r"sentence 'river river .* has \d+ pieces, but .* takes 40; long=window"):
         list(made.encode([long]))
 
 
-def test_sentences_without_any_piece(folder: Folder) -> None:
+def test_sentences_without_any_piece(tiny_model: Folder) -> None:
     for kind in ("bert", "gpt2"):
-        made = encoder(folder(kind))
+        made = encoder(tiny_model(kind))
         empty, dropped, plain = made.encode([Sentence.of([]), Sentence.of(["\u200b", "the"]), SENTENCES[2]])
         assert empty.units == ()
         assert empty.layers.shape == (3, 0, 16)
@@ -143,26 +144,26 @@ def test_sentences_without_any_piece(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_half_types_are_stored_as_float16(folder: Folder, dtype: str) -> None:
-    (full,), (half,) = (encoder(folder("gpt2"), dtype=d).encode(SENTENCES[:1]) for d in ("float32", dtype))
+def test_half_types_are_stored_as_float16(tiny_model: Folder, dtype: str) -> None:
+    (full,), (half,) = (encoder(tiny_model("gpt2"), dtype=d).encode(SENTENCES[:1]) for d in ("float32", dtype))
     assert half.layers.dtype == np.float16
     scale = np.abs(full.layers).max()
     assert 0 < np.abs(half.layers - full.layers).max() < 0.03 * scale
 
 
-def test_identity_follows_content_not_place(folder: Folder, tmp_path: Path) -> None:
-    copy = shutil.copytree(folder("gpt2"), tmp_path / "moved")
-    first, moved = encoder(folder("gpt2")), encoder(copy)
+def test_identity_follows_content_not_place(tiny_model: Folder, tmp_path: Path) -> None:
+    copy = shutil.copytree(tiny_model("gpt2"), tmp_path / "moved")
+    first, moved = encoder(tiny_model("gpt2")), encoder(copy)
     assert moved.name == first.name
     assert {encoder(copy, pooling="last").name, encoder(copy, dtype="bfloat16").name}.isdisjoint({first.name})
     assert encoder(edit(copy, layer_norm_epsilon=1e-3)).name != first.name
 
 
-def test_threads_and_random_state_are_left_alone(folder: Folder, two_threads: int) -> None:
+def test_threads_and_random_state_are_left_alone(tiny_model: Folder, two_threads: int) -> None:
     torch.manual_seed(3)
     before = torch.random.get_rng_state()
     first, same, other = (
-        gpt2(weights="untrained", checkpoint=str(folder("gpt2")), device="cpu", seed=seed) for seed in (1, 1, 2)
+        gpt2(weights="untrained", checkpoint=str(tiny_model("gpt2")), device="cpu", seed=seed) for seed in (1, 1, 2)
     )
     a, b, c = (next(iter(e.encode(SENTENCES[:1]))).layers for e in (first, same, other))
     np.testing.assert_allclose(a, b, rtol=0, atol=2e-6)
@@ -172,13 +173,13 @@ def test_threads_and_random_state_are_left_alone(folder: Folder, two_threads: in
     assert torch.get_num_threads() == two_threads
 
 
-def test_weights_in_shards_are_the_same_model(folder: Folder, tmp_path: Path) -> None:
+def test_weights_in_shards_are_the_same_model(tiny_model: Folder, tmp_path: Path) -> None:
     from transformers import AutoModel
 
-    AutoModel.from_pretrained(folder("gpt2")).save_pretrained(tmp_path, max_shard_size="10KB")
-    AutoTokenizer.from_pretrained(folder("gpt2")).save_pretrained(tmp_path)
+    AutoModel.from_pretrained(tiny_model("gpt2")).save_pretrained(tmp_path, max_shard_size="10KB")
+    AutoTokenizer.from_pretrained(tiny_model("gpt2")).save_pretrained(tmp_path)
     assert len(list(tmp_path.glob("model-*-of-*.safetensors"))) > 1
-    whole, parts = encoder(folder("gpt2")), encoder(tmp_path)
+    whole, parts = encoder(tiny_model("gpt2")), encoder(tmp_path)
     for a, b in zip(whole.encode(SENTENCES), parts.encode(SENTENCES), strict=True):
         np.testing.assert_array_equal(a.layers, b.layers)
     one, other, *_ = sorted(tmp_path.glob("model-*-of-*.safetensors"))
@@ -188,10 +189,10 @@ def test_weights_in_shards_are_the_same_model(folder: Folder, tmp_path: Path) ->
         encoder(tmp_path)
 
 
-def test_messages(folder: Folder) -> None:
+def test_messages(tiny_model: Folder) -> None:
     with pytest.raises(ModelError, match=r"final_norm=false: BertModel .* has no final norm .* leave final_norm=true"):
-        encoder(folder("bert"), final_norm=False)
-    bert(weights="untrained", checkpoint=str(folder("bert")), device="cpu", seed=2**63 - 1)
+        encoder(tiny_model("bert"), final_norm=False)
+    bert(weights="untrained", checkpoint=str(tiny_model("bert")), device="cpu", seed=2**63 - 1)
     with pytest.raises(CtxexpError, match=r"dtype='float61': no such choice; did you mean 'float16'"):
         bert(dtype="float61")
     with pytest.raises(CtxexpError, match=r"no device 'cudo'; did you mean 'cuda'"):
@@ -255,31 +256,31 @@ REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
 
 @pytest.mark.parametrize(("kind", "change", "message"), REFUSED)
 def test_files_that_don_t_fit_together_are_refused(
-    folder: Folder, tmp_path: Path, kind: str, change: Callable[[Path], object], message: str
+    tiny_model: Folder, tmp_path: Path, kind: str, change: Callable[[Path], object], message: str
 ) -> None:
-    change(odd := shutil.copytree(folder(kind), tmp_path / "odd"))
+    change(odd := shutil.copytree(tiny_model(kind), tmp_path / "odd"))
     with pytest.raises(ModelError, match=message):
         encoder(odd, unused="refuse")
 
 
-def test_a_tokenizer_of_another_model_is_refused(folder: Folder, tmp_path: Path) -> None:
-    other = shutil.copytree(folder("bert"), tmp_path / "other")
-    shutil.copy(folder("gpt2") / "tokenizer.json", other)  # more pieces than the table has rows
+def test_a_tokenizer_of_another_model_is_refused(tiny_model: Folder, tmp_path: Path) -> None:
+    other = shutil.copytree(tiny_model("bert"), tmp_path / "other")
+    shutil.copy(tiny_model("gpt2") / "tokenizer.json", other)  # more pieces than the table has rows
     made = encoder(other)
     with pytest.raises(ModelError, match=r"gives the piece .* the number \d+, but the model's .* has 180 rows"):
         made.lengths(SENTENCES)
 
 
-def test_weights_that_overflow_a_half_type_are_refused(folder: Folder, tmp_path: Path) -> None:
-    odd = shutil.copytree(folder("gpt2"), tmp_path / "odd")
+def test_weights_that_overflow_a_half_type_are_refused(tiny_model: Folder, tmp_path: Path) -> None:
+    odd = shutil.copytree(tiny_model("gpt2"), tmp_path / "odd")
     weight_change("h.1.ln_2.bias", lambda x: x.fill_(1e6))(odd)
     with pytest.raises(ModelError, match=r"h.1.ln_2.bias holds .* or it overflows in torch.float16: try dtype="):
         encoder(odd, dtype="float16")
 
 
 @pytest.mark.parametrize("said", ["many", 0])
-def test_a_length_that_is_none_leaves_it_to_the_positions(folder: Folder, tmp_path: Path, said: object) -> None:
-    odd = shutil.copytree(folder("bert"), tmp_path / "odd")
+def test_a_length_that_is_none_leaves_it_to_the_positions(tiny_model: Folder, tmp_path: Path, said: object) -> None:
+    odd = shutil.copytree(tiny_model("bert"), tmp_path / "odd")
     json_change("tokenizer_config.json", model_max_length=said)(odd)
     assert encoder(odd).window == 40
 
@@ -297,8 +298,8 @@ def test_pieces_that_cover_nothing_are_refused() -> None:
         reader(SENTENCES)
 
 
-def test_unknown_pieces_are_counted(folder: Folder) -> None:
-    made = encoder(folder("bert"))
+def test_unknown_pieces_are_counted(tiny_model: Folder) -> None:
+    made = encoder(tiny_model("bert"))
     sentences = [Sentence.of(["the", "漢字", "dog"]), Sentence.of(["€"])]
     pieces = [piece for s in sentences for piece in made._read.backend.encode(s.text).tokens]
     n_text = len([piece for piece in pieces if piece not in ("[CLS]", "[SEP]")])
@@ -306,15 +307,15 @@ def test_unknown_pieces_are_counted(folder: Folder) -> None:
     assert pieces.count("[UNK]") == 3
     assert made.count_unknown([]) == (0, 0)
     assert made.sentence_encoder().count_unknown(sentences) == made.count_unknown(sentences)
-    assert encoder(folder("gpt2")).count_unknown(sentences)[0] == 0  # bytes are never unknown
-    assert encoder(folder("t5")).count_unknown(sentences)[0] > 0  # whose model doesn't say which piece that is
+    assert encoder(tiny_model("gpt2")).count_unknown(sentences)[0] == 0  # bytes are never unknown
+    assert encoder(tiny_model("t5")).count_unknown(sentences)[0] > 0  # whose model doesn't say which piece that is
 
 
 @pytest.mark.skipif(find_spec("accelerate") is None, reason="accelerate is not installed")
-def test_more_arguments_are_handed_to_from_pretrained(folder: Folder) -> None:
+def test_more_arguments_are_handed_to_from_pretrained(tiny_model: Folder) -> None:
     plain, laid_out = (
-        encoder(folder("llama")),
-        huggingface(checkpoint=str(folder("llama")), kwargs={"device_map": "auto", "attn_implementation": "eager"}),
+        encoder(tiny_model("llama")),
+        huggingface(checkpoint=str(tiny_model("llama")), kwargs={"device_map": "auto", "attn_implementation": "eager"}),
     )
     assert laid_out.name.replace(" kwargs={'attn_implementation': 'eager', 'device_map': 'auto'}", "") == plain.name
     assert (plain.details["attention"], laid_out.details["attention"]) == ("sdpa", "eager")
@@ -322,14 +323,14 @@ def test_more_arguments_are_handed_to_from_pretrained(folder: Folder) -> None:
         np.testing.assert_allclose(ours.layers, theirs.layers, atol=1e-5)
     for elsewhere in ("subfolder", "variant"):  # other files than those that were hashed
         with pytest.raises(ModelError, match=elsewhere):
-            encoder(folder("llama"), kwargs={elsewhere: "other"})
+            encoder(tiny_model("llama"), kwargs={elsewhere: "other"})
 
 
-def test_gelu_in_one_pass_is_of_float32_and_without_hooks(folder: Folder) -> None:
+def test_gelu_in_one_pass_is_of_float32_and_without_hooks(tiny_model: Folder) -> None:
     """Half types would be rounded once instead of eight times; a hook on the layer would be passed by."""
-    half = encoder(folder("gpt2"), dtype="bfloat16")
+    half = encoder(tiny_model("gpt2"), dtype="bfloat16")
     assert half._forward.activations == []  # type: ignore[attr-defined]
-    model = encoder(folder("gpt2"))
+    model = encoder(tiny_model("gpt2"))
     (plain,) = model.encode(SENTENCES[:1])
     model.model.h[0].mlp.act.register_forward_hook(lambda *args: 0 * args[-1])  # type: ignore[attr-defined]
     (silenced,) = model.encode(SENTENCES[:1])

@@ -24,8 +24,8 @@ FEW = (0, 2)
 
 
 @pytest.fixture(scope="module")
-def gpt2(folder: Callable[[str], Path]) -> Path:
-    return folder("gpt2")
+def gpt2(tiny_model: Callable[[str], Path]) -> Path:
+    return tiny_model("gpt2")
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +95,8 @@ LONG = [Sentence.of(["the", "quick", "brown", "fox", "jumps", "over", "the", "la
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
-def test_only_the_layers_that_are_asked_for_are_kept(kind: str, folder: Callable[[str], Path]) -> None:
-    full, last = (encoder(folder(kind), layers=layers) for layers in (None, (2,)))
+def test_only_the_layers_that_are_asked_for_are_kept(kind: str, tiny_model: Callable[[str], Path]) -> None:
+    full, last = (encoder(tiny_model(kind), layers=layers) for layers in (None, (2,)))
     assert np.array_equal(next(last.encode(LONG)).layers[0], next(full.encode(LONG)).layers[2])
     assert kept(last._forward(torch.arange(3, 9)[None])) == [2]
 

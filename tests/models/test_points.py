@@ -51,12 +51,12 @@ BY_HAND["roberta"] = BY_HAND["bert"]
 
 
 @pytest.mark.parametrize("kind", BY_HAND)
-def test_the_parts_are_the_modules_own_and_add_up(folder: Callable[[str], Path], kind: str) -> None:
+def test_the_parts_are_the_modules_own_and_add_up(tiny_model: Callable[[str], Path], kind: str) -> None:
     blocks, feed_forward, following = BY_HAND[kind]
-    _, model = tiny_models.plain(folder(kind))
+    _, model = tiny_models.plain(tiny_model(kind))
     modules = [*model.get_submodule(blocks)]
-    residual = read(folder(kind), "residual", final_norm=kind not in PRE_NORM)
-    for x, a, m in zip(residual, read(folder(kind), "attention"), read(folder(kind), "mlp"), strict=True):
+    residual = read(tiny_model(kind), "residual", final_norm=kind not in PRE_NORM)
+    for x, a, m in zip(residual, read(tiny_model(kind), "attention"), read(tiny_model(kind), "mlp"), strict=True):
         assert len(a) == len(m) == len(x) - 1 == len(modules)
         with torch.inference_mode():
             for i, block in enumerate(modules):
@@ -64,17 +64,17 @@ def test_the_parts_are_the_modules_own_and_add_up(folder: Callable[[str], Path],
                 torch.testing.assert_close(x[i + 1], following(block, x[i], a[i], m[i]), atol=1e-4, rtol=1e-4)
 
 
-def test_the_name_changes_only_inside_a_block(folder: Callable[[str], Path]) -> None:
-    plain, named = encoder(folder("gpt2")), encoder(folder("gpt2"), point="residual")
+def test_the_name_changes_only_inside_a_block(tiny_model: Callable[[str], Path]) -> None:
+    plain, named = encoder(tiny_model("gpt2")), encoder(tiny_model("gpt2"), point="residual")
     assert plain.name == named.name
     assert "point" not in plain.name
     assert "point" not in plain.details
-    attention, mlp = (encoder(folder("gpt2"), point=point) for point in ("attention", "mlp"))
+    attention, mlp = (encoder(tiny_model("gpt2"), point=point) for point in ("attention", "mlp"))
     assert "point=attention" in attention.name
     assert len({plain.name, attention.name, mlp.name}) == 3
     assert attention.details["point"] == "attention"
     assert attention.layer_numbers == (1, 2)
-    assert encoder(folder("gpt2"), point="mlp", layers=[2]).layer_numbers == (2,)
+    assert encoder(tiny_model("gpt2"), point="mlp", layers=[2]).layer_numbers == (2,)
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,10 @@ def test_the_name_changes_only_inside_a_block(folder: Callable[[str], Path]) -> 
     ],
 )  # fmt: skip
 def test_what_has_no_such_point_is_refused(
-    folder: Callable[[str], Path], kind: str, options: dict[str, Any], message: str
+    tiny_model: Callable[[str], Path], kind: str, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
-        encoder(folder(kind), **options)
+        encoder(tiny_model(kind), **options)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_what_has_no_such_point_is_refused(
     ],
 )
 def test_a_map_that_does_not_fit_is_refused(
-    folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, wrong: BlockMap, message: str
+    tiny_model: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, wrong: BlockMap, message: str
 ) -> None:
     from transformers import AutoModel
 
     from ctxexp.models.transformer.block_points import BlockPoints
 
-    model: nn.Module = AutoModel.from_pretrained(folder("gpt2")).eval()
+    model: nn.Module = AutoModel.from_pretrained(tiny_model("gpt2")).eval()
     monkeypatch.setitem(FAMILIES, "gpt2", wrong)
     with pytest.raises(CtxexpError, match=re.escape(message)) as raised:
         BlockPoints(model, "mlp", "mine")  # type: ignore[arg-type]

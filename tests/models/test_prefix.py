@@ -52,9 +52,9 @@ def ids_of(tokenizer: Any, prefix: str, text: str) -> tuple[list[int], list[tupl
 
 @pytest.mark.parametrize("prefix", ["none", "bos", "the dog"])
 @pytest.mark.parametrize("kind", OWN)
-def test_vectors_equal_those_of_the_joined_ids(folder: Folder, kind: str, prefix: str) -> None:
-    tokenizer, model = tiny_models.plain(folder(kind))
-    plain, made = encoder(folder(kind)), encoder(folder(kind), prefix=prefix)
+def test_vectors_equal_those_of_the_joined_ids(tiny_model: Folder, kind: str, prefix: str) -> None:
+    tokenizer, model = tiny_models.plain(tiny_model(kind))
+    plain, made = encoder(tiny_model(kind)), encoder(tiny_model(kind), prefix=prefix)
     moved = 0.0
     for sentence, encoded, before in zip(SENTENCES, made.encode(SENTENCES), plain.encode(SENTENCES), strict=True):
         ids, spans = ids_of(tokenizer, prefix, sentence.text)
@@ -76,14 +76,14 @@ def test_vectors_equal_those_of_the_joined_ids(folder: Folder, kind: str, prefix
 
 
 @pytest.mark.parametrize(("kind", "prefix"), [("gpt2", "as_tokenizer"), ("llama", ".")])
-def test_a_causal_models_first_unit_never_changes(folder: Folder, kind: str, prefix: str) -> None:
+def test_a_causal_models_first_unit_never_changes(tiny_model: Folder, kind: str, prefix: str) -> None:
     """Whatever stands before it: so `causal` says that it sees no other word."""
-    made = encoder(folder(kind), prefix=prefix)
+    made = encoder(tiny_model(kind), prefix=prefix)
     assert made.causal is True
     one, _, two, _, three = made.encode(SENTENCES)
     for other in (two, three):
         np.testing.assert_allclose(other.layers[:, 0], one.layers[:, 0], atol=2e-6)
-    both = encoder(folder("bert"), prefix=prefix)
+    both = encoder(tiny_model("bert"), prefix=prefix)
     assert both.causal is False
     one, _, two, *_ = both.encode(SENTENCES)
     assert np.abs(two.layers[:, 0] - one.layers[:, 0]).max() > 1e-2
@@ -100,19 +100,19 @@ STARTS = [
 
 @pytest.mark.parametrize(("kind", "prefix", "start", "said"), STARTS)
 def test_what_stands_first_is_named_with_its_source(
-    folder: Folder, kind: str, prefix: str, start: TextStart, said: str
+    tiny_model: Folder, kind: str, prefix: str, start: TextStart, said: str
 ) -> None:
-    made = encoder(folder(kind), prefix=prefix)
+    made = encoder(tiny_model(kind), prefix=prefix)
     assert made.start == start
     assert str(start).startswith(said)
     assert made.details["start"] == str(start)
-    again = encoder(folder(kind), prefix=prefix)
+    again = encoder(tiny_model(kind), prefix=prefix)
     assert isinstance(again, LazyEncoder)  # its description is read back
     assert (again.start, again.causal) == (made.start, made.causal)
 
 
-def test_counts_are_of_the_text_alone(folder: Folder) -> None:
-    plain, made = encoder(folder("gpt2")), encoder(folder("gpt2"), prefix="the dog")
+def test_counts_are_of_the_text_alone(tiny_model: Folder) -> None:
+    plain, made = encoder(tiny_model("gpt2")), encoder(tiny_model("gpt2"), prefix="the dog")
     n = len(made._read.backend.encode("the dog", add_special_tokens=False).ids)
     assert made.lengths(SENTENCES) == [length + n for length in plain.lengths(SENTENCES)]  # they cost time
     assert made.count_unknown(SENTENCES) == plain.count_unknown(SENTENCES)
@@ -131,8 +131,8 @@ def test_counts_are_of_the_text_alone(folder: Folder) -> None:
         ("bert", ".", "mean mean_text cls last pooler"),
     ],
 )
-def test_no_sentence_vector_has_a_part_of_it(folder: Folder, kind: str, prefix: str, poolings: str) -> None:
-    made = encoder(folder(kind), prefix=prefix)
+def test_no_sentence_vector_has_a_part_of_it(tiny_model: Folder, kind: str, prefix: str, poolings: str) -> None:
+    made = encoder(tiny_model(kind), prefix=prefix)
     view = made.sentence_encoder()
     assert list(view.poolings) == poolings.split()
     empty = Sentence.of([])
@@ -155,25 +155,25 @@ def test_no_sentence_vector_has_a_part_of_it(folder: Folder, kind: str, prefix: 
         assert set(expected) & set(view.poolings) <= set(encoded.units)
 
 
-def test_what_can_t_stand_first_is_refused_with_a_reason(folder: Folder) -> None:
+def test_what_can_t_stand_first_is_refused_with_a_reason(tiny_model: Folder) -> None:
     with pytest.raises(ModelError, match=r"^model\.prefix=bos: the tokenizer of .* has neither a bos_token nor a cls_"):
-        encoder(folder("t5"), prefix="bos")
+        encoder(tiny_model("t5"), prefix="bos")
     with pytest.raises(ConfigError, match=r"^model\.prefix is empty: expected as_tokenizer, none, bos, or a text"):
         gpt2(prefix="")
     with pytest.raises(ConfigError, match=r"model\.prefix='\\u200b': the tokenizer of .* makes no piece of it"):
-        encoder(folder("bert"), prefix="\u200b")
+        encoder(tiny_model("bert"), prefix="\u200b")
     with pytest.raises(
         ConfigError, match=r"model\.prefix='the the .* \d+ pieces stand around each text, and .* reads 40 at"
     ):
-        encoder(folder("gpt2"), prefix="the " * 40)
+        encoder(tiny_model("gpt2"), prefix="the " * 40)
 
 
-def test_a_model_in_memory_takes_it(folder: Folder) -> None:
+def test_a_model_in_memory_takes_it(tiny_model: Folder) -> None:
     from transformers import AutoModel, AutoTokenizer
 
-    tokenizer, model = AutoTokenizer.from_pretrained(folder("gpt2")), AutoModel.from_pretrained(folder("gpt2"))
+    tokenizer, model = AutoTokenizer.from_pretrained(tiny_model("gpt2")), AutoModel.from_pretrained(tiny_model("gpt2"))
     lent = ctxexp.from_transformers(model, tokenizer, prefix="bos")
-    for a, b in zip(lent.encode(SENTENCES), encoder(folder("gpt2"), prefix="bos").encode(SENTENCES), strict=True):
+    for a, b in zip(lent.encode(SENTENCES), encoder(tiny_model("gpt2"), prefix="bos").encode(SENTENCES), strict=True):
         assert np.array_equal(a.layers, b.layers)
 
 

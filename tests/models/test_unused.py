@@ -28,8 +28,8 @@ SENTENCE = Sentence.of(["money", "in", "the", "bank", "by", "the", "river"])
 
 
 @pytest.fixture
-def copy(folder: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
-    return lambda kind: shutil.copytree(folder(kind), tmp_path / kind)
+def copy(tiny_model: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
+    return lambda kind: shutil.copytree(tiny_model(kind), tmp_path / kind)
 
 
 def vectors(folder: Path) -> np.ndarray:
@@ -217,15 +217,15 @@ def test_an_adapter_beside_the_model_is_applied(copy: Callable[[str], Path]) -> 
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
 @pytest.mark.parametrize("method", ["prompt", "prefix", "lora", "ia3"])
 def test_tuned_models_in_memory_are_read_with_what_was_tuned(
-    folder: Callable[[str], Path], kind: str, method: str
+    tiny_model: Callable[[str], Path], kind: str, method: str
 ) -> None:
     """Against peft's own hidden states at the text's positions, which a prompt stands before."""
     peft = pytest.importorskip("peft", reason="tuned models are peft's")
     from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
 
-    folder, causal = folder(kind), kind == "gpt2"
+    checkpoint, causal = tiny_model(kind), kind == "gpt2"
     task, linear = ("CAUSAL_LM", "c_attn") if causal else ("FEATURE_EXTRACTION", "query")
-    model = (AutoModelForCausalLM if causal else AutoModel).from_pretrained(folder)
+    model = (AutoModelForCausalLM if causal else AutoModel).from_pretrained(checkpoint)
     config = {
         "prompt": lambda: peft.PromptTuningConfig(task_type=task, num_virtual_tokens=4),
         "prefix": lambda: peft.PrefixTuningConfig(task_type=task, num_virtual_tokens=4),
@@ -233,7 +233,7 @@ def test_tuned_models_in_memory_are_read_with_what_was_tuned(
         "ia3": lambda: peft.IA3Config(target_modules=[linear], feedforward_modules=[], init_ia3_weights=False),
     }[method]()
     tuned = peft.get_peft_model(model, config).eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
     ids = tokenizer(SENTENCE.text, return_tensors="pt")["input_ids"]
     with torch.no_grad():
         states = tuned(input_ids=ids, attention_mask=torch.ones_like(ids), output_hidden_states=True).hidden_states
@@ -246,7 +246,7 @@ def test_tuned_models_in_memory_are_read_with_what_was_tuned(
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # peft's
-def test_an_adapters_scale_is_part_of_the_name(folder: Callable[[str], Path]) -> None:
+def test_an_adapters_scale_is_part_of_the_name(tiny_model: Callable[[str], Path]) -> None:
     peft = pytest.importorskip("peft", reason="tuned models are peft's")
     from transformers import AutoModel, AutoTokenizer
 
@@ -254,8 +254,8 @@ def test_an_adapters_scale_is_part_of_the_name(folder: Callable[[str], Path]) ->
     for alpha in (4, 8):
         torch.manual_seed(0)
         config = peft.LoraConfig(r=2, lora_alpha=alpha, target_modules=["query"], init_lora_weights=False)
-        tuned = peft.get_peft_model(AutoModel.from_pretrained(folder("bert")), config)
-        names.add(from_transformers(tuned, AutoTokenizer.from_pretrained(folder("bert"))).name)
+        tuned = peft.get_peft_model(AutoModel.from_pretrained(tiny_model("bert")), config)
+        names.add(from_transformers(tuned, AutoTokenizer.from_pretrained(tiny_model("bert"))).name)
     assert len(names) == 2
 
 
@@ -272,14 +272,14 @@ LEFT_OVER: list[tuple[str, dict[str, object]]] = [  # as on the hub: they change
 
 
 @pytest.fixture(scope="module")
-def judge(folder: Callable[[str], Path]) -> Callable[[str, dict[str, object]], Leftovers]:
+def judge(tiny_model: Callable[[str], Path]) -> Callable[[str, dict[str, object]], Leftovers]:
     """What is said of a model's config.json with these settings."""
     from transformers import AutoModel
 
-    network = cache(lambda kind: AutoModel.from_pretrained(folder(kind)))
+    network = cache(lambda kind: AutoModel.from_pretrained(tiny_model(kind)))
 
     def leftovers_of(kind: str, changes: dict[str, object]) -> Leftovers:
-        settings = json.loads((folder(kind) / "config.json").read_text()) | changes
+        settings = json.loads((tiny_model(kind) / "config.json").read_text()) | changes
         return unused_settings(settings, type(network(kind).config).from_dict(dict(settings)), network(kind))
 
     return leftovers_of

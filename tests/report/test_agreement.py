@@ -36,9 +36,9 @@ def logged(folder: Path, key: str) -> list[np.ndarray]:
 
 
 def test_terminal_page_mlflow_and_sentence_agree_on_every_step(
-    tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(empty_store, tmp_path, dirs_exist_ok=True)
     monkeypatch.setenv("COLUMNS", "120")
     words = ["model=bert", "metric=self_similarity", f"tracking.folder={tmp_path}", "figures.explorer=0"]
     assert run_command_line(words) == 0

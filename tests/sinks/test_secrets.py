@@ -152,12 +152,12 @@ def test_an_error_quotes_no_secret(
 def test_errors_and_links_of_sinks_are_masked(
     words: list[str],
     received: Path,
-    template: Path,
+    empty_store: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     Path("mlruns").mkdir()
-    shutil.copy(template / "mlflow.db", "mlruns")
+    shutil.copy(empty_store / "mlflow.db", "mlruns")
     monkeypatch.setenv("MYKEY", 'hunter22$"x')
     folder = experiment("${oc.env:MYKEY}", received, "leaky")
     assert run_command_line([*folder, *RUN, *words]) == 1

@@ -72,10 +72,10 @@ def no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path, template: Path) -> Path:
+def store(tmp_path: Path, empty_store: Path) -> Path:
     folder = tmp_path / "store"
     folder.mkdir()
-    shutil.copy(template / "mlflow.db", folder)
+    shutil.copy(empty_store / "mlflow.db", folder)
     database.prepare_store(folder)
     return folder
 
@@ -110,12 +110,12 @@ def history(store: Path, run_id: str, key: str) -> list[tuple[int, float]]:
 # the store
 
 
-def test_default_store_is_one_absolute_wal_file(template: Path) -> None:
-    uri = database.prepare_store(template)
-    assert uri == f"sqlite:///{(template / 'mlflow.db').as_posix()}"
-    with sqlite3.connect(template / "mlflow.db") as connection:
+def test_default_store_is_one_absolute_wal_file(empty_store: Path) -> None:
+    uri = database.prepare_store(empty_store)
+    assert uri == f"sqlite:///{(empty_store / 'mlflow.db').as_posix()}"
+    with sqlite3.connect(empty_store / "mlflow.db") as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert not list(template.glob(".*.tmp*"))
+    assert not list(empty_store.glob(".*.tmp*"))
 
 
 @pytest.mark.parametrize("uri", ["./mlruns", "mlruns", "file:///data/mlruns", "C:\\mlruns"])
@@ -443,11 +443,11 @@ def test_results_survive_a_store_that_breaks_and_upload_once(store: Path) -> Non
     assert state(folder)["status"] == "FINISHED"
 
 
-def test_upload_to_another_store(store: Path, tmp_path: Path, template: Path) -> None:
+def test_upload_to_another_store(store: Path, tmp_path: Path, empty_store: Path) -> None:
     folder = run_job(store)
     other = tmp_path / "other"
     other.mkdir()
-    shutil.copy(template / "mlflow.db", other)
+    shutil.copy(empty_store / "mlflow.db", other)
     copy = other / "results" / "single" / folder.name
     shutil.copytree(folder, copy)
     shutil.rmtree(store)  # as on another machine

@@ -38,9 +38,9 @@ HEADLINES = {
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Any:
+def stored(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Any:
     store = tmp_path_factory.mktemp("ui")
-    shutil.copy(template / "mlflow.db", store)
+    shutil.copy(empty_store / "mlflow.db", store)
     sweep, sinks = stored_sweep(store)
     for number, (name, layers) in enumerate(MODELS.items()):
         curve = np.linspace(0.9, 0.2, layers) - number / 20

@@ -45,8 +45,8 @@ def measured(title: str = "bert") -> Results:
 
 
 @pytest.fixture
-def client(tmp_path: Path, template: Path) -> MlflowClient:
-    shutil.copy(template / "mlflow.db", tmp_path)
+def client(tmp_path: Path, empty_store: Path) -> MlflowClient:
+    shutil.copy(empty_store / "mlflow.db", tmp_path)
     client = database.client(database.prepare_store(tmp_path))
     database.open_experiment(client, "study", tmp_path)
     return client

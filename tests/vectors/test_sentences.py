@@ -55,21 +55,21 @@ OFFERED = {
 
 
 @pytest.mark.parametrize("kind", OFFERED)
-def test_poolings_are_transformers_hidden_states_pooled_by_hand(folder: Folder, kind: str) -> None:
-    view = encoder(folder(kind)).sentence_encoder()
+def test_poolings_are_transformers_hidden_states_pooled_by_hand(tiny_model: Folder, kind: str) -> None:
+    view = encoder(tiny_model(kind)).sentence_encoder()
     assert list(view.poolings) == OFFERED[kind].split()
     for i, (text, encoded) in enumerate(zip(TEXTS, view.encode(SENTENCES), strict=True)):
         view.check_encoded(i, encoded)
         assert encoded.units == view.poolings
-        expected = by_hand(folder(kind), text)
+        expected = by_hand(tiny_model(kind), text)
         for k, unit in enumerate(encoded.units):
             np.testing.assert_allclose(encoded.layers[:, k], expected[unit], atol=2e-6, rtol=2e-6, err_msg=unit)
 
 
 @pytest.mark.parametrize("pooling", ["last", "pooler"])
-def test_a_store_gives_each_sentence_its_row(folder: Folder, tmp_path: Path, pooling: str) -> None:
+def test_a_store_gives_each_sentence_its_row(tiny_model: Folder, tmp_path: Path, pooling: str) -> None:
     """Through batches of equal length and the cache, with repeated sentences."""
-    made = encoder(folder("bert"))
+    made = encoder(tiny_model("bert"))
     view = sentence_view(made, pooling, model="bert")
     assert view is not None
     corpus = Corpus("small", (*SENTENCES, SENTENCES[2], SENTENCES[0]))
@@ -83,12 +83,12 @@ def test_a_store_gives_each_sentence_its_row(folder: Folder, tmp_path: Path, poo
             if pooling == "pooler" and i < view.n_layers - 1:
                 assert np.isnan(layer).all()
                 continue
-            expected = [by_hand(folder("bert"), s.text)[pooling][i] for s in corpus.sentences]
+            expected = [by_hand(tiny_model("bert"), s.text)[pooling][i] for s in corpus.sentences]
             np.testing.assert_allclose(layer, expected, atol=2e-6, rtol=2e-6)
 
 
-def test_mean_words_is_the_mean_of_the_measured_rows(folder: Folder, tmp_path: Path) -> None:
-    made = encoder(folder("gpt2"))
+def test_mean_words_is_the_mean_of_the_measured_rows(tiny_model: Folder, tmp_path: Path) -> None:
+    made = encoder(tiny_model("gpt2"))
     corpus = Corpus("small", (*SENTENCES, Sentence.of([",", "."])))
     store = open_store(corpus, made, cache=tmp_path)
     for keep in (lambda unit: any(map(str.isalnum, unit)), lambda _: True):
@@ -103,11 +103,11 @@ def test_mean_words_is_the_mean_of_the_measured_rows(folder: Folder, tmp_path: P
                     assert np.isnan(row).all()  # no word, no vector
 
 
-def test_a_sentence_without_pieces_has_no_such_vector(folder: Folder, tmp_path: Path) -> None:
+def test_a_sentence_without_pieces_has_no_such_vector(tiny_model: Folder, tmp_path: Path) -> None:
     corpus = Corpus("odd", (SENTENCES[0], Sentence("", (), ()), SENTENCES[1]))
-    special = encoder(folder("bert")).sentence_encoder()
+    special = encoder(tiny_model("bert")).sentence_encoder()
     assert [e.units for e in special.encode(corpus.sentences)][1] == ("mean", "cls", "last", "pooler")
-    plain = encoder(folder("gpt2")).sentence_encoder()
+    plain = encoder(tiny_model("gpt2")).sentence_encoder()
     assert [e.units for e in plain.encode(corpus.sentences)][1] == ()
     for view, pooling in ((special, "mean_text"), (plain, "mean")):
         layer = PooledSentences(open_store(corpus, view, cache=tmp_path), pooling).layer(1)
@@ -115,22 +115,22 @@ def test_a_sentence_without_pieces_has_no_such_vector(folder: Folder, tmp_path: 
 
 
 def test_what_is_too_long_is_cut_as_sentence_transformers_does(
-    folder: Folder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tiny_model: Folder, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     long = Sentence.of(["the", "quick", "dog", "jumps"] * 20)
-    view = encoder(folder("bert")).sentence_encoder()
+    view = encoder(tiny_model("bert")).sentence_encoder()
     assert view.limit == 40
     (length,) = view.lengths([long])
     assert length == 40
     assert "1 of 1 sentences have more than 40 pieces" in caplog.text
     (encoded,) = view.encode([long])
-    expected = by_hand(folder("bert"), long.text, 40)
+    expected = by_hand(tiny_model("bert"), long.text, 40)
     for k, unit in enumerate(encoded.units):
         np.testing.assert_allclose(encoded.layers[:, k], expected[unit], atol=2e-6, rtol=2e-6)
     with pytest.raises(EncodingError, match=r"has \d+ pieces, but .* takes 40; long=window cuts it there"):
-        encoder(folder("bert"), long="refuse").sentence_encoder().lengths([long])
+        encoder(tiny_model("bert"), long="refuse").sentence_encoder().lengths([long])
     own = tmp_path / "own"
-    shutil.copytree(folder("bert"), own)
+    shutil.copytree(tiny_model("bert"), own)
     edit(own, "sentence_bert_config.json", max_seq_length=12)
     shorter = encoder(own).sentence_encoder()
     assert (shorter.limit, shorter.details["window"], shorter.details["long"]) == (12, 12, "truncate")
@@ -145,8 +145,8 @@ def test_what_is_too_long_is_cut_as_sentence_transformers_does(
         encoder(own).sentence_encoder()
 
 
-def test_half_types_pool_in_full_precision(folder: Folder) -> None:
-    half = encoder(folder("bert"), dtype="bfloat16")
+def test_half_types_pool_in_full_precision(tiny_model: Folder) -> None:
+    half = encoder(tiny_model("bert"), dtype="bfloat16")
     states: list[np.ndarray] = []
     with torch.inference_mode():
         ids = half._read([SENTENCES[0]])[0].ids[None]
@@ -156,11 +156,11 @@ def test_half_types_pool_in_full_precision(folder: Folder) -> None:
     np.testing.assert_allclose(encoded.layers[:, 0], [s.mean(0) for s in states], rtol=1e-6, atol=1e-7)
 
 
-def test_a_checkpoint_without_pooler_weights_offers_none(folder: Folder, tmp_path: Path) -> None:
+def test_a_checkpoint_without_pooler_weights_offers_none(tiny_model: Folder, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     bare = tmp_path / "bare"
-    shutil.copytree(folder("bert"), bare)
+    shutil.copytree(tiny_model("bert"), bare)
     weights = load_file(bare / "model.safetensors")
     save_file({k: v for k, v in weights.items() if "pooler" not in k}, bare / "model.safetensors", {"format": "pt"})
     with pytest.raises(
@@ -169,8 +169,8 @@ def test_a_checkpoint_without_pooler_weights_offers_none(folder: Folder, tmp_pat
         sentence_view(encoder(bare), "pooler", model="bert")
 
 
-def test_a_missing_pooling_is_refused_with_those_available(folder: Folder) -> None:
-    gpt2 = encoder(folder("gpt2"))
+def test_a_missing_pooling_is_refused_with_those_available(tiny_model: Folder) -> None:
+    gpt2 = encoder(tiny_model("gpt2"))
     assert sentence_view(gpt2, "mean_words", model="gpt2") is None
     expected = (
         r"model 'gpt2' has no sentence\.pooling=cls \(a causal model's first piece .*\); it has mean_words, mean, "
@@ -190,8 +190,8 @@ def test_a_missing_pooling_is_refused_with_those_available(folder: Folder) -> No
         sentence_view(Words(), "mean", model="elmo")  # type: ignore[arg-type]
 
 
-def test_the_conformance_kit_finds_a_broken_view(folder: Folder) -> None:
-    made = encoder(folder("bert"))
+def test_the_conformance_kit_finds_a_broken_view(tiny_model: Folder) -> None:
+    made = encoder(tiny_model("bert"))
 
     class Unnamed(TransformerSentences):
         def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
@@ -215,9 +215,9 @@ def test_the_conformance_kit_finds_a_broken_view(folder: Folder) -> None:
 
 
 def test_pieces_of_any_size_give_the_same_vectors(
-    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_model: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    view = encoder(folder("bert")).sentence_encoder()
+    view = encoder(tiny_model("bert")).sentence_encoder()
     vectors = PooledSentences(open_store(Corpus("t", SENTENCES), view, cache=tmp_path), "mean")
     whole = [vectors.layer(i) for i in range(vectors.n_layers)]
     monkeypatch.setattr("ctxexp.transforms.CHUNK_BYTES", 4 * view.dim)  # a row

@@ -14,7 +14,7 @@ from ctxexp_measures.senses.probe.metric import Probe, majority, predictions
 from ctxexp_measures.senses.probe.task import ProbeTask, control_labels, folds_of, read_lexicon
 
 import ctxexp
-from benchmarks.probe import LABELS, Planted, coverage, text
+from benchmarks.probe import LABELS, Planted, coverage, planted_corpus
 from ctxexp import Corpus, Encoder, Results, Sense, Sentence
 from ctxexp.command import registry
 from ctxexp.errors import DataError, MetricError
@@ -48,7 +48,7 @@ def run(corpus: Corpus, folder: Path, encoder: Encoder | None = None, **options:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return run(text(), tmp_path_factory.mktemp("probe"))
+    return run(planted_corpus(), tmp_path_factory.mktemp("probe"))
 
 
 def curve(results: Results, statistic: str) -> np.ndarray:
@@ -85,7 +85,7 @@ def test_intervals_hold_the_values_and_are_as_wide_as_sentences_make_them(result
 
 def test_control_tasks_are_in_the_interval(results: Results, tmp_path: Path) -> None:
     """Where only the word is read, what control tasks are drawn decides; the mean of them all is the baseline."""
-    other = run(text(), tmp_path, seed=1)
+    other = run(planted_corpus(), tmp_path, seed=1)
     assert np.array_equal(curve(results, "n"), curve(other, "n"))
     assert not np.array_equal(curve(results, "baseline"), curve(other, "baseline"))
     assert _width(results, "adjusted") > _width(results, "raw")
@@ -177,7 +177,7 @@ def test_control_labels_hold_the_word_alone() -> None:
 
 
 def test_a_lexicon_labels_words(tmp_path: Path) -> None:
-    file, small = tmp_path / "labels.tsv", text(40)
+    file, small = tmp_path / "labels.tsv", planted_corpus(40)
     file.write_text("".join(f"W{i}\t{LABELS[i % 3]}\n" for i in range(60)))
     found = run(replace(small, tags={}), tmp_path / "a", labels=str(file))
     assert np.array_equal(curve(found, "raw"), curve(run(small, tmp_path / "b"), "raw"))
@@ -195,10 +195,10 @@ def test_what_can_t_be_probed_is_said(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"reads labels=pos of words, but corpus 'planted' has no labels\. Give labels="
     ):
-        run(replace(text(), tags={}), tmp_path)
+        run(replace(planted_corpus(), tags={}), tmp_path)
     with pytest.raises(DataError, match=r"labels=poz .* has no labels 'poz'; did you mean 'pos'\? \(pos\) Give"):
-        run(text(), tmp_path, labels="poz")
-    same = replace(text(20), tags={"pos": tuple(("A",) * 8 for _ in range(20))})
+        run(planted_corpus(), tmp_path, labels="poz")
+    same = replace(planted_corpus(20), tags={"pos": tuple(("A",) * 8 for _ in range(20))})
     with pytest.raises(
         MetricError, match=r"'probe' at layer 0.* fewer than two labels \(pos\) with 10 measured words each"
     ):
@@ -208,7 +208,7 @@ def test_what_can_t_be_probed_is_said(tmp_path: Path) -> None:
 
 
 def test_rare_labels_are_left_out_with_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    corpus = text(60, n_words=30)
+    corpus = planted_corpus(60, n_words=30)
     first, *rest = corpus.tags["pos"]
     odd = replace(corpus, tags={"pos": (("ODD", *first[1:]), *rest)})
     with caplog.at_level("WARNING", "ctxexp"):

@@ -19,7 +19,7 @@ from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp import CtxexpError
 from ctxexp.errors import ConfigError
-from tests.traced import text, wait_for_end
+from tests.traced import numbered_corpus, wait_for_end
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cluster")]  # warnings of Ray's own
 
@@ -110,7 +110,7 @@ def register_models(register):
 def test_workers_end_with_their_driver(tmp_path: Path) -> None:
     """Also the exit status of a driver that is asked to end, and what its job's folder says."""
     (tmp_path / "slow.py").write_text(SLOW)
-    (tmp_path / "text.txt").write_text("\n".join(one.text for one in text().sentences))
+    (tmp_path / "text.txt").write_text("\n".join(one.text for one in numbered_corpus().sentences))
     env = {**os.environ, "TRACES": str(tmp_path), "CTXEXP_CACHE": str(tmp_path / "cache")}
     env.pop("RAY_ADDRESS", None)
     with (tmp_path / "said").open("w") as said:

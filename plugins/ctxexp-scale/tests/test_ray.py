@@ -21,7 +21,7 @@ from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp.errors import ConfigError, UnknownName
 from ctxexp.vectors import Store
-from tests.traced import TracingEncoder, encoding_counts, layers, text, wait_for_end
+from tests.traced import TracingEncoder, encoding_counts, layers, numbered_corpus, wait_for_end
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cluster")]  # warnings of Ray's own
 
@@ -33,7 +33,7 @@ def test_ray_repeats_one_processs_vectors_though_a_worker_dies(tmp_path: Path) -
     assert set(encoding_counts(tmp_path / "ray").values()) == {1}
     killed = tmp_path / "killed"
     killed.mkdir()
-    encoded(killed, RayEngine(shard_tokens=60), TracingEncoder(killed, deadly=text().sentences[50].text))
+    encoded(killed, RayEngine(shard_tokens=60), TracingEncoder(killed, deadly=numbered_corpus().sentences[50].text))
     assert (killed / "dead").exists()
     assert layers(killed) == layers(tmp_path / "alone")
     twice = [sentence for sentence, n in encoding_counts(killed).items() if n > 1]
@@ -43,7 +43,8 @@ def test_ray_repeats_one_processs_vectors_though_a_worker_dies(tmp_path: Path) -
 
 def test_text_is_read_by_ray_to_the_same_bits(tmp_path: Path) -> None:
     for i in range(3):
-        (tmp_path / f"{i}.txt").write_text("\n".join(s.text for s in text(60 + i).sentences), encoding="utf-8")
+        text = "\n".join(s.text for s in numbered_corpus(60 + i).sentences)
+        (tmp_path / f"{i}.txt").write_text(text, encoding="utf-8")
     words = [
         "dataset=text",
         f"dataset.path={tmp_path}",
@@ -107,4 +108,4 @@ def _sentences(cache: Path, shard: str) -> list[str]:
     (folder,) = cache.glob(f"shards-*/{shard}")
     store = Store(folder, __import__("numpy").empty(0, int))
     numbers = {store.vocabulary[code] for code in store.unit_codes if store.vocabulary[code].isdigit()}
-    return [s.text for s in text().sentences if s.words[-1] in numbers]
+    return [s.text for s in numbered_corpus().sentences if s.words[-1] in numbers]

@@ -16,7 +16,7 @@ pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scal
 
 from ctxexp import Results
 from ctxexp.command import Experiment, configured
-from tests.traced import TracingEncoder, encoding_counts, text, wait_for_end
+from tests.traced import TracingEncoder, encoding_counts, numbered_corpus, wait_for_end
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cluster")]  # warnings of Ray's own
 
@@ -26,13 +26,14 @@ def measured(folder: Path, engine: str, encoder: TracingEncoder | None = None) -
     folder.mkdir(exist_ok=True)
     options = ["one_pass.shards=12", f"engine={engine}", "batch_tokens=20", "bootstrap=100", f"cache.folder={folder}"]
     metrics = ["anisotropy", "self_similarity"]
-    return Experiment(configured(encoder or TracingEncoder(folder), text(), options, metrics=metrics)).run(folder)
+    model = encoder or TracingEncoder(folder)
+    return Experiment(configured(model, numbered_corpus(), options, metrics=metrics)).run(folder)
 
 
 def test_numbers_are_those_of_one_process_though_an_actor_dies(tmp_path: Path) -> None:
     alone = measured(tmp_path / "alone", "local")
     killed = tmp_path / "killed"
-    found = measured(killed, "ray", TracingEncoder(killed, deadly=text().sentences[50].text))
+    found = measured(killed, "ray", TracingEncoder(killed, deadly=numbered_corpus().sentences[50].text))
     assert (killed / "dead").exists()
     np.testing.assert_array_equal(found.frame[["value", "low", "high"]], alone.frame[["value", "low", "high"]])
     assert sum(n - 1 for n in encoding_counts(killed).values()) <= 10  # of the shard that the killed actor was at
